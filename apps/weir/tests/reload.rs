@@ -107,10 +107,14 @@ fn another_graph_takes_over_without_a_frame_lost_and_the_report_goes_on() {
     let has_name = |state: &Value| state["report"]["modules"]["name"]["items"].as_u64() > Some(10);
     wait_for(&service, has_name);
     // A sink that is open is not given other settings.
-    write(&folder, &another().replace("{stream}.jsonl", "all.jsonl"));
+    let with_drops = |text: &str| text.replace("type = \"jsonl\"", "type = \"jsonl\"\ndrops = true");
+    write(&folder, &with_drops(&another()));
     let state = wait_for(&service, |state| state["graph"]["problems"] != json!([]));
     let problem = state["graph"]["problems"].to_string();
-    assert!(problem.contains("sink events"), "{problem}");
+    assert!(
+        problem.contains("sink events") && problem.contains("another path"),
+        "{problem}"
+    );
     assert!(is_live(&state, "steady"));
     write(&folder, GRAPH);
     wait_for(&service, |state| state["graph"]["reloads"] == 2);
@@ -130,6 +134,58 @@ fn another_graph_takes_over_without_a_frame_lost_and_the_report_goes_on() {
     let is_frame = |line: &&str| line.contains("\"type\":\"frame\"");
     assert_eq!(json!(lines.lines().filter(is_frame).count()), all["delivered"]);
     verify(&folder);
+}
+
+/// Numbers of the frames in the whole lines of a file.
+fn frames(file: &Path) -> Vec<u64> {
+    let text = std::fs::read_to_string(file).unwrap();
+    let lines = text
+        .lines()
+        .filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    lines
+        .filter(|line| line["type"] == "frame")
+        .map(|line| line["frame"].as_u64().unwrap())
+        .collect()
+}
+
+#[test]
+fn a_sink_with_other_settings_goes_into_another_file_from_one_frame_to_the_next() {
+    let mut service = Service::start(&["--no-watch"]);
+    let folder = service.folder.path().to_owned();
+    let reload = |text: &str, reloads: u64| {
+        write(&folder, text);
+        service.hang_up();
+        wait_for(&service, |state| state["graph"]["reloads"] == reloads);
+    };
+    let written = |file: &str| {
+        let there = |_: &Value| folder.join(file).exists() && frames(&folder.join(file)).len() > 10;
+        wait_for(&service, there);
+    };
+    let into = |file: &str| {
+        GRAPH.replace(
+            "path = \"{stream}.jsonl\"",
+            &format!("path = \"{file}\"\ndrops = true"),
+        )
+    };
+    written("steady.jsonl");
+    reload(&into("second.jsonl"), 1);
+    written("second.jsonl");
+    reload(&into("third.jsonl"), 2);
+    // The sink of that name that goes on is the one that was opened last.
+    let third = into("third.jsonl").replace("slo = \"20s\"", "slo = \"19s\"");
+    reload(&third, 3);
+    let before = frames(&folder.join("third.jsonl")).len();
+    wait_for(&service, |_| {
+        frames(&folder.join("third.jsonl")).len() > before + 10
+    });
+    service.drain();
+    let report = report(&folder.join("report.json"));
+    let files = ["steady.jsonl", "second.jsonl", "third.jsonl"].map(|file| frames(&folder.join(file)));
+    let all = files.concat();
+    assert!(all.windows(2).all(|pair| pair[0] + 1 == pair[1]), "{all:?}");
+    let delivered = &report["requests"]["delivered"];
+    assert_eq!(*delivered, json!(all.len()));
+    assert_eq!(report["sinks"]["events"]["written"], *delivered);
 }
 
 #[test]

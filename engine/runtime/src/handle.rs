@@ -211,7 +211,8 @@ impl Control {
     /// runs. Then the frames of all streams enter it, from one to the next: those of a source of that name where that one does,
     /// those of others wherever any source does. What is in flight is finished by the graph before, so no frame is lost or
     /// counted twice. Streams stay as they are, also those that the graph does not name; sinks that are the same in both graphs
-    /// go on, and others of the graph before are completed when nothing of it is in flight.
+    /// go on, and others of the graph before are completed when nothing of it is in flight. A sink of the same name with other
+    /// settings has to write another file.
     ///
     /// # Errors
     /// [`StreamError`]: nothing was changed. Models that are partitioned over workers cannot be swapped.

@@ -61,21 +61,7 @@ pub(crate) fn prepare_swap(
         return Err(RunError::Workers(reason.to_owned()));
     }
     let graph = Arc::new(assembly.graph);
-    let goes_on = |node: &SinkNode| {
-        let known = before.sinks().iter().find(|known| known.name == node.name);
-        let settings = |node: &SinkNode| (node.kind.clone(), node.when_slow, node.settings.clone());
-        let path = node.settings.text("path").filter(|path| *path != "-");
-        let of_another = |known: &&SinkNode| path.is_some() && known.settings.text("path") == path;
-        match known.or_else(|| before.sinks().iter().find(of_another)) {
-            None => Ok(false),
-            Some(known) if known.name == node.name && settings(known) == settings(node) => Ok(true),
-            Some(_) => Err(RunError::Sink(SinkError {
-                target: format!("sink {}", node.name),
-                reason: "its name or its file is that of a sink with other settings, which is open: choose another"
-                    .to_owned(),
-            })),
-        }
-    };
+    let goes_on = |node: &SinkNode| goes_on(node, before.sinks());
     let goes_on: Vec<bool> = graph.sinks().iter().map(goes_on).collect::<Result<_, _>>()?;
     let start_up = StartUp { clock, options, stop };
     let (ready, _) = start_up.prepare(&graph, &assembly.models, None)?;
@@ -115,6 +101,33 @@ pub(crate) fn prepare_swap(
         operators: assembly.operators,
         sinks,
     })
+}
+
+/// Whether a sink is one that is open, and not to be opened beside it.
+///
+/// # Errors
+/// A sink that can neither go on nor be opened: its name or its file is that of one with other settings. One that writes another
+/// file than before is opened beside it.
+fn goes_on(node: &SinkNode, open: &[SinkNode]) -> Result<bool, RunError> {
+    let known = open.iter().find(|known| known.name == node.name);
+    let settings = |node: &SinkNode| (node.kind.clone(), node.when_slow, node.settings.clone());
+    if known.is_some_and(|known| settings(known) == settings(node)) {
+        return Ok(true);
+    }
+    let file = |node: &SinkNode| {
+        let path = node.settings.text("path").filter(|path| *path != "-");
+        path.map(str::to_owned)
+    };
+    let own = file(node);
+    let is_open = own.is_some() && open.iter().any(|known| file(known) == own);
+    if is_open || (known.is_some() && own.is_none()) {
+        return Err(RunError::Sink(SinkError {
+            target: format!("sink {}", node.name),
+            reason: "its name or its file is that of a sink with other settings, which is open: give it another path"
+                .to_owned(),
+        }));
+    }
+    Ok(false)
 }
 
 /// Bounded waits for work that may hang while a run begins.

@@ -22,7 +22,8 @@ impl Handler<SwapGraph> for Egress {
             if let Some(handle) = opened {
                 let views = BTreeMap::from([(number, view)]);
                 self.sinks.push(SinkRoute { name, handle, views });
-            } else if let Some(sink) = self.sinks.iter_mut().find(|sink| sink.name == name) {
+            // The one before it of that name is of graphs that are drained.
+            } else if let Some(sink) = self.sinks.iter_mut().rev().find(|sink| sink.name == name) {
                 sink.views.insert(number, view);
             }
         }
