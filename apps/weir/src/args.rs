@@ -49,6 +49,9 @@ pub(crate) enum Command {
     Graph(Draw),
     /// Measure how long models take by batch size
     Profile(Profile),
+    /// Sample the models of cascades, and judge every certainty by the samples
+    #[command(subcommand)]
+    Gears(Gears),
     /// Plan which blocks of which models run on which pools of devices
     Plan(Plan),
     /// Run policies over traces in virtual time
@@ -454,6 +457,56 @@ pub(crate) struct Completions {
 pub(crate) struct Man {
     /// Write weir.1 and a page for each command into this folder instead
     #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+}
+
+/// `weir gears`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Gears {
+    /// Let every stage of every cascade answer every item, and write how right and how certain each is
+    Sample(GearsSample),
+    /// Print what a cascade would be at every certainty: accuracy over work, and the points that no other beats
+    Curve(GearsCurve),
+}
+
+/// `weir gears sample`.
+#[derive(Debug, Group)]
+pub(crate) struct GearsSample {
+    /// The graph
+    #[arg(value_name = "GRAPH.toml")]
+    pub(crate) graph: PathBuf,
+    /// Videos that take the place of the graph's sources
+    #[arg(value_name = "VIDEO")]
+    pub(crate) videos: Vec<PathBuf>,
+    /// What is true of the clip, for all streams or for the one that is named; `names`: of a folder of images, each is called
+    /// after its text or class, up to a `_`
+    #[arg(long, value_name = "[STREAM=]FILE", required = true)]
+    pub(crate) truth: Vec<TruthOf>,
+    /// Write the samples to this file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: PathBuf,
+    /// Stop after this time, such as 60s or 5m
+    #[arg(long, allow_hyphen_values = true, value_parser = duration)]
+    pub(crate) duration: Option<Span>,
+}
+
+/// `weir gears curve`.
+#[derive(Debug, Group)]
+pub(crate) struct GearsCurve {
+    /// The samples
+    #[arg(value_name = "SAMPLES.jsonl")]
+    pub(crate) samples: PathBuf,
+    /// Which cascade; needless where there is one
+    #[arg(long, value_name = "NAME")]
+    pub(crate) cascade: Option<String>,
+    /// Whose answer counts: last or surest
+    #[arg(long, value_name = "WORD", default_value = "last", value_parser = ["last", "surest"])]
+    pub(crate) settle: String,
+    /// Print all points, not only those that no other beats
+    #[arg(long)]
+    pub(crate) all: bool,
+    /// Draw the curve into this file
+    #[arg(long, value_name = "FILE.svg")]
     pub(crate) out: Option<PathBuf>,
 }
 

@@ -8,7 +8,7 @@ use serde::Serialize;
 use weir_flow::{SinkFactory, StopFlag, Value};
 use weir_graph::{EmulatedStream, Graph, SinkNode, Vertex, WhenSlow};
 use weir_policy::Report;
-use weir_runtime::{Engine, Pace, Progress, RunError, RunOptions};
+use weir_runtime::{Engine, Pace, Progress, RunError, RunOptions, Sampler};
 
 use crate::args::{RunArgs, Speed};
 use crate::assemble::{DumpInputs, assemble_showing, sinks};
@@ -37,6 +37,15 @@ pub(crate) struct LaunchOptions {
     pub(crate) dump_inputs: Option<DumpInputs>,
     /// Files that are read beside those of the graph.
     pub(crate) reads: Vec<PathBuf>,
+}
+
+/// What is shown a run beside the graph's own sinks.
+#[derive(Default)]
+pub(crate) struct Observers {
+    /// Takes every delivery.
+    pub(crate) tap: Option<Box<dyn SinkFactory>>,
+    /// Takes samples of cascades.
+    pub(crate) sampler: Option<Arc<dyn Sampler>>,
 }
 
 impl LaunchOptions {
@@ -73,23 +82,23 @@ pub(crate) fn launch(
     settings: &Settings,
     zoo: &Zoo,
 ) -> anyhow::Result<()> {
-    let ran = execute(graph, options, None, settings, zoo)?;
+    let ran = execute(graph, options, Observers::default(), settings, zoo)?;
     print_result(ran, None)
 }
 
-/// Runs the graph to its end, and lets `tap` take every delivery beside the graph's own sinks.
+/// Runs the graph to its end, and shows it to `observers` beside the graph's own sinks.
 ///
 /// # Errors
 /// What keeps it from starting.
 pub(crate) fn execute(
     graph: Graph,
     options: &LaunchOptions,
-    tap: Option<Box<dyn SinkFactory>>,
+    observers: Observers,
     settings: &Settings,
     zoo: &Zoo,
 ) -> anyhow::Result<RunResult> {
     let report_file = prepare(&graph, options, settings, zoo)?;
-    let mut ran = run(graph, options, tap, settings, zoo)?;
+    let mut ran = run(graph, options, observers, settings, zoo)?;
     ran.report_file = report_file;
     Ok(ran)
 }
@@ -231,7 +240,7 @@ const TAP: &str = "(tap)";
 fn run(
     graph: Graph,
     options: &LaunchOptions,
-    tap: Option<Box<dyn SinkFactory>>,
+    observers: Observers,
     settings: &Settings,
     zoo: &Zoo,
 ) -> anyhow::Result<RunResult> {
@@ -240,13 +249,16 @@ fn run(
     let shown = RunLine::start(Arc::clone(&progress), options.run_args.duration, lines_on_output)?;
     let (out, dump) = (options.out.as_deref(), options.dump_inputs.as_ref());
     let mut assembly = assemble_showing(graph, zoo, out, dump, &progress)?;
-    if let Some(tap) = tap {
+    if let Some(tap) = observers.tap {
         assembly.graph = with_tap(assembly.graph);
         assembly.sinks.push(tap);
     }
     let stop = StopFlag::default();
     interrupt::watch(&stop, STOPPING)?;
-    let run = run_options(options, settings, progress);
+    let run = RunOptions {
+        sampler: observers.sampler,
+        ..run_options(options, settings, progress)
+    };
     let ended = weir_runtime::run(assembly, &run, &stop);
     drop(shown);
     let mut report = ended.map_err(mendable)?;

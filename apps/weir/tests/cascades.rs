@@ -11,45 +11,16 @@ use std::process::Command;
 use common::{report, stderr};
 use serde_json::Value;
 
-const PATTERN: &str = r"[\\p{Han}][A-Z][A-Z0-9]{5}";
-
 /// The crops of the asset pack through LPRNet, PP-OCR, or both.
 fn graph(assets: &Path, models: &str) -> String {
     let path = |name: &str| assets.join(name).display().to_string();
-    format!(
-        r#"
-        [app]
-        slo = "20s"
-        [sources.crops]
-        uri = "{}"
-        [devices.cpu]
-        slots = 1
-        [models.small]
-        model = "{}"
-        head = "ctc"
-        pattern = "{PATTERN}"
-        [models.large]
-        model = "{}"
-        head = "ctc"
-        mean = "127.5"
-        std = "127.5"
-        height = 48
-        leave_out = "·•."
-        pattern = "{PATTERN}"
-        [modules.read]
-        operator = "read-text"
-        items = "frame"
-        inputs = ["crops"]
-        {models}
-        [sinks.events]
-        type = "jsonl"
-        path = "events.jsonl"
-        inputs = ["read"]
-        "#,
-        path("images/plates"),
-        path("models/lprnet_plate_24x94.onnx"),
-        path("models/ppocr_v4_rec.onnx"),
-    )
+    let text = include_str!("data/plates.toml")
+        .replace("{crops}", &path("images/plates"))
+        .replace("{small}", &path("models/lprnet_plate_24x94.onnx"))
+        .replace("{large}", &path("models/ppocr_v4_rec.onnx"));
+    let is_cascade = |line: &&str| line.starts_with("cascade");
+    let cascade = text.lines().find(is_cascade).unwrap();
+    text.replace(cascade, models)
 }
 
 /// How many plates are read as their file is called, and the report.

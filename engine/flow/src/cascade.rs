@@ -36,6 +36,12 @@ impl CascadeAnswers {
         items.filter_map(|(item, answer)| (!answer.is_accepted).then_some(item))
     }
 
+    /// The item in that place.
+    #[must_use]
+    pub fn item(&self, place: usize) -> Option<&Item> {
+        self.items.get(place)
+    }
+
     /// The answer to the item in that place.
     pub fn answer_mut(&mut self, place: usize) -> Option<&mut Answer> {
         self.answers.get_mut(place)

@@ -416,6 +416,13 @@ impl Graph {
         self
     }
 
+    /// The same graph, of which nothing is written.
+    #[must_use]
+    pub fn without_sinks(mut self) -> Self {
+        self.sinks.clear();
+        self
+    }
+
     /// The same graph with an additional sink.
     #[must_use]
     pub fn with_sink(mut self, sink: SinkNode) -> Self {

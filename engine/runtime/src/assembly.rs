@@ -14,6 +14,7 @@ use weir_policy::ReconnectSpec;
 use weir_types::Span;
 
 use crate::progress::Progress;
+use crate::sampling::Sampler;
 
 /// A graph with everything that it names. Tables go by the indices of the graph.
 pub struct Assembly {
@@ -81,6 +82,8 @@ pub struct RunOptions {
     pub sink_open_timeout: Duration,
     /// Counts how far the run is.
     pub progress: Arc<Progress>,
+    /// Takes samples of cascades, whose stages all answer every item then.
+    pub sampler: Option<Arc<dyn Sampler>>,
 }
 
 impl Default for RunOptions {
@@ -99,6 +102,7 @@ impl Default for RunOptions {
             reconnect: ReconnectSpec::default(),
             sink_open_timeout: Duration::from_secs(10),
             progress: Arc::default(),
+            sampler: None,
         }
     }
 }

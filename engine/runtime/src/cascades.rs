@@ -11,6 +11,7 @@ use weir_policy::gears::Settle;
 use weir_types::{ModuleId, Span};
 
 use crate::assembly::RunError;
+use crate::sampling::{Sampler, StageSampling};
 
 /// What one stage is set to.
 #[derive(Debug)]
@@ -151,6 +152,8 @@ pub(crate) struct Stage {
     pub(crate) settles_in: ModuleId,
     pub(crate) settle: Settle,
     pub(crate) switch: Arc<StageSwitch>,
+    /// Where samples are taken.
+    pub(crate) sampling: Option<StageSampling>,
 }
 
 /// Whether the models of stages can answer for each other, as far as only loaded models say.
@@ -225,7 +228,12 @@ pub(crate) fn has_cascades(graph: &Graph) -> bool {
 }
 
 /// The stages of a graph by module; `None` where a module is in no cascade.
-pub(crate) fn stages(graph: &Graph) -> Vec<Option<Stage>> {
+pub(crate) fn stages(graph: &Graph, sampler: Option<&Arc<dyn Sampler>>) -> Vec<Option<Stage>> {
+    let streams: Arc<[Arc<str>]> = graph
+        .sources()
+        .iter()
+        .map(|source| source.name.as_str().into())
+        .collect();
     let stage = |(id, module): (u32, &ModuleNode)| {
         let stage = module.stage.as_ref()?;
         let rest = stage.count - 1 - stage.index;
@@ -235,6 +243,12 @@ pub(crate) fn stages(graph: &Graph) -> Vec<Option<Stage>> {
             settles_in: last(graph, id, rest),
             settle: stage.settle,
             switch: Arc::new(StageSwitch::new(stage.certainty)),
+            sampling: sampler.map(|sampler| StageSampling {
+                sampler: Arc::clone(sampler),
+                cascade: stage.cascade.as_str().into(),
+                stage: stage.index,
+                streams: Arc::clone(&streams),
+            }),
         })
     };
     (0..).zip(graph.modules()).map(stage).collect()

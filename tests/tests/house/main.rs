@@ -273,7 +273,7 @@ const ALONE: &[(&str, &[&str])] = &[
     ("metrics-exporter-prometheus", &["apps/weir"]),
     ("axum", &["engine/serve"]),
     ("microlp", &["engine/planner"]),
-    ("plotters", &["benches/reproduction"]),
+    ("plotters", &["benches/reproduction", "apps/weir"]),
     // Programs, and what they share.
     ("clap", &["apps/terminal", "apps/weir", "videos"]),
     ("anyhow", &["apps/terminal", "apps/weir", "benches", "videos"]),

@@ -2,6 +2,7 @@
 
 mod check;
 mod doctor;
+mod gears;
 mod graph;
 mod manual;
 mod models;
@@ -17,7 +18,7 @@ mod streams;
 mod verify;
 mod worker;
 
-use crate::args::{Args, Command, Models};
+use crate::args::{Args, Command, Gears, Models};
 use crate::settings::Settings;
 use crate::zoo::Zoo;
 
@@ -47,6 +48,8 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
         Command::Check(args) => check::check(&args, &settings, &zoo),
         Command::Graph(args) => graph::draw(&args, &zoo),
         Command::Profile(args) => profile::profile(&args, &zoo),
+        Command::Gears(Gears::Sample(args)) => gears::sample(args, &settings, &zoo),
+        Command::Gears(Gears::Curve(args)) => gears::curve(&args),
         Command::Plan(args) => plan::plan(&args),
         Command::Models(Models::List) => models::list(&zoo),
         Command::Models(Models::Pull { names }) => models::pull(&names, &zoo),

@@ -10,7 +10,7 @@ use weir_truth::Truth;
 use super::replay::{launch_options, load_graph};
 use crate::args::{self, TruthOf};
 use crate::error::UserError;
-use crate::launch::{LaunchOptions, execute, print_result};
+use crate::launch::{LaunchOptions, Observers, execute, print_result};
 use crate::outputs::Files;
 use crate::score::{self, Events, PlayedStream, Score};
 use crate::settings::Settings;
@@ -52,7 +52,11 @@ fn score_run(
         ..launch_options(args.playback)
     };
     let tap = Tap::default();
-    let ran = execute(graph, &options, Some(Box::new(tap.clone())), settings, zoo)?;
+    let observers = Observers {
+        tap: Some(Box::new(tap.clone())),
+        ..Observers::default()
+    };
+    let ran = execute(graph, &options, observers, settings, zoo)?;
     let events = tap.drain();
     let arrived = |stream: &str| {
         let stream = ran.report.streams.get(stream);
@@ -122,13 +126,13 @@ fn compare(
 }
 
 /// What is true of each stream.
-struct Truths {
+pub(super) struct Truths {
     named: BTreeMap<String, Truth>,
     default: Option<Truth>,
 }
 
 impl Truths {
-    fn read(files: &[TruthOf]) -> anyhow::Result<Self> {
+    pub(super) fn read(files: &[TruthOf]) -> anyhow::Result<Self> {
         let mut truths = Self {
             named: BTreeMap::new(),
             default: None,
@@ -150,12 +154,12 @@ impl Truths {
         Ok(truths)
     }
 
-    fn for_stream(&self, stream: &str) -> Option<&Truth> {
+    pub(super) fn for_stream(&self, stream: &str) -> Option<&Truth> {
         self.named.get(stream).or(self.default.as_ref())
     }
 
     /// Every stream must have a truth, and every named one must be there.
-    fn check_streams(&self, streams: &[String]) -> anyhow::Result<()> {
+    pub(super) fn check_streams(&self, streams: &[String]) -> anyhow::Result<()> {
         if let Some(stream) = self.named.keys().find(|stream| !streams.contains(stream)) {
             let streams = streams.join(", ");
             let message = format!("--truth names the stream {stream}; the streams are {streams}");
@@ -172,11 +176,11 @@ impl Truths {
 }
 
 /// Lines of a truth or of events: 16 MiB are some hundred thousand objects in one frame, 4 GiB some weeks of video.
-fn lines(what: &str, path: &Path) -> Result<impl BufRead, UserError> {
+pub(super) fn lines(what: &str, path: &Path) -> Result<impl BufRead, UserError> {
     weir_files::lines(path, 16 << 20, 4 << 30)
         .map_err(|error| file_error(what, path, format!("cannot be read: {error}")))
 }
 
-fn file_error(what: &str, path: &Path, error: impl std::fmt::Display) -> UserError {
+pub(super) fn file_error(what: &str, path: &Path, error: impl std::fmt::Display) -> UserError {
     UserError::new(format!("{what} {}: {error}", path.display()))
 }

@@ -4,6 +4,7 @@
 //! Every figure is given twice: over all frames that arrived, where a frame that was not delivered has no findings and
 //! its objects are missed, and over delivered frames alone. `docs/score.md` defines each.
 
+mod answers;
 mod attributes;
 mod choice;
 mod detection;
@@ -31,7 +32,8 @@ use attributes::AttributeFigures;
 use detection::ClassFigures;
 use tracking::Tracking;
 
-pub(crate) use event::{Detection, Event, Events, read_events};
+pub(crate) use answers::{rate_frame, rate_objects};
+pub(crate) use event::{AttributeValue, Detection, Event, Events, read_events};
 pub(crate) use observed::{Observed, PlayedStream, observe};
 pub(crate) use table::table;
 

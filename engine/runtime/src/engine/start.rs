@@ -9,7 +9,7 @@ use tokio::sync::oneshot;
 use weir_flow::{Operator, mask_credentials};
 use weir_graph::{SinkNode, SourceMode, SourceNode};
 use weir_policy::{Backoff, Module, Pool, Slots};
-use weir_types::{ModuleId, SlotId, StreamId};
+use weir_types::{ModuleId, SlotId, Span, StreamId};
 
 use super::live_streams::{LiveStream, LiveStreams};
 use super::{RunContext, RunGraph, RunParts, StartedRun, StreamContext};
@@ -337,7 +337,16 @@ impl RunContext<'_> {
             ..
         } = running;
         let splits = specs.topology.has_branches() || splits;
-        let mut stages = stages(graph);
+        let mut stages = stages(graph, self.options.sampler.as_ref());
+        if let Some(sampler) = &self.options.sampler {
+            for (spec, node) in specs.modules.iter().zip(graph.modules()) {
+                if node.stage.is_some() {
+                    let duration = |size: &u32| (*size, spec.profile.duration(*size));
+                    let durations: Vec<(u32, Span)> = spec.batch.iter().map(duration).collect();
+                    sampler.on_model(&graph.models()[node.model].name, &durations);
+                }
+            }
+        }
         if let Some(mailbox) = gears {
             mailbox.run(GearActor::new(GearSetup {
                 clock: self.clock,

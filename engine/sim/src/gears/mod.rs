@@ -6,9 +6,11 @@
 //! once for each item, as one number from 0 to 1: an item reaches every stage whose part of items is above it, so that what
 //! is difficult for one model is difficult for all.
 
+mod curve;
 mod outcome;
 mod world;
 
+pub use curve::{CurvePoint, SampledItem, curve, pareto};
 pub use outcome::{GearOutcome, StageCounts};
 
 use serde::{Deserialize, Serialize};

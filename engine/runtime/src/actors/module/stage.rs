@@ -1,5 +1,7 @@
 //! A stage of a cascade: what it is asked, and what becomes of its answers.
 
+use std::sync::Arc;
+
 use weir_flow::{CascadeAnswers, Inference, Item, Operator};
 use weir_policy::gears::is_accepted;
 use weir_policy::{ModuleStats, StageCounts};
@@ -7,6 +9,7 @@ use weir_types::DropReason;
 
 use crate::cascades::Stage;
 use crate::request::RequestBranch;
+use crate::sampling::{StageAnswer, StageSampling};
 
 /// The items of a request that a stage is asked, with their places among all of the cascade.
 pub(super) fn items(
@@ -49,10 +52,10 @@ pub(super) fn settle(
     // Where there is no time left for this stage, there is none for the stages after it.
     let is_late = found.fallback.is_some_and(|reason| reason != DropReason::Failed);
     for (place, inference) in found.places.into_iter().zip(found.inferences) {
-        let Some(answer) = answers.answer_mut(place) else {
-            continue;
-        };
         let Some(inference) = inference else {
+            let Some(answer) = answers.answer_mut(place) else {
+                continue;
+            };
             answer.is_accepted = is_late || stage.is_last;
             counts.accepted_late += u64::from(is_late);
             counts.failed += u64::from(!is_late);
@@ -60,12 +63,26 @@ pub(super) fn settle(
         };
         let inference = operator.settle(inference);
         let later = certainty(&inference);
+        if let Some(sampling) = &stage.sampling {
+            sample(
+                sampling,
+                operator,
+                (cascade, place),
+                (&inference, later),
+                branch,
+                &answers,
+            );
+        }
+        let Some(answer) = answers.answer_mut(place) else {
+            continue;
+        };
         let earlier = answer.is_answered.then(|| certainty(&answer.inference));
         if stage.settle.replaces(earlier, Some(later)) {
             answer.inference = inference;
         }
         answer.is_answered = true;
-        answer.is_accepted = stage.is_last || is_accepted(later, stage.switch.certainty());
+        let is_handed_on = stage.sampling.is_some() || !is_accepted(later, stage.switch.certainty());
+        answer.is_accepted = stage.is_last || !is_handed_on;
         counts.accepted += u64::from(answer.is_accepted);
         counts.handed_on += u64::from(!answer.is_accepted);
     }
@@ -78,6 +95,35 @@ pub(super) fn settle(
     } else {
         branch.results.set_cascade(cascade, answers);
     }
+}
+
+/// Hands out what a stage said of the item in a place.
+fn sample(
+    sampling: &StageSampling,
+    operator: &dyn Operator,
+    (module, place): (u32, usize),
+    (inference, certainty): (&Inference, f32),
+    branch: &RequestBranch,
+    answers: &CascadeAnswers,
+) {
+    let Some(item) = answers.item(place) else { return };
+    let output = operator.output(module, std::slice::from_ref(item), vec![inference.clone()]);
+    let object = item.object.and_then(|of| branch.results.object(of));
+    let attribute = output.attributes.into_iter().next();
+    let request = &branch.request;
+    let stream = sampling.streams.get(request.stream.0 as usize);
+    sampling.sampler.on_answer(StageAnswer {
+        cascade: Arc::clone(&sampling.cascade),
+        stage: sampling.stage,
+        stream: stream.map_or_else(|| "".into(), Arc::clone),
+        frame: request.frame.index,
+        file: request.frame.file.clone(),
+        item: u32::try_from(place).unwrap_or(u32::MAX),
+        object: object.map(|object| (Arc::clone(&object.class), object.rect)),
+        found: output.objects,
+        attribute: attribute.map(|attribute| (attribute.name, attribute.attribute)),
+        certainty,
+    });
 }
 
 /// How certain an inference is. One of a model that does not say is certain where it is one at all.
