@@ -199,6 +199,9 @@ pub(crate) struct AddStream {
     pub(crate) name: String,
     /// A camera's URL, a file in the folder of the graph, or emulated:...
     pub(crate) uri: String,
+    /// A smaller stream of the same pictures: frames come from it
+    #[arg(long, value_name = "URI")]
+    pub(crate) detect_uri: Option<String>,
     /// What happens to its frames under overload: live, or lossless
     #[arg(long)]
     pub(crate) mode: Option<String>,

@@ -128,9 +128,11 @@ pub(crate) fn files(
 ) -> anyhow::Result<Files> {
     let mut files = Files::default();
     for source in graph.sources() {
-        let path = source.uri.strip_prefix("file:").unwrap_or(&source.uri);
-        if !path.contains("://") && !path.starts_with(EmulatedStream::SCHEME) {
-            files.read_source(format!("source {}", source.name), path);
+        for uri in source.uris() {
+            let path = uri.strip_prefix("file:").unwrap_or(uri);
+            if !path.contains("://") && !path.starts_with(EmulatedStream::SCHEME) {
+                files.read_source(format!("source {}", source.name), path);
+            }
         }
     }
     for path in graph.files() {

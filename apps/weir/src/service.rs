@@ -221,7 +221,7 @@ impl Service {
 
     /// Checks that a client may name the source of a stream.
     pub(crate) fn check_allowed(&self, node: &SourceNode) -> Result<(), ApiError> {
-        if self.allow_any_source || is_allowed(&node.uri, &self.graph) {
+        if self.allow_any_source || node.uris().all(|uri| is_allowed(uri, &self.graph)) {
             return Ok(());
         }
         let error = ApiError::new(

@@ -91,4 +91,6 @@ pub struct StreamHeader {
     pub name: String,
     /// Address of its source, without credentials.
     pub source: String,
+    /// The same of the smaller stream that its frames come from, where it has one.
+    pub detect_source: Option<String>,
 }

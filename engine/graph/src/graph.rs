@@ -68,9 +68,11 @@ pub struct SourceNode {
     pub name: String,
     /// File (made absolute), URL, device, folder, or `emulated:...`.
     pub uri: String,
+    /// The address of a smaller stream of the same pictures that its frames come from; `None`: they come from `uri`.
+    pub detect_uri: Option<String>,
     /// What happens to its frames under overload.
     pub mode: SourceMode,
-    /// Whether the graph sets the mode; else it is [`SourceMode::default_for`] the address.
+    /// Whether the graph sets the mode; else it is [`SourceMode::default_for`] the address that frames come from.
     pub mode_given: bool,
     /// Frames a second of a source that does not carry its rate; `None` where not given.
     pub fps: Option<f64>,
@@ -98,6 +100,7 @@ impl SourceNode {
             mode: SourceMode::default_for(&uri),
             mode_given: false,
             uri,
+            detect_uri: None,
             fps: None,
             sample: None,
             decoding: Decoding::default(),
@@ -106,6 +109,17 @@ impl SourceNode {
             share: StreamShare::default(),
             connection: Connection::default(),
         }
+    }
+
+    /// The address that its frames come from.
+    #[must_use]
+    pub fn frames_uri(&self) -> &str {
+        self.detect_uri.as_deref().unwrap_or(&self.uri)
+    }
+
+    /// All its addresses; only [`SourceNode::frames_uri`] is opened for frames.
+    pub fn uris(&self) -> impl Iterator<Item = &str> {
+        std::iter::once(self.uri.as_str()).chain(self.detect_uri.as_deref())
     }
 }
 

@@ -124,11 +124,11 @@ fn source_lines(source: &SourceNode) -> Vec<String> {
         .sample
         .map(|fps| format!(", {fps} fps"))
         .unwrap_or_default();
-    vec![
-        source.name.clone(),
-        display_uri(&source.uri),
-        format!("{mode}{sample}"),
-    ]
+    let detect = source.detect_uri.as_deref().map(display_uri);
+    let mut lines = vec![source.name.clone(), display_uri(&source.uri)];
+    lines.extend(detect.map(|uri| format!("detects in {uri}")));
+    lines.push(format!("{mode}{sample}"));
+    lines
 }
 
 fn sink_lines(sink: &SinkNode) -> Vec<String> {

@@ -167,3 +167,58 @@ fn a_camera_has_its_transport_and_options_of_the_list() {
         &["11: `options` are for streams that FFmpeg reads"],
     );
 }
+
+#[test]
+fn frames_come_from_the_smaller_stream_of_a_camera() {
+    let text = |main: &str, detect: &str| {
+        let keys = format!("uri = \"{main}\"\ndetect_uri = \"{detect}\"\n");
+        VALID.replace("uri = \"crossing.mp4\"\nmode = \"live\"\n", &keys)
+    };
+    let both = graph(&text(
+        "rtsp://user:secret@camera/main",
+        "rtsp://user:secret@camera/sub",
+    ));
+    let north = &both.sources()[0];
+    assert_eq!(north.uri, "rtsp://user:secret@camera/main");
+    assert_eq!(north.frames_uri(), "rtsp://user:secret@camera/sub");
+    assert_eq!(both.sources()[1].frames_uri(), both.sources()[1].uri);
+    for drawing in [both.to_mermaid(), both.to_dot()] {
+        assert!(drawing.contains("camera/main") && drawing.contains("camera/sub"));
+        assert!(!drawing.contains("secret"), "{drawing}");
+    }
+    // The mode is that of what is read.
+    let images = graph(&text("rtsp://camera/main", "faces"));
+    assert_eq!(images.sources()[0].mode, SourceMode::Lossless);
+    let udp = text("crossing.mp4", "rtsp://camera/sub\"\ntransport = \"udp");
+    assert_eq!(graph(&udp).sources()[0].connection.transport, Transport::Udp);
+
+    for (main, detect, said) in [
+        (
+            "crossing.mp4",
+            "sub.mp4",
+            "11: `detect_uri`: there is no file or folder \"sub.mp4\"",
+        ),
+        (
+            "main.mp4",
+            "crossing.mp4",
+            "10: `uri`: there is no file or folder \"main.mp4\"",
+        ),
+        (
+            "crossing.mp4",
+            "rtsp:/user:secret@camera/sub",
+            "11: `detect_uri`: \"rtsp:/***@camera/sub\" is not an address | addresses have two slashes",
+        ),
+        (
+            "crossing.mp4",
+            "emulated:uniform?rate=1",
+            "11: `detect_uri` is the smaller stream of a camera or a recording, not of an emulated stream",
+        ),
+        (
+            "emulated:uniform?rate=1",
+            "crossing.mp4",
+            "11: `detect_uri` is the smaller stream of a camera or a recording, not of an emulated stream",
+        ),
+    ] {
+        check(&text(main, detect), &[said]);
+    }
+}

@@ -8,7 +8,7 @@ use std::time::Duration;
 use weir_flow::{
     Model, Operator, RunHeader, Sink, SinkError, SinkFactory, StopFlag, StreamHeader, mask_credentials,
 };
-use weir_graph::{Graph, SinkNode};
+use weir_graph::{Graph, SinkNode, SourceNode};
 
 use crate::assembly::{Assembly, Partitioning, RunError, RunOptions};
 use crate::bounded_wait::{BoundedOutcome, WaitLimits, run_bounded};
@@ -236,14 +236,21 @@ pub(crate) fn sink_header(header: &RunHeader, view: &SinkView) -> RunHeader {
     }
 }
 
+/// Where the frames of a source come from, where it has another address; without credentials.
+pub(crate) fn shown_detect_uri(source: &SourceNode) -> Option<String> {
+    let uri = source.detect_uri.as_deref()?;
+    Some(mask_credentials(uri).into_owned())
+}
+
 /// The header of the run, with all its streams.
 pub(crate) fn run_header(graph: &Graph, clock: Clock) -> RunHeader {
     let time_ms = clock.utc_ms(clock.now());
     // Seeded by the system: runs of one millisecond on many machines differ.
     let random = std::hash::RandomState::new().build_hasher().finish();
-    let stream = |source: &weir_graph::SourceNode| StreamHeader {
+    let stream = |source: &SourceNode| StreamHeader {
         name: source.name.clone(),
         source: mask_credentials(&source.uri).into_owned(),
+        detect_source: shown_detect_uri(source),
     };
     RunHeader {
         id: format!("{time_ms:x}-{random:016x}"),

@@ -29,6 +29,9 @@ pub struct StreamSnapshot {
     pub id: u32,
     /// Address of its source, without credentials.
     pub source: String,
+    /// The same of the smaller stream that its frames come from, where it has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub detect_source: Option<String>,
     /// What it is doing.
     pub state: StreamPhase,
     /// For how many seconds that has been so.

@@ -11,8 +11,11 @@ use crate::error::ApiError;
 pub struct StreamRequest {
     /// Its name.
     pub name: String,
-    /// Where its frames come from.
+    /// Its address.
     pub uri: String,
+    /// The address of a smaller stream of the same pictures that its frames come from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub detect_uri: Option<String>,
     /// `live` or `lossless`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<String>,

@@ -36,6 +36,8 @@ struct HeaderLine<'a> {
 struct Stream<'a> {
     stream: &'a str,
     source: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    detect_source: Option<&'a str>,
 }
 
 #[derive(Serialize)]
@@ -140,6 +142,7 @@ pub(super) fn write_header(run: &RunHeader, stream: Option<&str>, mut out: impl 
             .map(|known| Stream {
                 stream: &known.name,
                 source: &known.source,
+                detect_source: known.detect_source.as_deref(),
             })
             .collect(),
     };

@@ -68,10 +68,11 @@ fn open_all(graph: Graph, settings: &Settings, zoo: &Zoo) -> anyhow::Result<Vec<
         }
     }
     let mut seen = BTreeSet::new();
-    for node in graph.sources() {
+    let sources = graph.sources().iter();
+    for (node, uri) in sources.flat_map(|node| node.uris().map(move |uri| (node, uri))) {
         // Many streams may be of one file.
-        if seen.insert(&node.uri) {
-            let opened = open_source(&node.uri, assemble::source_options(node));
+        if seen.insert(uri) {
+            let opened = open_source(uri, assemble::source_options(node));
             let named =
                 opened.map_err(|error| UserError::new(format!("source {}: {error}", node.name)).into());
             let remark = errors.take(named).flatten();

@@ -31,6 +31,7 @@ pub(crate) fn streams(args: &Streams) -> anyhow::Result<()> {
             let request = StreamRequest {
                 name: stream.name.clone(),
                 uri: stream.uri.clone(),
+                detect_uri: stream.detect_uri.clone(),
                 mode: stream.mode.clone(),
                 fps: stream.fps,
                 sample: stream.sample,
@@ -115,10 +116,20 @@ fn table(streams: &Value) -> String {
             count("delivered"),
             count("late"),
             count("dropped"),
-            text(&stream["source"]),
+            source(stream),
         ]);
     }
     table.trim_fmt()
+}
+
+/// The address of a stream, and where its frames come from if that is another one.
+fn source(stream: &Value) -> String {
+    let of = |name: &str| stream[name].as_str().map(|text| line(text).to_string());
+    let source = of("source").unwrap_or_default();
+    match of("detect_source") {
+        Some(detect) => format!("{source} (frames from {detect})"),
+        None => source,
+    }
 }
 
 /// Asks an engine.

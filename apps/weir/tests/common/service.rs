@@ -82,8 +82,8 @@ impl Service {
     /// Serves [`GRAPH`] on loopback, and waits until its stream is live.
     pub(crate) fn start(args: &[&str]) -> Self {
         let service = Self::start_in(folder(), "127.0.0.1:0", args);
-        // It answers before the engine is ready.
-        service.wait_until(|list| list.contains("live"));
+        // It answers before the engine is ready; the head of the list has a column `delivered`.
+        service.wait_until(|list| list.contains(" live "));
         service
     }
 

@@ -225,7 +225,7 @@ impl<'a> Fuzzer<'a> {
             }
             // Half of them good ones, so that streams come to be.
             Some("string") if key == "uri" && self.one_in(2) => json!(self.pick(&URIS[..3])),
-            Some("string") if key == "uri" => json!(self.pick(&URIS)),
+            Some("string") if key == "uri" || key == "detect_uri" => json!(self.pick(&URIS)),
             Some("string") => json!(self.pick(&NAMES)),
             Some("boolean") => json!(self.one_in(2)),
             Some("integer") => json!(self.below(100)),

@@ -325,11 +325,13 @@ fn build(
 /// `None` where its address is missing, which was reported.
 pub(crate) fn source_node(source: RawSource) -> Option<SourceNode> {
     let (name, uri) = (source.name.value, source.uri?);
+    let frames_uri = source.detect_uri.as_ref().unwrap_or(&uri);
     Some(SourceNode {
         name,
-        mode: source.mode.unwrap_or_else(|| SourceMode::default_for(&uri)),
+        mode: source.mode.unwrap_or_else(|| SourceMode::default_for(frames_uri)),
         mode_given: source.mode.is_some(),
         uri,
+        detect_uri: source.detect_uri,
         fps: source.fps,
         sample: source.sample,
         decoding: source.decoding,

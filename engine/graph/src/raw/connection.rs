@@ -3,26 +3,26 @@
 use weir_config::{Field, Fields};
 use weir_flow::{Connection, Settings, Transport};
 
+use super::address::Addresses;
 use super::context::Context;
-use crate::emulated::EmulatedStream;
 use crate::settings;
 
 /// Keys of a source that this reads.
 pub(super) const KEYS: [&str; 2] = ["transport", "options"];
 
-/// Reads them for the source at `uri`.
+/// Reads them for the source at `addresses`, and for both of them where it has two.
 pub(super) fn read(
     name: &str,
-    uri: Option<&str>,
+    addresses: &Addresses,
     fields: &Fields<'_>,
     context: &mut Context<'_>,
 ) -> Connection {
     let words = [("tcp", Transport::Tcp), ("udp", Transport::Udp)];
     let transport = fields.word("transport", &words, context.diagnostics);
-    if let (Field::Given(transport), Some(uri)) = (&transport, uri)
-        && !["rtsp://", "rtsps://"]
-            .iter()
-            .any(|scheme| uri.starts_with(scheme))
+    let is_rtsp = |uri: &str| uri.starts_with("rtsp://") || uri.starts_with("rtsps://");
+    if let Field::Given(transport) = &transport
+        && addresses.uri.is_some()
+        && !addresses.iter().any(is_rtsp)
     {
         let hint = Some("leave it out: other addresses say by themselves how they are sent".to_owned());
         context.diagnostics.add(
@@ -33,15 +33,15 @@ pub(super) fn read(
     }
     Connection {
         transport: transport.into_value().unwrap_or_default(),
-        options: options(name, uri, fields, context),
+        options: options(name, addresses, fields, context),
     }
 }
 
-fn options(name: &str, uri: Option<&str>, fields: &Fields<'_>, context: &mut Context<'_>) -> Settings {
+fn options(name: &str, addresses: &Addresses, fields: &Fields<'_>, context: &mut Context<'_>) -> Settings {
     let Some(entry) = fields.entry("options") else {
         return Settings::default();
     };
-    if uri.is_some_and(|uri| uri.starts_with(EmulatedStream::SCHEME)) {
+    if addresses.is_emulated() {
         let message = "`options` are for streams that FFmpeg reads, not for emulated ones";
         context.diagnostics.add(entry.at, message, None);
         return Settings::default();

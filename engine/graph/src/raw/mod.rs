@@ -1,6 +1,7 @@
 //! The tables of a graph with their positions: keys are known, values are of the right kind, files exist. Whether the
 //! tables are consistent is checked afterwards, in `check`.
 
+mod address;
 mod cascade;
 mod connection;
 mod context;

@@ -1,23 +1,18 @@
 //! The tables of sources, devices, modules and sinks.
 
-use std::borrow::Cow;
 use std::ops::RangeInclusive;
 
-use weir_config::{Content, Diagnostics, Entry, Field, Fields, Spanned, absolute, report_missing, spelling};
-use weir_flow::{KeySpec, Value, mask_credentials};
+use weir_config::{Content, Diagnostics, Entry, Field, Fields, Spanned, absolute, spelling};
+use weir_flow::{KeySpec, Value};
 use weir_policy::StreamShare;
 
-use super::cascade;
-use super::connection;
 use super::context::Context;
-use super::emulated;
 use super::required::required;
 use super::tables::{RawDevice, RawModule, RawSink, RawSource};
-use crate::emulated::EmulatedStream;
+use super::{address, cascade, connection};
 use crate::graph::EMULATE;
 use crate::graph::{Decoding, SourceMode, WhenSlow};
 use crate::settings;
-use crate::sources::Sources;
 
 /// Slots of a device; bounds the threads of a run.
 const MAX_SLOTS: u32 = 1_024;
@@ -26,9 +21,10 @@ pub(super) fn source(name: Spanned<String>, entry: &Entry, context: &mut Context
     let owner = format!("source \"{}\"", name.value);
     let mut fields = Fields::open(owner, entry, context.diagnostics)?;
     let known = [
-        "uri", "mode", "fps", "sample", "decode", "loop", "slo", "weight", "reserve",
+        "mode", "fps", "sample", "decode", "loop", "slo", "weight", "reserve",
     ];
-    let known: Vec<&str> = known.into_iter().chain(connection::KEYS).collect();
+    let known = address::KEYS.into_iter().chain(known);
+    let known: Vec<&str> = known.chain(connection::KEYS).collect();
     fields.expect(&known, false, context.diagnostics);
     let uri = required(
         &fields,
@@ -36,15 +32,13 @@ pub(super) fn source(name: Spanned<String>, entry: &Entry, context: &mut Context
         "a file, a URL, a device or a folder of images",
         context,
     );
-    let uri = uri.given().and_then(|uri| resolve_uri(uri, context));
-    let connection = connection::read(&name.value, uri.as_deref(), &fields, context);
+    let addresses = address::read(&uri, &fields, context);
+    let connection = connection::read(&name.value, &addresses, &fields, context);
     let modes = [("live", SourceMode::Live), ("lossless", SourceMode::Lossless)];
     let diagnostics = &mut *context.diagnostics;
     let decoding = [("as-needed", Decoding::AsNeeded), ("all", Decoding::All)];
     let sample = fields.frame_rate("sample", diagnostics).given().cloned();
-    if let (Some(sample), Some(uri)) = (&sample, &uri)
-        && uri.starts_with(EmulatedStream::SCHEME)
-    {
+    if let Some(sample) = sample.as_ref().filter(|_| addresses.is_emulated()) {
         let hint = Some("set its `rate` instead: its frames cost nothing to leave out".to_owned());
         diagnostics.add(
             sample.at,
@@ -53,7 +47,8 @@ pub(super) fn source(name: Spanned<String>, entry: &Entry, context: &mut Context
         );
     }
     Some(RawSource {
-        uri,
+        uri: addresses.uri,
+        detect_uri: addresses.detect,
         mode: fields.word("mode", &modes, diagnostics).into_value(),
         fps: fields.positive("fps", diagnostics).into_value(),
         sample: sample.map(|sample| sample.value),
@@ -94,35 +89,6 @@ fn share(fields: &Fields<'_>, diagnostics: &mut Diagnostics) -> StreamShare {
         weight,
         reserve: number("reserve", StreamShare::RESERVES, rate),
     }
-}
-
-/// Resolves a URI: local paths become absolute, and must exist where they are going to be read.
-fn resolve_uri(uri: &Spanned<String>, context: &mut Context<'_>) -> Option<String> {
-    let (text, at) = (&uri.value, uri.at);
-    if text.starts_with(EmulatedStream::SCHEME) {
-        return emulated::read(uri, context);
-    }
-    if text.contains("://") {
-        return Some(text.clone());
-    }
-    if let Cow::Owned(shown) = mask_credentials(text) {
-        let hint = Some("addresses have two slashes behind the colon: rtsp://camera/stream".to_owned());
-        context
-            .diagnostics
-            .add(at, format!("`uri`: \"{shown}\" is not an address"), hint);
-        return None;
-    }
-    let path = absolute(context.folder, text);
-    if path.exists() || context.sources == Sources::Replaced {
-        return path.to_str().map(str::to_owned);
-    }
-    report_missing(
-        &format!("`uri`: there is no file or folder \"{text}\""),
-        &path,
-        at,
-        context.diagnostics,
-    );
-    None
 }
 
 pub(super) fn device(name: Spanned<String>, entry: &Entry, context: &mut Context<'_>) -> Option<RawDevice> {

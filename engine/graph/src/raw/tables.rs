@@ -10,6 +10,7 @@ use crate::graph::{Decoding, OnLate, SourceMode, WhenSlow};
 pub(crate) struct RawSource {
     pub(crate) name: Spanned<String>,
     pub(crate) uri: Option<String>,
+    pub(crate) detect_uri: Option<String>,
     /// As given in the text.
     pub(crate) mode: Option<SourceMode>,
     pub(crate) fps: Option<f64>,

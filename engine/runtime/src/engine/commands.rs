@@ -209,6 +209,7 @@ impl RunContext<'_> {
                 name: stream.name.to_string(),
                 id: id.0,
                 source: shown.map(|shown| shown.source.clone()).unwrap_or_default(),
+                detect_source: shown.and_then(|shown| shown.detect_source.clone()),
                 state,
                 for_s: now.since(since).as_secs_f64(),
                 reason,

@@ -27,6 +27,8 @@ pub(super) struct LiveStream {
     pub(super) id: StreamId,
     /// Address of its source, without credentials.
     pub(super) source: String,
+    /// The same of the smaller stream that its frames come from, where it has one.
+    pub(super) detect_source: Option<String>,
     /// Its own latency objective; `None`: the graph's.
     pub(super) slo: Option<Span>,
     pub(super) share: StreamShare,

@@ -24,6 +24,7 @@ use crate::cascades::{Stage, has_cascades, stages};
 use crate::decoding::Decoding;
 use crate::emulated::EmulatedOperator;
 use crate::fleet::{PartitionSetup, Postprocessor, Preprocessor};
+use crate::prepare::shown_detect_uri;
 use crate::routes::{Entrance, Route, SinkView};
 use crate::source::{
     RejectionLimit, SharedDecodeLevels, SharedTarget, SourceControl, SourceTarget, SourceThread,
@@ -434,6 +435,7 @@ impl RunContext<'_> {
         Ok(LiveStream {
             id,
             source: mask_credentials(&node.uri).into_owned(),
+            detect_source: shown_detect_uri(node),
             slo: node.slo,
             share: node.share,
             mode: node.mode,
