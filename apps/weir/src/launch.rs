@@ -97,6 +97,11 @@ pub(crate) fn execute(
     settings: &Settings,
     zoo: &Zoo,
 ) -> anyhow::Result<RunResult> {
+    if graph.sources().is_empty() {
+        let message =
+            "the graph has templates and no sources: streams are added to it while `weir serve` runs it";
+        return Err(UserError::new(message).into());
+    }
     let report_file = prepare(&graph, options, settings, zoo)?;
     let mut ran = run(graph, options, observers, settings, zoo)?;
     ran.report_file = report_file;
@@ -357,7 +362,7 @@ fn run_options(options: &LaunchOptions, settings: &Settings, progress: Arc<Progr
 
 /// The graph with a sink that is shown all that any module finds in any stream.
 fn with_tap(graph: Graph) -> Graph {
-    let sources = (0..graph.sources().len()).map(Vertex::Source);
+    let sources = (0..graph.source_names().count()).map(Vertex::Source);
     let modules = (0..graph.modules().len()).map(Vertex::Module);
     let tap = SinkNode {
         name: TAP.to_owned(),

@@ -7,7 +7,7 @@ mod common;
 use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
-use common::service::{Service, folder, weir};
+use common::service::{GRAPH, Service, folder, weir};
 use common::{refuses, report, stderr, stdout};
 
 #[test]
@@ -42,6 +42,63 @@ fn streams_come_and_go_and_sigterm_drains() {
     assert_eq!(report["streams"]["steady"]["requests"]["dropped"], 0);
     let lines = std::fs::read_to_string(folder.path().join("guest.jsonl")).unwrap();
     assert!(lines.lines().count() > 1, "{lines}");
+}
+
+#[test]
+fn a_graph_without_sources_takes_streams_where_its_template_stands() {
+    let folder = folder();
+    let place = folder.path().to_owned();
+    let text = GRAPH
+        .replace("uri = \"emulated:uniform?rate=50\"", "template = true")
+        .replace("steady", "cameras");
+    let write = |text: &str| std::fs::write(place.join("graph.toml"), text).unwrap();
+    write(&text);
+    let checked = weir(&place).args(["check", "graph.toml"]).output().unwrap();
+    let said = stdout(&checked) + &stderr(&checked);
+    assert!(checked.status.success(), "{said}");
+    assert!(
+        said.contains("0 sources, 1 template") && said.contains("weir serve"),
+        "{said}"
+    );
+    let ran = weir(&place).args(["run", "graph.toml"]).output().unwrap();
+    refuses(&ran, &["templates and no sources", "weir serve"]);
+
+    let mut service = Service::start_in(folder, "127.0.0.1:0", &[]);
+    let is_ready = || service.ask("GET", "/readyz", "").0 == 200;
+    let ready = (0..1_500).any(|_| {
+        std::thread::sleep(Duration::from_millis(20));
+        is_ready()
+    });
+    assert!(ready, "an engine without streams is ready");
+    let add = |name: &str, like: &[&str]| {
+        let stream = ["add", name, "emulated:uniform?rate=50"];
+        service.streams(&[&stream, like].concat())
+    };
+    refuses(&add("cameras", &[]), &["cameras is taken", "template"]);
+    refuses(&add("north", &["--like", "doors"]), &["doors", "cameras"]);
+    assert_eq!(stdout(&add("north", &["--like", "cameras"])), "added north\n");
+    assert_eq!(stdout(&add("south", &[])), "added south\n");
+    service.wait_until(|list| list.matches(" live ").count() == 2);
+    // Another graph, whose template has another name: streams enter where any does.
+    write(&text.replace("cameras", "doors"));
+    let reloads = |body: &str| body.contains("\"reloads\":1");
+    let swapped = (0..1_500).any(|_| {
+        std::thread::sleep(Duration::from_millis(20));
+        reloads(&service.ask("GET", "/api/graph", "").1)
+    });
+    assert!(swapped, "{}", service.ask("GET", "/api/graph", "").1);
+    assert_eq!(stdout(&add("west", &["--like", "doors"])), "added west\n");
+    service.wait_until(|list| list.matches(" live ").count() == 3);
+    service.drain();
+
+    let report = report(&place.join("report.json"));
+    let requests = &report["requests"];
+    assert_eq!(requests["arrived"], requests["delivered"], "{requests}");
+    for name in ["north", "south", "west"] {
+        let lines = std::fs::read_to_string(place.join(format!("{name}.jsonl"))).unwrap();
+        let frames = lines.lines().filter(|line| line.contains("\"type\":\"frame\""));
+        assert_eq!(report["streams"][name]["requests"]["delivered"], frames.count());
+    }
 }
 
 #[test]

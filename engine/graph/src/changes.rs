@@ -73,9 +73,23 @@ impl Graph {
         names.chain(sinks.map(|sink| sink.name.clone())).collect()
     }
 
+    /// Templates with what streams enter that are added.
+    fn entered_by_templates(&self) -> Vec<(&String, Vec<String>)> {
+        let templates = (self.sources.len()..).zip(&self.templates);
+        let mut entered: Vec<_> = templates
+            .map(|(index, name)| (name, self.entered_by(index)))
+            .collect();
+        entered.sort_unstable();
+        entered
+    }
+
     fn other_differences(&self, other: &Self) -> Vec<String> {
         let mut differences = Vec::new();
         let parts = [
+            (
+                "templates",
+                self.entered_by_templates() == other.entered_by_templates(),
+            ),
             ("the name of the graph", self.name == other.name),
             ("slo", self.slo == other.slo),
             ("devices", self.devices == other.devices),

@@ -331,6 +331,7 @@ pub struct Graph {
     pub(crate) slo: Span,
     pub(crate) policy: Policy,
     pub(crate) sources: Vec<SourceNode>,
+    pub(crate) templates: Vec<String>,
     pub(crate) devices: Vec<DeviceNode>,
     pub(crate) workers: Vec<WorkerNode>,
     pub(crate) models: Vec<ModelNode>,
@@ -366,6 +367,25 @@ impl Graph {
     #[must_use]
     pub fn sources(&self) -> &[SourceNode] {
         &self.sources
+    }
+
+    /// Names of templates: they stand where streams enter that are added while the graph runs. Inputs number them behind the
+    /// sources.
+    #[must_use]
+    pub fn templates(&self) -> &[String] {
+        &self.templates
+    }
+
+    /// The number by which inputs name that source or template.
+    #[must_use]
+    pub fn source_index(&self, name: &str) -> Option<usize> {
+        self.source_names().position(|known| known == name)
+    }
+
+    /// Names of sources and templates by the numbers that inputs have of them.
+    pub fn source_names(&self) -> impl Iterator<Item = &str> {
+        let sources = self.sources.iter().map(|source| source.name.as_str());
+        sources.chain(self.templates.iter().map(String::as_str))
     }
 
     /// The devices that models are placed on.

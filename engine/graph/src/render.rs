@@ -21,8 +21,8 @@ impl Graph {
             out.push_str(&text);
             out.push('\n');
         };
-        for (index, source) in self.sources.iter().enumerate() {
-            line(format!("s{index}([{}]):::source", label(source_lines(source))));
+        for (index, lines) in self.source_lines().enumerate() {
+            line(format!("s{index}([{}]):::source", label(lines)));
         }
         for (index, module) in self.modules.iter().enumerate() {
             line(format!("m{index}[{}]:::module", label(self.module_lines(module))));
@@ -51,9 +51,9 @@ impl Graph {
             // Writing to a String does not fail.
             let _ = writeln!(out, "    {id} [label=\"{}\", {style}];", label(lines));
         };
-        for (index, source) in self.sources.iter().enumerate() {
+        for (index, lines) in self.source_lines().enumerate() {
             let style = "shape=ellipse, fillcolor=\"#e3f2fd\", color=\"#1565c0\"";
-            vertex(format!("s{index}"), source_lines(source), style);
+            vertex(format!("s{index}"), lines, style);
         }
         for (index, module) in self.modules.iter().enumerate() {
             let style = "shape=box, fillcolor=\"#fff8e1\", color=\"#ef6c00\"";
@@ -91,6 +91,13 @@ impl Graph {
             inputs.iter().map(|input| (id(input), to.clone())).collect()
         };
         modules.chain(sinks).flat_map(arrows).collect()
+    }
+
+    /// What is shown of sources and templates.
+    fn source_lines(&self) -> impl Iterator<Item = Vec<String>> {
+        let template = |name: &String| vec![name.clone(), "streams that are added".to_owned()];
+        let sources = self.sources.iter().map(source_lines);
+        sources.chain(self.templates.iter().map(template))
     }
 
     fn module_lines(&self, module: &ModuleNode) -> Vec<String> {

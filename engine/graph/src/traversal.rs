@@ -111,11 +111,12 @@ impl Graph {
         paths
     }
 
-    /// The same graph on other streams: stream `i` replaces the source `i % sources` wherever that is an input. A source
-    /// that no stream replaces is removed.
+    /// The same graph on other streams: stream `i` replaces the source or template `i % sources` wherever that is an input.
+    /// What no stream replaces is removed.
     #[must_use]
     pub fn with_streams(mut self, streams: Vec<SourceNode>) -> Self {
-        let (sources, count) = (self.sources.len().max(1), streams.len());
+        let sources = (self.sources.len() + self.templates.len()).max(1);
+        let count = streams.len();
         let replace = |inputs: &mut Vec<Vertex>| {
             let replaced = inputs.iter().flat_map(|vertex| match *vertex {
                 Vertex::Source(source) => (source..count).step_by(sources).map(Vertex::Source).collect(),
@@ -128,6 +129,7 @@ impl Graph {
             .for_each(|module| replace(&mut module.inputs));
         self.sinks.iter_mut().for_each(|sink| replace(&mut sink.inputs));
         self.sources = streams;
+        self.templates.clear();
         self
     }
 }

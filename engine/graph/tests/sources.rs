@@ -4,7 +4,7 @@ mod common;
 
 use common::{VALID, check, check_with, read};
 use weir_flow::{Connection, Settings, Transport, Value};
-use weir_graph::{Graph, SourceMode};
+use weir_graph::{Graph, SourceMode, SourceNode};
 
 fn graph(text: &str) -> Graph {
     read(text).expect("a valid graph")
@@ -221,4 +221,36 @@ fn frames_come_from_the_smaller_stream_of_a_camera() {
     ] {
         check(&text(main, detect), &[said]);
     }
+}
+
+#[test]
+fn a_template_stands_for_streams_that_are_added() {
+    let text = VALID.replace("uri = \"crossing.mp4\"\nmode = \"live\"", "template = true");
+    let one = graph(&text);
+    assert_eq!(
+        (one.sources().len(), one.templates()),
+        (1, &["north".to_owned()][..])
+    );
+    assert_eq!(
+        (one.source_index("south"), one.source_index("north")),
+        (Some(0), Some(1))
+    );
+    assert!(one.to_mermaid().contains("north") && one.to_dot().contains("streams that are added"));
+    // Videos take the place of templates as well.
+    let video = |name: &str| SourceNode::new(name, "a.mp4");
+    let both = one.clone().with_streams(vec![video("a"), video("b")]);
+    assert!(both.templates().is_empty());
+    assert_eq!(both.modules()[0].inputs.len(), 2);
+    let only = text.replace(
+        "[sources.south]\nuri = \"rtsp://user:secret@camera/stream?x=1\"\nfps = 12.5\n",
+        "",
+    );
+    let only = graph(&only.replace("\"north\", \"south\"", "\"north\""));
+    assert!(only.sources().is_empty());
+    let others = one.changes_to(&graph(&text.replace("north", "east"))).others;
+    assert!(others.contains(&"templates".to_owned()), "{others:?}");
+    assert!(one.changes_to(&one).is_empty());
+
+    let wrong = VALID.replace("mode = \"live\"", "template = true");
+    check(&wrong, &["10: `uri` has no meaning for a template"]);
 }

@@ -26,7 +26,7 @@ pub(crate) struct Entrance {
 }
 
 impl Entrance {
-    /// Of a source of the graph, by its index.
+    /// Of a source or a template of the graph, by its index.
     pub(crate) fn of_source(graph: &Graph, source: usize) -> Self {
         Self::wherever(graph, |vertex| *vertex == Vertex::Source(source))
     }
@@ -155,9 +155,11 @@ impl SinkView {
                     open.extend(&graph.modules()[id].inputs);
                 }
                 Vertex::Module(_) => {}
-                Vertex::Source(id) => {
+                // No stream has the number of a template.
+                Vertex::Source(id) if id < graph.sources().len() => {
                     view.streams.insert(id as u32);
                 }
+                Vertex::Source(_) => {}
             }
         }
         view

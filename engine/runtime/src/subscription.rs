@@ -28,7 +28,7 @@ impl Assembly {
     #[must_use]
     pub fn subscribe(mut self, capacity: usize) -> (Self, Receiver<Update>) {
         let (updates, receiver) = sync_channel(capacity);
-        let sources = (0..self.graph.sources().len()).map(Vertex::Source);
+        let sources = (0..self.graph.source_names().count()).map(Vertex::Source);
         let modules = (0..self.graph.modules().len()).map(Vertex::Module);
         self.graph = self.graph.with_sink(SinkNode {
             name: NAME.to_owned(),

@@ -41,11 +41,16 @@ pub(crate) fn check(args: &Check, settings: &Settings, zoo: &Zoo) -> anyhow::Res
 fn verdict(graph: &Graph) -> String {
     let counted = [
         (graph.sources().len(), "source"),
+        (graph.templates().len(), "template"),
         (graph.modules().len(), "module"),
         (graph.models().len(), "model"),
         (graph.sinks().len(), "sink"),
     ];
+    let counted = counted
+        .into_iter()
+        .filter(|(count, noun)| *count > 0 || *noun != "template");
     let counted = counted.map(|(count, noun)| format!("{count} {noun}{}", if count == 1 { "" } else { "s" }));
+    let counted: Vec<String> = counted.collect();
     format!(
         "{}: {}, SLO {}: no problems",
         crate::printable::line(graph.name()),
@@ -62,6 +67,9 @@ fn open_all(graph: Graph, settings: &Settings, zoo: &Zoo) -> anyhow::Result<Vec<
     let files = launch::files(&graph, &options, settings, zoo);
     errors.take(files.and_then(|files| files.check()));
     errors.take(handles::require(&graph).map_err(Into::into));
+    if graph.sources().is_empty() {
+        aside.push("it has no sources: streams are added to it while weir serve runs it".to_owned());
+    }
     for worker in graph.workers() {
         if worker.address.is_some() {
             aside.push(format!("worker {}: it was not called", worker.name));

@@ -87,6 +87,9 @@ fn policy(of_graph: &Policy, args: &Playback) -> Policy {
 
 /// The graph on the videos, or on its own sources where none is given.
 pub(super) fn replace_sources(graph: Graph, videos: &[PathBuf]) -> anyhow::Result<Graph> {
+    if videos.is_empty() {
+        return Ok(graph);
+    }
     let sources = sources(&graph, videos)?;
     Ok(with_unique_names(graph, sources))
 }

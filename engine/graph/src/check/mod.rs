@@ -27,12 +27,9 @@ pub(crate) fn check(
     catalog: &Catalog,
     diagnostics: &mut Diagnostics,
 ) -> Option<Graph> {
-    if raw.sources.is_empty() {
-        diagnostics.add_if_parsed(
-            0,
-            "the graph has no sources",
-            Some("add [sources.NAME] with uri = \"...\"".to_owned()),
-        );
+    if raw.sources.is_empty() && raw.templates.is_empty() {
+        let hint = "add [sources.NAME] with uri = \"...\", or with template = true for streams that are added to `weir serve`";
+        diagnostics.add_if_parsed(0, "the graph has no sources", Some(hint.to_owned()));
     }
     if raw.modules.is_empty() {
         let hint = Some("add [modules.NAME] with operator, model and inputs".to_owned());
@@ -199,13 +196,11 @@ fn warn_unused(
         .copied()
         .collect();
     let used = |vertex: Vertex| used.contains(&vertex);
-    for (index, source) in raw.sources.iter().enumerate() {
+    let sources = raw.sources.iter().map(|source| &source.name);
+    for (index, name) in sources.chain(&raw.templates).enumerate() {
         if !used(Vertex::Source(index)) {
-            diagnostics.warn(
-                source.name.at,
-                format!("nothing takes the frames of source \"{}\"", source.name.value),
-                None,
-            );
+            let message = format!("nothing takes the frames of source \"{}\"", name.value);
+            diagnostics.warn(name.at, message, None);
         }
     }
     for (index, module) in raw.modules.iter().enumerate() {
@@ -310,6 +305,7 @@ fn build(
         slo: raw.slo?.value,
         policy: raw.policy,
         sources: sources.collect::<Option<_>>()?,
+        templates: raw.templates.into_iter().map(|name| name.value).collect(),
         devices: device_nodes,
         workers: raw.workers.into_iter().map(|(_, worker)| worker).collect(),
         models: model_nodes,

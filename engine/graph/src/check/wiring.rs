@@ -99,10 +99,11 @@ pub(super) fn resolve(raw: &RawGraph, diagnostics: &mut Diagnostics) -> Wiring {
 }
 
 fn names<'r>(raw: &'r RawGraph, diagnostics: &mut Diagnostics) -> BTreeMap<&'r str, Named> {
-    let sources = raw.sources.iter().enumerate();
-    let sources = sources.map(|(index, source)| {
+    let sources = raw.sources.iter().map(|source| &source.name);
+    let sources = sources.chain(&raw.templates).enumerate();
+    let sources = sources.map(|(index, name)| {
         let named = Named::Vertex(Vertex::Source(index));
-        (&source.name.value, source.name.at, "source", named)
+        (&name.value, name.at, "source", named)
     });
     let modules = raw.modules.iter().enumerate();
     // What a cascade finds comes out of its last stage.

@@ -35,6 +35,8 @@ pub(crate) struct RawGraph {
     pub(crate) gears: Option<Spanned<PathBuf>>,
     pub(crate) policy: Policy,
     pub(crate) sources: Vec<RawSource>,
+    /// Numbered behind the sources wherever they are inputs.
+    pub(crate) templates: Vec<Spanned<String>>,
     pub(crate) devices: Vec<RawDevice>,
     pub(crate) workers: Vec<(Spanned<String>, WorkerNode)>,
     pub(crate) models: Vec<RawModel>,
@@ -97,6 +99,11 @@ pub(crate) fn read(document: &[Entry], context: &mut Context<'_>) -> RawGraph {
         let hint = Some("make several graphs of it".to_owned());
         context.diagnostics.add_if_parsed(module.name.at, message, hint);
     }
+    let (templates, sources): (Vec<_>, Vec<_>) = std::mem::take(&mut graph.sources)
+        .into_iter()
+        .partition(|source| source.is_template);
+    graph.sources = sources;
+    graph.templates = templates.into_iter().map(|template| template.name).collect();
     if !app {
         let hint = Some("begin with [app] and slo = \"400ms\"".to_owned());
         context

@@ -21,11 +21,16 @@ pub(super) fn source(name: Spanned<String>, entry: &Entry, context: &mut Context
     let owner = format!("source \"{}\"", name.value);
     let mut fields = Fields::open(owner, entry, context.diagnostics)?;
     let known = [
-        "mode", "fps", "sample", "decode", "loop", "slo", "weight", "reserve",
+        "template", "mode", "fps", "sample", "decode", "loop", "slo", "weight", "reserve",
     ];
     let known = address::KEYS.into_iter().chain(known);
     let known: Vec<&str> = known.chain(connection::KEYS).collect();
     fields.expect(&known, false, context.diagnostics);
+    let is_template = fields.flag("template", context.diagnostics).into_value();
+    if is_template == Some(true) {
+        check_template(&fields, &known, context.diagnostics);
+        return Some(RawSource::template(name));
+    }
     let uri = required(
         &fields,
         "uri",
@@ -62,7 +67,19 @@ pub(super) fn source(name: Spanned<String>, entry: &Entry, context: &mut Context
         reserve_at: fields.entry("reserve").map(|entry| entry.node.at),
         connection,
         name,
+        is_template: false,
     })
+}
+
+/// Streams that are added bring their own keys.
+fn check_template(fields: &Fields<'_>, known: &[&str], diagnostics: &mut Diagnostics) {
+    for key in known.iter().filter(|key| **key != "template") {
+        if let Some(entry) = fields.entry(key) {
+            let message =
+                format!("`{key}` has no meaning for a template: streams that are added have their own");
+            diagnostics.add(entry.at, message, Some("take it out, or `template`".to_owned()));
+        }
+    }
 }
 
 /// What the stream is to have under overload: `weight` and `reserve`.

@@ -22,6 +22,28 @@ pub(crate) struct RawSource {
     /// Position of the key `reserve`.
     pub(crate) reserve_at: Option<usize>,
     pub(crate) connection: weir_flow::Connection,
+    /// Whether it stands for streams that are added while the graph runs.
+    pub(crate) is_template: bool,
+}
+
+impl RawSource {
+    pub(super) fn template(name: Spanned<String>) -> Self {
+        Self {
+            name,
+            uri: None,
+            detect_uri: None,
+            mode: None,
+            fps: None,
+            sample: None,
+            decoding: Decoding::default(),
+            repeat: false,
+            slo: None,
+            share: StreamShare::default(),
+            reserve_at: None,
+            connection: weir_flow::Connection::default(),
+            is_template: true,
+        }
+    }
 }
 
 pub(crate) struct RawDevice {

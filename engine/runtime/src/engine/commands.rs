@@ -132,14 +132,16 @@ impl RunContext<'_> {
         Ok(())
     }
 
-    /// Sources, modules and sinks share their names.
+    /// Sources, templates, modules and sinks share their names.
     fn check_name(&self, name: &str) -> Result<(), StreamError> {
         let graph = Arc::clone(&self.in_force().graph);
         let is_module = graph.modules().iter().any(|module| module.label() == name);
         let is_sink = graph.sinks().iter().any(|sink| sink.name == name);
-        let by = match (is_module, is_sink) {
-            (true, _) => "module",
-            (_, true) => "sink",
+        let is_template = graph.templates().iter().any(|template| template == name);
+        let by = match (is_module, is_sink, is_template) {
+            (true, ..) => "module",
+            (_, true, _) => "sink",
+            (.., true) => "template",
             _ => return Ok(()),
         };
         Err(StreamError::NameTaken {
@@ -165,12 +167,11 @@ impl RunContext<'_> {
         let Some(name) = like else {
             return Ok(Entrance::of_any_source(&graph));
         };
-        let sources = graph.sources();
-        match sources.iter().position(|source| source.name == name) {
+        match graph.source_index(&name) {
             Some(source) => Ok(Entrance::of_source(&graph, source)),
             None => Err(StreamError::UnknownSource {
                 name,
-                known: sources.iter().map(|source| source.name.clone()).collect(),
+                known: graph.source_names().map(str::to_owned).collect(),
             }),
         }
     }

@@ -59,8 +59,8 @@ impl RunContext<'_> {
         });
         let graph = &running.graph;
         let route = |name: &str, like: Option<&str>| {
-            let source = |name: &str| graph.sources().iter().position(|source| source.name == name);
-            let source = source(name).or_else(|| like.and_then(source));
+            let source = graph.source_index(name);
+            let source = source.or_else(|| like.and_then(|like| graph.source_index(like)));
             let entrance = match source {
                 Some(source) => Entrance::of_source(graph, source),
                 None => Entrance::of_any_source(graph),

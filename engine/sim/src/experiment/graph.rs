@@ -114,6 +114,9 @@ fn own(graph: &Graph) -> Vec<StreamSpec> {
 }
 
 fn streams(graph: &Graph) -> Result<Vec<EmulatedStream>, String> {
+    if graph.sources().is_empty() {
+        return Err("it has templates and no sources: a world has streams from the beginning".to_owned());
+    }
     let entries: BTreeSet<Vec<usize>> = (0..graph.sources().len())
         .map(|source| graph.entry_modules(source))
         .collect();
