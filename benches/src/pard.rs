@@ -11,7 +11,9 @@ use weir_policy::{
     BatchBinding, BatchWaitSamples, Depq, DropRule, End, Lookahead, Mailboxes, ModuleState, Policy, Queueing,
     StatePlanner,
 };
-use weir_sim::{Demand, Edge, SimulationResult, WorldModule, WorldPool, WorldSpec, experiment, simulate};
+use weir_sim::{
+    CascadeSpec, Demand, Edge, SimulationResult, WorldModule, WorldPool, WorldSpec, experiment, simulate,
+};
 use weir_types::{ModuleId, Profile, RequestId, Span, Timestamp, Topology};
 
 const MODULES: usize = 4;
@@ -131,6 +133,7 @@ fn world(queueing: Queueing) -> WorldSpec {
         own: Vec::new(),
         max_in_flight: None,
         demand: Demand::default(),
+        cascades: CascadeSpec::default(),
         decoding: None,
         noise: 0.0,
         interference: None,

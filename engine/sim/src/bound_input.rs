@@ -60,10 +60,14 @@ impl SimulationResult {
 
     fn input<T>(&self, spec: &WorldSpec, look: impl FnOnce(&BoundInput<'_>) -> T) -> T {
         let modules = spec.modules.len();
-        let varies = !spec.demand.crops.is_empty() || !spec.demand.branches.is_empty();
+        let varies = !spec.demand.crops.is_empty()
+            || !spec.demand.branches.is_empty()
+            || !spec.cascades.stages.is_empty();
         let column = |module: usize| -> Vec<u32> {
             let rows = self.items.chunks_exact(modules.max(1));
-            rows.map(|row| u32::from(row[module])).collect()
+            // What comes to a stage may be the policy's choice, or follow from the gear: nothing is the least.
+            let counts = u32::from(!spec.cascades.may_be_left_out(module));
+            rows.map(|row| counts * u32::from(row[module])).collect()
         };
         let items: Vec<Vec<u32>> = if varies {
             (0..modules).map(column).collect()

@@ -4,6 +4,7 @@
 mod arrivals;
 pub mod bound;
 mod bound_input;
+mod cascades;
 mod cluster_usage;
 mod demand;
 mod event_queue;
@@ -17,6 +18,7 @@ mod world;
 
 pub use arrivals::{bursty, poisson};
 pub use bound_input::BoundCache;
+pub use cascades::CascadeSpec;
 pub use cluster_usage::{ClusterUsage, ResourceUsage};
 pub use demand::{Branches, Crops, Demand};
 pub use event_queue::EventQueue;
@@ -26,4 +28,4 @@ pub use spec::{
     WorldModule, WorldPool, WorldSpec,
 };
 pub use timeline::{ModuleTimeline, Timeline};
-pub use world::{SimulationResult, simulate, simulate_streams};
+pub use world::{Shift, SimulationResult, simulate, simulate_streams};

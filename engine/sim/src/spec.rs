@@ -5,6 +5,7 @@ use weir_policy::reservations::{PlanSpec, ReserveSpec};
 use weir_policy::{AutoscaleRule, ModuleState, Policy, StatePlanner, StreamShare};
 use weir_types::{ModuleId, Profile, Span, StreamId, Topology};
 
+use crate::cascades::CascadeSpec;
 use crate::demand::Demand;
 use crate::interference::Interference;
 
@@ -33,6 +34,8 @@ pub struct WorldSpec {
     pub max_in_flight: Option<u32>,
     /// What each request brings to each module.
     pub demand: Demand,
+    /// Which of its modules are stages of cascades, and what sets them.
+    pub cascades: CascadeSpec,
     /// What decoding of the streams' frames costs; `None`: nothing.
     pub decoding: Option<DecodingSpec>,
     /// Standard deviation of the logarithm of durations around their profile; 0: as the profile says.
@@ -220,9 +223,10 @@ impl WorldSpec {
         all.max().unwrap_or(self.slo)
     }
 
-    /// Whether it matters which stream a request is of.
-    pub(crate) fn streams_differ(&self) -> bool {
-        self.own.iter().any(|own| *own != StreamSpec::default())
+    /// Whether it matters which stream a request is of: which items are handed on follows from the number of the frame in
+    /// its stream.
+    pub(crate) fn is_by_stream(&self) -> bool {
+        !self.cascades.stages.is_empty() || self.own.iter().any(|own| *own != StreamSpec::default())
     }
 
     /// The graph's shape as the policy wants it.

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use weir_policy::{Policy, Report};
-use weir_sim::{DecodingSpec, Demand, WorldModule, WorldPool, WorldSpec, simulate_streams};
+use weir_sim::{CascadeSpec, DecodingSpec, Demand, WorldModule, WorldPool, WorldSpec, simulate_streams};
 use weir_types::{DropReason, Profile, Span, StreamId, Timestamp};
 
 const SECONDS: u64 = 60;
@@ -30,6 +30,7 @@ fn run(cameras: u32, group: u32, non_reference: f64, as_needed: bool) -> Report 
         own: Vec::new(),
         max_in_flight: Some(256),
         demand: Demand::default(),
+        cascades: CascadeSpec::default(),
         decoding: Some(DecodingSpec {
             cores: 2,
             picture: Span::from_micros(1_300),

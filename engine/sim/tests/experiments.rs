@@ -9,7 +9,7 @@ use weir_config::ConfigError;
 use weir_graph::Catalog;
 use weir_policy::Policy;
 use weir_sim::experiment::{Experiment, ExperimentReport, RunReport, capacity, load, rows, run_all};
-use weir_sim::{BoundCache, DecodingSpec, Demand, Edge, WorldModule, WorldPool, WorldSpec};
+use weir_sim::{BoundCache, CascadeSpec, DecodingSpec, Demand, Edge, WorldModule, WorldPool, WorldSpec};
 use weir_types::{Profile, Span};
 
 const WORLD: &str = r#"
@@ -302,6 +302,7 @@ fn a_graph_is_the_world_that_one_would_build_by_hand() {
         own: Vec::new(),
         max_in_flight: Some(256),
         demand: Demand::default(),
+        cascades: CascadeSpec::default(),
         decoding: None,
         noise: 0.0,
         interference: None,

@@ -8,8 +8,8 @@ use weir_planner::{ModelPlan, PipelinePlan, PipelineSlots};
 use weir_policy::reservations::{BookingTable, ReserveSpec, ResourceUse};
 use weir_policy::{DropRule, Order, Policy};
 use weir_sim::{
-    ClusterUsage, Demand, LaterPlan, SimulationResult, SlotFault, WorkerFailure, WorldCluster, WorldModule,
-    WorldPool, WorldSpec, poisson, simulate,
+    CascadeSpec, ClusterUsage, Demand, LaterPlan, SimulationResult, SlotFault, WorkerFailure, WorldCluster,
+    WorldModule, WorldPool, WorldSpec, poisson, simulate,
 };
 use weir_types::{
     ClusterSpec, DropReason, ModuleId, PipelineSpec, Profile, ServerId, ServerSpec, ShareId, ShareSpec, Span,
@@ -90,6 +90,7 @@ fn world(seed: u64, feedback: bool, noise: f64) -> (WorldSpec, Vec<Timestamp>) {
         own: Vec::new(),
         max_in_flight: None,
         demand: Demand::default(),
+        cascades: CascadeSpec::default(),
         decoding: None,
         noise,
         interference: None,

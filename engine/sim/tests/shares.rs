@@ -3,7 +3,9 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use weir_policy::{Policy, Report, StreamShare};
-use weir_sim::{Demand, Edge, StreamSpec, WorldModule, WorldPool, WorldSpec, poisson, simulate_streams};
+use weir_sim::{
+    CascadeSpec, Demand, Edge, StreamSpec, WorldModule, WorldPool, WorldSpec, poisson, simulate_streams,
+};
 use weir_types::{Profile, Span, StreamId, Timestamp};
 
 const SECONDS: u64 = 60;
@@ -33,6 +35,7 @@ fn world(policy: &str, own: &[StreamSpec]) -> WorldSpec {
         own: own.to_vec(),
         max_in_flight: Some(256),
         demand: Demand::default(),
+        cascades: CascadeSpec::default(),
         decoding: None,
         noise: 0.1,
         interference: None,

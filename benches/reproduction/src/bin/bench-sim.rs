@@ -16,7 +16,7 @@
 use std::time::Instant;
 
 use weir_policy::{BatchBinding, DropRule, Lookahead, Mailboxes, Policy};
-use weir_sim::{Demand, Edge, WorldModule, WorldPool, WorldSpec, simulate};
+use weir_sim::{CascadeSpec, Demand, Edge, WorldModule, WorldPool, WorldSpec, simulate};
 use weir_types::{Profile, Span, Timestamp};
 
 const REQUESTS: u64 = 1_000_000;
@@ -53,6 +53,7 @@ fn world(policy: Policy) -> Option<WorldSpec> {
         own: Vec::new(),
         max_in_flight: None,
         demand: Demand::default(),
+        cascades: CascadeSpec::default(),
         decoding: None,
         noise: 0.0,
         interference: None,

@@ -6,7 +6,8 @@ use weir_planner::{ModelPlan, PipelineSlots};
 use weir_policy::reservations::{BookingTable, ReserveSpec};
 use weir_policy::{DropRule, Order, Policy};
 use weir_sim::{
-    Demand, ResourceUsage, SimulationResult, WorldCluster, WorldModule, WorldPool, WorldSpec, simulate,
+    CascadeSpec, Demand, ResourceUsage, SimulationResult, WorldCluster, WorldModule, WorldPool, WorldSpec,
+    simulate,
 };
 use weir_types::{ClusterSpec, ModuleId, Span, Timestamp};
 
@@ -146,6 +147,7 @@ impl Served<'_> {
             own: Vec::new(),
             max_in_flight: None,
             demand: Demand::default(),
+            cascades: CascadeSpec::default(),
             decoding: None,
             noise: 0.0,
             interference: None,

@@ -179,6 +179,12 @@ pub struct Report {
     /// Deliveries by sink: written, skipped because it was slow, or lost to an error.
     #[serde(default)]
     pub sinks: BTreeMap<String, SinkReport>,
+    /// Share of right answers, 0 to 1, that is expected among those delivered in time; of simulated runs where it is declared.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub accuracy: Option<f64>,
+    /// `accuracy` times `goodput_rps`: right answers in time a second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub right_rps: Option<f64>,
     /// Gears, where cascades are shifted by a plan.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gears: Option<GearReport>,
@@ -453,6 +459,8 @@ impl RunStats {
             decoding: None,
             processor: None,
             gears: None,
+            accuracy: None,
+            right_rps: None,
             requests: total,
             goodput_rps: total.delivered as f64 / seconds.max(1e-9),
             drop_rate: total.drop_rate(),

@@ -3,7 +3,6 @@
 
 use std::collections::BTreeSet;
 
-use crate::demand::Demand;
 use crate::spec::{WorldPool, WorldSpec};
 
 /// Requests a second that the world can do with its workers as they are in the beginning.
@@ -35,7 +34,7 @@ pub fn capacity(spec: &WorldSpec) -> f64 {
 
 /// Worker seconds that a request takes in the mean, by module.
 fn seconds_per_request(spec: &WorldSpec) -> Vec<f64> {
-    let items = items_per_request(&spec.demand, spec.modules.len());
+    let items = items_per_request(spec);
     let rates = spec.worker_throughput();
     items
         .iter()
@@ -45,8 +44,9 @@ fn seconds_per_request(spec: &WorldSpec) -> Vec<f64> {
 }
 
 /// Items that a request brings in the mean, by module.
-pub(super) fn items_per_request(demand: &Demand, modules: usize) -> Vec<f64> {
-    let mut items = vec![1.0; modules];
+pub(super) fn items_per_request(spec: &WorldSpec) -> Vec<f64> {
+    let demand = &spec.demand;
+    let mut items = vec![1.0; spec.modules.len()];
     for crops in &demand.crops {
         if let Some(items) = items.get_mut(crops.module) {
             *items = crops.mean;
@@ -68,6 +68,9 @@ pub(super) fn items_per_request(demand: &Demand, modules: usize) -> Vec<f64> {
                 *items *= taken.map(|(_, share)| share).sum::<f64>();
             }
         }
+    }
+    for (module, items) in items.iter_mut().enumerate() {
+        *items *= spec.cascades.handed_on_to(module);
     }
     items
 }

@@ -1,11 +1,12 @@
 //! A checked graph as a world: its modules on the slots that the live engine would number, its emulated streams.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use weir_graph::{DeviceClass, EmulatedStream, Graph, SourceMode, Vertex, WorkerCluster};
 use weir_planner::{PipelineSlots, Plan};
 use weir_types::{ModuleId, Profile, Span};
 
+use crate::cascades::CascadeSpec;
 use crate::demand::Demand;
 use crate::spec::{Edge, StreamSpec, WorldCluster, WorldModule, WorldPool, WorldSpec};
 
@@ -65,6 +66,7 @@ pub fn world_from_graph(graph: &Graph) -> Result<(WorldSpec, Vec<EmulatedStream>
         own: own(graph),
         max_in_flight: Some(MAX_IN_FLIGHT),
         demand: Demand::default(),
+        cascades: cascades(graph),
         decoding: None,
         noise: 0.0,
         interference: None,
@@ -74,6 +76,18 @@ pub fn world_from_graph(graph: &Graph) -> Result<(WorldSpec, Vec<EmulatedStream>
         seed: 0,
     };
     Ok((spec, streams))
+}
+
+/// Cascades as the graph has them, with its gears.
+fn cascades(graph: &Graph) -> CascadeSpec {
+    let modules = graph.modules().iter().enumerate();
+    CascadeSpec {
+        stages: modules
+            .filter_map(|(id, module)| Some((id, module.stage.clone()?)))
+            .collect(),
+        accuracy: BTreeMap::new(),
+        gears: graph.gears().cloned(),
+    }
 }
 
 /// Models that a plan spreads over the workers of the graph.

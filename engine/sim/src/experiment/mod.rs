@@ -321,7 +321,7 @@ impl Loader<'_> {
 /// Lets pools of a module's own come and go, beginning with what the first rate asks for.
 fn scale(raw: &Raw, spec: &mut WorldSpec, first_rate: f64) {
     let Some(scaling) = raw.scaling else { return };
-    let items = capacity::items_per_request(&spec.demand, spec.modules.len());
+    let items = capacity::items_per_request(spec);
     let rates = spec.worker_throughput();
     for ((node, items), rate) in spec.modules.iter_mut().zip(items).zip(rates) {
         let WorldPool::Fixed(workers) = node.pool else {

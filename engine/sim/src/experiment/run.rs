@@ -43,10 +43,10 @@ impl Run {
     /// Runs it to its end.
     #[must_use]
     pub fn simulate(&self) -> SimulationResult {
-        // Requests of streams that are alike may as well come from each in turn.
+        // Requests of streams that are alike may as well come from each in turn, where no item of theirs is handed on.
         let streams = self
             .world
-            .streams_differ()
+            .is_by_stream()
             .then(|| self.source.of_streams(self.length));
         if let Some(arrivals) = streams.flatten() {
             return simulate_streams(&self.world, &self.name, &mut arrivals.into_iter(), &mut |_| {});

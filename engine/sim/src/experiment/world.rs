@@ -11,6 +11,7 @@ use weir_types::{Profile, Span};
 
 use super::decoding;
 use super::values::{number, span};
+use crate::cascades::CascadeSpec;
 use crate::demand::{Branches, Crops, Demand};
 use crate::spec::{DecodingSpec, Edge, Link, WorldModule, WorldPool, WorldSpec};
 
@@ -312,6 +313,7 @@ impl Raw {
             own: Vec::new(),
             max_in_flight: head.max_in_flight,
             demand,
+            cascades: CascadeSpec::default(),
             decoding: self.decoding,
             noise: 0.0,
             interference: None,

@@ -12,7 +12,9 @@ use weir_types::{ModuleId, SlotId, Timestamp, Topology};
 
 use super::booked_cluster::BookedCluster;
 use super::decoders::{Decoders, OBSERVE_INTERVAL};
+use super::gears::{self, GearState};
 use super::pool::WorkerPool;
+use super::stages::Stages;
 use super::{Event, World};
 use crate::demand::DemandSampler;
 use crate::event_queue::EventQueue;
@@ -23,13 +25,13 @@ impl<'a> World<'a> {
     pub(super) fn new(spec: &'a WorldSpec) -> Self {
         let topology = spec.topology();
         let count = spec.modules.len();
-        let peer = |node: &WorldModule| ModuleInfo {
+        let peer = |(id, node): (usize, &WorldModule)| ModuleInfo {
             profile: node.profile.clone(),
             batch: node.batch.clone(),
             workers: slots_of(&node.pool).len() as u32,
-            fallback: weir_policy::gears::Fallback::Never,
+            fallback: spec.cascades.fallback(id),
         };
-        let peers: Vec<ModuleInfo> = spec.modules.iter().map(peer).collect();
+        let peers: Vec<ModuleInfo> = spec.modules.iter().enumerate().map(peer).collect();
         let module = |(id, node): (u32, &WorldModule)| {
             Module::new(ModuleSpec {
                 id: ModuleId(id),
@@ -88,6 +90,9 @@ impl<'a> World<'a> {
             decoders: spec
                 .decoding
                 .map(|decoding| Decoders::new(decoding, streams, spec.slo)),
+            stages: Stages::new(&spec.cascades, count, streams),
+            gears: spec.cascades.gears.as_ref().map(GearState::new),
+            names_streams: false,
             frames: 0,
             sampler: DemandSampler::new(spec.demand.clone(), streams, spec.seed),
             requests: Vec::new(),
@@ -137,6 +142,11 @@ impl<'a> World<'a> {
         if self.decoders.is_some() {
             self.event_queue
                 .push(Timestamp::ZERO + OBSERVE_INTERVAL, Event::DecodingTick);
+        }
+        if let (Some(gears), Some(stages)) = (&self.gears, &mut self.stages) {
+            gears.set(stages);
+            self.event_queue
+                .push(Timestamp::ZERO + gears::INTERVAL, Event::GearTick);
         }
         self.decide();
     }

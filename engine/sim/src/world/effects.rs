@@ -2,7 +2,7 @@
 
 use weir_policy::reservations::ReserveEvent;
 use weir_policy::{BatchSlice, ModuleEffect, ModuleEvent, Outcome, SlotEvent};
-use weir_types::{BatchId, ModuleId, SlotId, Span};
+use weir_types::{BatchId, DropReason, ModuleId, RequestId, SlotId, Span};
 
 use super::cluster_run::actual_span;
 use super::{Event, World};
@@ -47,16 +47,8 @@ impl World<'_> {
                 }
                 self.run_batch(module, slot, batch, &slices);
             }
-            ModuleEffect::Forward { request } | ModuleEffect::Accept { request, .. } => {
-                let spec = self.spec;
-                let next = &spec.modules[module.index()].next;
-                if next.is_empty() {
-                    self.forward(None, request, None);
-                }
-                for edge in next {
-                    self.forward(Some(ModuleId(edge.to as u32)), request, edge.link);
-                }
-            }
+            ModuleEffect::Forward { request } => self.forward_from(module, request, None),
+            ModuleEffect::Accept { request, reason } => self.forward_from(module, request, Some(reason)),
             ModuleEffect::Drop { request, reason } => {
                 if self.end(request, Outcome::Dropped(Some(module), reason), true) {
                     self.timeline.on_dropped(module, self.now);
@@ -75,6 +67,23 @@ impl World<'_> {
                 self.send_to_peers(module, &ModuleEvent::PeerFanOut { module, fan_out });
             }
             ModuleEffect::SetTimer { at } => self.event_queue.push(at, Event::TimerFired(module)),
+        }
+    }
+
+    /// With a reason to fall back the request goes on as far as it has come.
+    fn forward_from(&mut self, module: ModuleId, request: RequestId, fallback: Option<DropReason>) {
+        if let Some(stages) = &mut self.stages
+            && let Some(counts) = stages.settle(module, request, fallback)
+        {
+            self.stats.modules.entry(module).or_default().on_stage(counts);
+        }
+        let spec = self.spec;
+        let next = &spec.modules[module.index()].next;
+        if next.is_empty() {
+            self.forward(None, request, None);
+        }
+        for edge in next {
+            self.forward(Some(ModuleId(edge.to as u32)), request, edge.link);
         }
     }
 
@@ -104,6 +113,9 @@ impl World<'_> {
         self.stats.modules.entry(module).or_default().on_run(slices);
         self.timeline.on_run(module, self.now, slices);
         self.pools[module.index()].on_run(slot, batch, self.now);
+        self.stages
+            .iter_mut()
+            .for_each(|stages| stages.on_run(module, batch, slices));
         let failed = self.is_shared(module) && self.is_faulty(slot);
         let took = if failed { FAILS_AFTER } else { took };
         self.event_queue.push(
@@ -129,6 +141,13 @@ impl World<'_> {
         }
     }
 
+    /// A batch of a stage came back, or was lost.
+    pub(super) fn end_stage_batch(&mut self, module: ModuleId, batch: BatchId, failed: bool) {
+        if let Some(stages) = &mut self.stages {
+            stages.on_batch_end(module, batch, failed);
+        }
+    }
+
     /// Tells of a batch that came back, or of one that was lost.
     pub(super) fn on_batch_end(
         &mut self,
@@ -143,6 +162,7 @@ impl World<'_> {
             .entry(module)
             .or_default()
             .on_batch_done(took, failed);
+        self.end_stage_batch(module, batch, failed);
         let event = if failed {
             ModuleEvent::Failed { batch, took }
         } else {

@@ -11,11 +11,13 @@ mod cluster_run;
 mod decoders;
 mod decoding;
 mod effects;
+mod gears;
 mod pipelines;
 mod pool;
 mod requests;
 mod scaling;
 mod simulate;
+mod stages;
 
 use std::collections::VecDeque;
 
@@ -34,8 +36,11 @@ use crate::timeline::Timeline;
 
 use booked_cluster::BookedCluster;
 use decoders::Decoders;
+use gears::GearState;
+pub use gears::Shift;
 use pool::WorkerPool;
 pub use simulate::{SimulationResult, simulate, simulate_streams};
+use stages::Stages;
 
 /// Modules look at their load this often.
 const TICK: Span = Span::from_millis(200);
@@ -73,6 +78,8 @@ enum Event {
     Decoded(StreamId, Timestamp),
     /// What became of the frames of streams is observed.
     DecodingTick,
+    /// The load of cascades is looked at.
+    GearTick,
     /// Time passes.
     Tick,
 }
@@ -104,6 +111,11 @@ struct World<'a> {
     join_counts: Vec<u32>,
     joins: Vec<Join<()>>,
     decoders: Option<Decoders>,
+    /// Stages of cascades, and the accuracy of modules, where there are any.
+    stages: Option<Stages>,
+    gears: Option<GearState<'a>>,
+    /// Whether it is known of which stream requests are.
+    names_streams: bool,
     /// Frames that were sent so far, decoded or not.
     frames: u64,
     limits: Vec<ConcurrencyLimit>,
@@ -184,6 +196,7 @@ impl World<'_> {
             Event::Failure(index, begins) => self.on_failure(index, begins),
             Event::Decoded(stream, sent_at) => self.on_decoded(stream, sent_at),
             Event::DecodingTick => self.observe_decoding(),
+            Event::GearTick => self.look_at_load(),
             Event::Tick => self.tick(),
         }
     }
@@ -268,6 +281,16 @@ impl World<'_> {
     fn goes_on(&self) -> bool {
         let decoding = self.decoders.as_ref().is_some_and(Decoders::is_busy);
         self.more_arrivals || decoding || self.ledger.total().in_flight > 0
+    }
+
+    fn look_at_load(&mut self) {
+        if let (Some(gears), Some(stages)) = (&mut self.gears, &mut self.stages) {
+            self.policy_events += 2;
+            gears.look(stages, self.now);
+        }
+        if self.goes_on() {
+            self.event_queue.push(self.now + gears::INTERVAL, Event::GearTick);
+        }
     }
 
     fn tick(&mut self) {

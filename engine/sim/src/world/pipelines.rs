@@ -188,6 +188,9 @@ impl World<'_> {
     ) {
         self.stats.modules.entry(module).or_default().on_run(slices);
         self.timeline.on_run(module, self.now, slices);
+        self.stages
+            .iter_mut()
+            .for_each(|stages| stages.on_run(module, batch, slices));
         let Some(pipelines) = &mut self.pipelines else {
             return;
         };
@@ -232,6 +235,7 @@ impl World<'_> {
         }
         let stats = self.stats.modules.entry(module).or_default();
         stats.on_batch_done(took, true);
+        self.end_stage_batch(module, batch, true);
         self.deliver(module, ModuleEvent::Lost { batch, took });
     }
 
@@ -281,6 +285,7 @@ impl World<'_> {
         } = finished;
         let stats = self.stats.modules.entry(module).or_default();
         stats.on_batch_done(busy, false);
+        self.end_stage_batch(module, batch, false);
         self.deliver(module, ModuleEvent::Finished { batch, took: busy });
     }
 

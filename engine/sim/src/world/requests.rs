@@ -12,6 +12,7 @@ impl World<'_> {
         let streams = self.spec.streams.max(1);
         let in_turn = (self.frames % u64::from(streams)) as u32;
         self.frames += 1;
+        self.names_streams = stream.is_some();
         let stream = StreamId(stream.map_or(in_turn, |stream| stream.0.min(streams - 1)));
         if self.decoders.is_some() {
             self.on_frame(stream);
@@ -35,6 +36,12 @@ impl World<'_> {
         self.policy_events += 2;
         self.ledger.on_arrived(request, stream);
         self.timeline.on_sent(sent_at);
+        if let Some(stages) = &mut self.stages {
+            stages.on_request(self.names_streams.then_some(stream));
+            // What comes there is seen as it does.
+            let later = self.spec.cascades.later_stages();
+            later.for_each(|module| self.items[row + module] = 0);
+        }
         for (pool, items) in self.pools.iter_mut().zip(&self.items[row..]) {
             pool.on_request(u32::from(*items), self.now);
         }
@@ -87,7 +94,7 @@ impl World<'_> {
             );
             return;
         };
-        let items = self.items[request.index() * self.modules.len() + place];
+        let items = self.items_at(module, request);
         let arrived = ModuleEvent::Arrived {
             request,
             stream: state.stream,
@@ -97,6 +104,21 @@ impl World<'_> {
             slo: self.spec.own_slo(state.stream),
         };
         self.deliver(module, arrived);
+    }
+
+    /// What a request brings to a module. A stage of a cascade gets what those before it were not certain of.
+    fn items_at(&mut self, module: ModuleId, request: RequestId) -> u8 {
+        let row = request.index() * self.modules.len();
+        let brought = &mut self.items[row + module.index()];
+        let Some(stages) = &mut self.stages else {
+            return *brought;
+        };
+        let asked = stages.on_arrived(module, request, *brought);
+        *brought = asked;
+        if self.spec.cascades.is_later_stage(module.index()) {
+            self.pools[module.index()].on_request(u32::from(asked), self.now);
+        }
+        asked
     }
 
     /// Ends a request; the modules that may have it are notified. Says false where it had ended already.
@@ -109,6 +131,11 @@ impl World<'_> {
         let state = &mut self.requests[request.index()];
         state.ended = true;
         let (stream, sent_at) = (state.stream, state.sent_at);
+        if let Some(stages) = &mut self.stages {
+            let row = request.index() * self.modules.len();
+            let items = &self.items[row..row + self.modules.len()];
+            stages.on_ended(request, outcome == Outcome::Delivered, items);
+        }
         self.observe_end(stream, unused);
         if outcome != Outcome::Delivered {
             self.timeline.on_lost(sent_at);

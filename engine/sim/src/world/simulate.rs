@@ -5,6 +5,8 @@ use weir_types::invariant::panicking;
 use weir_types::{ModuleId, Span, StreamId, Timestamp};
 
 use super::booked_cluster::BookedCluster;
+use super::gears::{GearState, Shift};
+use super::stages::Stages;
 use super::{Arrival, World};
 use crate::cluster_usage::ClusterUsage;
 use crate::spec::WorldSpec;
@@ -25,6 +27,8 @@ pub struct SimulationResult {
     pub workers: Vec<Vec<(Timestamp, u32)>>,
     /// What the shares and links of its cluster did, where it has one.
     pub usage: Option<ClusterUsage>,
+    /// Gears that came into force, in order.
+    pub shifts: Vec<Shift>,
     /// Things that happened: arrivals, transfers, batches, alarms, ticks.
     pub events: u64,
     /// Facts that the state machines took in on the way.
@@ -90,10 +94,15 @@ fn simulate_world(
             report.slo_ms = spec.own_slo(stream).map(Span::as_millis_f64);
         }
     }
+    report.accuracy = world.stages.as_ref().and_then(Stages::accuracy);
+    report.right_rps = report.accuracy.map(|accuracy| accuracy * report.goodput_rps);
+    let (gears, shifts) = world.gears.take().map(GearState::finish).unzip();
+    report.gears = gears;
     let pipelines = world.pipelines.take().map(BookedCluster::finish);
     report.reservations = pipelines.as_ref().map(|(_, report)| report.clone());
     SimulationResult {
         report,
+        shifts: shifts.unwrap_or_default(),
         usage: pipelines.map(|(usage, _)| usage),
         arrivals: sent,
         items: std::mem::take(&mut world.items),

@@ -42,6 +42,38 @@ pub fn check(drawn: &Drawn, ran: &SimulationResult) {
         assert!(splits || booked == in_timeline, "drops of {}", plan.name);
     }
     items_run_once(spec, ran);
+    each_item_is_answered_once(spec, ran, splits);
+}
+
+/// What a stage accepts or hands on is what came to it, less what was dropped there; what it hands on comes to the next.
+fn each_item_is_answered_once(spec: &WorldSpec, ran: &SimulationResult, splits: bool) {
+    let mut handed_on = None;
+    for (&module, stage) in &spec.cascades.stages {
+        let rows = ran.items.chunks_exact(spec.modules.len());
+        let came: u64 = rows.map(|row| u64::from(row[module])).sum();
+        let name = &spec.modules[module].name;
+        let counts = ran.report.modules[name].stage.unwrap_or_default();
+        let settled = counts.handed_on + counts.accepted + counts.accepted_late + counts.failed;
+        assert!(settled <= came, "{name}: {counts:?} of {came}");
+        let lost = ran.report.requests.dropped;
+        assert!(lost > 0 || settled == came, "{name}: {counts:?} of {came}");
+        // A stage that a gear leaves out hands on nothing, and its items come to the next all the same.
+        let skips = spec.cascades.gears.iter().flat_map(|gears| &gears.gears);
+        let skips = skips
+            .flat_map(|gear| gear.stages.values())
+            .any(|stage| !stage.is_used);
+        if let Some(handed_on) = handed_on.filter(|_| !skips) {
+            assert!(came <= handed_on, "{name}: {came} of {handed_on}");
+            assert!(splits || came == handed_on, "{name}: {came} of {handed_on}");
+        }
+        assert!(!stage.is_last() || counts.handed_on == 0, "{name}: {counts:?}");
+        handed_on = Some(counts.handed_on);
+    }
+    let accuracy = ran.report.accuracy;
+    assert!(
+        accuracy.is_none_or(|accuracy| (0.5..=1.0).contains(&accuracy)),
+        "{accuracy:?}"
+    );
 }
 
 /// A module runs no item twice; it runs all where nothing is dropped and nothing is lost.
@@ -57,7 +89,9 @@ fn items_run_once(spec: &WorldSpec, ran: &SimulationResult) {
         assert!(ran_items <= max, "{}: {ran_items} of {brought}", plan.name);
         assert!(report.wasted_s <= report.busy_s + 1e-9);
         if ran.report.requests.dropped == 0 {
-            let all = brought..=max;
+            // Where a stage has no time, or fails, the answer of the stage before it counts.
+            let fell_back = report.stage.map_or(0, |stage| stage.accepted_late + stage.failed);
+            let all = brought - fell_back..=max;
             assert!(
                 all.contains(&ran_items),
                 "{}: {ran_items} of {brought}",

@@ -2,12 +2,14 @@
 
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
+use weir_graph::{GearNode, Gears, OnLate, StageNode, StageSetting};
 use weir_planner::{ModelPlan, PipelinePlan, PipelineSlots};
+use weir_policy::gears::{Settle, ShiftRule};
 use weir_policy::reservations::BookingTable;
 use weir_policy::{AutoscaleRule, Policy};
 use weir_sim::{
-    Branches, Crops, Demand, Edge, Link, Scaling, WorkerFailure, WorldCluster, WorldModule, WorldPool,
-    WorldSpec, experiment,
+    Branches, CascadeSpec, Crops, Demand, Edge, Link, Scaling, WorkerFailure, WorldCluster, WorldModule,
+    WorldPool, WorldSpec, experiment,
 };
 use weir_types::{
     ClusterSpec, ModuleId, PipelineSpec, Profile, ServerId, ServerSpec, ShareId, ShareSpec, Span, StageSpec,
@@ -45,6 +47,7 @@ impl Drawn {
             own: Vec::new(),
             max_in_flight: [None, Some(20)][random.random_range(0..2)],
             demand,
+            cascades: CascadeSpec::default(),
             decoding: None,
             noise: [0.0, 0.0, 0.3][random.random_range(0..3)],
             interference: None,
@@ -73,6 +76,10 @@ impl Drawn {
         let mut random = Pcg64Mcg::seed_from_u64(seed ^ 0x7069_7065);
         if random.random_bool(0.4) {
             partition(&mut spec, &mut random);
+        }
+        let mut random = Pcg64Mcg::seed_from_u64(seed ^ 0x6361_7363);
+        if random.random_bool(0.4) {
+            cascade(&mut spec, &mut random);
         }
         let mut random = Pcg64Mcg::seed_from_u64(seed ^ 0x7365_6e74);
         if random.random_bool(0.4) {
@@ -125,6 +132,58 @@ impl Drawn {
 }
 
 /// Who follows whom, and what requests bring.
+/// Makes the first two modules of which one alone follows the other stages of a cascade, perhaps with gears.
+fn cascade(spec: &mut WorldSpec, random: &mut Pcg64Mcg) {
+    let inputs = |to: usize| {
+        spec.modules
+            .iter()
+            .flat_map(|plan| &plan.next)
+            .filter(move |edge| edge.to == to)
+    };
+    let pair = spec
+        .modules
+        .iter()
+        .enumerate()
+        .find_map(|(first, plan)| match plan.next[..] {
+            [Edge { to, .. }] if inputs(to).count() == 1 => Some([first, to]),
+            _ => None,
+        });
+    let Some(pair) = pair else { return };
+    let stage = |index: u32, random: &mut Pcg64Mcg| StageNode {
+        cascade: "cascade".to_owned(),
+        index,
+        count: 2,
+        certainty: random.random_range(0.0..1.0),
+        settle: [Settle::Last, Settle::Surest][random.random_range(0..2)],
+        on_late: [OnLate::Drop, OnLate::Accept][random.random_range(0..2)],
+    };
+    for (index, module) in (0..).zip(pair) {
+        spec.cascades.stages.insert(module, stage(index, random));
+        spec.cascades
+            .accuracy
+            .insert(module, random.random_range(0.5..1.0));
+    }
+    let gear = |up_to: f64, random: &mut Pcg64Mcg| GearNode {
+        up_to,
+        accuracy: None,
+        stages: pair
+            .map(|module| {
+                let setting = StageSetting {
+                    is_used: random.random_bool(0.8),
+                    certainty: random.random_range(0.0..1.0),
+                };
+                (module, setting)
+            })
+            .into(),
+    };
+    spec.cascades.gears = random.random_bool(0.6).then(|| Gears {
+        file: "gears.toml".into(),
+        number: 1,
+        rule: ShiftRule::default(),
+        gears: [20.0, 60.0, 100.0].map(|up_to| gear(up_to, random)).into(),
+    });
+}
+
 fn shape(seed: u64, random: &mut Pcg64Mcg) -> (Vec<Vec<usize>>, Demand) {
     let chain = |modules: usize| {
         let next = |id: usize| if id + 1 < modules { vec![id + 1] } else { vec![] };

@@ -1,0 +1,55 @@
+//! Cascades of a world (KEN): which modules are stages, how often each is right, and the gears that set them by the load.
+
+use std::collections::BTreeMap;
+
+use weir_graph::{GearNode, Gears, StageNode};
+use weir_policy::gears::Fallback;
+
+/// The cascades of a world; by default it has none.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct CascadeSpec {
+    /// What a module is in its cascade, by index of the module.
+    pub stages: BTreeMap<usize, StageNode>,
+    /// Share of the answers of a module that are right, 0 to 1, by its index. Of a stage: of those answers that count.
+    pub accuracy: BTreeMap<usize, f64>,
+    /// What sets the stages by the load; `None`: they stay as they are.
+    pub gears: Option<Gears>,
+}
+
+impl CascadeSpec {
+    /// What becomes of requests that a module cannot serve.
+    pub(crate) fn fallback(&self, module: usize) -> Fallback {
+        let stage = self.stages.get(&module);
+        stage.map_or(Fallback::Never, StageNode::fallback)
+    }
+
+    /// Modules to which items come only where others were not certain of them.
+    pub(crate) fn later_stages(&self) -> impl Iterator<Item = usize> {
+        let later = self.stages.iter().filter(|(_, stage)| stage.index > 0);
+        later.map(|(module, _)| *module)
+    }
+
+    /// Whether it may be that no item needs a module: a later stage, and one that a gear leaves out.
+    pub(crate) fn may_be_left_out(&self, module: usize) -> bool {
+        let mut gears = self.gears.iter().flat_map(|gears| &gears.gears);
+        let unused = |gear: &GearNode| gear.stages.get(&module).is_some_and(|stage| !stage.is_used);
+        self.is_later_stage(module) || gears.any(unused)
+    }
+
+    /// Whether items come to a module only where another was not certain of them.
+    pub(crate) fn is_later_stage(&self, module: usize) -> bool {
+        self.stages.get(&module).is_some_and(|stage| stage.index > 0)
+    }
+
+    /// Part of the items of a cascade that comes to a module, 0 to 1, by what the world sets its stages to: certainties are
+    /// drawn evenly from 0 to 1, and all stages are equally certain of an item.
+    pub(crate) fn handed_on_to(&self, module: usize) -> f64 {
+        let Some(own) = self.stages.get(&module) else {
+            return 1.0;
+        };
+        let before = (self.stages.values())
+            .filter(|stage| stage.cascade == own.cascade && stage.index < own.index)
+            .map(|stage| f64::from(stage.certainty));
+        before.fold(1.0, f64::min)
+    }
+}

@@ -1,0 +1,246 @@
+//! The stages of a world's cascades: what each is asked, and what becomes of its answers, as in the live engine.
+//!
+//! How certain an answer is follows from the number of its frame as on emulated devices, so that the same items are handed
+//! on live and simulated.
+
+use std::collections::BTreeMap;
+
+use weir_graph::StageSetting;
+use weir_policy::gears::{Settle, is_accepted};
+use weir_policy::{BatchSlice, StageCounts, uniform_hash};
+use weir_types::{BatchId, DropReason, ModuleId, RequestId, StreamId};
+
+use crate::cascades::CascadeSpec;
+
+/// Sets items of one frame apart; a frame's first item has the certainty of the frame.
+const ITEM: u32 = 40;
+
+/// What is known of one item of a cascade.
+#[derive(Debug, Clone, Copy, Default)]
+struct Answer {
+    /// The module whose answer counts, and how certain it is.
+    by: Option<(usize, f32)>,
+    is_accepted: bool,
+}
+
+/// An item that a stage is asked: its place among those of the cascade, and whether a batch with it came back.
+#[derive(Debug, Clone, Copy)]
+struct Asked {
+    place: usize,
+    is_answered: bool,
+}
+
+#[derive(Debug)]
+struct Stage {
+    cascade: usize,
+    is_first: bool,
+    is_last: bool,
+    settle: Settle,
+    /// As the world has it.
+    own: StageSetting,
+    setting: StageSetting,
+    /// Requests that have come to it.
+    arrived: u64,
+    /// Items that wait or run there.
+    waiting: u64,
+    asked: BTreeMap<RequestId, Vec<Asked>>,
+    /// Batches that run.
+    running: BTreeMap<BatchId, Vec<BatchSlice>>,
+}
+
+/// All stages of a world.
+#[derive(Debug)]
+pub(super) struct Stages {
+    by_module: Vec<Option<Stage>>,
+    /// By cascade, of requests in flight.
+    answers: Vec<BTreeMap<RequestId, Vec<Answer>>>,
+    accuracy: BTreeMap<usize, f64>,
+    /// Frames that came, by stream; all in one where it is not known of which stream they are.
+    frames: Vec<u64>,
+    frame_of: Vec<u64>,
+    /// Answers delivered in time by modules whose accuracy is declared, and how many of them are expected to be right.
+    delivered: (u64, f64),
+}
+
+impl Stages {
+    /// `None` where there is nothing to keep.
+    pub(super) fn new(spec: &CascadeSpec, modules: usize, streams: u32) -> Option<Self> {
+        if spec.stages.is_empty() && spec.accuracy.is_empty() {
+            return None;
+        }
+        let mut cascades: Vec<&str> = Vec::new();
+        let mut stage = |module: usize| {
+            let node = spec.stages.get(&module)?;
+            let known = cascades.iter().position(|name| *name == node.cascade);
+            let cascade = known.unwrap_or_else(|| {
+                cascades.push(&node.cascade);
+                cascades.len() - 1
+            });
+            let own = StageSetting {
+                is_used: true,
+                certainty: node.certainty,
+            };
+            Some(Stage {
+                cascade,
+                is_first: node.index == 0,
+                is_last: node.is_last(),
+                settle: node.settle,
+                own,
+                setting: own,
+                arrived: 0,
+                waiting: 0,
+                asked: BTreeMap::new(),
+                running: BTreeMap::new(),
+            })
+        };
+        let by_module: Vec<Option<Stage>> = (0..modules).map(&mut stage).collect();
+        Some(Self {
+            by_module,
+            answers: vec![BTreeMap::new(); cascades.len()],
+            accuracy: spec.accuracy.clone(),
+            frames: vec![0; streams.max(1) as usize],
+            frame_of: Vec::new(),
+            delivered: (0, 0.0),
+        })
+    }
+
+    /// The next request comes, of `stream` where that is known: it has the next number of its frames, as a live source
+    /// counts them.
+    pub(super) fn on_request(&mut self, stream: Option<StreamId>) {
+        let count = self.frames.get_mut(stream.map_or(0, StreamId::index));
+        let number = count.map_or(0, |count| std::mem::replace(count, *count + 1));
+        self.frame_of.push(number);
+    }
+
+    /// A request comes to a module with the items of the world; gives those that the module is asked.
+    pub(super) fn on_arrived(&mut self, module: ModuleId, request: RequestId, items: u8) -> u8 {
+        let Some(stage) = self.by_module.get_mut(module.index()).and_then(Option::as_mut) else {
+            return items;
+        };
+        let answers = &mut self.answers[stage.cascade];
+        if stage.is_first {
+            answers.insert(request, vec![Answer::default(); usize::from(items)]);
+        }
+        let is_asked = stage.is_last || stage.setting.is_used;
+        let open = answers.get(&request).into_iter().flatten().enumerate();
+        let open = open.filter(|(_, answer)| is_asked && !answer.is_accepted);
+        let asked: Vec<Asked> = open
+            .map(|(place, _)| Asked {
+                place,
+                is_answered: false,
+            })
+            .collect();
+        let items = asked.len();
+        stage.arrived += 1;
+        stage.waiting += items as u64;
+        stage.asked.insert(request, asked);
+        u8::try_from(items).unwrap_or(u8::MAX)
+    }
+
+    /// A batch runs.
+    pub(super) fn on_run(&mut self, module: ModuleId, batch: BatchId, slices: &[BatchSlice]) {
+        if let Some(stage) = self.by_module.get_mut(module.index()).and_then(Option::as_mut) {
+            stage.running.insert(batch, slices.to_vec());
+        }
+    }
+
+    /// A batch came back, or was lost.
+    pub(super) fn on_batch_end(&mut self, module: ModuleId, batch: BatchId, failed: bool) {
+        let Some(stage) = self.by_module.get_mut(module.index()).and_then(Option::as_mut) else {
+            return;
+        };
+        for slice in stage.running.remove(&batch).into_iter().flatten() {
+            let asked = stage.asked.get_mut(&slice.request);
+            let items = asked.into_iter().flatten().skip(slice.first as usize);
+            for item in items.take(slice.count as usize) {
+                item.is_answered |= !failed;
+            }
+        }
+    }
+
+    /// A request leaves a module: all answered, or for `fallback` as far as it has come. `None` where the module is no stage.
+    pub(super) fn settle(
+        &mut self,
+        module: ModuleId,
+        request: RequestId,
+        fallback: Option<DropReason>,
+    ) -> Option<StageCounts> {
+        let stage = self.by_module.get_mut(module.index())?.as_mut()?;
+        let asked = stage.asked.remove(&request)?;
+        stage.waiting -= asked.len() as u64;
+        let answers = self.answers[stage.cascade].get_mut(&request)?;
+        let frame = self.frame_of.get(request.index()).copied().unwrap_or_default();
+        let mut counts = StageCounts::default();
+        // Where there is no time left for this stage, there is none for the stages after it.
+        let is_late = fallback.is_some_and(|reason| reason != DropReason::Failed);
+        for Asked { place, is_answered } in asked {
+            let Some(answer) = answers.get_mut(place) else {
+                continue;
+            };
+            if !is_answered {
+                answer.is_accepted = is_late || stage.is_last;
+                counts.accepted_late += u64::from(is_late);
+                counts.failed += u64::from(!is_late);
+                continue;
+            }
+            let later = uniform_hash(frame.wrapping_add((place as u64) << ITEM)) as f32;
+            let earlier = answer.by.map(|(_, certainty)| certainty);
+            if stage.settle.replaces(earlier, Some(later)) {
+                answer.by = Some((module.index(), later));
+            }
+            answer.is_accepted = stage.is_last || is_accepted(later, stage.setting.certainty);
+            counts.accepted += u64::from(answer.is_accepted);
+            counts.handed_on += u64::from(!answer.is_accepted);
+        }
+        Some(counts)
+    }
+
+    /// A request has ended. `items`: those that it brought, by module.
+    pub(super) fn on_ended(&mut self, request: RequestId, is_delivered: bool, items: &[u8]) {
+        for (module, stage) in self.by_module.iter_mut().enumerate() {
+            if let Some(stage) = stage {
+                let asked = stage.asked.remove(&request);
+                stage.waiting -= asked.map_or(0, |asked| asked.len() as u64);
+            } else if let Some(accuracy) = self.accuracy.get(&module).filter(|_| is_delivered) {
+                let items = u64::from(items.get(module).copied().unwrap_or_default());
+                self.delivered.0 += items;
+                self.delivered.1 += items as f64 * accuracy;
+            }
+        }
+        for answers in &mut self.answers {
+            let answers = answers.remove(&request).filter(|_| is_delivered);
+            for (by, _) in answers.into_iter().flatten().filter_map(|answer| answer.by) {
+                if let Some(accuracy) = self.accuracy.get(&by) {
+                    self.delivered.0 += 1;
+                    self.delivered.1 += accuracy;
+                }
+            }
+        }
+    }
+
+    /// Sets the stages; what `settings` does not name is as the world has it.
+    pub(super) fn set(&mut self, settings: Option<&BTreeMap<usize, StageSetting>>) {
+        for (module, stage) in self.by_module.iter_mut().enumerate() {
+            let Some(stage) = stage else { continue };
+            let planned = settings.and_then(|settings| settings.get(&module));
+            stage.setting = *planned.unwrap_or(&stage.own);
+        }
+    }
+
+    /// Requests that have come to the first stage of each cascade so far.
+    pub(super) fn arrived(&self) -> impl Iterator<Item = u64> {
+        let stages = self.by_module.iter().flatten();
+        stages.filter(|stage| stage.is_first).map(|stage| stage.arrived)
+    }
+
+    /// Items that wait or run at all stages.
+    pub(super) fn waiting(&self) -> u64 {
+        self.by_module.iter().flatten().map(|stage| stage.waiting).sum()
+    }
+
+    /// Expected share of right answers among those delivered in time; `None` where nothing is declared, or nothing came.
+    pub(super) fn accuracy(&self) -> Option<f64> {
+        let (answers, right) = self.delivered;
+        (answers > 0).then(|| right / answers as f64)
+    }
+}
