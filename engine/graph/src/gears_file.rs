@@ -20,7 +20,7 @@ use weir_policy::gears::{ShiftDown, ShiftRule};
 use weir_types::Span;
 
 use crate::gears::{GearNode, Gears, StageSetting};
-use crate::graph::{Graph, ModelNode, ModuleNode};
+use crate::graph::{Graph, ModuleNode};
 
 /// A gears file as it is written.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -93,6 +93,38 @@ pub fn read_gears(path: &Path, graph: &Graph) -> Result<Gears, String> {
 /// # Errors
 /// As [`read_gears`].
 pub fn parse_gears(text: &str, path: &Path, graph: &Graph) -> Result<Gears, String> {
+    parse_gears_of(text, path, graph.name(), &cascade_stages(graph))
+}
+
+/// A stage that gears may name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CascadeStage {
+    /// Its module, by index.
+    pub module: usize,
+    /// Name of its cascade.
+    pub cascade: String,
+    /// Name of its model.
+    pub model: String,
+}
+
+/// The stages of the cascades of a graph, those of each in order.
+#[must_use]
+pub fn cascade_stages(graph: &Graph) -> Vec<CascadeStage> {
+    let stage = |(module, node): (usize, &ModuleNode)| {
+        Some(CascadeStage {
+            module,
+            cascade: node.stage.as_ref()?.cascade.clone(),
+            model: graph.models()[node.model].name.clone(),
+        })
+    };
+    graph.modules().iter().enumerate().filter_map(stage).collect()
+}
+
+/// As [`parse_gears`], for what is called `name` and has these `stages`, those of each cascade in order.
+///
+/// # Errors
+/// As [`read_gears`].
+pub fn parse_gears_of(text: &str, path: &Path, name: &str, stages: &[CascadeStage]) -> Result<Gears, String> {
     let file: GearsFile = toml::from_str(text).map_err(|error| {
         let before = error
             .span()
@@ -100,11 +132,10 @@ pub fn parse_gears(text: &str, path: &Path, graph: &Graph) -> Result<Gears, Stri
         let line = 1 + before.matches('\n').count();
         format!("line {line}: {}", error.message())
     })?;
-    if file.graph != graph.name() {
+    if file.graph != name {
         return Err(format!(
-            "it is for the graph \"{}\", and this is \"{}\": plan for this one",
-            file.graph,
-            graph.name()
+            "it is for the graph \"{}\", and this is \"{name}\": plan for this one",
+            file.graph
         ));
     }
     if file.gears.is_empty() || file.gears.len() > MAX_GEARS {
@@ -123,7 +154,7 @@ pub fn parse_gears(text: &str, path: &Path, graph: &Graph) -> Result<Gears, Stri
             ));
         }
         let wrong = |reason: String| format!("gear {number}: {reason}");
-        gears.push(node(gear, graph).map_err(wrong)?);
+        gears.push(node(gear, stages).map_err(wrong)?);
     }
     Ok(Gears {
         file: path.to_owned(),
@@ -159,24 +190,18 @@ impl ShiftFile {
     }
 }
 
-fn node(gear: &GearFile, graph: &Graph) -> Result<GearNode, String> {
+fn node(gear: &GearFile, known: &[CascadeStage]) -> Result<GearNode, String> {
     if let Some(accuracy) = gear.accuracy.filter(|accuracy| !(0.0..=1.0).contains(accuracy)) {
         return Err(format!("`accuracy` must lie between 0 and 1, not {accuracy}"));
     }
     let mut stages = BTreeMap::new();
     for (name, planned) in &gear.cascades {
-        let all: Vec<(usize, &ModuleNode)> = graph
-            .modules()
-            .iter()
-            .enumerate()
-            .filter(|(_, module)| module.stage.as_ref().is_some_and(|stage| stage.cascade == *name))
-            .collect();
+        let all: Vec<&CascadeStage> = known.iter().filter(|stage| stage.cascade == *name).collect();
         if all.is_empty() {
             return Err(format!("the graph has no cascade \"{name}\""));
         }
-        let settings = settings(planned, &all, graph.models())
-            .map_err(|reason| format!("cascade \"{name}\": {reason}"))?;
-        stages.extend(all.iter().map(|(index, _)| *index).zip(settings));
+        let settings = settings(planned, &all).map_err(|reason| format!("cascade \"{name}\": {reason}"))?;
+        stages.extend(all.iter().map(|stage| stage.module).zip(settings));
     }
     Ok(GearNode {
         up_to: gear.up_to,
@@ -187,11 +212,7 @@ fn node(gear: &GearFile, graph: &Graph) -> Result<GearNode, String> {
 
 /// What each stage of a cascade is set to. Those that are asked are in the order of the graph; the last one of them takes the
 /// rest, whatever would come after it.
-fn settings(
-    planned: &[StageFile],
-    all: &[(usize, &ModuleNode)],
-    models: &[ModelNode],
-) -> Result<Vec<StageSetting>, String> {
+fn settings(planned: &[StageFile], all: &[&CascadeStage]) -> Result<Vec<StageSetting>, String> {
     let Some((last, before)) = planned.split_last() else {
         return Err("it has no stages".to_owned());
     };
@@ -210,12 +231,8 @@ fn settings(
     ];
     let mut at = 0;
     for stage in before.iter().chain([last]) {
-        let is_it = |(_, module): &&(usize, &ModuleNode)| models[module.model].name == stage.model;
-        let Some(found) = all.iter().skip(at).position(|node| is_it(&node)) else {
-            let known: Vec<&str> = all
-                .iter()
-                .map(|(_, module)| models[module.model].name.as_str())
-                .collect();
+        let Some(found) = all.iter().skip(at).position(|known| known.model == stage.model) else {
+            let known: Vec<&str> = all.iter().map(|stage| stage.model.as_str()).collect();
             return Err(format!(
                 "\"{}\" is not among its stages, or not after those before it: {}",
                 stage.model,

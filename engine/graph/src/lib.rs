@@ -30,7 +30,10 @@ pub use changes::GraphChanges;
 pub use critical_path::bare_execution;
 pub use emulated::{EmulatedLoad, EmulatedStream, EmulatedStreamError};
 pub use gears::{GearNode, Gears, StageSetting};
-pub use gears_file::{GearFile, GearsFile, ShiftFile, StageFile, parse_gears, read_gears};
+pub use gears_file::{
+    CascadeStage, GearFile, GearsFile, ShiftFile, StageFile, cascade_stages, parse_gears, parse_gears_of,
+    read_gears,
+};
 pub use graph::{
     Decoding, DeviceClass, DeviceNode, EMULATE, Graph, ModelNode, ModelOrigin, ModuleNode, OnLate, SinkNode,
     SourceMode, SourceNode, StageNode, Vertex, WhenSlow, WorkerNode,

@@ -387,3 +387,155 @@ fn a_world_says_what_decoding_costs() {
         assert!(error.contains(expected), "{error}");
     }
 }
+
+const CASCADE: &str = r#"
+[world]
+slo = "200ms"
+
+[devices.gpu]
+slots = 2
+
+[modules.detect]
+profile = { "1" = "2ms" }
+workers = 1
+
+[modules.read]
+inputs = ["detect"]
+on_late = "accept"
+cascade = [{ model = "small", profile = { "1" = "4ms" }, device = "gpu", certainty = 0.25, accuracy = 0.9 },
+           { model = "large", profile = { "1" = "20ms" }, device = "gpu", accuracy = 0.98 }]
+
+[modules.last]
+inputs = ["read"]
+profile = { "1" = "1ms" }
+workers = 1
+"#;
+
+const CASCADE_GEARS: &str = r#"
+graph = "world"
+number = 1
+[[gears]]
+up_to = 100
+accuracy = 0.92
+[gears.cascades]
+read = [{ model = "small", certainty = 0.25 }, { model = "large" }]
+[[gears]]
+up_to = 1000
+accuracy = 0.9
+[gears.cascades]
+read = [{ model = "small" }]
+"#;
+
+fn files(files: &[(&str, &str)]) -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, text) in files {
+        std::fs::write(folder.path().join(name), text).unwrap();
+    }
+    folder
+}
+
+#[test]
+fn a_world_has_cascades_gears_and_accuracies_as_the_experiment_says() {
+    let folder = files(&[
+        ("world.toml", CASCADE),
+        ("gears.toml", CASCADE_GEARS),
+        (
+            "e.toml",
+            r#"
+            [experiment]
+            world = "world.toml"
+            gears = ["none", "gears.toml"]
+            [arrivals]
+            rate = [60, 300]
+            length = "20s"
+            process = "uniform"
+            [accuracy]
+            "read/2" = 1.0
+            "#,
+        ),
+    ]);
+    let experiment = read(&folder.path().join("e.toml")).unwrap();
+    let names = experiment.runs()[0]
+        .world
+        .modules
+        .iter()
+        .map(|module| module.name.as_str());
+    assert_eq!(names.collect::<Vec<_>>(), ["detect", "read/1", "read/2", "last"]);
+    assert_eq!(experiment.files().len(), 3);
+    let bounds = BoundCache::default();
+    let report = |run: &_, ran| RunReport::new(run, &ran, &bounds);
+    let reports = run_all(experiment.runs(), 2, &report, &|_| {});
+    let part = |report: &RunReport| {
+        let stage = report.report.modules["read/1"].stage.unwrap();
+        stage.handed_on as f64 / (stage.handed_on + stage.accepted) as f64
+    };
+    let [alone, crowded, geared, shifted] = &reports[..] else {
+        panic!("{} runs", reports.len())
+    };
+    for report in [alone, geared] {
+        assert!((part(report) - 0.25).abs() < 0.03, "{}", part(report));
+    }
+    assert!(part(shifted) < 0.05, "{}", part(shifted));
+    let gears = |report: &RunReport| report.report.gears.as_ref().map(|gears| gears.shifts);
+    assert_eq!([alone, geared, shifted].map(gears), [None, Some(0), Some(1)]);
+    let accuracy = alone.report.accuracy.unwrap();
+    assert!((accuracy - (0.9 + 0.1 * part(alone))).abs() < 1e-9, "{accuracy}");
+    // Where more comes than the cascade sustains, more comes out right by the small model.
+    let right = [crowded, shifted].map(|report| report.report.right_rps.unwrap());
+    assert!(right[1] > 1.1 * right[0], "{right:?}");
+    let rows = rows(&reports);
+    assert!(rows[3].right_rps.unwrap().mean > 4.0 * rows[0].right_rps.unwrap().mean);
+}
+
+#[test]
+fn what_is_wrong_with_a_cascade_of_a_world_is_said_where_it_is() {
+    let wrong = |from: &str, to: &str, expected: &str| {
+        let text = CASCADE.replacen(from, to, 1);
+        assert_ne!(text, CASCADE);
+        let folder = files(&[
+            ("world.toml", &text),
+            ("gears.toml", CASCADE_GEARS),
+            (
+                "e.toml",
+                "[experiment]\nworld = \"world.toml\"\ngears = \"gears.toml\"\n",
+            ),
+        ]);
+        let said = read(&folder.path().join("e.toml")).unwrap_err().to_string();
+        assert!(said.contains(expected), "{said}");
+    };
+    wrong(
+        ", certainty = 0.25",
+        "",
+        "stage 1 of module \"read\" has no `certainty`",
+    );
+    wrong(
+        "accuracy = 0.98",
+        "certainty = 0.5",
+        "stage 2 of module \"read\" has a `certainty`",
+    );
+    wrong(
+        "certainty = 0.25",
+        "certainty = 1.25",
+        "`certainty` must lie between 0 and 1",
+    );
+    wrong(
+        "on_late = \"accept\"",
+        "workers = 2",
+        "module \"read\" has a `cascade`, and `workers` beside it",
+    );
+    wrong(
+        "{ model = \"small\", profile = { \"1\" = \"4ms\" }, device = \"gpu\", certainty = 0.25, accuracy = 0.9 },",
+        "",
+        "has 1 stages; it may have 2 to 8",
+    );
+    wrong(
+        "inputs = [\"read\"]",
+        "inputs = [\"read\"]\nsettle = \"last\"",
+        "`settle` is of modules with a `cascade`",
+    );
+    wrong(
+        "model = \"large\"",
+        "model = \"big\"",
+        "\"large\" is not among its stages",
+    );
+}

@@ -94,7 +94,7 @@ fn table(rows: &[Row]) -> String {
             keys.push(key);
         }
     }
-    let figures = [
+    let mut figures = vec![
         "seeds",
         "drop rate %",
         "bound %",
@@ -102,6 +102,10 @@ fn table(rows: &[Row]) -> String {
         "goodput/s",
         "p99 ms",
     ];
+    let has_accuracy = rows.iter().any(|row| row.accuracy.is_some());
+    if has_accuracy {
+        figures.extend(["accuracy %", "right/s"]);
+    }
     let header: Vec<&str> = keys.iter().copied().chain(figures).collect();
     let mut table = plain_table(&header);
     table.column_iter_mut().skip(keys.len()).for_each(|column| {
@@ -112,15 +116,21 @@ fn table(rows: &[Row]) -> String {
             let found = row.labels.iter().find(|(name, _)| name == key);
             found.map(|(_, label)| label.to_string()).unwrap_or_default()
         };
-        let figures = [
+        let known = |estimate: Option<Estimate>, scale, digits| {
+            estimate.map_or_else(String::new, |estimate| format_estimate(estimate, scale, digits))
+        };
+        let mut figures = vec![
             row.seeds.to_string(),
             format_estimate(row.drop_rate, 100.0, 2),
-            row.bound
-                .map_or_else(String::new, |bound| format_estimate(bound, 100.0, 2)),
+            known(row.bound, 100.0, 2),
             format_estimate(row.invalid_rate, 100.0, 2),
             format_estimate(row.goodput_rps, 1.0, 1),
             format_estimate(row.p99_ms, 1.0, 1),
         ];
+        if has_accuracy {
+            figures.push(known(row.accuracy, 100.0, 2));
+            figures.push(known(row.right_rps, 1.0, 1));
+        }
         table.add_row(keys.iter().map(label).chain(figures));
     }
     let table = table.trim_fmt();

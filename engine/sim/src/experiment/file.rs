@@ -7,7 +7,7 @@ use weir_policy::{AutoscaleRule, Policy};
 use weir_types::Span;
 
 use super::values::{number, seeds, span};
-use super::world::MAX_WORKERS;
+use super::world_module::MAX_WORKERS;
 use crate::interference::Interference;
 
 pub(super) const SECTIONS: &[&str] = &[
@@ -17,6 +17,7 @@ pub(super) const SECTIONS: &[&str] = &[
     "scaling",
     "failures",
     "interference",
+    "accuracy",
 ];
 
 /// What one variant says.
@@ -28,6 +29,8 @@ pub(super) struct Raw {
     pub(super) scaling: Option<RawScaling>,
     pub(super) failures: Vec<RawFailure>,
     pub(super) interference: Option<Interference>,
+    /// Share of right answers by module.
+    pub(super) accuracy: Vec<(Spanned<String>, f64)>,
 }
 
 /// `[experiment]`.
@@ -37,6 +40,8 @@ pub(super) struct Head {
     pub(super) seeds: Option<Vec<u64>>,
     pub(super) world: Option<Spanned<String>>,
     pub(super) graph: Option<Spanned<String>>,
+    /// A gears file, or "none".
+    pub(super) gears: Option<Spanned<String>>,
     pub(super) slo: Option<Span>,
     pub(super) hop: Option<Span>,
     pub(super) noise: Option<f64>,
@@ -116,6 +121,7 @@ pub(super) fn read(document: &[Entry], diagnostics: &mut Diagnostics) -> Raw {
             "scaling" => raw.scaling = scaling(entry, diagnostics),
             "failures" => raw.failures = failures(entry, diagnostics),
             "interference" => raw.interference = interference(entry, diagnostics),
+            "accuracy" => raw.accuracy = accuracy(entry, diagnostics),
             other => {
                 let hint = spelling::hint(other, "sections", SECTIONS.iter().copied());
                 diagnostics.add(
@@ -135,7 +141,7 @@ pub(super) fn read(document: &[Entry], diagnostics: &mut Diagnostics) -> Raw {
 
 fn head(entry: &Entry, diagnostics: &mut Diagnostics) -> Option<Head> {
     let mut fields = Fields::open("[experiment]".to_owned(), entry, diagnostics)?;
-    let keys = ["name", "seeds", "world", "graph", "slo", "hop", "noise"];
+    let keys = ["name", "seeds", "world", "graph", "gears", "slo", "hop", "noise"];
     fields.expect(&keys, false, diagnostics);
     let world = fields.text("world", diagnostics);
     let graph = fields.text("graph", diagnostics);
@@ -150,10 +156,26 @@ fn head(entry: &Entry, diagnostics: &mut Diagnostics) -> Option<Head> {
         seeds: seeds(&fields, diagnostics),
         world: world.given().cloned(),
         graph: graph.given().cloned(),
+        gears: fields.text("gears", diagnostics).given().cloned(),
         slo: fields.span("slo", diagnostics).into_value(),
         hop: span(&fields, "hop", diagnostics),
         noise: number(&fields, "noise", 0.0, 2.0, diagnostics),
     })
+}
+
+/// `[accuracy]`: module = share.
+fn accuracy(entry: &Entry, diagnostics: &mut Diagnostics) -> Vec<(Spanned<String>, f64)> {
+    let Some(fields) = Fields::open("[accuracy]".to_owned(), entry, diagnostics) else {
+        return Vec::new();
+    };
+    let Content::Table(entries) = &entry.node.content else {
+        return Vec::new();
+    };
+    let mut of = |entry: &Entry| {
+        let share = number(&fields, &entry.name, 0.0, 1.0, diagnostics)?;
+        Some((Spanned::new(entry.name.clone(), entry.at), share))
+    };
+    entries.iter().filter_map(&mut of).collect()
 }
 
 fn arrivals(entry: &Entry, diagnostics: &mut Diagnostics) -> Option<RawArrivals> {

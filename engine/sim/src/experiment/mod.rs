@@ -15,13 +15,14 @@ mod sweep;
 mod traces;
 mod values;
 mod world;
+mod world_module;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use weir_config::ConfigError;
 use weir_config::{Diagnostics, Environment, Spanned, absolute, read_text, report_missing, spelling};
-use weir_graph::Catalog;
+use weir_graph::{CascadeStage, Catalog, Gears};
 use weir_policy::Policy;
 
 pub use capacity::capacity;
@@ -138,6 +139,8 @@ struct LoadedWorld {
     spec: WorldSpec,
     /// The streams of a graph.
     streams: Option<Vec<weir_graph::EmulatedStream>>,
+    /// What gears call the stages of its cascades.
+    stages: Vec<CascadeStage>,
 }
 
 /// Makes runs of variants; reads each world once.
@@ -164,16 +167,16 @@ impl Loader<'_> {
         if let Some(policy) = &raw.policy {
             spec.policy = policy.clone();
         }
+        for (module, accuracy) in &raw.accuracy {
+            if let Some(module) = find_module(&spec, module, diagnostics) {
+                spec.cascades.accuracy.insert(module, *accuracy);
+            }
+        }
+        if let Some(gears) = &raw.head.gears {
+            spec.cascades.gears = self.gears(gears, (&loaded.name, &loaded.stages), diagnostics);
+        }
         for failure in &raw.failures {
-            let module = spec
-                .modules
-                .iter()
-                .position(|module| module.name == failure.module.value);
-            let Some(module) = module else {
-                let names = spec.modules.iter().map(|module| module.name.as_str());
-                let hint = spelling::hint(&failure.module.value, "modules", names);
-                let message = format!("there is no module \"{}\"", failure.module.value);
-                diagnostics.add(failure.module.at, message, hint);
+            let Some(module) = find_module(&spec, &failure.module, diagnostics) else {
                 continue;
             };
             let (worker, at, lasts) = (failure.worker, failure.at, failure.lasts);
@@ -230,6 +233,31 @@ impl Loader<'_> {
         Some((Source::Trace { trace, process, seed }, origin))
     }
 
+    /// The gears that a text names, for what is called `name` and has these stages; none for "none".
+    fn gears(
+        &self,
+        spanned: &Spanned<String>,
+        (name, stages): (&str, &[CascadeStage]),
+        diagnostics: &mut Diagnostics,
+    ) -> Option<Gears> {
+        if spanned.value == "none" {
+            return None;
+        }
+        let path = absolute(&self.folder, &spanned.value);
+        if !path.is_file() {
+            let message = format!("`gears`: there is no file \"{}\"", spanned.value);
+            report_missing(&message, &path, spanned.at, diagnostics);
+            return None;
+        }
+        diagnostics.record_file(&path);
+        let read = read_text(&path).and_then(|text| weir_graph::parse_gears_of(&text, &path, name, stages));
+        read.map_err(|reason| {
+            let message = format!("`gears`: \"{}\": {reason}", spanned.value);
+            diagnostics.add(spanned.at, message, None);
+        })
+        .ok()
+    }
+
     /// The world or graph that a text names.
     fn load_named(
         &mut self,
@@ -276,10 +304,12 @@ impl Loader<'_> {
         let folder = path.parent().unwrap_or(path);
         let spec = world::read(&text, folder, self.environment, &mut inner);
         diagnostics.absorb(inner);
+        let (spec, stages) = spec?;
         Some(LoadedWorld {
             name: stem(path),
-            spec: spec?,
+            spec,
             streams: None,
+            stages,
         })
     }
 
@@ -307,6 +337,7 @@ impl Loader<'_> {
                     name,
                     spec,
                     streams: Some(streams),
+                    stages: weir_graph::cascade_stages(&graph),
                 })
             }
             Err(reason) => {
@@ -316,6 +347,17 @@ impl Loader<'_> {
             }
         }
     }
+}
+
+/// A module by its name.
+fn find_module(spec: &WorldSpec, name: &Spanned<String>, diagnostics: &mut Diagnostics) -> Option<usize> {
+    let names = || spec.modules.iter().map(|module| module.name.as_str());
+    let found = names().position(|known| known == name.value);
+    if found.is_none() {
+        let hint = spelling::hint(&name.value, "modules", names());
+        diagnostics.add(name.at, format!("there is no module \"{}\"", name.value), hint);
+    }
+    found
 }
 
 /// Lets pools of a module's own come and go, beginning with what the first rate asks for.

@@ -115,6 +115,10 @@ pub struct Row {
     pub goodput_rps: Estimate,
     /// 99th percentile of the latency of what came out, in milliseconds.
     pub p99_ms: Estimate,
+    /// Expected share of right answers among those in time; `None` where it is not declared for every run.
+    pub accuracy: Option<Estimate>,
+    /// Right answers in time a second, likewise.
+    pub right_rps: Option<Estimate>,
 }
 
 /// Runs with the same labels as one row, in their order.
@@ -126,6 +130,10 @@ pub fn rows(runs: &[RunReport]) -> Vec<Row> {
             let values: Vec<f64> = runs.iter().map(|run| of(&run.report)).collect();
             Estimate::from_values(&values)
         };
+        let over_known = |of: &dyn Fn(&RunReport) -> Option<f64>| {
+            let values: Option<Vec<f64>> = runs.iter().map(of).collect();
+            values.map(|values| Estimate::from_values(&values))
+        };
         Row {
             labels: runs.first().map(|run| run.labels.clone()).unwrap_or_default(),
             policy: runs
@@ -134,14 +142,12 @@ pub fn rows(runs: &[RunReport]) -> Vec<Row> {
                 .unwrap_or_default(),
             seeds: runs.len(),
             drop_rate: over(&|report| report.drop_rate),
-            bound: runs
-                .iter()
-                .map(|run| Some(run.bound?.drop_rate))
-                .collect::<Option<Vec<f64>>>()
-                .map(|rates| Estimate::from_values(&rates)),
+            bound: over_known(&|run| Some(run.bound?.drop_rate)),
             invalid_rate: over(&|report| report.invalid_rate),
             goodput_rps: over(&|report| report.goodput_rps),
             p99_ms: over(&|report| report.latency_ms.p99),
+            accuracy: over_known(&|run| run.report.accuracy),
+            right_rps: over_known(&|run| run.report.right_rps),
         }
     };
     runs.chunk_by(same).map(row).collect()

@@ -5,33 +5,27 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use weir_config::{Content, Diagnostics, Entry, Environment, Fields, Spanned, durations, spelling};
+use weir_config::{Content, Diagnostics, Entry, Environment, Fields, Spanned, spelling};
+use weir_graph::{CascadeStage, StageNode};
 use weir_policy::Policy;
-use weir_types::{Profile, Span};
+use weir_types::Span;
 
 use super::decoding;
 use super::values::{number, span};
+use super::world_module::{self, MAX_WORKERS, RawModule};
 use crate::cascades::CascadeSpec;
 use crate::demand::{Branches, Crops, Demand};
-use crate::spec::{DecodingSpec, Edge, Link, WorldModule, WorldPool, WorldSpec};
-
-/// The most workers of a module and slots of a device.
-pub(super) const MAX_WORKERS: u32 = 1_024;
-/// A batch holds no more than so many items.
-const MAX_ITEMS: u32 = 255;
+use crate::spec::{DecodingSpec, Edge, Link, WorldModule, WorldSpec};
 
 const SECTIONS: &[&str] = &["world", "devices", "links", "modules", "branches", "decoding"];
-const MODULE: &[&str] = &[
-    "profile", "batch", "inputs", "workers", "device", "weight", "items", "link",
-];
 
-/// Reads the world of `text`; `None` where something was reported.
+/// Reads the world of `text`, and the stages of its cascades by what gears call them; `None` where something was reported.
 pub(super) fn read(
     text: &str,
     folder: &Path,
     environment: Environment<'_>,
     diagnostics: &mut Diagnostics,
-) -> Option<WorldSpec> {
+) -> Option<(WorldSpec, Vec<CascadeStage>)> {
     let document = weir_config::parse(text, environment, diagnostics);
     let mut raw = Raw::default();
     for entry in &document {
@@ -49,8 +43,8 @@ pub(super) fn read(
                 .links
                 .extend(tables.iter().filter_map(|entry| link(entry, diagnostics))),
             "modules" => {
-                let module = |entry| module(entry, folder, environment, diagnostics);
-                raw.modules.extend(tables.iter().filter_map(module));
+                let module = |entry| world_module::read(entry, folder, environment, diagnostics);
+                raw.modules.extend(tables.iter().flat_map(module));
             }
             "branches" => raw
                 .branches
@@ -92,18 +86,6 @@ struct Head {
     hop: Span,
     streams: u32,
     max_in_flight: Option<u32>,
-}
-
-struct RawModule {
-    name: Spanned<String>,
-    profile: Option<Profile>,
-    batch: Option<Vec<u32>>,
-    inputs: Vec<Spanned<String>>,
-    workers: Option<u32>,
-    device: Option<Spanned<String>>,
-    link: Option<Spanned<String>>,
-    weight: f64,
-    items: Option<Crops>,
 }
 
 struct RawBranches {
@@ -151,93 +133,6 @@ fn link(entry: &Entry, diagnostics: &mut Diagnostics) -> Option<(String, Link)> 
     Some((entry.name.clone(), link))
 }
 
-fn module(
-    entry: &Entry,
-    folder: &Path,
-    environment: Environment<'_>,
-    diagnostics: &mut Diagnostics,
-) -> Option<RawModule> {
-    let owner = format!("module \"{}\"", entry.name);
-    let mut fields = Fields::open(owner, entry, diagnostics)?;
-    fields.expect(MODULE, false, diagnostics);
-    let profile = match fields.entry("profile") {
-        Some(profile) => durations(&profile.node, folder, environment, diagnostics).and_then(Profile::new),
-        None => {
-            let hint = Some("profile = \"../profiles/NAME.toml\", or { \"1\" = \"8ms\" }".to_owned());
-            diagnostics.add_if_parsed(fields.at, format!("{} has no `profile`", fields.owner), hint);
-            None
-        }
-    };
-    let workers = fields.count("workers", MAX_WORKERS, diagnostics);
-    let device = fields.text("device", diagnostics);
-    if workers.is_absent() && device.is_absent() {
-        let hint = Some("workers = 4 of its own, or device = \"NAME\" with slots that it shares".to_owned());
-        diagnostics.add_if_parsed(fields.at, format!("{} has no `workers`", fields.owner), hint);
-    }
-    Some(RawModule {
-        name: Spanned::new(entry.name.clone(), entry.at),
-        profile,
-        batch: batch(&fields, diagnostics),
-        inputs: fields
-            .texts("inputs", diagnostics)
-            .into_value()
-            .unwrap_or_default(),
-        workers: workers.into_value(),
-        device: device.given().cloned(),
-        link: fields.text("link", diagnostics).given().cloned(),
-        weight: fields.positive("weight", diagnostics).into_value().unwrap_or(1.0),
-        items: fields.entry("items").and_then(|entry| items(entry, diagnostics)),
-    })
-}
-
-fn batch(fields: &Fields<'_>, diagnostics: &mut Diagnostics) -> Option<Vec<u32>> {
-    let read = fields.read("batch", diagnostics, |node| {
-        let wanted = || format!("a list of batch sizes from 1 to {MAX_ITEMS}, such as [1, 2, 4]");
-        let Content::List(list) = &node.content else {
-            return Err(wanted());
-        };
-        let size = |node: &weir_config::Node| match node.content {
-            Content::Integer(size) => u32::try_from(size)
-                .ok()
-                .filter(|size| (1..=MAX_ITEMS).contains(size)),
-            _ => None,
-        };
-        let mut sizes = list
-            .iter()
-            .map(size)
-            .collect::<Option<Vec<u32>>>()
-            .ok_or_else(wanted)?;
-        sizes.sort_unstable();
-        sizes.dedup();
-        if sizes.is_empty() {
-            Err(wanted())
-        } else {
-            Ok(sizes)
-        }
-    });
-    read.into_value()
-}
-
-fn items(entry: &Entry, diagnostics: &mut Diagnostics) -> Option<Crops> {
-    let mut fields = Fields::open("`items`".to_owned(), entry, diagnostics)?;
-    fields.expect(&["mean", "spread", "persistence", "most"], false, diagnostics);
-    let mean = number(&fields, "mean", 0.0, 100.0, diagnostics);
-    if fields.entry("mean").is_none() {
-        let hint = Some("items = { mean = 2.5, spread = 0.5, persistence = 0.95 }".to_owned());
-        diagnostics.add_if_parsed(fields.at, "`items` has no `mean`", hint);
-    }
-    Some(Crops {
-        module: 0,
-        mean: mean?,
-        spread: number(&fields, "spread", 0.0, 3.0, diagnostics).unwrap_or(0.5),
-        persistence: number(&fields, "persistence", 0.0, 0.999_999, diagnostics).unwrap_or(0.95),
-        max: fields
-            .count("most", MAX_ITEMS, diagnostics)
-            .into_value()
-            .unwrap_or(MAX_ITEMS),
-    })
-}
-
 fn branches(entry: &Entry, diagnostics: &mut Diagnostics) -> Option<RawBranches> {
     let mut fields = Fields::open(format!("branches \"{}\"", entry.name), entry, diagnostics)?;
     fields.expect(&["paths", "persistence"], false, diagnostics);
@@ -280,7 +175,7 @@ fn branches(entry: &Entry, diagnostics: &mut Diagnostics) -> Option<RawBranches>
 
 impl Raw {
     /// Resolves names; `None` where something was reported.
-    fn resolve(self, diagnostics: &mut Diagnostics) -> Option<WorldSpec> {
+    fn resolve(self, diagnostics: &mut Diagnostics) -> Option<(WorldSpec, Vec<CascadeStage>)> {
         let inputs = self.inputs(diagnostics);
         let rank = ranks(&inputs).or_else(|| {
             let at = self.modules.first().map_or(0, |module| module.name.at);
@@ -300,8 +195,9 @@ impl Raw {
             let next = self.edges(index, &inputs, &rank, diagnostics);
             resolved[rank[index]] = module.to_module(pool, next);
         }
+        let (cascades, stages) = self.cascades(&rank);
         let head = self.head?;
-        Some(WorldSpec {
+        let spec = WorldSpec {
             slo: head.slo,
             policy: Policy::default(),
             modules: resolved.into_iter().collect::<Option<_>>()?,
@@ -313,7 +209,7 @@ impl Raw {
             own: Vec::new(),
             max_in_flight: head.max_in_flight,
             demand,
-            cascades: CascadeSpec::default(),
+            cascades,
             decoding: self.decoding,
             noise: 0.0,
             interference: None,
@@ -321,7 +217,27 @@ impl Raw {
             faults: Vec::new(),
             max_workers: None,
             seed: 0,
-        })
+        };
+        Some((spec, stages))
+    }
+
+    /// Stages and declared accuracies, by the ranks of modules.
+    fn cascades(&self, rank: &[usize]) -> (CascadeSpec, Vec<CascadeStage>) {
+        let (mut spec, mut stages) = (CascadeSpec::default(), Vec::new());
+        for (module, &rank) in self.modules.iter().zip(rank) {
+            if let Some(accuracy) = module.accuracy {
+                spec.accuracy.insert(rank, accuracy);
+            }
+            if let Some(stage) = &module.stage {
+                spec.stages.insert(rank, stage.clone());
+                stages.push(CascadeStage {
+                    module: rank,
+                    cascade: stage.cascade.clone(),
+                    model: module.model.clone(),
+                });
+            }
+        }
+        (spec, stages)
     }
 
     /// By module, those whose output it takes.
@@ -331,7 +247,7 @@ impl Raw {
             let known = module
                 .inputs
                 .iter()
-                .filter_map(|spanned| self.module(spanned, diagnostics));
+                .filter_map(|spanned| self.module(spanned, StageNode::is_last, diagnostics));
             inputs.push(known.collect());
         }
         inputs
@@ -342,9 +258,9 @@ impl Raw {
         let mut demand = Demand::default();
         for set in &self.branches {
             let path = |(modules, share): &(Vec<Spanned<String>>, f64)| {
-                let modules = modules
-                    .iter()
-                    .filter_map(|spanned| Some(rank[self.module(spanned, diagnostics)?]));
+                let modules = modules.iter().filter_map(|spanned| {
+                    Some(rank[self.module(spanned, |stage| stage.index == 0, diagnostics)?])
+                });
                 (modules.collect(), *share)
             };
             demand.branches.push(Branches {
@@ -384,9 +300,19 @@ impl Raw {
         next
     }
 
-    fn module(&self, spanned: &Spanned<String>, diagnostics: &mut Diagnostics) -> Option<usize> {
+    /// A module by its name; of a cascade, the stage that `which` says.
+    fn module(
+        &self,
+        spanned: &Spanned<String>,
+        which: fn(&StageNode) -> bool,
+        diagnostics: &mut Diagnostics,
+    ) -> Option<usize> {
         let names = || self.modules.iter().map(|module| module.name.value.as_str());
-        let found = names().position(|name| name == spanned.value);
+        let is_it = |module: &RawModule| match &module.stage {
+            Some(stage) if stage.cascade == spanned.value => which(stage),
+            _ => module.name.value == spanned.value,
+        };
+        let found = self.modules.iter().position(is_it);
         if found.is_none() {
             let hint = spelling::hint(&spanned.value, "modules", names());
             diagnostics.add_if_parsed(
@@ -413,56 +339,6 @@ impl Raw {
             );
         }
         found
-    }
-}
-
-impl RawModule {
-    /// The module with its workers and what follows it; `None` where its profile or its pool was reported.
-    fn to_module(&self, pool: Option<WorldPool>, next: Vec<Edge>) -> Option<WorldModule> {
-        let profile = self.profile.clone()?;
-        let measured = || profile.points().iter().map(|(size, _)| *size).collect();
-        Some(WorldModule {
-            name: self.name.value.clone(),
-            batch: self.batch.clone().unwrap_or_else(measured),
-            profile,
-            pool: pool?,
-            next,
-            weight: self.weight,
-        })
-    }
-
-    fn pool(
-        &self,
-        devices: &BTreeMap<&str, std::ops::Range<u32>>,
-        diagnostics: &mut Diagnostics,
-    ) -> Option<WorldPool> {
-        let Some(device) = &self.device else {
-            return self.workers.map(WorldPool::Fixed);
-        };
-        let Some(slots) = devices.get(device.value.as_str()) else {
-            let hint = spelling::hint(&device.value, "devices", devices.keys().copied())
-                .or_else(|| Some(format!("add [devices.{}]", device.value)));
-            diagnostics.add_if_parsed(
-                device.at,
-                format!("there is no device \"{}\"", device.value),
-                hint,
-            );
-            return None;
-        };
-        let workers = self.workers.unwrap_or(slots.len() as u32) as usize;
-        if workers > slots.len() {
-            let message = format!(
-                "{workers} workers do not fit on the {} slots of \"{}\"",
-                slots.len(),
-                device.value
-            );
-            diagnostics.add(
-                device.at,
-                message,
-                Some("lower `workers`, or add slots".to_owned()),
-            );
-        }
-        Some(WorldPool::Shared(slots.clone().take(workers).collect()))
     }
 }
 

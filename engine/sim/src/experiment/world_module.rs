@@ -1,0 +1,295 @@
+//! A module of a world's file, and the stages of one that is a cascade: modules of their own, in a row.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use weir_config::{Content, Diagnostics, Entry, Environment, Fields, Spanned, durations, spelling};
+use weir_graph::{OnLate, StageNode};
+use weir_policy::gears::Settle;
+use weir_types::Profile;
+
+use super::values::number;
+use crate::demand::Crops;
+use crate::spec::{Edge, WorldModule, WorldPool};
+
+/// The most workers of a module and slots of a device.
+pub(super) const MAX_WORKERS: u32 = 1_024;
+/// A batch holds no more than so many items.
+const MAX_ITEMS: u32 = 255;
+/// Most stages of a cascade, as in a graph.
+const MAX_STAGES: usize = 8;
+
+/// What the models of a module, and of a stage, run on.
+const MODEL: &[&str] = &["profile", "batch", "workers", "device", "weight", "accuracy"];
+const MODULE: &[&str] = &["inputs", "items", "link", "cascade", "settle", "on_late"];
+const STAGE: &[&str] = &["model", "certainty"];
+const CASCADE: &str = "cascade = [{ model = \"small\", profile = \"small.toml\", workers = 1, certainty = 0.3 }, { model = \"large\", .. }]";
+
+#[derive(Debug, Clone)]
+pub(super) struct RawModule {
+    pub(super) name: Spanned<String>,
+    /// In a cascade, what it is there; the name of the cascade is that of the module in the text.
+    pub(super) stage: Option<StageNode>,
+    /// Name of the model, for gears.
+    pub(super) model: String,
+    /// Share of right answers that is declared.
+    pub(super) accuracy: Option<f64>,
+    profile: Option<Profile>,
+    batch: Option<Vec<u32>>,
+    pub(super) inputs: Vec<Spanned<String>>,
+    workers: Option<u32>,
+    device: Option<Spanned<String>>,
+    pub(super) link: Option<Spanned<String>>,
+    weight: f64,
+    pub(super) items: Option<Crops>,
+}
+
+/// The module of `entry`, or its stages in order; none where something was reported that leaves them unknown.
+pub(super) fn read(
+    entry: &Entry,
+    folder: &Path,
+    environment: Environment<'_>,
+    diagnostics: &mut Diagnostics,
+) -> Vec<RawModule> {
+    let owner = format!("module \"{}\"", entry.name);
+    let Some(mut fields) = Fields::open(owner, entry, diagnostics) else {
+        return Vec::new();
+    };
+    let keys: Vec<&str> = MODULE.iter().chain(MODEL).copied().collect();
+    fields.expect(&keys, false, diagnostics);
+    let name = Spanned::new(entry.name.clone(), entry.at);
+    let inputs = fields.texts("inputs", diagnostics).into_value();
+    let link = fields.text("link", diagnostics).given().cloned();
+    let items = fields.entry("items").and_then(|entry| items(entry, diagnostics));
+    let first = |model: RawModule| RawModule {
+        inputs: inputs.clone().unwrap_or_default(),
+        link: link.clone(),
+        items,
+        ..model
+    };
+    let Some(list) = fields.entry("cascade") else {
+        for key in ["settle", "on_late"] {
+            if let Some(entry) = fields.entry(key) {
+                let message = format!(
+                    "`{key}` is of modules with a `cascade`, and {} has none",
+                    fields.owner
+                );
+                diagnostics.add(entry.at, message, None);
+            }
+        }
+        return vec![first(model(name, &fields, (folder, environment), diagnostics))];
+    };
+    for key in MODEL {
+        if let Some(entry) = fields.entry(key) {
+            let message = format!("{} has a `cascade`, and `{key}` beside it", fields.owner);
+            let hint = Some("give it to the stages of the cascade".to_owned());
+            diagnostics.add(entry.at, message, hint);
+        }
+    }
+    let settles = [("last", Settle::Last), ("surest", Settle::Surest)];
+    let lates = [("drop", OnLate::Drop), ("accept", OnLate::Accept)];
+    let settle = fields.word("settle", &settles, diagnostics).into_value();
+    let on_late = fields.word("on_late", &lates, diagnostics).into_value();
+    let Content::List(list) = &list.node.content else {
+        let message = format!("`cascade` of {} must be a list of stages", fields.owner);
+        diagnostics.add_if_parsed(list.node.at, message, Some(CASCADE.to_owned()));
+        return Vec::new();
+    };
+    if list.len() < 2 || list.len() > MAX_STAGES {
+        let count = list.len();
+        let message = format!(
+            "the cascade of {} has {count} stages; it may have 2 to {MAX_STAGES}",
+            fields.owner
+        );
+        diagnostics.add(fields.at, message, Some(CASCADE.to_owned()));
+        return Vec::new();
+    }
+    let mut stages: Vec<RawModule> = Vec::with_capacity(list.len());
+    for (index, node) in (0..).zip(list) {
+        let entry = Entry {
+            name: "cascade".to_owned(),
+            at: node.at,
+            node: node.clone(),
+        };
+        let owner = format!("stage {} of {}", index + 1, fields.owner);
+        let Some(mut of_stage) = Fields::open(owner, &entry, diagnostics) else {
+            return Vec::new();
+        };
+        let keys: Vec<&str> = STAGE.iter().chain(MODEL).copied().collect();
+        of_stage.expect(&keys, false, diagnostics);
+        let stage = StageNode {
+            cascade: name.value.clone(),
+            index,
+            count: list.len() as u32,
+            certainty: 0.0,
+            settle: settle.unwrap_or_default(),
+            on_late: on_late.unwrap_or_default(),
+        };
+        let certainty = certainty(&of_stage, stage.is_last(), diagnostics);
+        let own = Spanned::new(format!("{}/{}", name.value, index + 1), entry.at);
+        let read = model(own, &of_stage, (folder, environment), diagnostics);
+        let read = RawModule {
+            stage: Some(StageNode { certainty, ..stage }),
+            ..read
+        };
+        stages.push(match stages.last() {
+            None => first(read),
+            Some(before) => RawModule {
+                inputs: vec![before.name.clone()],
+                ..read
+            },
+        });
+    }
+    stages
+}
+
+fn certainty(fields: &Fields<'_>, is_last: bool, diagnostics: &mut Diagnostics) -> f32 {
+    match (fields.entry("certainty"), is_last) {
+        (Some(entry), true) => {
+            let hint = Some("the last stage takes the rest: leave it out".to_owned());
+            diagnostics.add(entry.at, format!("{} has a `certainty`", fields.owner), hint);
+        }
+        (None, false) => {
+            let hint = Some("certainty = 0.3: three tenths go to the next stage".to_owned());
+            diagnostics.add_if_parsed(fields.at, format!("{} has no `certainty`", fields.owner), hint);
+        }
+        (Some(_), false) | (None, true) => {}
+    }
+    number(fields, "certainty", 0.0, 1.0, diagnostics).unwrap_or_default() as f32
+}
+
+/// What a module or a stage runs.
+fn model(
+    name: Spanned<String>,
+    fields: &Fields<'_>,
+    (folder, environment): (&Path, Environment<'_>),
+    diagnostics: &mut Diagnostics,
+) -> RawModule {
+    let profile = match fields.entry("profile") {
+        Some(profile) => durations(&profile.node, folder, environment, diagnostics).and_then(Profile::new),
+        None => {
+            let hint = Some("profile = \"../profiles/NAME.toml\", or { \"1\" = \"8ms\" }".to_owned());
+            diagnostics.add_if_parsed(fields.at, format!("{} has no `profile`", fields.owner), hint);
+            None
+        }
+    };
+    let workers = fields.count("workers", MAX_WORKERS, diagnostics);
+    let device = fields.text("device", diagnostics);
+    if workers.is_absent() && device.is_absent() {
+        let hint = Some("workers = 4 of its own, or device = \"NAME\" with slots that it shares".to_owned());
+        diagnostics.add_if_parsed(fields.at, format!("{} has no `workers`", fields.owner), hint);
+    }
+    let model = fields.text("model", diagnostics).into_value();
+    RawModule {
+        model: model.unwrap_or_else(|| name.value.clone()),
+        name,
+        stage: None,
+        accuracy: number(fields, "accuracy", 0.0, 1.0, diagnostics),
+        profile,
+        batch: batch(fields, diagnostics),
+        inputs: Vec::new(),
+        workers: workers.into_value(),
+        device: device.given().cloned(),
+        link: None,
+        weight: fields.positive("weight", diagnostics).into_value().unwrap_or(1.0),
+        items: None,
+    }
+}
+
+fn batch(fields: &Fields<'_>, diagnostics: &mut Diagnostics) -> Option<Vec<u32>> {
+    let read = fields.read("batch", diagnostics, |node| {
+        let wanted = || format!("a list of batch sizes from 1 to {MAX_ITEMS}, such as [1, 2, 4]");
+        let Content::List(list) = &node.content else {
+            return Err(wanted());
+        };
+        let size = |node: &weir_config::Node| match node.content {
+            Content::Integer(size) => u32::try_from(size)
+                .ok()
+                .filter(|size| (1..=MAX_ITEMS).contains(size)),
+            _ => None,
+        };
+        let mut sizes = list
+            .iter()
+            .map(size)
+            .collect::<Option<Vec<u32>>>()
+            .ok_or_else(wanted)?;
+        sizes.sort_unstable();
+        sizes.dedup();
+        if sizes.is_empty() {
+            Err(wanted())
+        } else {
+            Ok(sizes)
+        }
+    });
+    read.into_value()
+}
+
+fn items(entry: &Entry, diagnostics: &mut Diagnostics) -> Option<Crops> {
+    let mut fields = Fields::open("`items`".to_owned(), entry, diagnostics)?;
+    fields.expect(&["mean", "spread", "persistence", "most"], false, diagnostics);
+    let mean = number(&fields, "mean", 0.0, 100.0, diagnostics);
+    if fields.entry("mean").is_none() {
+        let hint = Some("items = { mean = 2.5, spread = 0.5, persistence = 0.95 }".to_owned());
+        diagnostics.add_if_parsed(fields.at, "`items` has no `mean`", hint);
+    }
+    Some(Crops {
+        module: 0,
+        mean: mean?,
+        spread: number(&fields, "spread", 0.0, 3.0, diagnostics).unwrap_or(0.5),
+        persistence: number(&fields, "persistence", 0.0, 0.999_999, diagnostics).unwrap_or(0.95),
+        max: fields
+            .count("most", MAX_ITEMS, diagnostics)
+            .into_value()
+            .unwrap_or(MAX_ITEMS),
+    })
+}
+
+impl RawModule {
+    /// The module with its workers and what follows it; `None` where its profile or its pool was reported.
+    pub(super) fn to_module(&self, pool: Option<WorldPool>, next: Vec<Edge>) -> Option<WorldModule> {
+        let profile = self.profile.clone()?;
+        let measured = || profile.points().iter().map(|(size, _)| *size).collect();
+        Some(WorldModule {
+            name: self.name.value.clone(),
+            batch: self.batch.clone().unwrap_or_else(measured),
+            profile,
+            pool: pool?,
+            next,
+            weight: self.weight,
+        })
+    }
+
+    pub(super) fn pool(
+        &self,
+        devices: &BTreeMap<&str, std::ops::Range<u32>>,
+        diagnostics: &mut Diagnostics,
+    ) -> Option<WorldPool> {
+        let Some(device) = &self.device else {
+            return self.workers.map(WorldPool::Fixed);
+        };
+        let Some(slots) = devices.get(device.value.as_str()) else {
+            let hint = spelling::hint(&device.value, "devices", devices.keys().copied())
+                .or_else(|| Some(format!("add [devices.{}]", device.value)));
+            diagnostics.add_if_parsed(
+                device.at,
+                format!("there is no device \"{}\"", device.value),
+                hint,
+            );
+            return None;
+        };
+        let workers = self.workers.unwrap_or(slots.len() as u32) as usize;
+        if workers > slots.len() {
+            let message = format!(
+                "{workers} workers do not fit on the {} slots of \"{}\"",
+                slots.len(),
+                device.value
+            );
+            diagnostics.add(
+                device.at,
+                message,
+                Some("lower `workers`, or add slots".to_owned()),
+            );
+        }
+        Some(WorldPool::Shared(slots.clone().take(workers).collect()))
+    }
+}
