@@ -136,6 +136,7 @@ fn placements(graph: &Graph, modules: &[ModuleSpec]) -> Vec<Placement> {
             module: spec.id,
             slots: spec.slots.clone(),
             weight: node.weight,
+            optional: node.fallback().is_optional(),
         })
         .collect()
 }

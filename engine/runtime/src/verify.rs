@@ -319,6 +319,7 @@ mod tests {
                 module,
                 slots,
                 weight: 1.0,
+                optional: false,
             }],
             arbitration: Arbitration::default(),
             topology: Topology::new(vec![vec![]]),

@@ -25,6 +25,10 @@ pub struct Placement {
     pub slots: Vec<SlotId>,
     /// Its weight under `weighted`.
     pub weight: f64,
+    /// Whether it has only the time that all others leave, under any arbitration: where its requests have none, they go on with
+    /// the answers that they have, which costs less than to drop one that has no answer yet.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub optional: bool,
 }
 
 /// What the slots are, for as long as the run lasts.

@@ -19,14 +19,15 @@ impl Slots {
     }
 
     /// Smaller goes first.
-    fn rank(&self, tenant: &Tenant, bid: Bid) -> (u64, Timestamp, Reverse<usize>) {
+    fn rank(&self, tenant: &Tenant, bid: Bid) -> (bool, u64, Timestamp, Reverse<usize>) {
         let first = match self.spec.arbitration {
             Arbitration::LeastSlack => bid.latest_start.micros(),
             Arbitration::DownstreamFirst => tenant.longest_path_len as u64,
             Arbitration::Fifo => bid.since.micros(),
             Arbitration::Weighted => (tenant.had.micros() as f64 / tenant.weight.max(1e-9)) as u64,
         };
-        (first, bid.latest_start, Reverse(tenant.longest_path_len))
+        let steps = Reverse(tenant.longest_path_len);
+        (tenant.optional, first, bid.latest_start, steps)
     }
 
     /// When each slot will be free for each module: after what runs on it, and after the bids that go first, shared
@@ -95,8 +96,12 @@ impl Slots {
         }
     }
 
-    /// Whether what `rival` takes is lost to `tenant`. Downstream-first yields to no module further up.
+    /// Whether what `rival` takes is lost to `tenant`. Downstream-first yields to no module further up, and nobody to one that
+    /// has only what others leave.
     fn goes_before(&self, rival: &Tenant, tenant: &Tenant) -> bool {
+        if rival.optional != tenant.optional {
+            return tenant.optional;
+        }
         self.spec.arbitration != Arbitration::DownstreamFirst
             || rival.longest_path_len <= tenant.longest_path_len
     }

@@ -44,6 +44,7 @@ impl State {
 struct Tenant {
     slots: Vec<SlotId>,
     weight: f64,
+    optional: bool,
     /// Steps from here to the end of the graph: what was begun longest ago has the fewest.
     longest_path_len: usize,
     bid: Option<Bid>,
@@ -79,6 +80,7 @@ impl Slots {
                 let tenant = Tenant {
                     slots: placement.slots.clone(),
                     weight: placement.weight,
+                    optional: placement.optional,
                     longest_path_len: spec.topology.longest_path_len(placement.module),
                     bid: None,
                     had: Span::ZERO,

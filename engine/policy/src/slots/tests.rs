@@ -13,6 +13,7 @@ fn chain(slots: u32, arbitration: Arbitration) -> Slots {
         module: ModuleId(module),
         slots: all.clone(),
         weight,
+        optional: false,
     };
     Slots::new(SlotsSpec {
         slots,
@@ -47,6 +48,38 @@ fn step(slots: &mut Slots, events: impl IntoIterator<Item = SlotEvent>) -> Vec<(
         _ => None,
     };
     effects.iter().filter_map(grant).collect()
+}
+
+/// Whatever the order, the time of a stage that requests can do without is what all others leave.
+#[test]
+fn an_optional_module_has_what_others_leave() {
+    for arbitration in [
+        Arbitration::LeastSlack,
+        Arbitration::DownstreamFirst,
+        Arbitration::Fifo,
+        Arbitration::Weighted,
+    ] {
+        let mut spec = chain(1, arbitration).spec;
+        spec.placements[1].optional = true;
+        let mut slots = Slots::new(spec);
+        // It is the more urgent one, further on, and waits for longer.
+        assert_eq!(
+            step(&mut slots, [bid(1, 1, 1), bid(0, 9, 9)]),
+            [(0, 0)],
+            "{arbitration:?}"
+        );
+        let started = SlotEvent::Started {
+            module: ModuleId(0),
+            slot: SlotId(0),
+            expected: Span::from_millis(1),
+        };
+        let finished = SlotEvent::Finished {
+            module: ModuleId(0),
+            slot: SlotId(0),
+            took: Span::from_millis(1),
+        };
+        assert_eq!(step(&mut slots, [started, finished]), [(1, 0)], "{arbitration:?}");
+    }
 }
 
 #[test]

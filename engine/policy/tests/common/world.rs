@@ -105,6 +105,7 @@ impl World {
             module: ModuleId(id),
             slots: slots_of(vertex),
             weight: 1.0,
+            optional: false,
         };
         let slots = SlotsSpec {
             slots: scenario.slots,

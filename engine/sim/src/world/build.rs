@@ -171,6 +171,7 @@ fn shared(spec: &WorldSpec, topology: &Topology) -> Option<Slots> {
             module: ModuleId(id),
             slots: slots_of(&node.pool),
             weight: node.weight,
+            optional: spec.cascades.fallback(id as usize).is_optional(),
         })
         .collect();
     (!placements.is_empty()).then(|| {
