@@ -172,6 +172,11 @@ fn models_of_stages_say_how_certain_they_are_and_know_the_same_classes() {
         model.settings.text("certainty").map(str::to_owned)
     };
     assert_eq!(
+        measure("detector").as_deref(),
+        Some("distance"),
+        "which answer counts goes by the certainty of all"
+    );
+    assert_eq!(
         measure("other").as_deref(),
         Some("distance"),
         "the first measure is the default"

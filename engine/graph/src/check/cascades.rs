@@ -5,10 +5,11 @@ use std::collections::BTreeSet;
 
 use weir_config::Diagnostics;
 use weir_flow::{Catalog, KeyKind, Value};
+use weir_policy::gears::Settle;
 
 use crate::raw::{HeadName, RawGraph};
 
-/// Also sets the measure of certainty of models that others come after, where none is given: it is computed only where asked
+/// Also sets the measure of certainty of the models, where none is given and their heads have one: it is computed only where asked
 /// for.
 pub(super) fn check(
     raw: &mut RawGraph,
@@ -25,13 +26,16 @@ pub(super) fn check(
         let HeadName::Known(head) = &node.head else {
             continue;
         };
-        if stage.is_last() || node.settings.text("certainty").is_some() {
+        if node.settings.text("certainty").is_some() {
             continue;
         }
+        // The last stage is asked whatever it says, but for which answer counts.
+        let is_needed = !stage.is_last() || stage.settle == Settle::Surest;
         let spec = catalog.heads.iter().find(|spec| spec.name == head);
         let key = spec.and_then(|spec| spec.keys.iter().find(|key| key.name == "certainty"));
         match key.map(|key| key.kind) {
             Some(KeyKind::OneOf([default, ..])) => measures.push((*model, (*default).to_owned())),
+            _ if !is_needed => {}
             _ => {
                 let message = format!(
                     "stage {} of \"{}\" asks how certain \"{}\" is, whose head \"{head}\" does not say",
@@ -39,7 +43,9 @@ pub(super) fn check(
                     stage.cascade,
                     node.name.value
                 );
-                let hint = Some("models with this head can be the last stage of a cascade only".to_owned());
+                let hint =
+                    "models with this head can be the last stage of a cascade only, with settle = \"last\"";
+                let hint = Some(hint.to_owned());
                 diagnostics.add_if_parsed(stage.certainty.at, message, hint);
             }
         }
