@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use weir_flow::Model;
 use weir_graph::{Gears, Graph, ModuleNode, StageSetting, Vertex};
 use weir_policy::GearReport;
-use weir_policy::gears::Settle;
+use weir_policy::gears::{Settle, StageRule};
 use weir_types::{ModuleId, Span};
 
 use crate::assembly::RunError;
@@ -212,6 +212,18 @@ fn difference([first, second]: [&dyn Model; 2], [one, other]: [&str; 2]) -> Opti
 }
 
 impl Stage {
+    /// How it decides as it is set now. Where samples are taken it hands on everything.
+    pub(crate) fn rule(&self) -> StageRule {
+        StageRule {
+            is_last: self.is_last,
+            settle: self.settle,
+            certainty: match self.sampling {
+                Some(_) => f32::INFINITY,
+                None => self.switch.certainty(),
+            },
+        }
+    }
+
     /// What sets it, what it is set to in the beginning, and whether requests enter the cascade there.
     pub(crate) fn controls(&self) -> (Arc<StageSwitch>, StageSetting, bool) {
         let own = StageSetting {

@@ -9,5 +9,5 @@ mod shift;
 
 pub use fallback::Fallback;
 pub use replicas::{Invocation, Replicas};
-pub use settle::{Settle, is_accepted};
+pub use settle::{Settle, StageRule, Verdict, is_accepted};
 pub use shift::{GearEffect, GearEvent, GearShift, ShiftDown, ShiftRule, ShiftSpec};

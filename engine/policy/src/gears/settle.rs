@@ -1,6 +1,9 @@
 //! Which answer of a cascade counts (KEN 2): those of its stages are compared by certainty.
 
 use serde::{Deserialize, Serialize};
+use weir_types::DropReason;
+
+use crate::accounting::report::StageCounts;
 
 /// Whose answer counts where several stages gave one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -32,6 +35,48 @@ impl Settle {
 #[must_use]
 pub fn is_accepted(certainty: f32, least: f32) -> bool {
     certainty >= least
+}
+
+/// How a stage decides on the items that it was asked.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct StageRule {
+    /// Whether it takes the rest.
+    pub is_last: bool,
+    /// Whose answer counts.
+    pub settle: Settle,
+    /// Least certainty of an answer that is accepted; above 1 everything is handed on.
+    pub certainty: f32,
+}
+
+/// What becomes of an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Verdict {
+    /// Whether it counts instead of the one before.
+    pub replaces: bool,
+    /// Whether no further stage is asked.
+    pub is_accepted: bool,
+}
+
+impl StageRule {
+    /// The stage has answered with certainty `later`, after an answer of `earlier` or none.
+    pub fn on_answer(&self, earlier: Option<f32>, later: f32, counts: &mut StageCounts) -> Verdict {
+        let is_accepted = self.is_last || is_accepted(later, self.certainty);
+        counts.accepted += u64::from(is_accepted);
+        counts.handed_on += u64::from(!is_accepted);
+        Verdict {
+            replaces: self.settle.replaces(earlier, Some(later)),
+            is_accepted,
+        }
+    }
+
+    /// The stage did not come to an item, for `fallback`; gives whether no further stage is asked. Where there is no time left
+    /// for this one, there is none for those after it.
+    pub fn on_unanswered(&self, fallback: Option<DropReason>, counts: &mut StageCounts) -> bool {
+        let is_late = fallback.is_some_and(|reason| reason != DropReason::Failed);
+        counts.accepted_late += u64::from(is_late);
+        counts.failed += u64::from(!is_late);
+        is_late || self.is_last
+    }
 }
 
 #[cfg(test)]

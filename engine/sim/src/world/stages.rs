@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use weir_graph::StageSetting;
-use weir_policy::gears::{Settle, is_accepted};
+use weir_policy::gears::{Settle, StageRule};
 use weir_policy::{BatchSlice, StageCounts, uniform_hash};
 use weir_types::{BatchId, DropReason, ModuleId, RequestId, StreamId};
 
@@ -171,26 +171,26 @@ impl Stages {
         let answers = self.answers[stage.cascade].get_mut(&request)?;
         let frame = self.frame_of.get(request.index()).copied().unwrap_or_default();
         let mut counts = StageCounts::default();
-        // Where there is no time left for this stage, there is none for the stages after it.
-        let is_late = fallback.is_some_and(|reason| reason != DropReason::Failed);
+        let rule = StageRule {
+            is_last: stage.is_last,
+            settle: stage.settle,
+            certainty: stage.setting.certainty,
+        };
         for Asked { place, is_answered } in asked {
             let Some(answer) = answers.get_mut(place) else {
                 continue;
             };
             if !is_answered {
-                answer.is_accepted = is_late || stage.is_last;
-                counts.accepted_late += u64::from(is_late);
-                counts.failed += u64::from(!is_late);
+                answer.is_accepted = rule.on_unanswered(fallback, &mut counts);
                 continue;
             }
             let later = uniform_hash(frame.wrapping_add((place as u64) << ITEM)) as f32;
             let earlier = answer.by.map(|(_, certainty)| certainty);
-            if stage.settle.replaces(earlier, Some(later)) {
+            let verdict = rule.on_answer(earlier, later, &mut counts);
+            if verdict.replaces {
                 answer.by = Some((module.index(), later));
             }
-            answer.is_accepted = stage.is_last || is_accepted(later, stage.setting.certainty);
-            counts.accepted += u64::from(answer.is_accepted);
-            counts.handed_on += u64::from(!answer.is_accepted);
+            answer.is_accepted = verdict.is_accepted;
         }
         Some(counts)
     }

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use weir_flow::{CascadeAnswers, Inference, Item, Operator};
-use weir_policy::gears::is_accepted;
 use weir_policy::{ModuleStats, StageCounts};
 use weir_types::DropReason;
 
@@ -49,16 +48,13 @@ pub(super) fn settle(
     let cascade = stage.settles_in.0;
     let mut answers = branch.results.take_cascade(cascade).unwrap_or_default();
     let mut counts = StageCounts::default();
-    // Where there is no time left for this stage, there is none for the stages after it.
-    let is_late = found.fallback.is_some_and(|reason| reason != DropReason::Failed);
+    let rule = stage.rule();
     for (place, inference) in found.places.into_iter().zip(found.inferences) {
         let Some(inference) = inference else {
             let Some(answer) = answers.answer_mut(place) else {
                 continue;
             };
-            answer.is_accepted = is_late || stage.is_last;
-            counts.accepted_late += u64::from(is_late);
-            counts.failed += u64::from(!is_late);
+            answer.is_accepted = rule.on_unanswered(found.fallback, &mut counts);
             continue;
         };
         let inference = operator.settle(inference);
@@ -77,14 +73,12 @@ pub(super) fn settle(
             continue;
         };
         let earlier = answer.is_answered.then(|| certainty(&answer.inference));
-        if stage.settle.replaces(earlier, Some(later)) {
+        let verdict = rule.on_answer(earlier, later, &mut counts);
+        if verdict.replaces {
             answer.inference = inference;
         }
         answer.is_answered = true;
-        let is_handed_on = stage.sampling.is_some() || !is_accepted(later, stage.switch.certainty());
-        answer.is_accepted = stage.is_last || !is_handed_on;
-        counts.accepted += u64::from(answer.is_accepted);
-        counts.handed_on += u64::from(!answer.is_accepted);
+        answer.is_accepted = verdict.is_accepted;
     }
     stats.on_stage(counts);
     if stage.is_last {
