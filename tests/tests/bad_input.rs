@@ -89,6 +89,8 @@ fn clip(path: &Path, frames: u64, (width, height): (u32, u32)) {
             latency_ms: 0.0,
             late: false,
             objects: Vec::new(),
+            ended_tracks: Vec::new(),
+            incidents: Vec::new(),
         };
         sink.accept(&delivery).unwrap();
     }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use weir_types::StreamState;
 
+use crate::analytics::{Incident, TrackEnd, TrackState};
 use crate::frame::Frame;
 use crate::results::{Attribute, Object};
 
@@ -18,6 +19,8 @@ pub struct DeliveredObject {
     pub parent: Option<u32>,
     /// Attributes by name.
     pub attributes: Vec<(Arc<str>, Attribute)>,
+    /// Its track, where a tracker follows objects of its module.
+    pub track: Option<TrackState>,
 }
 
 /// A frame that passed through the graph, with the objects found in it.
@@ -35,6 +38,10 @@ pub struct Delivery {
     pub late: bool,
     /// Objects in the order of their `id`.
     pub objects: Vec<DeliveredObject>,
+    /// Tracks that ended before this frame; empty without trackers.
+    pub ended_tracks: Vec<TrackEnd>,
+    /// What transforms found by this frame; empty without transforms.
+    pub incidents: Vec<Incident>,
 }
 
 /// An event of a stream other than a delivery.
@@ -64,6 +71,15 @@ pub enum Notice {
         state: StreamState,
         /// Time of the change, in milliseconds since 1970 (UTC).
         time_ms: u64,
+    },
+    /// What ended without a delivery: a stream was removed, ended or lost its connection, and with it its tracks and incidents.
+    Analytics {
+        /// Name of the stream.
+        stream: Arc<str>,
+        /// Tracks that ended.
+        ended_tracks: Vec<TrackEnd>,
+        /// Incidents that ended.
+        incidents: Vec<Incident>,
     },
 }
 

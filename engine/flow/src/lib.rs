@@ -5,6 +5,7 @@
 //! [`RequestResults`]; a [`Sink`] writes the [`Delivery`]. Nothing here runs, reads a clock, or names a codec or an
 //! inference library.
 
+mod analytics;
 mod cascade;
 mod catalog;
 mod delivery;
@@ -23,6 +24,7 @@ mod stop;
 mod tensor;
 mod uri;
 
+pub use analytics::{BestShot, Incident, IncidentValue, Phase, TrackEnd, TrackState};
 pub use cascade::{Answer, CascadeAnswers};
 pub use catalog::{
     Catalog, HeadOutput, HeadSpec, KeyKind, KeySpec, ModelDefaults, OperatorInput, OperatorSpec, Settings,

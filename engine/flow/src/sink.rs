@@ -19,14 +19,15 @@ pub trait Sink: Send {
     /// # Errors
     /// [`SinkError`]: the delivery is counted as not written and the run continues.
     fn accept(&mut self, delivery: &Delivery) -> Result<(), SinkError>;
-    /// Receives a drop or a change of a stream's state; only called if [`Sink::wants_notices`].
+    /// Receives a drop or a change of a stream's state, only if [`Sink::wants_notices`]; and in any case what ended without a
+    /// delivery ([`Notice::Analytics`]).
     ///
     /// # Errors
     /// As [`Sink::accept`].
     fn on_notice(&mut self, _notice: &Notice) -> Result<(), SinkError> {
         Ok(())
     }
-    /// Whether it receives notices.
+    /// Whether it receives notices of drops and states.
     fn wants_notices(&self) -> bool {
         false
     }

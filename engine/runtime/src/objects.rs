@@ -16,6 +16,7 @@ pub(crate) fn assemble_objects(results: &RequestResults, shown: &BTreeSet<u32>) 
             object: object.clone(),
             parent: None,
             attributes: Vec::new(),
+            track: None,
         });
     }
     for labelled in &mut objects {

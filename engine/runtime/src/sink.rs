@@ -91,8 +91,9 @@ impl SinkHandle {
         (stop, processor): (&StopFlag, &Arc<ProcessorTimes>),
     ) -> std::io::Result<Self> {
         let max_waiting = limits.max_waiting.max(1);
+        // Beside the deliveries of a sink that is waited for there is room for notices, so that none takes their place.
         let capacity = match when_slow {
-            WhenSlow::Wait => limits.max_in_flight.map(|max| max.max(1)),
+            WhenSlow::Wait => limits.max_in_flight.map(|max| max.max(1) + max_waiting),
             WhenSlow::Skip => Some(max_waiting),
         };
         let wants_notices = sink.wants_notices();
@@ -102,7 +103,7 @@ impl SinkHandle {
             ThreadKind::Sinks
         };
         let (sender, deliveries) = match capacity {
-            Some(capacity) if wants_notices => bounded(capacity + max_waiting),
+            Some(capacity) if wants_notices && when_slow == WhenSlow::Skip => bounded(capacity + max_waiting),
             Some(capacity) => bounded(capacity),
             None => unbounded(),
         };
@@ -132,7 +133,7 @@ impl SinkHandle {
         })
     }
 
-    /// Whether the sink takes notices.
+    /// Whether the sink takes notices of drops and states.
     pub(crate) fn wants_notices(&self) -> bool {
         self.wants_notices
     }

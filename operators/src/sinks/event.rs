@@ -1,12 +1,16 @@
-//! Lines of event files as JSON: the header of a run, deliveries, drops and states of streams, with numbers rounded to
-//! their precision. `docs/events.md` specifies them.
+//! Lines of event files as JSON: the header of a run, deliveries, tracks that ended, incidents, drops and states of
+//! streams, with numbers rounded to their precision. `docs/events.md` specifies them.
 
 use std::io::{self, Write};
+use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
-use weir_flow::{Attribute, DeliveredObject, Delivery, KeyPoint, Notice, Point, RunHeader, StreamState};
+use weir_flow::{
+    Attribute, DeliveredObject, Delivery, Incident, IncidentValue, KeyPoint, Notice, Point, Rect, RunHeader,
+    StreamState, TrackEnd, TrackState,
+};
 
 /// Version of the format; incremented if a key changes its meaning or is removed.
 pub const SCHEMA: &str = "weir.events/1";
@@ -19,6 +23,8 @@ enum Line<'a> {
     Frame(FrameLine<'a>),
     Dropped(DroppedLine<'a>),
     State(StateLine<'a>),
+    Track(TrackLine<'a>),
+    Incident(Box<IncidentLine<'a>>),
 }
 
 #[derive(Serialize)]
@@ -79,21 +85,91 @@ struct StateLine<'a> {
 }
 
 #[derive(Serialize)]
+struct TrackLine<'a> {
+    stream: &'a str,
+    track: u64,
+    class: &'a str,
+    began: String,
+    last_seen: String,
+    began_pts_ms: f64,
+    last_pts_ms: f64,
+    attributes: Attributes<'a>,
+}
+
+#[derive(Serialize)]
+struct IncidentLine<'a> {
+    stream: &'a str,
+    id: &'a str,
+    transform: &'a str,
+    kind: &'a str,
+    phase: &'static str,
+    time: String,
+    pts_ms: f64,
+    began: String,
+    began_pts_ms: f64,
+    track: Option<u64>,
+    class: Option<&'a str>,
+    score: f32,
+    r#box: Option<[f32; 4]>,
+    zones: &'a [Arc<str>],
+    values: Values<'a>,
+    attributes: Attributes<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    best: Option<BestShotEntry>,
+}
+
+/// The best picture of an incident; the picture itself is no part of a line.
+#[derive(Serialize)]
+struct BestShotEntry {
+    frame: u64,
+    pts_ms: f64,
+    score: f32,
+    r#box: [f32; 4],
+}
+
+struct Values<'a>(&'a [(&'static str, IncidentValue)]);
+
+impl Serialize for Values<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(self.0.len()))?;
+        for (name, value) in self.0 {
+            match value {
+                IncidentValue::Number(number) => map.serialize_entry(name, &hundredth(*number))?,
+                IncidentValue::Text(text) => map.serialize_entry(name, &**text)?,
+            }
+        }
+        map.end()
+    }
+}
+
+/// Where an object is in its track.
+#[derive(Serialize)]
+struct TrackEntry<'a> {
+    id: u64,
+    age_ms: f64,
+    velocity: [f32; 2],
+    class: &'a str,
+    attributes: Attributes<'a>,
+}
+
+#[derive(Serialize)]
 struct ObjectLine<'a> {
     id: u32,
     class: &'a str,
     score: f32,
     r#box: [f32; 4],
     parent: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    track: Option<TrackEntry<'a>>,
     attributes: Attributes<'a>,
 }
 
-struct Attributes<'a>(&'a DeliveredObject);
+struct Attributes<'a>(&'a [(Arc<str>, Attribute)]);
 
 impl Serialize for Attributes<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(Some(self.0.attributes.len()))?;
-        for (name, attribute) in &self.0.attributes {
+        let mut map = serializer.serialize_map(Some(self.0.len()))?;
+        for (name, attribute) in self.0 {
             map.serialize_entry(name.as_ref(), &rounded(attribute))?;
         }
         map.end()
@@ -120,6 +196,26 @@ pub fn write_event(delivery: &Delivery, mut out: impl Write) -> io::Result<()> {
         objects: delivery.objects.iter().map(object_line).collect(),
     };
     write_line(&Line::Frame(event), &mut out)
+}
+
+/// Writes a line for each track of `stream` that ended, then one for each incident, with their line breaks.
+///
+/// # Errors
+/// Errors of `out`.
+pub(super) fn write_analytics(
+    stream: &str,
+    ended_tracks: &[TrackEnd],
+    incidents: &[Incident],
+    mut out: impl Write,
+) -> io::Result<()> {
+    for track in ended_tracks {
+        write_line(&Line::Track(track_line(stream, track)), &mut out)?;
+    }
+    for incident in incidents {
+        let line = Box::new(incident_line(stream, incident));
+        write_line(&Line::Incident(line), &mut out)?;
+    }
+    Ok(())
 }
 
 /// Writes the header line of the file of `stream`, or of all streams of the run.
@@ -149,7 +245,7 @@ pub(super) fn write_header(run: &RunHeader, stream: Option<&str>, mut out: impl 
     write_line(&Line::Header(header), &mut out)
 }
 
-/// Writes the line of `notice`, with its line break.
+/// Writes the line of `notice`, or its lines, with their line breaks.
 ///
 /// # Errors
 /// Errors of `out`.
@@ -188,6 +284,11 @@ pub(super) fn write_notice(notice: &Notice, mut out: impl Write) -> io::Result<(
                 reason: state.reason(),
             })
         }
+        Notice::Analytics {
+            stream,
+            ended_tracks,
+            incidents,
+        } => return write_analytics(stream, ended_tracks, incidents, out),
     };
     write_line(&line, &mut out)
 }
@@ -217,15 +318,69 @@ pub fn event_line(delivery: &Delivery) -> String {
 
 fn object_line(delivered: &DeliveredObject) -> ObjectLine<'_> {
     let object = &delivered.object;
-    let rect = object.rect;
     ObjectLine {
         id: delivered.id,
         class: &object.class,
         score: digits(object.score),
-        r#box: [rect.x0, rect.y0, rect.x1, rect.y1].map(pixel),
+        r#box: corners(object.rect),
         parent: delivered.parent,
-        attributes: Attributes(delivered),
+        track: delivered.track.as_ref().map(track_entry),
+        attributes: Attributes(&delivered.attributes),
     }
+}
+
+fn track_entry(track: &TrackState) -> TrackEntry<'_> {
+    TrackEntry {
+        id: track.id,
+        age_ms: tenth(track.age_ms),
+        velocity: [track.velocity.x, track.velocity.y].map(pixel),
+        class: &track.class,
+        attributes: Attributes(&track.attributes),
+    }
+}
+
+fn track_line<'a>(stream: &'a str, track: &'a TrackEnd) -> TrackLine<'a> {
+    TrackLine {
+        stream,
+        track: track.id,
+        class: &track.class,
+        began: utc(track.began_ms),
+        last_seen: utc(track.last_seen_ms),
+        began_pts_ms: tenth(track.began_pts_ms),
+        last_pts_ms: tenth(track.last_pts_ms),
+        attributes: Attributes(&track.attributes),
+    }
+}
+
+fn incident_line<'a>(stream: &'a str, incident: &'a Incident) -> IncidentLine<'a> {
+    IncidentLine {
+        stream,
+        id: &incident.id,
+        transform: &incident.transform,
+        kind: incident.kind,
+        phase: incident.phase.name(),
+        time: utc(incident.time_ms),
+        pts_ms: tenth(incident.pts_ms),
+        began: utc(incident.began_ms),
+        began_pts_ms: tenth(incident.began_pts_ms),
+        track: incident.track,
+        class: incident.class.as_deref(),
+        score: digits(incident.score),
+        r#box: incident.rect.map(corners),
+        zones: &incident.zones,
+        values: Values(&incident.values),
+        attributes: Attributes(&incident.attributes),
+        best: incident.best.as_deref().map(|best| BestShotEntry {
+            frame: best.frame,
+            pts_ms: tenth(best.pts_ms),
+            score: digits(best.score),
+            r#box: corners(best.rect),
+        }),
+    }
+}
+
+fn corners(rect: Rect) -> [f32; 4] {
+    [rect.x0, rect.y0, rect.x1, rect.y1].map(pixel)
 }
 
 fn rounded(attribute: &Attribute) -> Attribute {
@@ -272,6 +427,11 @@ fn rounded(attribute: &Attribute) -> Attribute {
 /// Rounds milliseconds to a tenth.
 fn tenth(value: f64) -> f64 {
     (value * 10.0).round() / 10.0
+}
+
+/// Rounds what incidents measure to a hundredth.
+fn hundredth(value: f64) -> f64 {
+    (value * 100.0).round() / 100.0 + 0.0
 }
 
 /// Rounds pixels, degrees and values to a tenth; adding zero turns -0.0 into 0.0.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use weir_flow::{Delivery, KeyKind, KeySpec, Notice, RunHeader, Settings, Sink, SinkError, SinkFactory};
 
-use super::event::{write_event, write_header, write_notice};
+use super::event::{write_analytics, write_event, write_header, write_notice};
 use super::line_file::{LineFile, Rotation};
 use super::target::{StreamFiles, Target, failed, io_failed};
 use super::{SinkKind, required_path};
@@ -237,13 +237,35 @@ impl Sink for Jsonl {
 
     fn accept(&mut self, delivery: &Delivery) -> Result<(), SinkError> {
         self.append(&delivery.stream, delivery.time_ms, |line| {
-            write_event(delivery, line)
+            write_event(delivery, &mut *line)?;
+            write_analytics(
+                &delivery.stream,
+                &delivery.ended_tracks,
+                &delivery.incidents,
+                line,
+            )
         })
     }
 
     fn on_notice(&mut self, notice: &Notice) -> Result<(), SinkError> {
-        let (Notice::Dropped { stream, time_ms, .. } | Notice::State { stream, time_ms, .. }) = notice;
-        self.append(stream, *time_ms, |line| write_notice(notice, line))
+        let (stream, time_ms) = match notice {
+            Notice::Dropped { stream, time_ms, .. } | Notice::State { stream, time_ms, .. } => {
+                (stream, *time_ms)
+            }
+            Notice::Analytics {
+                stream,
+                ended_tracks,
+                incidents,
+            } => {
+                let ended = ended_tracks.iter().map(|track| track.last_seen_ms);
+                let newest = ended
+                    .chain(incidents.iter().map(|incident| incident.time_ms))
+                    .max();
+                let Some(newest) = newest else { return Ok(()) };
+                (stream, newest)
+            }
+        };
+        self.append(stream, time_ms, |line| write_notice(notice, line))
     }
 
     fn wants_notices(&self) -> bool {

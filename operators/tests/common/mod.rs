@@ -33,6 +33,8 @@ pub(crate) fn delivery(
         latency_ms: 31.24,
         late: false,
         objects,
+        ended_tracks: Vec::new(),
+        incidents: Vec::new(),
     }
 }
 
@@ -58,6 +60,7 @@ pub(crate) fn object(
         object,
         parent: (id > 0).then_some(0),
         attributes,
+        track: None,
     }
 }
 

@@ -67,6 +67,8 @@ impl Place {
                 latency_ms: 0.0,
                 late: false,
                 objects: Vec::new(),
+                ended_tracks: Vec::new(),
+                incidents: Vec::new(),
             };
             sink.accept(&delivery).unwrap();
         }

@@ -189,6 +189,8 @@ impl Egress {
                     latency_ms: latency.as_millis_f64(),
                     late: latency > request.slo.unwrap_or(request.route.slo),
                     objects: assemble_objects(&results, &view.modules),
+                    ended_tracks: Vec::new(),
+                    incidents: Vec::new(),
                 });
                 deliveries.push((view.modules.clone(), Arc::clone(&delivery)));
                 delivery
