@@ -115,6 +115,8 @@ pub struct Frame {
     pub index: u64,
     /// Presentation time of the media in milliseconds from its first frame: data, never the clock of the SLO.
     pub pts_ms: f64,
+    /// Its time in the container in milliseconds, before any correction; `None` where it has none.
+    pub stamp_ms: Option<f64>,
     /// The picture.
     pub image: Image,
     /// Whether the decoder concealed errors in the picture.
@@ -132,6 +134,7 @@ impl Frame {
         Self {
             index,
             pts_ms,
+            stamp_ms: None,
             image,
             concealed: false,
             file: None,

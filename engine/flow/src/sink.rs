@@ -1,9 +1,11 @@
 //! Where deliveries go: a sink and its factory.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use crate::delivery::{Delivery, Notice, RunHeader};
 use crate::error::SinkError;
+use crate::packet::PacketObserver;
 
 /// Writes deliveries; used by one thread. Deliveries of one stream arrive in frame order.
 pub trait Sink: Send {
@@ -30,6 +32,11 @@ pub trait Sink: Send {
     /// Whether it receives notices of drops and states.
     fn wants_notices(&self) -> bool {
         false
+    }
+    /// What takes the encoded packets of the streams that it shows, from when they begin until they are removed; asked once,
+    /// before [`Sink::begin`]. `None`: it wants none.
+    fn packet_observer(&self) -> Option<Arc<dyn PacketObserver>> {
+        None
     }
     /// Whether it encodes video: its processor time is counted apart from that of other sinks.
     fn encodes_video(&self) -> bool {

@@ -7,6 +7,7 @@ use weir_types::DecodeLevel;
 use crate::catalog::Settings;
 use crate::error::SourceError;
 use crate::frame::Frame;
+use crate::packet_tap::PacketTap;
 use crate::stop::StopFlag;
 
 /// Properties of an open source.
@@ -81,6 +82,11 @@ pub trait Source: Send {
     /// Sets the limit to decode under; called once, before the first frame. A source whose decoding costs next to nothing
     /// may ignore it.
     fn limit_decoding(&mut self, _limit: Arc<dyn DecodeLimit>) {}
+    /// From now on, packets of the video are handed to the tap as they are read, before decoding and also where they are not
+    /// decoded, while it is observed. Called once, before the first frame. A source that reads no packets refuses.
+    fn tap_packets(&mut self, tap: Arc<PacketTap>) {
+        tap.on_open(Err("its source reads no video packets".to_owned()));
+    }
     /// Sets how much is decoded of what is read from now on. What is left out is missing in the indices of frames, counted,
     /// and damages no picture that comes out: groups of pictures that were cut off go on with their next key frame. A source
     /// that has no groups of pictures, or cannot know which frames it leaves out, ignores it.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crossbeam_channel::Sender;
 use thiserror::Error;
 use tokio::sync::mpsc;
-use weir_flow::{SourceError, SourceFactory};
+use weir_flow::{PacketObserver, PacketSubscription, SourceError, SourceFactory};
 use weir_graph::{Gears, Graph, SourceNode};
 use weir_policy::{Policy, StreamReport, StreamShare};
 use weir_types::Span;
@@ -57,6 +57,7 @@ pub(crate) enum Command {
     Pause(String, Answer<()>),
     Resume(String, Answer<()>),
     Change(String, StreamChange, Answer<()>),
+    ObservePackets(String, Arc<dyn PacketObserver>, Answer<PacketSubscription>),
     ApplyPolicy(Box<Policy>, Answer<()>),
     ApplyGears(Option<Box<Gears>>, Answer<()>),
     /// The graph in force, and where its threads count their processor time.

@@ -4,6 +4,7 @@ mod changes;
 mod commands;
 mod draining;
 mod live_streams;
+mod packet_observers;
 mod start;
 mod swap;
 
@@ -44,6 +45,7 @@ use crate::violations::RunViolations;
 use crate::worker::Worker;
 use draining::DrainingGraph;
 use live_streams::LiveStreams;
+use packet_observers::SinkObserver;
 
 /// Time between two looks whether all requests have ended.
 const IDLE_POLL_INTERVAL: Duration = Duration::from_millis(20);
@@ -102,6 +104,8 @@ struct StreamContext {
     decode_levels: SharedDecodeLevels,
     /// Sinks of the graph in force by their indices: names, and what they show.
     views: Vec<(String, SinkView)>,
+    /// What takes packets for them.
+    observers: Vec<SinkObserver>,
 }
 
 /// A run that has begun.

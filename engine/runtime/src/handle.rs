@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 
 use crossbeam_channel::bounded;
 use tokio::sync::mpsc;
-use weir_flow::StopFlag;
+use weir_flow::{PacketObserver, PacketSubscription, StopFlag};
 use weir_graph::Gears;
 use weir_policy::{Policy, Report, StreamReport};
 
@@ -179,6 +179,19 @@ impl Control {
     /// [`StreamError`]: nothing was changed.
     pub fn resume_stream(&self, name: &str) -> Result<(), StreamError> {
         self.ask(|answer| Command::Resume(name.to_owned(), answer))
+    }
+
+    /// The observer gets the encoded packets of a stream until the subscription is dropped or the stream is removed. A stream
+    /// that is added later under its name is another one.
+    ///
+    /// # Errors
+    /// [`StreamError`]: there is no such stream, or it is being removed.
+    pub fn observe_packets(
+        &self,
+        name: &str,
+        observer: Arc<dyn PacketObserver>,
+    ) -> Result<PacketSubscription, StreamError> {
+        self.ask(|answer| Command::ObservePackets(name.to_owned(), observer, answer))
     }
 
     /// Changes the objective, the weight or the reserve of a stream from now on. Requests in flight keep their deadlines.

@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
-use weir_flow::{Delivery, Notice, RunHeader, Sink, SinkError, StopFlag};
+use weir_flow::{Delivery, Notice, PacketObserver, RunHeader, Sink, SinkError, StopFlag};
 use weir_graph::WhenSlow;
 use weir_policy::SinkReport;
 use weir_types::Timestamp;
@@ -51,6 +51,7 @@ pub(crate) struct SinkHandle {
     skipped: u64,
     notices_skipped: u64,
     wants_notices: bool,
+    packet_observer: Option<Arc<dyn PacketObserver>>,
     /// Its clones are notices in flight that hold no permit.
     unpermitted: Arc<()>,
     max_unpermitted: usize,
@@ -97,6 +98,7 @@ impl SinkHandle {
             WhenSlow::Skip => Some(max_waiting),
         };
         let wants_notices = sink.wants_notices();
+        let packet_observer = sink.packet_observer();
         let kind = if sink.encodes_video() {
             ThreadKind::Encoding
         } else {
@@ -125,6 +127,7 @@ impl SinkHandle {
             skipped: 0,
             notices_skipped: 0,
             wants_notices,
+            packet_observer,
             unpermitted: Arc::default(),
             max_unpermitted: max_waiting,
             progress,
@@ -136,6 +139,11 @@ impl SinkHandle {
     /// Whether the sink takes notices of drops and states.
     pub(crate) fn wants_notices(&self) -> bool {
         self.wants_notices
+    }
+
+    /// What takes the packets of its streams.
+    pub(crate) fn packet_observer(&self) -> Option<Arc<dyn PacketObserver>> {
+        self.packet_observer.clone()
     }
 
     /// Sends a delivery, or counts it as skipped where the queue is full.

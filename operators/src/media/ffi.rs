@@ -6,7 +6,7 @@
 )]
 
 use ffmpeg_next::software::scaling;
-use ffmpeg_next::{format, frame};
+use ffmpeg_next::{codec, format, frame};
 
 /// A conversion of pixel formats and sizes that may move between threads.
 pub(crate) struct Converter(scaling::Context);
@@ -44,6 +44,23 @@ impl Converter {
     ) -> Result<(), ffmpeg_next::Error> {
         self.0.run(from, to)
     }
+}
+
+/// Width, height and extradata of the parameters of a video.
+pub(super) fn video_parameters(parameters: &codec::Parameters) -> (u32, u32, Vec<u8>) {
+    // SAFETY: parameters are never null where FFmpeg made them, and live as long as the reference to them; extradata are as
+    // long as is said beside them.
+    let (width, height, extradata) = unsafe {
+        let parameters = &*parameters.as_ptr();
+        let length = usize::try_from(parameters.extradata_size).unwrap_or(0);
+        let extradata = if parameters.extradata.is_null() {
+            Vec::new()
+        } else {
+            std::slice::from_raw_parts(parameters.extradata, length).to_vec()
+        };
+        (parameters.width, parameters.height, extradata)
+    };
+    (width.unsigned_abs(), height.unsigned_abs(), extradata)
 }
 
 /// The display matrix that the container stores with a stream: nine native integers of four bytes. From FFmpeg 8 on it

@@ -6,12 +6,13 @@ use ffmpeg_next::codec::threading;
 use ffmpeg_next::format::context::Input;
 use ffmpeg_next::{Discard, Error, Packet, codec, decoder, format, frame, media, picture};
 use weir_flow::{
-    DecodeLevel, DecodeLimit, Frame, FrameSkip, GroupCounts, PacketKind, Source, SourceCounts, SourceError,
-    SourceInfo, StopFlag,
+    DecodeLevel, DecodeLimit, Frame, FrameSkip, GroupCounts, PacketFormat, PacketKind, PacketTap, Source,
+    SourceCounts, SourceError, SourceInfo, StopFlag,
 };
 
 use super::driver_thread::{DriverThread, Given};
 use super::orientation::Orientation;
+use super::packet_reader::{PacketReader, packet_format};
 use super::packet_selection::{PacketSelection, PacketUse};
 use super::picture::Pictures;
 use super::timeline::Timeline;
@@ -28,10 +29,13 @@ pub struct FfmpegSource {
     stream: usize,
     /// Milliseconds per tick of the stream's timestamps.
     tick_ms: f64,
+    /// Of its packets, or why they cannot be observed.
+    format: Result<PacketFormat, String>,
     info: SourceInfo,
     options: SourceOptions,
     stop: StopFlag,
     limit: Option<Arc<dyn DecodeLimit>>,
+    tap: Option<PacketReader>,
     pictures: Pictures,
     /// Rotation and mirroring declared by the container.
     orientation: Option<Orientation>,
@@ -149,6 +153,7 @@ impl FfmpegSource {
             stamped: open::has_own_clock(&input),
         };
         let stream_index = stream.index();
+        let format = packet_format(&stream.parameters(), stamped);
         let packets = if open::is_capture(uri) {
             Packets::OfDriver(
                 read_on(driver, input, stop).map_err(|error| cannot_open(uri, error.to_string()))?,
@@ -160,12 +165,14 @@ impl FfmpegSource {
             uri: uri.to_owned(),
             tick_ms: 1000.0 * f64::from(time_base.numerator()) / f64::from(time_base.denominator().max(1)),
             stream: stream_index,
+            format,
             packets,
             decoder,
             info,
             options: options.clone(),
             stop: stop.clone(),
             limit: None,
+            tap: None,
             pictures: Pictures::default(),
             orientation,
             timeline: None,
@@ -193,6 +200,7 @@ impl FfmpegSource {
                     let index = self.index;
                     self.index += 1;
                     let pts_ms = self.frame_time_ms(&picture);
+                    let stamp_ms = self.stamp_ms(&picture);
                     // Pictures with concealed errors are delivered, marked and counted.
                     let concealed = picture.is_corrupt() || picture.has_decode_errors();
                     let orientation = self.orientation_of(&picture);
@@ -203,6 +211,7 @@ impl FfmpegSource {
                     self.counts.concealed += u64::from(concealed);
                     let mut frame = Frame::new(index, pts_ms, image);
                     frame.concealed = concealed;
+                    frame.stamp_ms = stamp_ms;
                     return Some(frame);
                 }
                 // The decoder needs more packets, or is empty.
@@ -256,6 +265,12 @@ impl FfmpegSource {
         timeline.next(stamp.map(|stamp| stamp as f64 * self.tick_ms))
     }
 
+    /// The time that the container gives a picture.
+    fn stamp_ms(&self, picture: &frame::Video) -> Option<f64> {
+        let stamp = picture.timestamp().filter(|_| self.stamped)?;
+        Some(stamp as f64 * self.tick_ms)
+    }
+
     /// Reads one packet into the decoder, or ends the reading.
     fn feed(&mut self, errors: u64) {
         let Some(read) = self.packets.next(&self.stop) else {
@@ -306,6 +321,9 @@ impl FfmpegSource {
     /// Gives a packet of the stream to the decoder, or leaves it out.
     fn on_packet(&mut self, packet: &Packet) -> State {
         self.packets_read += 1;
+        if let Some(tap) = &mut self.tap {
+            tap.on_packet(packet);
+        }
         let packet_use = self.selection.on_packet(packet.is_key(), packet.pts());
         if packet_use == PacketUse::Decode {
             let sent = decode_limited(self.limit.as_deref(), || self.decoder.send_packet(packet));
@@ -431,6 +449,11 @@ impl Source for FfmpegSource {
 
     fn limit_decoding(&mut self, limit: Arc<dyn DecodeLimit>) {
         self.limit = Some(limit);
+    }
+
+    fn tap_packets(&mut self, tap: Arc<PacketTap>) {
+        tap.on_open(self.format.clone());
+        self.tap = self.format.is_ok().then(|| PacketReader::new(tap, self.tick_ms));
     }
 
     fn set_decode_level(&mut self, level: DecodeLevel) {

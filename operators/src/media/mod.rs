@@ -16,6 +16,7 @@ mod log;
 mod open;
 mod options;
 mod orientation;
+mod packet_reader;
 mod packet_selection;
 mod picture;
 mod timeline;

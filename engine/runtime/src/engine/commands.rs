@@ -41,6 +41,9 @@ impl RunContext<'_> {
             Command::Resume(name, answer) => {
                 let _ = answer.send(running(live, &name).map(|stream| stream.control.resume()));
             }
+            Command::ObservePackets(name, observer, answer) => {
+                let _ = answer.send(live.get(&name).map(|stream| stream.tap.observe(observer)));
+            }
             Command::Change(name, change, answer) => {
                 let _ = answer.send(self.change_stream(&name, change, &started.streams, live));
             }

@@ -8,10 +8,12 @@ use std::time::Duration;
 
 use actix::Addr;
 use tokio::sync::oneshot;
+use weir_flow::PacketTap;
 use weir_graph::SourceMode;
 use weir_policy::{StreamReport, StreamShare};
 use weir_types::{Span, StreamId, Timestamp};
 
+use super::packet_observers::SinkObservations;
 use crate::actors::{AbandonStream, Egress, RemoveStream};
 use crate::admission::StreamAdmission;
 use crate::clock::duration;
@@ -39,6 +41,9 @@ pub(super) struct LiveStream {
     pub(super) like: Option<String>,
     pub(super) control: Arc<SourceControl>,
     pub(super) admission: Arc<StreamAdmission>,
+    pub(super) tap: Arc<PacketTap>,
+    /// By sinks of the graph in force.
+    pub(super) observations: SinkObservations,
     pub(super) thread: JoinHandle<()>,
 }
 

@@ -6,12 +6,13 @@ use std::thread::JoinHandle;
 
 use actix::{Actor, Addr, AsyncContext, Context};
 use tokio::sync::oneshot;
-use weir_flow::{Operator, mask_credentials};
+use weir_flow::{Operator, PacketTap, mask_credentials};
 use weir_graph::{SinkNode, SourceMode, SourceNode};
 use weir_policy::{Backoff, Module, Pool, Slots};
 use weir_types::{ModuleId, SlotId, Span, StreamId};
 
 use super::live_streams::{LiveStream, LiveStreams};
+use super::packet_observers::SinkObservations;
 use super::{RunContext, RunGraph, RunParts, StartedRun, StreamContext};
 use crate::actors::{
     ActorRefs, BatchDone, DecodeLevelActor, Egress, EgressSetup, GearActor, GearSetup, ModuleActor,
@@ -127,6 +128,7 @@ impl RunContext<'_> {
         let (ended_sender, ended) = oneshot::channel();
         let view = |(index, node): (usize, &SinkNode)| (node.name.clone(), SinkView::new(graph, index));
         let views = graph.sinks().iter().enumerate().map(view).collect();
+        let observers = sinks.iter().map(|sink| sink.handle.packet_observer()).collect();
         let decode_levels = SharedDecodeLevels::default();
         let egress = self.egress_setup(sinks, decode_levels.clone(), idle_sender, ended_sender);
         mailboxes.egress.run(Egress::new(egress));
@@ -173,6 +175,7 @@ impl RunContext<'_> {
             rejections: RejectionLimit::default(),
             decode_levels,
             views,
+            observers,
         };
         let memory = live.memory_share(streams.len());
         for ((node, setup), route) in graph.sources().iter().zip(streams).zip(routes) {
@@ -403,6 +406,10 @@ impl RunContext<'_> {
         let target = SharedTarget::new(SourceTarget::new(route, actors));
         let memory = MemoryBudget::new(memory_bytes);
         let admission = StreamAdmission::new(setup.limit, memory, self.clock);
+        let clock = self.clock;
+        let tap = PacketTap::new(&node.name, move || clock.utc_ms(clock.now()));
+        let mut observations = SinkObservations::default();
+        observations.set(&tap, route, (&context.views, &context.observers));
         let source = SourceThread {
             stream: id,
             name: node.name.clone(),
@@ -430,6 +437,7 @@ impl RunContext<'_> {
             egress: actors.egress.clone(),
             progress: Arc::clone(&self.options.progress),
             target: Arc::clone(&target),
+            tap: Arc::clone(&tap),
         };
         let thread = std::thread::Builder::new().name(format!("weir-source-{}", node.name));
         Ok(LiveStream {
@@ -444,6 +452,8 @@ impl RunContext<'_> {
             like: None,
             control,
             admission,
+            tap,
+            observations,
             thread: thread.spawn(move || source.run())?,
         })
     }

@@ -13,6 +13,7 @@ use weir_types::ModuleId;
 
 use super::draining::DrainingGraph;
 use super::live_streams::LiveStreams;
+use super::packet_observers::SinkObserver;
 use super::{RunContext, RunGraph, StartedRun};
 use crate::actors::{AddStats, Egress, SwapGraph, TakeStats};
 use crate::command::StreamError;
@@ -84,6 +85,18 @@ impl RunContext<'_> {
             .enumerate()
             .map(|(index, node)| (node.name.clone(), SinkView::new(graph, index)))
             .collect();
+        // Sinks that go on have the observers that they had.
+        let observer_before = |name: &str| {
+            let streams = &started.streams;
+            let known = streams.views.iter().zip(&streams.observers);
+            let mut known = known.filter(|((known, _), _)| known == name);
+            known.next().and_then(|(_, observer)| observer.clone())
+        };
+        let observers = views.iter().zip(&sinks).map(|((name, _), opened)| match opened {
+            Some(handle) => handle.packet_observer(),
+            None => observer_before(name),
+        });
+        let observers: Vec<SinkObserver> = observers.collect();
         let sinks = views.iter().cloned().zip(sinks).enumerate();
         let sinks = sinks.map(|(index, ((name, mut view), opened))| {
             let shown = live
@@ -101,7 +114,7 @@ impl RunContext<'_> {
         });
 
         let mut routes_before = Vec::new();
-        started.streams.views = views;
+        (started.streams.views, started.streams.observers) = (views, observers);
         let actors_before = std::mem::replace(&mut started.streams.actors, actors);
         for ((_, stream), route) in live.iter_mut().zip(routes) {
             stream.admission.set_slo(stream.slo.unwrap_or(graph.slo()));
@@ -111,6 +124,8 @@ impl RunContext<'_> {
             stream
                 .target
                 .set(SourceTarget::new(&route, &started.streams.actors));
+            let sinks = (&*started.streams.views, &*started.streams.observers);
+            stream.observations.set(&stream.tap, &route, sinks);
             let before = std::mem::replace(&mut stream.route, route);
             routes_before.push(Arc::downgrade(&before));
         }

@@ -18,7 +18,7 @@ use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use actix::Addr;
-use weir_flow::{SourceCounts, SourceFactory, StopFlag, StreamState};
+use weir_flow::{PacketTap, SourceCounts, SourceFactory, StopFlag, StreamState};
 use weir_policy::{Backoff, FrameSampler, MediaClock, Silence};
 use weir_types::{StreamId, Timestamp};
 
@@ -67,6 +67,8 @@ pub(crate) struct SourceThread {
     pub(crate) egress: Addr<Egress>,
     pub(crate) progress: Arc<Progress>,
     pub(crate) target: Arc<SharedTarget>,
+    /// Where packets go as they are read.
+    pub(crate) tap: Arc<PacketTap>,
 }
 
 /// How far a stream has been played.

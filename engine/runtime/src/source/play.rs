@@ -24,6 +24,7 @@ impl SourceThread {
             silence_watch: playback.silence_watch.clone(),
             stop: self.stop.clone(),
         }));
+        source.tap_packets(Arc::clone(&self.tap));
         playback.closed = playback.closed + std::mem::take(&mut playback.counts);
         // What the end of the last opening left out has its places, too.
         playback.first_index = playback.next_index + playback.left_out;
@@ -66,6 +67,9 @@ impl SourceThread {
                 first = false;
             }
             let time = self.on_frame(&mut frame, playback);
+            if let Some(stamp_ms) = frame.stamp_ms {
+                self.tap.on_frame(stamp_ms, time.pts_ms);
+            }
             self.observe_decode_load(&time, took, playback);
             playback.timer.update();
             self.observe_groups(&*source, took, playback);

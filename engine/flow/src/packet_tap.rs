@@ -1,0 +1,322 @@
+//! The tap of a stream: between the source that reads packets and those who observe them. It gives packets the time base of
+//! frames, which is known once the first frame is out; until then it keeps what it has.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use crate::packet::{Packet, PacketFormat, PacketObserver};
+
+/// Packets kept until the first frame is out, in number and bytes. A decoder delays by a few frames.
+const MAX_HELD: usize = 256;
+const MAX_HELD_BYTES: usize = 16 << 20;
+
+/// Change of the offset of packets to frames, in milliseconds, that is a jump of time stamps. Smaller ones are corrections of
+/// single frames.
+const MIN_JUMP_MS: f64 = 500.0;
+
+/// See the module. Its methods may be called by any thread.
+pub struct PacketTap {
+    stream: Arc<str>,
+    /// The time in milliseconds since 1970 (UTC).
+    utc_ms: Box<dyn Fn() -> u64 + Send + Sync>,
+    is_observed: AtomicBool,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// Of the open source, or why it has none.
+    format: Option<Result<Arc<PacketFormat>, Arc<str>>>,
+    /// What is added to the times of the container.
+    offset_ms: Option<f64>,
+    /// Packets by the times of the container.
+    held: VecDeque<Packet>,
+    held_bytes: usize,
+    observers: Vec<Observed>,
+}
+
+struct Observed {
+    observer: Arc<dyn PacketObserver>,
+    /// Given up when it is gone.
+    subscription: Weak<()>,
+    /// Whether it has had a key frame since the last format.
+    has_begun: bool,
+}
+
+/// Ends the observation when it is dropped.
+#[must_use = "the observation ends when this is dropped"]
+#[derive(Debug)]
+pub struct PacketSubscription {
+    _alive: Arc<()>,
+}
+
+impl PacketTap {
+    /// The tap of the stream of that name; `utc_ms` is the time in milliseconds since 1970 (UTC).
+    pub fn new(stream: &str, utc_ms: impl Fn() -> u64 + Send + Sync + 'static) -> Arc<Self> {
+        Arc::new(Self {
+            stream: stream.into(),
+            utc_ms: Box::new(utc_ms),
+            is_observed: AtomicBool::new(false),
+            state: Mutex::default(),
+        })
+    }
+
+    /// The observer gets the packets of the stream until the subscription is dropped. The format comes at once where it is
+    /// known, packets from the next key frame on.
+    pub fn observe(&self, observer: Arc<dyn PacketObserver>) -> PacketSubscription {
+        let alive = Arc::new(());
+        let mut state = self.lock();
+        match &state.format {
+            Some(Ok(format)) => observer.on_format(&self.stream, format),
+            Some(Err(reason)) => observer.on_refused(&self.stream, reason),
+            None => {}
+        }
+        state.observers.push(Observed {
+            observer,
+            subscription: Arc::downgrade(&alive),
+            has_begun: false,
+        });
+        self.is_observed.store(true, Ordering::Relaxed);
+        PacketSubscription { _alive: alive }
+    }
+
+    /// Whether packets are wanted; if not, none need be handed over.
+    #[must_use]
+    pub fn is_observed(&self) -> bool {
+        self.is_observed.load(Ordering::Relaxed)
+    }
+
+    /// The source was opened: its packets have this format, or cannot be observed for a reason.
+    pub fn on_open(&self, format: Result<PacketFormat, String>) {
+        let mut state = self.lock();
+        state.offset_ms = None;
+        state.clear_held();
+        state.format = Some(format.map(Arc::new).map_err(Into::into));
+        state.announce(&self.stream);
+    }
+
+    /// A packet was read, whose times are those of the container.
+    pub fn on_packet(&self, mut packet: Packet) {
+        packet.time_ms = (self.utc_ms)();
+        let mut state = self.lock();
+        if !state.retain_alive() {
+            self.is_observed.store(false, Ordering::Relaxed);
+            state.clear_held();
+            return;
+        }
+        if !matches!(state.format, Some(Ok(_))) {
+            return;
+        }
+        match state.offset_ms {
+            Some(offset_ms) => state.publish(&self.stream, packet, offset_ms),
+            None => state.hold(packet),
+        }
+    }
+
+    /// A frame came out, whose time in the container is `stamp_ms`, and `pts_ms` is its media time.
+    pub fn on_frame(&self, stamp_ms: f64, pts_ms: f64) {
+        let offset_ms = pts_ms - stamp_ms;
+        if !self.is_observed() || !offset_ms.is_finite() {
+            return;
+        }
+        let mut state = self.lock();
+        match state.offset_ms {
+            Some(before) if (offset_ms - before).abs() < MIN_JUMP_MS => return,
+            Some(_) => state.announce(&self.stream),
+            None => {}
+        }
+        state.offset_ms = Some(offset_ms);
+        state.held_bytes = 0;
+        for packet in std::mem::take(&mut state.held) {
+            state.publish(&self.stream, packet, offset_ms);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl std::fmt::Debug for PacketTap {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "PacketTap({})", self.stream)
+    }
+}
+
+impl State {
+    /// Drops observers that are gone; says whether any is left.
+    fn retain_alive(&mut self) -> bool {
+        self.observers
+            .retain(|observed| observed.subscription.strong_count() > 0);
+        !self.observers.is_empty()
+    }
+
+    fn announce(&mut self, stream: &Arc<str>) {
+        self.retain_alive();
+        for observed in &mut self.observers {
+            observed.has_begun = false;
+            match &self.format {
+                Some(Ok(format)) => observed.observer.on_format(stream, format),
+                Some(Err(reason)) => observed.observer.on_refused(stream, reason),
+                None => {}
+            }
+        }
+    }
+
+    fn publish(&mut self, stream: &Arc<str>, mut packet: Packet, offset_ms: f64) {
+        packet.pts_ms += offset_ms;
+        packet.dts_ms += offset_ms;
+        for observed in &mut self.observers {
+            observed.has_begun |= packet.key;
+            if observed.has_begun {
+                observed.observer.on_packet(stream, &packet);
+            }
+        }
+    }
+
+    fn hold(&mut self, packet: Packet) {
+        self.held_bytes += packet.data.len();
+        self.held.push_back(packet);
+        if self.held.len() > MAX_HELD || self.held_bytes > MAX_HELD_BYTES {
+            // What comes next begins with a key frame again.
+            self.clear_held();
+        }
+    }
+
+    fn clear_held(&mut self) {
+        self.held.clear();
+        self.held_bytes = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::packet::PacketCodec;
+
+    #[derive(Default)]
+    struct Seen(Mutex<Vec<String>>);
+
+    impl Seen {
+        fn take(&self) -> String {
+            std::mem::take(&mut *self.0.lock().expect("not poisoned")).join(" ")
+        }
+
+        fn push(&self, text: String) {
+            self.0.lock().expect("not poisoned").push(text);
+        }
+    }
+
+    impl PacketObserver for Seen {
+        fn on_format(&self, _stream: &Arc<str>, format: &Arc<PacketFormat>) {
+            self.push(format.codec.name().to_owned());
+        }
+
+        fn on_packet(&self, _stream: &Arc<str>, packet: &Packet) {
+            let key = if packet.key { "K" } else { "" };
+            self.push(format!(
+                "{key}{}/{}@{}",
+                packet.pts_ms, packet.dts_ms, packet.time_ms
+            ));
+        }
+
+        fn on_refused(&self, _stream: &Arc<str>, reason: &str) {
+            self.push(reason.to_owned());
+        }
+    }
+
+    fn format() -> Result<PacketFormat, String> {
+        Ok(PacketFormat {
+            codec: PacketCodec::H264,
+            extradata: Arc::new([]),
+            width: 64,
+            height: 48,
+        })
+    }
+
+    fn packet(pts_ms: f64, key: bool) -> Packet {
+        Packet {
+            data: Arc::new([0; 4]),
+            pts_ms,
+            dts_ms: pts_ms - 5.0,
+            duration_ms: 40.0,
+            key,
+            time_ms: 0,
+        }
+    }
+
+    #[test]
+    fn packets_have_the_times_of_frames_from_the_first_on() {
+        let (tap, seen) = (PacketTap::new("north", || 7), Arc::<Seen>::default());
+        let _observed = tap.observe(Arc::clone(&seen) as _);
+        tap.on_open(format());
+        tap.on_packet(packet(1000.0, true));
+        tap.on_packet(packet(1040.0, false));
+        assert_eq!(seen.take(), "h264");
+        tap.on_frame(1000.0, 0.0);
+        assert_eq!(seen.take(), "K0/-5@7 40/35@7");
+        // A frame whose time was corrected is no jump.
+        tap.on_frame(1040.0, 41.0);
+        tap.on_packet(packet(1080.0, false));
+        assert_eq!(seen.take(), "80/75@7");
+    }
+
+    #[test]
+    fn after_a_reconnect_or_a_jump_packets_begin_with_a_key_frame() {
+        let (tap, seen) = (PacketTap::new("north", || 0), Arc::<Seen>::default());
+        let _observed = tap.observe(Arc::clone(&seen) as _);
+        tap.on_open(format());
+        tap.on_frame(0.0, 0.0);
+        tap.on_packet(packet(0.0, true));
+        tap.on_open(format());
+        tap.on_packet(packet(0.0, false));
+        tap.on_packet(packet(40.0, true));
+        tap.on_frame(40.0, 9000.0);
+        assert_eq!(seen.take(), "h264 K0/-5@0 h264 K9000/8995@0");
+        tap.on_frame(50_000.0, 9040.0);
+        tap.on_packet(packet(50_000.0, false));
+        tap.on_packet(packet(50_040.0, true));
+        assert_eq!(seen.take(), "h264 K9080/9075@0");
+        tap.on_open(Err("it is mjpeg".to_owned()));
+        tap.on_packet(packet(0.0, true));
+        assert_eq!(seen.take(), "it is mjpeg");
+    }
+
+    #[test]
+    fn who_comes_late_begins_with_the_next_key_frame_and_who_left_gets_nothing() {
+        let (tap, late) = (PacketTap::new("north", || 0), Arc::<Seen>::default());
+        tap.on_open(format());
+        assert!(!tap.is_observed());
+        let first = tap.observe(Arc::<Seen>::default());
+        tap.on_frame(0.0, 0.0);
+        tap.on_packet(packet(0.0, true));
+        let observed = tap.observe(Arc::clone(&late) as _);
+        tap.on_packet(packet(40.0, false));
+        tap.on_packet(packet(80.0, true));
+        assert_eq!(late.take(), "h264 K80/75@0");
+        drop(observed);
+        tap.on_packet(packet(120.0, true));
+        assert_eq!(late.take(), "");
+        drop(first);
+        tap.on_packet(packet(160.0, true));
+        assert!(!tap.is_observed(), "nothing is copied any more");
+    }
+
+    #[test]
+    fn what_is_kept_without_a_frame_is_bounded() {
+        let (tap, seen) = (PacketTap::new("north", || 0), Arc::<Seen>::default());
+        let _observed = tap.observe(Arc::clone(&seen) as _);
+        tap.on_open(format());
+        for index in 0..MAX_HELD + 2 {
+            tap.on_packet(packet(index as f64, index == 0));
+        }
+        assert!(tap.lock().held.len() <= 2);
+        tap.on_frame(0.0, 0.0);
+        assert_eq!(
+            seen.take(),
+            "h264",
+            "without their key frame the rest is of no use"
+        );
+    }
+}
