@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs by apt what is missing of: a C toolchain, libclang (for bindgen), the FFmpeg development files, the ffmpeg
-# program (for the demo and tests), Python (for pip), and an RTSP server with what serves H.264 and AAC (for tests). Asks no
-# package manager anything while nothing is missing.
+# program (for the demo and tests), Python (for pip), an RTSP server with what serves H.264 and AAC (for tests), and Chromium
+# with its driver (for tests of the page). Asks no package manager anything while nothing is missing.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/say.sh
@@ -62,6 +62,8 @@ need gir1.2-gst-rtsp-server-1.0 have_rtsp_server
 need gstreamer1.0-plugins-base have_element appsink
 need gstreamer1.0-plugins-good have_element rtph264pay
 need gstreamer1.0-plugins-bad have_element h264parse
+need chromium command -v chromium
+need chromium-driver command -v chromedriver
 
 [ ${#missing[@]} -gt 0 ] || exit 0
 

@@ -28,8 +28,8 @@ mod weir;
 
 pub use accounting::ledger::{Counts, Ledger, Outcome, RemovedStreams};
 pub use accounting::report::{
-    DropCount, GearReport, ModuleReport, ModuleStats, ProcessorReport, Report, RunInfo, RunStats, SinkReport,
-    StageCounts, StreamReport,
+    DropCount, GearReport, ModuleReport, ModuleStats, ModuleTotals, ProcessorReport, Report, RunInfo,
+    RunStats, SinkReport, StageCounts, StreamReport,
 };
 pub use admission::{AdmissionRule, BatchView, Candidate};
 pub use baselines::nexus::{NexusScan, ScanBy};

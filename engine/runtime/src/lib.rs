@@ -51,6 +51,6 @@ pub use profiles::{MeasuredProfile, measure_profile};
 pub use progress::{Preparation, Progress, ProgressSnapshot};
 pub use run::run;
 pub use sampling::{Sampler, StageAnswer};
-pub use snapshot::{Snapshot, StreamPhase, StreamSnapshot};
+pub use snapshot::{ModuleSnapshot, SinkSnapshot, Snapshot, StreamPhase, StreamSnapshot};
 pub use subscription::Update;
 pub use verify::{VerifyError, VerifyReport, verify};

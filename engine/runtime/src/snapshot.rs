@@ -2,7 +2,10 @@
 
 use serde::Serialize;
 use weir_flow::StreamState;
-use weir_policy::{Counts, Policy, Report, StreamShare};
+use weir_graph::{Graph, ModuleNode, Vertex};
+use weir_policy::{Counts, ModuleTotals, Policy, Report, StreamShare};
+
+use crate::actors::ModuleLoad;
 
 /// The state of an engine at one moment.
 #[derive(Debug, Clone, Serialize)]
@@ -11,6 +14,12 @@ pub struct Snapshot {
     pub stopping: bool,
     /// In the order in which they were added.
     pub streams: Vec<StreamSnapshot>,
+    /// Latency objective of the graph in force in milliseconds.
+    pub slo_ms: f64,
+    /// Modules of the graph in force, each after those that it takes from.
+    pub modules: Vec<ModuleSnapshot>,
+    /// Sinks of the graph in force.
+    pub sinks: Vec<SinkSnapshot>,
     /// The policy in force.
     pub policy: Policy,
     /// What is likely not meant so: reserves beyond what the machine can do.
@@ -47,6 +56,78 @@ pub struct StreamSnapshot {
     pub share: StreamShare,
     /// Its requests by outcome.
     pub requests: Counts,
+}
+
+/// A module at one moment.
+#[derive(Debug, Clone, Serialize)]
+pub struct ModuleSnapshot {
+    /// Its name, as in the report.
+    pub name: String,
+    /// Its operator.
+    pub operator: String,
+    /// Names of the sources and modules that it takes from.
+    pub inputs: Vec<String>,
+    /// Requests in it: waiting, in a batch that forms, or on a slot.
+    pub requests: usize,
+    /// The batch size that it aims at.
+    pub batch_size: u32,
+    /// Items a second that arrive.
+    pub input_rate: f64,
+    /// Items a second that it can do; above it, `input_rate` is overload.
+    pub throughput: f64,
+    /// Slots that it has, or its share of them.
+    pub slots: f64,
+    /// What it came to since the start.
+    pub totals: ModuleTotals,
+}
+
+impl ModuleSnapshot {
+    pub(crate) fn new(graph: &Graph, node: &ModuleNode, load: ModuleLoad, totals: ModuleTotals) -> Self {
+        Self {
+            name: node.name.clone(),
+            operator: node.operator.clone(),
+            inputs: names(graph, &node.inputs),
+            requests: load.requests,
+            batch_size: load.batch_size,
+            input_rate: load.input_rate,
+            throughput: load.throughput,
+            slots: load.slots,
+            totals,
+        }
+    }
+}
+
+/// A sink of the graph in force; what it came to is in the report.
+#[derive(Debug, Clone, Serialize)]
+pub struct SinkSnapshot {
+    /// Its name.
+    pub name: String,
+    /// Its type.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// Names of the sources and modules that it takes from.
+    pub inputs: Vec<String>,
+}
+
+impl SinkSnapshot {
+    /// The sinks of a graph that were declared.
+    pub(crate) fn all(graph: &Graph) -> Vec<Self> {
+        let sinks = graph.sinks().iter().map(|sink| Self {
+            name: sink.name.clone(),
+            kind: sink.kind.clone(),
+            inputs: names(graph, &sink.inputs),
+        });
+        sinks.collect()
+    }
+}
+
+fn names(graph: &Graph, inputs: &[Vertex]) -> Vec<String> {
+    let sources: Vec<&str> = graph.source_names().collect();
+    let name = |vertex: &Vertex| match *vertex {
+        Vertex::Source(index) => sources.get(index).map(|name| (*name).to_owned()),
+        Vertex::Module(index) => graph.modules().get(index).map(|module| module.name.clone()),
+    };
+    inputs.iter().filter_map(name).collect()
 }
 
 /// What a stream is doing.

@@ -1,4 +1,4 @@
-//! The API of an engine over HTTP: streams, state, drops, health, readiness, metrics. It knows no engine: what answers is a
+//! The API of an engine over HTTP, and its page: streams, state, drops, health, readiness, metrics. It knows no engine: what answers is a
 //! [`Backend`].
 //!
 //! JSON in and out; errors say what is wrong and what to do. Described by `docs/openapi.json`, which is served as well.
@@ -9,6 +9,7 @@ mod access;
 mod backend;
 mod connections;
 mod error;
+mod page;
 mod requests;
 mod routes;
 mod server;

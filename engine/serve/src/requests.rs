@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use crate::access;
 use crate::backend::{Backend, GraphRequest, StreamRequest};
 use crate::error::{ApiError, Refusal};
+use crate::page;
 use crate::routes::{OPENAPI, Operation};
 use crate::token::Token;
 
@@ -40,6 +41,15 @@ impl Api {
                 ApiError::with_status(StatusCode::GATEWAY_TIMEOUT, what).into_response()
             }
         }
+    }
+
+    /// A file of the page. It holds nothing of this engine, so whoever may ask for anything gets it.
+    pub(crate) fn page(&self, request: &Request) -> Result<Response, ApiError> {
+        if self.token.is_none() {
+            access::check(request.method(), request.uri(), request.headers(), None)?;
+        }
+        let unknown = || ApiError::with_status(StatusCode::NOT_FOUND, "there is nothing at this path");
+        page::file(request.uri().path()).ok_or_else(unknown)
     }
 
     /// Refuses a request that no route is for; who may not ask learns no more than that.

@@ -17,6 +17,7 @@ use tokio::sync::oneshot;
 
 use crate::backend::Backend;
 use crate::connections::BoundedListener;
+use crate::page;
 use crate::requests::Api;
 use crate::routes::ROUTES;
 use crate::token::Token;
@@ -152,6 +153,11 @@ fn router(api: &Arc<Api>) -> Router {
         let (api, operation) = (Arc::clone(api), route.operation);
         let handler = move |request: Request| Arc::clone(&api).answer(operation, request);
         router = router.route(route.path, on(filter, handler));
+    }
+    for path in page::paths() {
+        let api = Arc::clone(api);
+        let handler = move |request: Request| std::future::ready(api.page(&request));
+        router = router.route(path, on(MethodFilter::GET, handler));
     }
     let unknown = |status: StatusCode, what: &'static str| {
         let api = Arc::clone(api);

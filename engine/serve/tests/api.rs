@@ -259,7 +259,8 @@ fn what_is_wrong_is_answered_with_what_to_do() {
     for (method, path, expected) in [
         ("GET", "/api/nothing", 404),
         ("PUT", "/api/streams", 405),
-        ("GET", "/", 404),
+        ("GET", "/page/nothing.js", 404),
+        ("POST", "/", 405),
     ] {
         let (status, answer) = ask(at, method, path, "", "");
         assert!(
@@ -340,6 +341,37 @@ fn without_the_token_nothing_but_health_answers() {
     let with = format!("Authorization: Bearer {TOKEN}\r\nHost: camera-box:7400\r\n");
     assert_eq!(ask(at, "GET", "/api/streams", &with, "").0, 200);
     assert_eq!(ask(at, "DELETE", "/api/streams/north", &with, "").0, 200);
+}
+
+#[test]
+fn the_page_is_served_without_a_token_and_loads_nothing_from_elsewhere() {
+    for token in [None, Some(TOKEN)] {
+        let (server, _) = start(token);
+        let at = server.address();
+        for path in ["/", "/page/main.js", "/page/base.css"] {
+            let request = format!("GET {path} HTTP/1.1\r\nHost: {at}\r\nConnection: close\r\n\r\n");
+            let mut stream = TcpStream::connect(at).unwrap();
+            stream.write_all(request.as_bytes()).unwrap();
+            let mut answer = String::new();
+            stream.read_to_string(&mut answer).unwrap();
+            let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+            assert!(
+                head.starts_with("HTTP/1.1 200") && !body.is_empty(),
+                "{path}: {head}"
+            );
+            let policy = head
+                .lines()
+                .find_map(|line| line.strip_prefix("content-security-policy: "));
+            let policy = policy.unwrap_or_default();
+            assert!(
+                policy.starts_with("default-src 'none'; script-src 'self';"),
+                "{head}"
+            );
+            assert!(!policy.contains("unsafe") && !policy.contains("http"), "{policy}");
+        }
+        let foreign = ask(at, "GET", "/", "Host: evil.example\r\n", "").0;
+        assert_eq!(foreign, if token.is_some() { 200 } else { 403 });
+    }
 }
 
 #[test]

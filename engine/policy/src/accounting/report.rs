@@ -281,6 +281,25 @@ fn is_zero(count: &u64) -> bool {
     *count == 0
 }
 
+/// What a module came to, as sums that only grow: the difference of two is what happened between them.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct ModuleTotals {
+    /// Requests of which a first item was in a batch.
+    pub requests: u64,
+    /// Their items.
+    pub items: u64,
+    /// Batches that started.
+    pub batches: u64,
+    /// Batches that ended.
+    pub ended: u64,
+    /// Of the requests, from entering the mailbox to joining a batch, in seconds.
+    pub queue_s: f64,
+    /// Of the requests, from joining a batch to its start, in seconds.
+    pub batch_wait_s: f64,
+    /// Of the batches that ended, on their slots, in seconds.
+    pub exec_s: f64,
+}
+
 /// Statistics of one module, counted by the driver that carries out its effects.
 #[derive(Debug, Clone, Default)]
 pub struct ModuleStats {
@@ -342,6 +361,20 @@ impl ModuleStats {
     /// Sets the number of priority changes so far.
     pub fn set_priority_switches(&mut self, switches: u64) {
         self.priority_switches = switches;
+    }
+
+    /// The sums until now.
+    #[must_use]
+    pub fn totals(&self) -> ModuleTotals {
+        ModuleTotals {
+            requests: self.queue.count(),
+            items: self.items,
+            batches: self.batches,
+            ended: self.exec.count(),
+            queue_s: self.queue.sum().as_secs_f64(),
+            batch_wait_s: self.wait.sum().as_secs_f64(),
+            exec_s: self.exec.sum().as_secs_f64(),
+        }
     }
 
     fn report(&self, time: (Span, Span), dropped: u64) -> ModuleReport {

@@ -11,6 +11,7 @@ const BUCKETS_PER_DOUBLING: u32 = 64;
 pub struct Histogram {
     buckets: Vec<u64>,
     count: u64,
+    sum: Span,
     max: Span,
 }
 
@@ -38,6 +39,7 @@ impl Histogram {
         }
         self.buckets[bucket] += 1;
         self.count += 1;
+        self.sum += span;
         self.max = self.max.max(span);
     }
 
@@ -50,6 +52,7 @@ impl Histogram {
             *bucket += count;
         }
         self.count += other.count;
+        self.sum += other.sum;
         self.max = self.max.max(other.max);
     }
 
@@ -57,6 +60,12 @@ impl Histogram {
     #[must_use]
     pub fn count(&self) -> u64 {
         self.count
+    }
+
+    /// Sum of the observations.
+    #[must_use]
+    pub fn sum(&self) -> Span {
+        self.sum
     }
 
     /// The `quantile` (0 to 1) of the observations.
@@ -131,6 +140,10 @@ mod tests {
         let quantiles = histogram.quantiles();
         assert!((quantiles.p50 - 50.0).abs() < 1.0 && (quantiles.p99 - 99.0).abs() < 2.0);
         assert_eq!(quantiles.max, 100.0);
+        assert_eq!(
+            (histogram.count(), histogram.sum()),
+            (100, Span::from_millis(5_050))
+        );
         assert_eq!(Histogram::default().quantiles(), Quantiles::default());
     }
 }

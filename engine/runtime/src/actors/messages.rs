@@ -72,6 +72,26 @@ pub(crate) struct ReportStats;
 #[rtype(result = "ModuleStats")]
 pub(crate) struct TakeStats;
 
+/// Answer with the load of the module now.
+#[derive(Message)]
+#[rtype(result = "ModuleLoad")]
+pub(crate) struct TakeLoad;
+
+/// The load of a module at one moment.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct ModuleLoad {
+    /// Requests in it: in its mailbox, in a batch that forms, or on a slot.
+    pub(crate) requests: usize,
+    /// The batch size that it aims at.
+    pub(crate) batch_size: u32,
+    /// Items a second that arrive.
+    pub(crate) input_rate: f64,
+    /// Items a second that it can do.
+    pub(crate) throughput: f64,
+    /// Slots that it has, or its share of them.
+    pub(crate) slots: f64,
+}
+
 /// A module as the arbiter of slots and the reservations see it.
 #[derive(Clone)]
 pub(crate) struct ModuleRef {

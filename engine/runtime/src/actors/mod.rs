@@ -20,9 +20,9 @@ pub(crate) use egress::{Egress, EgressSetup, RunEnded, SinkRoute};
 pub(crate) use gears::{ApplyGears, GearActor, GearSetup};
 pub(crate) use messages::{
     Abandon, AbandonStream, AddStats, AddStream, ArbiterEvent, Arrived, BatchDone, Completed, Deliver,
-    DropGraph, EndWhenIdle, FrameInfo, LeftOut, ModuleRef, PolicyEvent, RemoveStream, ReportReservations,
-    ReportStats, SetStreamSlo, StopActor, StreamEnded, StreamPaused, StreamStateChanged, SwapGraph,
-    SwitchPlan, TakeCounts, TakeStats,
+    DropGraph, EndWhenIdle, FrameInfo, LeftOut, ModuleLoad, ModuleRef, PolicyEvent, RemoveStream,
+    ReportReservations, ReportStats, SetStreamSlo, StopActor, StreamEnded, StreamPaused, StreamStateChanged,
+    SwapGraph, SwitchPlan, TakeCounts, TakeLoad, TakeStats,
 };
 pub(crate) use module::{ActorRefs, ModuleActor, ModuleSetup};
 pub(crate) use reservations::{ReservationActor, ReservationSetup};

@@ -5,18 +5,19 @@ use std::thread::JoinHandle;
 
 use tokio::sync::oneshot;
 use weir_graph::ModuleNode;
-use weir_policy::{ModuleEvent, StreamShare};
+use weir_policy::{ModuleEvent, ModuleStats, StreamShare};
 use weir_types::{Span, Timestamp};
 
 use super::draining::DrainingGraph;
 use super::live_streams::{LiveStream, LiveStreams};
 use super::{RunContext, StartedRun, StreamContext};
 use crate::actors::{
-    AbandonStream, AddStream, ApplyGears, PolicyEvent, RemoveStream, StreamCounts, TakeCounts, TakeStats,
+    AbandonStream, AddStream, ApplyGears, PolicyEvent, RemoveStream, StreamCounts, TakeCounts, TakeLoad,
+    TakeStats,
 };
 use crate::command::{Command, NewStream, StreamError};
 use crate::routes::{Entrance, Route};
-use crate::snapshot::{Snapshot, StreamPhase, StreamSnapshot};
+use crate::snapshot::{ModuleSnapshot, SinkSnapshot, Snapshot, StreamPhase, StreamSnapshot};
 use crate::stream_setup::StreamSetup;
 
 impl RunContext<'_> {
@@ -205,6 +206,23 @@ impl RunContext<'_> {
                 counts.stats.modules.entry(id).or_default().merge(&stats);
             }
         }
+        let mut modules = Vec::new();
+        let in_force = self.in_force();
+        for ((id, module), node) in in_force
+            .report_ids
+            .iter()
+            .zip(&actors.modules)
+            .zip(in_force.graph.modules())
+        {
+            let load = module.send(TakeLoad).await.ok()?;
+            let stats = counts.stats.modules.get(id).map(ModuleStats::totals);
+            modules.push(ModuleSnapshot::new(
+                &in_force.graph,
+                node,
+                load,
+                stats.unwrap_or_default(),
+            ));
+        }
         let now = self.clock.now();
         let streams = counts.streams.iter().map(|(id, stream)| {
             let (state, since, reason) = phase(stream, started.began);
@@ -231,6 +249,9 @@ impl RunContext<'_> {
         Some(Snapshot {
             stopping: self.stop.is_raised(),
             streams,
+            slo_ms: in_force.graph.slo().as_millis_f64(),
+            modules,
+            sinks: SinkSnapshot::all(&in_force.graph),
             policy: self.policy.borrow().clone(),
             warnings: self.reserve_warning(live).into_iter().collect(),
             report,

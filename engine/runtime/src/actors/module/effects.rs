@@ -8,7 +8,7 @@ use weir_policy::{ModuleEffect, ModuleEvent, SlotEvent};
 
 use super::{ActorRefs, ModuleActor};
 use crate::actors::burst::PolicyActor;
-use crate::actors::messages::{ArbiterEvent, PolicyEvent, ReservationEvent, Spent};
+use crate::actors::messages::{ArbiterEvent, ModuleLoad, PolicyEvent, ReservationEvent, Spent};
 use crate::telemetry;
 
 impl ModuleActor {
@@ -61,6 +61,12 @@ impl ModuleActor {
             }),
             ModuleEffect::Publish(state) => {
                 telemetry::record_module_state(&self.setup.name, &state);
+                self.load = ModuleLoad {
+                    input_rate: state.input_rate,
+                    throughput: state.throughput,
+                    slots: state.workers,
+                    ..self.load
+                };
                 self.send_to_peers(&ModuleEvent::PeerState(state));
             }
             ModuleEffect::PublishFanOut { fan_out } => {

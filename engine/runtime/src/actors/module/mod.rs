@@ -25,8 +25,8 @@ use super::burst::{Burst, PolicyActor};
 use super::egress::Egress;
 use super::gears::GearActor;
 use super::messages::{
-    AddStats, BatchDone, Deliver, PipelineEvent, PolicyEvent, ReportStats, StatsReported, StopActor,
-    TakeStats,
+    AddStats, BatchDone, Deliver, ModuleLoad, PipelineEvent, PolicyEvent, ReportStats, StatsReported,
+    StopActor, TakeLoad, TakeStats,
 };
 use super::reservations::ReservationActor;
 use super::slots::SlotActor;
@@ -112,6 +112,8 @@ pub(crate) struct ModuleActor {
     /// Paths that are booked, with no batch on them yet.
     paths: BTreeMap<BookingId, Vec<PathStage>>,
     stats: ModuleStats,
+    /// As published last; requests and batch size are those of then only.
+    load: ModuleLoad,
     outputs: OutputCheck,
     /// Whether it ends once no batch of it runs: its graph is taken down.
     is_stopping: bool,
@@ -127,6 +129,7 @@ impl ModuleActor {
             running: BTreeMap::new(),
             paths: BTreeMap::new(),
             stats: ModuleStats::default(),
+            load: ModuleLoad::default(),
             outputs: OutputCheck::default(),
             is_stopping: false,
         }
@@ -230,6 +233,19 @@ impl Handler<TakeStats> for ModuleActor {
 
     fn handle(&mut self, _: TakeStats, _context: &mut Self::Context) -> Self::Result {
         MessageResult(self.stats())
+    }
+}
+
+impl Handler<TakeLoad> for ModuleActor {
+    type Result = MessageResult<TakeLoad>;
+
+    fn handle(&mut self, _: TakeLoad, _context: &mut Self::Context) -> Self::Result {
+        let machine = self.burst.machine();
+        MessageResult(ModuleLoad {
+            requests: machine.requests(),
+            batch_size: machine.batch_size(),
+            ..self.load
+        })
     }
 }
 

@@ -1,0 +1,45 @@
+// Requests to the engine that served the page, and to no other. The token is kept in this tab alone.
+
+const KEY = "weir-token";
+
+export class ApiError extends Error {
+  constructor(status, message) {
+    super(message);
+    this.status = status;
+  }
+}
+
+export function setToken(token) {
+  sessionStorage.setItem(KEY, token);
+}
+
+export function token() {
+  return sessionStorage.getItem(KEY);
+}
+
+/** Asks, and gives the answer's JSON; an [ApiError] where it is refused, with what to do about it. */
+export async function ask(method, path, body) {
+  const headers = {};
+  if (token()) headers.Authorization = `Bearer ${token()}`;
+  if (body !== undefined) headers["Content-Type"] = "application/json";
+  const options = { method, headers, cache: "no-store", credentials: "omit", redirect: "error" };
+  if (body !== undefined) options.body = JSON.stringify(body);
+  let response;
+  try {
+    response = await fetch(path, { ...options, signal: AbortSignal.timeout(35_000) });
+  } catch {
+    throw new ApiError(0, "The engine does not answer.");
+  }
+  const answer = await response.json().catch(() => ({}));
+  if (response.ok) return answer;
+  const what = answer.error ?? `The engine answered ${response.status}.`;
+  throw new ApiError(response.status, answer.hint ? `${what} – ${answer.hint}` : what);
+}
+
+const stream = (name) => `/api/streams/${encodeURIComponent(name)}`;
+
+export const state = () => ask("GET", "/api/state");
+export const addStream = (keys) => ask("POST", "/api/streams", keys);
+export const removeStream = (name) => ask("DELETE", stream(name));
+export const pauseStream = (name) => ask("POST", `${stream(name)}/pause`);
+export const resumeStream = (name) => ask("POST", `${stream(name)}/resume`);

@@ -1,0 +1,88 @@
+// What is asked of a person: a camera to add, whether to remove one, the token.
+
+import { addStream, removeStream, setToken } from "./api.js";
+import { byId, el } from "./dom.js";
+
+function showError(id, message) {
+  byId(id).hidden = !message;
+  byId(id).textContent = message ?? "";
+}
+
+/** Carries out what a form asks for; it stays open where that is refused, and says why. */
+function onSubmit(name, carryOut, done) {
+  const [dialog, form] = [byId(`${name}-dialog`), byId(`${name}-form`)];
+  form.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    const button = form.querySelector("button:not([type=button])");
+    button.disabled = true;
+    try {
+      const said = await carryOut(form);
+      dialog.close();
+      done(said);
+    } catch (error) {
+      showError(`${name}-error`, error.message);
+    } finally {
+      button.disabled = false;
+    }
+  });
+  form.querySelector("[data-close]")?.addEventListener("click", () => dialog.close());
+}
+
+/** The keys of a stream as the form has them; those left empty are at their defaults. */
+function keys(form) {
+  const data = new FormData(form);
+  const stream = {};
+  for (const key of ["name", "uri", "like", "slo"]) {
+    const value = data.get(key).trim();
+    if (value) stream[key] = value;
+  }
+  for (const key of ["weight", "reserve"]) {
+    if (data.get(key)) stream[key] = Number(data.get(key));
+  }
+  if (data.has("loop")) stream.loop = true;
+  return stream;
+}
+
+export class Dialogs {
+  #removed = "";
+
+  /** `done(text)` is called after each change with what was done. */
+  constructor(done) {
+    onSubmit("add", async (form) => {
+      const stream = keys(form);
+      await addStream(stream);
+      return `Added ${stream.name}.`;
+    }, done);
+    onSubmit("remove", async () => {
+      await removeStream(this.#removed);
+      return `Removed ${this.#removed}.`;
+    }, done);
+    onSubmit("token", async (form) => { setToken(new FormData(form).get("token").trim()); return ""; }, done);
+    // Without a token there is nothing behind it.
+    byId("token-dialog").addEventListener("cancel", (event) => event.preventDefault());
+  }
+
+  /** `sources` are the names that a stream may enter like. */
+  add(sources) {
+    const [form, select] = [byId("add-form"), byId("add-form").elements.like];
+    form.reset();
+    select.replaceChildren(select.options[0], ...sources.map((name) => el("option", { text: name, value: name })));
+    showError("add-error");
+    byId("add-dialog").showModal();
+  }
+
+  remove(name) {
+    this.#removed = name;
+    byId("remove-name").textContent = name;
+    showError("remove-error");
+    byId("remove-dialog").showModal();
+  }
+
+  token(message) {
+    const dialog = byId("token-dialog");
+    if (dialog.open) return;
+    byId("token-form").reset();
+    showError("token-error", message);
+    dialog.showModal();
+  }
+}

@@ -1,0 +1,54 @@
+// A word on what each figure means, behind a question mark that the keyboard reaches.
+
+import { el } from "./dom.js";
+
+const WORDS = {
+  streams: [
+    ["Goodput, frames/s", "Frames a second that came out within their latency objective, and their share of those that ended."],
+    ["The bar", "Delivered in time (accent), late (amber), dropped (red), over the last ten seconds."],
+    ["Arrived, late, dropped", "Frames a second over the last ten seconds. Every frame that arrives is delivered, late, dropped, or in flight."],
+    ["p95 latency", "From arrival to delivery: 95 of 100 frames took less, since the start."],
+    ["State", "live: frames arrive. connecting, waiting: it is being opened. stalled: connected, without pictures. gone: ended."],
+  ],
+  graph: [
+    ["Load, %", "Items that arrive, of those that the module can do. Above 100 % some have to be dropped. The line below is the same."],
+    ["Inside", "Requests in the module now: waiting, in a batch that forms, or running."],
+    ["Items/s, drops/s", "Items (frames, or crops of them) that ran, and requests that the module dropped, a second."],
+  ],
+  modules: [
+    ["Load, inside, items/s", "As in the graph above."],
+    ["Batch", "Mean items of a batch: larger ones cost less time for each item."],
+    ["Busy, %", "Device time of its batches, of the time that its slots have."],
+    ["Useful, %", "Device time spent on frames that were delivered in time, of all that the module spent; the rest was wasted on frames that were dropped or late."],
+    ["Dropped/s", "Requests a second that this module dropped."],
+  ],
+  latency: [
+    ["Queue, ms", "Mean time from entering the mailbox to joining a batch."],
+    ["Batch wait, ms", "Mean time from joining a batch until it starts."],
+    ["Execution, ms", "Mean time of a batch on its slot. All three are of the last ten seconds."],
+  ],
+  drops: [
+    ["Where", "The module that dropped the frame, or the source."],
+    ["Why", "The reason as reports, events and metrics have it."],
+    ["Frames/s, since start", "How often that happens now, and how often it has happened."],
+  ],
+  sinks: [
+    ["Written", "Deliveries that the output has taken."],
+    ["Skipped", "Left out because it was slow, where the graph allows that."],
+    ["Lost", "Not written because of an error, which is shown."],
+  ],
+};
+
+export function addHelp() {
+  for (const place of document.querySelectorAll("[data-help]")) {
+    const entries = WORDS[place.dataset.help] ?? [];
+    const list = entries.flatMap(([term, text]) => [el("div", {}, el("dt", { text: term }), el("dd", { text }))]);
+    const summary = el("summary", { text: "?", "aria-label": "What these figures mean", title: "What these figures mean" });
+    const details = el("details", { class: "help" }, summary, el("dl", {}, ...list));
+    place.replaceWith(details);
+    details.addEventListener("keydown", (event) => {
+      if (event.key === "Escape") { details.open = false; summary.focus(); }
+    });
+    document.addEventListener("click", (event) => { if (!details.contains(event.target)) details.open = false; });
+  }
+}

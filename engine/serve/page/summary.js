@@ -1,0 +1,48 @@
+// Figures of all cameras together.
+
+import { byId, el, setText } from "./dom.js";
+import { count, ms, percent, rate } from "./format.js";
+import { perSecond } from "./history.js";
+
+const FIGURES = [
+  ["goodput", "Goodput", "frames/s", "Frames a second that came out within their latency objective, over the last ten seconds"],
+  ["arrived", "Arrived", "frames/s", "Frames a second that arrived from all cameras, over the last ten seconds"],
+  ["dropRate", "Drop rate", "", "Frames that were dropped or late, of those that arrived, over the last ten seconds"],
+  ["latency", "p95 latency", "", "From arrival to delivery: 95 of 100 frames took less, since the start"],
+  ["flight", "In flight", "frames", "Frames in the graph now"],
+  ["wasted", "Wasted time", "", "Device time spent on frames that were not delivered, of all device time, since the start"],
+];
+
+export class Summary {
+  #parts = {};
+
+  constructor() {
+    for (const [key, label, unit, title] of FIGURES) {
+      const [value, note] = [el("span", { class: "value" }), el("span", { class: "note" })];
+      this.#parts[key] = { value, note };
+      byId("summary").append(el("div", { title }, el("dt", { text: label }),
+        el("dd", {}, value, el("span", { class: "unit", text: unit }), note)));
+    }
+  }
+
+  #set(key, value, note = "", tone = "") {
+    const part = this.#parts[key];
+    setText(part.value, value);
+    setText(part.note, note);
+    part.value.className = `value ${tone}`;
+  }
+
+  update(state, history) {
+    const { report } = state;
+    const grown = history.all();
+    const lost = grown && grown.arrived > 0 ? Math.min(1, (grown.dropped + grown.late) / grown.arrived) : null;
+    const done = report.requests.delivered + report.requests.late;
+    const p95 = done ? report.latency_ms.p95 : null;
+    this.#set("goodput", rate(perSecond(grown, "delivered")));
+    this.#set("arrived", rate(perSecond(grown, "arrived")));
+    this.#set("dropRate", percent(lost), "", lost > 0.2 ? "warn" : "");
+    this.#set("latency", ms(p95), `of ${ms(state.slo_ms)}`, p95 > state.slo_ms ? "bad" : "");
+    this.#set("flight", count(report.requests.in_flight));
+    this.#set("wasted", percent(report.invalid_rate));
+  }
+}

@@ -1,0 +1,26 @@
+// Light, dark, or as the system has it; runs before the page is painted.
+(() => {
+  const KEY = "weir-theme";
+  const system = matchMedia("(prefers-color-scheme: dark)");
+  const stored = () => {
+    try { return localStorage.getItem(KEY) ?? "system"; } catch { return "system"; }
+  };
+  let choice = ["light", "dark"].includes(stored()) ? stored() : "system";
+  const apply = () => {
+    const dark = choice === "dark" || (choice === "system" && system.matches);
+    document.documentElement.dataset.theme = dark ? "dark" : "light";
+    const button = document.getElementById("theme");
+    if (button) button.textContent = `Theme: ${choice}`;
+  };
+  apply();
+  system.addEventListener("change", apply);
+  document.addEventListener("DOMContentLoaded", () => {
+    apply();
+    document.getElementById("theme").addEventListener("click", () => {
+      const choices = ["system", "light", "dark"];
+      choice = choices[(choices.indexOf(choice) + 1) % choices.length];
+      try { localStorage.setItem(KEY, choice); } catch { /* Kept for this page only. */ }
+      apply();
+    });
+  });
+})();

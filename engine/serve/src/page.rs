@@ -1,0 +1,118 @@
+//! The page at `/`: files that are compiled in. It holds no secret, so no token is needed for it; what it shows comes over the
+//! API, with the token that its reader gives.
+
+use axum::http::header;
+use axum::response::{IntoResponse, Response};
+
+/// Nothing but what this server has itself may be loaded or asked, no script stands in the page, and no other site frames it.
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; media-src 'self' \
+                      blob:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+const SCRIPT: &str = "text/javascript; charset=utf-8";
+const STYLE: &str = "text/css; charset=utf-8";
+
+/// A file of the page.
+struct File {
+    path: &'static str,
+    kind: &'static str,
+    bytes: &'static [u8],
+}
+
+macro_rules! file {
+    ($path:literal, $kind:expr, $file:literal) => {
+        File {
+            path: $path,
+            kind: $kind,
+            bytes: include_bytes!(concat!("../page/", $file)),
+        }
+    };
+}
+
+const FILES: &[File] = &[
+    file!("/", "text/html; charset=utf-8", "index.html"),
+    file!("/page/icon.svg", "image/svg+xml", "icon.svg"),
+    file!("/page/base.css", STYLE, "base.css"),
+    file!("/page/parts.css", STYLE, "parts.css"),
+    file!("/page/theme.js", SCRIPT, "theme.js"),
+    file!("/page/api.js", SCRIPT, "api.js"),
+    file!("/page/charts.js", SCRIPT, "charts.js"),
+    file!("/page/dialogs.js", SCRIPT, "dialogs.js"),
+    file!("/page/dom.js", SCRIPT, "dom.js"),
+    file!("/page/format.js", SCRIPT, "format.js"),
+    file!("/page/graph.js", SCRIPT, "graph.js"),
+    file!("/page/help.js", SCRIPT, "help.js"),
+    file!("/page/history.js", SCRIPT, "history.js"),
+    file!("/page/latency.js", SCRIPT, "latency.js"),
+    file!("/page/main.js", SCRIPT, "main.js"),
+    file!("/page/modules.js", SCRIPT, "modules.js"),
+    file!("/page/summary.js", SCRIPT, "summary.js"),
+    file!("/page/tiles.js", SCRIPT, "tiles.js"),
+];
+
+/// Paths of the files.
+pub(crate) fn paths() -> impl Iterator<Item = &'static str> {
+    FILES.iter().map(|file| file.path)
+}
+
+/// The file at a path, if there is one.
+pub(crate) fn file(path: &str) -> Option<Response> {
+    let file = FILES.iter().find(|file| file.path == path)?;
+    let headers = [
+        (header::CONTENT_TYPE, file.kind),
+        (header::CONTENT_SECURITY_POLICY, POLICY),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::REFERRER_POLICY, "no-referrer"),
+        // Another version of the program has other files.
+        (header::CACHE_CONTROL, "no-cache"),
+    ];
+    Some((headers, file.bytes).into_response())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    /// Paths below `/page/` that a text names, and modules that it imports.
+    fn named(text: &str) -> BTreeSet<String> {
+        let quoted = text.split(['"', '\'']);
+        let names = quoted.filter_map(|text| match text.strip_prefix("./") {
+            Some(name) => Some(format!("/page/{name}")),
+            None => text.starts_with("/page/").then(|| text.to_owned()),
+        });
+        names.collect()
+    }
+
+    #[test]
+    fn every_file_that_is_served_is_used_and_every_one_that_is_used_is_served() {
+        let texts = FILES
+            .iter()
+            .filter_map(|file| std::str::from_utf8(file.bytes).ok());
+        let used: BTreeSet<String> = texts.flat_map(named).collect();
+        let served: BTreeSet<String> = paths().filter(|path| *path != "/").map(str::to_owned).collect();
+        assert_eq!(used, served);
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/page");
+        assert_eq!(std::fs::read_dir(folder).unwrap().count(), FILES.len());
+    }
+
+    #[test]
+    fn texts_of_others_enter_the_page_as_texts_and_nothing_is_loaded_from_elsewhere() {
+        for file in FILES {
+            let text = std::str::from_utf8(file.bytes).unwrap();
+            for wrong in [
+                "innerHTML",
+                "outerHTML",
+                "insertAdjacentHTML",
+                "document.write",
+                "eval(",
+            ] {
+                assert!(!text.contains(wrong), "{} has {wrong}", file.path);
+            }
+            let elsewhere = text.replace("http://www.w3.org/", "");
+            for wrong in ["http://", "https://", " style=", "onclick=\""] {
+                assert!(!elsewhere.contains(wrong), "{} has {wrong}", file.path);
+            }
+        }
+    }
+}
