@@ -310,6 +310,7 @@ mod tests {
             name: format!("s{index}"),
             kind: "jsonl".to_owned(),
             inputs: Vec::new(),
+            trackers: Vec::new(),
             when_slow: WhenSlow::Wait,
             settings: weir_flow::Settings([("path".to_owned(), Value::Text((*path).to_owned()))].into()),
         };

@@ -13,6 +13,7 @@ use crate::zoo::Zoo;
 pub fn catalog(zoo: &Zoo) -> Catalog {
     Catalog {
         operators: weir_operators::operators(),
+        tracker_keys: weir_analytics::TRACKER_KEYS,
         heads: weir_operators::heads(),
         sinks: weir_operators::sinks::catalog(),
         connection_options: weir_operators::media::CONNECTION_OPTIONS,

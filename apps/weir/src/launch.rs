@@ -368,6 +368,7 @@ fn with_tap(graph: Graph) -> Graph {
         name: TAP.to_owned(),
         kind: "tap".to_owned(),
         inputs: sources.chain(modules).collect(),
+        trackers: (0..graph.trackers().len()).collect(),
         when_slow: WhenSlow::Wait,
         settings: weir_flow::Settings::default(),
     };

@@ -21,6 +21,17 @@ pub struct TrackState {
     pub attributes: Arc<[(Arc<str>, Attribute)]>,
 }
 
+impl TrackState {
+    /// Bits of an id that are the number of the track; the seconds are above them.
+    pub const NUMBER_BITS: u32 = 20;
+
+    /// Its number among those of the stream since it began, from 0: short enough to be drawn.
+    #[must_use]
+    pub const fn number(&self) -> u64 {
+        self.id & ((1 << Self::NUMBER_BITS) - 1)
+    }
+}
+
 /// A track that ended: nothing of it was seen for the tracker's `lost_after`, or its stream ended.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TrackEnd {

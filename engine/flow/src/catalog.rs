@@ -124,6 +124,8 @@ pub struct SinkSpec {
 pub struct Catalog {
     /// Operators.
     pub operators: Vec<OperatorSpec>,
+    /// Keys of modules with `operator = "track"`, which have no model; empty where nothing tracks.
+    pub tracker_keys: &'static [KeySpec],
     /// Heads.
     pub heads: Vec<HeadSpec>,
     /// Sinks.

@@ -112,6 +112,12 @@ impl Graph {
             &modules(other),
             |node| &node.0.name,
         ));
+        differences.extend(names_of_others(
+            "module",
+            &self.trackers,
+            &other.trackers,
+            |node| &node.name,
+        ));
         let sinks = |graph: &Self| graph.sinks.iter().map(sink_without_sources).collect::<Vec<_>>();
         differences.extend(names_of_others("sink", &sinks(self), &sinks(other), |node| {
             &node.0.name

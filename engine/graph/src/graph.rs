@@ -15,6 +15,9 @@ use crate::gears::Gears;
 /// only.
 pub const EMULATE: &str = "emulate";
 
+/// The operator of trackers, which have no model.
+pub const TRACK: &str = "track";
+
 /// An input of a module or a sink.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Vertex {
@@ -299,6 +302,18 @@ impl ModuleNode {
     }
 }
 
+/// A tracker: it follows objects through the frames of each stream, where deliveries come out. No request waits for it, and it
+/// is no module to the policy: what names it as an input takes from the modules that it follows.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TrackerNode {
+    /// Name, unique among sources, modules and sinks.
+    pub name: String,
+    /// Modules whose objects it follows, by index.
+    pub modules: Vec<usize>,
+    /// Settings of the tracker.
+    pub settings: Settings,
+}
+
 /// What happens to deliveries when a sink is too slow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum WhenSlow {
@@ -316,8 +331,10 @@ pub struct SinkNode {
     pub name: String,
     /// Its type.
     pub kind: String,
-    /// Its inputs, without repetition.
+    /// Its inputs, without repetition; in the place of a tracker those of the tracker.
     pub inputs: Vec<Vertex>,
+    /// The trackers whose tracks it is shown, by index: its inputs, and those before its inputs.
+    pub trackers: Vec<usize>,
     /// What happens when it is too slow.
     pub when_slow: WhenSlow,
     /// Settings of the sink; paths are absolute.
@@ -336,6 +353,7 @@ pub struct Graph {
     pub(crate) workers: Vec<WorkerNode>,
     pub(crate) models: Vec<ModelNode>,
     pub(crate) modules: Vec<ModuleNode>,
+    pub(crate) trackers: Vec<TrackerNode>,
     pub(crate) sinks: Vec<SinkNode>,
     pub(crate) plan: Option<Plan>,
     pub(crate) gears: Option<Gears>,
@@ -422,6 +440,12 @@ impl Graph {
     #[must_use]
     pub fn modules(&self) -> &[ModuleNode] {
         &self.modules
+    }
+
+    /// The trackers, in the order of the text.
+    #[must_use]
+    pub fn trackers(&self) -> &[TrackerNode] {
+        &self.trackers
     }
 
     /// The sinks.

@@ -36,7 +36,7 @@ pub use gears_file::{
 };
 pub use graph::{
     Decoding, DeviceClass, DeviceNode, EMULATE, Graph, ModelNode, ModelOrigin, ModuleNode, OnLate, SinkNode,
-    SourceMode, SourceNode, StageNode, Vertex, WhenSlow, WorkerNode,
+    SourceMode, SourceNode, StageNode, TRACK, TrackerNode, Vertex, WhenSlow, WorkerNode,
 };
 pub use policy::read as read_policy;
 pub use raw::MODULE_KEYS;

@@ -5,7 +5,9 @@ use std::fmt::Write;
 use weir_flow::mask_credentials;
 
 use crate::emulated::{self, EmulatedLoad, EmulatedStream};
-use crate::graph::{Graph, ModelNode, ModuleNode, SinkNode, SourceMode, SourceNode, Vertex};
+use crate::graph::{
+    Graph, ModelNode, ModuleNode, SinkNode, SourceMode, SourceNode, TRACK, TrackerNode, Vertex,
+};
 
 impl Graph {
     /// The graph as a Mermaid flowchart.
@@ -26,6 +28,9 @@ impl Graph {
         }
         for (index, module) in self.modules.iter().enumerate() {
             line(format!("m{index}[{}]:::module", label(self.module_lines(module))));
+        }
+        for (index, tracker) in self.trackers.iter().enumerate() {
+            line(format!("t{index}[{}]:::module", label(tracker_lines(tracker))));
         }
         for (index, sink) in self.sinks.iter().enumerate() {
             line(format!("k{index}[/{}/]:::sink", label(sink_lines(sink))));
@@ -59,6 +64,10 @@ impl Graph {
             let style = "shape=box, fillcolor=\"#fff8e1\", color=\"#ef6c00\"";
             vertex(format!("m{index}"), self.module_lines(module), style);
         }
+        for (index, tracker) in self.trackers.iter().enumerate() {
+            let style = "shape=box, fillcolor=\"#fff8e1\", color=\"#ef6c00\"";
+            vertex(format!("t{index}"), tracker_lines(tracker), style);
+        }
         for (index, sink) in self.sinks.iter().enumerate() {
             let style = "shape=parallelogram, fillcolor=\"#e8f5e9\", color=\"#2e7d32\"";
             vertex(format!("k{index}"), sink_lines(sink), style);
@@ -90,7 +99,15 @@ impl Graph {
         let arrows = |(to, inputs): (String, &Vec<Vertex>)| -> Vec<(String, String)> {
             inputs.iter().map(|input| (id(input), to.clone())).collect()
         };
-        modules.chain(sinks).flat_map(arrows).collect()
+        let mut edges: Vec<(String, String)> = modules.chain(sinks).flat_map(arrows).collect();
+        for (index, tracker) in self.trackers.iter().enumerate() {
+            let followed = tracker.modules.iter().map(|module| format!("m{module}"));
+            edges.extend(followed.map(|module| (module, format!("t{index}"))));
+            let shown = self.sinks.iter().enumerate();
+            let shown = shown.filter(|(_, sink)| sink.trackers.contains(&index));
+            edges.extend(shown.map(|(sink, _)| (format!("t{index}"), format!("k{sink}"))));
+        }
+        edges
     }
 
     /// What is shown of sources and templates.
@@ -136,6 +153,10 @@ fn source_lines(source: &SourceNode) -> Vec<String> {
     lines.extend(detect.map(|uri| format!("detects in {uri}")));
     lines.push(format!("{mode}{sample}"));
     lines
+}
+
+fn tracker_lines(tracker: &TrackerNode) -> Vec<String> {
+    vec![tracker.name.clone(), TRACK.to_owned()]
 }
 
 fn sink_lines(sink: &SinkNode) -> Vec<String> {

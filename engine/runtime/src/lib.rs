@@ -5,6 +5,7 @@
 
 mod actors;
 mod admission;
+mod analytics;
 mod assembly;
 mod bounded_wait;
 mod cascades;

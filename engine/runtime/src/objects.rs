@@ -2,10 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use weir_flow::{DeliveredObject, ObjectRef, RequestResults};
+use weir_flow::{DeliveredObject, ObjectRef, RequestResults, TrackState};
 
-/// The objects of the modules in `shown`, in the order of modules.
-pub(crate) fn assemble_objects(results: &RequestResults, shown: &BTreeSet<u32>) -> Vec<DeliveredObject> {
+/// The objects of the modules in `shown`, in the order of modules, each with its track.
+pub(crate) fn assemble_objects(
+    results: &RequestResults,
+    shown: &BTreeSet<u32>,
+    track: impl Fn(ObjectRef) -> Option<TrackState>,
+) -> Vec<DeliveredObject> {
     let mut numbers: BTreeMap<ObjectRef, u32> = BTreeMap::new();
     let mut objects: Vec<DeliveredObject> = Vec::new();
     for (id, (name, object)) in (0..).zip(results.objects().filter(|(name, _)| shown.contains(&name.module)))
@@ -16,7 +20,7 @@ pub(crate) fn assemble_objects(results: &RequestResults, shown: &BTreeSet<u32>) 
             object: object.clone(),
             parent: None,
             attributes: Vec::new(),
-            track: None,
+            track: track(name),
         });
     }
     for labelled in &mut objects {
@@ -85,7 +89,7 @@ mod tests {
                 attributes: vec![attribute],
             },
         );
-        let shown = assemble_objects(&results, &(0..4).collect());
+        let shown = assemble_objects(&results, &(0..4).collect(), |_| None);
         let classes: Vec<_> = shown
             .iter()
             .map(|labelled| (&*labelled.object.class, labelled.parent))
@@ -93,7 +97,7 @@ mod tests {
         assert_eq!(classes, [("person", None), ("car", None), ("plate", Some(1))]);
         assert_eq!(shown[2].attributes, [("plate".into(), text)]);
         assert_eq!(
-            assemble_objects(&results, &[2].into())[0].parent,
+            assemble_objects(&results, &[2].into(), |_| None)[0].parent,
             None,
             "a parent that is not shown is not named"
         );

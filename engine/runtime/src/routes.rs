@@ -141,6 +141,8 @@ impl Route {
 pub(crate) struct SinkView {
     /// Modules whose output it shows.
     pub(crate) modules: BTreeSet<u32>,
+    /// Trackers whose tracks it shows.
+    pub(crate) trackers: BTreeSet<u32>,
     /// Streams whose frames it shows; they come and go while the engine runs.
     pub(crate) streams: BTreeSet<u32>,
 }
@@ -148,7 +150,11 @@ pub(crate) struct SinkView {
 impl SinkView {
     pub(crate) fn new(graph: &Graph, sink: usize) -> Self {
         let mut open = graph.sinks()[sink].inputs.clone();
-        let mut view = Self::default();
+        let trackers = graph.sinks()[sink].trackers.iter();
+        let mut view = Self {
+            trackers: trackers.map(|tracker| *tracker as u32).collect(),
+            ..Self::default()
+        };
         while let Some(vertex) = open.pop() {
             match vertex {
                 Vertex::Module(id) if view.modules.insert(id as u32) => {

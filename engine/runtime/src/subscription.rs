@@ -30,10 +30,12 @@ impl Assembly {
         let (updates, receiver) = sync_channel(capacity);
         let sources = (0..self.graph.source_names().count()).map(Vertex::Source);
         let modules = (0..self.graph.modules().len()).map(Vertex::Module);
+        let trackers = (0..self.graph.trackers().len()).collect();
         self.graph = self.graph.with_sink(SinkNode {
             name: NAME.to_owned(),
             kind: "subscription".to_owned(),
             inputs: sources.chain(modules).collect(),
+            trackers,
             when_slow: WhenSlow::Skip,
             settings: Settings::default(),
         });

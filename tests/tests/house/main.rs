@@ -58,6 +58,27 @@ const FORBIDDEN: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "engine/analytics/src",
+        &[
+            "actix",
+            "tokio",
+            "ffmpeg",
+            "ffmpeg_next",
+            "ort",
+            "image",
+            "tracing",
+            "std::fs",
+            "std::net",
+            "std::thread",
+            "std::time",
+            "Instant::now",
+            "SystemTime",
+            "HashMap",
+            "HashSet",
+            "async",
+        ],
+    ),
+    (
         "engine/planner/src",
         &[
             "actix",
@@ -234,6 +255,7 @@ const DIRECTIONS: &[(&str, &[&str])] = &[
             "weir-config",
         ],
     ),
+    ("engine/analytics", &["weir-types", "weir-flow"]),
     ("engine/partition", &["weir-types", "weir-flow"]),
     (
         "engine/runtime",
@@ -245,6 +267,7 @@ const DIRECTIONS: &[(&str, &[&str])] = &[
             "weir-flow",
             "weir-files",
             "weir-partition",
+            "weir-analytics",
         ],
     ),
     ("engine/serve", &[]),

@@ -21,7 +21,8 @@ const MODULE_KEYS: &[[&str; 3]] = &[
     [
         "operator",
         "text",
-        "what the module does: one of the names below, or `emulate`, which has none of the keys below `weight` (required)",
+        "what the module does: one of the names below, or `emulate`, which has none of the keys below `weight`, or `track`, which \
+         has keys of its own (required)",
     ],
     [
         "model",
@@ -70,6 +71,9 @@ fn page(catalog: &Catalog) -> String {
                     checked against.\n"
             .to_owned();
     operators_chapter(&mut page, &catalog.operators);
+    page += "\n## Trackers\n\n`operator = \"track\"` of a module, beside `inputs`, the modules whose objects it follows; it has no model and none \
+             of the keys above (docs/tracking.md).\n";
+    push_own_keys(&mut page, catalog.tracker_keys, &[]);
     heads_chapter(&mut page, &catalog.heads);
     page += "\n## Sinks\n\n`type = \"...\"` of a sink, beside `inputs` and `when_slow`.\n";
     for sink in &catalog.sinks {
@@ -232,6 +236,7 @@ mod tests {
     fn catalog() -> Catalog {
         Catalog {
             operators: weir_operators::operators(),
+            tracker_keys: weir_analytics::TRACKER_KEYS,
             heads: weir_operators::heads(),
             sinks: weir_operators::sinks::catalog(),
             connection_options: weir_operators::media::CONNECTION_OPTIONS,
@@ -292,6 +297,9 @@ mod tests {
                     operator.name
                 );
             }
+        }
+        for key in catalog.tracker_keys {
+            assert_eq!(rows(chapter("## Trackers"), key.name).len(), 1, "{}", key.name);
         }
         for head in &catalog.heads {
             let finds = head.output != HeadOutput::Attribute;

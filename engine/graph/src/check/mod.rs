@@ -16,7 +16,9 @@ use weir_types::Span;
 
 use crate::critical_path;
 use crate::gears_file;
-use crate::graph::{Graph, ModelNode, ModuleNode, SinkNode, SourceMode, SourceNode, StageNode, Vertex};
+use crate::graph::{
+    Graph, ModelNode, ModuleNode, SinkNode, SourceMode, SourceNode, StageNode, TrackerNode, Vertex,
+};
 use crate::raw::{HeadName, RawGraph, RawModel, RawModule, RawSource, RawStage};
 use wiring::Wiring;
 
@@ -38,6 +40,7 @@ pub(crate) fn check(
     let wiring = wiring::resolve(&raw, diagnostics);
     let models = module_models(&raw, diagnostics);
     types::check(&raw, &wiring, &models, catalog, diagnostics);
+    types::check_trackers(&raw, &wiring, &models, catalog, diagnostics);
     cascades::check(&mut raw, &models, catalog, diagnostics);
     check_slo(&raw, &wiring, &models, diagnostics);
     check_paths(&raw, &wiring, diagnostics);
@@ -195,7 +198,10 @@ fn warn_unused(
         .flatten()
         .copied()
         .collect();
-    let used = |vertex: Vertex| used.contains(&vertex);
+    let followed: BTreeSet<usize> = wiring.trackers.iter().flatten().copied().collect();
+    let used = |vertex: Vertex| {
+        used.contains(&vertex) || matches!(vertex, Vertex::Module(module) if followed.contains(&module))
+    };
     let sources = raw.sources.iter().map(|source| &source.name);
     for (index, name) in sources.chain(&raw.templates).enumerate() {
         if !used(Vertex::Source(index)) {
@@ -210,6 +216,13 @@ fn warn_unused(
                 format!("nothing takes what module \"{}\" finds", module.name.value),
                 None,
             );
+        }
+    }
+    for (index, tracker) in raw.trackers.iter().enumerate() {
+        if wiring.sink_trackers.iter().all(|shown| !shown.contains(&index)) {
+            let message = format!("no sink is shown the tracks of \"{}\"", tracker.name.value);
+            let hint = format!("inputs = [\"{}\", ...] of a sink", tracker.name.value);
+            diagnostics.warn(tracker.name.at, message, Some(hint));
         }
     }
     for (index, model) in raw.models.iter().enumerate() {
@@ -287,11 +300,23 @@ fn build(
         });
     }
     let sources = raw.sources.into_iter().map(source_node);
-    let sinks = raw.sinks.into_iter().zip(&wiring.sinks).map(|(sink, inputs)| {
+    let trackers = raw.trackers.into_iter().zip(&wiring.trackers);
+    let trackers = trackers.map(|(tracker, modules)| TrackerNode {
+        name: tracker.name.value,
+        modules: modules.iter().map(|module| rank[*module]).collect(),
+        settings: tracker.settings,
+    });
+    let sinks = raw
+        .sinks
+        .into_iter()
+        .zip(&wiring.sinks)
+        .zip(&wiring.sink_trackers);
+    let sinks = sinks.map(|((sink, inputs), trackers)| {
         Some(SinkNode {
             name: sink.name.value,
             kind: sink.kind.into_value()?,
             inputs: inputs.iter().map(ranked).collect(),
+            trackers: trackers.iter().copied().collect(),
             when_slow: sink.when_slow,
             settings: sink.settings,
         })
@@ -310,6 +335,7 @@ fn build(
         workers: raw.workers.into_iter().map(|(_, worker)| worker).collect(),
         models: model_nodes,
         modules: module_nodes,
+        trackers: trackers.collect(),
         sinks: sinks.collect::<Option<_>>()?,
         plan: None,
         gears: None,

@@ -38,6 +38,32 @@ pub(super) fn check(
     }
 }
 
+/// Whether what trackers follow finds objects at all.
+pub(super) fn check_trackers(
+    raw: &RawGraph,
+    wiring: &Wiring,
+    models: &[Option<usize>],
+    catalog: &Catalog,
+    diagnostics: &mut Diagnostics,
+) {
+    for (tracker, modules) in raw.trackers.iter().zip(&wiring.trackers) {
+        for module in modules {
+            let found = Upstream::collect(raw, &[*module].into(), models, catalog);
+            if found.unknown || found.objects {
+                continue;
+            }
+            let (name, followed) = (&tracker.name.value, &raw.modules[*module]);
+            let message = format!(
+                "\"{name}\" follows objects, and \"{}\" finds none",
+                followed.name.value
+            );
+            let at = tracker.inputs.given().map_or(tracker.name.at, |list| list.at);
+            let hint = "name a module with a detector; what others find out about its objects belongs to their tracks anyway";
+            diagnostics.add_if_parsed(at, message, Some(hint.to_owned()));
+        }
+    }
+}
+
 fn is_emulated(raw: &RawGraph, model: usize) -> bool {
     let model = &raw.models[model];
     let device = model.device.given();

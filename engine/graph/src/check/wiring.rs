@@ -13,6 +13,10 @@ pub(crate) struct Wiring {
     pub(crate) modules: Vec<Vec<Vertex>>,
     /// The inputs of each sink, as far as they resolve.
     pub(crate) sinks: Vec<Vec<Vertex>>,
+    /// The modules that each tracker follows, as far as they resolve.
+    pub(crate) trackers: Vec<Vec<usize>>,
+    /// Trackers among the inputs of each sink, and before them.
+    pub(crate) sink_trackers: Vec<BTreeSet<usize>>,
     /// Modules in topological order, ties in the order of the text; without those in a cycle or downstream of one.
     pub(crate) order: Vec<usize>,
     /// All modules upstream of each.
@@ -52,6 +56,7 @@ impl Wiring {
 #[derive(Clone, Copy)]
 enum Named {
     Vertex(Vertex),
+    Tracker(usize),
     Sink,
     /// More than one vertex; already reported.
     Ambiguous,
@@ -59,21 +64,32 @@ enum Named {
 
 pub(super) fn resolve(raw: &RawGraph, diagnostics: &mut Diagnostics) -> Wiring {
     let names = names(raw, diagnostics);
+    let trackers = trackers(raw, &names, diagnostics);
+    let known = Known {
+        raw,
+        names: &names,
+        trackers: &trackers,
+    };
+    let mut own_trackers = Vec::with_capacity(raw.modules.len());
     let mut own_resolved = Vec::with_capacity(raw.modules.len());
     let mut modules = Vec::with_capacity(raw.modules.len());
     for (index, module) in raw.modules.iter().enumerate() {
         let before = module.stage.as_ref().filter(|stage| stage.index > 0);
-        let (inputs, complete) = match before {
-            Some(_) => (vec![Vertex::Module(index - 1)], true),
-            None => inputs(&module.inputs, raw, &names, diagnostics),
+        let inputs = match before {
+            Some(_) => Inputs {
+                vertices: vec![Vertex::Module(index - 1)],
+                complete: true,
+                ..Inputs::default()
+            },
+            None => inputs(&module.inputs, &known, diagnostics),
         };
-        own_resolved.push(complete);
-        modules.push(inputs);
+        own_resolved.push(inputs.complete);
+        own_trackers.push(inputs.trackers);
+        modules.push(inputs.vertices);
     }
-    let sinks = raw
-        .sinks
-        .iter()
-        .map(|sink| inputs(&sink.inputs, raw, &names, diagnostics).0)
+    let sinks = raw.sinks.iter();
+    let sinks: Vec<Inputs> = sinks
+        .map(|sink| inputs(&sink.inputs, &known, diagnostics))
         .collect();
     let order = order(&modules);
     report_cycles(raw, &modules, &order, diagnostics);
@@ -89,9 +105,20 @@ pub(super) fn resolve(raw: &RawGraph, diagnostics: &mut Diagnostics) -> Wiring {
         }
         ancestors[*module] = above;
     }
+    let shown = |sink: &Inputs| {
+        let mut shown = sink.trackers.clone();
+        for module in upstream(&sink.vertices) {
+            let before = ancestors[module].iter().copied().chain([module]);
+            shown.extend(before.flat_map(|module| &own_trackers[module]));
+        }
+        shown
+    };
+    let sink_trackers = sinks.iter().map(shown).collect();
     Wiring {
         modules,
-        sinks,
+        sinks: sinks.into_iter().map(|sink| sink.vertices).collect(),
+        trackers,
+        sink_trackers,
         order,
         ancestors,
         resolved,
@@ -124,7 +151,16 @@ fn names<'r>(raw: &'r RawGraph, diagnostics: &mut Diagnostics) -> BTreeMap<&'r s
         .sinks
         .iter()
         .map(|sink| (&sink.name.value, sink.name.at, "sink", Named::Sink));
-    let mut all: Vec<_> = sources.chain(modules).chain(sinks).collect();
+    let trackers = raw.trackers.iter().enumerate();
+    let trackers = trackers.map(|(index, tracker)| {
+        (
+            &tracker.name.value,
+            tracker.name.at,
+            "module",
+            Named::Tracker(index),
+        )
+    });
+    let mut all: Vec<_> = sources.chain(modules).chain(trackers).chain(sinks).collect();
     all.sort_by_key(|(_, at, ..)| *at);
     let mut names = BTreeMap::new();
     let mut first: BTreeMap<&str, (&str, usize)> = BTreeMap::new();
@@ -142,28 +178,70 @@ fn names<'r>(raw: &'r RawGraph, diagnostics: &mut Diagnostics) -> BTreeMap<&'r s
     names
 }
 
-/// The vertices that `inputs` names, and whether all names resolve.
+/// The modules that each tracker follows.
+fn trackers(raw: &RawGraph, names: &BTreeMap<&str, Named>, diagnostics: &mut Diagnostics) -> Vec<Vec<usize>> {
+    let known = Known {
+        raw,
+        names,
+        trackers: &[],
+    };
+    let mut followed = Vec::with_capacity(raw.trackers.len());
+    for tracker in &raw.trackers {
+        let inputs = inputs(&tracker.inputs, &known, diagnostics);
+        let at = tracker.inputs.given().map_or(tracker.name.at, |list| list.at);
+        let is_source = |vertex: &Vertex| matches!(vertex, Vertex::Source(_));
+        if inputs.vertices.iter().any(is_source) || !inputs.trackers.is_empty() {
+            let message = format!(
+                "\"{}\" follows objects, and not all of its `inputs` find any",
+                tracker.name.value
+            );
+            let hint = "name modules with a detector: inputs = [\"detect\"]";
+            diagnostics.add(at, message, Some(hint.to_owned()));
+        }
+        followed.push(upstream(&inputs.vertices).collect());
+    }
+    followed
+}
+
+/// What names may refer to.
+#[derive(Clone, Copy)]
+struct Known<'a> {
+    raw: &'a RawGraph,
+    names: &'a BTreeMap<&'a str, Named>,
+    /// The modules that each tracker follows, which stand in its place.
+    trackers: &'a [Vec<usize>],
+}
+
+/// What `inputs` names.
+#[derive(Default)]
+struct Inputs {
+    vertices: Vec<Vertex>,
+    trackers: BTreeSet<usize>,
+    /// Whether all names resolve.
+    complete: bool,
+}
+
 fn inputs(
     field: &Field<Vec<Spanned<String>>>,
-    raw: &RawGraph,
-    names: &BTreeMap<&str, Named>,
+    &Known { raw, names, trackers }: &Known<'_>,
     diagnostics: &mut Diagnostics,
-) -> (Vec<Vertex>, bool) {
+) -> Inputs {
+    let mut out = Inputs::default();
     let Some(list) = field.given() else {
-        return (Vec::new(), false);
+        return out;
     };
-    let (mut out, mut complete) = (Vec::new(), !list.value.is_empty());
+    let mut complete = !list.value.is_empty();
     let mut seen = BTreeSet::new();
     for spanned in &list.value {
         if diagnostics.is_full() {
-            return (out, false);
+            return out;
         }
         let name = spanned.value.as_str();
         let named = names.get(name).copied().or_else(|| {
             let known = || {
                 names
                     .iter()
-                    .filter(|(_, named)| matches!(named, Named::Vertex(_)))
+                    .filter(|(_, named)| matches!(named, Named::Vertex(_) | Named::Tracker(_)))
                     .map(|(name, _)| *name)
             };
             let is_model = raw.models.iter().any(|model| model.name.value == name);
@@ -183,7 +261,12 @@ fn inputs(
             Some(Named::Vertex(vertex)) if !seen.insert(vertex) => {
                 diagnostics.warn(spanned.at, format!("`inputs` names \"{name}\" twice"), None);
             }
-            Some(Named::Vertex(vertex)) => out.push(vertex),
+            Some(Named::Vertex(vertex)) => out.vertices.push(vertex),
+            Some(Named::Tracker(tracker)) => {
+                if !out.trackers.insert(tracker) {
+                    diagnostics.warn(spanned.at, format!("`inputs` names \"{name}\" twice"), None);
+                }
+            }
             Some(Named::Sink) => {
                 let hint = Some("name what the sink takes from instead".to_owned());
                 diagnostics.add(
@@ -196,7 +279,12 @@ fn inputs(
             Some(Named::Ambiguous) | None => complete = false,
         }
     }
-    (out, complete)
+    let followed = out.trackers.iter().filter_map(|tracker| trackers.get(*tracker));
+    let followed = followed.flatten().map(|module| Vertex::Module(*module));
+    out.vertices
+        .extend(followed.filter(|vertex| seen.insert(*vertex)));
+    out.complete = complete;
+    out
 }
 
 fn upstream(inputs: &[Vertex]) -> impl Iterator<Item = usize> {

@@ -10,6 +10,7 @@ mod model;
 mod required;
 mod section;
 mod tables;
+mod tracker;
 mod worker;
 
 use std::path::PathBuf;
@@ -24,7 +25,7 @@ use crate::policy;
 pub(crate) use context::Context;
 pub(crate) use model::{HeadName, RawModel};
 pub use section::MODULE_KEYS;
-pub(crate) use tables::{RawDevice, RawModule, RawSink, RawSource, RawStage};
+pub(crate) use tables::{RawDevice, RawModule, RawModuleTable, RawSink, RawSource, RawStage, RawTracker};
 
 /// All tables, each kind in the order of the text.
 #[derive(Default)]
@@ -41,6 +42,7 @@ pub(crate) struct RawGraph {
     pub(crate) workers: Vec<(Spanned<String>, WorkerNode)>,
     pub(crate) models: Vec<RawModel>,
     pub(crate) modules: Vec<RawModule>,
+    pub(crate) trackers: Vec<RawTracker>,
     pub(crate) sinks: Vec<RawSink>,
 }
 
@@ -85,9 +87,14 @@ pub(crate) fn read(document: &[Entry], context: &mut Context<'_>) -> RawGraph {
                 .extend(each(entry, section, context, section::device)),
             "workers" => graph.workers.extend(each(entry, section, context, worker::read)),
             "models" => graph.models.extend(each(entry, section, context, model::read)),
-            "modules" => graph
-                .modules
-                .extend(each(entry, section, context, section::module)),
+            "modules" => {
+                for table in each(entry, section, context, section::module) {
+                    match table {
+                        RawModuleTable::Module(module) => graph.modules.push(*module),
+                        RawModuleTable::Tracker(tracker) => graph.trackers.push(tracker),
+                    }
+                }
+            }
             _ => graph.sinks.extend(each(entry, section, context, section::sink)),
         }
     }

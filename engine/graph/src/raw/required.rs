@@ -1,6 +1,6 @@
 //! Keys that a table must have.
 
-use weir_config::{Field, Fields};
+use weir_config::{Field, Fields, Spanned};
 
 use super::context::Context;
 
@@ -17,6 +17,28 @@ pub(super) fn required(
         context
             .diagnostics
             .add_if_parsed(fields.at, message, Some(what.to_owned()));
+    }
+    field
+}
+
+/// The names of `inputs`, of which there must be one.
+pub(super) fn required_inputs(fields: &Fields<'_>, context: &mut Context<'_>) -> Field<Vec<Spanned<String>>> {
+    let field = fields.texts("inputs", context.diagnostics);
+    let hint = || Some("inputs = [\"NAME\"]: the sources or modules that it waits for".to_owned());
+    match &field {
+        Field::Absent => {
+            context
+                .diagnostics
+                .add_if_parsed(fields.at, format!("{} has no `inputs`", fields.owner), hint());
+        }
+        Field::Given(spanned) if spanned.value.is_empty() => {
+            context.diagnostics.add(
+                spanned.at,
+                format!("no source reaches {}: `inputs` is empty", fields.owner),
+                hint(),
+            );
+        }
+        _ => {}
     }
     field
 }

@@ -7,11 +7,11 @@ use weir_flow::{KeySpec, Value};
 use weir_policy::StreamShare;
 
 use super::context::Context;
-use super::required::required;
-use super::tables::{RawDevice, RawModule, RawSink, RawSource};
-use super::{address, cascade, connection};
-use crate::graph::EMULATE;
+use super::required::{required, required_inputs};
+use super::tables::{RawDevice, RawModule, RawModuleTable, RawSink, RawSource};
+use super::{address, cascade, connection, tracker};
 use crate::graph::{Decoding, SourceMode, WhenSlow};
+use crate::graph::{EMULATE, TRACK};
 use crate::settings;
 
 /// Slots of a device; bounds the threads of a run.
@@ -120,8 +120,30 @@ pub const MODULE_KEYS: &[&str] = &[
     "operator", "model", "cascade", "settle", "on_late", "inputs", "regions", "weight",
 ];
 
-/// A module, or the stages of its cascade.
-pub(super) fn module(name: Spanned<String>, entry: &Entry, context: &mut Context<'_>) -> Vec<RawModule> {
+/// A module, the stages of its cascade, or a tracker.
+pub(super) fn module(name: Spanned<String>, entry: &Entry, context: &mut Context<'_>) -> Vec<RawModuleTable> {
+    if is_tracker(entry, context) {
+        let tracker = tracker::read(name, entry, context);
+        return tracker.map(RawModuleTable::Tracker).into_iter().collect();
+    }
+    let modules = model_module(name, entry, context).into_iter();
+    modules
+        .map(|module| RawModuleTable::Module(Box::new(module)))
+        .collect()
+}
+
+/// Whether a table names the operator of trackers.
+fn is_tracker(entry: &Entry, context: &mut Context<'_>) -> bool {
+    let Content::Table(entries) = &entry.node.content else {
+        return false;
+    };
+    let operator = entries.iter().find(|entry| entry.name == "operator");
+    // Without a catalog nothing is known of trackers.
+    !context.catalog.tracker_keys.is_empty()
+        && operator.is_some_and(|entry| matches!(&entry.node.content, Content::Text(text) if text == TRACK))
+}
+
+fn model_module(name: Spanned<String>, entry: &Entry, context: &mut Context<'_>) -> Vec<RawModule> {
     let owner = format!("module \"{}\"", name.value);
     let Some(mut fields) = Fields::open(owner, entry, context.diagnostics) else {
         return Vec::new();
@@ -138,7 +160,7 @@ pub(super) fn module(name: Spanned<String>, entry: &Entry, context: &mut Context
     expect_keys(&mut fields, MODULE_KEYS, keys, meant.is_none(), context);
     let operator = required(&fields, "operator", "what the module does", context);
     let operator = operator.and_then(|spanned| {
-        check_known(&spanned, "operator", operators().chain([EMULATE]), context);
+        check_known(&spanned, "operator", operators().chain([EMULATE, TRACK]), context);
         meant.map(str::to_owned)
     });
     let settings = settings::read(&fields, keys, context.folder, context.diagnostics).settings;
@@ -247,25 +269,4 @@ pub(super) fn expect_keys(
         .chain(keys.iter().map(|key| key.name))
         .collect();
     fields.expect(&known, open_ended, context.diagnostics);
-}
-
-fn required_inputs(fields: &Fields<'_>, context: &mut Context<'_>) -> Field<Vec<Spanned<String>>> {
-    let field = fields.texts("inputs", context.diagnostics);
-    let hint = || Some("inputs = [\"NAME\"]: the sources or modules that it waits for".to_owned());
-    match &field {
-        Field::Absent => {
-            context
-                .diagnostics
-                .add_if_parsed(fields.at, format!("{} has no `inputs`", fields.owner), hint());
-        }
-        Field::Given(spanned) if spanned.value.is_empty() => {
-            context.diagnostics.add(
-                spanned.at,
-                format!("no source reaches {}: `inputs` is empty", fields.owner),
-                hint(),
-            );
-        }
-        _ => {}
-    }
-    field
 }

@@ -69,6 +69,21 @@ pub(crate) struct RawModule {
     pub(crate) settings: weir_flow::Settings,
 }
 
+/// A tracker.
+pub(crate) struct RawTracker {
+    pub(crate) name: Spanned<String>,
+    pub(crate) inputs: Field<Vec<Spanned<String>>>,
+    pub(crate) settings: weir_flow::Settings,
+}
+
+/// What a table of `[modules]` is.
+pub(crate) enum RawModuleTable {
+    /// A module, or a stage of one.
+    Module(Box<RawModule>),
+    /// A tracker, which is no module to the policy.
+    Tracker(RawTracker),
+}
+
 /// What a module is in a cascade.
 #[derive(Clone)]
 pub(crate) struct RawStage {

@@ -114,6 +114,24 @@ const DETECTOR_KEYS: &[KeySpec] = &[
     },
 ];
 
+const TRACKER_KEYS: &[KeySpec] = &[
+    KeySpec {
+        name: "lost_after",
+        kind: KeyKind::Duration,
+        about: "when it ends",
+    },
+    KeySpec {
+        name: "high",
+        kind: KeyKind::Number { min: 0.0, max: 1.0 },
+        about: "what begins a track",
+    },
+    KeySpec {
+        name: "low",
+        kind: KeyKind::Number { min: 0.0, max: 1.0 },
+        about: "what continues one",
+    },
+];
+
 fn head(name: &'static str, output: HeadOutput, classes: &'static [&'static str]) -> HeadSpec {
     let keys = match (name, output) {
         (_, HeadOutput::Boxes) => DETECTOR_KEYS,
@@ -179,6 +197,7 @@ pub(crate) fn catalog() -> Catalog {
         about: "the file",
     }];
     Catalog {
+        tracker_keys: TRACKER_KEYS,
         operators: vec![
             operator(
                 "detect",

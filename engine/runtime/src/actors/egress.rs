@@ -1,6 +1,7 @@
 //! The egress: where requests end. It keeps the ledger, releases the results of a stream in frame order, and passes
 //! deliveries to the sinks.
 
+mod analytics;
 mod graphs;
 mod streams;
 
@@ -9,6 +10,7 @@ use std::sync::Arc;
 
 use actix::{Actor, AsyncContext, Context, Handler, MessageResult};
 use tokio::sync::oneshot;
+use weir_analytics::AnalyticsPlan;
 use weir_flow::{Delivery, Notice, StreamState};
 use weir_policy::{Join, Ledger, Outcome, ReorderBuffer, RunStats, SinkReport};
 use weir_types::{DropReason, ModuleId, RequestId, Span, StreamId};
@@ -61,6 +63,8 @@ pub(crate) struct EgressSetup {
     pub(crate) until_stopped: bool,
     pub(crate) modules: usize,
     pub(crate) sinks: Vec<SinkRoute>,
+    /// What the graph that it begins with asks to be known over time.
+    pub(crate) analytics: Arc<AnalyticsPlan>,
     pub(crate) decode_levels: SharedDecodeLevels,
     pub(crate) progress: Arc<Progress>,
     /// Signalled once, when all streams have ended and nothing is in flight.
@@ -78,6 +82,8 @@ pub(crate) struct Egress {
     /// Modules of the graph in force that have reported their counts at the end.
     reported: usize,
     sinks: Vec<SinkRoute>,
+    /// By the number of the graph.
+    analytics: BTreeMap<u32, Arc<AnalyticsPlan>>,
     /// Sinks that no graph has any more; closed.
     closed_sinks: Vec<(String, SinkHandle)>,
     decode_levels: SharedDecodeLevels,
@@ -111,6 +117,7 @@ impl Egress {
             modules: setup.modules,
             wants_notices: setup.sinks.iter().any(|sink| sink.handle.wants_notices()),
             sinks: setup.sinks,
+            analytics: BTreeMap::from([(0, setup.analytics)]),
             reported: 0,
             closed_sinks: Vec::new(),
             decode_levels: setup.decode_levels,
@@ -171,7 +178,10 @@ impl Egress {
             return;
         };
         let latency = self.clock.now().since(request.sent_at);
-        let mut deliveries: Vec<(BTreeSet<u32>, Arc<Delivery>)> = Vec::new();
+        let time_ms = self.clock.utc_ms(request.sent_at);
+        let found = self.analyse(&request, &results, time_ms);
+        type Shown = (BTreeSet<u32>, BTreeSet<u32>);
+        let mut deliveries: Vec<(Shown, Arc<Delivery>)> = Vec::new();
         for SinkRoute { handle, views, .. } in &mut self.sinks {
             let view = views.get(&request.route.graph);
             let Some(view) = view.filter(|view| view.streams.contains(&request.stream.0)) else {
@@ -179,20 +189,23 @@ impl Egress {
             };
             let existing = deliveries
                 .iter()
-                .find(|(modules, _)| *modules == view.modules)
+                .find(|((modules, trackers), _)| *modules == view.modules && *trackers == view.trackers)
                 .map(|(_, delivery)| Arc::clone(delivery));
             let delivery = existing.unwrap_or_else(|| {
                 let delivery = Arc::new(Delivery {
                     stream: Arc::clone(&name),
                     frame: Arc::clone(&request.frame),
-                    time_ms: self.clock.utc_ms(request.sent_at),
+                    time_ms,
                     latency_ms: latency.as_millis_f64(),
                     late: latency > request.slo.unwrap_or(request.route.slo),
-                    objects: assemble_objects(&results, &view.modules),
-                    ended_tracks: Vec::new(),
-                    incidents: Vec::new(),
+                    objects: assemble_objects(&results, &view.modules, |object| {
+                        found.track(object, &view.trackers).cloned()
+                    }),
+                    ended_tracks: found.ended_by(&view.trackers).cloned().collect(),
+                    incidents: found.incidents.clone(),
                 });
-                deliveries.push((view.modules.clone(), Arc::clone(&delivery)));
+                let shown = (view.modules.clone(), view.trackers.clone());
+                deliveries.push((shown, Arc::clone(&delivery)));
                 delivery
             });
             handle.send_delivery(&delivery, &request.permit);

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use actix::{Message, Recipient};
 use tokio::sync::oneshot;
+use weir_analytics::AnalyticsPlan;
 use weir_flow::{SourceCounts, StreamState, Tensor};
 use weir_partition::Stage;
 use weir_partition::wire::BatchKey;
@@ -312,6 +313,8 @@ pub(crate) struct SwapGraph {
     pub(crate) module_names: Vec<Arc<str>>,
     /// Its sinks: name, what it shows, and the sink itself where it was opened for this graph.
     pub(crate) sinks: Vec<(String, SinkView, Option<SinkHandle>)>,
+    /// What it asks to be known over time.
+    pub(crate) analytics: Arc<AnalyticsPlan>,
 }
 
 /// No request of that graph is in flight any more: its views go, and sinks that no other graph has are closed.

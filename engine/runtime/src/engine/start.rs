@@ -20,6 +20,7 @@ use crate::actors::{
     SupervisorSetup,
 };
 use crate::admission::{MemoryBudget, StreamAdmission};
+use crate::analytics::analytics_plan;
 use crate::assembly::{Pace, RunError};
 use crate::cascades::{Stage, has_cascades, stages};
 use crate::decoding::Decoding;
@@ -299,6 +300,7 @@ impl RunContext<'_> {
             until_stopped: self.options.until_stopped,
             modules: graph.modules().len(),
             sinks,
+            analytics: analytics_plan(graph),
             decode_levels,
             progress: Arc::clone(&self.options.progress),
             idle,

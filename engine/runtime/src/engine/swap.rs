@@ -16,6 +16,7 @@ use super::live_streams::LiveStreams;
 use super::packet_observers::SinkObserver;
 use super::{RunContext, RunGraph, StartedRun};
 use crate::actors::{AddStats, Egress, SwapGraph, TakeStats};
+use crate::analytics::analytics_plan;
 use crate::command::StreamError;
 use crate::prepare::PreparedGraph;
 use crate::routes::{Entrance, Route, SinkView};
@@ -111,6 +112,7 @@ impl RunContext<'_> {
             modules: graph.modules().len(),
             module_names: self.module_names.borrow().clone(),
             sinks: sinks.collect(),
+            analytics: analytics_plan(graph),
         });
 
         let mut routes_before = Vec::new();

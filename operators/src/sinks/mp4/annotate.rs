@@ -217,7 +217,11 @@ fn arrow(canvas: &mut Canvas, rect: &Rect, degrees: [f32; 2], style: &Style) {
 /// The lines of an object's label: class, then attributes.
 fn lines(delivered: &DeliveredObject) -> Vec<String> {
     let object = &delivered.object;
-    let mut lines = vec![format!("{} {:.2} #{}", object.class, object.score, delivered.id)];
+    let number = match &delivered.track {
+        Some(track) => track.number(),
+        None => u64::from(delivered.id),
+    };
+    let mut lines = vec![format!("{} {:.2} #{number}", object.class, object.score)];
     for (name, attribute) in &delivered.attributes {
         match attribute {
             Attribute::Number { value } => lines.push(format!("{name} {value:.0}")),

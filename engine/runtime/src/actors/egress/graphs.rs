@@ -16,7 +16,9 @@ impl Handler<SwapGraph> for Egress {
             modules,
             module_names,
             sinks,
+            analytics,
         } = swap;
+        self.analytics.insert(number, analytics);
         (self.modules, self.module_names) = (modules, module_names);
         for (name, view, opened) in sinks {
             if let Some(handle) = opened {
@@ -35,6 +37,7 @@ impl Handler<DropGraph> for Egress {
     type Result = ();
 
     fn handle(&mut self, DropGraph { number }: DropGraph, _context: &mut Self::Context) {
+        self.close_graph_analytics(number);
         for sink in &mut self.sinks {
             sink.views.remove(&number);
         }

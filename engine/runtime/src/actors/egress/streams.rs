@@ -67,8 +67,9 @@ impl Egress {
         }
     }
 
-    /// Removes a stream that is to be removed once its source has ended and nothing of it is in flight.
+    /// Closes what is known over time of a stream that has ended. Removes one that is to be removed once its source has ended and nothing of it is in flight.
     pub(super) fn remove_if_idle(&mut self, stream: StreamId) {
+        self.close_ended_analytics(stream);
         let Some(entry) = self.streams.get(&stream) else {
             return;
         };
@@ -153,6 +154,10 @@ impl Handler<StreamStateChanged> for Egress {
             tracing::error!(
                 "no source delivers; they are tried again until the run is stopped or its duration is over"
             );
+        }
+        if matches!(changed.state, StreamState::Waiting { .. }) {
+            // What comes after another connection is another scene.
+            self.close_analytics(changed.stream);
         }
         self.publish_stream_state(changed.stream, changed.state);
     }

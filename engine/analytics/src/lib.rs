@@ -1,0 +1,17 @@
+//! What is known over time: objects followed through the frames of a stream.
+//!
+//! Everything here is a function of what it is given: there is no clock and no I/O. The time of a frame is an argument: its
+//! media time for motion, its arrival (UTC) for what is shown.
+
+mod assignment;
+mod ids;
+mod motion;
+mod settle;
+mod stream;
+mod track;
+mod tracker;
+
+pub use ids::TrackIds;
+pub use stream::{AnalyticsPlan, FrameAnalytics, StreamAnalytics, TrackerPlan};
+pub use track::FrameTime;
+pub use tracker::{Detection, KEYS as TRACKER_KEYS, Tracker, TrackerSettings};

@@ -1,0 +1,220 @@
+//! What is known of a track after all that was seen of it: its class, and its attributes, by vote.
+//!
+//! Every reading of an attribute counts for its value with its score; the value with the greatest sum is the settled one. So a
+//! plate that was read right ten times stands against two confident mistakes. What has no values to vote on, such as an angle,
+//! is the newest reading.
+
+use std::sync::Arc;
+
+use weir_flow::Attribute;
+
+/// Values of one attribute that are kept; of more, those with least support are forgotten.
+const MAX_VALUES: usize = 16;
+/// Attributes of one track.
+const MAX_ATTRIBUTES: usize = 32;
+
+/// A value and the sum of the scores that it was read with.
+#[derive(Debug, Clone)]
+struct Vote<T> {
+    value: T,
+    support: f32,
+    /// Greatest score that it was read with.
+    best: f32,
+}
+
+/// Votes on values, of which there are few.
+#[derive(Debug, Clone)]
+struct Votes<T>(Vec<Vote<T>>);
+
+impl<T> Default for Votes<T> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+impl<T> Votes<T> {
+    fn add(&mut self, value: T, score: f32, same: impl Fn(&T, &T) -> bool) {
+        let score = if score.is_finite() {
+            score.clamp(0.0, 1.0)
+        } else {
+            0.0
+        };
+        if let Some(vote) = self.0.iter_mut().find(|vote| same(&vote.value, &value)) {
+            vote.support += score;
+            if score > vote.best {
+                // The reading that is shown is the best of this value.
+                (vote.value, vote.best) = (value, score);
+            }
+            return;
+        }
+        if self.0.len() == MAX_VALUES {
+            let support = |index: &usize| self.0[*index].support;
+            let least = (0..MAX_VALUES).min_by(|a, b| support(a).total_cmp(&support(b)));
+            self.0.swap_remove(least.unwrap_or(0));
+        }
+        self.0.push(Vote {
+            value,
+            support: score,
+            best: score,
+        });
+    }
+
+    /// The one with most support; of equals the one that came first.
+    fn winner(&self) -> Option<&Vote<T>> {
+        let mut winner = self.0.first()?;
+        for vote in &self.0[1..] {
+            if vote.support > winner.support {
+                winner = vote;
+            }
+        }
+        Some(winner)
+    }
+}
+
+/// Class and attributes of a track.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Settled {
+    classes: Votes<Arc<str>>,
+    attributes: Vec<(Arc<str>, Votes<Attribute>)>,
+    /// As last asked for.
+    shown: Arc<[(Arc<str>, Attribute)]>,
+}
+
+impl Settled {
+    /// An object of the track had that class.
+    pub(crate) fn on_class(&mut self, class: &Arc<str>, score: f32) {
+        self.classes
+            .add(Arc::clone(class), score.max(f32::MIN_POSITIVE), |a, b| a == b);
+    }
+
+    /// An attribute was read of it.
+    pub(crate) fn on_attribute(&mut self, name: &Arc<str>, attribute: &Attribute) {
+        let position = self.attributes.iter().position(|(known, _)| known == name);
+        let position = match position {
+            Some(position) => position,
+            None if self.attributes.len() == MAX_ATTRIBUTES => return,
+            None => {
+                self.attributes.push((Arc::clone(name), Votes::default()));
+                self.attributes.len() - 1
+            }
+        };
+        let votes = &mut self.attributes[position].1;
+        match score(attribute) {
+            Some(score) => votes.add(without_vector(attribute), score, same_value),
+            None => {
+                votes.0.clear();
+                votes.add(attribute.clone(), 1.0, same_value);
+            }
+        }
+        self.shown = self
+            .attributes
+            .iter()
+            .filter_map(|(name, votes)| Some((Arc::clone(name), votes.winner()?.value.clone())))
+            .collect();
+    }
+
+    /// The class with most support; empty before any.
+    pub(crate) fn class(&self) -> Arc<str> {
+        self.classes
+            .winner()
+            .map_or_else(Arc::default, |vote| Arc::clone(&vote.value))
+    }
+
+    /// The settled attributes by name, in the order in which they were first read.
+    pub(crate) fn attributes(&self) -> Arc<[(Arc<str>, Attribute)]> {
+        Arc::clone(&self.shown)
+    }
+}
+
+/// How much a reading counts; `None` where readings are no values to vote on.
+pub(crate) fn score(attribute: &Attribute) -> Option<f32> {
+    match attribute {
+        Attribute::Text { score, .. } | Attribute::Class { score, .. } => Some(*score),
+        Attribute::Match { cosine, .. } => Some(cosine.unwrap_or(0.0)),
+        Attribute::Angles { .. }
+        | Attribute::Direction { .. }
+        | Attribute::Number { .. }
+        | Attribute::Points(_)
+        | Attribute::Iris { .. } => None,
+    }
+}
+
+fn same_value(one: &Attribute, other: &Attribute) -> bool {
+    match (one, other) {
+        (Attribute::Text { text: one, .. }, Attribute::Text { text: other, .. }) => one == other,
+        (Attribute::Class { class: one, .. }, Attribute::Class { class: other, .. }) => one == other,
+        (Attribute::Match { r#match: one, .. }, Attribute::Match { r#match: other, .. }) => one == other,
+        _ => false,
+    }
+}
+
+/// An embedding is of one frame: a settled match is its name and similarity.
+fn without_vector(attribute: &Attribute) -> Attribute {
+    match attribute {
+        Attribute::Match { r#match, cosine, .. } => Attribute::Match {
+            r#match: r#match.clone(),
+            cosine: *cosine,
+            vector: None,
+        },
+        other => other.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(text: &str, score: f32) -> Attribute {
+        Attribute::Text {
+            text: text.to_owned(),
+            score,
+        }
+    }
+
+    #[test]
+    fn what_was_read_often_stands_against_one_confident_mistake() {
+        let mut settled = Settled::default();
+        let name: Arc<str> = "plate".into();
+        for reading in [
+            text("WR 123", 0.6),
+            text("WR 128", 0.95),
+            text("WR 123", 0.7),
+            text("WR 123", 0.5),
+        ] {
+            settled.on_attribute(&name, &reading);
+        }
+        assert_eq!(
+            &*settled.attributes(),
+            [(name, text("WR 123", 0.7))],
+            "with its best reading"
+        );
+    }
+
+    #[test]
+    fn the_class_is_that_of_most_objects_and_an_angle_is_the_newest() {
+        let mut settled = Settled::default();
+        assert_eq!(&*settled.class(), "");
+        for (class, score) in [("van", 0.9), ("car", 0.6), ("car", 0.6)] {
+            settled.on_class(&class.into(), score);
+        }
+        assert_eq!(&*settled.class(), "car");
+        let number = |value| Attribute::Number { value };
+        let name: Arc<str> = "level".into();
+        settled.on_attribute(&name, &number(1.0));
+        settled.on_attribute(&name, &number(2.0));
+        assert_eq!(settled.attributes()[0].1, number(2.0));
+    }
+
+    #[test]
+    fn values_and_attributes_without_end_are_kept_within_bounds() {
+        let mut settled = Settled::default();
+        settled.on_attribute(&"plate".into(), &text("right", 1.0));
+        for number in 0..1000 {
+            settled.on_attribute(&"plate".into(), &text(&number.to_string(), 0.1));
+            settled.on_attribute(&number.to_string().into(), &text("x", 0.1));
+        }
+        assert_eq!(settled.attributes.len(), MAX_ATTRIBUTES);
+        assert_eq!(settled.attributes[0].1.0.len(), MAX_VALUES);
+        assert_eq!(settled.attributes()[0].1, text("right", 1.0));
+    }
+}

@@ -1,0 +1,260 @@
+//! What is known over time of one stream: its trackers, run on what the modules found in each frame, in frame order.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use weir_flow::{Attribute, Frame, Incident, ObjectRef, RequestResults, TrackEnd, TrackState};
+
+use crate::ids::TrackIds;
+use crate::track::FrameTime;
+use crate::tracker::{Detection, Tracker, TrackerSettings};
+
+/// A tracker of a graph.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TrackerPlan {
+    /// Modules whose objects it follows, by index.
+    pub modules: BTreeSet<u32>,
+    /// How it decides.
+    pub settings: TrackerSettings,
+}
+
+/// What a graph asks to be known over time. The same for all its streams.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct AnalyticsPlan {
+    /// Its trackers, which are known by their places here.
+    pub trackers: Vec<TrackerPlan>,
+}
+
+impl AnalyticsPlan {
+    /// Whether nothing is asked for.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.trackers.is_empty()
+    }
+}
+
+/// What is known by one frame, or by the end of a stream.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct FrameAnalytics {
+    /// Objects that have tracks, each with its tracker.
+    pub tracks: BTreeMap<ObjectRef, Vec<(usize, TrackState)>>,
+    /// Tracks that ended, each with its tracker.
+    pub ended_tracks: Vec<(usize, TrackEnd)>,
+    /// What transforms found.
+    pub incidents: Vec<Incident>,
+}
+
+impl FrameAnalytics {
+    /// The state of an object in its track, by one of these trackers.
+    #[must_use]
+    pub fn track(&self, object: ObjectRef, trackers: &BTreeSet<u32>) -> Option<&TrackState> {
+        let states = self.tracks.get(&object)?.iter();
+        let mut shown = states.filter(|(tracker, _)| trackers.contains(&(*tracker as u32)));
+        shown.next().map(|(_, state)| state)
+    }
+
+    /// Tracks that ended by one of these trackers.
+    pub fn ended_by(&self, trackers: &BTreeSet<u32>) -> impl Iterator<Item = &TrackEnd> {
+        let shown = |(tracker, _): &&(usize, TrackEnd)| trackers.contains(&(*tracker as u32));
+        self.ended_tracks.iter().filter(shown).map(|(_, end)| end)
+    }
+
+    /// Whether there is nothing to say.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.tracks.is_empty() && self.ended_tracks.is_empty() && self.incidents.is_empty()
+    }
+}
+
+/// What is known over time of one stream.
+#[derive(Debug)]
+pub struct StreamAnalytics {
+    plan: Arc<AnalyticsPlan>,
+    trackers: Vec<Tracker>,
+}
+
+impl StreamAnalytics {
+    /// Of a stream of which nothing is known yet.
+    #[must_use]
+    pub fn new(plan: &Arc<AnalyticsPlan>) -> Self {
+        let trackers = plan.trackers.iter();
+        Self {
+            trackers: trackers.map(|tracker| Tracker::new(tracker.settings)).collect(),
+            plan: Arc::clone(plan),
+        }
+    }
+
+    /// Takes in what the modules found in the next frame, which arrived at `time_ms` (UTC).
+    pub fn on_frame(
+        &mut self,
+        frame: &Frame,
+        time_ms: u64,
+        results: &RequestResults,
+        ids: &mut TrackIds,
+    ) -> FrameAnalytics {
+        let time = FrameTime {
+            pts_ms: frame.pts_ms,
+            time_ms,
+        };
+        let mut found = FrameAnalytics::default();
+        for (number, (tracker, plan)) in self.trackers.iter_mut().zip(&self.plan.trackers).enumerate() {
+            let (objects, detections): (Vec<ObjectRef>, Vec<Detection<'_>>) = results
+                .objects()
+                .filter(|(name, _)| plan.modules.contains(&name.module))
+                .map(|(name, object)| {
+                    let detection = Detection {
+                        rect: object.rect,
+                        score: object.score,
+                        class: &object.class,
+                    };
+                    (name, detection)
+                })
+                .unzip();
+            let (tracks, ended) = tracker.on_frame(time, &detections, ids);
+            found
+                .ended_tracks
+                .extend(ended.into_iter().map(|end| (number, end)));
+            let tracked = objects.into_iter().zip(tracks);
+            let tracked: BTreeMap<ObjectRef, usize> = tracked
+                .filter_map(|(object, track)| Some((object, track?)))
+                .collect();
+            for (track, name, attribute) in attributes_of_tracks(&tracked, results) {
+                if let Some(track) = tracker.track_mut(track) {
+                    track.settled.on_attribute(name, attribute);
+                }
+            }
+            for (object, track) in tracked {
+                if let Some(state) = tracker.track_mut(track).and_then(|track| track.state()) {
+                    found.tracks.entry(object).or_default().push((number, state));
+                }
+            }
+        }
+        found
+    }
+
+    /// The stream ended, was removed or interrupted: everything ends.
+    pub fn close(&mut self) -> FrameAnalytics {
+        let ended = self.trackers.iter_mut().enumerate();
+        let ended =
+            ended.flat_map(|(number, tracker)| tracker.close().into_iter().map(move |end| (number, end)));
+        FrameAnalytics {
+            ended_tracks: ended.collect(),
+            ..FrameAnalytics::default()
+        }
+    }
+}
+
+/// Attributes of tracked objects and of what was found within them, each with the track that it is of.
+fn attributes_of_tracks<'a>(
+    tracked: &'a BTreeMap<ObjectRef, usize>,
+    results: &'a RequestResults,
+) -> impl Iterator<Item = (usize, &'a Arc<str>, &'a Attribute)> {
+    /// An object within one within one, and so on: no more than there are modules in a row.
+    const MAX_DEPTH: usize = 16;
+    let track_of = |object: ObjectRef| {
+        let parent = |name: &ObjectRef| results.object(*name).and_then(|object| object.parent);
+        let mut line = std::iter::successors(Some(object), parent).take(MAX_DEPTH);
+        line.find_map(|name| tracked.get(&name).copied())
+    };
+    let attributes = results.outputs().flat_map(|(_, output)| &output.attributes);
+    attributes.filter_map(move |attribute| {
+        Some((track_of(attribute.object)?, &attribute.name, &attribute.attribute))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use weir_flow::{Image, ModuleOutput, Object, ObjectAttribute, Points, Rect};
+
+    use super::*;
+
+    fn object(class: &str, x: f32, parent: Option<ObjectRef>) -> Object {
+        Object {
+            class: class.into(),
+            score: 0.9,
+            rect: Rect::new(x, 10.0, x + 40.0, 50.0),
+            parent,
+            points: Points::None,
+        }
+    }
+
+    /// A car that drives on, with a plate within it that reads as said.
+    fn results(frame: u64, plate: &str) -> RequestResults {
+        let car = ObjectRef { module: 0, index: 0 };
+        let plate_object = ObjectRef { module: 1, index: 0 };
+        let mut results = RequestResults::default();
+        let x = frame as f32 * 4.0;
+        results.add(
+            0,
+            ModuleOutput {
+                objects: vec![object("car", x, None)],
+                attributes: vec![],
+            },
+        );
+        let text = Attribute::Text {
+            text: plate.to_owned(),
+            score: 0.8,
+        };
+        let attribute = ObjectAttribute {
+            object: plate_object,
+            name: "plate".into(),
+            attribute: text,
+        };
+        results.add(
+            1,
+            ModuleOutput {
+                objects: vec![object("plate", x + 10.0, Some(car))],
+                attributes: vec![attribute],
+            },
+        );
+        results
+    }
+
+    fn frame(index: u64) -> Frame {
+        Frame::new(index, index as f64 * 40.0, Image::from_rgb(4, 2, vec![0; 24]))
+    }
+
+    #[test]
+    fn an_object_has_its_track_with_what_was_read_within_it_and_its_end_says_so() {
+        let plan = Arc::new(AnalyticsPlan {
+            trackers: vec![TrackerPlan {
+                modules: [0].into(),
+                settings: TrackerSettings::default(),
+            }],
+        });
+        let (mut analytics, mut ids) = (StreamAnalytics::new(&plan), TrackIds::default());
+        let car = ObjectRef { module: 0, index: 0 };
+        let mut last = FrameAnalytics::default();
+        for (index, plate) in (0..).zip(["WR 123", "WR 128", "WR 123"]) {
+            last = analytics.on_frame(
+                &frame(index),
+                1_000_000 + index * 40,
+                &results(index, plate),
+                &mut ids,
+            );
+        }
+        let state = last.track(car, &[0].into()).unwrap();
+        assert_eq!((&*state.class, state.age_ms), ("car", 80.0));
+        assert!((50.0..110.0).contains(&state.velocity.x), "{:?}", state.velocity);
+        let text = |attributes: &[(Arc<str>, Attribute)]| match &attributes[0].1 {
+            Attribute::Text { text, .. } => text.clone(),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(text(&state.attributes), "WR 123");
+        let plate = ObjectRef { module: 1, index: 0 };
+        assert_eq!(last.track(plate, &[0].into()), None, "its module is not tracked");
+        assert_eq!(
+            last.track(car, &BTreeSet::new()),
+            None,
+            "shown where the tracker is"
+        );
+
+        // Nothing for longer than it waits, then the end of the stream has nothing left to say.
+        let later = analytics.on_frame(&frame(60), 1_002_400, &RequestResults::default(), &mut ids);
+        let ends: Vec<&TrackEnd> = later.ended_by(&[0].into()).collect();
+        assert_eq!(ends.len(), 1);
+        assert_eq!((ends[0].id, ends[0].last_seen_ms), (state.id, 1_000_080));
+        assert_eq!(text(&ends[0].attributes), "WR 123");
+        assert!(analytics.close().is_empty());
+    }
+}

@@ -1,0 +1,133 @@
+//! One track: where it was seen, how it moves, and what is known of it.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use weir_flow::{Attribute, Point, Rect, TrackEnd, TrackState};
+
+use crate::motion::Motion;
+use crate::settle::Settled;
+
+/// Observations that a direction is taken from.
+const MAX_RECENT: usize = 8;
+/// A direction is that since an observation at least this long ago, in milliseconds.
+const DIRECTION_SPAN_MS: f64 = 250.0;
+/// A gap that is bridged: observations between its ends are made up at most this far apart, in milliseconds.
+const BRIDGE_STEP_MS: f64 = 100.0;
+const MAX_BRIDGE_STEPS: u32 = 8;
+
+/// When a frame was taken and when it arrived.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct FrameTime {
+    /// Media time in milliseconds.
+    pub pts_ms: f64,
+    /// Arrival, in milliseconds since 1970 (UTC).
+    pub time_ms: u64,
+}
+
+/// A track, confirmed or tentative.
+#[derive(Debug)]
+pub(crate) struct Track {
+    /// Given when it is confirmed.
+    pub(crate) id: Option<u64>,
+    /// Frames in which it was seen.
+    pub(crate) hits: u32,
+    /// By the last observation.
+    motion: Motion,
+    pub(crate) seen: Rect,
+    began: FrameTime,
+    pub(crate) last: FrameTime,
+    /// Centres with their media times, the newest last.
+    recent: VecDeque<(f64, Point)>,
+    pub(crate) settled: Settled,
+}
+
+impl Track {
+    pub(crate) fn new(rect: Rect, time: FrameTime) -> Self {
+        Self {
+            id: None,
+            hits: 1,
+            motion: Motion::new(&rect),
+            seen: rect,
+            began: time,
+            last: time,
+            recent: VecDeque::from([(time.pts_ms, rect.centre())]),
+            settled: Settled::default(),
+        }
+    }
+
+    /// How it is expected to be.
+    pub(crate) fn predicted(&self, pts_ms: f64) -> Motion {
+        self.motion.predicted((pts_ms - self.last.pts_ms) / 1e3)
+    }
+
+    /// It was seen again. Where it was not for long, it is taken to have moved evenly between (OC-SORT: Cao et al.,
+    /// *Observation-Centric SORT*, 2023, section 4.1): what the filter made up meanwhile is replaced.
+    pub(crate) fn observe(&mut self, rect: Rect, time: FrameTime) {
+        let gap_ms = time.pts_ms - self.last.pts_ms;
+        let steps = ((gap_ms / BRIDGE_STEP_MS).ceil() as u32).clamp(1, MAX_BRIDGE_STEPS);
+        let seconds = gap_ms / 1e3 / f64::from(steps);
+        for step in 1..=steps {
+            let between = between(&self.seen, &rect, step as f32 / steps as f32);
+            self.motion = self.motion.predicted(seconds).updated(&between);
+        }
+        (self.seen, self.last) = (rect, time);
+        self.hits = self.hits.saturating_add(1);
+        if self.recent.len() == MAX_RECENT {
+            self.recent.pop_front();
+        }
+        self.recent.push_back((time.pts_ms, rect.centre()));
+    }
+
+    /// Cosine between the direction in which it went and that to `centre`; `None` where it stands, or was seen once.
+    pub(crate) fn alignment(&self, centre: Point) -> Option<f32> {
+        let (newest_pts, newest) = *self.recent.back()?;
+        let long_ago = |(pts, _): &&(f64, Point)| newest_pts - pts >= DIRECTION_SPAN_MS;
+        let before = self.recent.iter().rev().find(long_ago).or(self.recent.front());
+        let (_, before) = *before?;
+        let went = (newest.x - before.x, newest.y - before.y);
+        let goes = (centre.x - before.x, centre.y - before.y);
+        let (length, other) = (went.0.hypot(went.1), goes.0.hypot(goes.1));
+        let side = self.seen.area().sqrt();
+        if length < 0.2 * side || other < 0.2 * side {
+            return None;
+        }
+        Some((went.0 * goes.0 + went.1 * goes.1) / (length * other))
+    }
+
+    /// What a delivery says of it; `None` while it is tentative.
+    pub(crate) fn state(&self) -> Option<TrackState> {
+        Some(TrackState {
+            id: self.id?,
+            age_ms: self.last.pts_ms - self.began.pts_ms,
+            velocity: self.motion.velocity(),
+            class: self.settled.class(),
+            attributes: self.settled.attributes(),
+        })
+    }
+
+    /// What is known of it at its end; `None` if it never was more than tentative.
+    pub(crate) fn end(&self) -> Option<TrackEnd> {
+        let attributes: Arc<[(Arc<str>, Attribute)]> = self.settled.attributes();
+        Some(TrackEnd {
+            id: self.id?,
+            class: self.settled.class(),
+            began_ms: self.began.time_ms,
+            last_seen_ms: self.last.time_ms,
+            began_pts_ms: self.began.pts_ms,
+            last_pts_ms: self.last.pts_ms,
+            attributes: attributes.to_vec(),
+        })
+    }
+}
+
+/// The box that part of the path from one to another.
+fn between(from: &Rect, to: &Rect, part: f32) -> Rect {
+    let mix = |from: f32, to: f32| from + (to - from) * part;
+    Rect::new(
+        mix(from.x0, to.x0),
+        mix(from.y0, to.y0),
+        mix(from.x1, to.x1),
+        mix(from.y1, to.y1),
+    )
+}

@@ -1,0 +1,385 @@
+//! Follows the objects of one stream through its frames, which come at irregular times: some are missing, by design.
+//!
+//! A frame's detections are assigned to tracks as in ByteTrack (Zhang et al., *ByteTrack*, 2022, algorithm 1), by optimal
+//! assignment: first those that are certain, to all confirmed tracks; then those that are less certain, to tracks that were
+//! seen in the frame before; then what is certain and left, to the places where tracks were last seen (OC-SORT, section 4.2)
+//! and to tentative tracks. What is left then begins tracks, tentative until they were seen `min_hits` times. Predictions
+//! are for the frame's own time, and boxes are compared with a margin that grows with what is unknown of them. A track ends
+//! once nothing of it was seen for `lost_after`.
+
+use std::sync::Arc;
+
+use weir_flow::{KeyKind, KeySpec, Point, Rect, Settings, TrackEnd};
+
+use crate::assignment::Gains;
+use crate::ids::TrackIds;
+use crate::track::{FrameTime, Track};
+
+/// Detections of a frame that are looked at, those of highest score: assignment takes time with the cube of them.
+const MAX_DETECTIONS: usize = 500;
+/// Live tracks: no new ones begin beyond.
+const MAX_TRACKS: usize = 1000;
+
+/// Keys of a module with `operator = "track"`.
+pub const KEYS: &[KeySpec] = &[
+    KeySpec {
+        name: "lost_after",
+        kind: KeyKind::Duration,
+        about: "a track ends when nothing of it was seen for this long, in media time; default \"2s\"",
+    },
+    KeySpec {
+        name: "high",
+        kind: KeyKind::Number { min: 0.0, max: 1.0 },
+        about: "least score of an object that begins a track; default 0.5",
+    },
+    KeySpec {
+        name: "low",
+        kind: KeyKind::Number { min: 0.0, max: 1.0 },
+        about: "least score of an object that continues a track seen in the frame before, not above `high`; default 0.1. \
+                Only what the model gives counts: its `score_threshold` must be as low",
+    },
+    KeySpec {
+        name: "min_hits",
+        kind: KeyKind::Integer { min: 1, max: 100 },
+        about: "frames in a row in which an object is seen before its track counts; default 2",
+    },
+    KeySpec {
+        name: "min_overlap",
+        kind: KeyKind::Number { min: 0.0, max: 1.0 },
+        about: "least intersection over union of a certain object and the predicted box of its track; default 0.2",
+    },
+];
+
+/// How a tracker decides; see [`KEYS`].
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct TrackerSettings {
+    /// In milliseconds of media time.
+    pub lost_after_ms: f64,
+    /// Least score of an object that begins a track.
+    pub high: f32,
+    /// Least score of an object that continues one.
+    pub low: f32,
+    /// Frames in a row before a track counts.
+    pub min_hits: u32,
+    /// Least overlap with the predicted box.
+    pub min_overlap: f32,
+}
+
+impl Default for TrackerSettings {
+    fn default() -> Self {
+        Self {
+            lost_after_ms: 2_000.0,
+            high: 0.5,
+            low: 0.1,
+            min_hits: 2,
+            min_overlap: 0.2,
+        }
+    }
+}
+
+impl From<&Settings> for TrackerSettings {
+    fn from(settings: &Settings) -> Self {
+        let default = Self::default();
+        let number = |key: &str, value: f32| settings.number(key, f64::from(value)) as f32;
+        Self {
+            lost_after_ms: settings.number("lost_after", default.lost_after_ms / 1e3) * 1e3,
+            high: number("high", default.high),
+            low: number("low", default.low),
+            min_hits: settings.number("min_hits", f64::from(default.min_hits)) as u32,
+            min_overlap: number("min_overlap", default.min_overlap),
+        }
+    }
+}
+
+/// An object of a frame, as far as it is needed to follow it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Detection<'a> {
+    /// Box in source pixels.
+    pub rect: Rect,
+    /// Confidence, 0 to 1.
+    pub score: f32,
+    /// Its class.
+    pub class: &'a Arc<str>,
+}
+
+/// Follows the objects of one stream.
+#[derive(Debug)]
+pub struct Tracker {
+    settings: TrackerSettings,
+    tracks: Vec<Track>,
+    /// Time of the newest frame.
+    newest: Option<FrameTime>,
+}
+
+/// Least overlap of an object of a low score: there is no margin for it.
+const MIN_OVERLAP_LOW: f32 = 0.5;
+/// Least overlap with the place where a track was last seen.
+const MIN_OVERLAP_SEEN: f32 = 0.3;
+/// Least overlap with a tentative track.
+const MIN_OVERLAP_TENTATIVE: f32 = 0.3;
+/// What an object of another class than the track's loses.
+const OTHER_CLASS: f32 = 0.3;
+/// What the direction counts beside the overlap.
+const DIRECTION_WEIGHT: f32 = 0.1;
+/// Margin in standard deviations of the predicted centre, and the most in sides of the box.
+const MARGIN: f32 = 1.0;
+const MAX_MARGIN: f32 = 0.5;
+
+impl Tracker {
+    /// A tracker that has seen nothing.
+    #[must_use]
+    pub fn new(settings: TrackerSettings) -> Self {
+        Self {
+            settings,
+            tracks: Vec::new(),
+            newest: None,
+        }
+    }
+
+    /// Takes the detections of the next frame. The track of each that has one, by its number until the next call; and the
+    /// tracks that ended before. The order of detections is of no effect.
+    pub fn on_frame(
+        &mut self,
+        time: FrameTime,
+        detections: &[Detection<'_>],
+        ids: &mut TrackIds,
+    ) -> (Vec<Option<usize>>, Vec<TrackEnd>) {
+        let ended = self.end_lost(time);
+        let previous = self.newest.replace(time);
+        let (high, low) = self.split(detections);
+        let predicted: Vec<Predicted> = self
+            .tracks
+            .iter()
+            .map(|track| {
+                let motion = track.predicted(time.pts_ms);
+                Predicted {
+                    rect: motion.rect(),
+                    spread: motion.spread(),
+                }
+            })
+            .collect();
+        let mut round = Round {
+            tracks: &self.tracks,
+            predicted: &predicted,
+            detections,
+            track_of: vec![None; detections.len()],
+            detection_of: vec![None; self.tracks.len()],
+        };
+        let is_confirmed = |track: &Track| track.id.is_some();
+        let seen_before = |track: &Track| Some(track.last) == previous;
+        let min_overlap = self.settings.min_overlap;
+        round.assign(&high, is_confirmed, |round, track, detection| {
+            round.likeness(track, detection) - min_overlap
+        });
+        round.assign(
+            &low,
+            |track| is_confirmed(track) && seen_before(track),
+            |round, track, detection| {
+                let rect = &round.detections[detection].rect;
+                rect.iou(&round.predicted[track].rect) - MIN_OVERLAP_LOW
+            },
+        );
+        round.assign(&high, is_confirmed, |round, track, detection| {
+            let overlap = round.detections[detection].rect.iou(&round.tracks[track].seen);
+            overlap - round.class_loss(track, detection) - MIN_OVERLAP_SEEN
+        });
+        round.assign(
+            &high,
+            |track| !is_confirmed(track),
+            |round, track, detection| round.likeness(track, detection) - MIN_OVERLAP_TENTATIVE,
+        );
+        let Round { mut track_of, .. } = round;
+        for (detection, track) in track_of.iter().enumerate() {
+            if let Some(track) = track {
+                let (track, detection) = (&mut self.tracks[*track], &detections[detection]);
+                track.observe(detection.rect, time);
+                track.settled.on_class(detection.class, detection.score);
+            }
+        }
+        for detection in high {
+            if track_of[detection].is_some() || self.tracks.len() >= MAX_TRACKS {
+                continue;
+            }
+            let begins = &detections[detection];
+            let mut track = Track::new(begins.rect, time);
+            track.settled.on_class(begins.class, begins.score);
+            track_of[detection] = Some(self.tracks.len());
+            self.tracks.push(track);
+        }
+        self.drop_tentative(time, &mut track_of);
+        for track in &mut self.tracks {
+            if track.id.is_none() && track.hits >= self.settings.min_hits {
+                track.id = Some(ids.next(time.time_ms));
+            }
+        }
+        (track_of, ended)
+    }
+
+    /// The track of that number, as [`Tracker::on_frame`] gave it.
+    pub(crate) fn track_mut(&mut self, number: usize) -> Option<&mut Track> {
+        self.tracks.get_mut(number)
+    }
+
+    /// The id of the track of that number, as [`Tracker::on_frame`] gave it; `None` while it is tentative.
+    #[must_use]
+    pub fn id(&self, number: usize) -> Option<u64> {
+        self.tracks.get(number)?.id
+    }
+
+    /// Ids and boxes of the tracks, as they are expected to be at that media time.
+    pub fn expected(&self, pts_ms: f64) -> impl Iterator<Item = (u64, Rect)> {
+        let expected = move |track: &Track| Some((track.id?, track.predicted(pts_ms).rect()));
+        self.tracks.iter().filter_map(expected)
+    }
+
+    /// Tracks that are followed, tentative ones counted.
+    #[must_use]
+    pub fn track_count(&self) -> usize {
+        self.tracks.len()
+    }
+
+    /// The stream ended or was interrupted: all its tracks end.
+    pub fn close(&mut self) -> Vec<TrackEnd> {
+        self.newest = None;
+        self.tracks.drain(..).filter_map(|track| track.end()).collect()
+    }
+
+    /// Ends what was not seen for too long by that time, and everything where time has gone back.
+    fn end_lost(&mut self, time: FrameTime) -> Vec<TrackEnd> {
+        if self.newest.is_some_and(|newest| time.pts_ms < newest.pts_ms) {
+            return self.close();
+        }
+        let lost_after_ms = self.settings.lost_after_ms;
+        let is_lost = |track: &mut Track| time.pts_ms - track.last.pts_ms > lost_after_ms;
+        self.tracks
+            .extract_if(.., is_lost)
+            .filter_map(|track| track.end())
+            .collect()
+    }
+
+    /// Detections above the thresholds, in an order that depends on nothing but themselves.
+    fn split(&self, detections: &[Detection<'_>]) -> (Vec<usize>, Vec<usize>) {
+        let is_box = |rect: &Rect| {
+            let sides = [rect.x0, rect.y0, rect.x1, rect.y1];
+            sides.iter().all(|side| side.is_finite()) && rect.area() > 0.0
+        };
+        let mut order: Vec<usize> = (0..detections.len())
+            .filter(|index| {
+                let detection = &detections[*index];
+                detection.score >= self.settings.low.min(self.settings.high) && is_box(&detection.rect)
+            })
+            .collect();
+        order.sort_by(|one, other| {
+            let (one, other) = (&detections[*one], &detections[*other]);
+            let sides = |rect: &Rect| [rect.x0, rect.y0, rect.x1, rect.y1];
+            let by_score = other.score.total_cmp(&one.score);
+            let pairs = sides(&one.rect).into_iter().zip(sides(&other.rect));
+            pairs
+                .fold(by_score, |order, (one, other)| order.then(one.total_cmp(&other)))
+                .then_with(|| one.class.cmp(other.class))
+        });
+        order.truncate(MAX_DETECTIONS);
+        let certain = order
+            .iter()
+            .take_while(|index| detections[**index].score >= self.settings.high)
+            .count();
+        let low = order.split_off(certain);
+        (order, low)
+    }
+
+    /// Drops tentative tracks that this frame does not show.
+    fn drop_tentative(&mut self, time: FrameTime, track_of: &mut [Option<usize>]) {
+        let stays = |track: &Track| track.id.is_some() || track.last == time;
+        let mut next = 0;
+        let numbers: Vec<usize> = self
+            .tracks
+            .iter()
+            .map(|track| {
+                next += usize::from(stays(track));
+                next.saturating_sub(1)
+            })
+            .collect();
+        self.tracks.retain(stays);
+        for track in track_of.iter_mut().flatten() {
+            *track = numbers[*track];
+        }
+    }
+}
+
+/// How a track is expected to be in this frame.
+struct Predicted {
+    rect: Rect,
+    /// Standard deviation of its centre, in pixels.
+    spread: f32,
+}
+
+/// The assignment of one frame, round by round.
+struct Round<'a> {
+    tracks: &'a [Track],
+    predicted: &'a [Predicted],
+    detections: &'a [Detection<'a>],
+    track_of: Vec<Option<usize>>,
+    detection_of: Vec<Option<usize>>,
+}
+
+impl Round<'_> {
+    /// Assigns those of `detections` that have no track to tracks that have none of them and are `wanted`.
+    fn assign(
+        &mut self,
+        detections: &[usize],
+        wanted: impl Fn(&Track) -> bool,
+        gain: impl Fn(&Self, usize, usize) -> f32,
+    ) {
+        let rows: Vec<usize> = (0..self.tracks.len())
+            .filter(|track| self.detection_of[*track].is_none() && wanted(&self.tracks[*track]))
+            .collect();
+        let columns: Vec<usize> = detections
+            .iter()
+            .copied()
+            .filter(|detection| self.track_of[*detection].is_none())
+            .collect();
+        if rows.is_empty() || columns.is_empty() {
+            return;
+        }
+        let gains = Gains::new(rows.len(), columns.len(), |row, column| {
+            f64::from(gain(self, rows[row], columns[column]))
+        });
+        for (row, column) in gains.assign() {
+            let (track, detection) = (rows[row], columns[column]);
+            self.track_of[detection] = Some(track);
+            self.detection_of[track] = Some(detection);
+        }
+    }
+
+    /// How much a detection is like what is expected of a track: overlap, class and direction.
+    fn likeness(&self, track: usize, detection: usize) -> f32 {
+        let (rect, predicted) = (&self.detections[detection].rect, &self.predicted[track]);
+        let overlap = overlap(rect, predicted);
+        if overlap <= 0.0 {
+            return 0.0;
+        }
+        let centre: Point = rect.centre();
+        let alignment = self.tracks[track].alignment(centre).unwrap_or(0.0);
+        overlap + DIRECTION_WEIGHT * alignment - self.class_loss(track, detection)
+    }
+
+    fn class_loss(&self, track: usize, detection: usize) -> f32 {
+        let same = self.tracks[track].settled.class() == *self.detections[detection].class;
+        if same { 0.0 } else { OTHER_CLASS }
+    }
+}
+
+/// Intersection over union, both boxes grown by what is unknown of the place of the predicted one.
+fn overlap(rect: &Rect, predicted: &Predicted) -> f32 {
+    let side = rect.area().sqrt().min(predicted.rect.area().sqrt());
+    let margin = (MARGIN * predicted.spread).min(MAX_MARGIN * side);
+    let grown = |rect: &Rect| {
+        Rect::new(
+            rect.x0 - margin,
+            rect.y0 - margin,
+            rect.x1 + margin,
+            rect.y1 + margin,
+        )
+    };
+    grown(rect).iou(&grown(&predicted.rect))
+}

@@ -1,0 +1,184 @@
+//! What holds of tracks whatever comes: ids are unique, an object that moves evenly keeps its id while half of its frames are
+//! missing, the order of detections is of no effect, and nothing grows without bound.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use proptest::prelude::*;
+use weir_analytics::{Detection, FrameTime, TrackIds, Tracker, TrackerSettings};
+use weir_flow::Rect;
+
+fn at(pts_ms: f64) -> FrameTime {
+    FrameTime {
+        pts_ms,
+        time_ms: 1_763_859_724_000 + pts_ms as u64,
+    }
+}
+
+fn car() -> Arc<str> {
+    "car".into()
+}
+
+/// Ids of the detections that have one.
+fn track(
+    tracker: &mut Tracker,
+    ids: &mut TrackIds,
+    pts_ms: f64,
+    boxes: &[(Rect, f32)],
+    class: &Arc<str>,
+) -> Vec<Option<u64>> {
+    let boxes = boxes.iter();
+    let detections: Vec<Detection<'_>> = boxes
+        .map(|(rect, score)| Detection {
+            rect: *rect,
+            score: *score,
+            class,
+        })
+        .collect();
+    let (tracks, _) = tracker.on_frame(at(pts_ms), &detections, ids);
+    let id = |track: Option<usize>| tracker.id(track?);
+    tracks.into_iter().map(id).collect()
+}
+
+fn any_box() -> impl Strategy<Value = (Rect, f32)> {
+    (
+        0.0_f32..600.0,
+        0.0_f32..400.0,
+        4.0_f32..200.0,
+        4.0_f32..200.0,
+        0.0_f32..1.0,
+    )
+        .prop_map(|(x, y, width, height, score)| (Rect::new(x, y, x + width, y + height), score))
+}
+
+/// Frames of boxes that are anywhere, each so long after the one before.
+fn any_frames() -> impl Strategy<Value = Vec<(f64, Vec<(Rect, f32)>)>> {
+    prop::collection::vec((0.0_f64..500.0, prop::collection::vec(any_box(), 0..12)), 1..20)
+}
+
+proptest! {
+    #[test]
+    fn no_two_objects_of_a_frame_have_one_track_and_no_track_that_ended_comes_again(frames in any_frames()) {
+        let (mut tracker, mut ids) = (Tracker::new(TrackerSettings::default()), TrackIds::default());
+        let (class, mut pts_ms, mut ended) = (car(), 0.0, BTreeSet::new());
+        for (wait, boxes) in frames {
+            pts_ms += wait;
+            let detections: Vec<Detection<'_>> =
+                boxes.iter().map(|(rect, score)| Detection { rect: *rect, score: *score, class: &class }).collect();
+            let (tracks, ends) = tracker.on_frame(at(pts_ms), &detections, &mut ids);
+            for end in ends {
+                prop_assert!(end.last_pts_ms >= end.began_pts_ms && pts_ms - end.last_pts_ms > 2000.0);
+                prop_assert!(ended.insert(end.id), "a track ends once");
+            }
+            let shown: Vec<u64> = tracks.into_iter().filter_map(|track| tracker.id(track?)).collect();
+            let distinct: BTreeSet<u64> = shown.iter().copied().collect();
+            prop_assert_eq!(distinct.len(), shown.len());
+            prop_assert!(distinct.is_disjoint(&ended));
+        }
+        let rest = tracker.close();
+        prop_assert!(rest.iter().all(|end| ended.insert(end.id)));
+        prop_assert_eq!(tracker.track_count(), 0);
+    }
+
+    #[test]
+    fn an_object_that_moves_evenly_keeps_its_id_while_half_of_its_frames_are_missing(
+        x in 0.0_f32..500.0, y in 0.0_f32..300.0, side in 20.0_f32..120.0,
+        speed in (-3.0_f32..3.0, -2.0_f32..2.0), noise in prop::collection::vec(-0.02_f32..0.02, 120),
+        shown in prop::collection::vec(any::<bool>(), 60),
+    ) {
+        let (mut tracker, mut ids) = (Tracker::new(TrackerSettings::default()), TrackIds::default());
+        let (class, mut seen) = (car(), BTreeSet::new());
+        for frame in 0..60 {
+            // It is seen twice before frames are missing: only then is its motion known.
+            if frame > 2 && !shown[frame] {
+                continue;
+            }
+            let seconds = frame as f32 / 30.0;
+            // Speeds are in sides of the box a second.
+            let (left, top) = (
+                x + side * (speed.0 * seconds + noise[2 * frame]),
+                y + side * (speed.1 * seconds + noise[2 * frame + 1]),
+            );
+            let rect = Rect::new(left, top, left + side, top + side);
+            seen.extend(track(&mut tracker, &mut ids, f64::from(seconds) * 1e3, &[(rect, 0.9)], &class).into_iter().flatten());
+        }
+        prop_assert_eq!(seen.len(), 1);
+    }
+
+    #[test]
+    fn the_order_of_detections_is_of_no_effect(frames in any_frames(), seed in 0_usize..1000) {
+        let class = car();
+        let mut both = [false, true].map(|turned| {
+            let (mut tracker, mut ids) = (Tracker::new(TrackerSettings::default()), TrackIds::default());
+            let (mut pts_ms, mut all) = (0.0, Vec::new());
+            for (wait, boxes) in &frames {
+                pts_ms += wait;
+                let mut boxes = boxes.clone();
+                if turned && !boxes.is_empty() {
+                    let by = seed % boxes.len();
+                    boxes.rotate_left(by);
+                }
+                let tracked = track(&mut tracker, &mut ids, pts_ms, &boxes, &class);
+                let mut found: Vec<_> = boxes
+                    .iter()
+                    .map(|(rect, score)| [rect.x0, rect.y0, rect.x1, rect.y1, *score].map(f32::to_bits))
+                    .zip(tracked)
+                    .collect();
+                found.sort_unstable();
+                all.push(found);
+            }
+            all
+        });
+        let [straight, turned] = &mut both;
+        prop_assert_eq!(straight, turned);
+    }
+}
+
+#[test]
+fn what_never_ends_is_kept_within_bounds() {
+    let (mut tracker, mut ids) = (Tracker::new(TrackerSettings::default()), TrackIds::default());
+    let class = car();
+    // Other objects in each frame, far from those before, of which none is lost for a second.
+    for frame in 0..40 {
+        let boxes: Vec<(Rect, f32)> = (0..100)
+            .map(|index| {
+                let (x, y) = (frame as f32 * 50.0, index as f32 * 50.0);
+                (Rect::new(x, y, x + 10.0, y + 10.0), 0.9)
+            })
+            .collect();
+        for again in 0..2 {
+            let pts_ms = f64::from(frame * 40 + again * 20);
+            track(&mut tracker, &mut ids, pts_ms, &boxes, &class);
+        }
+        assert!(tracker.track_count() <= 1000, "{}", tracker.track_count());
+    }
+    assert_eq!(tracker.track_count(), 1000, "the bound was reached");
+    let thousands: Vec<(Rect, f32)> = (0..5000)
+        .map(|index| (Rect::new(0.0, index as f32, 10.0, index as f32 + 10.0), 0.9))
+        .collect();
+    let tracked = track(&mut tracker, &mut ids, 60_000.0, &thousands, &class);
+    assert_eq!(tracked.len(), 5000);
+    assert!(tracker.track_count() <= 1000);
+}
+
+#[test]
+fn boxes_that_are_none_and_time_that_goes_back_do_no_harm() {
+    let (mut tracker, mut ids) = (Tracker::new(TrackerSettings::default()), TrackIds::default());
+    let class = car();
+    let good = Rect::new(0.0, 0.0, 30.0, 30.0);
+    let odd = [
+        (Rect::new(f32::NAN, 0.0, 1.0, 1.0), 0.9),
+        (Rect::new(0.0, 0.0, f32::INFINITY, 1.0), 0.9),
+        (Rect::new(5.0, 5.0, 5.0, 9.0), 0.9),
+        (good, f32::NAN),
+        (good, 0.9),
+    ];
+    for frame in 0..3 {
+        let tracked = track(&mut tracker, &mut ids, f64::from(frame) * 40.0, &odd, &class);
+        assert!(tracked[..4].iter().all(Option::is_none));
+        assert_eq!(tracked[4].is_some(), frame > 0, "tentative in its first frame");
+    }
+    assert_eq!(tracker.track_count(), 1);
+    let (_, ended) = tracker.on_frame(at(10.0), &[], &mut ids);
+    assert_eq!(ended.len(), 1, "another time, another scene");
+}

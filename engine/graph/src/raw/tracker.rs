@@ -1,0 +1,48 @@
+//! Trackers: modules with `operator = "track"`. They have no model, and requests do not wait for them.
+
+use weir_config::{Entry, Fields, Spanned};
+
+use super::context::Context;
+use super::required::required_inputs;
+use super::tables::RawTracker;
+use crate::settings;
+
+/// Keys of a tracker beside those of the catalog.
+const KEYS: [&str; 2] = ["operator", "inputs"];
+/// Keys of modules that run models.
+const OF_MODELS: [&str; 6] = ["model", "cascade", "settle", "on_late", "regions", "weight"];
+
+/// Score from which objects begin tracks, and that from which they continue them, where the text does not say.
+const DEFAULT_HIGH: f64 = 0.5;
+const DEFAULT_LOW: f64 = 0.1;
+
+pub(super) fn read(name: Spanned<String>, entry: &Entry, context: &mut Context<'_>) -> Option<RawTracker> {
+    let mut fields = Fields::open(format!("module \"{}\"", name.value), entry, context.diagnostics)?;
+    let keys = context.catalog.tracker_keys;
+    for key in OF_MODELS {
+        if let Some(entry) = fields.entry(key) {
+            let message = format!("{} is a tracker, which has no `{key}`", fields.owner);
+            let hint = "it runs no model: it follows the objects of its `inputs` where deliveries come out";
+            context.diagnostics.add(entry.at, message, Some(hint.to_owned()));
+        }
+    }
+    let own = keys.iter().map(|key| key.name);
+    let known: Vec<&str> = KEYS.into_iter().chain(OF_MODELS).chain(own).collect();
+    fields.expect(&known, false, context.diagnostics);
+    let settings = settings::read(&fields, keys, context.folder, context.diagnostics).settings;
+    let (low, high) = (
+        settings.number("low", DEFAULT_LOW),
+        settings.number("high", DEFAULT_HIGH),
+    );
+    let at = ["low", "high"].into_iter().find_map(|key| fields.entry(key));
+    if let Some(entry) = at.filter(|_| low > high) {
+        let message = format!("`low` of {} is {low}, above `high`, {high}", fields.owner);
+        let hint = "objects from `high` on begin tracks, those from `low` on continue them";
+        context.diagnostics.add(entry.at, message, Some(hint.to_owned()));
+    }
+    Some(RawTracker {
+        inputs: required_inputs(&fields, context),
+        settings,
+        name,
+    })
+}
