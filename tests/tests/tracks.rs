@@ -6,12 +6,13 @@
 mod common;
 
 use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use common::{Parts, assemble, catalog_with_sink, graph, run};
 use weir_flow::{
-    Catalog, Delivery, Frame, Inference, Item, ModuleOutput, Notice, Object, Operator, Points, Rect, Region,
-    RequestResults, Sink, SinkError, SinkFactory, TrackEnd, TrackState,
+    Attribute, Catalog, Delivery, Frame, Inference, Item, ModuleOutput, Notice, Object, ObjectAttribute,
+    Operator, Points, Rect, Region, RequestResults, Sink, SinkError, SinkFactory, TrackEnd, TrackState,
 };
 use weir_runtime::RunOptions;
 
@@ -42,6 +43,41 @@ impl Operator for Street {
                 object("person", 500.0, 20.0),
             ],
             attributes: Vec::new(),
+        }
+    }
+}
+
+/// Reads a text off each object, and counts how many it reads.
+#[derive(Clone, Default)]
+struct Reader(Arc<AtomicUsize>);
+
+impl Operator for Reader {
+    fn items(&self, frame: &Arc<Frame>, results: &RequestResults) -> Vec<Item> {
+        let item = |object, rect| Item {
+            frame: Arc::clone(frame),
+            region: Region::Crop {
+                rect,
+                points: Points::None,
+            },
+            object: Some(object),
+        };
+        let objects = results.objects();
+        objects.map(|(name, object)| item(name, object.rect)).collect()
+    }
+
+    fn output(&self, _module: u32, items: &[Item], _inferences: Vec<Inference>) -> ModuleOutput {
+        self.0.fetch_add(items.len(), Ordering::Relaxed);
+        let attribute = |item: &Item| ObjectAttribute {
+            object: item.object.unwrap(),
+            name: "label".into(),
+            attribute: Attribute::Text {
+                text: "A 1".to_owned(),
+                score: 0.8,
+            },
+        };
+        ModuleOutput {
+            objects: Vec::new(),
+            attributes: items.iter().map(attribute).collect(),
         }
     }
 }
@@ -126,12 +162,50 @@ type = "record"
 inputs = ["find"]
 "#;
 
-#[test]
-fn objects_keep_their_ids_and_tracks_end_with_their_stream() {
-    let catalog = Catalog {
+fn catalog() -> Catalog {
+    Catalog {
         tracker_keys: weir_analytics::TRACKER_KEYS,
         ..catalog_with_sink("record")
+    }
+}
+
+#[test]
+fn a_module_that_runs_per_track_is_asked_for_few_objects_and_all_that_follow_have_what_it_read() {
+    let text = GRAPH.replace("frames=40", "frames=200").replace(
+        "inputs = [\"tracks\"]",
+        r#"inputs = ["read"]
+[modules.read]
+operator = "emulate"
+model = "any"
+inputs = ["tracks"]
+per_track = { every = "1s", until = 0.9 }"#,
+    );
+    let (reader, tracked) = (Reader::default(), Recording::default());
+    let parts = Parts {
+        operators: vec![("find", Arc::new(Street)), ("read", Arc::new(reader.clone()))],
+        sinks: vec![
+            ("tracked", Box::new(tracked.clone())),
+            ("plain", Box::new(Recording::default())),
+        ],
+        ..Parts::default()
     };
+    let report = run(assemble(graph(&text, &catalog()), parts), &RunOptions::default());
+    assert_eq!(report.requests.delivered, 400);
+    // Four objects for two seconds: each is read as it comes, and again a second later.
+    let read = reader.0.load(Ordering::Relaxed);
+    assert!((8..400).contains(&read), "{read} of 800 objects were read");
+    let recorded = tracked.0.lock().unwrap();
+    for (_, tracks) in &recorded.frames[300..] {
+        for track in tracks {
+            let attributes = &track.as_ref().unwrap().attributes;
+            assert_eq!(&*attributes[0].0, "label");
+        }
+    }
+    assert!(recorded.ended.iter().all(|(_, end)| end.attributes.len() == 1));
+}
+
+#[test]
+fn objects_keep_their_ids_and_tracks_end_with_their_stream() {
     let (tracked, plain) = (Recording::default(), Recording::default());
     let parts = Parts {
         operators: vec![("find", Arc::new(Street))],
@@ -141,7 +215,7 @@ fn objects_keep_their_ids_and_tracks_end_with_their_stream() {
         ],
         ..Parts::default()
     };
-    run(assemble(graph(GRAPH, &catalog), parts), &RunOptions::default());
+    run(assemble(graph(GRAPH, &catalog()), parts), &RunOptions::default());
 
     let tracked = tracked.0.lock().unwrap();
     for stream in ["north", "south"] {

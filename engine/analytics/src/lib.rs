@@ -13,5 +13,5 @@ mod tracker;
 
 pub use ids::TrackIds;
 pub use stream::{AnalyticsPlan, FrameAnalytics, StreamAnalytics, TrackerPlan};
-pub use track::FrameTime;
+pub use track::{FrameTime, PerTrack};
 pub use tracker::{Detection, KEYS as TRACKER_KEYS, Tracker, TrackerSettings};

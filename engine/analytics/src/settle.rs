@@ -71,11 +71,21 @@ impl<T> Votes<T> {
     }
 }
 
+/// An attribute that a module reads, with the votes on it.
+#[derive(Debug, Clone)]
+struct Reading {
+    module: u32,
+    name: Arc<str>,
+    votes: Votes<Attribute>,
+    /// Media time of the newest.
+    newest_pts_ms: f64,
+}
+
 /// Class and attributes of a track.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Settled {
     classes: Votes<Arc<str>>,
-    attributes: Vec<(Arc<str>, Votes<Attribute>)>,
+    readings: Vec<Reading>,
     /// As last asked for.
     shown: Arc<[(Arc<str>, Attribute)]>,
 }
@@ -87,18 +97,25 @@ impl Settled {
             .add(Arc::clone(class), score.max(f32::MIN_POSITIVE), |a, b| a == b);
     }
 
-    /// An attribute was read of it.
-    pub(crate) fn on_attribute(&mut self, name: &Arc<str>, attribute: &Attribute) {
-        let position = self.attributes.iter().position(|(known, _)| known == name);
-        let position = match position {
+    /// An attribute was read of it by that module.
+    pub(crate) fn on_attribute(&mut self, module: u32, name: &Arc<str>, attribute: &Attribute, pts_ms: f64) {
+        let is_it = |known: &Reading| known.module == module && known.name == *name;
+        let position = match self.readings.iter().position(is_it) {
             Some(position) => position,
-            None if self.attributes.len() == MAX_ATTRIBUTES => return,
+            None if self.readings.len() == MAX_ATTRIBUTES => return,
             None => {
-                self.attributes.push((Arc::clone(name), Votes::default()));
-                self.attributes.len() - 1
+                self.readings.push(Reading {
+                    module,
+                    name: Arc::clone(name),
+                    votes: Votes::default(),
+                    newest_pts_ms: pts_ms,
+                });
+                self.readings.len() - 1
             }
         };
-        let votes = &mut self.attributes[position].1;
+        let reading = &mut self.readings[position];
+        reading.newest_pts_ms = pts_ms;
+        let votes = &mut reading.votes;
         match score(attribute) {
             Some(score) => votes.add(without_vector(attribute), score, same_value),
             None => {
@@ -107,10 +124,23 @@ impl Settled {
             }
         }
         self.shown = self
-            .attributes
+            .readings
             .iter()
-            .filter_map(|(name, votes)| Some((Arc::clone(name), votes.winner()?.value.clone())))
+            .filter_map(|reading| Some((Arc::clone(&reading.name), reading.votes.winner()?.value.clone())))
             .collect();
+    }
+
+    /// How certain is what a module read, and the media time of its newest reading; `None` before any. The best score of the
+    /// settled value, by the part of all support that it has: of one reading its score.
+    pub(crate) fn certainty(&self, module: u32) -> Option<(f32, f64)> {
+        let readings = self.readings.iter().filter(|reading| reading.module == module);
+        let certain = readings.filter_map(|reading| {
+            let winner = reading.votes.winner()?;
+            let all: f32 = reading.votes.0.iter().map(|vote| vote.support).sum();
+            let share = if all > 0.0 { winner.support / all } else { 0.0 };
+            Some((winner.best * share, reading.newest_pts_ms))
+        });
+        certain.reduce(|one, other| (one.0.min(other.0), one.1.max(other.1)))
     }
 
     /// The class with most support; empty before any.
@@ -181,7 +211,7 @@ mod tests {
             text("WR 123", 0.7),
             text("WR 123", 0.5),
         ] {
-            settled.on_attribute(&name, &reading);
+            settled.on_attribute(1, &name, &reading, 0.0);
         }
         assert_eq!(
             &*settled.attributes(),
@@ -200,21 +230,33 @@ mod tests {
         assert_eq!(&*settled.class(), "car");
         let number = |value| Attribute::Number { value };
         let name: Arc<str> = "level".into();
-        settled.on_attribute(&name, &number(1.0));
-        settled.on_attribute(&name, &number(2.0));
+        settled.on_attribute(1, &name, &number(1.0), 0.0);
+        settled.on_attribute(1, &name, &number(2.0), 0.0);
         assert_eq!(settled.attributes()[0].1, number(2.0));
     }
 
     #[test]
     fn values_and_attributes_without_end_are_kept_within_bounds() {
         let mut settled = Settled::default();
-        settled.on_attribute(&"plate".into(), &text("right", 1.0));
+        settled.on_attribute(1, &"plate".into(), &text("right", 1.0), 0.0);
         for number in 0..1000 {
-            settled.on_attribute(&"plate".into(), &text(&number.to_string(), 0.1));
-            settled.on_attribute(&number.to_string().into(), &text("x", 0.1));
+            settled.on_attribute(1, &"plate".into(), &text(&number.to_string(), 0.1), 0.0);
+            settled.on_attribute(1, &number.to_string().into(), &text("x", 0.1), 0.0);
         }
-        assert_eq!(settled.attributes.len(), MAX_ATTRIBUTES);
-        assert_eq!(settled.attributes[0].1.0.len(), MAX_VALUES);
+        assert_eq!(settled.readings.len(), MAX_ATTRIBUTES);
+        assert_eq!(settled.readings[0].votes.0.len(), MAX_VALUES);
         assert_eq!(settled.attributes()[0].1, text("right", 1.0));
+    }
+
+    #[test]
+    fn what_was_read_alike_is_certain_and_what_was_read_in_several_ways_is_not() {
+        let mut settled = Settled::default();
+        let name: Arc<str> = "plate".into();
+        assert_eq!(settled.certainty(1), None);
+        settled.on_attribute(1, &name, &text("WR 123", 0.9), 40.0);
+        assert_eq!(settled.certainty(1), Some((0.9, 40.0)));
+        settled.on_attribute(1, &name, &text("WR 128", 0.9), 80.0);
+        assert_eq!(settled.certainty(1), Some((0.45, 80.0)));
+        assert_eq!(settled.certainty(2), None, "another module");
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use weir_flow::{Attribute, Frame, Incident, ObjectRef, RequestResults, TrackEnd, TrackState};
 
 use crate::ids::TrackIds;
-use crate::track::FrameTime;
+use crate::track::{FrameTime, PerTrack};
 use crate::tracker::{Detection, Tracker, TrackerSettings};
 
 /// A tracker of a graph.
@@ -118,9 +118,9 @@ impl StreamAnalytics {
             let tracked: BTreeMap<ObjectRef, usize> = tracked
                 .filter_map(|(object, track)| Some((object, track?)))
                 .collect();
-            for (track, name, attribute) in attributes_of_tracks(&tracked, results) {
+            for (track, module, name, attribute) in attributes_of_tracks(&tracked, results) {
                 if let Some(track) = tracker.track_mut(track) {
-                    track.settled.on_attribute(name, attribute);
+                    track.settled.on_attribute(module, name, attribute, time.pts_ms);
                 }
             }
             for (object, track) in tracked {
@@ -130,6 +130,30 @@ impl StreamAnalytics {
             }
         }
         found
+    }
+
+    /// Whether a module is to run for an object of a frame that is on its way through the graph: by the newest track that it is
+    /// likely of. What has no track yet is always wanted.
+    pub fn wants(
+        &mut self,
+        rule: &PerTrack,
+        module: u32,
+        (results, object): (&RequestResults, ObjectRef),
+        pts_ms: f64,
+    ) -> bool {
+        let Some((tracker, plan)) = self
+            .trackers
+            .get_mut(rule.tracker)
+            .zip(self.plan.trackers.get(rule.tracker))
+        else {
+            return true;
+        };
+        let followed = lineage(results, object).find(|name| plan.modules.contains(&name.module));
+        let Some(followed) = followed.and_then(|name| results.object(name)) else {
+            return true;
+        };
+        let track = tracker.nearest(pts_ms, &followed.rect);
+        track.is_none_or(|track| track.ask(rule, module, pts_ms))
     }
 
     /// The stream ended, was removed or interrupted: everything ends.
@@ -148,18 +172,23 @@ impl StreamAnalytics {
 fn attributes_of_tracks<'a>(
     tracked: &'a BTreeMap<ObjectRef, usize>,
     results: &'a RequestResults,
-) -> impl Iterator<Item = (usize, &'a Arc<str>, &'a Attribute)> {
-    /// An object within one within one, and so on: no more than there are modules in a row.
-    const MAX_DEPTH: usize = 16;
-    let track_of = |object: ObjectRef| {
-        let parent = |name: &ObjectRef| results.object(*name).and_then(|object| object.parent);
-        let mut line = std::iter::successors(Some(object), parent).take(MAX_DEPTH);
-        line.find_map(|name| tracked.get(&name).copied())
-    };
-    let attributes = results.outputs().flat_map(|(_, output)| &output.attributes);
-    attributes.filter_map(move |attribute| {
-        Some((track_of(attribute.object)?, &attribute.name, &attribute.attribute))
+) -> impl Iterator<Item = (usize, u32, &'a Arc<str>, &'a Attribute)> {
+    let track_of = |object| lineage(results, object).find_map(|name| tracked.get(&name).copied());
+    let attributes = results.outputs();
+    let attributes = attributes
+        .flat_map(|(module, output)| output.attributes.iter().map(move |attribute| (module, attribute)));
+    attributes.filter_map(move |(module, attribute)| {
+        let track = track_of(attribute.object)?;
+        Some((track, module, &attribute.name, &attribute.attribute))
     })
+}
+
+/// An object, the one in whose crop it was found, and so on.
+fn lineage(results: &RequestResults, object: ObjectRef) -> impl Iterator<Item = ObjectRef> {
+    /// No more objects are within each other than modules are in a row.
+    const MAX_DEPTH: usize = 16;
+    let parent = |name: &ObjectRef| results.object(*name).and_then(|object| object.parent);
+    std::iter::successors(Some(object), parent).take(MAX_DEPTH)
 }
 
 #[cfg(test)]
@@ -248,6 +277,33 @@ mod tests {
             None,
             "shown where the tracker is"
         );
+
+        // A module that runs per track: what is read alike is known, and another object is not.
+        let rule = |every_ms, until| PerTrack {
+            tracker: 0,
+            every_ms,
+            until,
+        };
+        let on_the_way = results(3, "");
+        let mut wants =
+            |rule: PerTrack, module, object| analytics.wants(&rule, module, (&on_the_way, object), 120.0);
+        let plate = ObjectRef { module: 1, index: 0 };
+        assert!(
+            !wants(rule(1000.0, 0.9), 1, plate),
+            "it was read 40 ms ago, within the car"
+        );
+        assert!(wants(rule(20.0, 0.9), 1, plate), "long enough ago");
+        assert!(
+            !wants(rule(20.0, 0.5), 1, plate),
+            "two of three readings of 0.8 are certain enough"
+        );
+        assert!(wants(rule(1000.0, 0.9), 2, car), "another module never read");
+        assert!(
+            !wants(rule(1000.0, 0.9), 2, car),
+            "and is asked, and not answered yet"
+        );
+        let elsewhere = ObjectRef { module: 3, index: 0 };
+        assert!(wants(rule(1000.0, 0.0), 1, elsewhere), "nobody follows it");
 
         // Nothing for longer than it waits, then the end of the stream has nothing left to say.
         let later = analytics.on_frame(&frame(60), 1_002_400, &RequestResults::default(), &mut ids);

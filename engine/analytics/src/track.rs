@@ -16,6 +16,20 @@ const DIRECTION_SPAN_MS: f64 = 250.0;
 const BRIDGE_STEP_MS: f64 = 100.0;
 const MAX_BRIDGE_STEPS: u32 = 8;
 
+/// An answer of a module that is not there by then, in milliseconds, does not come: its frame was dropped.
+const MAX_ANSWER_MS: f64 = 500.0;
+
+/// How often a module runs for one track.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct PerTrack {
+    /// The tracker, by its place in the plan.
+    pub tracker: usize,
+    /// Media time from one reading to the next, in milliseconds.
+    pub every_ms: f64,
+    /// Certainty, 0 to 1, from which on it runs no more.
+    pub until: f32,
+}
+
 /// When a frame was taken and when it arrived.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct FrameTime {
@@ -40,6 +54,8 @@ pub(crate) struct Track {
     /// Centres with their media times, the newest last.
     recent: VecDeque<(f64, Point)>,
     pub(crate) settled: Settled,
+    /// When modules were last asked about it, by media time.
+    asked: Vec<(u32, f64)>,
 }
 
 impl Track {
@@ -53,6 +69,7 @@ impl Track {
             last: time,
             recent: VecDeque::from([(time.pts_ms, rect.centre())]),
             settled: Settled::default(),
+            asked: Vec::new(),
         }
     }
 
@@ -93,6 +110,23 @@ impl Track {
             return None;
         }
         Some((went.0 * goes.0 + went.1 * goes.1) / (length * other))
+    }
+
+    /// Whether a module is to run for it by that rule at that media time; if so, it counts as asked.
+    pub(crate) fn ask(&mut self, rule: &PerTrack, module: u32, pts_ms: f64) -> bool {
+        let read = self.settled.certainty(module);
+        if read.is_some_and(|(certainty, newest)| certainty >= rule.until || pts_ms - newest < rule.every_ms)
+        {
+            return false;
+        }
+        let wait_ms = rule.every_ms.min(MAX_ANSWER_MS);
+        let asked = self.asked.iter_mut().find(|(asked, _)| *asked == module);
+        match asked {
+            Some((_, at)) if pts_ms - *at < wait_ms => return false,
+            Some((_, at)) => *at = pts_ms,
+            None => self.asked.push((module, pts_ms)),
+        }
+        true
     }
 
     /// What a delivery says of it; `None` while it is tentative.

@@ -226,6 +226,21 @@ impl Tracker {
         self.tracks.get(number)?.id
     }
 
+    /// The track, tentative or not, that a box of a frame on its way is most likely of.
+    pub(crate) fn nearest(&mut self, pts_ms: f64, rect: &Rect) -> Option<&mut Track> {
+        let overlaps = self.tracks.iter().enumerate().map(|(number, track)| {
+            let motion = track.predicted(pts_ms);
+            let predicted = Predicted {
+                rect: motion.rect(),
+                spread: motion.spread(),
+            };
+            (number, overlap(rect, &predicted))
+        });
+        let best = overlaps.max_by(|(_, one), (_, other)| one.total_cmp(other));
+        let (number, _) = best.filter(|(_, overlap)| *overlap >= MIN_OVERLAP_SEEN)?;
+        self.tracks.get_mut(number)
+    }
+
     /// Ids and boxes of the tracks, as they are expected to be at that media time.
     pub fn expected(&self, pts_ms: f64) -> impl Iterator<Item = (u64, Rect)> {
         let expected = move |track: &Track| Some((track.id?, track.predicted(pts_ms).rect()));

@@ -267,6 +267,17 @@ impl StageNode {
     }
 }
 
+/// How often a module runs for the objects of one track.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct PerTrackNode {
+    /// Index of the tracker.
+    pub tracker: usize,
+    /// Media time from one reading to the next.
+    pub every: Span,
+    /// Certainty, 0 to 1, of what is settled from which on it runs no more; `None`: it goes on.
+    pub until: Option<f32>,
+}
+
 /// A module: an operator with its model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ModuleNode {
@@ -280,6 +291,8 @@ pub struct ModuleNode {
     pub inputs: Vec<Vertex>,
     /// Classes of objects whose crops are its items; empty: whole frames, or the operator's own choice.
     pub regions: Vec<String>,
+    /// Where it runs for a track now and then, and not for each of its objects.
+    pub per_track: Option<PerTrackNode>,
     /// Its weight under the arbitration `weighted`; 1 by default.
     pub weight: f64,
     /// Where it is a stage of a cascade.

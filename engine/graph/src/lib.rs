@@ -35,8 +35,9 @@ pub use gears_file::{
     read_gears,
 };
 pub use graph::{
-    Decoding, DeviceClass, DeviceNode, EMULATE, Graph, ModelNode, ModelOrigin, ModuleNode, OnLate, SinkNode,
-    SourceMode, SourceNode, StageNode, TRACK, TrackerNode, Vertex, WhenSlow, WorkerNode,
+    Decoding, DeviceClass, DeviceNode, EMULATE, Graph, ModelNode, ModelOrigin, ModuleNode, OnLate,
+    PerTrackNode, SinkNode, SourceMode, SourceNode, StageNode, TRACK, TrackerNode, Vertex, WhenSlow,
+    WorkerNode,
 };
 pub use policy::read as read_policy;
 pub use raw::MODULE_KEYS;

@@ -99,3 +99,37 @@ fn what_is_wrong_with_a_tracker_is_said_with_a_hint() {
         check(&text(keys), &[&expected]);
     }
 }
+
+#[test]
+fn a_module_that_runs_per_track_knows_the_tracker_before_it() {
+    let plates = "inputs = [\"detect\"]\nregions = [\"plate\"]";
+    assert!(VALID.contains(plates));
+    let with = |keys: &str| text(FOLLOWS).replace(plates, &format!("{plates}\n{keys}"));
+    let graph = graph(&with("per_track = { every = \"2s\", until = 0.9 }"));
+    let rule = graph.modules()[1].per_track.unwrap();
+    assert_eq!(
+        (rule.tracker, rule.every.as_millis_f64(), rule.until),
+        (0, 2000.0, Some(0.9))
+    );
+    let line = 1
+        + with("")
+            .lines()
+            .position(|line| line.starts_with("regions"))
+            .unwrap()
+        + 1;
+    for (keys, expected) in [
+        ("per_track = { until = 1.5 }", "`until` must lie between 0 and 1"),
+        ("per_track = { evry = \"1s\" }", "every"),
+        ("per_track = \"1s\"", "per_track"),
+        ("per_track = { every = \"0s\" }", "every"),
+    ] {
+        check(&with(keys), &[&format!("{line}: {expected}")]);
+    }
+    let alone = VALID.replace(plates, &format!("{plates}\nper_track = {{}}"));
+    check(
+        &alone,
+        &[&format!(
+            "{line}: no tracker follows what module \"plates\" takes"
+        )],
+    );
+}

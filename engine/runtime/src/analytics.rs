@@ -1,9 +1,17 @@
-//! What a graph asks to be known over time, in the form that the analytics take.
+//! What is known over time, shared by the egress, which takes it from deliveries, and by modules that run per track, which ask
+//! it before.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use weir_analytics::{AnalyticsPlan, TrackerPlan, TrackerSettings};
-use weir_graph::Graph;
+use weir_analytics::{
+    AnalyticsPlan, FrameAnalytics, PerTrack, StreamAnalytics, TrackIds, TrackerPlan, TrackerSettings,
+};
+use weir_flow::{Item, RequestResults};
+use weir_graph::{Graph, PerTrackNode};
+use weir_types::StreamId;
+
+use crate::request::Request;
 
 /// The trackers of a graph.
 pub(crate) fn analytics_plan(graph: &Graph) -> Arc<AnalyticsPlan> {
@@ -14,4 +22,89 @@ pub(crate) fn analytics_plan(graph: &Graph) -> Arc<AnalyticsPlan> {
     Arc::new(AnalyticsPlan {
         trackers: trackers.collect(),
     })
+}
+
+/// One stream, by the graph of that number.
+type OfStream = (u32, StreamAnalytics);
+
+/// What is known over time of each stream. All that use it are on the control thread: nobody waits for the lock.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct SharedAnalytics(Arc<Mutex<BTreeMap<StreamId, OfStream>>>);
+
+impl SharedAnalytics {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<StreamId, OfStream>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Number of the graph by which a stream is known.
+    pub(crate) fn graph_of(&self, stream: StreamId) -> Option<u32> {
+        self.lock().get(&stream).map(|(graph, _)| *graph)
+    }
+
+    /// Streams that are known by that graph.
+    pub(crate) fn streams_of(&self, graph: u32) -> Vec<StreamId> {
+        let streams = self.lock();
+        let known = streams.iter().filter(|(_, (of, _))| *of == graph);
+        known.map(|(id, _)| *id).collect()
+    }
+
+    /// Takes in the next frame of a stream.
+    pub(crate) fn on_frame(
+        &self,
+        request: &Request,
+        plan: &Arc<AnalyticsPlan>,
+        (results, time_ms): (&RequestResults, u64),
+        ids: &mut TrackIds,
+    ) -> FrameAnalytics {
+        let mut streams = self.lock();
+        let new = || (request.route.graph, StreamAnalytics::new(plan));
+        let (_, analytics) = streams.entry(request.stream).or_insert_with(new);
+        analytics.on_frame(&request.frame, time_ms, results, ids)
+    }
+
+    /// Forgets a stream: the number of its graph, and what ended with it.
+    pub(crate) fn close(&self, stream: StreamId) -> Option<(u32, FrameAnalytics)> {
+        let (graph, mut analytics) = self.lock().remove(&stream)?;
+        Some((graph, analytics.close()))
+    }
+}
+
+/// Which items of a module that runs per track are wanted.
+pub(crate) struct TrackGate {
+    rule: PerTrack,
+    module: u32,
+    graph: u32,
+    analytics: SharedAnalytics,
+}
+
+impl TrackGate {
+    pub(crate) fn new(node: &PerTrackNode, module: u32, graph: u32, analytics: SharedAnalytics) -> Self {
+        Self {
+            rule: PerTrack {
+                tracker: node.tracker,
+                every_ms: node.every.as_millis_f64(),
+                until: node.until.unwrap_or(f32::INFINITY),
+            },
+            module,
+            graph,
+            analytics,
+        }
+    }
+
+    /// Leaves out the items of tracks that are known well enough for now.
+    pub(crate) fn retain_wanted(&self, request: &Request, results: &RequestResults, items: &mut Vec<Item>) {
+        let mut streams = self.analytics.lock();
+        let Some((_, analytics)) = streams
+            .get_mut(&request.stream)
+            .filter(|(graph, _)| *graph == self.graph)
+        else {
+            return;
+        };
+        items.retain(|item| {
+            item.object.is_none_or(|object| {
+                let of = (results, object);
+                analytics.wants(&self.rule, self.module, of, request.frame.pts_ms)
+            })
+        });
+    }
 }

@@ -27,6 +27,7 @@ use crate::actors::{
     Abandon, ActorRefs, EgressCounts, EndWhenIdle, ReportReservations, ReportStats, ReservationActor,
     RunEnded, SinkRoute, SwitchPlan,
 };
+use crate::analytics::SharedAnalytics;
 use crate::assembly::{RunError, RunOptions};
 use crate::cascades::GearTally;
 use crate::clock::{Clock, duration};
@@ -77,6 +78,8 @@ pub(crate) struct RunContext<'a> {
     pub(crate) policy: RefCell<Policy>,
     /// Names of the modules of all graphs, by their numbers in reports.
     pub(crate) module_names: RefCell<Vec<Arc<str>>>,
+    /// What is known over time of each stream.
+    pub(crate) analytics: SharedAnalytics,
     pub(crate) clock: Clock,
     pub(crate) options: &'a RunOptions,
     pub(crate) stop: &'a StopFlag,

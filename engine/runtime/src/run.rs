@@ -11,6 +11,7 @@ use weir_policy::Report;
 use weir_types::ModuleId;
 
 use crate::actors::SinkRoute;
+use crate::analytics::SharedAnalytics;
 use crate::assembly::{Assembly, RunError, RunOptions};
 use crate::clock::Clock;
 use crate::command::Service;
@@ -122,6 +123,7 @@ pub(crate) fn run_and_serve(
         in_force: RefCell::new(Rc::new(running)),
         policy: RefCell::new(graph.policy().clone()),
         module_names: RefCell::new(names.collect()),
+        analytics: SharedAnalytics::default(),
         clock,
         options,
         stop,

@@ -59,6 +59,13 @@ const MODULE_KEYS: &[[&str; 3]] = &[
          `read-text` takes `plate`, `embed` and `iris` take `face`; the others need it, or `items`",
     ],
     [
+        "per_track",
+        "a table",
+        "`{ every = \"1s\", until = 0.9 }`: it runs for the objects of a track once in that media time, and no more once what it \
+         read is as certain as that, 0 to 1 (docs/tracking.md); default: for every object of every frame; `every` default 1s, \
+         without `until` it goes on",
+    ],
+    [
         "weight",
         "a number above 0",
         "its share under the arbitration `weighted`; default 1",

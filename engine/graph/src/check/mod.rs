@@ -17,9 +17,10 @@ use weir_types::Span;
 use crate::critical_path;
 use crate::gears_file;
 use crate::graph::{
-    Graph, ModelNode, ModuleNode, SinkNode, SourceMode, SourceNode, StageNode, TrackerNode, Vertex,
+    Graph, ModelNode, ModuleNode, PerTrackNode, SinkNode, SourceMode, SourceNode, StageNode, TrackerNode,
+    Vertex,
 };
-use crate::raw::{HeadName, RawGraph, RawModel, RawModule, RawSource, RawStage};
+use crate::raw::{HeadName, RawGraph, RawModel, RawModule, RawPerTrack, RawSource, RawStage};
 use wiring::Wiring;
 
 /// Checks the tables against each other. `None` only where something was reported.
@@ -41,6 +42,7 @@ pub(crate) fn check(
     let models = module_models(&raw, diagnostics);
     types::check(&raw, &wiring, &models, catalog, diagnostics);
     types::check_trackers(&raw, &wiring, &models, catalog, diagnostics);
+    types::check_per_track(&raw, &wiring, diagnostics);
     cascades::check(&mut raw, &models, catalog, diagnostics);
     check_slo(&raw, &wiring, &models, diagnostics);
     check_paths(&raw, &wiring, diagnostics);
@@ -287,6 +289,10 @@ fn build(
             model: kept[models[*index]?]?,
             inputs: wiring.modules[*index].iter().map(ranked).collect(),
             regions: distinct(module.regions),
+            per_track: module
+                .per_track
+                .zip(wiring.tracker_before(*index))
+                .map(per_track_node),
             weight: module.weight,
             stage: module.stage.map(|stage| StageNode {
                 cascade: stage.cascade,
@@ -380,6 +386,14 @@ fn model_node(model: RawModel, device: usize) -> Option<ModelNode> {
         plan: model.plan.map(|plan| plan.value),
         settings: model.settings,
     })
+}
+
+fn per_track_node((rule, tracker): (RawPerTrack, usize)) -> PerTrackNode {
+    PerTrackNode {
+        tracker,
+        every: rule.every,
+        until: rule.until,
+    }
 }
 
 /// The texts without repetition, in their order.

@@ -64,6 +64,25 @@ pub(super) fn check_trackers(
     }
 }
 
+/// Whether modules that run per track know tracks of what they take.
+pub(super) fn check_per_track(raw: &RawGraph, wiring: &Wiring, diagnostics: &mut Diagnostics) {
+    for (index, module) in raw.modules.iter().enumerate() {
+        let Some(per_track) = &module.per_track else {
+            continue;
+        };
+        let name = &module.name.value;
+        if module.settings.takes_frames() {
+            let message = format!("module \"{name}\" takes whole frames, which have no tracks");
+            let hint = "leave out `per_track`, or `items`";
+            diagnostics.add(per_track.at, message, Some(hint.to_owned()));
+        } else if wiring.resolved[index] && wiring.tracker_before(index).is_none() {
+            let message = format!("no tracker follows what module \"{name}\" takes");
+            let hint = "add [modules.tracks] with operator = \"track\", its inputs the module that finds the objects";
+            diagnostics.add_if_parsed(per_track.at, message, Some(hint.to_owned()));
+        }
+    }
+}
+
 fn is_emulated(raw: &RawGraph, model: usize) -> bool {
     let model = &raw.models[model];
     let device = model.device.given();

@@ -26,6 +26,17 @@ pub(crate) struct Wiring {
 }
 
 impl Wiring {
+    /// The tracker by which a module knows tracks: the first that follows nothing but what is before the module.
+    pub(crate) fn tracker_before(&self, module: usize) -> Option<usize> {
+        let is_before = |followed: &Vec<usize>| {
+            !followed.is_empty()
+                && followed
+                    .iter()
+                    .all(|other| self.ancestors[module].contains(other))
+        };
+        self.trackers.iter().position(is_before)
+    }
+
     /// The modules that frames of a source pass.
     pub(crate) fn passed_by(&self, source: usize) -> BTreeSet<usize> {
         let mut passed = BTreeSet::new();

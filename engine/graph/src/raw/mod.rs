@@ -7,6 +7,7 @@ mod connection;
 mod context;
 mod emulated;
 mod model;
+mod per_track;
 mod required;
 mod section;
 mod tables;
@@ -25,7 +26,9 @@ use crate::policy;
 pub(crate) use context::Context;
 pub(crate) use model::{HeadName, RawModel};
 pub use section::MODULE_KEYS;
-pub(crate) use tables::{RawDevice, RawModule, RawModuleTable, RawSink, RawSource, RawStage, RawTracker};
+pub(crate) use tables::{
+    RawDevice, RawModule, RawModuleTable, RawPerTrack, RawSink, RawSource, RawStage, RawTracker,
+};
 
 /// All tables, each kind in the order of the text.
 #[derive(Default)]

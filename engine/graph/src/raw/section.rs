@@ -9,7 +9,7 @@ use weir_policy::StreamShare;
 use super::context::Context;
 use super::required::{required, required_inputs};
 use super::tables::{RawDevice, RawModule, RawModuleTable, RawSink, RawSource};
-use super::{address, cascade, connection, tracker};
+use super::{address, cascade, connection, per_track, tracker};
 use crate::graph::{Decoding, SourceMode, WhenSlow};
 use crate::graph::{EMULATE, TRACK};
 use crate::settings;
@@ -117,7 +117,15 @@ pub(super) fn device(name: Spanned<String>, entry: &Entry, context: &mut Context
 
 /// Keys of a module beside those of its operator.
 pub const MODULE_KEYS: &[&str] = &[
-    "operator", "model", "cascade", "settle", "on_late", "inputs", "regions", "weight",
+    "operator",
+    "model",
+    "cascade",
+    "settle",
+    "on_late",
+    "inputs",
+    "regions",
+    "per_track",
+    "weight",
 ];
 
 /// A module, the stages of its cascade, or a tracker.
@@ -178,6 +186,7 @@ fn model_module(name: Spanned<String>, entry: &Entry, context: &mut Context<'_>)
             .positive("weight", context.diagnostics)
             .into_value()
             .unwrap_or(1.0),
+        per_track: per_track::read(&fields, context),
         labels_at: fields.entry("labels").map(|entry| entry.node.at),
         items_at: fields.entry("items").map(|entry| entry.node.at),
         stage: None,

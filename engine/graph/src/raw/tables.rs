@@ -64,6 +64,8 @@ pub(crate) struct RawModule {
     pub(crate) labels_at: Option<usize>,
     /// Where it says what its items are, whether or not the word is known.
     pub(crate) items_at: Option<usize>,
+    /// Where it runs for a track now and then.
+    pub(crate) per_track: Option<RawPerTrack>,
     /// Where it is a stage of a cascade; its stages follow each other.
     pub(crate) stage: Option<RawStage>,
     pub(crate) settings: weir_flow::Settings,
@@ -82,6 +84,15 @@ pub(crate) enum RawModuleTable {
     Module(Box<RawModule>),
     /// A tracker, which is no module to the policy.
     Tracker(RawTracker),
+}
+
+/// How often a module runs for one track.
+#[derive(Clone)]
+pub(crate) struct RawPerTrack {
+    pub(crate) at: usize,
+    pub(crate) every: Span,
+    /// `None`: it goes on.
+    pub(crate) until: Option<f32>,
 }
 
 /// What a module is in a cascade.

@@ -10,7 +10,15 @@ use crate::settings;
 /// Keys of a tracker beside those of the catalog.
 const KEYS: [&str; 2] = ["operator", "inputs"];
 /// Keys of modules that run models.
-const OF_MODELS: [&str; 6] = ["model", "cascade", "settle", "on_late", "regions", "weight"];
+const OF_MODELS: [&str; 7] = [
+    "model",
+    "cascade",
+    "settle",
+    "on_late",
+    "regions",
+    "per_track",
+    "weight",
+];
 
 /// Score from which objects begin tracks, and that from which they continue them, where the text does not say.
 const DEFAULT_HIGH: f64 = 0.5;

@@ -20,6 +20,7 @@ use super::messages::{
 };
 use super::stream_table::{EgressCounts, StreamEntry};
 use crate::admission::StreamPermit;
+use crate::analytics::SharedAnalytics;
 use crate::clock::{Clock, duration};
 use crate::objects::assemble_objects;
 use crate::progress::Progress;
@@ -65,6 +66,8 @@ pub(crate) struct EgressSetup {
     pub(crate) sinks: Vec<SinkRoute>,
     /// What the graph that it begins with asks to be known over time.
     pub(crate) analytics: Arc<AnalyticsPlan>,
+    /// What is known over time of each stream.
+    pub(crate) known: SharedAnalytics,
     pub(crate) decode_levels: SharedDecodeLevels,
     pub(crate) progress: Arc<Progress>,
     /// Signalled once, when all streams have ended and nothing is in flight.
@@ -84,6 +87,7 @@ pub(crate) struct Egress {
     sinks: Vec<SinkRoute>,
     /// By the number of the graph.
     analytics: BTreeMap<u32, Arc<AnalyticsPlan>>,
+    known: SharedAnalytics,
     /// Sinks that no graph has any more; closed.
     closed_sinks: Vec<(String, SinkHandle)>,
     decode_levels: SharedDecodeLevels,
@@ -118,6 +122,7 @@ impl Egress {
             wants_notices: setup.sinks.iter().any(|sink| sink.handle.wants_notices()),
             sinks: setup.sinks,
             analytics: BTreeMap::from([(0, setup.analytics)]),
+            known: setup.known,
             reported: 0,
             closed_sinks: Vec::new(),
             decode_levels: setup.decode_levels,

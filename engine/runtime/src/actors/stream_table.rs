@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use tokio::sync::oneshot;
-use weir_analytics::{StreamAnalytics, TrackIds};
+use weir_analytics::TrackIds;
 use weir_flow::{SourceCounts, StreamState};
 use weir_policy::{HealthTracker, Ledger, RunStats, SinkReport, StreamHealth, StreamReport};
 use weir_types::{Span, StreamId, Timestamp};
@@ -36,8 +36,6 @@ pub(super) struct StreamEntry {
     pub(super) paused: Option<Timestamp>,
     /// Once its source has ended.
     pub(super) summary: Option<StreamSummary>,
-    /// What is known over time of it, by the graph of that number.
-    pub(super) analytics: Option<(u32, StreamAnalytics)>,
     /// Ids of its tracks, whatever the graph.
     pub(super) track_ids: TrackIds,
     /// Where it is to be removed: gets what it came to.
@@ -56,7 +54,6 @@ impl StreamEntry {
             outcomes: BTreeSet::new(),
             paused: None,
             summary: None,
-            analytics: None,
             track_ids: TrackIds::default(),
             removed: None,
         }

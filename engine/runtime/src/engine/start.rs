@@ -20,7 +20,7 @@ use crate::actors::{
     SupervisorSetup,
 };
 use crate::admission::{MemoryBudget, StreamAdmission};
-use crate::analytics::analytics_plan;
+use crate::analytics::{TrackGate, analytics_plan};
 use crate::assembly::{Pace, RunError};
 use crate::cascades::{Stage, has_cascades, stages};
 use crate::decoding::Decoding;
@@ -301,6 +301,7 @@ impl RunContext<'_> {
             modules: graph.modules().len(),
             sinks,
             analytics: analytics_plan(graph),
+            known: self.analytics.clone(),
             decode_levels,
             progress: Arc::clone(&self.options.progress),
             idle,
@@ -373,6 +374,10 @@ impl RunContext<'_> {
                 name: node.name.clone(),
                 model: node.model,
                 has_model: operator.is_some(),
+                gate: node
+                    .per_track
+                    .as_ref()
+                    .map(|rule| TrackGate::new(rule, spec.id.0, running.number, self.analytics.clone())),
                 stage: stages.get_mut(spec.id.index()).and_then(Option::take),
                 operator: operator.unwrap_or_else(|| Arc::new(EmulatedOperator)),
                 successors: specs.topology.successors(spec.id).to_vec(),

@@ -4,11 +4,12 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use weir_analytics::{FrameAnalytics, StreamAnalytics};
+use weir_analytics::FrameAnalytics;
 use weir_flow::{Notice, RequestResults};
 use weir_types::StreamId;
 
 use super::Egress;
+use crate::actors::stream_table::StreamEntry;
 use crate::request::Request;
 
 impl Egress {
@@ -20,28 +21,20 @@ impl Egress {
         time_ms: u64,
     ) -> FrameAnalytics {
         let (stream, graph) = (request.stream, request.route.graph);
-        let entry = self.streams.get(&stream);
-        let before = entry
-            .and_then(|entry| entry.analytics.as_ref())
-            .map(|(graph, _)| *graph);
-        if before.is_some_and(|before| before != graph) {
+        if self.known.graph_of(stream).is_some_and(|before| before != graph) {
             self.close_analytics(stream);
         }
-        let Some(plan) = self.analytics.get(&graph).filter(|plan| !plan.is_empty()) else {
+        let plan = self.analytics.get(&graph).filter(|plan| !plan.is_empty());
+        let Some((plan, entry)) = plan.zip(self.streams.get_mut(&stream)) else {
             return FrameAnalytics::default();
         };
-        let Some(entry) = self.streams.get_mut(&stream) else {
-            return FrameAnalytics::default();
-        };
-        let (_, analytics) = entry
-            .analytics
-            .get_or_insert_with(|| (graph, StreamAnalytics::new(plan)));
-        analytics.on_frame(&request.frame, time_ms, results, &mut entry.track_ids)
+        self.known
+            .on_frame(request, plan, (results, time_ms), &mut entry.track_ids)
     }
 
     /// Ends what is known of a stream whose source has ended, once nothing of it is in flight.
     pub(super) fn close_ended_analytics(&mut self, stream: StreamId) {
-        let has_ended = |entry: &super::StreamEntry| entry.summary.is_some() && entry.analytics.is_some();
+        let has_ended = |entry: &StreamEntry| entry.summary.is_some();
         if self.streams.get(&stream).is_some_and(has_ended) && self.ledger.stream(stream).in_flight == 0 {
             self.close_analytics(stream);
         }
@@ -49,16 +42,14 @@ impl Egress {
 
     /// Ends all tracks of a stream.
     pub(super) fn close_analytics(&mut self, stream: StreamId) {
-        let Some(entry) = self.streams.get_mut(&stream) else {
+        let closed = self.known.close(stream);
+        let Some(((graph, closed), entry)) = closed.zip(self.streams.get(&stream)) else {
             return;
         };
-        let Some((graph, mut analytics)) = entry.analytics.take() else {
-            return;
-        };
-        let (name, closed) = (Arc::clone(&entry.name), analytics.close());
         if closed.is_empty() {
             return;
         }
+        let name = Arc::clone(&entry.name);
         let mut notices: Vec<(BTreeSet<u32>, Arc<Notice>)> = Vec::new();
         for sink in &mut self.sinks {
             let view = sink.views.get(&graph);
@@ -93,12 +84,7 @@ impl Egress {
 
     /// Ends what is known by a graph that goes.
     pub(super) fn close_graph_analytics(&mut self, graph: u32) {
-        let of_graph = self.streams.iter().filter(|(_, entry)| {
-            let of = entry.analytics.as_ref().map(|(graph, _)| *graph);
-            of == Some(graph)
-        });
-        let streams: Vec<StreamId> = of_graph.map(|(id, _)| *id).collect();
-        for stream in streams {
+        for stream in self.known.streams_of(graph) {
             self.close_analytics(stream);
         }
         self.analytics.remove(&graph);

@@ -229,6 +229,7 @@ mod tests {
             shared: false,
             splits: false,
             has_model: false,
+            gate: None,
             stage: None,
             actors,
         };

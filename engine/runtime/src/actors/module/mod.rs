@@ -31,6 +31,7 @@ use super::messages::{
 use super::reservations::ReservationActor;
 use super::slots::SlotActor;
 use super::supervisor::Supervisor;
+use crate::analytics::TrackGate;
 use crate::cascades::Stage;
 use crate::clock::{Clock, duration};
 use crate::fleet::{Postprocessor, Preprocessor};
@@ -70,6 +71,8 @@ pub(crate) struct ModuleSetup {
     /// Whether any request can be in two modules at once, so that the others must learn of its drop; one whose stream enters
     /// several modules can in any case.
     pub(crate) splits: bool,
+    /// Where it runs for a track now and then.
+    pub(crate) gate: Option<TrackGate>,
     /// What it is in a cascade.
     pub(crate) stage: Option<Stage>,
     /// Whether its model is a real one, whose outputs are checked.

@@ -26,10 +26,10 @@ impl ModuleActor {
             joined.results.merge(&branch.results)
         });
         let Some(mut branch) = joined else { return };
-        let operator = self.setup.operator.as_ref();
+        let (operator, gate) = (self.setup.operator.as_ref(), self.setup.gate.as_ref());
         let items = catch_unwind(AssertUnwindSafe(|| match &self.setup.stage {
-            Some(stage) => stage::items(stage, operator, &mut branch),
-            None => (operator.items(&branch.request.frame, &branch.results), Vec::new()),
+            Some(stage) => stage::items(stage, operator, gate, &mut branch),
+            None => (stage::own_items(operator, gate, &branch), Vec::new()),
         }));
         let (items, places) = match items {
             Ok(items) => items,

@@ -6,19 +6,34 @@ use weir_flow::{CascadeAnswers, Inference, Item, Operator};
 use weir_policy::{ModuleStats, StageCounts};
 use weir_types::DropReason;
 
+use crate::analytics::TrackGate;
 use crate::cascades::Stage;
 use crate::request::RequestBranch;
 use crate::sampling::{StageAnswer, StageSampling};
+
+/// The items that an operator makes of a request, without those of tracks that are known well enough.
+pub(super) fn own_items(
+    operator: &dyn Operator,
+    gate: Option<&TrackGate>,
+    branch: &RequestBranch,
+) -> Vec<Item> {
+    let mut items = operator.items(&branch.request.frame, &branch.results);
+    if let Some(gate) = gate {
+        gate.retain_wanted(&branch.request, &branch.results, &mut items);
+    }
+    items
+}
 
 /// The items of a request that a stage is asked, with their places among all of the cascade.
 pub(super) fn items(
     stage: &Stage,
     operator: &dyn Operator,
+    gate: Option<&TrackGate>,
     branch: &mut RequestBranch,
 ) -> (Vec<Item>, Vec<usize>) {
     let cascade = stage.settles_in.0;
     if stage.is_first {
-        let items = operator.items(&branch.request.frame, &branch.results);
+        let items = own_items(operator, gate, branch);
         branch.results.set_cascade(cascade, CascadeAnswers::new(items));
     }
     if !stage.is_last && !stage.switch.is_used() {

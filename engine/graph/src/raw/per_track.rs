@@ -1,0 +1,33 @@
+//! `per_track = { every = "1s", until = 0.9 }` of a module: it runs for the objects of a track now and then, until it is certain.
+
+use weir_config::{Content, Fields};
+use weir_types::Span;
+
+use super::context::Context;
+use super::tables::RawPerTrack;
+
+/// Where the text does not say how often.
+const DEFAULT_EVERY: Span = Span::from_micros(1_000_000);
+
+pub(super) fn read(fields: &Fields<'_>, context: &mut Context<'_>) -> Option<RawPerTrack> {
+    let entry = fields.entry("per_track")?;
+    let owner = format!("`per_track` of {}", fields.owner);
+    let mut own = Fields::open(owner, entry, context.diagnostics)?;
+    own.expect(&["every", "until"], false, context.diagnostics);
+    let every = own.span("every", context.diagnostics).into_value();
+    let until = own.read("until", context.diagnostics, |node| match node.content {
+        Content::Float(number) => Ok(number),
+        Content::Integer(whole) => Ok(whole as f64),
+        _ => Err("a number from 0 to 1".to_owned()),
+    });
+    if let Some(given) = until.given().filter(|given| !(0.0..=1.0).contains(&given.value)) {
+        let message = format!("`until` must lie between 0 and 1, not {}", given.value);
+        let hint = "how certain the settled attribute is from which on the module runs no more for a track";
+        context.diagnostics.add(given.at, message, Some(hint.to_owned()));
+    }
+    Some(RawPerTrack {
+        at: entry.at,
+        every: every.unwrap_or(DEFAULT_EVERY),
+        until: until.into_value().map(|until| until as f32),
+    })
+}
