@@ -1,5 +1,6 @@
 //! Where deliveries go: a sink and its factory.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -50,6 +51,10 @@ pub trait Sink: Send {
     fn on_stream_removed(&mut self, _stream: &str) -> Result<(), SinkError> {
         Ok(())
     }
+    /// What it came to until now beside the deliveries that it took, by names that reports show.
+    fn counts(&self) -> BTreeMap<&'static str, u64> {
+        BTreeMap::new()
+    }
     /// Whether the reader of its output closed it (`weir run GRAPH.toml | head`): then the run may end, and unwritten
     /// deliveries are no failure.
     fn is_reader_gone(&self) -> bool {
@@ -72,5 +77,9 @@ pub trait SinkFactory: Send + Sync {
     /// The files that it may write for its streams; empty if it writes no files.
     fn targets(&self) -> Vec<PathBuf> {
         Vec::new()
+    }
+    /// The folder that it writes files to whose names are not known before.
+    fn folder(&self) -> Option<PathBuf> {
+        None
     }
 }

@@ -1,6 +1,7 @@
 //! The thread of a sink: takes deliveries from a bounded channel, counts what is written and what is lost, and completes
 //! the sink when the channel closes.
 
+use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -268,9 +269,11 @@ impl Writer {
                     Payload::Notice(notice) => sink.on_notice(notice),
                     Payload::StreamRemoved(stream) => sink.on_stream_removed(stream),
                 });
+            let counts = self.counts();
             let mut progress = lock(&self.progress);
             progress.processed += 1;
             let report = &mut progress.report;
+            report.counts = counts;
             match (&item.payload, written) {
                 (Payload::Delivery(_), true) => report.written += 1,
                 (Payload::Delivery(_), false) => report.lost += 1,
@@ -283,8 +286,18 @@ impl Writer {
         }
         // What a sink that panicked has written so far is worth completing.
         self.attempt(|sink| sink.finish());
+        lock(&self.progress).report.counts = self.counts();
         let Self { sink, .. } = self;
         let _ = catch_unwind(AssertUnwindSafe(move || drop(sink)));
+    }
+
+    /// What the sink counts itself.
+    fn counts(&self) -> BTreeMap<String, u64> {
+        let counts = catch_unwind(AssertUnwindSafe(|| self.sink.counts())).unwrap_or_default();
+        counts
+            .into_iter()
+            .map(|(name, count)| (name.to_owned(), count))
+            .collect()
     }
 
     /// Calls the sink; `false` where that fails. The first error is logged and kept.

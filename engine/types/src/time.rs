@@ -169,6 +169,7 @@ impl FromStr for Span {
             "s" => 1.0,
             "m" | "min" => 60.0,
             "h" => 3_600.0,
+            "d" => 86_400.0,
             _ => return Err(bad()),
         };
         let number: f64 = number.trim().parse().map_err(|_| bad())?;

@@ -63,6 +63,42 @@ pub(super) fn video_parameters(parameters: &codec::Parameters) -> (u32, u32, Vec
     (width.unsigned_abs(), height.unsigned_abs(), extradata)
 }
 
+/// Sets width, height, extradata and the tag of the codec in a container; 0: the container's own. Says whether there was memory
+/// for it.
+pub(super) fn set_video_parameters(
+    parameters: &mut codec::Parameters,
+    (width, height): (u32, u32),
+    extradata: &[u8],
+    tag: u32,
+) -> bool {
+    use ffmpeg_next::ffi;
+    let padding = ffi::AV_INPUT_BUFFER_PADDING_SIZE as usize;
+    let Ok(length) = i32::try_from(extradata.len()) else {
+        return false;
+    };
+    // SAFETY: the parameters are their own, and not null but for want of memory; what was allocated is as long as what is
+    // copied into it, with the padding that FFmpeg asks for, and is freed with the parameters.
+    unsafe {
+        let raw = parameters.as_mut_ptr();
+        if raw.is_null() {
+            return false;
+        }
+        (*raw).width = width.cast_signed();
+        (*raw).height = height.cast_signed();
+        (*raw).codec_tag = tag;
+        if !extradata.is_empty() {
+            let copy = ffi::av_mallocz(extradata.len() + padding).cast::<u8>();
+            if copy.is_null() {
+                return false;
+            }
+            std::ptr::copy_nonoverlapping(extradata.as_ptr(), copy, extradata.len());
+            (*raw).extradata = copy;
+            (*raw).extradata_size = length;
+        }
+    }
+    true
+}
+
 /// The display matrix that the container stores with a stream: nine native integers of four bytes. From FFmpeg 8 on it
 /// is stored with the pictures instead.
 pub(crate) fn display_matrix(stream: &format::stream::Stream<'_>) -> Option<[u8; 36]> {

@@ -11,11 +11,13 @@ mod encoder;
 mod ffi;
 mod ffmpeg;
 mod fifo;
+mod fragments;
 mod images;
 mod log;
 mod open;
 mod options;
 mod orientation;
+mod packet_file;
 mod packet_reader;
 mod packet_selection;
 mod picture;
@@ -34,8 +36,9 @@ pub use ffmpeg::FfmpegSource;
 pub use images::ImageSource;
 pub(crate) use open::init_ffmpeg;
 pub use options::CONNECTION_OPTIONS;
+pub(crate) use packet_file::{PacketFile, WriteError, Written};
 pub use video_file::{Rgb, VideoFile};
-pub(crate) use video_place::part_path;
+pub(crate) use video_place::{Leftover, part_path, settle_leftover};
 pub use video_place::{Naming, VideoPlace};
 
 /// Frames per second if neither the stream nor the user gives a rate.

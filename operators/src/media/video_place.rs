@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use weir_flow::SinkError;
 
+use super::fragments::Fragments;
 use crate::files::{IN_USE, is_still, lock, move_to_free_name, numbered};
 use crate::sinks::target::{failed, io_failed, make_folder};
 
@@ -110,6 +111,11 @@ impl VideoPlace {
         self.started = true;
     }
 
+    /// Whether all of the fragmented MP4 that was written can be played. What is beyond its last whole fragment is cut off.
+    pub(super) fn settle_fragments(&self) -> io::Result<Played> {
+        settle_fragments(&mut OpenOptions::new().read(true).write(true).open(&self.part_file)?)
+    }
+
     /// Gives the complete file its final name.
     pub(super) fn finish(mut self) -> io::Result<PathBuf> {
         self.started = true;
@@ -143,6 +149,52 @@ impl Drop for VideoPlace {
             let _ = std::fs::remove_file(&self.part_file);
         }
     }
+}
+
+/// How much of a fragmented MP4 plays.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Played {
+    Nothing,
+    /// What is left of it.
+    Part,
+    All,
+}
+
+fn settle_fragments(file: &mut File) -> io::Result<Played> {
+    let Fragments { whole, length } = Fragments::of(file)?;
+    match whole {
+        0 => Ok(Played::Nothing),
+        whole if whole == length => Ok(Played::All),
+        whole => file.set_len(whole).map(|()| Played::Part),
+    }
+}
+
+/// What became of a `.part` file that an interrupted run left.
+pub(crate) enum Leftover {
+    /// It plays, and has its name now.
+    Completed(PathBuf),
+    /// There was nothing in it to play, and it is gone.
+    Removed,
+    /// Another run writes it, or it cannot be touched.
+    Kept,
+}
+
+/// Completes the `.part` file of the fragmented MP4 `whole` if it plays, or removes it.
+pub(crate) fn settle_leftover(part_file: &Path, whole: &Path) -> Leftover {
+    let settle = || {
+        let mut file = OpenOptions::new().read(true).write(true).open(part_file)?;
+        if !lock(&file)? || !is_still(part_file, &file)? {
+            return Ok(Leftover::Kept);
+        }
+        if settle_fragments(&mut file)? != Played::Nothing {
+            return move_to_free_name(part_file, numbered(whole)).map(Leftover::Completed);
+        }
+        std::fs::remove_file(part_file).map(|()| Leftover::Removed)
+    };
+    settle().unwrap_or_else(|error: io::Error| {
+        tracing::warn!("{} was left by an interrupted run: {error}", part_file.display());
+        Leftover::Kept
+    })
 }
 
 /// The name of a video while it is written.

@@ -13,11 +13,25 @@ use super::target::{failed, io_failed};
 /// # Errors
 /// [`SinkError`] as the sink itself would return it.
 pub fn check_writable(kind: &str, settings: &Settings, streams: &[String]) -> Result<(), SinkError> {
-    let targets = super::sink_for(kind, settings, streams)?.targets();
+    let sink = super::sink_for(kind, settings, streams)?;
+    if let Some(folder) = sink.folder() {
+        return probe_folder(&folder);
+    }
+    let targets = sink.targets();
     let creates_files = super::has_file_per_stream(kind);
     targets
         .iter()
         .try_for_each(|path| probe_file(creates_files, path))
+}
+
+/// Whether files can be made in a folder, which need not be there yet.
+fn probe_folder(path: &Path) -> Result<(), SinkError> {
+    match std::fs::metadata(path) {
+        Ok(found) if !found.is_dir() => Err(failed(path, "it is no folder: choose another name")),
+        Ok(_) => beside(&path.join("file")),
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => beside(path),
+        Err(error) => Err(io_failed(path, &error)),
+    }
 }
 
 /// `creates_files`: the file is completed beside its place before it is put there, so the folder must be writable, too.

@@ -218,6 +218,12 @@ pub(super) fn write_analytics(
     Ok(())
 }
 
+/// An incident of `stream` as its line says it.
+pub(super) fn incident_value(stream: &str, incident: &Incident) -> serde_json::Value {
+    // Nothing in it can fail: names are texts, and numbers that are none are null.
+    serde_json::to_value(Line::Incident(Box::new(incident_line(stream, incident)))).unwrap_or_default()
+}
+
 /// Writes the header line of the file of `stream`, or of all streams of the run.
 ///
 /// # Errors

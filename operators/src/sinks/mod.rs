@@ -1,4 +1,4 @@
-//! Sinks: event lines, annotated videos, none.
+//! Sinks: event lines, annotated videos, recordings, none.
 //!
 //! A sink is used by one thread and buffers little: a line, or an encoder for each stream. The runtime bounds the
 //! deliveries that wait for it, and handles a slow sink.
@@ -9,6 +9,7 @@ mod jsonl;
 mod line_file;
 mod mp4;
 mod null;
+mod recording;
 pub(crate) mod target;
 
 use weir_flow::{KeySpec, Settings, SinkError, SinkFactory, SinkSpec};
@@ -18,7 +19,13 @@ pub use event::{SCHEMA, event_line, write_event};
 pub use null::CountingSink;
 
 /// All sinks: one is registered by one line here.
-static KINDS: &[SinkKind] = &[jsonl::KIND, mp4::KIND, null::KIND];
+static KINDS: &[SinkKind] = &[
+    jsonl::KIND,
+    mp4::KIND,
+    recording::CLIPS,
+    recording::ARCHIVE,
+    null::KIND,
+];
 
 /// A sink's name, its keys, and how it is created.
 struct SinkKind {

@@ -37,6 +37,16 @@ impl Target {
         PathBuf::from(&self.0)
     }
 
+    /// The folder that all its files are in.
+    pub(super) fn base(&self) -> PathBuf {
+        let path = Path::new(&self.0);
+        let of_stream =
+            |component: &std::path::Component<'_>| component.as_os_str().to_string_lossy().contains(STREAM);
+        path.components()
+            .take_while(|component| !of_stream(component))
+            .collect()
+    }
+
     /// The file of `stream`, by its name alone.
     fn path_of(&self, stream: &str) -> PathBuf {
         PathBuf::from(self.0.replace(STREAM, &plain(stream)))

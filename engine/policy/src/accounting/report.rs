@@ -259,6 +259,9 @@ pub struct SinkReport {
     /// Whether its reader closed the pipe, which ends the run without an error.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub closed: bool,
+    /// What else it counted, such as clips or messages, by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub counts: BTreeMap<String, u64>,
     /// The first error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
@@ -272,6 +275,9 @@ impl SinkReport {
         self.lost += other.lost;
         self.notices_lost += other.notices_lost;
         self.closed |= other.closed;
+        for (name, count) in other.counts {
+            *self.counts.entry(name).or_default() += count;
+        }
         self.error = self.error.take().or(other.error);
     }
 }

@@ -1,0 +1,220 @@
+//! Packets into an MP4 file as they came, without being encoded again, through a `.part` file beside it.
+//!
+//! The file is fragmented: a killed process leaves a `.part` file that plays up to its last complete group of pictures, and
+//! nothing has to be read again to complete it.
+
+use std::path::{Path, PathBuf};
+
+use ffmpeg_next::codec::{self, Id};
+use ffmpeg_next::format::context::Output;
+use ffmpeg_next::{Codec, Dictionary, Error, Packet, Rational, format};
+use weir_flow::{PacketCodec, PacketFormat, SinkError};
+
+use super::video_place::{Played, VideoPlace};
+use super::{ffi, init_ffmpeg};
+use crate::sinks::target::{failed, io_failed};
+
+/// Ticks per second of the time stamps.
+const TICKS: i32 = 90_000;
+
+/// Ticks of a packet without a duration.
+const USUAL_STEP: i64 = 3_600;
+
+/// A file that packets are written to.
+pub(crate) struct PacketFile {
+    place: VideoPlace,
+    output: Output,
+    time_base: Rational,
+    /// Decoding time of the first packet, in milliseconds.
+    origin_ms: Option<f64>,
+    last_dts: i64,
+    step: i64,
+    written: Written,
+}
+
+/// What a file holds.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(crate) struct Written {
+    /// Packets.
+    pub(crate) packets: u64,
+    /// Those of them that are in the file for sure: in groups of pictures after which another one began.
+    pub(crate) whole_packets: u64,
+    /// Bytes of packets.
+    pub(crate) bytes: u64,
+    /// Least and greatest presentation time in milliseconds.
+    pub(crate) first_pts_ms: f64,
+    pub(crate) last_pts_ms: f64,
+}
+
+/// Why a file takes no more packets.
+#[derive(Debug)]
+pub(crate) struct WriteError {
+    /// Whether there is no room on the disk.
+    pub(crate) is_disk_full: bool,
+    pub(crate) error: SinkError,
+}
+
+impl WriteError {
+    /// Of a place that cannot be claimed.
+    pub(crate) fn of_place(error: SinkError) -> Self {
+        let full = weir_files::io_reason(&std::io::ErrorKind::StorageFull.into());
+        Self {
+            is_disk_full: error.reason == full,
+            error,
+        }
+    }
+
+    /// Of another file.
+    pub(crate) fn of_file(path: &Path, error: &std::io::Error) -> Self {
+        Self {
+            is_disk_full: error.kind() == std::io::ErrorKind::StorageFull,
+            error: io_failed(path, error),
+        }
+    }
+}
+
+impl PacketFile {
+    /// Starts a file at a claimed place, for packets of that format.
+    pub(crate) fn begin(mut place: VideoPlace, packets: &PacketFormat) -> Result<Self, WriteError> {
+        let path = place.path().to_owned();
+        let fail = |error: Error| write_error(&path, error);
+        init_ffmpeg().map_err(fail)?;
+        let mut output = format::output_as(place.part_path(), "mp4").map_err(fail)?;
+        place.begin();
+        let id = match packets.codec {
+            PacketCodec::H264 => Id::H264,
+            PacketCodec::H265 => Id::HEVC,
+        };
+        let parameters = parameters(id, packets).ok_or_else(|| fail(Error::InvalidData))?;
+        let mut stream = output.add_stream(None::<Codec>).map_err(fail)?;
+        stream.set_parameters(parameters);
+        stream.set_time_base(Rational::new(1, TICKS));
+        let begun = output.write_header_with(muxer_options()).map(drop);
+        let time_base = output.stream(0).map(|stream| stream.time_base());
+        if let Err(error) = begun {
+            drop(output);
+            place.discard();
+            return Err(write_error(&path, error));
+        }
+        Ok(Self {
+            place,
+            output,
+            time_base: time_base.unwrap_or(Rational::new(1, TICKS)),
+            origin_ms: None,
+            last_dts: -1,
+            step: USUAL_STEP,
+            written: Written::default(),
+        })
+    }
+
+    pub(crate) fn written(&self) -> Written {
+        self.written
+    }
+
+    /// Appends a packet; the first has to be a key frame.
+    pub(crate) fn write(&mut self, packet: &weir_flow::Packet) -> Result<(), WriteError> {
+        let origin_ms = *self.origin_ms.get_or_insert(packet.dts_ms);
+        let ticks = |ms: f64| ((ms - origin_ms) * f64::from(TICKS) / 1000.0).round() as i64;
+        // Players want times of decoding that grow, and pictures not shown before they are decoded.
+        let dts = ticks(packet.dts_ms).max(self.last_dts + 1);
+        let pts = ticks(packet.pts_ms).max(dts);
+        if packet.duration_ms > 0.0 {
+            self.step = ticks(origin_ms + packet.duration_ms).max(1);
+        } else if self.last_dts >= 0 {
+            self.step = dts - self.last_dts;
+        }
+        self.last_dts = dts;
+        let mut copied = Packet::copy(&packet.data);
+        copied.set_stream(0);
+        copied.set_dts(Some(dts));
+        copied.set_pts(Some(pts));
+        copied.set_duration(self.step);
+        if packet.key {
+            copied.set_flags(codec::packet::Flags::KEY);
+        }
+        copied.rescale_ts(Rational::new(1, TICKS), self.time_base);
+        copied
+            .write_interleaved(&mut self.output)
+            .map_err(|error| write_error(self.place.path(), error))?;
+        let written = &mut self.written;
+        if packet.key {
+            written.whole_packets = written.packets;
+        }
+        if written.packets == 0 {
+            (written.first_pts_ms, written.last_pts_ms) = (packet.pts_ms, packet.pts_ms);
+        }
+        written.packets += 1;
+        written.bytes += packet.data.len() as u64;
+        written.first_pts_ms = written.first_pts_ms.min(packet.pts_ms);
+        written.last_pts_ms = written.last_pts_ms.max(packet.pts_ms);
+        Ok(())
+    }
+
+    /// Completes the file, gives it its name and returns that. Where its end cannot be written, it is kept under its name as
+    /// far as it plays, or removed.
+    pub(crate) fn finish(mut self) -> (Option<PathBuf>, Result<(), WriteError>) {
+        let closed = self.output.write_trailer();
+        drop(self.output);
+        let path = self.place.path().to_owned();
+        let closed = closed.map_err(|error| write_error(&path, error));
+        // FFmpeg does not always say that the last fragment found no room.
+        let (played, closed) = match self.place.settle_fragments() {
+            Ok(Played::All) => (Played::All, closed),
+            Ok(played) => (played, closed.and(Err(torn(&path)))),
+            Err(error) => (
+                Played::Nothing,
+                closed.and(Err(WriteError::of_file(&path, &error))),
+            ),
+        };
+        if played == Played::Nothing {
+            self.place.discard();
+            return (None, closed);
+        }
+        match self.place.finish() {
+            Ok(path) => (Some(path), closed),
+            Err(error) => (None, closed.and(Err(WriteError::of_file(&path, &error)))),
+        }
+    }
+}
+
+/// Of a file whose last fragment is not whole.
+fn torn(path: &Path) -> WriteError {
+    WriteError {
+        is_disk_full: true,
+        error: failed(path, "its end could not be written: the disk is full"),
+    }
+}
+
+fn parameters(id: Id, packets: &PacketFormat) -> Option<codec::Parameters> {
+    let mut parameters = codec::Parameters::new();
+    parameters.set_medium(ffmpeg_next::media::Type::Video);
+    parameters.set_id(id);
+    // Without this tag, Apple's players do not play H.265.
+    let tag = (packets.codec == PacketCodec::H265).then(|| u32::from_le_bytes(*b"hvc1"));
+    let size = (packets.width, packets.height);
+    ffi::set_video_parameters(&mut parameters, size, &packets.extradata, tag.unwrap_or(0))
+        .then_some(parameters)
+}
+
+fn muxer_options() -> Dictionary<'static> {
+    let mut options = Dictionary::new();
+    // A fragment is in the file when it is complete, not when a buffer happens to be full.
+    options.set("flush_packets", "1");
+    options.set("movflags", "frag_keyframe+empty_moov+default_base_moof");
+    options
+}
+
+fn write_error(path: &Path, error: Error) -> WriteError {
+    match error {
+        Error::Other {
+            errno: ffmpeg_next::error::ENOSPC,
+        } => WriteError {
+            is_disk_full: true,
+            error: failed(path, "the disk is full: make room or write elsewhere"),
+        },
+        other => WriteError {
+            is_disk_full: false,
+            error: failed(path, other),
+        },
+    }
+}

@@ -1,0 +1,87 @@
+//! Everything that cameras send, in segments.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use weir_flow::{Delivery, KeyKind, KeySpec, PacketObserver, Settings, Sink, SinkError, SinkFactory};
+
+use super::super::SinkKind;
+use super::archive_writer::ArchiveWriter;
+use super::books::Books;
+use super::places::{self, Places};
+use super::recorder::Recorder;
+use super::retention;
+
+pub(in super::super) const KIND: SinkKind = SinkKind {
+    name: "archive",
+    about: "all that cameras send, as it came, in segments of MP4 (docs/recording.md)",
+    keys: KEYS,
+    file_per_stream: true,
+    create,
+};
+
+const KEYS: &[KeySpec] = &[
+    places::PATH,
+    KeySpec {
+        name: "segment",
+        kind: KeyKind::Duration,
+        about: "length of a segment, which ends before the next key frame (default `\"60s\"`)",
+    },
+    retention::KEYS[0],
+    retention::KEYS[1],
+];
+
+fn create(settings: &Settings, streams: &[String]) -> Result<Box<dyn SinkFactory>, SinkError> {
+    let path = places::path(settings, "archive")?;
+    Ok(Box::new(ArchiveFactory {
+        places: Places::new(path, streams),
+        settings: settings.clone(),
+    }))
+}
+
+struct ArchiveFactory {
+    places: Places,
+    settings: Settings,
+}
+
+impl SinkFactory for ArchiveFactory {
+    fn open(&self) -> Result<Box<dyn Sink>, SinkError> {
+        self.places.open()?;
+        let books = Arc::<Books>::default();
+        let writer = ArchiveWriter::new(self.places.clone(), &self.settings, Arc::clone(&books));
+        Ok(Box::new(Archive(Recorder::start(writer, books)?)))
+    }
+
+    fn folder(&self) -> Option<PathBuf> {
+        Some(self.places.base().to_owned())
+    }
+}
+
+/// What the thread is handed beside packets: a stream was removed.
+struct Archive(Recorder<Arc<str>>);
+
+impl Sink for Archive {
+    fn accept(&mut self, _delivery: &Delivery) -> Result<(), SinkError> {
+        Ok(())
+    }
+
+    fn packet_observer(&self) -> Option<Arc<dyn PacketObserver>> {
+        Some(Arc::clone(&self.0.queue) as _)
+    }
+
+    fn on_stream_removed(&mut self, stream: &str) -> Result<(), SinkError> {
+        self.0.queue.push(stream.into());
+        Ok(())
+    }
+
+    fn counts(&self) -> BTreeMap<&'static str, u64> {
+        let mut counts = self.0.books.counts();
+        counts.insert("packets_lost", self.0.queue.packets_lost());
+        counts
+    }
+
+    fn finish(&mut self) -> Result<(), SinkError> {
+        self.0.finish()
+    }
+}

@@ -1,0 +1,152 @@
+//! Segments as they are written.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use weir_flow::{Packet, PacketFormat, Settings};
+
+use super::books::Books;
+use super::names;
+use super::places::Places;
+use super::recorder::Writer;
+use super::retention::Retention;
+use crate::media::{Naming, PacketFile, VideoPlace, WriteError};
+
+/// Time in milliseconds after a failure before the next file of that stream is tried.
+const RETRY_MS: f64 = 5_000.0;
+
+pub(super) struct ArchiveWriter {
+    places: Places,
+    segment_ms: f64,
+    retention: Retention,
+    streams: BTreeMap<Arc<str>, Stream>,
+    books: Arc<Books>,
+}
+
+#[derive(Default)]
+struct Stream {
+    format: Option<Arc<PacketFormat>>,
+    open: Option<Segment>,
+    /// No file is tried before this media time.
+    retry_at_ms: Option<f64>,
+}
+
+struct Segment {
+    file: PacketFile,
+    began_ms: f64,
+}
+
+impl ArchiveWriter {
+    pub(super) fn new(places: Places, settings: &Settings, books: Arc<Books>) -> Self {
+        let mut retention = Retention::new(settings);
+        let found = retention.scan(places.base());
+        books.add("completed", found.completed);
+        Self {
+            places,
+            segment_ms: settings.number("segment", 60.0) * 1e3,
+            retention,
+            streams: BTreeMap::new(),
+            books,
+        }
+    }
+
+    /// Completes the segment of a stream.
+    fn close(&mut self, stream: &Arc<str>) {
+        let segment = self.streams.get_mut(stream).and_then(|stream| stream.open.take());
+        let Some(segment) = segment else { return };
+        let written = segment.file.written();
+        let (path, closed) = segment.file.finish();
+        let kept = match (&path, &closed) {
+            (Some(_), Ok(())) => written.packets,
+            (Some(_), Err(_)) => written.whole_packets,
+            (None, _) => 0,
+        };
+        if let Some(path) = &path {
+            self.retention.add(path);
+            self.books.add("segments", 1);
+        }
+        self.books.add("packets", kept);
+        self.books.add("packets_failed", written.packets - kept);
+        match closed {
+            Ok(()) => self.books.on_success(),
+            Err(failure) => self.books.on_failure(failure),
+        }
+    }
+
+    fn open(&mut self, stream: &Arc<str>, packet: &Packet) -> Result<(), WriteError> {
+        let open = self.streams.values().filter_map(|stream| stream.open.as_ref());
+        let open_bytes = open.map(|segment| segment.file.written().bytes).sum();
+        let removed = self.retention.apply(packet.time_ms, open_bytes);
+        self.books.add("files_removed", removed);
+        let known = self.streams.entry(Arc::clone(stream)).or_default();
+        let Some(format) = &known.format else {
+            return Ok(());
+        };
+        let name = format!("{}.mp4", names::stem(packet.time_ms, &[]));
+        let path = self.places.folder_of(stream).join(name);
+        let place = VideoPlace::claim(&path, Naming::Free).map_err(WriteError::of_place)?;
+        known.open = Some(Segment {
+            file: PacketFile::begin(place, format)?,
+            began_ms: packet.dts_ms,
+        });
+        Ok(())
+    }
+
+    fn record(&mut self, stream: &Arc<str>, packet: &Packet) -> Result<bool, WriteError> {
+        let known = self.streams.entry(Arc::clone(stream)).or_default();
+        if packet.key {
+            let is_full = |segment: &Segment| packet.dts_ms - segment.began_ms >= self.segment_ms;
+            if known.open.as_ref().is_some_and(is_full) {
+                self.close(stream);
+            }
+            let known = self.streams.entry(Arc::clone(stream)).or_default();
+            let waits = known.retry_at_ms.is_some_and(|at| packet.dts_ms < at);
+            if known.open.is_none() && !waits {
+                known.retry_at_ms = None;
+                self.open(stream, packet)?;
+            }
+        }
+        let open = self.streams.get_mut(stream).and_then(|known| known.open.as_mut());
+        match open {
+            Some(segment) => segment.file.write(packet).map(|()| true),
+            None => Ok(false),
+        }
+    }
+}
+
+impl Writer for ArchiveWriter {
+    type Other = Arc<str>;
+
+    fn on_format(&mut self, stream: &Arc<str>, format: &Arc<PacketFormat>) {
+        // What comes next continues nothing.
+        self.close(stream);
+        let known = self.streams.entry(Arc::clone(stream)).or_default();
+        known.format = Some(Arc::clone(format));
+        known.retry_at_ms = None;
+    }
+
+    fn on_packet(&mut self, stream: &Arc<str>, packet: &Packet) {
+        match self.record(stream, packet) {
+            Ok(true) => {}
+            Ok(false) => self.books.add("packets_failed", 1),
+            Err(failure) => {
+                self.books.on_failure(failure);
+                self.books.add("packets_failed", 1);
+                self.close(stream);
+                if let Some(known) = self.streams.get_mut(stream) {
+                    known.retry_at_ms = Some(packet.dts_ms + RETRY_MS);
+                }
+            }
+        }
+    }
+
+    fn on_other(&mut self, removed: Arc<str>) {
+        self.close(&removed);
+        self.streams.remove(&removed);
+    }
+
+    fn finish(&mut self) {
+        let streams: Vec<Arc<str>> = self.streams.keys().cloned().collect();
+        streams.iter().for_each(|stream| self.close(stream));
+    }
+}

@@ -1,0 +1,202 @@
+//! One clip: from its beginning, which is in memory, until its incident is over and the time after that has passed.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use weir_flow::{BestShot, Incident, Packet, PacketFormat, Phase};
+
+use super::super::event::incident_value;
+use crate::media::{PacketFile, VideoPlace, WriteError, Written};
+
+/// What a clip is to hold, in media time.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Span {
+    /// Not known before its incident ends.
+    pub(super) end_ms: Option<f64>,
+    /// It ends there at the latest.
+    pub(super) limit_ms: f64,
+}
+
+/// How a clip ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ClipEnd {
+    /// It holds what it was to hold.
+    Complete,
+    /// It is as long as a clip may be.
+    TooLong,
+    /// Its stream ended, was opened again with another format, or the run ended.
+    StreamEnded,
+    /// It could not be written any further.
+    Failed,
+}
+
+impl ClipEnd {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Complete => "complete",
+            Self::TooLong => "max-length",
+            Self::StreamEnded => "stream-ended",
+            Self::Failed => "write-failed",
+        }
+    }
+}
+
+/// See the module.
+pub(super) struct Clip {
+    stream: Arc<str>,
+    incident: Incident,
+    best: Option<Arc<BestShot>>,
+    pub(super) span: Span,
+    /// Claimed for the video; taken when the file begins.
+    place: Option<VideoPlace>,
+    path: PathBuf,
+    file: Option<PacketFile>,
+    /// When the first packet was read, in milliseconds since 1970 (UTC).
+    first_ms: u64,
+    is_broken: bool,
+}
+
+/// What a clip came to.
+pub(super) struct ClosedClip {
+    /// The files that are there.
+    pub(super) files: Vec<PathBuf>,
+    /// Whether one of them is a video.
+    pub(super) has_video: bool,
+    pub(super) failure: Option<WriteError>,
+}
+
+impl Clip {
+    pub(super) fn new(stream: &Arc<str>, incident: Incident, span: Span, place: VideoPlace) -> Self {
+        Self {
+            stream: Arc::clone(stream),
+            best: incident.best.clone(),
+            incident,
+            span,
+            path: place.path().to_owned(),
+            place: Some(place),
+            file: None,
+            first_ms: 0,
+            is_broken: false,
+        }
+    }
+
+    pub(super) fn id(&self) -> &str {
+        &self.incident.id
+    }
+
+    /// The incident is as far as this now.
+    pub(super) fn update(&mut self, incident: Incident, after_ms: f64) {
+        if incident.best.is_some() {
+            self.best.clone_from(&incident.best);
+        }
+        if incident.phase == Phase::Ended {
+            self.span.end_ms = Some(incident.pts_ms + after_ms);
+        }
+        self.incident = incident;
+    }
+
+    /// Writes a packet, or says that the clip ends before it, and how.
+    pub(super) fn offer(
+        &mut self,
+        packet: &Packet,
+        format: &PacketFormat,
+    ) -> Result<Option<ClipEnd>, WriteError> {
+        if self.span.end_ms.is_some_and(|end| packet.dts_ms > end) {
+            return Ok(Some(ClipEnd::Complete));
+        }
+        if packet.dts_ms > self.span.limit_ms {
+            return Ok(Some(ClipEnd::TooLong));
+        }
+        if self.is_broken {
+            return Ok(None);
+        }
+        let written = self.write(packet, format);
+        self.is_broken = written.is_err();
+        written.map(|()| None)
+    }
+
+    fn write(&mut self, packet: &Packet, format: &PacketFormat) -> Result<(), WriteError> {
+        if let Some(place) = self.place.take_if(|_| packet.key) {
+            self.first_ms = packet.time_ms;
+            self.file = Some(PacketFile::begin(place, format)?);
+        }
+        match &mut self.file {
+            Some(file) => file.write(packet),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether nothing more can be written.
+    pub(super) fn is_broken(&self) -> bool {
+        self.is_broken
+    }
+
+    /// Completes the video, and puts the picture and the description beside it.
+    pub(super) fn close(mut self, end: ClipEnd) -> ClosedClip {
+        let written = self.file.as_ref().map(PacketFile::written);
+        let (video, mut failure) = match self.file.take() {
+            Some(file) => {
+                let (path, finished) = file.finish();
+                (path, finished.err())
+            }
+            None => (None, None),
+        };
+        let end = if failure.is_some() { ClipEnd::Failed } else { end };
+        let stem = video.clone().unwrap_or_else(|| self.path.clone());
+        let mut files: Vec<PathBuf> = video.iter().cloned().collect();
+        let best = self.best.as_deref();
+        let picture = best.map(|best| (stem.with_extension("jpg"), best.jpeg.clone()));
+        let description = self.description(video.as_deref(), written, end);
+        let description = (stem.with_extension("json"), description.into_bytes());
+        for (path, content) in picture.into_iter().chain([description]) {
+            match put(&path, &content) {
+                Ok(()) => files.push(path),
+                Err(error) => failure = failure.or(Some(WriteError::of_file(&path, &error))),
+            }
+        }
+        ClosedClip {
+            has_video: video.is_some(),
+            files,
+            failure,
+        }
+    }
+
+    fn description(&self, video: Option<&Path>, written: Option<Written>, end: ClipEnd) -> String {
+        let mut described = incident_value(
+            &self.stream,
+            &Incident {
+                best: self.best.clone(),
+                ..self.incident.clone()
+            },
+        );
+        let clip = written.map(|written| {
+            json!({
+                "file": video.and_then(Path::file_name).map(|name| name.to_string_lossy()),
+                "end": end.name(),
+                "time_ms": self.first_ms,
+                "first_pts_ms": written.first_pts_ms,
+                "last_pts_ms": written.last_pts_ms,
+                "packets": written.packets,
+                "bytes": written.bytes,
+            })
+        });
+        if let Value::Object(map) = &mut described {
+            map.insert("schema".to_owned(), "weir.clip/1".into());
+            map.insert("clip".to_owned(), clip.unwrap_or(Value::Null));
+        }
+        format!("{described:#}\n")
+    }
+}
+
+/// Writes a small file beside its place, then puts it there.
+fn put(path: &Path, content: &[u8]) -> std::io::Result<()> {
+    let mut part = path.as_os_str().to_owned();
+    part.push(".part");
+    let part = PathBuf::from(part);
+    let written = fs::write(&part, content).and_then(|()| fs::rename(&part, path));
+    written.inspect_err(|_| {
+        let _ = fs::remove_file(&part);
+    })
+}

@@ -1,0 +1,128 @@
+//! What cameras sent around incidents: a clip each, with a picture and a description.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use weir_flow::{
+    Delivery, Incident, KeyKind, KeySpec, Notice, PacketObserver, Settings, Sink, SinkError, SinkFactory,
+};
+
+use super::super::SinkKind;
+use super::books::Books;
+use super::clips_writer::{ClipsMessage, ClipsWriter};
+use super::places::{self, Places};
+use super::recorder::Recorder;
+use super::retention;
+
+pub(in super::super) const KIND: SinkKind = SinkKind {
+    name: "clips",
+    about: "what cameras sent around incidents, as it came, an MP4 each, with a JPEG and a JSON (docs/recording.md)",
+    keys: KEYS,
+    file_per_stream: true,
+    create,
+};
+
+const KEYS: &[KeySpec] = &[
+    places::PATH,
+    KeySpec {
+        name: "before",
+        kind: KeyKind::Duration,
+        about: "how long before its incident a clip begins; it begins with the key frame at or before that (default `\"5s\"`)",
+    },
+    KeySpec {
+        name: "after",
+        kind: KeyKind::Duration,
+        about: "how long after the end of its incident a clip ends (default `\"5s\"`)",
+    },
+    KeySpec {
+        name: "max_length",
+        kind: KeyKind::Duration,
+        about: "a clip that is as long ends, though its incident goes on (default `\"5m\"`)",
+    },
+    KeySpec {
+        name: "memory",
+        kind: KeyKind::Bytes,
+        about: "how much of each stream is kept in memory for what comes before an incident; a shorter time where that is less (default `\"32MiB\"`)",
+    },
+    retention::KEYS[0],
+    retention::KEYS[1],
+];
+
+fn create(settings: &Settings, streams: &[String]) -> Result<Box<dyn SinkFactory>, SinkError> {
+    let path = places::path(settings, "clips")?;
+    Ok(Box::new(ClipsFactory {
+        places: Places::new(path, streams),
+        settings: settings.clone(),
+    }))
+}
+
+struct ClipsFactory {
+    places: Places,
+    settings: Settings,
+}
+
+impl SinkFactory for ClipsFactory {
+    fn open(&self) -> Result<Box<dyn Sink>, SinkError> {
+        self.places.open()?;
+        let books = Arc::<Books>::default();
+        let writer = ClipsWriter::new(self.places.clone(), &self.settings, Arc::clone(&books));
+        Ok(Box::new(Clips(Recorder::start(writer, books)?)))
+    }
+
+    fn folder(&self) -> Option<PathBuf> {
+        Some(self.places.base().to_owned())
+    }
+}
+
+struct Clips(Recorder<ClipsMessage>);
+
+impl Clips {
+    fn push(&self, stream: &Arc<str>, incidents: &[Incident]) -> Result<(), SinkError> {
+        for incident in incidents {
+            let message = ClipsMessage::Incident(Arc::clone(stream), Box::new(incident.clone()));
+            if !self.0.queue.push(message) {
+                self.0.books.add("incidents_lost", 1);
+                return Err(SinkError {
+                    target: format!("the clip of {}", incident.id),
+                    reason: "too many incidents wait to be recorded: the disk is too slow".to_owned(),
+                });
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Sink for Clips {
+    fn accept(&mut self, delivery: &Delivery) -> Result<(), SinkError> {
+        self.push(&delivery.stream, &delivery.incidents)
+    }
+
+    fn on_notice(&mut self, notice: &Notice) -> Result<(), SinkError> {
+        match notice {
+            Notice::Analytics {
+                stream, incidents, ..
+            } => self.push(stream, incidents),
+            Notice::Dropped { .. } | Notice::State { .. } => Ok(()),
+        }
+    }
+
+    fn packet_observer(&self) -> Option<Arc<dyn PacketObserver>> {
+        Some(Arc::clone(&self.0.queue) as _)
+    }
+
+    fn on_stream_removed(&mut self, stream: &str) -> Result<(), SinkError> {
+        self.0.queue.push(ClipsMessage::StreamRemoved(stream.into()));
+        Ok(())
+    }
+
+    fn counts(&self) -> BTreeMap<&'static str, u64> {
+        let mut counts = self.0.books.counts();
+        counts.insert("packets_lost", self.0.queue.packets_lost());
+        counts
+    }
+
+    fn finish(&mut self) -> Result<(), SinkError> {
+        self.0.finish()
+    }
+}

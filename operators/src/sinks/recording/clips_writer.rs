@@ -1,0 +1,261 @@
+//! Clips as they are written: what came before an incident is in memory, what comes after it is written as it comes.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use weir_flow::{Incident, Packet, PacketFormat, Phase, Settings};
+
+use super::books::Books;
+use super::clip::{Clip, ClipEnd, Span};
+use super::names;
+use super::places::Places;
+use super::recorder::Writer;
+use super::retention::Retention;
+use super::ring::Ring;
+use crate::media::{Naming, VideoPlace, WriteError};
+
+/// Clips that may be written at a time, of all streams: each is an open file.
+const MAX_OPEN: usize = 256;
+
+/// Incidents whose clips ended before them, of all streams.
+const MAX_ENDED_EARLY: usize = 4_096;
+
+/// Incidents are known after their frames: as long before `before` is kept in memory.
+const DETECTION_MS: f64 = 15_000.0;
+
+/// What the sink hands over.
+pub(super) enum ClipsMessage {
+    Incident(Arc<str>, Box<Incident>),
+    StreamRemoved(Arc<str>),
+}
+
+pub(super) struct ClipsWriter {
+    places: Places,
+    before_ms: f64,
+    after_ms: f64,
+    max_length_ms: f64,
+    memory: usize,
+    retention: Retention,
+    streams: BTreeMap<Arc<str>, Stream>,
+    /// Incidents that go on while their clips have ended.
+    ended_early: BTreeSet<Arc<str>>,
+    /// The newest time that is known, in milliseconds since 1970 (UTC).
+    now_ms: u64,
+    books: Arc<Books>,
+}
+
+struct Stream {
+    format: Option<Arc<PacketFormat>>,
+    ring: Ring,
+    open: Vec<Clip>,
+}
+
+impl ClipsWriter {
+    pub(super) fn new(places: Places, settings: &Settings, books: Arc<Books>) -> Self {
+        let mut retention = Retention::new(settings);
+        let found = retention.scan(places.base());
+        books.add("completed", found.completed);
+        let ms = |key: &str, default: f64| settings.number(key, default) * 1e3;
+        Self {
+            places,
+            before_ms: ms("before", 5.0),
+            after_ms: ms("after", 5.0),
+            max_length_ms: ms("max_length", 300.0),
+            memory: settings.number("memory", f64::from(32 << 20)) as usize,
+            retention,
+            streams: BTreeMap::new(),
+            ended_early: BTreeSet::new(),
+            now_ms: 0,
+            books,
+        }
+    }
+
+    fn stream(&mut self, name: &Arc<str>) -> &mut Stream {
+        let keep_ms = self.before_ms + DETECTION_MS;
+        let memory = self.memory;
+        self.streams.entry(Arc::clone(name)).or_insert_with(|| Stream {
+            format: None,
+            ring: Ring::new(keep_ms, memory),
+            open: Vec::new(),
+        })
+    }
+
+    fn on_incident(&mut self, name: &Arc<str>, incident: Incident) {
+        self.now_ms = self.now_ms.max(incident.time_ms);
+        let after_ms = self.after_ms;
+        let is_over = incident.phase == Phase::Ended;
+        let stream = self.stream(name);
+        if let Some(index) = stream.open.iter().position(|clip| *clip.id() == *incident.id) {
+            stream.open[index].update(incident, after_ms);
+            // What is to be its end may have passed.
+            return;
+        }
+        if self.ended_early.contains(&incident.id) {
+            if is_over {
+                self.ended_early.remove(&incident.id);
+            }
+            return;
+        }
+        self.books.add("incidents", 1);
+        if self
+            .streams
+            .values()
+            .map(|stream| stream.open.len())
+            .sum::<usize>()
+            >= MAX_OPEN
+        {
+            self.books.add("skipped", 1);
+            self.on_ended_early(incident);
+            return;
+        }
+        if let Err(failure) = self.begin(name, &incident) {
+            self.books.add("failed", 1);
+            self.books.on_failure(failure);
+            self.on_ended_early(incident);
+        }
+    }
+
+    /// Begins the clip of an incident, with what is in memory.
+    fn begin(&mut self, name: &Arc<str>, incident: &Incident) -> Result<(), WriteError> {
+        let begin_ms = incident.began_pts_ms - self.before_ms;
+        let span = Span {
+            end_ms: (incident.phase == Phase::Ended).then_some(incident.pts_ms + self.after_ms),
+            limit_ms: begin_ms + self.max_length_ms,
+        };
+        let number = incident.id.rsplit('/').next().unwrap_or_default();
+        let stem = names::stem(incident.began_ms, &[&incident.transform, number]);
+        let path = self.places.folder_of(name).join(format!("{stem}.mp4"));
+        let place = VideoPlace::claim(&path, Naming::Free).map_err(WriteError::of_place)?;
+        let mut clip = Clip::new(name, incident.clone(), span, place);
+        let books = Arc::clone(&self.books);
+        let stream = self.stream(name);
+        let mut end = None;
+        if let Some(format) = &stream.format {
+            for packet in stream.ring.since(begin_ms) {
+                match clip.offer(packet, format) {
+                    Ok(None) => {}
+                    Ok(ended) => {
+                        end = ended;
+                        break;
+                    }
+                    Err(failure) => books.on_failure(failure),
+                }
+            }
+        }
+        match end {
+            Some(end) => self.close(clip, end),
+            None => stream.open.push(clip),
+        }
+        Ok(())
+    }
+
+    fn close(&mut self, clip: Clip, end: ClipEnd) {
+        let goes_on = clip.span.end_ms.is_none();
+        let id: Arc<str> = clip.id().into();
+        let broken = clip.is_broken();
+        let closed = clip.close(end);
+        for file in &closed.files {
+            self.retention.add(file);
+        }
+        self.books.add(
+            match (closed.has_video, broken || closed.failure.is_some()) {
+                (true, false) => "clips",
+                (true, true) => "clips_cut",
+                (false, false) => "without_video",
+                (false, true) => "failed",
+            },
+            1,
+        );
+        match closed.failure {
+            Some(failure) => self.books.on_failure(failure),
+            None if !broken => self.books.on_success(),
+            None => {}
+        }
+        if goes_on && end == ClipEnd::TooLong {
+            self.remember_ended_early(id);
+        }
+        let removed = self.retention.apply(self.now_ms, 0);
+        self.books.add("files_removed", removed);
+    }
+
+    fn on_ended_early(&mut self, incident: Incident) {
+        if incident.phase != Phase::Ended {
+            self.remember_ended_early(incident.id);
+        }
+    }
+
+    fn remember_ended_early(&mut self, id: Arc<str>) {
+        if self.ended_early.len() >= MAX_ENDED_EARLY {
+            self.ended_early.pop_first();
+        }
+        self.ended_early.insert(id);
+    }
+
+    fn close_all(&mut self, name: &Arc<str>) {
+        let open = self
+            .streams
+            .get_mut(name)
+            .map(|stream| std::mem::take(&mut stream.open));
+        for clip in open.into_iter().flatten() {
+            self.close(clip, ClipEnd::StreamEnded);
+        }
+    }
+}
+
+impl Writer for ClipsWriter {
+    type Other = ClipsMessage;
+
+    fn on_format(&mut self, name: &Arc<str>, format: &Arc<PacketFormat>) {
+        let stream = self.stream(name);
+        // A camera that was gone for a moment goes on in the same clip.
+        if stream.format.as_ref() == Some(format) {
+            return;
+        }
+        stream.format = Some(Arc::clone(format));
+        stream.ring.clear();
+        self.close_all(name);
+    }
+
+    fn on_packet(&mut self, name: &Arc<str>, packet: &Packet) {
+        self.now_ms = self.now_ms.max(packet.time_ms);
+        let stream = self.stream(name);
+        stream.ring.push(packet);
+        let Some(format) = stream.format.clone() else {
+            return;
+        };
+        let mut failures = Vec::new();
+        let mut ended = Vec::new();
+        for (index, clip) in stream.open.iter_mut().enumerate() {
+            match clip.offer(packet, &format) {
+                Ok(None) => {}
+                Ok(Some(end)) => ended.push((index, end)),
+                Err(failure) => failures.push(failure),
+            }
+        }
+        let ended = ended.into_iter().rev();
+        let ended: Vec<(Clip, ClipEnd)> = ended
+            .map(|(index, end)| (stream.open.remove(index), end))
+            .collect();
+        for failure in failures {
+            self.books.on_failure(failure);
+        }
+        for (clip, end) in ended.into_iter().rev() {
+            self.close(clip, end);
+        }
+    }
+
+    fn on_other(&mut self, message: ClipsMessage) {
+        match message {
+            ClipsMessage::Incident(stream, incident) => self.on_incident(&stream, *incident),
+            ClipsMessage::StreamRemoved(stream) => {
+                self.close_all(&stream);
+                self.streams.remove(&stream);
+            }
+        }
+    }
+
+    fn finish(&mut self) {
+        let streams: Vec<Arc<str>> = self.streams.keys().cloned().collect();
+        streams.iter().for_each(|stream| self.close_all(stream));
+    }
+}

@@ -1,0 +1,20 @@
+//! Sinks that record what cameras sent, without encoding it again: incidents as clips, and everything in segments.
+//!
+//! Packets come from sources, on their threads, into a bounded queue; one thread of the sink takes them from there, so that a
+//! slow disk delays no source. Files are fragmented MP4s with `.part` beside their names until they are complete.
+
+mod archive;
+mod archive_writer;
+mod books;
+mod clip;
+mod clips;
+mod clips_writer;
+mod names;
+mod places;
+mod queue;
+mod recorder;
+mod retention;
+mod ring;
+
+pub(super) use archive::KIND as ARCHIVE;
+pub(super) use clips::KIND as CLIPS;

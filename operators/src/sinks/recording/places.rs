@@ -1,0 +1,67 @@
+//! The folders that recordings of streams go to.
+
+use std::path::{Path, PathBuf};
+
+use weir_flow::{KeyKind, KeySpec, Settings, SinkError};
+
+use super::super::target::{StreamFiles, Target, failed, io_failed};
+
+pub(super) const PATH: KeySpec = KeySpec {
+    name: "path",
+    kind: KeyKind::Text,
+    about: "folder to write to; `{stream}` in it stands for the stream's name, without it each stream has a folder of its own in it (required)",
+};
+
+/// See the module.
+#[derive(Debug, Clone)]
+pub(super) struct Places {
+    folders: StreamFiles,
+    base: PathBuf,
+}
+
+impl Places {
+    /// As `path` says; streams that are known have their folders in this order.
+    pub(super) fn new(path: &str, streams: &[String]) -> Self {
+        let target = Target::new(path);
+        let target = if target.is_template() {
+            target
+        } else {
+            Target::new(&format!("{}/{{stream}}", path.trim_end_matches('/')))
+        };
+        Self {
+            base: target.base(),
+            folders: StreamFiles::new(target, false, streams),
+        }
+    }
+
+    /// The folder of a stream: no two streams share one.
+    pub(super) fn folder_of(&mut self, stream: &str) -> PathBuf {
+        self.folders.path_of(stream)
+    }
+
+    /// The folder that all of them are in.
+    pub(super) fn base(&self) -> &Path {
+        &self.base
+    }
+
+    /// Makes the folder of all, so that one that cannot be made is known before a run.
+    pub(super) fn open(&self) -> Result<(), SinkError> {
+        std::fs::create_dir_all(&self.base).map_err(|error| io_failed(&self.base, &error))?;
+        let probe = tempfile::tempfile_in(&self.base);
+        probe.map(drop).map_err(|error| io_failed(&self.base, &error))
+    }
+}
+
+/// The folder that `settings` name.
+pub(super) fn path<'a>(settings: &'a Settings, kind: &str) -> Result<&'a str, SinkError> {
+    let path = settings.text("path").filter(|path| !path.is_empty());
+    let path = path.ok_or_else(|| SinkError {
+        target: format!("a sink of type {kind}"),
+        reason: "it has no `path`: name the folder to write to".to_owned(),
+    })?;
+    if path == "-" {
+        let reason = "recordings cannot go to standard output: name a folder";
+        return Err(failed(Path::new(path), reason));
+    }
+    Ok(path)
+}

@@ -1,0 +1,79 @@
+//! The thread of a sink that records.
+
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use weir_flow::{Packet, PacketFormat, SinkError};
+
+use super::books::Books;
+use super::queue::{Message, Queue};
+
+/// What is done with packets; on one thread.
+pub(super) trait Writer: Send + 'static {
+    /// What the sink hands over beside packets.
+    type Other: Send + 'static;
+
+    fn on_format(&mut self, stream: &Arc<str>, format: &Arc<PacketFormat>);
+    fn on_packet(&mut self, stream: &Arc<str>, packet: &Packet);
+    fn on_other(&mut self, other: Self::Other);
+    /// Completes what is open.
+    fn finish(&mut self);
+}
+
+/// See the module.
+pub(super) struct Recorder<T> {
+    pub(super) queue: Arc<Queue<T>>,
+    pub(super) books: Arc<Books>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl<T: Send + 'static> Recorder<T> {
+    /// Starts the thread.
+    pub(super) fn start(mut writer: impl Writer<Other = T>, books: Arc<Books>) -> Result<Self, SinkError> {
+        let queue = Queue::new();
+        let messages = Arc::clone(&queue);
+        let record = move || {
+            while let Some(message) = messages.take() {
+                match message {
+                    Message::Format(stream, format) => writer.on_format(&stream, &format),
+                    Message::Packet(stream, packet) => writer.on_packet(&stream, &packet),
+                    Message::Refused(stream, reason) => {
+                        tracing::error!(%stream, "it is not recorded: {reason}");
+                    }
+                    Message::Other(other) => writer.on_other(other),
+                }
+            }
+            writer.finish();
+        };
+        let thread = std::thread::Builder::new().name("weir-record".to_owned());
+        let thread = thread.spawn(record).map_err(|error| SinkError {
+            target: "recordings".to_owned(),
+            reason: format!("the machine has no thread left: {error}"),
+        })?;
+        Ok(Self {
+            queue,
+            books,
+            thread: Some(thread),
+        })
+    }
+
+    /// Waits until what was handed over is written, and completes what is open.
+    pub(super) fn finish(&mut self) -> Result<(), SinkError> {
+        self.queue.close();
+        let ended = self.thread.take().map(JoinHandle::join);
+        if matches!(ended, Some(Err(_))) {
+            return Err(SinkError {
+                target: "recordings".to_owned(),
+                reason: "the thread that records panicked".to_owned(),
+            });
+        }
+        self.books.take_error().map_or(Ok(()), Err)
+    }
+}
+
+impl<T> Drop for Recorder<T> {
+    fn drop(&mut self) {
+        // The thread completes its files by itself.
+        self.queue.close();
+    }
+}

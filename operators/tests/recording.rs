@@ -1,0 +1,361 @@
+//! Sinks that record packets: what they write plays, holds what it should, and the books add up.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use serde_json::Value as Json;
+use weir_flow::{
+    BestShot, Delivery, Frame, Image, Incident, PacketSubscription, PacketTap, Phase, Rect, Settings, Sink,
+    Source, StopFlag, Value,
+};
+use weir_operators::media::{SourceOptions, source};
+use weir_operators::sinks::sink;
+
+/// 21:30:05 on 23 November 2026, UTC.
+const BEGAN_MS: u64 = 1_795_469_405_000;
+
+fn shipped() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../videos/live-room.mp4")
+}
+
+fn open(path: &Path) -> Box<dyn Source> {
+    let factory = source(path.to_str().unwrap(), SourceOptions::default());
+    factory.open(&StopFlag::default()).unwrap()
+}
+
+fn open_sink(kind: &str, folder: &Path, more: &[(&str, Value)]) -> Box<dyn Sink> {
+    let path = ("path", Value::Text(folder.display().to_string()));
+    let settings = more.iter().chain([&path]);
+    let settings = Settings(
+        settings
+            .map(|(key, value)| ((*key).to_owned(), value.clone()))
+            .collect(),
+    );
+    sink(kind, &settings).unwrap().open().unwrap()
+}
+
+/// A camera that sends the shipped clip, once.
+struct Camera {
+    tap: Arc<PacketTap>,
+    _recorded: PacketSubscription,
+    source: Box<dyn Source>,
+}
+
+impl Camera {
+    fn new(name: &str, sink: &dyn Sink) -> Self {
+        let clock = AtomicU64::new(BEGAN_MS);
+        let tap = PacketTap::new(name, move || clock.fetch_add(40, Ordering::Relaxed));
+        let recorded = tap.observe(sink.packet_observer().unwrap());
+        let mut source = open(&shipped());
+        source.tap_packets(Arc::clone(&tap));
+        Self {
+            tap,
+            _recorded: recorded,
+            source,
+        }
+    }
+
+    /// Sends frames up to that media time; says whether there are more.
+    fn play(&mut self, until_ms: f64) -> bool {
+        while let Some(frame) = self.source.next().unwrap() {
+            self.tap.on_frame(frame.stamp_ms.unwrap(), frame.pts_ms);
+            if frame.pts_ms >= until_ms {
+                return true;
+            }
+        }
+        false
+    }
+}
+
+/// Files below a folder, sorted.
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(files(&path));
+        } else {
+            found.push(path);
+        }
+    }
+    found.sort();
+    found
+}
+
+fn videos(folder: &Path) -> Vec<PathBuf> {
+    let mut found = files(folder);
+    found.retain(|path| path.extension().is_some_and(|extension| extension == "mp4"));
+    found
+}
+
+/// Frames of a video, all of which have to be whole.
+fn frames(path: &Path) -> usize {
+    let mut source = open(path);
+    let mut frames = 0;
+    while let Some(frame) = source.next().unwrap() {
+        assert!(!frame.concealed, "{}", path.display());
+        frames += 1;
+    }
+    assert_eq!(source.counts().damaged, 0, "{}", path.display());
+    // What other players say, where one is there.
+    let probed = Command::new("ffprobe")
+        .args(["-v", "error", "-count_packets", "-select_streams", "v"])
+        .args(["-show_entries", "stream=nb_read_packets", "-of", "csv=p=0"])
+        .arg(path)
+        .output();
+    // It is not asked where it is not installed.
+    if let Ok(probed) = probed {
+        let text = String::from_utf8(probed.stdout).unwrap();
+        assert_eq!(text.trim(), frames.to_string(), "{}", path.display());
+        assert!(probed.stderr.is_empty());
+    }
+    frames
+}
+
+fn incident(number: u64, phase: Phase, began_pts_ms: f64, pts_ms: f64) -> Incident {
+    Incident {
+        id: format!("north/gate/{number}").into(),
+        transform: "gate".into(),
+        kind: "zone",
+        phase,
+        track: Some(7),
+        class: Some("person".into()),
+        score: 0.9,
+        rect: Some(Rect::new(1.0, 2.0, 3.0, 4.0)),
+        began_ms: BEGAN_MS + began_pts_ms as u64,
+        time_ms: BEGAN_MS + pts_ms as u64,
+        began_pts_ms,
+        pts_ms,
+        zones: vec!["door".into()],
+        values: Vec::new(),
+        attributes: Vec::new(),
+        best: (phase == Phase::Ended).then(|| {
+            Arc::new(BestShot {
+                jpeg: b"a jpeg".to_vec(),
+                rect: Rect::new(1.0, 2.0, 3.0, 4.0),
+                score: 0.95,
+                frame: 3,
+                pts_ms,
+            })
+        }),
+    }
+}
+
+fn accept_of(stream: &str, sink: &mut dyn Sink, incident: Incident) {
+    let image = Image::from_rgb(16, 16, vec![0; 16 * 16 * 3]);
+    let delivered = Delivery {
+        stream: stream.into(),
+        frame: Arc::new(Frame::new(0, incident.pts_ms, image)),
+        time_ms: incident.time_ms,
+        latency_ms: 30.0,
+        late: false,
+        objects: Vec::new(),
+        ended_tracks: Vec::new(),
+        incidents: vec![incident],
+    };
+    sink.accept(&delivered).unwrap();
+}
+
+fn accept(sink: &mut dyn Sink, incident: Incident) {
+    accept_of("north", sink, incident);
+}
+
+#[test]
+fn an_archive_holds_every_packet_in_segments_that_play() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut archive = open_sink("archive", folder.path(), &[("segment", Value::Number(3.0))]);
+    let mut camera = Camera::new("north", &*archive);
+    camera.play(f64::MAX);
+    archive.finish().unwrap();
+    let segments = videos(folder.path());
+    assert!(segments.len() >= 3, "{segments:?}");
+    assert_eq!(segments.iter().map(|path| frames(path)).sum::<usize>(), 300);
+    assert_eq!(segments[0], folder.path().join("north/20261123T213005.000Z.mp4"));
+    let counts = archive.counts();
+    assert_eq!(
+        (counts["segments"], counts["packets"]),
+        (segments.len() as u64, 300)
+    );
+    assert_eq!(counts["packets_lost"], 0);
+    assert_eq!(
+        files(folder.path()).len(),
+        segments.len(),
+        "nothing is left beside them"
+    );
+}
+
+#[test]
+fn a_killed_archive_plays_and_is_completed_by_the_next_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let (before, after) = (folder.path().join("before"), folder.path().join("after"));
+    let mut archive = open_sink("archive", &before, &[]);
+    let mut camera = Camera::new("north", &*archive);
+    camera.play(9_000.0);
+    // What is on the disk at some moment is what a killed run leaves, without its locks.
+    let part = loop {
+        let found = before.join("north/20261123T213005.000Z.mp4.part");
+        if fs::metadata(&found).is_ok_and(|there| there.len() > 50_000) {
+            break found;
+        }
+        std::thread::yield_now();
+    };
+    fs::create_dir_all(after.join("north")).unwrap();
+    fs::copy(&part, after.join("north/20261123T213005.000Z.mp4.part")).unwrap();
+    let mut again = open_sink("archive", &after, &[]);
+    again.finish().unwrap();
+    assert_eq!(again.counts()["completed"], 1);
+    let left = videos(&after);
+    assert_eq!(left, [after.join("north/20261123T213005.000Z.mp4")]);
+    assert!(left[0].exists());
+    let mut source = open(&left[0]);
+    assert!(source.next().unwrap().is_some(), "it plays");
+    // Another run while one records leaves its file alone.
+    let mut beside = open_sink("archive", &before, &[]);
+    beside.finish().unwrap();
+    assert_eq!(beside.counts()["completed"], 0);
+    camera.play(f64::MAX);
+    archive.finish().unwrap();
+    assert_eq!(frames(&videos(&before)[0]), 300);
+}
+
+#[test]
+fn a_clip_begins_and_ends_where_it_was_asked_to() {
+    let folder = tempfile::tempdir().unwrap();
+    let seconds = [("before", 1.0), ("after", 2.0)].map(|(key, s)| (key, Value::Number(s)));
+    let mut clips = open_sink("clips", folder.path(), &seconds);
+    let mut camera = Camera::new("north", &*clips);
+    // The longest group of pictures of the clip.
+    let group_ms = 2_000.0;
+    camera.play(5_000.0);
+    accept(&mut *clips, incident(1, Phase::Began, 4_800.0, 5_000.0));
+    camera.play(6_000.0);
+    accept(&mut *clips, incident(1, Phase::Updated, 4_800.0, 6_000.0));
+    accept(&mut *clips, incident(1, Phase::Ended, 4_800.0, 6_000.0));
+    // A crossing of a line begins and ends at once.
+    accept(&mut *clips, incident(2, Phase::Ended, 6_000.0, 6_000.0));
+    camera.play(f64::MAX);
+    // The last one has no time left after it.
+    accept(&mut *clips, incident(3, Phase::Began, 11_500.0, 11_900.0));
+    clips.finish().unwrap();
+
+    let found = videos(folder.path());
+    assert_eq!(found.len(), 3, "{:?}", files(folder.path()));
+    let check = |path: &Path, begin: f64, end: f64, how: &str| {
+        let text = fs::read_to_string(path.with_extension("json")).unwrap();
+        let described: Json = serde_json::from_str(&text).unwrap();
+        let clip = &described["clip"];
+        let (first, last) = (
+            clip["first_pts_ms"].as_f64().unwrap(),
+            clip["last_pts_ms"].as_f64().unwrap(),
+        );
+        assert!(first <= begin && first > begin - group_ms, "{begin}: {text}");
+        assert!((last - end).abs() <= 41.0, "{end}: {text}");
+        assert_eq!(clip["packets"], frames(path) as u64);
+        assert_eq!(clip["end"], how);
+        assert_eq!(clip["file"], path.file_name().unwrap().to_str().unwrap());
+        described
+    };
+    let first = check(&found[0], 3_800.0, 8_000.0, "complete");
+    assert_eq!(first["id"], "north/gate/1");
+    assert_eq!(first["phase"], "ended");
+    assert_eq!(fs::read(found[0].with_extension("jpg")).unwrap(), b"a jpeg");
+    check(&found[1], 5_000.0, 8_000.0, "complete");
+    check(&found[2], 10_500.0, 11_960.0, "stream-ended");
+    let counts = clips.counts();
+    assert_eq!((counts["incidents"], counts["clips"]), (3, 3));
+}
+
+#[test]
+fn a_clip_of_an_incident_without_end_ends_and_is_not_begun_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let seconds = [("before", 1.0), ("max_length", 4.0)].map(|(key, s)| (key, Value::Number(s)));
+    let mut clips = open_sink("clips", folder.path(), &seconds);
+    let mut camera = Camera::new("north", &*clips);
+    camera.play(2_000.0);
+    accept(&mut *clips, incident(1, Phase::Began, 2_000.0, 2_000.0));
+    camera.play(9_000.0);
+    accept(&mut *clips, incident(1, Phase::Updated, 2_000.0, 9_000.0));
+    accept(&mut *clips, incident(1, Phase::Ended, 2_000.0, 9_000.0));
+    camera.play(f64::MAX);
+    clips.finish().unwrap();
+    let found = videos(folder.path());
+    assert_eq!(found.len(), 1, "{found:?}");
+    let described: Json =
+        serde_json::from_str(&fs::read_to_string(found[0].with_extension("json")).unwrap()).unwrap();
+    assert_eq!(described["clip"]["end"], "max-length");
+    assert_eq!(clips.counts()["incidents"], 1);
+}
+
+#[test]
+fn names_from_outside_stay_in_their_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    let base = folder.path().join("base");
+    let mut clips = open_sink("clips", &base, &[]);
+    let mut camera = Camera::new("../../etc", &*clips);
+    camera.play(1_000.0);
+    let crossing = Incident {
+        id: "../../etc/a/../../b".into(),
+        transform: "../up".into(),
+        ..incident(1, Phase::Ended, 500.0, 500.0)
+    };
+    accept_of("../../etc", &mut *clips, crossing);
+    camera.play(f64::MAX);
+    clips.finish().unwrap();
+    let found = files(folder.path());
+    assert_eq!(found.len(), 3, "{found:?}");
+    assert!(found.iter().all(|path| path.starts_with(&base)), "{found:?}");
+}
+
+/// A disk of one megabyte, where the system lets the test make one.
+fn small_disk(at: &Path) -> bool {
+    fs::create_dir_all(at).unwrap();
+    let mounted = Command::new("mount")
+        .args(["-t", "tmpfs", "-o", "size=1m", "tmpfs"])
+        .arg(at)
+        .output();
+    mounted.is_ok_and(|mounted| mounted.status.success())
+}
+
+#[test]
+fn a_full_disk_is_counted_and_recording_goes_on_when_there_is_room() {
+    let folder = tempfile::tempdir().unwrap();
+    let disk = folder.path().join("disk");
+    if !small_disk(&disk) {
+        println!("skipped: this system mounts no disk for a test");
+        return;
+    }
+    let filler = disk.join("filler");
+    fs::write(&filler, vec![0; 900 << 10]).unwrap();
+    let mut archive = open_sink(
+        "archive",
+        &disk.join("archive"),
+        &[("segment", Value::Number(2.0))],
+    );
+    let mut camera = Camera::new("north", &*archive);
+    camera.play(6_000.0);
+    while archive.counts().get("outages") != Some(&1) {
+        std::thread::yield_now();
+    }
+    fs::remove_file(&filler).unwrap();
+    camera.play(f64::MAX);
+    let finished = archive.finish();
+    let counts = archive.counts();
+    let segments = videos(&disk.join("archive"));
+    let played: usize = segments.iter().map(|path| frames(path)).sum();
+    let unmounted = Command::new("umount").arg(&disk).status().unwrap();
+    assert!(unmounted.success());
+    finished.unwrap();
+    let of = |name: &str| counts.get(name).copied().unwrap_or(0);
+    assert_eq!(
+        of("packets") + of("packets_failed") + of("packets_lost"),
+        300,
+        "{counts:?}"
+    );
+    assert_eq!(played as u64, of("packets"), "{segments:?} {counts:?}");
+    assert!(of("packets") > 0 && of("packets_failed") > 0, "{counts:?}");
+}
