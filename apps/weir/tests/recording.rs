@@ -40,7 +40,9 @@ fn clip() -> PathBuf {
 
 fn weir(folder: &Path, path: &str, arguments: &[&str]) -> Output {
     let clip = clip();
-    let graph = GRAPH.replace("CLIP", clip.to_str().unwrap()).replace("PATH", path);
+    let graph = GRAPH
+        .replace("CLIP", clip.to_str().unwrap())
+        .replace("PATH", path);
     std::fs::write(folder.join("graph.toml"), graph).unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_weir"));
     command.args(arguments).current_dir(folder).env_remove("RUST_LOG");
@@ -51,17 +53,33 @@ fn weir(folder: &Path, path: &str, arguments: &[&str]) -> Output {
 fn a_run_records_every_packet_of_its_sources() {
     let folder = tempfile::tempdir().unwrap();
     let clip = clip();
-    let run = ["replay", "graph.toml", clip.to_str().unwrap(), "--speed", "max", "--report", "report.json"];
+    let run = [
+        "replay",
+        "graph.toml",
+        clip.to_str().unwrap(),
+        "--speed",
+        "max",
+        "--report",
+        "report.json",
+    ];
     let ran = weir(folder.path(), "archive/{stream}", &run);
     assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
     let report = std::fs::read_to_string(folder.path().join("report.json")).unwrap();
     let report: Value = serde_json::from_str(&report).unwrap();
     let counts = &report["sinks"]["all"]["counts"];
-    assert_eq!((&counts["packets"], &counts["packets_lost"]), (&300.into(), &0.into()), "{report}");
+    assert_eq!(
+        (&counts["packets"], &counts["packets_lost"]),
+        (&300.into(), &0.into()),
+        "{report}"
+    );
     let segments = std::fs::read_dir(folder.path().join("archive/live-room")).unwrap();
     let segments: Vec<PathBuf> = segments.map(|entry| entry.unwrap().path()).collect();
     assert_eq!(segments.len(), 3, "{segments:?}");
-    assert!(segments.iter().all(|path| path.extension().is_some_and(|extension| extension == "mp4")));
+    assert!(
+        segments
+            .iter()
+            .all(|path| path.extension().is_some_and(|extension| extension == "mp4"))
+    );
 }
 
 #[test]
