@@ -11,7 +11,8 @@ use common::{Parts, assemble, graph, run};
 use weir_flow::{
     Attribute, Batching, Catalog, DeviceKind, Inference, Item, Model, Session, SessionError, Step,
 };
-use weir_policy::{Report, StageCounts, uniform_hash};
+use weir_policy::gears::emulated_certainty;
+use weir_policy::{Report, StageCounts};
 use weir_runtime::{Pace, RunOptions, verify};
 
 const FRAMES: u64 = 300;
@@ -66,7 +67,7 @@ fn what_is_not_certain_is_handed_on_and_nothing_else() {
     let text = text("lossless", 1_000, 0.25, "");
     let report = run_text(&text, Parts::default(), &at_most(Pace::Max));
     let uncertain = (0..FRAMES)
-        .filter(|frame| (uniform_hash(*frame) as f32) < 0.25)
+        .filter(|frame| emulated_certainty(*frame, 0) < 0.25)
         .count() as u64;
     let [first, second] = stages(&report);
     assert_eq!((first.handed_on, first.accepted), (uncertain, FRAMES - uncertain));
@@ -213,7 +214,7 @@ impl Session for Reader {
                 attribute: Some(Attribute::Number {
                     value: item.frame.index as f32,
                 }),
-                certainty: Some(uniform_hash(item.frame.index) as f32),
+                certainty: Some(emulated_certainty(item.frame.index, 0)),
                 ..Inference::default()
             }
         };

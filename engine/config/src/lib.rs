@@ -22,5 +22,5 @@ pub use document::{Content, Entry, Node, parse, parse_by_key};
 pub use durations::durations;
 pub use fields::{Field, Fields, Spanned, texts};
 pub use paths::{absolute, nearest_sibling, report_missing};
-pub use text::read_text;
+pub use text::{read_text, toml_error};
 pub use variables::Environment;

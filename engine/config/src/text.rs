@@ -7,6 +7,15 @@ use weir_files::FileError;
 /// Such files are written by hand; a larger one was named by mistake.
 const MAX_FILE_BYTES: u64 = 4 << 20;
 
+/// Why a text is not the TOML that is wanted, with its line.
+#[must_use]
+pub fn toml_error(text: &str, error: &toml::de::Error) -> String {
+    let before = error
+        .span()
+        .map_or("", |span| text.get(..span.start).unwrap_or_default());
+    format!("line {}: {}", 1 + before.matches('\n').count(), error.message())
+}
+
 /// The text of the file at `path`, 4 MiB at most.
 ///
 /// # Errors

@@ -14,6 +14,17 @@ pub struct StageSetting {
     pub certainty: f32,
 }
 
+impl StageSetting {
+    /// Of a stage that is asked.
+    #[must_use]
+    pub fn asked(certainty: f32) -> Self {
+        Self {
+            is_used: true,
+            certainty,
+        }
+    }
+}
+
 /// One gear.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GearNode {
@@ -39,6 +50,14 @@ pub struct Gears {
 }
 
 impl Gears {
+    /// What a stage, by the index of its module, is set to in a gear: what that does not name stays as the graph has it.
+    #[must_use]
+    pub fn setting(&self, gear: usize, module: usize, own: StageSetting) -> StageSetting {
+        let gear = self.gears.get(gear);
+        gear.and_then(|gear| gear.stages.get(&module).copied())
+            .unwrap_or(own)
+    }
+
     /// What they are shifted by.
     #[must_use]
     pub fn shift_spec(&self) -> ShiftSpec {

@@ -16,6 +16,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
+use weir_config::toml_error;
 use weir_policy::gears::{ShiftDown, ShiftRule};
 use weir_types::Span;
 
@@ -125,13 +126,7 @@ pub fn cascade_stages(graph: &Graph) -> Vec<CascadeStage> {
 /// # Errors
 /// As [`read_gears`].
 pub fn parse_gears_of(text: &str, path: &Path, name: &str, stages: &[CascadeStage]) -> Result<Gears, String> {
-    let file: GearsFile = toml::from_str(text).map_err(|error| {
-        let before = error
-            .span()
-            .map_or("", |span| text.get(..span.start).unwrap_or_default());
-        let line = 1 + before.matches('\n').count();
-        format!("line {line}: {}", error.message())
-    })?;
+    let file: GearsFile = toml::from_str(text).map_err(|error| toml_error(text, &error))?;
     if file.graph != name {
         return Err(format!(
             "it is for the graph \"{}\", and this is \"{name}\": plan for this one",
@@ -165,7 +160,11 @@ pub fn parse_gears_of(text: &str, path: &Path, name: &str, stages: &[CascadeStag
 }
 
 impl ShiftFile {
-    fn rule(&self) -> Result<ShiftRule, String> {
+    /// How gears are shifted by it.
+    ///
+    /// # Errors
+    /// What it cannot be.
+    pub fn rule(&self) -> Result<ShiftRule, String> {
         let default = ShiftRule::default();
         let span = |text: &String| match text.parse::<Span>() {
             Ok(span) if span > Span::ZERO => Ok(span),
@@ -247,10 +246,7 @@ fn settings(planned: &[StageFile], all: &[&CascadeStage]) -> Result<Vec<StageSet
             ));
         }
         if let Some(setting) = settings.get_mut(at + found) {
-            *setting = StageSetting {
-                is_used: true,
-                certainty: certainty as f32,
-            };
+            *setting = StageSetting::asked(certainty as f32);
         }
         at += found + 1;
     }

@@ -226,10 +226,7 @@ impl Stage {
 
     /// What sets it, what it is set to in the beginning, and whether requests enter the cascade there.
     pub(crate) fn controls(&self) -> (Arc<StageSwitch>, StageSetting, bool) {
-        let own = StageSetting {
-            is_used: true,
-            certainty: self.switch.certainty(),
-        };
+        let own = StageSetting::asked(self.switch.certainty());
         (Arc::clone(&self.switch), own, self.is_first)
     }
 }

@@ -10,7 +10,7 @@ use weir_flow::{
     SourceInfo, Step, StopFlag,
 };
 use weir_graph::{EmulatedLoad, EmulatedStream, ModelNode};
-use weir_policy::uniform_hash;
+use weir_policy::gears::emulated_certainty;
 use weir_types::{Profile, SleepCompensator, Span};
 
 use crate::clock::{Clock, duration};
@@ -85,7 +85,7 @@ impl Session for EmulatedSession {
             });
         }
         let inference = |item: &Item| Inference {
-            certainty: Some(certainty(item.frame.index)),
+            certainty: Some(emulated_certainty(item.frame.index, 0)),
             ..Inference::default()
         };
         Ok(items.iter().map(inference).collect())
@@ -94,12 +94,6 @@ impl Session for EmulatedSession {
     fn warm_up(&mut self, _batch: usize) -> Result<(), SessionError> {
         Ok(())
     }
-}
-
-/// How certain an emulated model is of a frame, by its number: as if drawn evenly from 0 to 1, so that a stage which accepts
-/// from 0.3 on hands on three tenths.
-fn certainty(frame: u64) -> f32 {
-    uniform_hash(frame) as f32
 }
 
 /// Takes whole frames and finds nothing.

@@ -5,7 +5,8 @@
 use std::path::Path;
 
 use weir_graph::{Graph, parse};
-use weir_policy::{StageCounts, uniform_hash};
+use weir_policy::StageCounts;
+use weir_policy::gears::emulated_certainty;
 use weir_sim::{SimulationResult, WorldSpec, experiment, simulate_streams};
 use weir_types::{Span, StreamId, Timestamp};
 
@@ -100,7 +101,7 @@ fn the_frames_that_are_handed_on_are_those_of_emulated_devices() {
     let ran = run(&spec, &[60]);
     let frames = 600;
     let uncertain = (0..frames)
-        .filter(|frame| (uniform_hash(*frame) as f32) < 0.25)
+        .filter(|frame| emulated_certainty(*frame, 0) < 0.25)
         .count() as u64;
     let [first, second] = stages(&ran);
     assert_eq!((first.handed_on, first.accepted), (uncertain, frames - uncertain));

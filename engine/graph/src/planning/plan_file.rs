@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use weir_config::toml_error;
 use weir_planner::Plan;
 
 /// Reads a plan file.
@@ -11,17 +12,8 @@ use weir_planner::Plan;
 pub fn read(path: &Path) -> Result<Plan, String> {
     let text = weir_config::read_text(path).map_err(|reason| format!("it cannot be read: {reason}"))?;
     let plan: Plan = toml::from_str(&text).map_err(|error| {
-        let line = error.span().map_or(1, |span| {
-            1 + text
-                .bytes()
-                .take(span.start)
-                .filter(|byte| *byte == b'\n')
-                .count()
-        });
-        format!(
-            "it is not a plan: line {line}: {}; write one by weir plan --out",
-            error.message()
-        )
+        let reason = toml_error(&text, &error);
+        format!("it is not a plan: {reason}; write one by weir plan --out")
     })?;
     plan.check()
         .map_err(|error| format!("it cannot be run: {error}"))?;

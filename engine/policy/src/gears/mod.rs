@@ -2,11 +2,13 @@
 //! of it; what is decided at run time is which gear is in force ([`GearShift`]), which replica takes an item, and when a
 //! replica runs ([`Replicas`]).
 
+mod emulated;
 mod fallback;
 mod replicas;
 mod settle;
 mod shift;
 
+pub use emulated::emulated_certainty;
 pub use fallback::Fallback;
 pub use replicas::{Invocation, Replicas};
 pub use settle::{Settle, StageRule, Verdict, is_accepted};

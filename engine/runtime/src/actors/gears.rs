@@ -68,13 +68,11 @@ impl GearActor {
         self.set_stages(self.burst.machine().gear());
     }
 
-    /// What a gear does not name stays as the graph has it.
     fn set_stages(&self, gear: usize) {
-        let gear = self.gears.as_ref().and_then(|gears| gears.gears.get(gear));
         for (module, stage) in self.stages.iter().enumerate() {
             let Some((switch, own, _)) = stage else { continue };
-            let planned = gear.and_then(|gear| gear.stages.get(&module));
-            switch.set(*planned.unwrap_or(own));
+            let planned = self.gears.as_ref().map(|gears| gears.setting(gear, module, *own));
+            switch.set(planned.unwrap_or(*own));
         }
         telemetry::record_gear(self.burst.machine().gear());
     }

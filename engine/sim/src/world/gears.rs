@@ -47,8 +47,7 @@ impl<'a> GearState<'a> {
 
     /// Sets the stages to the gear in force.
     pub(super) fn set(&self, stages: &mut Stages) {
-        let gear = self.gears.gears.get(self.machine.gear());
-        stages.set(gear.map(|gear| &gear.stages));
+        stages.set(self.gears, self.machine.gear());
     }
 
     /// The load since it was looked at last: of several cascades, that of the one with the most requests.

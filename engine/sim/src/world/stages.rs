@@ -5,15 +5,12 @@
 
 use std::collections::BTreeMap;
 
-use weir_graph::StageSetting;
-use weir_policy::gears::{Settle, StageRule};
-use weir_policy::{BatchSlice, StageCounts, uniform_hash};
+use weir_graph::{Gears, StageSetting};
+use weir_policy::gears::{Settle, StageRule, emulated_certainty};
+use weir_policy::{BatchSlice, StageCounts};
 use weir_types::{BatchId, DropReason, ModuleId, RequestId, StreamId};
 
 use crate::cascades::CascadeSpec;
-
-/// Sets items of one frame apart; a frame's first item has the certainty of the frame.
-const ITEM: u32 = 40;
 
 /// What is known of one item of a cascade.
 #[derive(Debug, Clone, Copy, Default)]
@@ -76,10 +73,7 @@ impl Stages {
                 cascades.push(&node.cascade);
                 cascades.len() - 1
             });
-            let own = StageSetting {
-                is_used: true,
-                certainty: node.certainty,
-            };
+            let own = StageSetting::asked(node.certainty);
             Some(Stage {
                 cascade,
                 is_first: node.index == 0,
@@ -184,7 +178,7 @@ impl Stages {
                 answer.is_accepted = rule.on_unanswered(fallback, &mut counts);
                 continue;
             }
-            let later = uniform_hash(frame.wrapping_add((place as u64) << ITEM)) as f32;
+            let later = emulated_certainty(frame, u32::try_from(place).unwrap_or(u32::MAX));
             let earlier = answer.by.map(|(_, certainty)| certainty);
             let verdict = rule.on_answer(earlier, later, &mut counts);
             if verdict.replaces {
@@ -218,12 +212,11 @@ impl Stages {
         }
     }
 
-    /// Sets the stages; what `settings` does not name is as the world has it.
-    pub(super) fn set(&mut self, settings: Option<&BTreeMap<usize, StageSetting>>) {
+    /// Sets the stages to a gear.
+    pub(super) fn set(&mut self, gears: &Gears, gear: usize) {
         for (module, stage) in self.by_module.iter_mut().enumerate() {
             let Some(stage) = stage else { continue };
-            let planned = settings.and_then(|settings| settings.get(&module));
-            stage.setting = *planned.unwrap_or(&stage.own);
+            stage.setting = gears.setting(gear, module, stage.own);
         }
     }
 

@@ -1,0 +1,45 @@
+//! How certain an emulated model is of an item: the same live and simulated, so that the same items are handed on.
+
+use crate::queue::tie_break::uniform_hash;
+
+/// Request ids and frame numbers are often the same, and the ranks of requests (`random_rank`) are a hash, too: without it what
+/// is dropped under overload would depend on what would be handed on.
+const SALT: u64 = 0x6765_6172_735f_6b65;
+
+/// Sets items of one frame apart.
+const ITEM_SHIFT: u32 = 40;
+
+/// From 0 to 1, by the number of the frame and the item's place in it: as if drawn evenly, so that a stage which accepts from
+/// 0.3 on hands on three tenths.
+#[must_use]
+pub fn emulated_certainty(frame: u64, item: u32) -> f32 {
+    uniform_hash(frame.wrapping_add(u64::from(item) << ITEM_SHIFT) ^ SALT) as f32
+}
+
+#[cfg(test)]
+mod tests {
+    use weir_types::RequestId;
+
+    use super::*;
+    use crate::queue::tie_break::random_rank;
+
+    /// Of requests of any rank the same part is uncertain.
+    #[test]
+    fn certainties_do_not_follow_the_ranks_of_requests() {
+        for near in 0..4_u64 {
+            let ranked = |wanted: usize| {
+                let certainties = (0..40_000_u64).filter_map(move |frame| {
+                    let rank = random_rank(RequestId(frame + near));
+                    ((rank * 4.0) as usize == wanted).then(|| emulated_certainty(frame, 0))
+                });
+                certainties.collect::<Vec<f32>>()
+            };
+            for quarter in 0..4 {
+                let certainties = ranked(quarter);
+                let uncertain = certainties.iter().filter(|certainty| **certainty < 0.25).count();
+                let part = uncertain as f64 / certainties.len() as f64;
+                assert!((part - 0.25).abs() < 0.02, "{part} of quarter {quarter}");
+            }
+        }
+    }
+}
