@@ -194,6 +194,7 @@ impl Document {
             memory,
             profile,
             batch,
+            slots: 0..1,
         })
     }
 }

@@ -1,7 +1,7 @@
 //! Plans that were made for another load (Figures 11 and 12): half the mean, and half the burstiness.
 
 use weir_graph::{ArrivalProcess, Trace};
-use weir_planner::gears::{Evaluated, frontier};
+use weir_planner::gears::{Evaluated, frontier, pareto};
 use weir_sim::traces::{TraceKind, generate, with_cv};
 
 use super::ReproduceError;
@@ -117,13 +117,11 @@ pub fn table(found: &[Robust]) -> String {
 #[must_use]
 pub fn figure_11(found: &[Robust]) -> Figure {
     let line = |name: &str, plans: &[Evaluated]| {
-        let mut points: Vec<(f64, f64)> = (plans.iter())
-            .map(|plan| (1e3 * plan.evaluation.latency, 100.0 * plan.evaluation.accuracy))
-            .collect();
-        points.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let point = |plan: Evaluated| (1e3 * plan.evaluation.latency, 100.0 * plan.evaluation.accuracy);
         Line {
             name: name.to_owned(),
-            points,
+            points: pareto(plans.to_vec()).into_iter().map(point).collect(),
+            step: true,
             ..Line::default()
         }
     };

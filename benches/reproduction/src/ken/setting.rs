@@ -2,7 +2,8 @@
 
 use weir_graph::{ArrivalProcess, Arrivals, Trace};
 use weir_planner::gears::{
-    Assignment, Beam, Evaluation, GearProblem, LoadOrder, OperatorChoices, Operators, Overload, Scoring,
+    Assignment, Beam, Evaluation, GearModel, GearProblem, LoadOrder, OperatorChoices, Operators, Overload,
+    Scoring,
 };
 use weir_policy::gears::ShiftRule;
 use weir_sim::gears::{Measure, evaluate_gears, run_gears};
@@ -80,7 +81,14 @@ fn peak(times: &[Timestamp]) -> f64 {
 #[must_use]
 pub fn problem(published: &Published, slots: usize, ranges: usize, load: &Load) -> GearProblem {
     GearProblem {
-        models: published.models.clone(),
+        models: published
+            .models
+            .iter()
+            .map(|model| GearModel {
+                slots: 0..slots,
+                ..model.clone()
+            })
+            .collect(),
         operators: vec![OperatorChoices {
             name: "sentiment".to_owned(),
             items: 1.0,

@@ -208,6 +208,7 @@ fn line(name: &str, plans: &[Evaluated]) -> Line {
         name: name.to_owned(),
         points,
         dashed: name.starts_with("gears,"),
+        step: true,
         ..Line::default()
     }
 }

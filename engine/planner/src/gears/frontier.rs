@@ -5,8 +5,8 @@
 //! score is taken. Two scores: accuracy over latency, as printed, and latency won per accuracy lost. Every plan on the way
 //! that is sustained is a candidate of the frontier, also those of steps not taken.
 //!
-//! Beyond the paper, plans with the same cascades at every load are candidates from the beginning, and `refine` more are
-//! looked at: the neighbours of those on the frontier, which differ from one of
+//! Beyond the paper, plans with the same cascades at every load are candidates from the beginning, so are those that a walk
+//! over single models passes, and `refine` more are looked at: the neighbours of those on the frontier, which differ from one of
 //! them at one range, by one cascade more or less. The walk goes one way and takes the best step; what it passes by is near.
 //!
 //! Placements are searched when the models in use have changed; in between the placement of the plan before holds.
@@ -40,27 +40,36 @@ const NO_LOSS: f64 = 1e-9;
 pub fn frontier(problem: &GearProblem, evaluate: &mut Evaluate<'_>) -> Result<Vec<Evaluated>, GearError> {
     problem.check()?;
     let operators: Vec<usize> = (0..problem.operators.len()).collect();
-    let most_accurate = |operator: &super::OperatorChoices| {
-        let by_accuracy = operator.cascades.iter().enumerate();
-        let best = by_accuracy.max_by(|(a, x), (b, y)| x.accuracy.total_cmp(&y.accuracy).then(b.cmp(a)));
-        vec![best.map_or(0, |(index, _)| index); problem.ranges.len()]
-    };
-    let begin: Assignment = problem.operators.iter().map(most_accurate).collect();
     let mut walk = Walk {
         problem,
         evaluate,
         known: BTreeMap::new(),
         searched: None,
+        most_stages: usize::MAX,
     };
     for assignment in fixed_assignments(problem) {
         walk.settle(&assignment)?;
     }
-    let mut at = begin;
-    match problem.together {
-        Operators::Together => walk.descend(&mut at, &operators)?,
-        Operators::OneByOne => {
-            for operator in operators {
-                walk.descend(&mut at, &[operator])?;
+    // Single models alone first, where that is another walk and more than the paper's is asked for.
+    let is_single = |choice: &super::CascadeChoice| choice.stages.len() == 1;
+    let has_both = problem
+        .operators
+        .iter()
+        .any(|operator| operator.cascades.iter().any(is_single) && !operator.cascades.iter().all(is_single));
+    let walks: &[usize] = if has_both && problem.refine > 0 {
+        &[1, usize::MAX]
+    } else {
+        &[usize::MAX]
+    };
+    for most_stages in walks {
+        walk.most_stages = *most_stages;
+        let mut at = walk.most_accurate();
+        match problem.together {
+            Operators::Together => walk.descend(&mut at, &operators)?,
+            Operators::OneByOne => {
+                for operator in &operators {
+                    walk.descend(&mut at, &[*operator])?;
+                }
             }
         }
     }
@@ -111,6 +120,8 @@ struct Walk<'a, 'b> {
     known: BTreeMap<Assignment, Placed>,
     /// The models for which placements were searched last, and the placement that was found.
     searched: Option<(Vec<usize>, Vec<Vec<usize>>)>,
+    /// Stages of the cascades that it walks over, at most.
+    most_stages: usize,
 }
 
 impl Walk<'_, '_> {
@@ -240,12 +251,22 @@ impl Walk<'_, '_> {
         })
     }
 
+    /// Where a walk begins: the most accurate cascades at every load.
+    fn most_accurate(&self) -> Assignment {
+        let of = |operator: &super::OperatorChoices| {
+            let choices = operator.cascades.iter().enumerate();
+            let own = choices.filter(|(_, choice)| choice.stages.len() <= self.most_stages);
+            let best = own.max_by(|(a, x), (b, y)| x.accuracy.total_cmp(&y.accuracy).then(b.cmp(a)));
+            vec![best.map_or(0, |(index, _)| index); self.problem.ranges.len()]
+        };
+        self.problem.operators.iter().map(of).collect()
+    }
+
     /// The assignment with the next cheaper cascade at a range, and at every higher one that has a dearer one.
     fn cheaper(&self, at: &Assignment, operator: usize, range: usize) -> Option<Assignment> {
-        let next = at[operator][range] + 1;
-        if next >= self.problem.operators[operator].cascades.len() {
-            return None;
-        }
+        let choices = &self.problem.operators[operator].cascades;
+        let mut cheaper = at[operator][range] + 1..choices.len();
+        let next = cheaper.find(|next| choices[*next].stages.len() <= self.most_stages)?;
         let mut out = at.clone();
         for choice in &mut out[operator][range..] {
             *choice = next.max(*choice);

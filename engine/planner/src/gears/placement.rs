@@ -79,7 +79,11 @@ pub(super) fn place(
         evaluate,
         known: BTreeMap::new(),
     };
-    if everywhere.iter().all(|placed| placed.len() == models.len()) {
+    let wanted: usize = models
+        .iter()
+        .map(|model| problem.models[*model].slots.len())
+        .sum();
+    if everywhere.iter().map(Vec::len).sum::<usize>() == wanted {
         return search.look(&everywhere);
     }
     let (width, tries) = (problem.beam.width.max(1), problem.beam.tries.max(1));
@@ -171,8 +175,9 @@ fn free(problem: &GearProblem, placed: &[usize]) -> u64 {
     problem.memory.saturating_sub(taken)
 }
 
-fn fits(problem: &GearProblem, placed: &[usize], model: usize) -> bool {
-    !placed.contains(&model) && problem.models[model].memory <= free(problem, placed)
+fn fits(problem: &GearProblem, placement: &Placement, slot: usize, model: usize) -> bool {
+    let (placed, node) = (&placement[slot], &problem.models[model]);
+    node.slots.contains(&slot) && !placed.contains(&model) && node.memory <= free(problem, placed)
 }
 
 fn holds_all(placement: &Placement, models: &[usize]) -> bool {
@@ -193,7 +198,7 @@ fn everywhere(problem: &GearProblem, models: &[usize]) -> Placement {
     let mut placement = vec![Vec::new(); problem.slots];
     for slot in 0..problem.slots {
         for &model in &by_size {
-            if fits(problem, &placement[slot], model) {
+            if fits(problem, &placement, slot, model) {
                 add(&mut placement, slot, model);
             }
         }
@@ -208,7 +213,7 @@ fn one_each(problem: &GearProblem, models: &[usize], random: &mut Random) -> Opt
     let mut placement = vec![Vec::new(); problem.slots];
     for model in by_size {
         let room: Vec<usize> = (0..problem.slots)
-            .filter(|slot| fits(problem, &placement[*slot], model))
+            .filter(|slot| fits(problem, &placement, *slot, model))
             .collect();
         let slot = *room.get(random.below(room.len()))?;
         add(&mut placement, slot, model);
@@ -225,7 +230,7 @@ fn with_replica(
 ) -> Option<Placement> {
     let model = *models.get(random.below(models.len()))?;
     let slot = random.below(problem.slots);
-    fits(problem, &placement[slot], model).then(|| {
+    fits(problem, placement, slot, model).then(|| {
         let mut wider = placement.clone();
         add(&mut wider, slot, model);
         wider
@@ -242,7 +247,7 @@ fn carried_over(problem: &GearProblem, models: &[usize], before: &[Vec<usize>]) 
         if placement.iter().any(|placed| placed.contains(&model)) {
             continue;
         }
-        let slot = (0..problem.slots).find(|slot| fits(problem, &placement[*slot], model))?;
+        let slot = (0..problem.slots).find(|slot| fits(problem, &placement, *slot, model))?;
         add(&mut placement, slot, model);
     }
     Some(placement)

@@ -1,5 +1,7 @@
 //! What a gear plan is made for.
 
+use std::ops::Range;
+
 use serde::{Deserialize, Serialize};
 use weir_types::{Profile, StageGear};
 
@@ -14,6 +16,8 @@ pub struct GearModel {
     pub profile: Profile,
     /// Batch sizes that it may run, ascending, at least one.
     pub batch: Vec<u32>,
+    /// Slots that it may be placed on: those of its device.
+    pub slots: Range<usize>,
 }
 
 /// A cascade that an operator may use.
@@ -114,7 +118,7 @@ pub struct GearProblem {
     pub models: Vec<GearModel>,
     /// The operators.
     pub operators: Vec<OperatorChoices>,
-    /// Slots, all alike.
+    /// Slots; those of a device are alike.
     pub slots: usize,
     /// Bytes for the sessions of one slot.
     pub memory: u64,
@@ -192,6 +196,14 @@ pub enum GearError {
         /// Bytes of a slot.
         memory: u64,
     },
+    /// A model that may be placed nowhere.
+    #[error("model \"{model}\" may be on none of the {slots} slots")]
+    Slots {
+        /// The model.
+        model: String,
+        /// Slots of the problem.
+        slots: usize,
+    },
     /// No placement of the models that the cheapest cascades need fits, or none sustains the load.
     #[error("no plan fits: {0}")]
     Infeasible(String),
@@ -225,15 +237,22 @@ impl GearProblem {
         for operator in &self.operators {
             self.check_operator(operator)?;
         }
-        let fits = |model: &&GearModel| model.memory > self.memory;
-        match self.models.iter().find(fits) {
-            None => Ok(()),
-            Some(model) => Err(GearError::Memory {
-                model: model.name.clone(),
-                needed: model.memory,
-                memory: self.memory,
-            }),
+        for model in &self.models {
+            if model.slots.is_empty() || model.slots.end > self.slots {
+                return Err(GearError::Slots {
+                    model: model.name.clone(),
+                    slots: self.slots,
+                });
+            }
+            if model.memory > self.memory {
+                return Err(GearError::Memory {
+                    model: model.name.clone(),
+                    needed: model.memory,
+                    memory: self.memory,
+                });
+            }
         }
+        Ok(())
     }
 
     fn check_operator(&self, operator: &OperatorChoices) -> Result<(), GearError> {

@@ -116,8 +116,13 @@ fn balance(
         return Ok(replicas);
     }
     let time = |model: usize| problem.models[model].profile.duration(1).as_secs_f64();
-    let work: f64 = (0..rates.len()).map(|model| rates[model] * time(model)).sum();
-    let average = work / placement.len() as f64;
+    // Of all models that may be on a slot, its part: the average where all slots are of one device.
+    let average = |slot: usize| -> f64 {
+        let parts = problem.models.iter().zip(rates).enumerate();
+        let own = parts.filter(|(_, (model, _))| model.slots.contains(&slot));
+        own.map(|(index, (model, rate))| rate * time(index) / model.slots.len() as f64)
+            .sum()
+    };
     let mut program = Program::new(OptimizationDirection::Minimize);
     // Parts of the model's rate, and loads in units of the average: coefficients near 1.
     let parts: Vec<_> = replicas
@@ -132,14 +137,14 @@ fn balance(
         let sum: Vec<_> = own.map(|(_, part)| (*part, 1.0)).collect();
         program.add_constraint(sum, ComparisonOp::Eq, 1.0);
     }
-    for slot in 0..placement.len() {
+    for slot in (0..placement.len()).filter(|slot| average(*slot) > 0.0) {
         let away = program.add_var(1.0, (0.0, f64::INFINITY));
         let on_slot = replicas
             .iter()
             .zip(&parts)
             .filter(|(replica, _)| replica.slot == slot);
         let load: Vec<_> = on_slot
-            .map(|(replica, part)| (*part, rates[replica.model] * time(replica.model) / average))
+            .map(|(replica, part)| (*part, rates[replica.model] * time(replica.model) / average(slot)))
             .collect();
         let with = |sign: f64| load.iter().copied().chain([(away, sign)]).collect::<Vec<_>>();
         program.add_constraint(with(-1.0), ComparisonOp::Le, 1.0);

@@ -7,7 +7,7 @@ use weir_types::{Profile, StageGear};
 
 use super::*;
 
-fn model(name: &str, memory: u64, ms: &[(u32, u64)]) -> GearModel {
+fn model(name: &str, memory: u64, slots: usize, ms: &[(u32, u64)]) -> GearModel {
     let points = ms
         .iter()
         .map(|(size, ms)| (*size, Span::from_millis(*ms)))
@@ -17,6 +17,7 @@ fn model(name: &str, memory: u64, ms: &[(u32, u64)]) -> GearModel {
         memory,
         profile: Profile::new(points).unwrap(),
         batch: ms.iter().map(|(size, _)| *size).collect(),
+        slots: 0..slots,
     }
 }
 
@@ -36,8 +37,8 @@ fn choice(stages: &[(usize, f64)], accuracy: f64) -> CascadeChoice {
 fn problem(slots: usize, memory: u64) -> GearProblem {
     GearProblem {
         models: vec![
-            model("small", 1, &[(1, 4), (2, 5), (4, 7), (8, 11)]),
-            model("large", 3, &[(1, 20), (2, 28), (4, 44), (8, 76)]),
+            model("small", 1, slots, &[(1, 4), (2, 5), (4, 7), (8, 11)]),
+            model("large", 3, slots, &[(1, 20), (2, 28), (4, 44), (8, 76)]),
         ],
         operators: vec![OperatorChoices {
             name: "read".to_owned(),
