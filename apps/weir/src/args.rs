@@ -13,7 +13,7 @@ use weir_types::Span;
 
 use crate::error::UserError;
 use values::{Bandwidth, Device, device, drop_rule, duration, factor, hops, listen, order};
-pub(crate) use values::{HopNames, Speed, TruthOf};
+pub(crate) use values::{HopNames, Pick, Speed, TruthOf};
 
 /// Video analytics under a latency promise.
 #[derive(Debug, Parser)]
@@ -49,7 +49,7 @@ pub(crate) enum Command {
     Graph(Draw),
     /// Measure how long models take by batch size
     Profile(Profile),
-    /// Sample the models of cascades, and judge every certainty by the samples
+    /// Sample the models of cascades, judge every certainty by the samples, and plan gears
     #[command(subcommand)]
     Gears(Gears),
     /// Plan which blocks of which models run on which pools of devices
@@ -470,6 +470,8 @@ pub(crate) enum Gears {
     Sample(GearsSample),
     /// Print what a cascade would be at every certainty: accuracy over work, and the points that no other beats
     Curve(GearsCurve),
+    /// Plan which stages are asked and how certain they must be, by load
+    Plan(GearsPlan),
 }
 
 /// `weir gears sample`.
@@ -510,6 +512,24 @@ pub(crate) struct GearsCurve {
     pub(crate) all: bool,
     /// Draw the curve into this file
     #[arg(long, value_name = "FILE.svg")]
+    pub(crate) out: Option<PathBuf>,
+}
+
+/// `weir gears plan`.
+#[derive(Debug, Group)]
+pub(crate) struct GearsPlan {
+    /// The problem
+    #[arg(value_name = "PROBLEM.toml")]
+    pub(crate) problem: PathBuf,
+    /// Print the placement and the gears of the plan that is picked
+    #[arg(long)]
+    pub(crate) explain: bool,
+    /// Which plan: the fastest with an accuracy, such as "accuracy >= 0.95", or the most accurate with a latency, such as
+    /// "latency <= 80ms", or a drop rate, such as "latency <= 0.01" [default: the most accurate within the graph's slo]
+    #[arg(long, value_name = "CONDITION")]
+    pub(crate) pick: Option<Pick>,
+    /// Write the plan to this file as gears
+    #[arg(long, value_name = "GEARS.toml")]
     pub(crate) out: Option<PathBuf>,
 }
 

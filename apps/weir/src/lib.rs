@@ -14,6 +14,7 @@ mod commands;
 mod curve_plot;
 mod error;
 mod extensions;
+mod gears_problem;
 mod handles;
 mod health;
 mod launch;

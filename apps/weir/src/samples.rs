@@ -20,6 +20,12 @@ pub(crate) struct SamplesHeader {
     pub(crate) cascades: BTreeMap<String, Vec<String>>,
     /// How long batches take, in milliseconds, by model and batch size.
     pub(crate) durations_ms: BTreeMap<String, BTreeMap<u32, f64>>,
+    /// Items of a request, on average, by module; of a cascade by its name.
+    #[serde(default)]
+    pub(crate) items: BTreeMap<String, f64>,
+    /// Bytes of memory that a session takes, by model, where they could be measured.
+    #[serde(default)]
+    pub(crate) session_bytes: BTreeMap<String, u64>,
 }
 
 /// An item.
@@ -82,8 +88,14 @@ pub(crate) fn read(path: &Path) -> Result<(SamplesHeader, Vec<SampleLine>), User
     let mut items = Vec::new();
     for (number, line) in (2..).zip(lines) {
         let line = line.map_err(|error| wrong(format!("cannot be read: {error}")))?;
-        let line: SampleLine = serde_json::from_str(&line)
-            .map_err(|error| wrong(format!("line {number} is no sample: {error}")))?;
+        let line: SampleLine = serde_json::from_str(&line).map_err(|error| {
+            let hint = if line.contains("\"right\"") {
+                ""
+            } else {
+                ": it does not say what is right; write samples by weir gears sample --truth"
+            };
+            wrong(format!("line {number} is no sample: {error}{hint}"))
+        })?;
         let stages = header.cascades.get(&line.cascade).map(Vec::len);
         if stages
             .is_none_or(|stages| line.stages.certainty.len() != stages || line.stages.right.len() != stages)

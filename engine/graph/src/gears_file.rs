@@ -77,6 +77,53 @@ pub struct StageFile {
     pub certainty: Option<f64>,
 }
 
+impl GearsFile {
+    /// The file as people would write it, as [`read_gears`] takes it.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let mut text = format!("graph  = {}\nnumber = {}\n", quoted(&self.graph), self.number);
+        let shift = &self.shift;
+        let texts = [("window", &shift.window), ("dwell", &shift.dwell)];
+        let texts =
+            texts.map(|(key, value)| value.as_ref().map(|value| format!("{key} = {}", quoted(value))));
+        let waiting = shift.waiting.map(|factor| format!("waiting = {factor:?}"));
+        let keys: Vec<String> = texts.into_iter().chain([waiting]).flatten().collect();
+        if !keys.is_empty() {
+            text += &format!("shift  = {{ {} }}\n", keys.join(", "));
+        }
+        for gear in &self.gears {
+            text += &format!("\n[[gears]]\nup_to    = {:?}\n", gear.up_to);
+            if let Some(accuracy) = gear.accuracy {
+                text += &format!("accuracy = {accuracy:?}\n");
+            }
+            text += "[gears.cascades]\n";
+            for (cascade, stages) in &gear.cascades {
+                let stage = |stage: &StageFile| match stage.certainty {
+                    Some(certainty) => {
+                        format!(
+                            "{{ model = {}, certainty = {certainty:?} }}",
+                            quoted(&stage.model)
+                        )
+                    }
+                    None => format!("{{ model = {} }}", quoted(&stage.model)),
+                };
+                let stages: Vec<String> = stages.iter().map(stage).collect();
+                let is_bare = |letter: char| letter.is_ascii_alphanumeric() || "-_".contains(letter);
+                let key = match cascade.chars().all(is_bare) {
+                    true => cascade.clone(),
+                    false => quoted(cascade),
+                };
+                text += &format!("{key} = [{}]\n", stages.join(", "));
+            }
+        }
+        text
+    }
+}
+
+fn quoted(text: &str) -> String {
+    toml::Value::String(text.to_owned()).to_string()
+}
+
 /// Most gears of a file: more say nothing that is of use.
 const MAX_GEARS: usize = 1_000;
 

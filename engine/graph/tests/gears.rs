@@ -6,7 +6,7 @@ mod common;
 
 use common::{catalog, folder};
 use weir_config::ConfigError;
-use weir_graph::{Graph, StageSetting, parse};
+use weir_graph::{GearsFile, Graph, StageSetting, parse};
 use weir_policy::gears::{ShiftDown, ShiftRule};
 use weir_types::Span;
 
@@ -149,4 +149,13 @@ fn what_is_wrong_with_a_gears_file_is_said() {
         "graph = \"street\"\nnumber = 1\ngears = []",
         "it has 0 gears",
     );
+}
+
+#[test]
+fn a_gears_file_is_written_as_it_is_read() {
+    let file: GearsFile = toml::from_str(GEARS).unwrap();
+    let written = file.text();
+    assert_eq!(toml::from_str::<GearsFile>(&written).unwrap(), file, "{written}");
+    let stages = "[{ model = \"middle\", certainty = 0.5 }, { model = \"large\" }]";
+    assert!(written.contains(stages), "{written}");
 }

@@ -33,7 +33,7 @@ pub struct StageAnswer {
 
 /// Takes samples. With one in [`RunOptions`](crate::RunOptions), each stage hands on every item.
 pub trait Sampler: Debug + Send + Sync {
-    /// How long batches of a model of a cascade take, by their size; before the run.
+    /// How long batches of a model take, by their size; before the run.
     fn on_model(&self, model: &str, durations: &[(u32, Span)]);
     /// A stage has answered. Called on the thread that carries control: it must not block.
     fn on_answer(&self, answer: StageAnswer);

@@ -47,6 +47,34 @@ impl std::str::FromStr for Bandwidth {
     }
 }
 
+/// Which of several gear plans.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Pick {
+    /// The fastest with at least this accuracy, 0 to 1.
+    Accuracy(f64),
+    /// The most accurate with at most this latency, in seconds, or drop rate, 0 to 1.
+    Latency(f64),
+}
+
+impl std::str::FromStr for Pick {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let bad = "write \"accuracy >= 0.95\", \"latency <= 80ms\", or for a drop rate \"latency <= 0.01\"";
+        if let Some((name, least)) = text.split_once(">=") {
+            let least: f64 = least.trim().parse().map_err(|_| bad)?;
+            let is_one = name.trim() == "accuracy" && (0.0..=1.0).contains(&least);
+            return is_one.then_some(Self::Accuracy(least)).ok_or(bad);
+        }
+        let (name, most) = text.split_once("<=").ok_or(bad)?;
+        let most = most.trim();
+        let span = most.parse::<Span>().map(Span::as_secs_f64).ok();
+        let part = most.parse().ok().filter(|part| (0.0..=1.0).contains(part));
+        let most = part.or(span).filter(|_| name.trim() == "latency");
+        most.map(Self::Latency).ok_or(bad)
+    }
+}
+
 /// How fast a recorded video is replayed.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Speed {

@@ -5,7 +5,8 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::Value;
-use weir_graph::Graph;
+use weir_graph::{Graph, ModuleNode};
+use weir_policy::Report;
 use weir_policy::gears::Settle;
 use weir_runtime::{Sampler, StageAnswer};
 use weir_sim::gears::{CurvePoint, SampledItem};
@@ -13,6 +14,7 @@ use weir_types::Span;
 
 use super::replay::{launch_options, load_graph};
 use super::score::{Truths, file_error};
+use super::session_memory;
 use crate::args::{GearsCurve, GearsSample, Playback, RunArgs, Speed};
 use crate::curve_plot;
 use crate::error::UserError;
@@ -79,13 +81,17 @@ pub(crate) fn sample(args: GearsSample, settings: &Settings, zoo: &Zoo) -> anyho
         sampler: Some(Arc::clone(&collected) as Arc<dyn Sampler>),
         ..Observers::default()
     };
-    execute(graph, &options, observers, settings, zoo)?;
+    let session_bytes = session_memory::measure(&graph, zoo)?;
+    let modules = module_names(&graph);
+    let ran = execute(graph, &options, observers, settings, zoo)?;
     let (durations, frames) = collected.take();
     let header = SamplesHeader {
         samples: samples::VERSION,
         graph: name,
         cascades,
         durations_ms: durations,
+        items: items_per_request(&ran.report, &modules),
+        session_bytes,
     };
     let mut lines = Vec::new();
     let mut unjudged = 0;
@@ -135,6 +141,25 @@ fn cascades(graph: &Graph) -> BTreeMap<String, Vec<String>> {
         (name, stages.into_iter().map(|(_, model)| model).collect())
     });
     sorted.collect()
+}
+
+/// Names of modules that take items as they come, and what samples call them: of a cascade its first stage.
+fn module_names(graph: &Graph) -> Vec<(String, String)> {
+    let name = |module: &ModuleNode| match &module.stage {
+        None => Some((module.name.clone(), module.name.clone())),
+        Some(stage) => (stage.index == 0).then(|| (module.name.clone(), stage.cascade.clone())),
+    };
+    graph.modules().iter().filter_map(name).collect()
+}
+
+/// Items of a request on average, by what samples call the module.
+fn items_per_request(report: &Report, modules: &[(String, String)]) -> BTreeMap<String, f64> {
+    let requests = (report.requests.delivered + report.requests.late).max(1) as f64;
+    let items = |(name, called): &(String, String)| {
+        let items = report.modules.get(name)?.items as f64;
+        Some((called.clone(), items / requests))
+    };
+    modules.iter().filter_map(items).collect()
 }
 
 /// Durations in milliseconds, by model and batch size.

@@ -3,6 +3,7 @@
 mod check;
 mod doctor;
 mod gears;
+mod gears_plan;
 mod graph;
 mod manual;
 mod models;
@@ -13,6 +14,7 @@ mod replay;
 mod run;
 mod score;
 mod serve;
+mod session_memory;
 mod simulate;
 mod streams;
 mod verify;
@@ -50,6 +52,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
         Command::Profile(args) => profile::profile(&args, &zoo),
         Command::Gears(Gears::Sample(args)) => gears::sample(args, &settings, &zoo),
         Command::Gears(Gears::Curve(args)) => gears::curve(&args),
+        Command::Gears(Gears::Plan(args)) => gears_plan::plan(&args, &zoo),
         Command::Plan(args) => plan::plan(&args),
         Command::Models(Models::List) => models::list(&zoo),
         Command::Models(Models::Pull { names }) => models::pull(&names, &zoo),

@@ -62,7 +62,10 @@ pub(crate) fn check(
         let read = gears_file::read_gears(&path.value, &graph);
         read.map_err(|reason| {
             let message = format!("`gears`: {}: {reason}", path.value.display());
-            diagnostics.add(path.at, message, None);
+            let is_missing = !path.value.exists();
+            let hint =
+                is_missing.then(|| "leave `gears` out until weir gears plan has written the file".to_owned());
+            diagnostics.add(path.at, message, hint);
         })
     });
     Some(Graph {

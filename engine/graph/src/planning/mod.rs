@@ -1,6 +1,7 @@
 //! Planning problems as TOML: device classes, models with their block profiles, and the objective. All mistakes of a file
 //! are reported at once; the result is a [`Problem`], which the planner validates again.
 
+mod gears;
 mod plan_file;
 
 use std::path::{Path, PathBuf};
@@ -10,6 +11,7 @@ use weir_config::{
 };
 use weir_planner::{Blocks, Class, Objective, Problem, Scheme, ServedModel};
 
+pub use gears::{GearsPlanning, PlanSearch, PlannedCascades, PlannedLatency, load as load_gears};
 pub use plan_file::{read as read_plan, text as plan_text};
 
 use weir_config::ConfigError;

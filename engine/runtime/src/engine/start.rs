@@ -347,11 +347,9 @@ impl RunContext<'_> {
         let mut stages = stages(graph, self.options.sampler.as_ref());
         if let Some(sampler) = &self.options.sampler {
             for (spec, node) in specs.modules.iter().zip(graph.modules()) {
-                if node.stage.is_some() {
-                    let duration = |size: &u32| (*size, spec.profile.duration(*size));
-                    let durations: Vec<(u32, Span)> = spec.batch.iter().map(duration).collect();
-                    sampler.on_model(&graph.models()[node.model].name, &durations);
-                }
+                let duration = |size: &u32| (*size, spec.profile.duration(*size));
+                let durations: Vec<(u32, Span)> = spec.batch.iter().map(duration).collect();
+                sampler.on_model(&graph.models()[node.model].name, &durations);
             }
         }
         if let Some(mailbox) = gears {

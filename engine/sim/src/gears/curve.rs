@@ -25,8 +25,10 @@ pub struct CurvePoint {
     pub work: f64,
 }
 
-/// Certainties that are tried for each of several stages that hand on; of one alone all are.
+/// Certainties that are tried for each of several stages that hand on; of one alone all are, as far as they are not more than
+/// anybody can tell apart.
 const STEPS: usize = 24;
+const MAX_ALONE: usize = 2_000;
 
 /// The cascade at all certainties that make a difference, the least work first. `work`: of one item, by stage. Empty where
 /// there are no items.
@@ -77,11 +79,12 @@ fn candidates(items: &[SampledItem], stage: usize, all: bool) -> Vec<f32> {
     let mut known: Vec<f32> = items.iter().filter_map(of_item).chain([0.0, 1.0]).collect();
     known.sort_by(f32::total_cmp);
     known.dedup();
-    if all || known.len() <= STEPS {
+    let steps = if all { MAX_ALONE } else { STEPS };
+    if known.len() <= steps {
         return known;
     }
-    (0..STEPS)
-        .map(|step| known[step * (known.len() - 1) / (STEPS - 1)])
+    (0..steps)
+        .map(|step| known[step * (known.len() - 1) / (steps - 1)])
         .collect()
 }
 

@@ -6,10 +6,12 @@
 //! once for each item, as one number from 0 to 1: an item reaches every stage whose part of items is above it, so that what
 //! is difficult for one model is difficult for all.
 
+mod choices;
 mod curve;
 mod outcome;
 mod world;
 
+pub use choices::{SampledCascade, sampled_cascades};
 pub use curve::{CurvePoint, SampledItem, curve, pareto};
 pub use outcome::{GearOutcome, StageCounts};
 

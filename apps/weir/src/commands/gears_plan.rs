@@ -1,0 +1,263 @@
+//! `weir gears plan`: which stages are asked, and how certain they must be, by load.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use weir_graph::planning::{self, PlanSearch, PlannedCascades, PlannedLatency};
+use weir_graph::{GearFile, GearsFile, ShiftFile, Sources, StageFile};
+use weir_planner::gears::{
+    Assignment, CascadeChoice, Evaluated, GearError, exhaustive, fixed, frontier, pareto, random_search,
+};
+use weir_types::Span;
+
+use super::score::file_error;
+use crate::args::{GearsPlan, Pick};
+use crate::catalog;
+use crate::error::UserError;
+use crate::gears_problem::{GearsProblem, files};
+use crate::output;
+use crate::outputs::Files;
+use crate::report::plain_table;
+use crate::whole_file::write_whole;
+use crate::zoo::Zoo;
+
+/// Plans gears; prints the plans that no other beats and why one is so where asked, and writes it where asked.
+///
+/// # Errors
+/// All problems of the file at once, samples that are not of the graph, why there is no plan, and a file that cannot be
+/// written.
+pub(crate) fn plan(args: &GearsPlan, zoo: &Zoo) -> anyhow::Result<()> {
+    let environment = |name: &str| std::env::var(name).ok();
+    let (planning, _) = planning::load_gears(&args.problem, &environment)?;
+    let mut written = Files::default();
+    written.read("the plan", &args.problem);
+    files(&planning)
+        .iter()
+        .for_each(|file| written.read("the plan", file));
+    args.out.iter().for_each(|path| written.write("--out", path));
+    written.check()?;
+    let graph = catalog::load_for(Sources::Replaced, &planning.graph, zoo)?;
+    let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get() as u32);
+    let problem = GearsProblem::new(&graph, &planning, cores)?;
+    let found = search(&problem, planning.plans, planning.search)
+        .map_err(|error| UserError::new(format!("{}: {error}", args.problem.display())))?;
+    if found.is_empty() {
+        let message = format!(
+            "{}: no plan sustains the load and fits the memory; with overload = \"evaluate\" those that do not sustain it are plans, too",
+            args.problem.display()
+        );
+        return Err(UserError::new(message).into());
+    }
+    let picked = pick(&problem, &found, args.pick.as_ref())?;
+    output::say(&frontier_table(&problem, &found, picked))?;
+    let chosen = &found[picked];
+    if args.explain {
+        output::say(&explanation(&problem, chosen))?;
+    }
+    match &args.out {
+        Some(path) => write(&problem, chosen, planning.shift, path),
+        None => Ok(()),
+    }
+}
+
+fn search(
+    problem: &GearsProblem,
+    plans: PlannedCascades,
+    search: PlanSearch,
+) -> Result<Vec<Evaluated>, GearError> {
+    let mut evaluate =
+        |plan: &weir_types::GearPlan, assignment: &Assignment| problem.evaluate(plan, assignment);
+    if matches!(plans, PlannedCascades::Static | PlannedCascades::Single) {
+        return Ok(pareto(fixed(&problem.problem, &mut evaluate)?));
+    }
+    match search {
+        PlanSearch::Walk => frontier(&problem.problem, &mut evaluate),
+        PlanSearch::Exhaustive => exhaustive(&problem.problem, &mut evaluate),
+        PlanSearch::Random(count) => random_search(&problem.problem, count as usize, &mut evaluate),
+    }
+}
+
+/// Which of the plans, by ascending latency and accuracy. Where nothing is asked for: the most accurate one within the
+/// objective of the graph, else the fastest.
+fn pick(problem: &GearsProblem, found: &[Evaluated], pick: Option<&Pick>) -> Result<usize, UserError> {
+    let within = |most: f64| found.iter().rposition(|plan| plan.evaluation.latency <= most);
+    match pick {
+        None => Ok(match problem.latency {
+            PlannedLatency::Quantile(_) => within(problem.slo.as_secs_f64()).unwrap_or(0),
+            PlannedLatency::DropRate => 0,
+        }),
+        Some(Pick::Accuracy(least)) => {
+            let enough = found.iter().position(|plan| plan.evaluation.accuracy >= *least);
+            enough.ok_or_else(|| {
+                let best = found.last().map_or(0.0, |plan| plan.evaluation.accuracy);
+                UserError::new(format!(
+                    "no plan has an accuracy of at least {least}; the most accurate has {best:.4}"
+                ))
+            })
+        }
+        Some(Pick::Latency(most)) => within(*most).ok_or_else(|| {
+            let best = found.first().map_or(0.0, |plan| plan.evaluation.latency);
+            UserError::new(format!(
+                "no plan has a latency of at most {}; the least is {}",
+                shown(problem, *most),
+                shown(problem, best)
+            ))
+        }),
+    }
+}
+
+/// A latency, or a drop rate.
+fn shown(problem: &GearsProblem, value: f64) -> String {
+    match problem.latency {
+        PlannedLatency::Quantile(_) => Span::from_secs_f64(value).to_string(),
+        PlannedLatency::DropRate => format!("{:.2} %", 100.0 * value),
+    }
+}
+
+fn measure(problem: &GearsProblem) -> String {
+    match problem.latency {
+        PlannedLatency::Quantile(quantile) => format!("p{}", (quantile * 1e4).round() / 1e2),
+        PlannedLatency::DropRate => "late".to_owned(),
+    }
+}
+
+fn frontier_table(problem: &GearsProblem, found: &[Evaluated], picked: usize) -> String {
+    let measure = measure(problem);
+    let mut table = plain_table(&["", &measure, "accuracy", "gears"]);
+    for (index, plan) in found.iter().enumerate() {
+        table.add_row([
+            if index == picked { ">" } else { "" }.to_owned(),
+            shown(problem, plan.evaluation.latency),
+            format!("{:.4}", plan.evaluation.accuracy),
+            gears(problem, plan).len().to_string(),
+        ]);
+    }
+    format!(
+        "{} plans for up to {} requests a second that no other beats\n{}",
+        found.len(),
+        problem.peak(),
+        table.trim_fmt()
+    )
+}
+
+fn explanation(problem: &GearsProblem, chosen: &Evaluated) -> String {
+    let mut text = String::new();
+    let names = |models: &[usize]| -> String {
+        let names = models.iter().map(|model| chosen.plan.models[*model].as_str());
+        names.collect::<Vec<_>>().join(", ")
+    };
+    for (slot, (device, placed)) in problem.slots.iter().zip(&chosen.plan.placement).enumerate() {
+        text += &format!("slot {slot} of {device}: {}\n", names(placed));
+    }
+    let mut table = plain_table(&[
+        "up to",
+        "cascade",
+        "stages",
+        "handed on",
+        "accuracy",
+        "items waited for",
+    ]);
+    for (range, gear) in chosen.plan.gears.iter().enumerate() {
+        for operator in 0..problem.cascades {
+            let choice = choice(problem, &chosen.assignment, operator, range);
+            let own: Vec<usize> = choice.stages.iter().map(|stage| stage.model).collect();
+            let replicas = gear
+                .replicas
+                .iter()
+                .filter(|replica| own.contains(&replica.model));
+            let sizes = replicas.map(|replica| {
+                let (name, percent) = (&chosen.plan.models[replica.model], 100.0 * replica.share);
+                format!("{name} on {}: {} ({percent:.0} %)", replica.slot, replica.size)
+            });
+            table.add_row([
+                format!("{}/s", gear.up_to),
+                problem.problem.operators[operator].name.clone(),
+                stages(problem, choice),
+                choice
+                    .reach
+                    .iter()
+                    .skip(1)
+                    .map(|part| format!("{part:.3}"))
+                    .collect::<Vec<_>>()
+                    .join(" "),
+                format!("{:.4}", choice.accuracy),
+                sizes.collect::<Vec<_>>().join(", "),
+            ]);
+        }
+    }
+    text + &table.trim_fmt()
+}
+
+/// The stages of a cascade, with their certainties.
+fn stages(problem: &GearsProblem, choice: &CascadeChoice) -> String {
+    let last = choice.stages.len() - 1;
+    let stage = |(place, stage): (usize, &weir_types::StageGear)| {
+        let name = &problem.problem.models[stage.model].name;
+        match place < last {
+            true => format!("{name} {}", stage.certainty),
+            false => name.clone(),
+        }
+    };
+    let all = choice.stages.iter().enumerate().map(stage);
+    all.collect::<Vec<_>>().join(" > ")
+}
+
+fn choice<'a>(
+    problem: &'a GearsProblem,
+    assignment: &Assignment,
+    operator: usize,
+    range: usize,
+) -> &'a CascadeChoice {
+    &problem.problem.operators[operator].cascades[assignment[operator][range]]
+}
+
+/// The gears of a plan as a file has them: neighbouring ranges with the same cascades are one.
+fn gears(problem: &GearsProblem, plan: &Evaluated) -> Vec<GearFile> {
+    let mut gears: Vec<GearFile> = Vec::new();
+    for (range, gear) in plan.plan.gears.iter().enumerate() {
+        let (mut cascades, mut right, mut items) = (BTreeMap::new(), 0.0, 0.0);
+        for operator in 0..problem.cascades {
+            let node = &problem.problem.operators[operator];
+            let choice = choice(problem, &plan.assignment, operator, range);
+            let last = choice.stages.len() - 1;
+            let stage = |(place, stage): (usize, &weir_types::StageGear)| StageFile {
+                model: problem.problem.models[stage.model].name.clone(),
+                certainty: (place < last).then_some(stage.certainty),
+            };
+            let stages = choice.stages.iter().enumerate().map(stage).collect();
+            cascades.insert(node.name.clone(), stages);
+            right += node.items * choice.accuracy;
+            items += node.items;
+        }
+        match gears.last_mut().filter(|before| before.cascades == cascades) {
+            Some(before) => before.up_to = gear.up_to,
+            None => gears.push(GearFile {
+                up_to: gear.up_to,
+                accuracy: (items > 0.0).then(|| (right / items * 1e6).round() / 1e6),
+                cascades,
+            }),
+        }
+    }
+    gears
+}
+
+/// Writes a plan as a gears file; its number is above that of the file that is there.
+fn write(problem: &GearsProblem, chosen: &Evaluated, shift: ShiftFile, path: &Path) -> anyhow::Result<()> {
+    let before = std::fs::read_to_string(path).ok();
+    let before = before.and_then(|text| toml::from_str::<GearsFile>(&text).ok());
+    let file = GearsFile {
+        graph: problem.graph.clone(),
+        number: before.map_or(1, |before| before.number.saturating_add(1)),
+        shift,
+        gears: gears(problem, chosen),
+    };
+    let text = format!(
+        "# Gears, written by weir gears plan: {} {} and an accuracy of {:.4} expected, of loads up to {} requests a second.\n\n{}",
+        measure(problem),
+        shown(problem, chosen.evaluation.latency),
+        chosen.evaluation.accuracy,
+        problem.peak(),
+        file.text()
+    );
+    write_whole(path, &text).map_err(|error| file_error("gears", path, weir_files::io_reason(&error)).into())
+}
