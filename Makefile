@@ -1,8 +1,8 @@
 # What there is to do: make setup, demo, test, lint, bench-overhead, bench-sim, bench-reserve, bench-partitioned,
-# bench-accuracy, bench-cameras, bench-shared, bench-idle-connections, soak, fuzz-api, compare-live, reproduce-pard,
+# bench-accuracy, bench-cameras, bench-cascades, bench-shared, bench-idle-connections, soak, fuzz-api, compare-live, reproduce-pard,
 # reproduce-ppipe, reproduce-ken, docs, clips, train, clean. Every target sets up what it needs.
 
-.PHONY: all setup build demo test lint bench-overhead bench-sim bench-reserve bench-partitioned bench-accuracy bench-cameras \
+.PHONY: all setup build demo test lint bench-overhead bench-sim bench-reserve bench-partitioned bench-accuracy bench-cameras bench-cascades \
 	bench-shared bench-idle-connections soak fuzz-api compare-live reproduce-pard reproduce-ppipe reproduce-ken docs clips \
 	train clean
 .DEFAULT_GOAL := build
@@ -66,6 +66,10 @@ bench-sim:
 # Reservations: probing pools of 100 devices, and a dispatch on a cluster of 100. Needs cargo alone.
 bench-reserve:
 	@$(CARGO) run --release --locked -p weir-reproduction --bin bench-reserve
+
+# Cascades beside graphs without one that do the same work, and a decision on the gear. Needs cargo alone.
+bench-cascades:
+	@$(CARGO) run --release --locked -p weir-benches --bin cascades
 
 # Traffic monitoring with its detector over three worker processes, one of which is killed and started again.
 bench-partitioned: setup
