@@ -24,6 +24,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         match key {
             "lost_after_ms" => settings.lost_after_ms = value.parse()?,
             "high" => settings.high = value.parse()?,
+            "begin" => settings.begin = value.parse()?,
             "low" => settings.low = value.parse()?,
             "min_hits" => settings.min_hits = value.parse()?,
             "min_overlap" => settings.min_overlap = value.parse()?,

@@ -30,7 +30,12 @@ pub const KEYS: &[KeySpec] = &[
     KeySpec {
         name: "high",
         kind: KeyKind::Number { min: 0.0, max: 1.0 },
-        about: "least score of an object that begins a track; default 0.5",
+        about: "least score of an object that is certain enough to continue any track; default 0.5",
+    },
+    KeySpec {
+        name: "begin",
+        kind: KeyKind::Number { min: 0.0, max: 1.0 },
+        about: "least score of an object that begins a track, not below `high`; default 0.1 above it",
     },
     KeySpec {
         name: "low",
@@ -55,9 +60,11 @@ pub const KEYS: &[KeySpec] = &[
 pub struct TrackerSettings {
     /// In milliseconds of media time.
     pub lost_after_ms: f64,
-    /// Least score of an object that begins a track.
+    /// Least score of an object that continues any track.
     pub high: f32,
-    /// Least score of an object that continues one.
+    /// Least score of an object that begins one; ByteTrack, too, asks for more than of those that continue one.
+    pub begin: f32,
+    /// Least score of an object that continues one seen in the frame before.
     pub low: f32,
     /// Frames in a row before a track counts.
     pub min_hits: u32,
@@ -70,6 +77,7 @@ impl Default for TrackerSettings {
         Self {
             lost_after_ms: 2_000.0,
             high: 0.5,
+            begin: 0.6,
             low: 0.1,
             min_hits: 2,
             min_overlap: 0.2,
@@ -84,6 +92,7 @@ impl From<&Settings> for TrackerSettings {
         Self {
             lost_after_ms: settings.number("lost_after", default.lost_after_ms / 1e3) * 1e3,
             high: number("high", default.high),
+            begin: number("begin", (number("high", default.high) + 0.1).min(1.0)),
             low: number("low", default.low),
             min_hits: settings.number("min_hits", f64::from(default.min_hits)) as u32,
             min_overlap: number("min_overlap", default.min_overlap),
@@ -118,7 +127,7 @@ const MIN_OVERLAP_SEEN: f32 = 0.3;
 /// Least overlap with a tentative track.
 const MIN_OVERLAP_TENTATIVE: f32 = 0.3;
 /// What an object of another class than the track's loses.
-const OTHER_CLASS: f32 = 0.3;
+const OTHER_CLASS: f32 = 0.5;
 /// What the direction counts beside the overlap.
 const DIRECTION_WEIGHT: f32 = 0.1;
 /// Margin in standard deviations of the predicted centre, and the most in sides of the box.
@@ -197,7 +206,8 @@ impl Tracker {
             }
         }
         for detection in high {
-            if track_of[detection].is_some() || self.tracks.len() >= MAX_TRACKS {
+            let is_sure = detections[detection].score >= self.settings.begin;
+            if track_of[detection].is_some() || !is_sure || self.tracks.len() >= MAX_TRACKS {
                 continue;
             }
             let begins = &detections[detection];

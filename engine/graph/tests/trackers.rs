@@ -92,6 +92,10 @@ fn what_is_wrong_with_a_tracker_is_said_with_a_hint() {
             at(1, "is a tracker, which has no `model`"),
         ),
         ("inputs = [\"detect\"]\nlow = 0.6", at(1, "above `high`")),
+        (
+            "inputs = [\"detect\"]\nhigh = 0.7\nbegin = 0.6",
+            at(2, "below `high`"),
+        ),
         ("inputs = [\"detect\"]\nlost_after = \"0s\"", at(1, "lost_after")),
         ("inputs = [\"detect\"]\nhigh = 2", at(1, "high")),
         ("inputs = [\"detect\"]\nhihg = 0.5", at(1, "high")),

@@ -45,7 +45,16 @@ pub(super) fn read(name: Spanned<String>, entry: &Entry, context: &mut Context<'
     let at = ["low", "high"].into_iter().find_map(|key| fields.entry(key));
     if let Some(entry) = at.filter(|_| low > high) {
         let message = format!("`low` of {} is {low}, above `high`, {high}", fields.owner);
-        let hint = "objects from `high` on begin tracks, those from `low` on continue them";
+        let hint =
+            "objects from `high` on continue any track, those from `low` on one that the frame before showed";
+        context.diagnostics.add(entry.at, message, Some(hint.to_owned()));
+    }
+    if let Some(entry) = fields
+        .entry("begin")
+        .filter(|_| settings.number("begin", 1.0) < high)
+    {
+        let message = format!("`begin` of {} is below `high`, {high}", fields.owner);
+        let hint = "what begins a track continues one as well: raise `begin`, or leave it out";
         context.diagnostics.add(entry.at, message, Some(hint.to_owned()));
     }
     Some(RawTracker {

@@ -123,6 +123,11 @@ const TRACKER_KEYS: &[KeySpec] = &[
     KeySpec {
         name: "high",
         kind: KeyKind::Number { min: 0.0, max: 1.0 },
+        about: "what continues any track",
+    },
+    KeySpec {
+        name: "begin",
+        kind: KeyKind::Number { min: 0.0, max: 1.0 },
         about: "what begins a track",
     },
     KeySpec {
