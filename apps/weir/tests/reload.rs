@@ -306,3 +306,49 @@ fn verify(folder: &Path) {
         .unwrap();
     assert!(verified.status.success(), "{}", stderr(&verified));
 }
+
+/// A plan of gears for the graph with a cascade.
+fn gears(number: u64, certainty: f64) -> String {
+    format!(
+        "graph = \"service\"\nnumber = {number}\n[[gears]]\nup_to = 1000\n[gears.cascades]\n\
+         find = [{{ model = \"any\", certainty = {certainty} }}, {{ model = \"all\" }}]\n"
+    )
+}
+
+#[test]
+fn gears_that_are_half_written_are_refused_and_those_in_force_go_on() {
+    let mut service = Service::start(&["--record", "log"]);
+    let folder = service.folder.path().to_owned();
+    let plan = |text: &str| std::fs::write(folder.join("gears.toml"), text).unwrap();
+    plan(&gears(1, 0.5));
+    let cascade = GRAPH
+        .replace("slo = \"20s\"", "slo = \"20s\"\ngears = \"gears.toml\"")
+        .replace(
+            "operator = \"emulate\"\nmodel = \"any\"",
+            "operator = \"emulate\"\ncascade = [{ model = \"any\", certainty = 0.5 }, { model = \"all\" }]",
+        )
+        + "[models.all]\ndevice = \"emulated:a\"\nprofile = { \"1\" = \"2ms\" }\n";
+    write(&folder, &cascade);
+    let in_force = |state: &Value| state["report"]["gears"]["plan"].clone();
+    wait_for(&service, |state| in_force(state) == 1);
+
+    let next = gears(2, 0.25);
+    plan(&next[..next.len() - 20]);
+    let state = wait_for(&service, |state| state["graph"]["problems"] != json!([]));
+    let problem = state["graph"]["problems"].to_string();
+    assert!(
+        problem.contains("gears.toml: line 6") && in_force(&state) == 1,
+        "{problem}"
+    );
+    let items = |state: &Value| state["report"]["modules"]["find/1"]["items"].as_u64().unwrap();
+    let before = items(&state);
+    wait_for(&service, |state| items(state) > before + 10);
+
+    plan(&next);
+    let taken = |state: &Value| in_force(state) == 2 && state["graph"]["problems"] == json!([]);
+    wait_for(&service, taken);
+    service.drain();
+    let requests = &report(&folder.join("report.json"))["requests"];
+    assert_eq!((&requests["dropped"], &requests["late"]), (&json!(0), &json!(0)));
+    verify(&folder);
+}
