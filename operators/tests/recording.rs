@@ -359,3 +359,128 @@ fn a_full_disk_is_counted_and_recording_goes_on_when_there_is_room() {
     assert_eq!(played as u64, of("packets"), "{segments:?} {counts:?}");
     assert!(of("packets") > 0 && of("packets_failed") > 0, "{counts:?}");
 }
+
+/// Seconds of processor time that this process has taken.
+fn processor_seconds() -> f64 {
+    let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    let fields: Vec<&str> = stat
+        .rsplit(')')
+        .next()
+        .unwrap_or_default()
+        .split_whitespace()
+        .collect();
+    let ticks = |field: usize| {
+        fields
+            .get(field)
+            .and_then(|text| text.parse::<f64>().ok())
+            .unwrap_or(0.0)
+    };
+    (ticks(11) + ticks(12)) / 100.0
+}
+
+/// Plays the clip so many times on each of so many cameras side by side, and hands over incidents as their times come; gives
+/// processor seconds.
+fn play_cameras(
+    cameras: usize,
+    loops: u32,
+    sink: Option<&mut dyn Sink>,
+    incidents: &[(usize, Incident)],
+) -> f64 {
+    let began = processor_seconds();
+    let observer = sink.as_ref().map(|sink| sink.packet_observer().unwrap());
+    let taps: Vec<Arc<PacketTap>> = (0..cameras)
+        .map(|camera| PacketTap::new(&format!("c{camera}"), || BEGAN_MS))
+        .collect();
+    let _observed: Vec<PacketSubscription> = taps
+        .iter()
+        .flat_map(|tap| observer.clone().map(|observer| tap.observe(observer)))
+        .collect();
+    let mut sink = sink;
+    let mut next = 0;
+    for round in 0..loops {
+        let base_ms = f64::from(round) * 12_000.0;
+        let mut sources: Vec<Box<dyn Source>> = taps.iter().map(|_| open(&shipped())).collect();
+        for (tap, source) in taps.iter().zip(&mut sources) {
+            source.tap_packets(Arc::clone(tap));
+        }
+        for frame in 0..300_u32 {
+            for (tap, source) in taps.iter().zip(&mut sources) {
+                let frame = source.next().unwrap().unwrap();
+                tap.on_frame(frame.stamp_ms.unwrap(), base_ms + frame.pts_ms);
+            }
+            let now_ms = base_ms + f64::from(frame) * 40.0;
+            while let Some((camera, incident)) = incidents
+                .get(next)
+                .filter(|(_, incident)| incident.pts_ms <= now_ms)
+            {
+                if let Some(sink) = &mut sink {
+                    accept_of(&format!("c{camera}"), &mut **sink, incident.clone());
+                }
+                next += 1;
+            }
+        }
+    }
+    processor_seconds() - began
+}
+
+/// `WEIR_CLIPS` says how many incidents there are at 16 cameras; CI takes few at three.
+#[test]
+fn clips_of_many_cameras_begin_and_end_where_they_should() {
+    let given = std::env::var("WEIR_CLIPS")
+        .ok()
+        .map(|given| given.parse::<u64>().unwrap());
+    let (cameras, count, loops) = given.map_or((3, 9, 2), |given| (16, given, 5));
+    let folder = tempfile::tempdir().unwrap();
+    let seconds = [("before", 2.0), ("after", 2.0)].map(|(key, s)| (key, Value::Number(s)));
+    let mut clips = open_sink("clips", folder.path(), &seconds);
+    // Spread over the time and the cameras, some at once, some lasting for seconds.
+    let span_ms = u64::from(loops) * 12_000 - 6_000;
+    let mut incidents = Vec::new();
+    let mut expected = std::collections::BTreeMap::new();
+    for number in 0..count {
+        let began_ms = (number * 7_919 * 40) % span_ms;
+        let ended_ms = began_ms + number % 4 * 1_000;
+        let (began, ended) = (began_ms as f64, ended_ms as f64);
+        let camera = number as usize % cameras;
+        let of = |phase, at| Incident {
+            id: format!("c{camera}/gate/{number}").into(),
+            ..incident(number, phase, began, at)
+        };
+        if ended > began {
+            incidents.push((camera, of(Phase::Began, began)));
+        }
+        incidents.push((camera, of(Phase::Ended, ended)));
+        expected.insert(
+            format!("c{camera}/gate/{number}"),
+            (began - 2_000.0, ended + 2_000.0),
+        );
+    }
+    incidents.sort_by(|(_, one), (_, other)| one.pts_ms.total_cmp(&other.pts_ms));
+    let with = play_cameras(cameras, loops, Some(&mut *clips), &incidents);
+    clips.finish().unwrap();
+    let counts = clips.counts();
+    if given.is_some() {
+        let without = play_cameras(cameras, loops, None, &incidents);
+        println!("{with:.2} s of processor with clips, {without:.2} s without; {counts:?}");
+    }
+    assert_eq!(
+        (counts["clips"], counts["incidents"]),
+        (count, count),
+        "{counts:?}"
+    );
+    let found = videos(folder.path());
+    assert_eq!(found.len() as u64, count);
+    for path in &found {
+        let text = fs::read_to_string(path.with_extension("json")).unwrap();
+        let described: Json = serde_json::from_str(&text).unwrap();
+        let (begin, end) = expected[described["id"].as_str().unwrap()];
+        let of = |key: &str| described["clip"][key].as_f64().unwrap();
+        let (first, last) = (of("first_pts_ms"), of("last_pts_ms"));
+        assert!(
+            first <= begin.max(0.0) && first > begin - 2_000.0,
+            "{begin}: {text}"
+        );
+        assert!((last - end).abs() <= 120.0, "{end}: {text}");
+        assert_eq!(described["clip"]["packets"], frames(path) as u64, "{text}");
+    }
+}

@@ -102,12 +102,12 @@ impl VideoPlace {
     }
 
     /// The file that is written until then.
-    pub(super) fn part_path(&self) -> &Path {
+    pub(crate) fn part_path(&self) -> &Path {
         &self.part_file
     }
 
     /// Marks that the file has content.
-    pub(super) fn begin(&mut self) {
+    pub(crate) fn begin(&mut self) {
         self.started = true;
     }
 
@@ -117,7 +117,7 @@ impl VideoPlace {
     }
 
     /// Gives the complete file its final name.
-    pub(super) fn finish(mut self) -> io::Result<PathBuf> {
+    pub(crate) fn finish(mut self) -> io::Result<PathBuf> {
         self.started = true;
         if self.held.is_none() || self.naming == Naming::Replace {
             return std::fs::rename(&self.part_file, &self.path).map(|()| self.path.clone());

@@ -218,6 +218,16 @@ pub(super) fn write_analytics(
     Ok(())
 }
 
+/// A track of `stream` that ended as its line says it.
+pub(super) fn track_value(stream: &str, track: &TrackEnd) -> serde_json::Value {
+    serde_json::to_value(Line::Track(track_line(stream, track))).unwrap_or_default()
+}
+
+/// Attributes by their names, as lines say them.
+pub(super) fn attributes_value(attributes: &[(Arc<str>, Attribute)]) -> serde_json::Value {
+    serde_json::to_value(Attributes(attributes)).unwrap_or_default()
+}
+
 /// An incident of `stream` as its line says it.
 pub(super) fn incident_value(stream: &str, incident: &Incident) -> serde_json::Value {
     // Nothing in it can fail: names are texts, and numbers that are none are null.
@@ -308,7 +318,7 @@ fn write_line(line: &Line<'_>, out: &mut dyn Write) -> io::Result<()> {
 const MAX_TIME_MS: u64 = 253_402_300_799_999;
 
 /// Milliseconds since 1970 as `2025-11-23T01:02:03.456Z`.
-fn utc(time_ms: u64) -> String {
+pub(super) fn utc(time_ms: u64) -> String {
     let time = UNIX_EPOCH + Duration::from_millis(time_ms.min(MAX_TIME_MS));
     humantime::format_rfc3339_millis(time).to_string()
 }

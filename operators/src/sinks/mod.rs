@@ -1,4 +1,4 @@
-//! Sinks: event lines, annotated videos, recordings, none.
+//! Sinks: event lines, annotated videos, recordings, tables, other programs, none.
 //!
 //! A sink is used by one thread and buffers little: a line, or an encoder for each stream. The runtime bounds the
 //! deliveries that wait for it, and handles a slow sink.
@@ -8,9 +8,15 @@ mod event;
 mod jsonl;
 mod line_file;
 mod mp4;
+mod mqtt;
 mod null;
+mod outbox;
+mod outbox_keys;
 mod recording;
+mod secret;
+mod tables;
 pub(crate) mod target;
+mod webhook;
 
 use weir_flow::{KeySpec, Settings, SinkError, SinkFactory, SinkSpec};
 
@@ -24,6 +30,11 @@ static KINDS: &[SinkKind] = &[
     mp4::KIND,
     recording::CLIPS,
     recording::ARCHIVE,
+    mqtt::KIND,
+    webhook::KIND,
+    tables::CSV,
+    tables::MOT,
+    tables::COCO,
     null::KIND,
 ];
 

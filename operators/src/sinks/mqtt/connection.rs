@@ -1,0 +1,130 @@
+//! A connection to the broker, from when it is made until it breaks: never used again after that, so that no packet of an
+//! earlier one is taken for one of a later.
+
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::time::Duration;
+
+use rumqttc::{Client, Connection, ConnectionError, Event, MqttOptions, Packet, QoS};
+
+/// Requests that may wait for the connection.
+const MAX_REQUESTS: usize = 64;
+
+/// What the thread of a connection says.
+enum Signal {
+    /// The broker has accepted it.
+    Up,
+    /// The broker has acknowledged the next packet.
+    Acknowledged,
+    /// It is over, for this reason.
+    Down(String),
+}
+
+/// See the module. Packets are acknowledged in the order in which they were published (MQTT 3.1.1, 4.6).
+pub(super) struct Line {
+    client: Client,
+    signals: Receiver<Signal>,
+    is_up: bool,
+    published: u64,
+    acknowledged: u64,
+}
+
+impl Line {
+    /// Begins to connect.
+    ///
+    /// # Errors
+    /// The machine gives no thread.
+    pub(super) fn open(options: MqttOptions) -> Result<Self, String> {
+        let (client, connection) = Client::new(options, MAX_REQUESTS);
+        let (sender, signals) = channel();
+        let thread = std::thread::Builder::new().name("weir-mqtt-line".to_owned());
+        let thread = thread.spawn(move || drive(connection, &sender));
+        thread.map_err(|error| format!("the machine has no thread left: {error}"))?;
+        Ok(Self {
+            client,
+            signals,
+            is_up: false,
+            published: 0,
+            acknowledged: 0,
+        })
+    }
+
+    /// Takes what the thread says within `wait`; an error once the connection is over.
+    fn wait(&mut self, wait: Duration) -> Result<(), String> {
+        match self.signals.recv_timeout(wait) {
+            Ok(Signal::Up) => self.is_up = true,
+            Ok(Signal::Acknowledged) => self.acknowledged += 1,
+            Ok(Signal::Down(reason)) => return Err(reason),
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return Err("the connection is over".to_owned()),
+        }
+        Ok(())
+    }
+
+    /// Waits until the broker has accepted the connection; `false`: not within that time.
+    pub(super) fn wait_until_up(&mut self, mut slices: u32, slice: Duration) -> Result<bool, String> {
+        while !self.is_up && slices > 0 {
+            self.wait(slice)?;
+            slices -= 1;
+        }
+        Ok(self.is_up)
+    }
+
+    /// Whether it is still there.
+    pub(super) fn check(&mut self) -> Result<(), String> {
+        self.wait(Duration::ZERO)
+    }
+
+    /// Publishes, and waits until that is acknowledged.
+    pub(super) fn publish(
+        &mut self,
+        (topic, payload, retain): (&str, &[u8], bool),
+        mut slices: u32,
+        slice: Duration,
+    ) -> Result<(), String> {
+        let sent = self.client.try_publish(topic, QoS::AtLeastOnce, retain, payload);
+        sent.map_err(|error| error.to_string())?;
+        self.published += 1;
+        while self.acknowledged < self.published {
+            if slices == 0 {
+                return Err("the broker acknowledges nothing".to_owned());
+            }
+            let before = self.acknowledged;
+            self.wait(slice)?;
+            slices -= u32::from(self.acknowledged == before);
+        }
+        Ok(())
+    }
+
+    /// Ends it in good order: the broker does not publish the last will.
+    pub(super) fn close(self) {
+        let _ = self.client.try_disconnect();
+    }
+}
+
+/// The thread of a connection.
+fn drive(mut connection: Connection, signals: &Sender<Signal>) {
+    for event in connection.iter() {
+        let signal = match event {
+            Ok(Event::Incoming(Packet::ConnAck(_))) => Signal::Up,
+            Ok(Event::Incoming(Packet::PubAck(_))) => Signal::Acknowledged,
+            Ok(_) => continue,
+            Err(error) => {
+                let _ = signals.send(Signal::Down(reason(&error)));
+                return;
+            }
+        };
+        // Nobody listens any more.
+        if signals.send(signal).is_err() {
+            return;
+        }
+    }
+}
+
+fn reason(error: &ConnectionError) -> String {
+    match error {
+        ConnectionError::ConnectionRefused(code) => {
+            format!("the broker refuses the connection ({code:?}): check user and password")
+        }
+        other => other.to_string(),
+    }
+}

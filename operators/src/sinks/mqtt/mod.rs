@@ -1,0 +1,204 @@
+//! Tracks, incidents and counts to an MQTT broker, in the form that people's automations know from Frigate.
+
+mod connection;
+mod counts;
+mod discovery;
+mod events;
+mod topics;
+mod transport;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use weir_flow::{Delivery, Incident, KeyKind, KeySpec, Notice, Settings, Sink, SinkError, SinkFactory};
+
+use self::counts::Counts;
+use self::events::Events;
+use self::topics::Topics;
+use self::transport::{Broker, MqttTransport, States};
+use super::SinkKind;
+use super::event::incident_value;
+use super::outbox::{Message, Outbox};
+use super::outbox_keys::{self, outbox_options};
+use super::secret::secret;
+
+pub(super) const KIND: SinkKind = SinkKind {
+    name: "mqtt",
+    about: "tracks, incidents and counts to an MQTT broker, in Frigate's form, with Home Assistant's discovery (docs/sinks.md)",
+    keys: KEYS,
+    file_per_stream: false,
+    create,
+};
+
+const KEYS: &[KeySpec] = &[
+    KeySpec {
+        name: "host",
+        kind: KeyKind::Text,
+        about: "name or address of the broker (required)",
+    },
+    KeySpec {
+        name: "port",
+        kind: KeyKind::Integer { min: 1, max: 65_535 },
+        about: "its port (default 1883)",
+    },
+    KeySpec {
+        name: "username",
+        kind: KeyKind::Text,
+        about: "user that the broker knows; without it nobody is named",
+    },
+    KeySpec {
+        name: "password",
+        kind: KeyKind::Text,
+        about: "password, as `\"${MQTT_PASSWORD}\"`; the connection is not encrypted",
+    },
+    KeySpec {
+        name: "password_file",
+        kind: KeyKind::File,
+        about: "file that holds the password, instead of `password`",
+    },
+    KeySpec {
+        name: "prefix",
+        kind: KeyKind::Text,
+        about: "what all topics begin with, without wildcards (default `\"weir\"`)",
+    },
+    KeySpec {
+        name: "client_id",
+        kind: KeyKind::Text,
+        about: "name of the connection, which no other one of the broker may have (default one of its own in each run)",
+    },
+    KeySpec {
+        name: "discovery",
+        kind: KeyKind::Text,
+        about: "prefix of the topics by which Home Assistant finds devices; empty: it finds none (default `\"homeassistant\"`)",
+    },
+    KeySpec {
+        name: "update_interval",
+        kind: KeyKind::Duration,
+        about: "time between two updates of a track about which nothing changed but its place (default `\"5s\"`)",
+    },
+    outbox_keys::PATH,
+    outbox_keys::DEAD_LETTER_BYTES,
+    outbox_keys::QUEUE,
+    outbox_keys::GIVE_UP_AFTER,
+];
+
+fn create(settings: &Settings, _streams: &[String]) -> Result<Box<dyn SinkFactory>, SinkError> {
+    Topics::new(settings)?;
+    Broker::new(settings)?;
+    Ok(Box::new(MqttFactory(settings.clone())))
+}
+
+struct MqttFactory(Settings);
+
+impl SinkFactory for MqttFactory {
+    fn open(&self) -> Result<Box<dyn Sink>, SinkError> {
+        let settings = &self.0;
+        let topics = Topics::new(settings)?;
+        let mut broker = Broker::new(settings)?;
+        broker.password = secret(settings, "password", "password_file")?;
+        let states = Arc::<States>::default();
+        let transport = MqttTransport::new(broker, topics.available(), Arc::clone(&states));
+        Ok(Box::new(Mqtt {
+            outbox: Outbox::start("mqtt", transport, outbox_options(settings)?)?,
+            states,
+            events: Events::new((settings.number("update_interval", 5.0) * 1e3) as u64),
+            counts: Counts::default(),
+            topics,
+        }))
+    }
+
+    fn targets(&self) -> Vec<PathBuf> {
+        outbox_keys::path(&self.0).into_iter().collect()
+    }
+}
+
+struct Mqtt {
+    outbox: Outbox,
+    states: Arc<States>,
+    events: Events,
+    counts: Counts,
+    topics: Topics,
+}
+
+impl Mqtt {
+    fn push_incidents(&self, stream: &Arc<str>, incidents: &[Incident]) {
+        for incident in incidents {
+            self.outbox.push(Message {
+                stream: Arc::clone(stream),
+                id: format!("{}/{}/{}", incident.id, incident.phase.name(), incident.time_ms),
+                body: incident_value(stream, incident).to_string().into_bytes(),
+                topic: self.topics.incidents(),
+            });
+        }
+    }
+
+    fn push_events(&self, stream: &Arc<str>, events: Vec<events::TrackEvent>) {
+        for event in events {
+            self.outbox.push(Message {
+                stream: Arc::clone(stream),
+                id: event.id,
+                body: event.body.to_string().into_bytes(),
+                topic: self.topics.events(),
+            });
+        }
+    }
+
+    /// Counts that changed, and what Home Assistant is to know of those that are new.
+    fn set_counts(&self, stream: &str, changed: counts::Changed) {
+        for (class, count) in changed.counts {
+            self.states
+                .set(self.topics.count(stream, &class), count.to_string());
+        }
+        if changed.has_new
+            && let Some(topic) = self.topics.discovery()
+        {
+            let config = discovery::config(&self.topics, self.counts.known());
+            self.states.set(topic, config.to_string());
+        }
+    }
+}
+
+impl Sink for Mqtt {
+    fn accept(&mut self, delivery: &Delivery) -> Result<(), SinkError> {
+        let events = self.events.on_delivery(delivery);
+        self.push_events(&delivery.stream, events);
+        self.push_incidents(&delivery.stream, &delivery.incidents);
+        let changed = self.counts.on_objects(&delivery.stream, &delivery.objects);
+        self.set_counts(&delivery.stream, changed);
+        Ok(())
+    }
+
+    fn on_notice(&mut self, notice: &Notice) -> Result<(), SinkError> {
+        match notice {
+            Notice::Analytics {
+                stream,
+                ended_tracks,
+                incidents,
+            } => {
+                let events = self.events.on_ended(stream, ended_tracks);
+                self.push_events(stream, events);
+                self.push_incidents(stream, incidents);
+                let changed = self.counts.on_objects(stream, &[]);
+                self.set_counts(stream, changed);
+            }
+            Notice::Dropped { .. } | Notice::State { .. } => {}
+        }
+        Ok(())
+    }
+
+    fn on_stream_removed(&mut self, stream: &str) -> Result<(), SinkError> {
+        let changed = self.counts.on_objects(stream, &[]);
+        self.set_counts(stream, changed);
+        self.events.remove(stream);
+        Ok(())
+    }
+
+    fn counts(&self) -> BTreeMap<&'static str, u64> {
+        self.outbox.counts()
+    }
+
+    fn finish(&mut self) -> Result<(), SinkError> {
+        self.outbox.finish()
+    }
+}

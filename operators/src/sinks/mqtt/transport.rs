@@ -1,0 +1,204 @@
+//! Events and states to the broker: one connection after the other, each of which begins by saying that the program is there.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use rumqttc::{LastWill, MqttOptions, QoS};
+use weir_flow::{Settings, SinkError};
+
+use super::super::outbox::{Message, Outcome, Transport};
+use super::connection::Line;
+
+/// How long the broker may take to accept a connection or to acknowledge a packet: so many slices of that length.
+const SLICES: u32 = 50;
+const SLICE: Duration = Duration::from_millis(100);
+
+/// Bytes of a packet.
+const MAX_PACKET: usize = 2 << 20;
+
+/// Rounds of [`Transport::on_idle`] without a connection before another one is tried.
+const IDLE_ROUNDS: u32 = 50;
+
+/// States that are kept.
+const MAX_STATES: usize = 4_096;
+
+/// Who is connected to.
+pub(super) struct Broker {
+    host: String,
+    port: u16,
+    username: Option<String>,
+    pub(super) password: Option<String>,
+    client_id: String,
+}
+
+impl Broker {
+    /// As `settings` say, without a password.
+    ///
+    /// # Errors
+    /// No broker is named.
+    pub(super) fn new(settings: &Settings) -> Result<Self, SinkError> {
+        let text = |key: &str| settings.text(key).filter(|text| !text.is_empty());
+        let host = text("host").ok_or_else(|| SinkError {
+            target: "to an MQTT broker".to_owned(),
+            reason: "it has no `host`: name the broker".to_owned(),
+        })?;
+        let random = RandomState::new().build_hasher().finish();
+        Ok(Self {
+            host: host.to_owned(),
+            port: settings.number("port", 1883.0) as u16,
+            username: text("username").map(str::to_owned),
+            password: None,
+            client_id: text("client_id").map_or_else(|| format!("weir-{random:016x}"), str::to_owned),
+        })
+    }
+
+    fn options(&self, available: &str) -> MqttOptions {
+        let mut options = MqttOptions::new(self.client_id.clone(), self.host.clone(), self.port);
+        options.set_keep_alive(Duration::from_secs(10));
+        options.set_clean_session(true);
+        options.set_max_packet_size(MAX_PACKET, MAX_PACKET);
+        options.set_last_will(LastWill::new(available, "offline", QoS::AtLeastOnce, true));
+        if let Some(username) = &self.username {
+            options.set_credentials(username, self.password.clone().unwrap_or_default());
+        }
+        options
+    }
+}
+
+/// What is so now, by topic: only the newest matters, and the broker keeps it for who comes later.
+#[derive(Default)]
+pub(super) struct States(Mutex<Kept>);
+
+#[derive(Default)]
+struct Kept {
+    states: BTreeMap<String, String>,
+    /// Topics of states that the broker does not have.
+    unsent: BTreeSet<String>,
+}
+
+impl States {
+    pub(super) fn set(&self, topic: String, state: String) {
+        let mut kept = self.lock();
+        if kept.states.len() < MAX_STATES || kept.states.contains_key(&topic) {
+            kept.unsent.insert(topic.clone());
+            kept.states.insert(topic, state);
+        }
+    }
+
+    /// The broker has none of them.
+    fn forget_sent(&self) {
+        let mut kept = self.lock();
+        kept.unsent = kept.states.keys().cloned().collect();
+    }
+
+    /// The next that the broker does not have.
+    fn next(&self) -> Option<(String, String)> {
+        let mut kept = self.lock();
+        let topic = kept.unsent.pop_first()?;
+        let state = kept.states.get(&topic)?.clone();
+        Some((topic, state))
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Kept> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+pub(super) struct MqttTransport {
+    broker: Broker,
+    available: String,
+    states: std::sync::Arc<States>,
+    line: Option<Line>,
+    idle_rounds: u32,
+}
+
+impl MqttTransport {
+    pub(super) fn new(broker: Broker, available: String, states: std::sync::Arc<States>) -> Self {
+        Self {
+            broker,
+            available,
+            states,
+            line: None,
+            // At once.
+            idle_rounds: IDLE_ROUNDS,
+        }
+    }
+
+    /// The connection, made where there is none.
+    fn line(&mut self) -> Result<&mut Line, String> {
+        if let Some(line) = &mut self.line
+            && line.check().is_err()
+        {
+            self.line = None;
+        }
+        let line = match self.line.take() {
+            Some(line) => line,
+            None => {
+                let mut line = Line::open(self.broker.options(&self.available))?;
+                if !line.wait_until_up(SLICES, SLICE)? {
+                    return Err("the broker does not answer".to_owned());
+                }
+                line.publish((&self.available, &b"online"[..], true), SLICES, SLICE)?;
+                self.states.forget_sent();
+                line
+            }
+        };
+        Ok(self.line.insert(line))
+    }
+
+    fn publish(&mut self, topic: &str, payload: &[u8], retain: bool) -> Result<(), String> {
+        let sent = self
+            .line()
+            .and_then(|line| line.publish((topic, payload, retain), SLICES, SLICE));
+        if sent.is_err() {
+            self.line = None;
+        }
+        let Broker { host, port, .. } = &self.broker;
+        sent.map_err(|reason| format!("{host}:{port}: {reason}"))
+    }
+
+    /// Publishes states that the broker does not have.
+    fn publish_states(&mut self) -> Result<(), String> {
+        while let Some((topic, state)) = self.states.next() {
+            self.publish(&topic, state.as_bytes(), true)?;
+        }
+        Ok(())
+    }
+}
+
+impl Transport for MqttTransport {
+    fn attempt(&mut self, message: &Message) -> Outcome {
+        if message.body.len() + message.topic.len() + 16 > MAX_PACKET {
+            return Outcome::Refused(format!("it has more than {MAX_PACKET} bytes"));
+        }
+        match self.publish(&message.topic, &message.body, false) {
+            Ok(()) => Outcome::Delivered,
+            Err(reason) => Outcome::Failed(reason),
+        }
+    }
+
+    fn on_idle(&mut self) {
+        if self.line.is_none() && self.idle_rounds < IDLE_ROUNDS {
+            self.idle_rounds += 1;
+            return;
+        }
+        self.idle_rounds = 0;
+        let connected = self.line().map(drop);
+        let sent = connected.and_then(|()| self.publish_states());
+        if let Err(reason) = sent {
+            tracing::debug!("no connection to the MQTT broker: {reason}");
+        }
+    }
+
+    fn close(&mut self) {
+        if self.line.is_some() {
+            let available = self.available.clone();
+            let _ = self.publish(&available, b"offline", true);
+        }
+        if let Some(line) = self.line.take() {
+            line.close();
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! The file of events that could not be delivered: a JSON line each, up to so many bytes.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use serde_json::{Value, json};
+use weir_flow::SinkError;
+
+use super::message::Message;
+use crate::files::{IN_USE, lock};
+use crate::sinks::target::{failed, io_failed, make_folder};
+
+/// See the module.
+pub(in crate::sinks) struct DeadLetters {
+    file: File,
+    bytes: u64,
+    max_bytes: u64,
+    is_torn: bool,
+}
+
+impl DeadLetters {
+    /// Opens the file to append to it.
+    ///
+    /// # Errors
+    /// It cannot be written, or another run has it.
+    pub(in crate::sinks) fn open(path: &Path, max_bytes: u64) -> Result<Self, SinkError> {
+        make_folder(path)?;
+        let open = || -> io::Result<Option<(File, u64)>> {
+            let file = OpenOptions::new().append(true).create(true).open(path)?;
+            if !lock(&file)? {
+                return Ok(None);
+            }
+            let bytes = file.metadata()?.len();
+            Ok(Some((file, bytes)))
+        };
+        match open() {
+            Ok(Some((file, bytes))) => Ok(Self {
+                file,
+                bytes,
+                max_bytes,
+                // A line that a killed run left incomplete must not be continued.
+                is_torn: bytes > 0,
+            }),
+            Ok(None) => Err(failed(path, IN_USE)),
+            Err(error) => Err(io_failed(path, &error)),
+        }
+    }
+
+    /// Appends an event; says whether it is in the file.
+    pub(super) fn append(&mut self, message: &Message, reason: &str) -> bool {
+        let body = serde_json::from_slice(&message.body);
+        let body = body.unwrap_or_else(|_| Value::from(String::from_utf8_lossy(&message.body)));
+        let letter = json!({
+            "time": utc(),
+            "reason": reason,
+            "stream": &*message.stream,
+            "id": message.id,
+            "topic": (!message.topic.is_empty()).then_some(&message.topic),
+            "event": body,
+        });
+        let torn = if self.is_torn { "\n" } else { "" };
+        let line = format!("{torn}{letter}\n");
+        if self.bytes + line.len() as u64 > self.max_bytes {
+            return false;
+        }
+        let written = self.file.write_all(line.as_bytes());
+        self.is_torn = written.is_err();
+        self.bytes = self.file.metadata().map_or(self.bytes, |found| found.len());
+        written.is_ok()
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "it is shown, and decides nothing")]
+fn utc() -> String {
+    humantime::format_rfc3339_millis(SystemTime::now().max(UNIX_EPOCH)).to_string()
+}

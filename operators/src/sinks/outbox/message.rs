@@ -1,0 +1,37 @@
+//! What is delivered, how, and what may come of an attempt.
+
+use std::sync::Arc;
+
+/// An event for another program.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::sinks) struct Message {
+    /// The stream that it is of.
+    pub(in crate::sinks) stream: Arc<str>,
+    /// Unique: by it a receiver knows what it has had.
+    pub(in crate::sinks) id: String,
+    /// JSON.
+    pub(in crate::sinks) body: Vec<u8>,
+    /// Where it goes, where a transport has several places.
+    pub(in crate::sinks) topic: String,
+}
+
+/// What came of an attempt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::sinks) enum Outcome {
+    /// The other side has acknowledged it.
+    Delivered,
+    /// The other side will never take it, for this reason.
+    Refused(String),
+    /// The other side is gone, slow or broken: it is tried again.
+    Failed(String),
+}
+
+/// Delivers events; used by one thread.
+pub(in crate::sinks) trait Transport: Send + 'static {
+    /// Tries to deliver an event within some seconds.
+    fn attempt(&mut self, message: &Message) -> Outcome;
+    /// Called between events and at least every 100 ms while there are none.
+    fn on_idle(&mut self) {}
+    /// Nothing follows.
+    fn close(&mut self) {}
+}

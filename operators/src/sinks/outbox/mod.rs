@@ -1,0 +1,15 @@
+//! Events on their way to another program: a queue bounded in number and bytes, a thread that delivers one after the other
+//! and tries again where that fails, and a bounded file of those that could not be delivered.
+//!
+//! An event is delivered once the other side has acknowledged it; until then it is tried again, so it may arrive twice. Events
+//! leave in the order in which they came. What is given up is in the file of dead letters, or counted as lost.
+
+mod backoff;
+mod dead_letters;
+mod delivery;
+mod message;
+mod queue;
+
+pub(super) use dead_letters::DeadLetters;
+pub(super) use delivery::{Outbox, OutboxOptions};
+pub(super) use message::{Message, Outcome, Transport};

@@ -1,0 +1,97 @@
+//! Events that wait to be delivered, in order, bounded in number and bytes.
+
+use std::collections::VecDeque;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::message::Message;
+
+/// See the module.
+pub(super) struct Queue {
+    state: Mutex<State>,
+    changed: Condvar,
+    max_messages: usize,
+    max_bytes: usize,
+}
+
+struct State {
+    messages: VecDeque<Waiting>,
+    bytes: usize,
+    is_closed: bool,
+}
+
+/// An event, and since when it waits.
+pub(super) struct Waiting {
+    pub(super) message: Message,
+    pub(super) since: Instant,
+}
+
+impl Queue {
+    pub(super) fn new(max_messages: usize, max_bytes: usize) -> Self {
+        Self {
+            state: Mutex::new(State {
+                messages: VecDeque::new(),
+                bytes: 0,
+                is_closed: false,
+            }),
+            changed: Condvar::new(),
+            max_messages,
+            max_bytes,
+        }
+    }
+
+    /// Adds an event, or gives it back where there is no room.
+    pub(super) fn push(&self, message: Message, since: Instant) -> Result<(), Message> {
+        let mut state = self.lock();
+        let bytes = message.body.len();
+        if state.is_closed
+            || state.messages.len() >= self.max_messages
+            || state.bytes + bytes > self.max_bytes
+        {
+            return Err(message);
+        }
+        state.bytes += bytes;
+        state.messages.push_back(Waiting { message, since });
+        drop(state);
+        self.changed.notify_all();
+        Ok(())
+    }
+
+    /// The next event, within `wait`.
+    pub(super) fn pop(&self, wait: Duration) -> Option<Waiting> {
+        let state = self.lock();
+        let is_idle = |state: &mut State| state.messages.is_empty() && !state.is_closed;
+        let waited = self.changed.wait_timeout_while(state, wait, is_idle);
+        let (mut state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        let waiting = state.messages.pop_front()?;
+        state.bytes -= waiting.message.body.len();
+        Some(waiting)
+    }
+
+    /// Waits as long, or until it is closed.
+    pub(super) fn pause(&self, wait: Duration) {
+        let state = self.lock();
+        let paused = self
+            .changed
+            .wait_timeout_while(state, wait, |state| !state.is_closed);
+        drop(paused.unwrap_or_else(PoisonError::into_inner));
+    }
+
+    /// Nothing follows.
+    pub(super) fn close(&self) {
+        self.lock().is_closed = true;
+        self.changed.notify_all();
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        self.lock().is_closed
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.lock().messages.len()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,141 @@
+//! One POST, and what its answer means.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use ureq::Agent;
+use weir_flow::{Settings, SinkError, mask_credentials};
+
+use super::super::outbox::{Message, Outcome, Transport};
+use super::signature::signature;
+
+/// Bytes of an answer that are read; the connection is closed on longer ones.
+const MAX_ANSWER: u64 = 16 << 10;
+
+/// The address that `settings` name.
+///
+/// # Errors
+/// There is none, or it is no address of a web server.
+pub(super) fn checked_url(settings: &Settings) -> Result<String, SinkError> {
+    let failed = |reason: &str| SinkError {
+        target: "to a webhook".to_owned(),
+        reason: reason.to_owned(),
+    };
+    let url = settings.text("url").filter(|url| !url.is_empty());
+    let url = url.ok_or_else(|| failed("it has no `url`: name the address to post to"))?;
+    let parsed = url.parse::<ureq::http::Uri>().ok();
+    let parsed =
+        parsed.filter(|uri| matches!(uri.scheme_str(), Some("http" | "https")) && uri.host().is_some());
+    match parsed {
+        Some(_) => Ok(url.to_owned()),
+        None => Err(failed(
+            "its `url` is no address of a web server: it begins with http:// or https://",
+        )),
+    }
+}
+
+pub(super) struct HttpTransport {
+    agent: Agent,
+    url: String,
+    secret: Option<String>,
+}
+
+impl HttpTransport {
+    pub(super) fn new(url: String, secret: Option<String>, settings: &Settings) -> Self {
+        let timeout = Duration::from_secs_f64(settings.number("timeout", 5.0));
+        let agent = Agent::config_builder()
+            .timeout_global(Some(timeout))
+            // A body with a signature is not sent on to wherever an answer says.
+            .max_redirects(0)
+            .max_redirects_will_error(false)
+            .http_status_as_error(false)
+            .user_agent(concat!("weir/", env!("CARGO_PKG_VERSION")))
+            .build();
+        Self {
+            agent: agent.into(),
+            url,
+            secret,
+        }
+    }
+}
+
+impl Transport for HttpTransport {
+    fn attempt(&mut self, message: &Message) -> Outcome {
+        let now = now_s();
+        let mut request = self
+            .agent
+            .post(&self.url)
+            .header("Content-Type", "application/json")
+            .header("X-Weir-Event", header_text(&message.id))
+            .header("X-Weir-Timestamp", now.to_string());
+        if let Some(secret) = &self.secret {
+            let signature = signature(secret.as_bytes(), now, &message.body);
+            request = request.header("X-Weir-Signature", format!("sha256={signature}"));
+        }
+        match request.send(&message.body[..]) {
+            Ok(mut answer) => {
+                let status = answer.status().as_u16();
+                // So that the connection can be used again. What it says changes nothing.
+                let read = answer.body_mut().with_config().limit(MAX_ANSWER).read_to_vec();
+                if let (200..=299, Err(error)) = (status, &read)
+                    && !matches!(error, ureq::Error::BodyExceedsLimit(_))
+                {
+                    return Outcome::Failed(self.said(&format!("its answer breaks off: {error}")));
+                }
+                self.outcome(status)
+            }
+            // Headers that cannot be sent never can.
+            Err(ureq::Error::Http(error)) => Outcome::Refused(self.said(&error.to_string())),
+            Err(error) => Outcome::Failed(self.said(&error.to_string())),
+        }
+    }
+}
+
+impl HttpTransport {
+    fn outcome(&self, status: u16) -> Outcome {
+        match status {
+            200..=299 => Outcome::Delivered,
+            300..=399 => Outcome::Refused(self.said(&format!(
+                "it answers {status} and sends events elsewhere, which is not followed: name that address"
+            ))),
+            // Not now, or a fault of the server: it may take the event later.
+            408 | 425 | 429 | 500.. => Outcome::Failed(self.said(&format!("it answers {status}"))),
+            _ => Outcome::Refused(self.said(&format!("it answers {status}"))),
+        }
+    }
+
+    fn said(&self, reason: &str) -> String {
+        let shown = mask_credentials(&self.url);
+        format!("{shown}: {}", reason.replace(&self.url, &shown))
+    }
+}
+
+/// A text as it may stand in a header: what is no visible ASCII is percent-encoded.
+fn header_text(text: &str) -> String {
+    let encoded = |byte: u8| match byte {
+        b'%' | 0..=32 | 127.. => format!("%{byte:02X}"),
+        visible => char::from(visible).to_string(),
+    };
+    text.bytes().map(encoded).collect()
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a receiver compares it with its own clock"
+)]
+fn now_s() -> u64 {
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default()
+        .as_secs()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_any_script_fit_into_a_header() {
+        assert_eq!(header_text("north/gate/7"), "north/gate/7");
+        assert_eq!(header_text("t\u{fc}r 5%\n"), "t%C3%BCr%205%25%0A");
+    }
+}

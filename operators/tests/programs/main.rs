@@ -1,0 +1,8 @@
+//! Sinks that deliver to other programs, against ones that fail: every event is delivered at least once or in the file of dead
+//! letters, in order by stream. `WEIR_EVENTS` says how many events; CI takes few.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod delivered;
+mod mqtt;
+mod webhook;

@@ -1,0 +1,294 @@
+//! A real broker, killed and started five times.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use rumqttc::{Client, Connection, Event, MqttOptions, Packet, QoS};
+use serde_json::Value as Json;
+use weir_flow::{Notice, TrackEnd, Value};
+use weir_operators::sinks::sink;
+
+use crate::delivered::{car, check, dead_letters, delivery, events, open, send, text, wait};
+
+const MOSQUITTO: &str = "/usr/sbin/mosquitto";
+
+/// Mosquitto, which keeps what it has when it is asked to end.
+struct Broker {
+    folder: PathBuf,
+    port: u16,
+    child: Option<Child>,
+}
+
+impl Broker {
+    /// `None` where it is not installed.
+    fn new(folder: &Path) -> Option<Self> {
+        if !Path::new(MOSQUITTO).exists() {
+            return None;
+        }
+        let port = TcpListener::bind("127.0.0.1:0")
+            .unwrap()
+            .local_addr()
+            .unwrap()
+            .port();
+        let config = format!(
+            "listener {port} 127.0.0.1\nallow_anonymous true\npersistence true\npersistence_location {}/\n\
+             max_queued_messages 0\nmax_inflight_messages 100\nuser root\n",
+            folder.display()
+        );
+        fs::write(folder.join("mosquitto.conf"), config).unwrap();
+        let mut broker = Self {
+            folder: folder.to_owned(),
+            port,
+            child: None,
+        };
+        broker.start();
+        Some(broker)
+    }
+
+    fn start(&mut self) {
+        let config = self.folder.join("mosquitto.conf");
+        let mosquitto = Command::new(MOSQUITTO)
+            .arg("-c")
+            .arg(config)
+            .stderr(Stdio::null())
+            .stdout(Stdio::null())
+            .spawn();
+        self.child = Some(mosquitto.unwrap());
+    }
+
+    fn kill(&mut self) {
+        let mut child = self.child.take().unwrap();
+        let killed = Command::new("kill").arg(child.id().to_string()).status().unwrap();
+        assert!(killed.success());
+        child.wait().unwrap();
+    }
+
+    /// Someone who has asked for all topics, and whom the broker remembers.
+    fn watch(&self) -> Watcher {
+        let mut options = MqttOptions::new("watcher", "127.0.0.1", self.port);
+        options.set_clean_session(false);
+        options.set_max_packet_size(1 << 20, 1 << 20);
+        let (client, connection) = Client::new(options, 16);
+        client.subscribe("#", QoS::AtLeastOnce).unwrap();
+        let mut watcher = Watcher {
+            _client: client,
+            connection,
+            taken: Vec::new(),
+            last: BTreeMap::new(),
+            events: Vec::new(),
+        };
+        watcher.run_until(|watcher| watcher.is_subscribed());
+        watcher
+    }
+}
+
+impl Drop for Broker {
+    fn drop(&mut self) {
+        if let Some(child) = &mut self.child {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+struct Watcher {
+    _client: Client,
+    connection: Connection,
+    /// Incidents by id, as they came.
+    taken: Vec<String>,
+    /// The last payload of each topic.
+    last: BTreeMap<String, String>,
+    /// What came to the topic of events.
+    events: Vec<Json>,
+}
+
+impl Watcher {
+    fn is_subscribed(&self) -> bool {
+        self.last.contains_key("(subscribed)")
+    }
+
+    /// Takes what comes until that is so.
+    fn run_until(&mut self, is_so: impl Fn(&Self) -> bool) {
+        let mut idle = 0;
+        while idle < 3_000 {
+            if is_so(self) {
+                return;
+            }
+            match self.connection.recv_timeout(Duration::from_millis(20)) {
+                Ok(Ok(Event::Incoming(Packet::Publish(message)))) => {
+                    let payload = String::from_utf8(message.payload.to_vec()).unwrap();
+                    match message.topic.as_str() {
+                        "weir/incidents" => {
+                            let incident: Json = serde_json::from_str(&payload).unwrap();
+                            self.taken.push(incident["id"].as_str().unwrap().to_owned());
+                        }
+                        "weir/events" => self.events.push(serde_json::from_str(&payload).unwrap()),
+                        _ => {}
+                    }
+                    self.last.insert(message.topic, payload);
+                }
+                Ok(Ok(Event::Incoming(Packet::SubAck(_)))) => {
+                    self.last.insert("(subscribed)".to_owned(), String::new());
+                }
+                // The broker is gone, and is asked again.
+                Ok(Err(_)) => {
+                    idle += 1;
+                    std::thread::sleep(Duration::from_millis(20));
+                }
+                Err(_) => idle += 1,
+                Ok(Ok(_)) => {}
+            }
+        }
+        panic!("it did not come: {} incidents, {:?}", self.taken.len(), self.last);
+    }
+}
+
+#[test]
+fn a_broker_that_goes_and_comes_gets_every_event_in_order() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(mut broker) = Broker::new(folder.path()) else {
+        println!("skipped: there is no {MOSQUITTO}");
+        return;
+    };
+    let events = events();
+    let mut watcher = broker.watch();
+    let path = folder.path().join("undelivered.jsonl");
+    let mut mqtt = open(
+        "mqtt",
+        &[
+            ("host", text("127.0.0.1")),
+            ("port", Value::Number(f64::from(broker.port))),
+            ("path", text(path.to_str().unwrap())),
+        ],
+    );
+    let watching = std::thread::spawn(move || {
+        watcher.run_until(|watcher| {
+            let seen: std::collections::BTreeSet<&String> = watcher.taken.iter().collect();
+            seen.len() >= events
+                && watcher
+                    .last
+                    .get("weir/available")
+                    .is_some_and(|state| state == "offline")
+        });
+        watcher
+    });
+    send(&mut *mqtt, events);
+    let mut killed = 0;
+    let counts = wait(&*mqtt, |delivered| {
+        if killed < 5 && delivered as usize >= events * (killed + 1) / 6 {
+            broker.kill();
+            std::thread::sleep(Duration::from_millis(100));
+            broker.start();
+            killed += 1;
+        }
+    });
+    assert_eq!(killed, 5);
+    assert_eq!(
+        (counts["delivered"], counts["lost"]),
+        (events as u64, 0),
+        "{counts:?}"
+    );
+    mqtt.finish().unwrap();
+    let watcher = watching.join().unwrap();
+    check(events, &watcher.taken, &dead_letters(&path));
+    println!(
+        "{events} events, killed {killed} times: {counts:?}, {} received",
+        watcher.taken.len()
+    );
+}
+
+#[test]
+fn tracks_are_events_as_frigate_has_them_and_counts_are_found_by_home_assistant() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(broker) = Broker::new(folder.path()) else {
+        println!("skipped: there is no {MOSQUITTO}");
+        return;
+    };
+    let mut watcher = broker.watch();
+    let mut mqtt = open(
+        "mqtt",
+        &[
+            ("host", text("127.0.0.1")),
+            ("port", Value::Number(f64::from(broker.port))),
+        ],
+    );
+    mqtt.accept(&delivery("north", vec![car(7)], Vec::new())).unwrap();
+    watcher.run_until(|watcher| {
+        watcher
+            .last
+            .get("weir/north/car")
+            .is_some_and(|count| count == "1")
+    });
+    let ended = TrackEnd {
+        id: 7,
+        class: "car".into(),
+        began_ms: 1_000,
+        last_seen_ms: 2_500,
+        began_pts_ms: 0.0,
+        last_pts_ms: 1_500.0,
+        attributes: Vec::new(),
+    };
+    let mut in_zone = crate::delivered::incident("north", 1);
+    in_zone.kind = "zone";
+    in_zone.phase = weir_flow::Phase::Began;
+    in_zone.zones = vec!["door".into()];
+    mqtt.accept(&delivery("north", vec![car(7)], vec![in_zone]))
+        .unwrap();
+    mqtt.on_notice(&Notice::Analytics {
+        stream: "north".into(),
+        ended_tracks: vec![ended],
+        incidents: Vec::new(),
+    })
+    .unwrap();
+    watcher.run_until(|watcher| watcher.events.len() == 3);
+    watcher.run_until(|watcher| {
+        watcher
+            .last
+            .get("weir/north/car")
+            .is_some_and(|count| count == "0")
+    });
+    assert_eq!(watcher.last["weir/available"], "online");
+    mqtt.finish().unwrap();
+    watcher.run_until(|watcher| watcher.last["weir/available"] == "offline");
+
+    let kinds: Vec<&Json> = watcher.events.iter().map(|event| &event["type"]).collect();
+    assert_eq!(kinds, ["new", "update", "end"]);
+    let [_, update, end] = &watcher.events[..] else {
+        panic!("three events")
+    };
+    assert_eq!(update["before"]["current_zones"], serde_json::json!([]));
+    assert_eq!(update["after"]["current_zones"], serde_json::json!(["door"]));
+    assert_eq!(end["after"]["entered_zones"], serde_json::json!(["door"]));
+    let after = &end["after"];
+    assert_eq!(
+        (&after["camera"], &after["label"]),
+        (&"north".into(), &"car".into())
+    );
+    assert_eq!(
+        (&after["start_time"], &after["end_time"]),
+        (&1.0.into(), &2.5.into())
+    );
+    assert_eq!(update["after"]["id"], after["id"]);
+    let config: Json = serde_json::from_str(&watcher.last["homeassistant/device/weir/config"]).unwrap();
+    let sensor = &config["cmps"]["weir_north_car"];
+    assert_eq!(sensor["state_topic"], "weir/north/car");
+    assert_eq!(config["availability_topic"], "weir/available");
+}
+
+#[test]
+fn a_broker_that_is_not_named_and_topics_with_wildcards_are_refused_before_a_run() {
+    let refused = |keys: &[(&str, &str)]| {
+        let keys = keys.iter().map(|(key, value)| ((*key).to_owned(), text(value)));
+        sink("mqtt", &weir_flow::Settings(keys.collect()))
+            .err()
+            .unwrap()
+            .to_string()
+    };
+    assert!(refused(&[]).contains("`host`"));
+    let error = refused(&[("host", "a"), ("prefix", "cameras/#")]);
+    assert!(error.contains("holds a wildcard"), "{error}");
+}

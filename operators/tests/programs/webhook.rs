@@ -1,0 +1,223 @@
+//! A web server that fails, stalls and lies, and is gone five times.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use serde_json::Value as Json;
+use weir_flow::Value;
+use weir_operators::sinks::sink;
+
+use crate::delivered::{STREAMS, check, dead_letters, events, open, send, text, wait};
+
+/// What a server has done, over all its lives.
+#[derive(Default)]
+struct Seen {
+    requests: AtomicUsize,
+    /// Events that it took, in order.
+    taken: Mutex<Vec<String>>,
+    /// Events that it refused for ever.
+    refused: Mutex<Vec<String>>,
+    signatures: Mutex<Vec<String>>,
+}
+
+struct Server {
+    address: SocketAddr,
+    stop: Arc<AtomicBool>,
+    thread: std::thread::JoinHandle<()>,
+}
+
+impl Server {
+    fn start(address: SocketAddr, every: usize, seen: &Arc<Seen>) -> Self {
+        let listener = TcpListener::bind(address).unwrap();
+        listener.set_nonblocking(true).unwrap();
+        let address = listener.local_addr().unwrap();
+        let stop = Arc::new(AtomicBool::new(false));
+        let (stopped, seen) = (Arc::clone(&stop), Arc::clone(seen));
+        let thread = std::thread::spawn(move || {
+            while !stopped.load(Ordering::Relaxed) {
+                match listener.accept() {
+                    Ok((stream, _)) => {
+                        let _ = serve(stream, every, &seen, &stopped);
+                    }
+                    Err(_) => std::thread::sleep(Duration::from_millis(1)),
+                }
+            }
+        });
+        Self {
+            address,
+            stop,
+            thread,
+        }
+    }
+
+    fn kill(self) -> SocketAddr {
+        self.stop.store(true, Ordering::Relaxed);
+        self.thread.join().unwrap();
+        self.address
+    }
+}
+
+/// Answers requests of a connection; every so many-th in a way of its own.
+fn serve(stream: TcpStream, every: usize, seen: &Seen, stop: &AtomicBool) -> std::io::Result<()> {
+    stream.set_nonblocking(false)?;
+    stream.set_read_timeout(Some(Duration::from_millis(100)))?;
+    let mut reader = BufReader::new(stream.try_clone()?);
+    let mut writer = stream;
+    loop {
+        let mut head = Vec::new();
+        loop {
+            let mut line = String::new();
+            match reader.read_line(&mut line) {
+                Ok(0) => return Ok(()),
+                Ok(_) if line == "\r\n" => break,
+                Ok(_) => head.push(line.trim().to_owned()),
+                Err(_) if stop.load(Ordering::Relaxed) => return Ok(()),
+                Err(_) if head.is_empty() && line.is_empty() => {}
+                Err(error) => return Err(error),
+            }
+        }
+        let header = |name: &str| {
+            let of = |line: &String| {
+                line.to_lowercase()
+                    .strip_prefix(name)
+                    .map(|value| value.trim().to_owned())
+            };
+            head.iter().find_map(of)
+        };
+        let length: usize = header("content-length:").unwrap().parse().unwrap();
+        seen.signatures
+            .lock()
+            .unwrap()
+            .extend(header("x-weir-signature:"));
+        let mut body = vec![0; length];
+        reader.read_exact(&mut body)?;
+        let event: Json = serde_json::from_slice(&body).unwrap();
+        let id = event["id"].as_str().unwrap().to_owned();
+        let number = seen.requests.fetch_add(1, Ordering::Relaxed);
+        let fault = if number % every == every - 1 {
+            number / every % 6
+        } else {
+            usize::MAX
+        };
+        match fault {
+            0 => writer.write_all(b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n")?,
+            // It stalls, until the other side has given up.
+            1 => {
+                let _ = reader.read(&mut [0]);
+                std::thread::sleep(Duration::from_millis(250));
+                return Ok(());
+            }
+            2 => return writer.write_all(b"what is HTTP?\r\n\r\n"),
+            // It says more than it sends.
+            3 => return writer.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nshort"),
+            4 => return Ok(()),
+            5 => {
+                seen.refused.lock().unwrap().push(id);
+                writer.write_all(
+                    b"HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 0\r\n\r\n",
+                )?;
+            }
+            _ => {
+                seen.taken.lock().unwrap().push(id);
+                writer.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")?;
+            }
+        }
+    }
+}
+
+#[test]
+fn a_server_that_fails_stalls_lies_and_goes_gets_every_event_in_order_or_it_is_in_the_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let (seen, events) = (Arc::<Seen>::default(), events());
+    let start = |address: SocketAddr| Server::start(address, 25, &seen);
+    let mut server = Some(start("127.0.0.1:0".parse().unwrap()));
+    let address = server.as_ref().unwrap().address;
+    let path = folder.path().join("undelivered.jsonl");
+    let mut webhook = open(
+        "webhook",
+        &[
+            ("url", text(&format!("http://{address}/hook"))),
+            ("secret", text("a key")),
+            ("timeout", Value::Number(0.2)),
+            ("path", text(path.to_str().unwrap())),
+        ],
+    );
+    send(&mut *webhook, events);
+    let mut killed = 0;
+    let counts = wait(&*webhook, |delivered| {
+        if killed < 5 && delivered as usize >= events * (killed + 1) / 6 {
+            let address = server.take().unwrap().kill();
+            std::thread::sleep(Duration::from_millis(100));
+            server = Some(start(address));
+            killed += 1;
+        }
+    });
+    webhook.finish().unwrap();
+    server.unwrap().kill();
+    assert_eq!(killed, 5);
+    let taken = seen.taken.lock().unwrap();
+    let given_up = dead_letters(&path);
+    check(events, &taken, &given_up);
+    assert_eq!(
+        given_up,
+        *seen.refused.lock().unwrap(),
+        "only what was refused is given up"
+    );
+    assert_eq!(counts["lost"], 0);
+    assert!(counts["retries"] > 0 && counts["dead_letters"] > 0, "{counts:?}");
+    println!(
+        "{events} events, killed {killed} times: {counts:?}, {} answered by 200",
+        taken.len()
+    );
+    let signatures = seen.signatures.lock().unwrap();
+    assert!(
+        signatures
+            .iter()
+            .all(|text| text.len() == 71 && text.starts_with("sha256="))
+    );
+    assert!(signatures.len() >= events);
+}
+
+#[test]
+fn what_finds_nobody_is_in_the_file_and_what_finds_no_room_there_is_counted() {
+    let folder = tempfile::tempdir().unwrap();
+    // Nobody listens there any more.
+    let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let path = folder.path().join("undelivered.jsonl");
+    let keys = |max_bytes: f64| {
+        [
+            ("url", text(&format!("http://user:hidden@{address}/"))),
+            ("give_up_after", Value::Number(0.01)),
+            ("path", text(path.to_str().unwrap())),
+            ("dead_letter_bytes", Value::Number(max_bytes)),
+        ]
+    };
+    let mut webhook = open("webhook", &keys(1e6));
+    send(&mut *webhook, 40);
+    wait(&*webhook, |_| {});
+    webhook.finish().unwrap();
+    let given_up = dead_letters(&path);
+    check(40, &[], &given_up);
+    assert!(given_up[0].starts_with(STREAMS[0]));
+    let written = std::fs::read_to_string(&path).unwrap();
+    assert!(!written.contains("hidden"), "{written}");
+
+    let mut full = open("webhook", &keys(written.len() as f64 + 10.0));
+    send(&mut *full, 3);
+    let counts = wait(&*full, |_| {});
+    assert_eq!((counts["dead_letters"], counts["lost"]), (0, 3));
+    let error = full.finish().unwrap_err().to_string();
+    assert!(error.contains("3 were not taken"), "{error}");
+}
+
+#[test]
+fn an_address_that_is_none_is_refused_before_a_run() {
+    for url in ["", "ftp://a/b", "alarm.example/weir", "http://"] {
+        let settings = weir_flow::Settings([("url".to_owned(), text(url))].into());
+        let error = sink("webhook", &settings).err().unwrap().to_string();
+        assert!(error.contains("`url`"), "{error}");
+    }
+}
