@@ -1,9 +1,12 @@
 //! Cascades of a world (KEN): which modules are stages, how often each is right, and the gears that set them by the load.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use weir_graph::{GearNode, Gears, StageNode};
-use weir_policy::gears::Fallback;
+use weir_policy::gears::{Fallback, is_accepted};
+
+use crate::gears::SampledItem;
 
 /// The cascades of a world; by default it has none.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -12,6 +15,9 @@ pub struct CascadeSpec {
     pub stages: BTreeMap<usize, StageNode>,
     /// Share of the answers of a module that are right, 0 to 1, by its index. Of a stage: of those answers that count.
     pub accuracy: BTreeMap<usize, f64>,
+    /// Items that were sampled, by the name of a cascade: one of them is drawn for each item that comes, and says how certain
+    /// and how right each stage is. Of other cascades all stages are equally certain, by the number of the frame.
+    pub samples: BTreeMap<String, Arc<[SampledItem]>>,
     /// What sets the stages by the load; `None`: they stay as they are.
     pub gears: Option<Gears>,
 }
@@ -41,15 +47,27 @@ impl CascadeSpec {
         self.stages.get(&module).is_some_and(|stage| stage.index > 0)
     }
 
-    /// Part of the items of a cascade that comes to a module, 0 to 1, by what the world sets its stages to: certainties are
-    /// drawn evenly from 0 to 1, and all stages are equally certain of an item.
+    /// Part of the items of a cascade that comes to a module, 0 to 1, by what the world sets its stages to. Without samples
+    /// certainties are drawn evenly from 0 to 1, and all stages are equally certain of an item.
     pub(crate) fn handed_on_to(&self, module: usize) -> f64 {
         let Some(own) = self.stages.get(&module) else {
             return 1.0;
         };
-        let before = (self.stages.values())
-            .filter(|stage| stage.cascade == own.cascade && stage.index < own.index)
-            .map(|stage| f64::from(stage.certainty));
-        before.fold(1.0, f64::min)
+        let before =
+            (self.stages.values()).filter(|stage| stage.cascade == own.cascade && stage.index < own.index);
+        if let Some(samples) = self.samples.get(&own.cascade) {
+            let before: Vec<(usize, f32)> = before
+                .map(|stage| (stage.index as usize, stage.certainty))
+                .collect();
+            let is_handed_on = |item: &&SampledItem| {
+                let certainty = |stage: usize| item.certainty.get(stage).copied().unwrap_or(0.0);
+                before
+                    .iter()
+                    .all(|(stage, least)| !is_accepted(certainty(*stage), *least))
+            };
+            let handed_on = samples.iter().filter(is_handed_on).count();
+            return handed_on as f64 / samples.len().max(1) as f64;
+        }
+        before.map(|stage| f64::from(stage.certainty)).fold(1.0, f64::min)
     }
 }

@@ -542,3 +542,77 @@ fn what_is_wrong_with_a_cascade_of_a_world_is_said_where_it_is() {
         "\"large\" is not among its stages",
     );
 }
+
+/// Of ten items the small model is certain by tenths, and right of those from 0.4 on; the large one is right of all but the
+/// last.
+fn samples() -> String {
+    let header = r#"{"samples":1,"graph":"g","cascades":{"read":["small","large"]},"durations_ms":{}}"#;
+    let line = |item: u32| {
+        let (certainty, small, large) = (f64::from(item) / 10.0, u8::from(item >= 4), u8::from(item < 9));
+        format!(
+            r#"{{"cascade":"read","stream":"a","frame":{item},"item":0,"certainty":[{certainty},0.9],"right":[{small},{large}],"answer":["",""]}}"#
+        )
+    };
+    let lines: Vec<String> = std::iter::once(header.to_owned())
+        .chain((0..10).map(line))
+        .collect();
+    lines.join("\n")
+}
+
+#[test]
+fn a_world_takes_from_samples_how_certain_and_how_right_stages_are() {
+    let world = CASCADE
+        .replace("on_late = \"accept\"", "samples = \"samples.jsonl\"")
+        .replace(", accuracy = 0.98", "")
+        .replace(", accuracy = 0.9", "");
+    let experiment = "[experiment]\nworld = \"world.toml\"\n[arrivals]\nrate = 60\nlength = \"30s\"\n";
+    let folder = files(&[
+        ("world.toml", &world),
+        ("samples.jsonl", &samples()),
+        ("e.toml", experiment),
+    ]);
+    let read_it = || read(&folder.path().join("e.toml"));
+    let experiment = read_it().unwrap();
+    assert_eq!(experiment.files().len(), 3);
+    // Of ten items three come to the large model: 4 + 6 ms of two slots each.
+    let sustained = capacity(&experiment.runs()[0].world);
+    assert!((sustained - 200.0).abs() < 1e-6, "{sustained}");
+    let bounds = BoundCache::default();
+    let report = |run: &_, ran| RunReport::new(run, &ran, &bounds);
+    let reports = run_all(experiment.runs(), 1, &report, &|_| {});
+    let ran = &reports[0].report;
+    let stage = ran.modules["read/1"].stage.unwrap();
+    let part = stage.handed_on as f64 / (stage.handed_on + stage.accepted) as f64;
+    assert!((part - 0.3).abs() < 0.03, "{part}");
+    // Of those that the small model keeps one in seven is wrong.
+    let accuracy = ran.accuracy.unwrap();
+    assert!((accuracy - 0.9).abs() < 0.02, "{accuracy}");
+
+    let refused = |file: &str, text: &str, said: &str| {
+        let before = std::fs::read_to_string(folder.path().join(file)).unwrap();
+        std::fs::write(folder.path().join(file), text).unwrap();
+        let error = read_it().unwrap_err().to_string();
+        assert!(error.contains(said), "{error}");
+        std::fs::write(folder.path().join(file), before).unwrap();
+    };
+    let other = samples().replace("\"small\",", "\"tiny\",");
+    refused(
+        "samples.jsonl",
+        &other,
+        "they are not of the cascade \"read\" of the models small, large",
+    );
+    let header = samples().lines().next().unwrap_or_default().to_owned();
+    refused("samples.jsonl", &header, "they have no items of the cascade");
+    refused("samples.jsonl", "{}", "line 1 is no header");
+    refused(
+        "world.toml",
+        &world.replace("samples.jsonl", "sample.jsonl"),
+        "there is no file \"sample.jsonl\"",
+    );
+    let both = world.replace("certainty = 0.25", "certainty = 0.25, accuracy = 0.9");
+    refused(
+        "world.toml",
+        &both,
+        "has `samples`, and a stage of it an `accuracy`",
+    );
+}

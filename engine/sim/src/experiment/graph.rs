@@ -86,6 +86,7 @@ fn cascades(graph: &Graph) -> CascadeSpec {
             .filter_map(|(id, module)| Some((id, module.stage.clone()?)))
             .collect(),
         accuracy: BTreeMap::new(),
+        samples: BTreeMap::new(),
         gears: graph.gears().cloned(),
     }
 }

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 
 use weir_config::{Content, Diagnostics, Entry, Environment, Fields, Spanned, spelling};
 use weir_graph::{CascadeStage, StageNode};
@@ -230,6 +231,9 @@ impl Raw {
             }
             if let Some(stage) = &module.stage {
                 spec.stages.insert(rank, stage.clone());
+                if let Some(samples) = &module.samples {
+                    spec.samples.insert(stage.cascade.clone(), Arc::clone(samples));
+                }
                 stages.push(CascadeStage {
                     module: rank,
                     cascade: stage.cascade.clone(),

@@ -2,14 +2,18 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 
-use weir_config::{Content, Diagnostics, Entry, Environment, Fields, Spanned, durations, spelling};
+use weir_config::{
+    Content, Diagnostics, Entry, Environment, Fields, Spanned, absolute, durations, report_missing, spelling,
+};
 use weir_graph::{OnLate, StageNode};
 use weir_policy::gears::Settle;
 use weir_types::Profile;
 
 use super::values::number;
 use crate::demand::Crops;
+use crate::gears::{SampledItem, read_samples};
 use crate::spec::{Edge, WorldModule, WorldPool};
 
 /// The most workers of a module and slots of a device.
@@ -21,7 +25,9 @@ const MAX_STAGES: usize = 8;
 
 /// What the models of a module, and of a stage, run on.
 const MODEL: &[&str] = &["profile", "batch", "workers", "device", "weight", "accuracy"];
-const MODULE: &[&str] = &["inputs", "items", "link", "cascade", "settle", "on_late"];
+const MODULE: &[&str] = &[
+    "inputs", "items", "link", "cascade", "settle", "on_late", "samples",
+];
 const STAGE: &[&str] = &["model", "certainty"];
 const CASCADE: &str = "cascade = [{ model = \"small\", profile = \"small.toml\", workers = 1, certainty = 0.3 }, { model = \"large\", .. }]";
 
@@ -34,6 +40,8 @@ pub(super) struct RawModule {
     pub(super) model: String,
     /// Share of right answers that is declared.
     pub(super) accuracy: Option<f64>,
+    /// Of the first stage of a cascade: items that were sampled of all its stages.
+    pub(super) samples: Option<Arc<[SampledItem]>>,
     profile: Option<Profile>,
     batch: Option<Vec<u32>>,
     pub(super) inputs: Vec<Spanned<String>>,
@@ -68,7 +76,7 @@ pub(super) fn read(
         ..model
     };
     let Some(list) = fields.entry("cascade") else {
-        for key in ["settle", "on_late"] {
+        for key in ["settle", "on_late", "samples"] {
             if let Some(entry) = fields.entry(key) {
                 let message = format!(
                     "`{key}` is of modules with a `cascade`, and {} has none",
@@ -140,7 +148,63 @@ pub(super) fn read(
             },
         });
     }
+    let samples = samples(&fields, &name.value, &stages, folder, diagnostics);
+    if let Some(first) = stages.first_mut() {
+        first.samples = samples;
+    }
     stages
+}
+
+/// The items of a file of samples that are of this cascade.
+fn samples(
+    fields: &Fields<'_>,
+    cascade: &str,
+    stages: &[RawModule],
+    folder: &Path,
+    diagnostics: &mut Diagnostics,
+) -> Option<Arc<[SampledItem]>> {
+    let spanned = fields.text("samples", diagnostics).given().cloned()?;
+    let path = absolute(folder, &spanned.value);
+    if !path.is_file() {
+        let message = format!("`samples`: there is no file \"{}\"", spanned.value);
+        report_missing(&message, &path, spanned.at, diagnostics);
+        return None;
+    }
+    diagnostics.record_file(&path);
+    if stages.iter().any(|stage| stage.accuracy.is_some()) {
+        let message = format!(
+            "{} has `samples`, and a stage of it an `accuracy` beside them",
+            fields.owner
+        );
+        diagnostics.add(spanned.at, message, Some("leave one of them out".to_owned()));
+    }
+    let mut add = |reason: String| {
+        diagnostics.add(
+            spanned.at,
+            format!("`samples`: {}: {reason}", spanned.value),
+            None,
+        );
+    };
+    let (header, lines) = read_samples(&path).map_err(&mut add).ok()?;
+    let models: Vec<&str> = stages.iter().map(|stage| stage.model.as_str()).collect();
+    if header
+        .cascades
+        .get(cascade)
+        .is_none_or(|sampled| *sampled != models)
+    {
+        add(format!(
+            "they are not of the cascade \"{cascade}\" of the models {}",
+            models.join(", ")
+        ));
+        return None;
+    }
+    let own = lines.into_iter().filter(|line| line.cascade == cascade);
+    let items: Arc<[SampledItem]> = own.map(|line| line.stages).collect();
+    if items.is_empty() {
+        add(format!("they have no items of the cascade \"{cascade}\""));
+        return None;
+    }
+    Some(items)
 }
 
 fn certainty(fields: &Fields<'_>, is_last: bool, diagnostics: &mut Diagnostics) -> f32 {
@@ -185,6 +249,7 @@ fn model(
         name,
         stage: None,
         accuracy: number(fields, "accuracy", 0.0, 1.0, diagnostics),
+        samples: None,
         profile,
         batch: batch(fields, diagnostics),
         inputs: Vec::new(),

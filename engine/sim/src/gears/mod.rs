@@ -9,11 +9,13 @@
 mod choices;
 mod curve;
 mod outcome;
+mod samples;
 mod world;
 
 pub use choices::{SampledCascade, sampled_cascades};
 pub use curve::{CurvePoint, SampledItem, curve, pareto};
 pub use outcome::{GearOutcome, StageCounts};
+pub use samples::{SAMPLES_VERSION, SampleLine, SamplesHeader, read_samples, samples_text};
 
 use serde::{Deserialize, Serialize};
 use weir_planner::gears::{Assignment, Evaluation, GearProblem};

@@ -1,9 +1,10 @@
 //! The stages of a world's cascades: what each is asked, and what becomes of its answers, as in the live engine.
 //!
 //! How certain an answer is follows from the number of its frame as on emulated devices, so that the same items are handed
-//! on live and simulated.
+//! on live and simulated; or it is that of an item that was sampled and is drawn by the same number.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use weir_graph::{Gears, StageSetting};
 use weir_policy::gears::{Settle, StageRule, emulated_certainty};
@@ -11,6 +12,7 @@ use weir_policy::{BatchSlice, StageCounts};
 use weir_types::{BatchId, DropReason, ModuleId, RequestId, StreamId};
 
 use crate::cascades::CascadeSpec;
+use crate::gears::SampledItem;
 
 /// What is known of one item of a cascade.
 #[derive(Debug, Clone, Copy, Default)]
@@ -30,6 +32,8 @@ struct Asked {
 #[derive(Debug)]
 struct Stage {
     cascade: usize,
+    /// Its place in the cascade.
+    index: usize,
     is_first: bool,
     is_last: bool,
     settle: Settle,
@@ -51,6 +55,8 @@ pub(super) struct Stages {
     by_module: Vec<Option<Stage>>,
     /// By cascade, of requests in flight.
     answers: Vec<BTreeMap<RequestId, Vec<Answer>>>,
+    /// By cascade, where items were sampled.
+    samples: Vec<Option<Arc<[SampledItem]>>>,
     accuracy: BTreeMap<usize, f64>,
     /// Frames that came, by stream; all in one where it is not known of which stream they are.
     frames: Vec<u64>,
@@ -76,6 +82,7 @@ impl Stages {
             let own = StageSetting::asked(node.certainty);
             Some(Stage {
                 cascade,
+                index: node.index as usize,
                 is_first: node.index == 0,
                 is_last: node.is_last(),
                 settle: node.settle,
@@ -91,6 +98,9 @@ impl Stages {
         Some(Self {
             by_module,
             answers: vec![BTreeMap::new(); cascades.len()],
+            samples: (cascades.iter())
+                .map(|name| spec.samples.get(*name).filter(|items| !items.is_empty()).cloned())
+                .collect(),
             accuracy: spec.accuracy.clone(),
             frames: vec![0; streams.max(1) as usize],
             frame_of: Vec::new(),
@@ -178,7 +188,11 @@ impl Stages {
                 answer.is_accepted = rule.on_unanswered(fallback, &mut counts);
                 continue;
             }
-            let later = emulated_certainty(frame, u32::try_from(place).unwrap_or(u32::MAX));
+            let drawn = emulated_certainty(frame, u32::try_from(place).unwrap_or(u32::MAX));
+            let later = match &self.samples[stage.cascade] {
+                Some(samples) => of_stage(&sampled(samples, drawn).certainty, stage.index),
+                None => drawn,
+            };
             let earlier = answer.by.map(|(_, certainty)| certainty);
             let verdict = rule.on_answer(earlier, later, &mut counts);
             if verdict.replaces {
@@ -201,12 +215,22 @@ impl Stages {
                 self.delivered.1 += items as f64 * accuracy;
             }
         }
-        for answers in &mut self.answers {
+        let frame = self.frame_of.get(request.index()).copied().unwrap_or_default();
+        for (answers, samples) in self.answers.iter_mut().zip(&self.samples) {
             let answers = answers.remove(&request).filter(|_| is_delivered);
-            for (by, _) in answers.into_iter().flatten().filter_map(|answer| answer.by) {
-                if let Some(accuracy) = self.accuracy.get(&by) {
+            for (place, answer) in (0..).zip(answers.into_iter().flatten()) {
+                let Some((by, _)) = answer.by else { continue };
+                let stage = self.by_module.get(by).and_then(Option::as_ref);
+                let right = match (samples, stage) {
+                    (Some(samples), Some(stage)) => {
+                        let sampled = sampled(samples, emulated_certainty(frame, place));
+                        Some(of_stage(&sampled.right, stage.index))
+                    }
+                    _ => self.accuracy.get(&by).copied(),
+                };
+                if let Some(right) = right {
                     self.delivered.0 += 1;
-                    self.delivered.1 += accuracy;
+                    self.delivered.1 += right;
                 }
             }
         }
@@ -236,4 +260,15 @@ impl Stages {
         let (answers, right) = self.delivered;
         (answers > 0).then(|| right / answers as f64)
     }
+}
+
+/// One of the items, by a number from 0 to 1.
+fn sampled(samples: &[SampledItem], drawn: f32) -> &SampledItem {
+    let place = (f64::from(drawn) * samples.len() as f64) as usize;
+    &samples[place.min(samples.len() - 1)]
+}
+
+/// What was sampled of a stage; 0 where it was not.
+fn of_stage<T: Copy + Default>(by_stage: &[T], stage: usize) -> T {
+    by_stage.get(stage).copied().unwrap_or_default()
 }
