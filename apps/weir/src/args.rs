@@ -37,6 +37,8 @@ pub(crate) enum Command {
     Serve(Serve),
     /// List, add, change, remove, pause and resume the streams of an engine that serves
     Streams(Streams),
+    /// Show the streams and modules of an engine that serves, again every second
+    Top(Top),
     /// Replay recorded videos through a graph, each as a camera
     #[command(after_long_help = glossary::TABLE)]
     Replay(Replay),
@@ -140,6 +142,20 @@ pub(crate) struct Streams {
     /// File with the token of the engine; or WEIR_API_TOKEN
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) token_file: Option<PathBuf>,
+}
+
+/// `weir top`.
+#[derive(Debug, Group)]
+pub(crate) struct Top {
+    /// Where the engine serves
+    #[arg(long, value_name = "HOST:PORT", default_value = DEFAULT_API, value_parser = listen)]
+    pub(crate) at: String,
+    /// File with the token of the engine; or WEIR_API_TOKEN
+    #[arg(long, value_name = "FILE")]
+    pub(crate) token_file: Option<PathBuf>,
+    /// Once, with rates over one second
+    #[arg(long)]
+    pub(crate) once: bool,
 }
 
 /// What is done to streams.

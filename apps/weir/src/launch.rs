@@ -14,6 +14,7 @@ use crate::args::{RunArgs, Speed};
 use crate::assemble::{DumpInputs, assemble_showing, sinks};
 use crate::error::UserError;
 use crate::extensions::Extensions;
+use crate::live::{self, LiveSink};
 use crate::outputs::Files;
 use crate::printable::line;
 use crate::progress::RunLine;
@@ -309,6 +310,7 @@ pub(crate) fn serve(
     let text = weir_config::read_text(service.graph_file()).unwrap_or_default();
     let loaded = graph.clone();
     let assembly = assemble_showing(graph, zoo, None, None, &progress)?;
+    let assembly = LiveSink(service.live()).add_to(assembly);
     let run = RunOptions {
         until_stopped: true,
         ..run_options(options, settings, progress)
@@ -322,8 +324,10 @@ pub(crate) fn serve(
         .spawn(move || reload::watch(watching.graph_file(), watches, &asked, &watching))?;
     let ended = handle.wait();
     drop(shown);
+    let mut report = ended.map_err(mendable)?;
+    report.sinks.remove(live::NAME);
     let ran = RunResult {
-        report: ended.map_err(mendable)?,
+        report,
         lines_on_output,
         report_file,
         strict: options.run_args.strict,

@@ -6,6 +6,7 @@
 //! It composes the graph, the operators and the engine, and speaks to its user. Results go to standard
 //! output, everything else to standard error. Exit code 0: done; 2: something the user can mend; 1: the rest.
 
+mod api_client;
 mod args;
 mod assemble;
 mod cached;
@@ -13,11 +14,13 @@ mod catalog;
 mod commands;
 mod curve_plot;
 mod error;
+mod exposition;
 mod extensions;
 mod gears_problem;
 mod handles;
 mod health;
 mod launch;
+mod live;
 mod plans;
 mod progress;
 mod reload;

@@ -11,6 +11,7 @@ use weir_graph::{Graph, GraphChanges, SourceNode};
 use weir_runtime::{Control, NewStream, StreamChange, StreamError};
 
 use crate::assemble::{assemble_showing, source};
+use crate::live::LiveSink;
 use crate::service::Service;
 use crate::zoo::Zoo;
 use crate::{catalog, handles, output, zoo};
@@ -168,7 +169,7 @@ fn swap(graph: &Graph, service: &Service, control: &Control) -> anyhow::Result<(
     handles::require(graph)?;
     service.check_files(graph)?;
     let assembly = assemble_showing(graph.clone(), service.zoo(), None, None, &service.progress())?;
-    Ok(control.swap(assembly)?)
+    Ok(control.swap(LiveSink(service.live()).add_to(assembly))?)
 }
 
 /// Checks that all changes can be made, before any is.

@@ -12,14 +12,19 @@ use serde_json::{Value, json as to_value};
 use toml::Table;
 use weir_config::ConfigError;
 use weir_graph::{EmulatedLoad, EmulatedStream, Graph, SourceNode};
+use weir_operators::sinks::find_clip;
 use weir_runtime::{Control, NewStream, Progress, Snapshot, StreamChange, StreamError, StreamPhase};
-use weir_serve::{ApiError, Backend, NotReady, Refusal, StreamPatch, StreamRequest, Token};
+use weir_serve::{
+    ApiError, Backend, LiveQueue, NotReady, Refusal, StreamPatch, StreamRequest, Token, Watching,
+};
 use weir_types::Span;
 
 use crate::assemble::source;
 use crate::cached::Cached;
 use crate::error::UserError;
+use crate::exposition;
 use crate::launch::{LaunchOptions, files};
+use crate::live::{self, Live};
 use crate::reload::{Applied, Author, LoadedGraph, Problem};
 use crate::settings::Settings;
 use crate::zoo::Zoo;
@@ -41,6 +46,9 @@ const UPKEEPS_PER_PURGE: u32 = 12;
 
 /// How old the state and the metrics that clients get may be: probes and scrapers cost the engine so much and no more.
 const MAX_AGE: Span = Span::from_millis(200);
+
+/// The largest clip that clients get: some minutes of video.
+const MAX_CLIP_BYTES: u64 = 128 << 20;
 
 /// Variable that holds the token where no file is named.
 const TOKEN_VARIABLE: &str = "WEIR_API_TOKEN";
@@ -80,6 +88,7 @@ pub(crate) struct Service {
     /// Names of streams that clients added and did not remove.
     added: Mutex<BTreeSet<String>>,
     metrics: PrometheusHandle,
+    live: Arc<Live>,
     state: Cached<Arc<Snapshot>>,
     rendered: Cached<Arc<str>>,
 }
@@ -94,6 +103,7 @@ impl Service {
             .set_buckets(&BUCKETS)?
             .idle_timeout(MetricKindMask::ALL, Some(SERIES_TIMEOUT))
             .install_recorder()?;
+        weir_runtime::describe_metrics();
         let upkeep = metrics.clone();
         // It ends with the program.
         std::thread::Builder::new()
@@ -118,6 +128,7 @@ impl Service {
             shown: Mutex::default(),
             added: Mutex::default(),
             metrics,
+            live: Arc::default(),
             state: Cached::new(MAX_AGE),
             rendered: Cached::new(MAX_AGE),
         })
@@ -145,6 +156,10 @@ impl Service {
         };
         self.show(&loaded);
         *lock(&self.loaded) = Some(loaded);
+    }
+
+    pub(crate) fn live(&self) -> Arc<Live> {
+        Arc::clone(&self.live)
     }
 
     pub(crate) fn graph_file(&self) -> &Path {
@@ -241,7 +256,7 @@ impl Service {
     /// The state, at most [`MAX_AGE`] old and younger than any change by a client that has been answered.
     fn snapshot(&self) -> Result<Arc<Snapshot>, ApiError> {
         let control = self.control()?;
-        let taken = self.state.get(|| control.snapshot().map(Arc::new));
+        let taken = self.state.get(|| take_snapshot(control));
         taken.map_err(|error| refused(&error))
     }
 
@@ -295,7 +310,7 @@ impl Backend for Service {
             });
             return engine(format!("starting{}", step.unwrap_or_default()));
         };
-        match self.state.get(|| control.snapshot().map(Arc::new)) {
+        match self.state.get(|| take_snapshot(control)) {
             Err(error) => engine(error.to_string()),
             Ok(snapshot) if snapshot.stopping => engine("stopping".to_owned()),
             Ok(snapshot) => {
@@ -317,6 +332,7 @@ impl Backend for Service {
             keys.remove("text");
         }
         state["graph"] = graph;
+        state["incidents"] = self.live.incidents.changes().into();
         Ok(state)
     }
 
@@ -374,6 +390,43 @@ impl Backend for Service {
         self.change(|control| control.change_stream(name, change))
     }
 
+    fn incidents(&self) -> Result<Value, ApiError> {
+        self.control()?;
+        Ok(self.live.incidents.list())
+    }
+
+    fn incident_picture(&self, id: &str) -> Result<Vec<u8>, ApiError> {
+        let best = self.live.incidents.picture(id);
+        let none = || {
+            ApiError::new(
+                Refusal::NotFound,
+                "there is no such incident any more, or it has no picture",
+            )
+        };
+        best.map(|best| best.jpeg.clone()).ok_or_else(none)
+    }
+
+    fn incident_clip(&self, id: &str) -> Result<Vec<u8>, ApiError> {
+        let none = || {
+            ApiError::new(
+                Refusal::NotFound,
+                "there is no such incident any more, or no clip of it yet",
+            )
+        };
+        let (stream, incident) = self.live.incidents.get(id).ok_or_else(none)?;
+        let loaded = lock(&self.loaded);
+        let sinks = loaded.iter().flat_map(|loaded| loaded.graph.sinks());
+        let mut clips = sinks.filter(|sink| sink.kind == "clips");
+        let clip = clips.find_map(|sink| find_clip(&sink.settings, &stream, &incident));
+        drop(loaded);
+        weir_files::read(&clip.ok_or_else(none)?, MAX_CLIP_BYTES).map_err(|error| invalid(error.to_string()))
+    }
+
+    fn watch(&self, name: &str, queue: Arc<LiveQueue>) -> Result<Watching, ApiError> {
+        let watching = self.live.watch(self.control()?, name, queue);
+        Ok(Box::new(watching.map_err(|error| refused(&error))?))
+    }
+
     fn policy(&self) -> Result<Value, ApiError> {
         json(&self.snapshot()?.policy)
     }
@@ -403,11 +456,21 @@ impl Backend for Service {
     fn metrics(&self) -> String {
         let render = || {
             self.metrics.run_upkeep();
-            Ok::<Arc<str>, std::convert::Infallible>(self.metrics.render().into())
+            let state = self.snapshot().map(|snapshot| exposition::text(&snapshot));
+            let metrics = self.metrics.render() + &state.unwrap_or_default();
+            Ok::<Arc<str>, std::convert::Infallible>(metrics.into())
         };
         let Ok(rendered) = self.rendered.get(render);
         rendered.to_string()
     }
+}
+
+/// The state, without the sink that is none of the graph.
+fn take_snapshot(control: &Control) -> Result<Arc<Snapshot>, StreamError> {
+    let mut snapshot = control.snapshot()?;
+    snapshot.sinks.retain(|sink| sink.name != live::NAME);
+    snapshot.report.sinks.remove(live::NAME);
+    Ok(Arc::new(snapshot))
 }
 
 fn json(value: &impl Serialize) -> Result<Value, ApiError> {

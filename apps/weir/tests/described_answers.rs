@@ -56,6 +56,7 @@ fn states_are_as_described() {
         "/api/state",
         "/api/streams",
         "/api/drops",
+        "/api/incidents",
         "/api/policy",
         "/api/graph",
     ] {

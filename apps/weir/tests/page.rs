@@ -8,7 +8,8 @@ mod common;
 use std::os::unix::fs::PermissionsExt;
 
 use browser::Browser;
-use common::service::{Service, folder};
+use common::report;
+use common::service::{GRAPH, Service, folder};
 
 /// The text of the tile of a stream contains this.
 fn tile_has(name: &str, text: &str) -> String {
@@ -72,6 +73,32 @@ fn streams_are_seen_paused_resumed_added_and_removed() {
     service.wait_until(|list| !list.contains("guest"));
     assert_clean(&browser, &service);
     service.drain();
+}
+
+#[test]
+fn a_camera_is_seen_with_what_was_found_in_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let clip = concat!(env!("CARGO_MANIFEST_DIR"), "/../../videos/live-room.mp4");
+    std::fs::copy(clip, folder.path().join("clip.mp4")).unwrap();
+    let source = "uri = \"clip.mp4\"\nmode = \"live\"\nloop = true";
+    let graph = GRAPH.replace("uri = \"emulated:uniform?rate=50\"", source);
+    std::fs::write(folder.path().join("graph.toml"), graph).unwrap();
+    let mut service = Service::start_in(folder, "127.0.0.1:0", &[]);
+    let browser = Browser::start(1280, 900);
+    browser.open(&format!("http://{}/", service.at));
+    // It plays on, with pictures of its size.
+    browser.wait_until("(document.querySelector('video')?.currentTime ?? 0) > 1");
+    let at = browser.value("document.querySelector('video').currentTime");
+    browser.wait_until(&format!(
+        "document.querySelector('video').currentTime > {at} + 0.5"
+    ));
+    assert_eq!(browser.value("document.querySelector('video').videoWidth"), 960);
+    browser.click("#video");
+    browser.wait_until("document.querySelector('.view').hidden && !document.querySelector('video').src");
+    assert_clean(&browser, &service);
+    service.drain();
+    let report = report(&service.folder.path().join("report.json"));
+    assert!(report["sinks"]["(page)"].is_null(), "{}", report["sinks"]);
 }
 
 #[test]

@@ -54,4 +54,5 @@ pub use run::run;
 pub use sampling::{Sampler, StageAnswer};
 pub use snapshot::{ModuleSnapshot, SinkSnapshot, Snapshot, StreamPhase, StreamSnapshot};
 pub use subscription::Update;
+pub use telemetry::describe_metrics;
 pub use verify::{VerifyError, VerifyReport, verify};

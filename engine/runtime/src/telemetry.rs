@@ -1,6 +1,6 @@
 //! Metrics: every name in one place.
 
-use weir_policy::ModuleState;
+use weir_policy::{BatchSlice, ModuleState};
 use weir_types::invariant::Kind;
 use weir_types::{Span, StreamState};
 
@@ -17,6 +17,8 @@ pub(crate) const OUTPUTS_TARGET: &str = "weir::outputs";
 
 const BATCH_SECONDS: &str = "weir_batch_seconds";
 const STEP_SECONDS: &str = "weir_batch_step_seconds";
+/// Of requests whose batch starts: from entering the mailbox to joining the batch, and from then to its start.
+const WAIT_SECONDS: &str = "weir_module_wait_seconds";
 const QUEUE_SECONDS: &str = "weir_module_queue_seconds";
 const INPUT_ITEMS: &str = "weir_module_input_items_per_second";
 const THROUGHPUT_ITEMS: &str = "weir_module_throughput_items_per_second";
@@ -30,6 +32,36 @@ const FRAME_BYTES: &str = "weir_frame_bytes";
 const GEAR: &str = "weir_gear";
 const INVARIANT_VIOLATIONS: &str = "weir_invariant_violations_total";
 
+/// Says to the recorder of metrics what each is; it has to be installed before.
+pub fn describe_metrics() {
+    metrics::describe_histogram!(BATCH_SECONDS, "Batches of a module on their slots.");
+    metrics::describe_histogram!(
+        STEP_SECONDS,
+        "Steps of batches of a module: prepare, infer, decode."
+    );
+    metrics::describe_histogram!(
+        WAIT_SECONDS,
+        "Waits of requests of a module: queue, until they join a batch; batch, from then to its start."
+    );
+    metrics::describe_histogram!(LATENCY_SECONDS, "Latencies from arrival to delivery.");
+    metrics::describe_gauge!(
+        QUEUE_SECONDS,
+        "Recent queueing delay of a module, as policies see it."
+    );
+    metrics::describe_gauge!(INPUT_ITEMS, "Items a second that arrive in a module.");
+    metrics::describe_gauge!(THROUGHPUT_ITEMS, "Items a second that a module can do.");
+    metrics::describe_counter!(REQUESTS, "Frames by outcome.");
+    metrics::describe_counter!(BATCHES_LOST, "Batches of a module that failed.");
+    metrics::describe_gauge!(STREAM_STATE, "1 for the state that a stream is in, else 0.");
+    metrics::describe_counter!(STREAM_STATE_CHANGES, "How often a stream came into a state.");
+    metrics::describe_gauge!(FRAME_BYTES, "Bytes of decoded frames in flight.");
+    metrics::describe_gauge!(GEAR, "The gear in force, the one for the lowest load being 0.");
+    metrics::describe_counter!(
+        INVARIANT_VIOLATIONS,
+        "Broken invariants; any is a defect of the engine."
+    );
+}
+
 pub(crate) fn record_batch(module: &str, took: Span, steps: &StepTimes) {
     metrics::histogram!(BATCH_SECONDS, "module" => module.to_owned()).record(took.as_secs_f64());
     let steps = [
@@ -40,6 +72,17 @@ pub(crate) fn record_batch(module: &str, took: Span, steps: &StepTimes) {
     for (step, span) in steps {
         metrics::histogram!(STEP_SECONDS, "module" => module.to_owned(), "step" => step)
             .record(span.as_secs_f64());
+    }
+}
+
+/// A batch of these slices starts.
+pub(crate) fn record_waits(module: &str, slices: &[BatchSlice]) {
+    // A request is in the batch where its first item ran.
+    for slice in slices.iter().filter(|slice| slice.first == 0) {
+        for (part, span) in [("queue", slice.queued), ("batch", slice.waited)] {
+            metrics::histogram!(WAIT_SECONDS, "module" => module.to_owned(), "part" => part)
+                .record(span.as_secs_f64());
+        }
     }
 }
 

@@ -17,8 +17,8 @@ export function token() {
   return sessionStorage.getItem(KEY);
 }
 
-/** Asks, and gives the answer's JSON; an [ApiError] where it is refused, with what to do about it. */
-export async function ask(method, path, body) {
+/** Asks, and gives the answer; an [ApiError] where it is refused, with what to do about it. */
+async function send(method, path, body) {
   const headers = {};
   if (token()) headers.Authorization = `Bearer ${token()}`;
   if (body !== undefined) headers["Content-Type"] = "application/json";
@@ -30,11 +30,13 @@ export async function ask(method, path, body) {
   } catch {
     throw new ApiError(0, "The engine does not answer.");
   }
+  if (response.ok) return response;
   const answer = await response.json().catch(() => ({}));
-  if (response.ok) return answer;
   const what = answer.error ?? `The engine answered ${response.status}.`;
   throw new ApiError(response.status, answer.hint ? `${what} – ${answer.hint}` : what);
 }
+
+const ask = async (...request) => (await send(...request)).json();
 
 const stream = (name) => `/api/streams/${encodeURIComponent(name)}`;
 
@@ -43,3 +45,6 @@ export const addStream = (keys) => ask("POST", "/api/streams", keys);
 export const removeStream = (name) => ask("DELETE", stream(name));
 export const pauseStream = (name) => ask("POST", `${stream(name)}/pause`);
 export const resumeStream = (name) => ask("POST", `${stream(name)}/resume`);
+export const incidents = () => ask("GET", "/api/incidents");
+export const clip = async (id) => (await send("GET", `/api/incidents/${encodeURIComponent(id)}/clip`)).blob();
+export const picture = async (id) => (await send("GET", `/api/incidents/${encodeURIComponent(id)}/picture`)).blob();

@@ -58,6 +58,7 @@ export class Dialogs {
       return `Removed ${this.#removed}.`;
     }, done);
     onSubmit("token", async (form) => { setToken(new FormData(form).get("token").trim()); return ""; }, done);
+    byId("clip-form").querySelector("[data-close]").addEventListener("click", () => byId("clip-dialog").close());
     // Without a token there is nothing behind it.
     byId("token-dialog").addEventListener("cancel", (event) => event.preventDefault());
   }

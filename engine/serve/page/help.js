@@ -10,6 +10,11 @@ const WORDS = {
     ["p95 latency", "From arrival to delivery: 95 of 100 frames took less, since the start."],
     ["State", "live: frames arrive. connecting, waiting: it is being opened. stalled: connected, without pictures. gone: ended."],
   ],
+  incidents: [
+    ["An incident", "Something that a transform of the graph found in the tracks of a camera: a crossing, a stay, a rule that held. The newest are first."],
+    ["Times", "When it began, by the clock of this engine, and how long it lasted, in seconds."],
+    ["The picture", "The one in which its object is seen best so far."],
+  ],
   graph: [
     ["Load, %", "Items that arrive, of those that the module can do. Above 100 % some have to be dropped. The line below is the same."],
     ["Inside", "Requests in the module now: waiting, in a batch that forms, or running."],
@@ -26,6 +31,11 @@ const WORDS = {
     ["Queue, ms", "Mean time from entering the mailbox to joining a batch."],
     ["Batch wait, ms", "Mean time from joining a batch until it starts."],
     ["Execution, ms", "Mean time of a batch on its slot. All three are of the last ten seconds."],
+  ],
+  gears: [
+    ["Gear", "How certain the small models of cascades must be; a plan has one for each load, the first for the lowest."],
+    ["The strip", "Which gear was in force over the last two minutes: the darker, the higher the load that it is for."],
+    ["Shifts", "How often another gear came into force since the start."],
   ],
   drops: [
     ["Where", "The module that dropped the frame, or the source."],

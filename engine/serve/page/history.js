@@ -19,6 +19,7 @@ function sample(state) {
     modules: new Map(modules),
     drops: new Map(state.report.drops.map((drop) => [key(drop), drop.count])),
     sinks: new Map(Object.entries(state.report.sinks)),
+    gears: state.report.gears?.seconds_by_gear ?? [],
   };
 }
 
@@ -60,6 +61,22 @@ export class History {
       points.push([end - now.at, Math.max(0, to - from) / (now.at - before.at)]);
     }
     return points;
+  }
+
+  /** Gears that were in force, from so many seconds before now to so many; the one that was so longest between two samples. */
+  gears() {
+    const end = this.#samples.at(-1)?.at ?? 0;
+    const spans = [];
+    for (let i = 1; i < this.#samples.length; i++) {
+      const [before, now] = [this.#samples[i - 1], this.#samples[i]];
+      const grown = now.gears.map((seconds, gear) => seconds - (before.gears[gear] ?? 0));
+      const gear = grown.indexOf(Math.max(...grown));
+      if (gear < 0 || grown[gear] <= 0) continue;
+      const last = spans.at(-1);
+      if (last?.gear === gear && last.to === end - before.at) last.to = end - now.at;
+      else spans.push({ from: end - before.at, to: end - now.at, gear });
+    }
+    return spans;
   }
 
   all() { return this.growth((sample) => sample.all); }

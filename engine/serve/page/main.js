@@ -4,21 +4,25 @@ import { pauseStream, resumeStream, state as askState, token } from "./api.js";
 import { Dialogs } from "./dialogs.js";
 import { byId, setText } from "./dom.js";
 import { duration } from "./format.js";
+import { Gears } from "./gears.js";
 import { GraphView } from "./graph.js";
 import { addHelp } from "./help.js";
 import { History } from "./history.js";
+import { Incidents } from "./incidents.js";
 import { Latency } from "./latency.js";
 import { updateDrops, updateModules, updateSinks } from "./modules.js";
 import { Summary } from "./summary.js";
 import { Tiles } from "./tiles.js";
+import { Views } from "./views.js";
 
 const POLL_MS = 1000;
 const SAID_MS = 4000;
 
 const history = new History();
-const [summary, graph, latency] = [new Summary(), new GraphView(), new Latency()];
+const [summary, graph, latency, incidents] = [new Summary(), new GraphView(), new Latency(), new Incidents()];
+const gears = new Gears();
 const dialogs = new Dialogs((text) => { say(text); poll(); });
-const tiles = new Tiles({ toggle, remove: (name) => dialogs.remove(name) });
+const tiles = new Tiles(new Views(), { toggle, remove: (name) => dialogs.remove(name) });
 
 let shown = null;
 let timer = 0;
@@ -52,15 +56,17 @@ function show(state) {
   setText(byId("graph-name"), name);
   document.title = `${name} – Weir`;
   const preset = state.report.run.preset;
-  const reloaded = reloads ? ` · graph reloaded ${reloads} times` : "";
+  const reloaded = reloads ? ` · graph reloaded ${reloads === 1 ? "once" : `${reloads} times`}` : "";
   setText(byId("engine"), `${state.stopping ? "stopping" : "running"} for ${duration(state.report.run.duration_s)} · objective ${state.slo_ms} ms · policy ${preset}${reloaded}`);
   const wrong = problems.map(({ line, message }) => `The graph file was refused: ${line ? `line ${line}: ` : ""}${message}`);
   warn([...wrong, ...(state.warnings ?? [])].join(" "));
   summary.update(state, history);
   tiles.update(state, history);
+  incidents.update(state);
   graph.update(state, history);
   updateModules(state, history);
   latency.update(state, history);
+  gears.update(state, history);
   updateDrops(state, history);
   updateSinks(state, history);
 }

@@ -29,7 +29,7 @@ function deliveredShare(grown) {
 }
 
 class Tile {
-  constructor(stream, actions) {
+  constructor(stream, view, actions) {
     const { name, source } = stream;
     this.state = el("span", { class: "state" });
     this.reason = el("p", { class: "reason" });
@@ -45,6 +45,7 @@ class Tile {
     const figures = FIGURES.map(([key, text, title]) => el("div", { title }, el("dt", { text }), this.figures[key]));
     this.root = el("article", { class: "tile panel", "aria-label": name },
       el("div", { class: "tile-head" }, el("h3", { text: name, title: name }), this.state),
+      view,
       this.reason,
       el("div", { class: "main-figure", title: "Frames a second that came out within their objective, over the last ten seconds" },
         el("div", {}, this.goodput, " ", this.share), this.course.root),
@@ -82,8 +83,9 @@ class Tile {
 export class Tiles {
   #tiles = new Map();
 
-  /** `actions` are `toggle(name, isPaused)` and `remove(name)`. */
-  constructor(actions) {
+  /** `actions` are `toggle(name, isPaused)` and `remove(name)`; `views` have the live video. */
+  constructor(views, actions) {
+    this.views = views;
     this.actions = actions;
   }
 
@@ -93,17 +95,19 @@ export class Tiles {
     for (const [id, tile] of this.#tiles) {
       if (ids.has(id)) continue;
       tile.root.remove();
+      this.views.remove(id);
       this.#tiles.delete(id);
     }
     for (const stream of state.streams) {
       let tile = this.#tiles.get(stream.id);
       if (!tile) {
-        tile = new Tile(stream, this.actions);
+        tile = new Tile(stream, this.views.add(stream.id, stream.name), this.actions);
         this.#tiles.set(stream.id, tile);
         place.append(tile.root);
       }
       tile.update(stream, state.report.streams[stream.name], history);
     }
+    this.views.update(state);
     const live = state.streams.filter((stream) => stream.state === "live").length;
     setText(byId("streams-count"), state.streams.length ? `${live} of ${state.streams.length} live` : "");
     byId("no-streams").hidden = state.streams.length > 0;

@@ -1,9 +1,13 @@
 //! What the API controls.
 
+use std::any::Any;
+use std::sync::Arc;
+
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 use crate::error::ApiError;
+use crate::live_queue::LiveQueue;
 
 /// A stream as a client describes it, by some of the keys of `[sources.NAME]`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -85,6 +89,9 @@ pub struct NotReady {
     pub why: String,
 }
 
+/// Ends what is shown to a watcher when it is dropped.
+pub type Watching = Box<dyn Any + Send>;
+
 /// What answers requests. Its methods may block: they are called on threads of their own.
 pub trait Backend: Send + Sync + 'static {
     /// What is not ready; nothing where all is.
@@ -129,6 +136,26 @@ pub trait Backend: Send + Sync + 'static {
     /// # Errors
     /// Why it was not changed.
     fn change_stream(&self, name: &str, change: StreamPatch) -> Result<(), ApiError>;
+    /// Shows a stream as it is now: messages enter the queue until what this gives is dropped.
+    ///
+    /// # Errors
+    /// There is no such stream.
+    fn watch(&self, name: &str, queue: Arc<LiveQueue>) -> Result<Watching, ApiError>;
+    /// Incidents of late, the newest first, an object.
+    ///
+    /// # Errors
+    /// As [`Backend::state`].
+    fn incidents(&self) -> Result<Value, ApiError>;
+    /// The picture of the incident of that id, a JPEG.
+    ///
+    /// # Errors
+    /// There is no such incident, or it has no picture.
+    fn incident_picture(&self, id: &str) -> Result<Vec<u8>, ApiError>;
+    /// What its camera sent around the incident of that id, an MP4.
+    ///
+    /// # Errors
+    /// There is no such incident, or no clip of it.
+    fn incident_clip(&self, id: &str) -> Result<Vec<u8>, ApiError>;
     /// The policy in force, an object.
     ///
     /// # Errors

@@ -39,14 +39,20 @@ const FILES: &[File] = &[
     file!("/page/dialogs.js", SCRIPT, "dialogs.js"),
     file!("/page/dom.js", SCRIPT, "dom.js"),
     file!("/page/format.js", SCRIPT, "format.js"),
+    file!("/page/gears.js", SCRIPT, "gears.js"),
     file!("/page/graph.js", SCRIPT, "graph.js"),
     file!("/page/help.js", SCRIPT, "help.js"),
     file!("/page/history.js", SCRIPT, "history.js"),
+    file!("/page/incidents.js", SCRIPT, "incidents.js"),
     file!("/page/latency.js", SCRIPT, "latency.js"),
+    file!("/page/live.js", SCRIPT, "live.js"),
     file!("/page/main.js", SCRIPT, "main.js"),
     file!("/page/modules.js", SCRIPT, "modules.js"),
+    file!("/page/overlay.js", SCRIPT, "overlay.js"),
+    file!("/page/player.js", SCRIPT, "player.js"),
     file!("/page/summary.js", SCRIPT, "summary.js"),
     file!("/page/tiles.js", SCRIPT, "tiles.js"),
+    file!("/page/views.js", SCRIPT, "views.js"),
 ];
 
 /// Paths of the files.

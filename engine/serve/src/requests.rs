@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use crate::access;
 use crate::backend::{Backend, GraphRequest, StreamRequest};
 use crate::error::{ApiError, Refusal};
+use crate::live::{self, Watched};
 use crate::page;
 use crate::routes::{OPENAPI, Operation};
 use crate::token::Token;
@@ -28,6 +29,7 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 pub(crate) struct Api {
     pub(crate) backend: Arc<dyn Backend>,
     pub(crate) token: Option<Token>,
+    pub(crate) watched: Watched,
 }
 
 impl Api {
@@ -65,6 +67,9 @@ impl Api {
         if operation == Operation::Health {
             return Ok(Json(json!({ "status": "ok" })).into_response());
         }
+        if operation == Operation::Watch {
+            return live::watch(self, request).await;
+        }
         let (method, uri, headers) = (request.method(), request.uri(), request.headers());
         access::check(method, uri, headers, self.token.as_ref())?;
         let kind = headers.get(header::CONTENT_TYPE).map(|kind| kind.as_bytes());
@@ -94,7 +99,8 @@ impl Api {
         let backend = &self.backend;
         let done = || Ok(Json(json!({ "name": name })).into_response());
         match operation {
-            Operation::Health => Ok(Json(json!({ "status": "ok" })).into_response()),
+            // Answered before.
+            Operation::Health | Operation::Watch => Ok(Json(json!({ "status": "ok" })).into_response()),
             Operation::Readiness => {
                 let not_ready = backend.not_ready();
                 let is_ready = not_ready.is_empty();
@@ -131,6 +137,11 @@ impl Api {
                 let change = read(body, "no change of a stream", "such as {\"weight\": 3}")?;
                 backend.change_stream(name, change).and_then(|()| done())
             }
+            Operation::Incidents => backend.incidents().map(answer),
+            Operation::IncidentPicture => backend
+                .incident_picture(name)
+                .map(|picture| file("image/jpeg", picture)),
+            Operation::IncidentClip => backend.incident_clip(name).map(|clip| file("video/mp4", clip)),
             Operation::Policy => backend.policy().map(answer),
             Operation::ApplyPolicy => {
                 backend.apply_policy(read(body, "no policy", "such as {\"preset\": \"weir\"}")?)?;
@@ -149,6 +160,16 @@ impl Api {
             }
         }
     }
+}
+
+/// A picture or a video, which nobody keeps.
+fn file(kind: &'static str, bytes: Vec<u8>) -> Response {
+    let headers = [
+        (header::CONTENT_TYPE, kind),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::CACHE_CONTROL, "no-store"),
+    ];
+    (headers, bytes).into_response()
 }
 
 fn answer(value: Value) -> Response {

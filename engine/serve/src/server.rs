@@ -17,6 +17,7 @@ use tokio::sync::oneshot;
 
 use crate::backend::Backend;
 use crate::connections::BoundedListener;
+use crate::live::Watched;
 use crate::page;
 use crate::requests::Api;
 use crate::routes::ROUTES;
@@ -94,7 +95,11 @@ impl Server {
         let listener = runtime.block_on(TcpListener::bind(listen)).map_err(unavailable)?;
         let address = listener.local_addr().map_err(unavailable)?;
         let listener = BoundedListener::new(listener, max_connections);
-        let router = router(&Arc::new(Api { backend, token }));
+        let router = router(&Arc::new(Api {
+            backend,
+            token,
+            watched: Watched::default(),
+        }));
         let (stop, stopped) = oneshot::channel();
         let builder = std::thread::Builder::new().name("weir-api".to_owned());
         let thread = builder.spawn(move || serve(runtime, listener, router, stopped))?;

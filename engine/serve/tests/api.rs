@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use weir_serve::{
-    ApiError, Backend, NotReady, OPENAPI, ROUTES, Refusal, ServeError, ServeOptions, Server, StreamPatch,
-    StreamRequest, Token,
+    ApiError, Backend, LiveKind, LiveMessage, LiveQueue, NotReady, OPENAPI, ROUTES, Refusal, ServeError,
+    ServeOptions, Server, StreamPatch, StreamRequest, Token, Watching,
 };
 
 /// Connections at a time.
@@ -80,6 +80,24 @@ impl Backend for Memory {
             &format!("change {}", serde_json::to_string(&change).unwrap()),
             name,
         )
+    }
+
+    fn incidents(&self) -> Result<Value, ApiError> {
+        Ok(json!({ "count": 0, "incidents": [] }))
+    }
+
+    fn incident_clip(&self, id: &str) -> Result<Vec<u8>, ApiError> {
+        self.ask("clip", id).map(|()| b"MP4".to_vec())
+    }
+
+    fn incident_picture(&self, id: &str) -> Result<Vec<u8>, ApiError> {
+        self.ask("picture", id).map(|()| b"JPEG".to_vec())
+    }
+
+    fn watch(&self, name: &str, queue: Arc<LiveQueue>) -> Result<Watching, ApiError> {
+        self.ask("watch", name)?;
+        queue.push(&LiveMessage::text(LiveKind::Begin, "hello".to_owned()));
+        Ok(Box::new(()))
     }
 
     fn policy(&self) -> Result<Value, ApiError> {
@@ -407,4 +425,72 @@ fn pages_of_other_sites_change_nothing() {
         ask(at, "GET", "/api/streams", "Host: evil.example\r\n", "").0,
         403
     );
+}
+
+/// A WebSocket on the stream of that name; `None` where that is refused.
+fn open_socket(at: SocketAddr, name: &str, headers: &str) -> Result<TcpStream, u16> {
+    let mut stream = TcpStream::connect(at).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    let request = format!(
+        "GET /api/streams/{name}/live HTTP/1.1\r\nHost: {at}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
+         Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n{headers}\r\n"
+    );
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        let mut byte = [0];
+        stream.read_exact(&mut byte).unwrap();
+        head.push(byte[0]);
+    }
+    let head = String::from_utf8(head).unwrap();
+    let status = head
+        .split(' ')
+        .nth(1)
+        .and_then(|status| status.parse().ok())
+        .unwrap();
+    if status == 101 { Ok(stream) } else { Err(status) }
+}
+
+/// The next frame of a WebSocket: its type, and what is in it. No frame of these tests is long.
+fn frame(stream: &mut TcpStream) -> (u8, Vec<u8>) {
+    let mut head = [0; 2];
+    stream.read_exact(&mut head).unwrap();
+    let mut data = vec![0; usize::from(head[1])];
+    stream.read_exact(&mut data).unwrap();
+    (head[0] & 15, data)
+}
+
+/// Sends a text, masked with zeros.
+fn send_text(stream: &mut TcpStream, text: &str) {
+    let mut bytes = vec![0x81, 0x80 | u8::try_from(text.len()).unwrap(), 0, 0, 0, 0];
+    bytes.extend_from_slice(text.as_bytes());
+    stream.write_all(&bytes).unwrap();
+}
+
+#[test]
+fn a_stream_is_watched_by_pages_of_this_engine_and_by_who_has_the_token() {
+    let hello = (1, b"hello".to_vec());
+    let (server, _) = start(None);
+    let at = server.address();
+    let own = format!("Origin: http://{at}\r\n");
+    assert_eq!(frame(&mut open_socket(at, "north", &own).unwrap()), hello);
+    assert_eq!(
+        open_socket(at, "north", "Origin: http://evil.example\r\n").err(),
+        Some(403)
+    );
+    let (kind, reason) = frame(&mut open_socket(at, "south", &own).unwrap());
+    assert!(kind == 8 && reason.ends_with(b"there is no stream south"));
+
+    let (server, memory) = start(Some(TOKEN));
+    let at = server.address();
+    let mut socket = open_socket(at, "north", "").unwrap();
+    send_text(&mut socket, &format!("{{\"token\": \"{TOKEN}\"}}"));
+    assert_eq!(frame(&mut socket), hello);
+    memory.asked.lock().unwrap().clear();
+    for wrong in ["{\"token\": \"0123456789abcdef-0124\"}", "{}", "hello"] {
+        let mut socket = open_socket(at, "north", "").unwrap();
+        send_text(&mut socket, wrong);
+        assert_eq!(frame(&mut socket).0, 8, "{wrong}");
+    }
+    assert!(memory.asked.lock().unwrap().is_empty());
 }

@@ -23,6 +23,7 @@ use weir_flow::{KeySpec, Settings, SinkError, SinkFactory, SinkSpec};
 pub use check_writable::check_writable;
 pub use event::{SCHEMA, event_line, write_event};
 pub use null::CountingSink;
+pub use recording::find_clip;
 
 /// All sinks: one is registered by one line here.
 static KINDS: &[SinkKind] = &[

@@ -17,6 +17,7 @@ mod serve;
 mod session_memory;
 mod simulate;
 mod streams;
+mod top;
 mod verify;
 mod worker;
 
@@ -44,6 +45,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
         Command::Run(args) => run::run(args, &settings, &zoo),
         Command::Serve(args) => serve::serve(args, &settings, &zoo),
         Command::Streams(args) => streams::streams(&args),
+        Command::Top(args) => top::top(&args),
         Command::Replay(args) => replay::replay(args, &settings, &zoo),
         Command::Score(args) => score::score(args, &settings, &zoo),
         Command::Simulate(args) => simulate::simulate(&args, &zoo),

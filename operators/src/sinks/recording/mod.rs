@@ -9,6 +9,7 @@ mod books;
 mod clip;
 mod clips;
 mod clips_writer;
+mod find;
 mod names;
 mod places;
 mod queue;
@@ -18,3 +19,4 @@ mod ring;
 
 pub(super) use archive::KIND as ARCHIVE;
 pub(super) use clips::KIND as CLIPS;
+pub use find::find_clip;

@@ -25,6 +25,7 @@ impl ModuleActor {
     ) {
         let items = self.items_of(&slices);
         self.stats.on_run(&slices);
+        telemetry::record_waits(&self.setup.name, &slices);
         let job = Job {
             module: self.setup.id,
             model: self.setup.model,

@@ -15,6 +15,7 @@ use super::{ActorRefs, ModuleActor, RunningBatch};
 use crate::actors::burst::PolicyActor;
 use crate::actors::messages::{BatchDone, Dispatched, PipelineEvent, ReservationEvent};
 use crate::fleet::{FinishedBatch, OutboundBatch, WorkerEvent};
+use crate::telemetry;
 use crate::worker::{BatchResult, StepTimes};
 
 impl ModuleActor {
@@ -81,6 +82,7 @@ impl ModuleActor {
             }));
         }
         self.stats.on_run(&slices);
+        telemetry::record_waits(&self.setup.name, &slices);
         self.running.insert(batch, RunningBatch { slices, items });
     }
 

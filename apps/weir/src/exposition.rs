@@ -1,0 +1,191 @@
+//! Metrics that the state of an engine has already, in the text format of Prometheus: what is counted once is not counted again.
+
+use std::fmt::Write;
+
+use weir_runtime::Snapshot;
+
+/// A family of series.
+struct Family {
+    name: &'static str,
+    kind: &'static str,
+    help: &'static str,
+}
+
+const fn family(name: &'static str, kind: &'static str, help: &'static str) -> Family {
+    Family { name, kind, help }
+}
+
+const DROPS: Family = family(
+    "weir_drops_total",
+    "counter",
+    "Frames dropped, by the module that dropped them, or source, and by reason.",
+);
+const BUSY: Family = family(
+    "weir_module_busy_seconds_total",
+    "counter",
+    "Device time of a module's batches.",
+);
+const WASTED: Family = family(
+    "weir_module_wasted_seconds_total",
+    "counter",
+    "Device time of a module's batches spent on requests that were not delivered in time.",
+);
+const BATCHES: Family = family(
+    "weir_module_batches_total",
+    "counter",
+    "Batches of a module that started.",
+);
+const ITEMS: Family = family(
+    "weir_module_items_total",
+    "counter",
+    "Items in batches of a module.",
+);
+const INSIDE: Family = family(
+    "weir_module_requests",
+    "gauge",
+    "Requests in a module: waiting, in a batch that forms, or on a slot.",
+);
+const SLOTS: Family = family(
+    "weir_module_slots",
+    "gauge",
+    "Slots of a module, or its share of them.",
+);
+const SINKS: Family = family(
+    "weir_sink_deliveries_total",
+    "counter",
+    "Deliveries by sink and outcome: written, skipped because it was slow, lost to an error.",
+);
+const SINK_UP: Family = family(
+    "weir_sink_up",
+    "gauge",
+    "1 for a sink without an error, 0 for one with.",
+);
+const IN_FLIGHT: Family = family(
+    "weir_requests_in_flight",
+    "gauge",
+    "Requests in flight of a stream.",
+);
+const OBJECTIVE: Family = family(
+    "weir_objective_seconds",
+    "gauge",
+    "Latency objective of the graph.",
+);
+
+/// The text of a family: a line for each series, if there is any.
+fn write(
+    out: &mut String,
+    family: &Family,
+    series: impl Iterator<Item = (Vec<(&'static str, String)>, f64)>,
+) {
+    let mut series = series.peekable();
+    if series.peek().is_none() {
+        return;
+    }
+    // Writing to a text does not fail.
+    let _ = writeln!(
+        out,
+        "# HELP {} {}\n# TYPE {} {}",
+        family.name, family.help, family.name, family.kind
+    );
+    for (labels, value) in series {
+        let labels: Vec<String> = labels
+            .iter()
+            .map(|(name, value)| format!("{name}=\"{}\"", escaped(value)))
+            .collect();
+        let labels = if labels.is_empty() {
+            String::new()
+        } else {
+            format!("{{{}}}", labels.join(","))
+        };
+        let _ = writeln!(out, "{}{labels} {value}", family.name);
+    }
+    out.push('\n');
+}
+
+fn escaped(value: &str) -> String {
+    value
+        .replace('\\', "\\\\")
+        .replace('"', "\\\"")
+        .replace('\n', "\\n")
+}
+
+/// The state as metrics.
+pub(crate) fn text(snapshot: &Snapshot) -> String {
+    let mut out = String::new();
+    let report = &snapshot.report;
+    write(
+        &mut out,
+        &OBJECTIVE,
+        [(Vec::new(), snapshot.slo_ms / 1_000.0)].into_iter(),
+    );
+    let drops = report.drops.iter().map(|drop| {
+        let labels = vec![
+            ("module", drop.module.clone()),
+            ("reason", drop.reason.name().to_owned()),
+        ];
+        (labels, drop.count as f64)
+    });
+    write(&mut out, &DROPS, drops);
+    let module = |name: &String| vec![("module", name.clone())];
+    let reports = || report.modules.iter();
+    write(
+        &mut out,
+        &BUSY,
+        reports().map(|(name, report)| (module(name), report.busy_s)),
+    );
+    write(
+        &mut out,
+        &WASTED,
+        reports().map(|(name, report)| (module(name), report.wasted_s)),
+    );
+    write(
+        &mut out,
+        &BATCHES,
+        reports().map(|(name, report)| (module(name), report.batches as f64)),
+    );
+    write(
+        &mut out,
+        &ITEMS,
+        reports().map(|(name, report)| (module(name), report.items as f64)),
+    );
+    let modules = || snapshot.modules.iter();
+    write(
+        &mut out,
+        &INSIDE,
+        modules().map(|node| (module(&node.name), node.requests as f64)),
+    );
+    write(
+        &mut out,
+        &SLOTS,
+        modules().map(|node| (module(&node.name), node.slots)),
+    );
+    let in_flight = snapshot.streams.iter().map(|stream| {
+        (
+            vec![("stream", stream.name.clone())],
+            stream.requests.in_flight as f64,
+        )
+    });
+    write(&mut out, &IN_FLIGHT, in_flight);
+    let sinks = report.sinks.iter().flat_map(|(name, sink)| {
+        let outcomes = [
+            ("written", sink.written),
+            ("skipped", sink.skipped),
+            ("lost", sink.lost),
+        ];
+        outcomes.map(|(outcome, count)| {
+            (
+                vec![("sink", name.clone()), ("outcome", outcome.to_owned())],
+                count as f64,
+            )
+        })
+    });
+    write(&mut out, &SINKS, sinks);
+    let up = report.sinks.iter().map(|(name, sink)| {
+        (
+            vec![("sink", name.clone())],
+            f64::from(u8::from(sink.error.is_none())),
+        )
+    });
+    write(&mut out, &SINK_UP, up);
+    out
+}

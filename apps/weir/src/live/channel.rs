@@ -1,0 +1,189 @@
+//! One stream for those who watch it: its packets become fragments once, and all of them get the same bytes.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use serde_json::json;
+use weir_flow::{Packet, PacketCodec, PacketFormat, PacketObserver};
+use weir_serve::{LiveKind, LiveMessage, LiveQueue, MAX_QUEUED_BYTES};
+
+use super::fragments::{Fragmenter, Sample, header};
+use super::h264;
+
+/// See the module.
+#[derive(Default)]
+pub(super) struct Channel {
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    watchers: Vec<Arc<LiveQueue>>,
+    format: Option<Arc<PacketFormat>>,
+    /// Of what is sent now: the parameter sets of the packets, as MP4 has them.
+    record: Vec<u8>,
+    fragmenter: Option<Fragmenter>,
+    /// What whoever comes later needs first.
+    setup: Vec<LiveMessage>,
+    /// Fragments since the last key frame, as long as a watcher could take them all.
+    group: Vec<LiveMessage>,
+    group_bytes: usize,
+}
+
+impl Channel {
+    /// One more watches: it gets what has been since the last key frame.
+    pub(super) fn join(&self, queue: &Arc<LiveQueue>) {
+        let mut state = self.lock();
+        for message in state.setup.iter().chain(&state.group) {
+            queue.push(message);
+        }
+        state.watchers.push(Arc::clone(queue));
+    }
+
+    pub(super) fn leave(&self, queue: &Arc<LiveQueue>) {
+        self.lock()
+            .watchers
+            .retain(|watcher| !Arc::ptr_eq(watcher, queue));
+    }
+
+    /// The stream was removed.
+    pub(super) fn close(&self) {
+        for watcher in std::mem::take(&mut self.lock().watchers) {
+            watcher.close();
+        }
+    }
+
+    /// What was found in a frame, or anything else that stands alone.
+    pub(super) fn note(&self, text: String) {
+        let message = LiveMessage::text(LiveKind::Note, text);
+        for watcher in &self.lock().watchers {
+            watcher.push(&message);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl PacketObserver for Channel {
+    fn on_format(&self, stream: &Arc<str>, format: &Arc<PacketFormat>) {
+        let mut state = self.lock();
+        match format.codec {
+            PacketCodec::H264 => {
+                state.end();
+                state.format = Some(Arc::clone(format));
+            }
+            codec => {
+                drop(state);
+                let reason = format!("its video is {}, which browsers do not play", codec.name());
+                self.on_refused(stream, &reason);
+            }
+        }
+    }
+
+    fn on_packet(&self, _stream: &Arc<str>, packet: &Packet) {
+        let mut state = self.lock();
+        let Some(format) = state.format.clone() else {
+            return;
+        };
+        let is_record = format.extradata.first() == Some(&1);
+        if packet.key {
+            let record = if is_record {
+                Some(format.extradata.to_vec())
+            } else {
+                // A camera may send others with a key frame.
+                h264::record(&packet.data).or_else(|| h264::record(&format.extradata))
+            };
+            if let Some(record) = record.filter(|record| *record != state.record) {
+                state.begin(&format, record, packet.dts_ms);
+            }
+        }
+        let data = if is_record {
+            packet.data.to_vec()
+        } else {
+            h264::with_lengths(&packet.data)
+        };
+        let Some(fragmenter) = &mut state.fragmenter else {
+            return;
+        };
+        let sample = Sample {
+            data,
+            pts_ms: packet.pts_ms,
+            dts_ms: packet.dts_ms,
+            key: packet.key,
+        };
+        if let Some(fragment) = fragmenter.push(sample) {
+            let kind = if fragment.key {
+                LiveKind::Key
+            } else {
+                LiveKind::Delta
+            };
+            state.send(kind, LiveMessage::binary(kind, fragment.bytes));
+        }
+    }
+
+    fn on_refused(&self, _stream: &Arc<str>, reason: &str) {
+        let mut state = self.lock();
+        state.end();
+        state.format = None;
+        let text = json!({ "type": "refused", "reason": reason }).to_string();
+        state.set_up(LiveMessage::text(LiveKind::Begin, text));
+    }
+}
+
+impl State {
+    /// Nothing of before is continued.
+    fn end(&mut self) {
+        self.record.clear();
+        self.fragmenter = None;
+        self.setup.clear();
+        self.group.clear();
+        self.group_bytes = 0;
+    }
+
+    /// Fragments with these parameter sets follow, from that media time on.
+    fn begin(&mut self, format: &PacketFormat, record: Vec<u8>, origin_ms: f64) {
+        self.end();
+        let Some(codec) = h264::codec(&record) else {
+            return;
+        };
+        let text = json!({
+            "type": "video",
+            "mime": format!("video/mp4; codecs=\"{codec}\""),
+            "origin_ms": origin_ms,
+        });
+        // Browsers take the size from the parameter sets.
+        let side = |pixels: u32| u16::try_from(pixels).unwrap_or(u16::MAX);
+        let header = header(side(format.width), side(format.height), &record);
+        self.record = record;
+        self.fragmenter = Some(Fragmenter::new(origin_ms));
+        self.set_up(LiveMessage::text(LiveKind::Begin, text.to_string()));
+        self.set_up(LiveMessage::binary(LiveKind::Setup, header));
+    }
+
+    fn set_up(&mut self, message: LiveMessage) {
+        for watcher in &self.watchers {
+            watcher.push(&message);
+        }
+        self.setup.push(message);
+    }
+
+    fn send(&mut self, kind: LiveKind, message: LiveMessage) {
+        for watcher in &self.watchers {
+            watcher.push(&message);
+        }
+        if kind == LiveKind::Key {
+            self.group.clear();
+            self.group_bytes = 0;
+        } else if self.group.is_empty() {
+            return;
+        }
+        self.group_bytes += message.bytes();
+        if self.group_bytes > MAX_QUEUED_BYTES / 2 {
+            // Who comes now waits for the next key frame.
+            self.group.clear();
+            return;
+        }
+        self.group.push(message);
+    }
+}

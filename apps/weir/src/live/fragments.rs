@@ -1,0 +1,318 @@
+//! Packets as fragments of MP4 (ISO/IEC 14496-12), which browsers play as they come: nothing is decoded or encoded.
+
+/// Units of time in a second.
+const TIMESCALE: u32 = 90_000;
+
+/// Duration of a sample whose successor says nothing that can be: 1/30 s.
+const USUAL_DURATION: i64 = 3_000;
+
+/// The longest duration of a sample: ten seconds.
+const MAX_DURATION: i64 = 900_000;
+
+/// A coded picture, as MP4 has it.
+#[derive(Debug)]
+pub(super) struct Sample {
+    /// Units with their lengths before them.
+    pub(super) data: Vec<u8>,
+    /// Presentation time in milliseconds.
+    pub(super) pts_ms: f64,
+    /// Decoding time in milliseconds.
+    pub(super) dts_ms: f64,
+    /// Whether it needs no other.
+    pub(super) key: bool,
+}
+
+/// A fragment of one sample.
+#[derive(Debug)]
+pub(super) struct Fragment {
+    pub(super) key: bool,
+    pub(super) bytes: Vec<u8>,
+}
+
+/// Makes fragments of samples. A sample comes out with the next one, which says how long it lasts.
+#[derive(Debug)]
+pub(super) struct Fragmenter {
+    /// Media time at which the time of the fragments is zero, in milliseconds.
+    origin_ms: f64,
+    number: u32,
+    /// Its decoding time in units of time.
+    waiting: Option<(Sample, i64)>,
+}
+
+impl Fragmenter {
+    /// Of samples from that media time on.
+    pub(super) fn new(origin_ms: f64) -> Self {
+        Self {
+            origin_ms,
+            number: 0,
+            waiting: None,
+        }
+    }
+
+    /// The sample before this one, if there is one.
+    pub(super) fn push(&mut self, sample: Sample) -> Option<Fragment> {
+        let mut time = self.units(sample.dts_ms).max(0);
+        let Some((before, began)) = self.waiting.take() else {
+            self.waiting = Some((sample, time));
+            return None;
+        };
+        let mut duration = time - began;
+        if !(1..=MAX_DURATION).contains(&duration) {
+            duration = USUAL_DURATION;
+            time = began + duration;
+        }
+        self.waiting = Some((sample, time));
+        self.number = self.number.wrapping_add(1);
+        let shift = (self.units(before.pts_ms) - began).clamp(-MAX_DURATION, MAX_DURATION);
+        Some(Fragment {
+            key: before.key,
+            bytes: fragment(self.number, began as u64, duration as u32, shift as i32, &before),
+        })
+    }
+
+    fn units(&self, ms: f64) -> i64 {
+        ((ms - self.origin_ms) * f64::from(TIMESCALE) / 1_000.0).round() as i64
+    }
+}
+
+/// Adds a box of that type; `fill` adds what is in it.
+fn add_box(out: &mut Vec<u8>, kind: &[u8; 4], fill: impl FnOnce(&mut Vec<u8>)) {
+    let at = out.len();
+    out.extend_from_slice(&[0; 4]);
+    out.extend_from_slice(kind);
+    fill(out);
+    let length = (out.len() - at) as u32;
+    out[at..at + 4].copy_from_slice(&length.to_be_bytes());
+}
+
+/// The same with a version and flags.
+fn add_full_box(
+    out: &mut Vec<u8>,
+    kind: &[u8; 4],
+    (version, flags): (u8, u32),
+    fill: impl FnOnce(&mut Vec<u8>),
+) {
+    add_box(out, kind, |out| {
+        add_u32(out, u32::from(version) << 24 | flags);
+        fill(out);
+    });
+}
+
+fn add_u16(out: &mut Vec<u8>, number: u16) {
+    out.extend_from_slice(&number.to_be_bytes());
+}
+
+fn add_u32(out: &mut Vec<u8>, number: u32) {
+    out.extend_from_slice(&number.to_be_bytes());
+}
+
+fn add_zeros(out: &mut Vec<u8>, count: usize) {
+    out.resize(out.len() + count, 0);
+}
+
+/// No rotation.
+fn add_matrix(out: &mut Vec<u8>) {
+    for number in [0x1_0000, 0, 0, 0, 0x1_0000, 0, 0, 0, 0x4000_0000] {
+        add_u32(out, number);
+    }
+}
+
+/// What precedes all fragments: one track of H.264 with the parameter sets of `record` (`avcC`).
+pub(super) fn header(width: u16, height: u16, record: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(1_024);
+    add_box(&mut out, b"ftyp", |out| {
+        out.extend_from_slice(b"iso5");
+        add_u32(out, 512);
+        out.extend_from_slice(b"iso5iso6mp41");
+    });
+    add_box(&mut out, b"moov", |out| {
+        add_full_box(out, b"mvhd", (0, 0), |out| {
+            add_zeros(out, 8);
+            add_u32(out, TIMESCALE);
+            add_u32(out, 0);
+            add_u32(out, 0x1_0000);
+            add_u16(out, 0x100);
+            add_zeros(out, 10);
+            add_matrix(out);
+            add_zeros(out, 24);
+            add_u32(out, 2);
+        });
+        add_box(out, b"trak", |out| add_track(out, (width, height), record));
+        add_box(out, b"mvex", |out| {
+            add_full_box(out, b"trex", (0, 0), |out| {
+                add_u32(out, 1);
+                add_u32(out, 1);
+                add_zeros(out, 12);
+            });
+        });
+    });
+    out
+}
+
+fn add_track(out: &mut Vec<u8>, (width, height): (u16, u16), record: &[u8]) {
+    // Enabled, and part of the presentation.
+    add_full_box(out, b"tkhd", (0, 3), |out| {
+        add_zeros(out, 8);
+        add_u32(out, 1);
+        add_zeros(out, 24);
+        add_matrix(out);
+        add_u32(out, u32::from(width) << 16);
+        add_u32(out, u32::from(height) << 16);
+    });
+    add_box(out, b"mdia", |out| {
+        add_full_box(out, b"mdhd", (0, 0), |out| {
+            add_zeros(out, 8);
+            add_u32(out, TIMESCALE);
+            add_u32(out, 0);
+            // No language: "und".
+            add_u16(out, 0x55c4);
+            add_u16(out, 0);
+        });
+        add_full_box(out, b"hdlr", (0, 0), |out| {
+            add_u32(out, 0);
+            out.extend_from_slice(b"vide");
+            add_zeros(out, 12);
+            out.extend_from_slice(b"video\0");
+        });
+        add_box(out, b"minf", |out| {
+            add_full_box(out, b"vmhd", (0, 1), |out| add_zeros(out, 8));
+            add_box(out, b"dinf", |out| {
+                add_full_box(out, b"dref", (0, 0), |out| {
+                    add_u32(out, 1);
+                    // In this file.
+                    add_full_box(out, b"url ", (0, 1), |_| {});
+                });
+            });
+            add_box(out, b"stbl", |out| {
+                add_full_box(out, b"stsd", (0, 0), |out| {
+                    add_u32(out, 1);
+                    add_box(out, b"avc1", |out| add_description(out, (width, height), record));
+                });
+                for kind in [b"stts", b"stsc", b"stco"] {
+                    add_full_box(out, kind, (0, 0), |out| add_u32(out, 0));
+                }
+                add_full_box(out, b"stsz", (0, 0), |out| add_zeros(out, 8));
+            });
+        });
+    });
+}
+
+fn add_description(out: &mut Vec<u8>, (width, height): (u16, u16), record: &[u8]) {
+    add_zeros(out, 6);
+    add_u16(out, 1);
+    add_zeros(out, 16);
+    add_u16(out, width);
+    add_u16(out, height);
+    // 72 dots an inch.
+    add_u32(out, 0x48_0000);
+    add_u32(out, 0x48_0000);
+    add_u32(out, 0);
+    add_u16(out, 1);
+    add_zeros(out, 32);
+    add_u16(out, 24);
+    add_u16(out, 0xffff);
+    add_box(out, b"avcC", |out| out.extend_from_slice(record));
+}
+
+fn fragment(number: u32, time: u64, duration: u32, shift: i32, sample: &Sample) -> Vec<u8> {
+    let mut out = Vec::with_capacity(sample.data.len() + 128);
+    let mut offset_at = 0;
+    add_box(&mut out, b"moof", |out| {
+        add_full_box(out, b"mfhd", (0, 0), |out| add_u32(out, number));
+        add_box(out, b"traf", |out| {
+            // Offsets are from the beginning of the fragment.
+            add_full_box(out, b"tfhd", (0, 0x02_0000), |out| add_u32(out, 1));
+            add_full_box(out, b"tfdt", (1, 0), |out| {
+                out.extend_from_slice(&time.to_be_bytes());
+            });
+            // With an offset, and of the sample its duration, size, flags and shift from decoding to presentation.
+            add_full_box(out, b"trun", (1, 0xf01), |out| {
+                add_u32(out, 1);
+                offset_at = out.len();
+                add_u32(out, 0);
+                add_u32(out, duration);
+                add_u32(out, sample.data.len() as u32);
+                add_u32(out, if sample.key { 0x0200_0000 } else { 0x0101_0000 });
+                add_u32(out, shift as u32);
+            });
+        });
+    });
+    let offset = (out.len() + 8) as u32;
+    out[offset_at..offset_at + 4].copy_from_slice(&offset.to_be_bytes());
+    add_box(&mut out, b"mdat", |out| out.extend_from_slice(&sample.data));
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample(dts_ms: f64, pts_ms: f64, key: bool) -> Sample {
+        Sample {
+            data: vec![7; 5],
+            pts_ms,
+            dts_ms,
+            key,
+        }
+    }
+
+    fn number(bytes: &[u8], at: usize) -> i64 {
+        i64::from(i32::from_be_bytes(bytes[at..at + 4].try_into().unwrap()))
+    }
+
+    /// Decoding time, duration and shift of a fragment, which is checked to be as long as its boxes say.
+    fn times(fragment: &Fragment) -> (i64, i64, i64) {
+        let bytes = &fragment.bytes;
+        let moof = number(bytes, 0) as usize;
+        assert_eq!(&bytes[4..8], b"moof");
+        assert_eq!(&bytes[moof + 4..moof + 8], b"mdat");
+        assert_eq!(number(bytes, moof) as usize, bytes.len() - moof);
+        let tfdt = bytes.windows(4).position(|kind| kind == b"tfdt").unwrap();
+        let trun = bytes.windows(4).position(|kind| kind == b"trun").unwrap();
+        assert_eq!(number(bytes, trun + 12) as usize, moof + 8);
+        (
+            number(bytes, tfdt + 12),
+            number(bytes, trun + 16),
+            number(bytes, trun + 28),
+        )
+    }
+
+    #[test]
+    fn a_sample_lasts_until_the_next_and_is_shown_when_it_is_to_be() {
+        let mut fragmenter = Fragmenter::new(1_000.0);
+        assert!(fragmenter.push(sample(1_000.0, 1_080.0, true)).is_none());
+        let first = fragmenter.push(sample(1_040.0, 1_040.0, false)).unwrap();
+        assert!(first.key);
+        assert_eq!(times(&first), (0, 3_600, 7_200));
+        let second = fragmenter.push(sample(1_060.0, 1_060.0, false)).unwrap();
+        assert!(!second.key);
+        assert_eq!(times(&second), (3_600, 1_800, 0));
+    }
+
+    #[test]
+    fn decoding_times_grow_whatever_a_camera_sends() {
+        let mut fragmenter = Fragmenter::new(0.0);
+        let mut end = 0;
+        for ms in [0.0, 40.0, 40.0, 20.0, -5.0, 1e12, 50.0, f64::NAN, 1e300, 60.0] {
+            let Some(fragment) = fragmenter.push(sample(ms, ms, false)) else {
+                continue;
+            };
+            let (began, duration, _) = times(&fragment);
+            assert!(duration > 0 && began == end, "{ms}: {began} after {end}");
+            end = began + duration;
+        }
+    }
+
+    #[test]
+    fn the_header_is_as_long_as_its_boxes_say() {
+        let header = header(640, 360, &[1, 0x64, 0, 0x1f]);
+        let ftyp = number(&header, 0) as usize;
+        assert_eq!(&header[ftyp + 4..ftyp + 8], b"moov");
+        assert_eq!(ftyp + number(&header, ftyp) as usize, header.len());
+        assert!(
+            header
+                .windows(12)
+                .any(|bytes| bytes == *b"\0\0\0\x0cavcC\x01d\0\x1f")
+        );
+    }
+}

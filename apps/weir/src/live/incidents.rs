@@ -1,0 +1,261 @@
+//! Incidents of late, with the best picture of each: newest first, in bounded memory.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use serde_json::{Map, Value, json};
+use weir_flow::{BestShot, Incident, IncidentValue, Phase};
+
+use super::notes::word;
+
+/// Incidents that are kept.
+pub(crate) const MAX_INCIDENTS: usize = 500;
+
+/// Bytes of their pictures; those of the oldest go first.
+const MAX_PICTURE_BYTES: usize = 64 << 20;
+
+/// See the module.
+#[derive(Default)]
+pub(crate) struct Incidents {
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// The oldest first.
+    kept: VecDeque<Kept>,
+    picture_bytes: usize,
+    /// All that began since the start.
+    count: u64,
+    /// How often anything was said of any.
+    changes: u64,
+}
+
+struct Kept {
+    stream: Arc<str>,
+    incident: Incident,
+    best: Option<Arc<BestShot>>,
+}
+
+impl Incidents {
+    /// One began, goes on or ended.
+    pub(super) fn add(&self, stream: &Arc<str>, incident: &Incident) {
+        let mut state = self.lock();
+        state.changes += 1;
+        let known = state
+            .kept
+            .iter()
+            .rposition(|kept| kept.incident.id == incident.id);
+        let mut kept = match known.and_then(|at| state.kept.remove(at)) {
+            Some(kept) => kept,
+            None => {
+                state.count += 1;
+                Kept {
+                    stream: Arc::clone(stream),
+                    incident: incident.clone(),
+                    best: None,
+                }
+            }
+        };
+        kept.incident = incident.clone();
+        if let Some(best) = kept.incident.best.take() {
+            let before = kept.best.replace(best);
+            state.picture_bytes -= before.map_or(0, |best| best.jpeg.len());
+            state.picture_bytes += kept.best.as_ref().map_or(0, |best| best.jpeg.len());
+        }
+        // In the order in which they began, whatever is said of them later.
+        let at = match known {
+            Some(at) => at,
+            None => state.kept.len(),
+        };
+        state.kept.insert(at, kept);
+        state.shrink();
+    }
+
+    /// All that are kept, the newest first, and how many there were.
+    pub(crate) fn list(&self) -> Value {
+        let state = self.lock();
+        let incidents: Vec<Value> = state.kept.iter().rev().map(Kept::shown).collect();
+        json!({ "count": state.count, "incidents": incidents })
+    }
+
+    /// Grows with whatever is new in the list.
+    pub(crate) fn changes(&self) -> u64 {
+        self.lock().changes
+    }
+
+    /// The best picture of the one of that id, a JPEG.
+    pub(crate) fn picture(&self, id: &str) -> Option<Arc<BestShot>> {
+        let state = self.lock();
+        let kept = state.kept.iter().rev().find(|kept| &*kept.incident.id == id)?;
+        kept.best.clone()
+    }
+
+    /// The one of that id, and the name of its stream.
+    pub(crate) fn get(&self, id: &str) -> Option<(Arc<str>, Incident)> {
+        let state = self.lock();
+        let kept = state.kept.iter().rev().find(|kept| &*kept.incident.id == id)?;
+        Some((Arc::clone(&kept.stream), kept.incident.clone()))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn shrink(&mut self) {
+        while self.kept.len() > MAX_INCIDENTS {
+            let oldest = self.kept.pop_front().and_then(|kept| kept.best);
+            self.picture_bytes -= oldest.map_or(0, |best| best.jpeg.len());
+        }
+        for kept in &mut self.kept {
+            if self.picture_bytes <= MAX_PICTURE_BYTES {
+                break;
+            }
+            self.picture_bytes -= kept.best.take().map_or(0, |best| best.jpeg.len());
+        }
+    }
+}
+
+impl Kept {
+    fn shown(&self) -> Value {
+        let Incident {
+            id,
+            transform,
+            kind,
+            phase,
+            track,
+            class,
+            score,
+            began_ms,
+            time_ms,
+            zones,
+            values,
+            attributes,
+            ..
+        } = &self.incident;
+        let values: Map<String, Value> = values
+            .iter()
+            .map(|(name, value)| {
+                let value = match value {
+                    IncidentValue::Number(number) => json!(number),
+                    IncidentValue::Text(text) => json!(text),
+                };
+                ((*name).to_owned(), value)
+            })
+            .collect();
+        let words: Map<String, Value> = attributes
+            .iter()
+            .filter_map(|(name, attribute)| Some((name.to_string(), word(attribute)?.into())))
+            .collect();
+        let mut shown = json!({
+            "id": id,
+            "stream": self.stream,
+            "transform": transform,
+            "type": kind,
+            "phase": phase.name(),
+            "is_over": *phase == Phase::Ended,
+            "score": score,
+            "began_ms": began_ms,
+            "time_ms": time_ms,
+            "zones": zones,
+            "values": values,
+            "attributes": words,
+            "has_picture": self.best.is_some(),
+        });
+        if let Some(track) = track {
+            shown["track"] = json!(track);
+        }
+        if let Some(class) = class {
+            shown["class"] = json!(class);
+        }
+        shown
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use weir_flow::Rect;
+
+    use super::*;
+
+    fn incident(id: &str, phase: Phase, picture_bytes: Option<usize>) -> Incident {
+        Incident {
+            id: id.into(),
+            transform: "gate".into(),
+            kind: "line",
+            phase,
+            track: Some(7),
+            class: Some("car".into()),
+            score: 0.9,
+            rect: None,
+            began_ms: 1_000,
+            time_ms: 2_000,
+            began_pts_ms: 0.0,
+            pts_ms: 1_000.0,
+            zones: vec!["yard".into()],
+            values: vec![
+                ("direction", IncidentValue::Text("in".into())),
+                ("speed_kmh", IncidentValue::Number(48.0)),
+            ],
+            attributes: Vec::new(),
+            best: picture_bytes.map(|bytes| {
+                Arc::new(BestShot {
+                    jpeg: vec![0; bytes],
+                    rect: Rect::default(),
+                    score: 0.9,
+                    frame: 1,
+                    pts_ms: 0.0,
+                })
+            }),
+        }
+    }
+
+    fn ids(incidents: &Incidents) -> Vec<String> {
+        let list = incidents.list();
+        let list = list["incidents"].as_array().unwrap();
+        list.iter()
+            .map(|incident| incident["id"].as_str().unwrap().to_owned())
+            .collect()
+    }
+
+    #[test]
+    fn what_is_said_of_an_incident_later_is_of_the_same_one() {
+        let (incidents, stream) = (Incidents::default(), "north".into());
+        incidents.add(&stream, &incident("a", Phase::Began, Some(10)));
+        incidents.add(&stream, &incident("b", Phase::Ended, None));
+        incidents.add(&stream, &incident("a", Phase::Ended, None));
+        assert_eq!(ids(&incidents), ["b", "a"]);
+        let list = incidents.list();
+        let first = &list["incidents"][1];
+        assert_eq!(
+            (
+                &first["phase"],
+                &first["has_picture"],
+                &first["values"]["speed_kmh"]
+            ),
+            (&json!("ended"), &json!(true), &json!(48.0))
+        );
+        assert_eq!(list["count"], 2);
+        assert_eq!(incidents.picture("a").unwrap().jpeg.len(), 10);
+        assert!(incidents.picture("b").is_none() && incidents.picture("c").is_none());
+    }
+
+    #[test]
+    fn the_newest_are_kept_and_fewer_of_their_pictures() {
+        let (incidents, stream) = (Incidents::default(), "north".into());
+        let size = MAX_PICTURE_BYTES / 4;
+        for number in 0..MAX_INCIDENTS + 10 {
+            let picture = (number % 100 == 0).then_some(size);
+            incidents.add(&stream, &incident(&number.to_string(), Phase::Ended, picture));
+        }
+        let ids = ids(&incidents);
+        assert_eq!((ids.len(), &*ids[0], &*ids[499]), (MAX_INCIDENTS, "509", "10"));
+        let state = incidents.lock();
+        assert!(state.picture_bytes <= MAX_PICTURE_BYTES);
+        assert!(state.kept.iter().filter(|kept| kept.best.is_some()).count() == 4);
+        drop(state);
+        assert!(incidents.picture("500").is_some() && incidents.picture("100").is_none());
+    }
+}

@@ -1,0 +1,74 @@
+//! The sink that shows deliveries to those who watch. It never holds the engine up: what it is too slow for is skipped.
+
+use std::sync::Arc;
+
+use weir_flow::{Delivery, Notice, Settings, Sink, SinkError, SinkFactory};
+use weir_graph::{SinkNode, Vertex, WhenSlow};
+use weir_runtime::Assembly;
+
+use super::{Live, notes};
+
+/// Its name; no sink of a graph can have it.
+pub(crate) const NAME: &str = "(page)";
+
+/// See the module.
+#[derive(Clone)]
+pub(crate) struct LiveSink(pub(crate) Arc<Live>);
+
+impl LiveSink {
+    /// The same with this sink, which takes from all sources and modules.
+    pub(crate) fn add_to(self, mut assembly: Assembly) -> Assembly {
+        let sources = (0..assembly.graph.source_names().count()).map(Vertex::Source);
+        let modules = (0..assembly.graph.modules().len()).map(Vertex::Module);
+        let trackers = (0..assembly.graph.trackers().len()).collect();
+        assembly.graph = assembly.graph.with_sink(SinkNode {
+            name: NAME.to_owned(),
+            kind: "page".to_owned(),
+            inputs: sources.chain(modules).collect(),
+            trackers,
+            when_slow: WhenSlow::Skip,
+            settings: Settings::default(),
+        });
+        assembly.sinks.push(Box::new(self));
+        assembly
+    }
+}
+
+impl SinkFactory for LiveSink {
+    fn open(&self) -> Result<Box<dyn Sink>, SinkError> {
+        Ok(Box::new(self.clone()))
+    }
+}
+
+impl Sink for LiveSink {
+    fn accept(&mut self, delivery: &Delivery) -> Result<(), SinkError> {
+        for incident in &delivery.incidents {
+            self.0.incidents.add(&delivery.stream, incident);
+        }
+        if let Some(shown) = self.0.shown(&delivery.stream) {
+            shown.channel.note(notes::frame(delivery));
+        }
+        Ok(())
+    }
+
+    fn on_notice(&mut self, notice: &Notice) -> Result<(), SinkError> {
+        if let Notice::Analytics {
+            stream, incidents, ..
+        } = notice
+        {
+            for incident in incidents {
+                self.0.incidents.add(stream, incident);
+            }
+        }
+        Ok(())
+    }
+
+    fn on_stream_removed(&mut self, stream: &str) -> Result<(), SinkError> {
+        self.0.remove(stream);
+        Ok(())
+    }
+
+    fn finish(&mut self) -> Result<(), SinkError> {
+        Ok(())
+    }
+}

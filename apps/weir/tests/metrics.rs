@@ -1,0 +1,104 @@
+//! `/metrics` is what Prometheus reads, `docs/metrics.md` has every name, and the dashboard asks for no other.
+
+#![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
+
+mod common;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use common::service::Service;
+use serde_json::Value;
+
+/// Recorded only now and then: not by a service where nothing goes wrong.
+const RARE: [&str; 4] = [
+    "weir_batches_lost_total",
+    "weir_drops_total",
+    "weir_gear",
+    "weir_invariant_violations_total",
+];
+
+fn doc(name: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../docs")
+        .join(name);
+    std::fs::read_to_string(path).unwrap()
+}
+
+/// Families by name, with their kind. Each has a type before its series, and each series is there once.
+fn families(text: &str) -> BTreeMap<String, String> {
+    let (mut families, mut series) = (BTreeMap::<String, String>::new(), BTreeSet::new());
+    for line in text
+        .lines()
+        .filter(|line| !line.is_empty() && !line.starts_with("# HELP "))
+    {
+        if let Some(family) = line.strip_prefix("# TYPE ") {
+            let (name, kind) = family.split_once(' ').unwrap();
+            let before = families.insert(name.to_owned(), kind.to_owned());
+            assert!(before.is_none(), "{name} comes twice");
+            continue;
+        }
+        let (labelled, value) = line.rsplit_once(' ').unwrap();
+        assert!(value.parse::<f64>().is_ok(), "{line}");
+        assert!(series.insert(labelled.to_owned()), "{line} comes twice");
+        let name = labelled.split('{').next().unwrap();
+        let is_of = |family: &str| {
+            let end = name.strip_prefix(family);
+            end.is_some_and(|end| match families[family].as_str() {
+                "histogram" => ["_bucket", "_sum", "_count"].contains(&end),
+                _ => end.is_empty(),
+            })
+        };
+        assert!(families.keys().any(|family| is_of(family)), "{line} has no type");
+    }
+    families
+}
+
+/// Names of metrics in a text.
+fn names(text: &str) -> BTreeSet<&str> {
+    let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+    words.filter(|word| word.starts_with("weir_")).collect()
+}
+
+#[test]
+fn what_is_exported_is_described_and_what_the_dashboard_asks_for_is_exported() {
+    let mut service = Service::start(&[]);
+    let text = || service.ask("GET", "/metrics", "").1;
+    // The module publishes its state about once a second.
+    let has_all = (0..600).any(|_| {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        let text = text();
+        [
+            "weir_module_input_items_per_second",
+            "weir_module_wait_seconds_bucket",
+            "weir_request_seconds_bucket",
+        ]
+        .iter()
+        .all(|name| text.contains(name))
+    });
+    let text = text();
+    assert!(has_all, "{text}");
+    let exported = families(&text);
+    let described = doc("metrics.md");
+    let described: BTreeSet<&str> = names(&described);
+    let own: BTreeSet<&str> = exported.keys().map(String::as_str).chain(RARE).collect();
+    assert_eq!(own, described);
+
+    let dashboard: Value = serde_json::from_str(&doc("grafana.json")).unwrap();
+    let panels = dashboard["panels"].as_array().unwrap();
+    let targets = panels
+        .iter()
+        .flat_map(|panel| panel["targets"].as_array().unwrap());
+    let queries: Vec<&str> = targets.map(|target| target["expr"].as_str().unwrap()).collect();
+    assert!(queries.len() >= panels.len());
+    for query in queries {
+        for name in names(query) {
+            let family = ["_bucket", "_sum", "_count"].iter().find_map(|end| {
+                let family = name.strip_suffix(end)?;
+                (exported.get(family)? == "histogram").then_some(family)
+            });
+            assert!(own.contains(family.unwrap_or(name)), "{query} asks for {name}");
+        }
+    }
+    service.drain();
+}

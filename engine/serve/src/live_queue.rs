@@ -1,0 +1,183 @@
+//! What waits for a watcher of a stream. It is bounded: for one that is slow, what waits is left out up to the next key frame.
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use axum::body::Bytes;
+use axum::extract::ws::{Message, Utf8Bytes};
+use tokio::sync::Notify;
+
+/// Bytes that wait for one watcher: some seconds of video.
+pub const MAX_QUEUED_BYTES: usize = 4 << 20;
+
+/// What a message costs beside its bytes.
+const MESSAGE_BYTES: usize = 128;
+
+/// What a message needs of those before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LiveKind {
+    /// Something else begins: nothing of before is of use.
+    Begin,
+    /// What follows needs it, as long as nothing else begins.
+    Setup,
+    /// A group of pictures begins.
+    Key,
+    /// It needs all since the last key.
+    Delta,
+    /// It stands alone, and need not come.
+    Note,
+}
+
+/// A message to watchers. A clone shares its bytes.
+#[derive(Debug, Clone)]
+pub struct LiveMessage {
+    kind: LiveKind,
+    message: Message,
+    bytes: usize,
+}
+
+impl LiveMessage {
+    /// A text.
+    #[must_use]
+    pub fn text(kind: LiveKind, text: String) -> Self {
+        let bytes = text.len() + MESSAGE_BYTES;
+        Self {
+            kind,
+            message: Message::Text(Utf8Bytes::from(text)),
+            bytes,
+        }
+    }
+
+    /// Bytes.
+    #[must_use]
+    pub fn binary(kind: LiveKind, data: Vec<u8>) -> Self {
+        let bytes = data.len() + MESSAGE_BYTES;
+        Self {
+            kind,
+            message: Message::Binary(Bytes::from(data)),
+            bytes,
+        }
+    }
+
+    /// What it counts in bounds.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+}
+
+/// The messages that wait for one watcher.
+#[derive(Debug, Default)]
+pub struct LiveQueue {
+    state: Mutex<State>,
+    changed: Notify,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    messages: VecDeque<LiveMessage>,
+    bytes: usize,
+    /// Nothing that needs others is taken before the next key.
+    is_behind: bool,
+    is_closed: bool,
+}
+
+impl LiveQueue {
+    /// Adds a message; never waits.
+    pub fn push(&self, message: &LiveMessage) {
+        self.lock().push(message);
+        self.changed.notify_one();
+    }
+
+    /// Nothing follows what waits.
+    pub fn close(&self) {
+        self.lock().is_closed = true;
+        self.changed.notify_one();
+    }
+
+    /// The next message; `None` once it is closed and empty.
+    pub(crate) async fn next(&self) -> Option<Message> {
+        loop {
+            {
+                let mut state = self.lock();
+                if let Some(next) = state.messages.pop_front() {
+                    state.bytes -= next.bytes;
+                    return Some(next.message);
+                }
+                if state.is_closed {
+                    return None;
+                }
+            }
+            // A notification since the look is kept for this.
+            self.changed.notified().await;
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn push(&mut self, message: &LiveMessage) {
+        match message.kind {
+            LiveKind::Begin => {
+                self.messages.clear();
+                self.bytes = 0;
+                self.is_behind = true;
+            }
+            LiveKind::Key => self.is_behind = false,
+            LiveKind::Delta if self.is_behind => return,
+            LiveKind::Setup | LiveKind::Delta | LiveKind::Note => {}
+        }
+        let needed = |kind| matches!(kind, LiveKind::Begin | LiveKind::Setup);
+        if self.bytes + message.bytes > MAX_QUEUED_BYTES && !needed(message.kind) {
+            self.messages.retain(|waiting| needed(waiting.kind));
+            self.bytes = self.messages.iter().map(LiveMessage::bytes).sum();
+            if message.kind == LiveKind::Delta {
+                self.is_behind = true;
+                return;
+            }
+        }
+        self.bytes += message.bytes;
+        self.messages.push_back(message.clone());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kinds(queue: &LiveQueue) -> Vec<LiveKind> {
+        queue.lock().messages.iter().map(|message| message.kind).collect()
+    }
+
+    fn push(queue: &LiveQueue, kind: LiveKind, bytes: usize) {
+        queue.push(&LiveMessage::binary(kind, vec![0; bytes]));
+    }
+
+    #[test]
+    fn what_waits_for_a_slow_watcher_is_left_out_up_to_the_next_key_frame() {
+        let queue = LiveQueue::default();
+        push(&queue, LiveKind::Begin, 10);
+        push(&queue, LiveKind::Setup, 10);
+        push(&queue, LiveKind::Delta, 10);
+        push(&queue, LiveKind::Key, MAX_QUEUED_BYTES / 2);
+        push(&queue, LiveKind::Delta, MAX_QUEUED_BYTES / 4);
+        assert_eq!(
+            kinds(&queue),
+            [LiveKind::Begin, LiveKind::Setup, LiveKind::Key, LiveKind::Delta]
+        );
+        push(&queue, LiveKind::Delta, MAX_QUEUED_BYTES / 2);
+        push(&queue, LiveKind::Delta, 10);
+        push(&queue, LiveKind::Note, 10);
+        assert_eq!(kinds(&queue), [LiveKind::Begin, LiveKind::Setup, LiveKind::Note]);
+        push(&queue, LiveKind::Key, 10);
+        push(&queue, LiveKind::Delta, 10);
+        assert_eq!(kinds(&queue)[3..], [LiveKind::Key, LiveKind::Delta]);
+        assert!(queue.lock().bytes <= MAX_QUEUED_BYTES);
+        push(&queue, LiveKind::Begin, 10);
+        push(&queue, LiveKind::Delta, 10);
+        assert_eq!(kinds(&queue), [LiveKind::Begin]);
+    }
+}
