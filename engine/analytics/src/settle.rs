@@ -20,6 +20,8 @@ struct Vote<T> {
     support: f32,
     /// Greatest score that it was read with.
     best: f32,
+    /// How often it was read.
+    count: u32,
 }
 
 /// Votes on values, of which there are few.
@@ -41,6 +43,7 @@ impl<T> Votes<T> {
         };
         if let Some(vote) = self.0.iter_mut().find(|vote| same(&vote.value, &value)) {
             vote.support += score;
+            vote.count = vote.count.saturating_add(1);
             if score > vote.best {
                 // The reading that is shown is the best of this value.
                 (vote.value, vote.best) = (value, score);
@@ -56,6 +59,7 @@ impl<T> Votes<T> {
             value,
             support: score,
             best: score,
+            count: 1,
         });
     }
 
@@ -131,13 +135,15 @@ impl Settled {
     }
 
     /// How certain is what a module read, and the media time of its newest reading; `None` before any. The best score of the
-    /// settled value, by the part of all support that it has: of one reading its score.
+    /// settled value, by the part of all support that it has; 0 until two readings agree.
     pub(crate) fn certainty(&self, module: u32) -> Option<(f32, f64)> {
         let readings = self.readings.iter().filter(|reading| reading.module == module);
         let certain = readings.filter_map(|reading| {
             let winner = reading.votes.winner()?;
             let all: f32 = reading.votes.0.iter().map(|vote| vote.support).sum();
-            let share = if all > 0.0 { winner.support / all } else { 0.0 };
+            // A model may be sure of what it sees too small: one reading alone is not certain.
+            let agreed = winner.count > 1 && all > 0.0;
+            let share = if agreed { winner.support / all } else { 0.0 };
             Some((winner.best * share, reading.newest_pts_ms))
         });
         certain.reduce(|one, other| (one.0.min(other.0), one.1.max(other.1)))
@@ -254,9 +260,14 @@ mod tests {
         let name: Arc<str> = "plate".into();
         assert_eq!(settled.certainty(1), None);
         settled.on_attribute(1, &name, &text("WR 123", 0.9), 40.0);
-        assert_eq!(settled.certainty(1), Some((0.9, 40.0)));
-        settled.on_attribute(1, &name, &text("WR 128", 0.9), 80.0);
-        assert_eq!(settled.certainty(1), Some((0.45, 80.0)));
+        assert_eq!(settled.certainty(1), Some((0.0, 40.0)), "one reading alone");
+        settled.on_attribute(1, &name, &text("WR 123", 0.9), 80.0);
+        assert_eq!(settled.certainty(1), Some((0.9, 80.0)));
+        settled.on_attribute(1, &name, &text("WR 128", 0.9), 120.0);
+        settled.on_attribute(1, &name, &text("WR 129", 0.9), 160.0);
+        let (certainty, newest) = settled.certainty(1).unwrap();
+        assert!((certainty - 0.45).abs() < 1e-6, "{certainty}");
+        assert_eq!(newest, 160.0);
         assert_eq!(settled.certainty(2), None, "another module");
     }
 }
