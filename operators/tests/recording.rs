@@ -157,6 +157,7 @@ fn accept_of(stream: &str, sink: &mut dyn Sink, incident: Incident) {
         objects: Vec::new(),
         ended_tracks: Vec::new(),
         incidents: vec![incident],
+        overlays: Vec::new(),
     };
     sink.accept(&delivered).unwrap();
 }

@@ -54,6 +54,7 @@ fn write(sink: &mut dyn Sink, stream: &str) {
             objects,
             ended_tracks: Vec::new(),
             incidents: Vec::new(),
+            overlays: Vec::new(),
         };
         sink.accept(&delivery).unwrap();
     }

@@ -91,6 +91,7 @@ fn clip(path: &Path, frames: u64, (width, height): (u32, u32)) {
             objects: Vec::new(),
             ended_tracks: Vec::new(),
             incidents: Vec::new(),
+            overlays: Vec::new(),
         };
         sink.accept(&delivery).unwrap();
     }

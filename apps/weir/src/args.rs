@@ -63,6 +63,8 @@ pub(crate) enum Command {
     Models(Models),
     /// Print the operators, heads and sinks that graphs may name, with their keys
     Operators,
+    /// Write a frame of a clip with a grid, to take points of zones and lines from
+    Zones(Zones),
     /// Replay the event log of a run through the policy, which must decide the same
     Verify(Verify),
     /// Hold partitions of models and run the batches that an engine sends through them
@@ -340,6 +342,20 @@ pub(crate) enum Format {
     Mermaid,
     /// Graphviz
     Dot,
+}
+
+/// `weir zones`.
+#[derive(Debug, Group)]
+pub(crate) struct Zones {
+    /// The clip, or a camera's address
+    #[arg(value_name = "CLIP")]
+    pub(crate) clip: String,
+    /// Which frame: the first that is not before this time, such as 10s; else the first
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub(crate) at: Option<Span>,
+    /// The picture to write; CLIP.zones.png in this folder by default
+    #[arg(long, value_name = "FILE.png")]
+    pub(crate) out: Option<PathBuf>,
 }
 
 /// `weir profile`.

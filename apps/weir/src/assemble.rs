@@ -311,6 +311,7 @@ mod tests {
             kind: "jsonl".to_owned(),
             inputs: Vec::new(),
             trackers: Vec::new(),
+            transforms: Vec::new(),
             when_slow: WhenSlow::Wait,
             settings: weir_flow::Settings([("path".to_owned(), Value::Text((*path).to_owned()))].into()),
         };

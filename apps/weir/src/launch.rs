@@ -373,6 +373,7 @@ fn with_tap(graph: Graph) -> Graph {
         kind: "tap".to_owned(),
         inputs: sources.chain(modules).collect(),
         trackers: (0..graph.trackers().len()).collect(),
+        transforms: (0..graph.transforms().len()).collect(),
         when_slow: WhenSlow::Wait,
         settings: weir_flow::Settings::default(),
     };

@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 ///
 /// # Errors
 /// Those of the disk; nothing is left behind then.
-pub(crate) fn write_whole(path: &Path, text: &str) -> io::Result<()> {
+pub(crate) fn write_whole(path: &Path, text: &(impl AsRef<[u8]> + ?Sized)) -> io::Result<()> {
+    let text = text.as_ref();
     let path = resolve_dash(path);
     if is_device(path) {
         return fs::write(path, text);

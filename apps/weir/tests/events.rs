@@ -244,6 +244,7 @@ fn lines_of_every_kind_are_as_the_schema_says() {
         objects: vec![labelled(0), labelled(1)],
         ended_tracks: vec![ended.clone()],
         incidents: vec![crossing],
+        overlays: Vec::new(),
     })
     .unwrap();
     let reason = "the camera closed the connection".to_owned();

@@ -1,4 +1,4 @@
-//! What is known over time: objects followed through the frames of a stream.
+//! What is known over time: objects followed through the frames of a stream, and what happens to them ([`transforms`]).
 //!
 //! Everything here is a function of what it is given: there is no clock and no I/O. The time of a frame is an argument: its
 //! media time for motion, its arrival (UTC) for what is shown.
@@ -6,12 +6,15 @@
 mod assignment;
 mod ids;
 mod motion;
+mod scene;
 mod settle;
 mod stream;
 mod track;
 mod tracker;
+pub mod transforms;
 
 pub use ids::TrackIds;
+pub use scene::{close_transforms, run_transforms};
 pub use stream::{AnalyticsPlan, FrameAnalytics, StreamAnalytics, TrackerPlan};
 pub use track::{FrameTime, PerTrack};
 pub use tracker::{Detection, KEYS as TRACKER_KEYS, Tracker, TrackerSettings};

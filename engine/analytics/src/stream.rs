@@ -3,11 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use weir_flow::{Attribute, Frame, Incident, ObjectRef, RequestResults, TrackEnd, TrackState};
+use weir_flow::{Attribute, Frame, Incident, ObjectRef, Overlay, RequestResults, TrackEnd, TrackState};
 
 use crate::ids::TrackIds;
 use crate::track::{FrameTime, PerTrack};
 use crate::tracker::{Detection, Tracker, TrackerSettings};
+use crate::transforms::StreamTransform;
 
 /// A tracker of a graph.
 #[derive(Debug, Clone, PartialEq)]
@@ -23,13 +24,15 @@ pub struct TrackerPlan {
 pub struct AnalyticsPlan {
     /// Its trackers, which are known by their places here.
     pub trackers: Vec<TrackerPlan>,
+    /// Its transforms.
+    pub transforms: Vec<StreamTransform>,
 }
 
 impl AnalyticsPlan {
     /// Whether nothing is asked for.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.trackers.is_empty()
+        self.trackers.is_empty() && self.transforms.is_empty()
     }
 }
 
@@ -42,6 +45,8 @@ pub struct FrameAnalytics {
     pub ended_tracks: Vec<(usize, TrackEnd)>,
     /// What transforms found.
     pub incidents: Vec<Incident>,
+    /// What transforms show on the picture.
+    pub overlays: Vec<Overlay>,
 }
 
 impl FrameAnalytics {
@@ -57,6 +62,18 @@ impl FrameAnalytics {
     pub fn ended_by(&self, trackers: &BTreeSet<u32>) -> impl Iterator<Item = &TrackEnd> {
         let shown = |(tracker, _): &&(usize, TrackEnd)| trackers.contains(&(*tracker as u32));
         self.ended_tracks.iter().filter(shown).map(|(_, end)| end)
+    }
+
+    /// Incidents of these transforms.
+    pub fn incidents_of(&self, transforms: &BTreeSet<Arc<str>>) -> impl Iterator<Item = &Incident> {
+        let of = |incident: &&Incident| transforms.contains(&incident.transform);
+        self.incidents.iter().filter(of)
+    }
+
+    /// What these transforms show.
+    pub fn overlays_of(&self, transforms: &BTreeSet<Arc<str>>) -> impl Iterator<Item = &Overlay> {
+        let of = |overlay: &&Overlay| transforms.contains(&overlay.transform);
+        self.overlays.iter().filter(of)
     }
 
     /// Whether there is nothing to say.
@@ -250,6 +267,7 @@ mod tests {
                 modules: [0].into(),
                 settings: TrackerSettings::default(),
             }],
+            ..AnalyticsPlan::default()
         });
         let (mut analytics, mut ids) = (StreamAnalytics::new(&plan), TrackIds::default());
         let car = ObjectRef { module: 0, index: 0 };

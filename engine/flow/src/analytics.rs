@@ -135,3 +135,20 @@ pub struct BestShot {
     /// [`Frame::pts_ms`](crate::Frame::pts_ms).
     pub pts_ms: f64,
 }
+
+/// What a transform shows on a picture.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Overlay {
+    /// Name of the transform in the graph.
+    pub transform: Arc<str>,
+    /// Type of the transform.
+    pub kind: &'static str,
+    /// Corners of a zone or ends of a line in source pixels; empty where it has none.
+    pub points: Vec<Point>,
+    /// Whether the last corner is joined with the first.
+    pub is_closed: bool,
+    /// What it counts, in words; may be empty.
+    pub text: Arc<str>,
+    /// Texts beside the boxes of tracks.
+    pub tags: Vec<(u64, Arc<str>)>,
+}

@@ -65,6 +65,8 @@ pub enum KeyKind {
     Duration,
     /// An amount of bytes above zero with its unit (`"64MiB"`), as bytes.
     Bytes,
+    /// A list of points, each of two numbers: `[[0.1, 0.5], [0.9, 0.5]]`.
+    Points,
 }
 
 /// One key of an operator, head or sink.
@@ -159,6 +161,8 @@ pub enum Value {
     Texts(Vec<String>),
     /// True or false.
     Flag(bool),
+    /// List of points, each `[x, y]`.
+    Points(Vec<[f64; 2]>),
 }
 
 /// Validated keys of one table: every name is known, every value has the type and bounds of its [`KeySpec`].
@@ -189,6 +193,15 @@ impl Settings {
     pub fn texts(&self, key: &str) -> Option<&[String]> {
         match self.0.get(key) {
             Some(Value::Texts(texts)) => Some(texts),
+            _ => None,
+        }
+    }
+
+    /// The points of `key`, if set.
+    #[must_use]
+    pub fn points(&self, key: &str) -> Option<&[[f64; 2]]> {
+        match self.0.get(key) {
+            Some(Value::Points(points)) => Some(points),
             _ => None,
         }
     }

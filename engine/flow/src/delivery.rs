@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use weir_types::StreamState;
 
-use crate::analytics::{Incident, TrackEnd, TrackState};
+use crate::analytics::{Incident, Overlay, TrackEnd, TrackState};
 use crate::frame::Frame;
 use crate::results::{Attribute, Object};
 
@@ -42,6 +42,8 @@ pub struct Delivery {
     pub ended_tracks: Vec<TrackEnd>,
     /// What transforms found by this frame; empty without transforms.
     pub incidents: Vec<Incident>,
+    /// What transforms show on the picture; empty without transforms.
+    pub overlays: Vec<Overlay>,
 }
 
 /// An event of a stream other than a delivery.

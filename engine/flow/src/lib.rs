@@ -26,7 +26,7 @@ mod stop;
 mod tensor;
 mod uri;
 
-pub use analytics::{BestShot, Incident, IncidentValue, Phase, TrackEnd, TrackState};
+pub use analytics::{BestShot, Incident, IncidentValue, Overlay, Phase, TrackEnd, TrackState};
 pub use cascade::{Answer, CascadeAnswers};
 pub use catalog::{
     Catalog, HeadOutput, HeadSpec, KeyKind, KeySpec, ModelDefaults, OperatorInput, OperatorSpec, Settings,

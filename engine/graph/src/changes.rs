@@ -118,6 +118,12 @@ impl Graph {
             &other.trackers,
             |node| &node.name,
         ));
+        differences.extend(names_of_others(
+            "transform",
+            &self.transforms,
+            &other.transforms,
+            |node| &node.name,
+        ));
         let sinks = |graph: &Self| graph.sinks.iter().map(sink_without_sources).collect::<Vec<_>>();
         differences.extend(names_of_others("sink", &sinks(self), &sinks(other), |node| {
             &node.0.name

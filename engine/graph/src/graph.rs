@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use weir_analytics::transforms::TransformSpec;
 use weir_config::Diagnostic;
 use weir_flow::{Connection, Settings};
 use weir_planner::Plan;
@@ -327,6 +328,19 @@ pub struct TrackerNode {
     pub settings: Settings,
 }
 
+/// A transform: what it finds in the objects and tracks of each stream, where deliveries come out. No request waits for it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TransformNode {
+    /// Name, unique among sources, modules, transforms and sinks.
+    pub name: String,
+    /// What it finds.
+    pub spec: TransformSpec,
+    /// Modules whose objects it takes, by index: its inputs, and those that its trackers follow.
+    pub modules: Vec<usize>,
+    /// Its trackers, by index.
+    pub trackers: Vec<usize>,
+}
+
 /// What happens to deliveries when a sink is too slow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum WhenSlow {
@@ -340,7 +354,7 @@ pub enum WhenSlow {
 /// A sink.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SinkNode {
-    /// Name, unique among sources, modules and sinks.
+    /// Name, unique among sources, modules, transforms and sinks.
     pub name: String,
     /// Its type.
     pub kind: String,
@@ -348,6 +362,8 @@ pub struct SinkNode {
     pub inputs: Vec<Vertex>,
     /// The trackers whose tracks it is shown, by index: its inputs, and those before its inputs.
     pub trackers: Vec<usize>,
+    /// The transforms whose incidents it is given, by index.
+    pub transforms: Vec<usize>,
     /// What happens when it is too slow.
     pub when_slow: WhenSlow,
     /// Settings of the sink; paths are absolute.
@@ -367,6 +383,7 @@ pub struct Graph {
     pub(crate) models: Vec<ModelNode>,
     pub(crate) modules: Vec<ModuleNode>,
     pub(crate) trackers: Vec<TrackerNode>,
+    pub(crate) transforms: Vec<TransformNode>,
     pub(crate) sinks: Vec<SinkNode>,
     pub(crate) plan: Option<Plan>,
     pub(crate) gears: Option<Gears>,
@@ -459,6 +476,12 @@ impl Graph {
     #[must_use]
     pub fn trackers(&self) -> &[TrackerNode] {
         &self.trackers
+    }
+
+    /// The transforms, in the order of the text.
+    #[must_use]
+    pub fn transforms(&self) -> &[TransformNode] {
+        &self.transforms
     }
 
     /// The sinks.

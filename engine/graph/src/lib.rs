@@ -36,8 +36,8 @@ pub use gears_file::{
 };
 pub use graph::{
     Decoding, DeviceClass, DeviceNode, EMULATE, Graph, ModelNode, ModelOrigin, ModuleNode, OnLate,
-    PerTrackNode, SinkNode, SourceMode, SourceNode, StageNode, TRACK, TrackerNode, Vertex, WhenSlow,
-    WorkerNode,
+    PerTrackNode, SinkNode, SourceMode, SourceNode, StageNode, TRACK, TrackerNode, TransformNode, Vertex,
+    WhenSlow, WorkerNode,
 };
 pub use policy::read as read_policy;
 pub use raw::MODULE_KEYS;

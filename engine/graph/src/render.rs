@@ -6,7 +6,7 @@ use weir_flow::mask_credentials;
 
 use crate::emulated::{self, EmulatedLoad, EmulatedStream};
 use crate::graph::{
-    Graph, ModelNode, ModuleNode, SinkNode, SourceMode, SourceNode, TRACK, TrackerNode, Vertex,
+    Graph, ModelNode, ModuleNode, SinkNode, SourceMode, SourceNode, TRACK, TrackerNode, TransformNode, Vertex,
 };
 
 impl Graph {
@@ -31,6 +31,12 @@ impl Graph {
         }
         for (index, tracker) in self.trackers.iter().enumerate() {
             line(format!("t{index}[{}]:::module", label(tracker_lines(tracker))));
+        }
+        for (index, transform) in self.transforms.iter().enumerate() {
+            line(format!(
+                "x{index}[{}]:::module",
+                label(transform_lines(transform))
+            ));
         }
         for (index, sink) in self.sinks.iter().enumerate() {
             line(format!("k{index}[/{}/]:::sink", label(sink_lines(sink))));
@@ -67,6 +73,10 @@ impl Graph {
         for (index, tracker) in self.trackers.iter().enumerate() {
             let style = "shape=box, fillcolor=\"#fff8e1\", color=\"#ef6c00\"";
             vertex(format!("t{index}"), tracker_lines(tracker), style);
+        }
+        for (index, transform) in self.transforms.iter().enumerate() {
+            let style = "shape=box, fillcolor=\"#fff8e1\", color=\"#ef6c00\"";
+            vertex(format!("x{index}"), transform_lines(transform), style);
         }
         for (index, sink) in self.sinks.iter().enumerate() {
             let style = "shape=parallelogram, fillcolor=\"#e8f5e9\", color=\"#2e7d32\"";
@@ -106,6 +116,19 @@ impl Graph {
             let shown = self.sinks.iter().enumerate();
             let shown = shown.filter(|(_, sink)| sink.trackers.contains(&index));
             edges.extend(shown.map(|(sink, _)| (format!("t{index}"), format!("k{sink}"))));
+        }
+        for (index, transform) in self.transforms.iter().enumerate() {
+            let trackers = transform.trackers.iter().map(|tracker| format!("t{tracker}"));
+            let is_followed = |module: &&usize| {
+                let mut trackers = transform.trackers.iter();
+                trackers.any(|tracker| self.trackers[*tracker].modules.contains(module))
+            };
+            let modules = transform.modules.iter().filter(|module| !is_followed(module));
+            let inputs = trackers.chain(modules.map(|module| format!("m{module}")));
+            edges.extend(inputs.map(|input| (input, format!("x{index}"))));
+            let given = self.sinks.iter().enumerate();
+            let given = given.filter(|(_, sink)| sink.transforms.contains(&index));
+            edges.extend(given.map(|(sink, _)| (format!("x{index}"), format!("k{sink}"))));
         }
         edges
     }
@@ -157,6 +180,10 @@ fn source_lines(source: &SourceNode) -> Vec<String> {
 
 fn tracker_lines(tracker: &TrackerNode) -> Vec<String> {
     vec![tracker.name.clone(), TRACK.to_owned()]
+}
+
+fn transform_lines(transform: &TransformNode) -> Vec<String> {
+    vec![transform.name.clone(), transform.spec.kind.name().to_owned()]
 }
 
 fn sink_lines(sink: &SinkNode) -> Vec<String> {

@@ -69,7 +69,7 @@ fn accepts(kind: KeyKind, content: &Content) -> bool {
         | KeyKind::Bytes => {
             matches!(content, Content::Text(_))
         }
-        KeyKind::Texts => matches!(content, Content::List(_)),
+        KeyKind::Texts | KeyKind::Points => matches!(content, Content::List(_)),
         KeyKind::Flag => matches!(content, Content::Bool(_)),
     }
 }
@@ -83,6 +83,7 @@ fn wanted(kind: KeyKind) -> &'static str {
         KeyKind::Folder => "the path of a folder",
         KeyKind::Texts => "a list of texts, such as [\"a\", \"b\"]",
         KeyKind::Flag => "true or false",
+        KeyKind::Points => "a list of points, such as [[0.1, 0.5], [0.9, 0.5]]",
         KeyKind::Duration => "a duration in quotes, such as \"24h\"",
         KeyKind::Bytes => "an amount of bytes in quotes, such as \"64MiB\"",
     }
@@ -136,6 +137,7 @@ fn value(spec: &KeySpec, node: &Node, folder: &Path, diagnostics: &mut Diagnosti
             ))
         }
         (KeyKind::Flag, Content::Bool(flag)) => Some(Value::Flag(*flag)),
+        (KeyKind::Points, Content::List(list)) => points(name, list, diagnostics).map(Value::Points),
         (KeyKind::Duration | KeyKind::Bytes, Content::Text(text)) => {
             let read = match spec.kind {
                 KeyKind::Duration => text.parse::<Span>().ok().map(Span::as_secs_f64),
@@ -157,6 +159,36 @@ fn value(spec: &KeySpec, node: &Node, folder: &Path, diagnostics: &mut Diagnosti
             None
         }
     }
+}
+
+/// The points of a list; the first that is none is reported.
+fn points(name: &str, list: &[Node], diagnostics: &mut Diagnostics) -> Option<Vec<[f64; 2]>> {
+    let number = |node: &Node| match node.content {
+        Content::Float(number) => Some(number),
+        Content::Integer(whole) => Some(whole as f64),
+        _ => None,
+    };
+    let point = |node: &Node| match &node.content {
+        Content::List(pair) => match pair.as_slice() {
+            [x, y] => Some([number(x)?, number(y)?]),
+            _ => None,
+        },
+        _ => None,
+    };
+    let mut points = Vec::with_capacity(list.len());
+    for node in list {
+        let Some(read) = point(node).filter(|point| point.iter().all(|number| number.is_finite())) else {
+            let hint = Some(format!("{name} = [[0.1, 0.5], [0.9, 0.5]]"));
+            diagnostics.add(
+                node.at,
+                format!("`{name}` must hold points, each of two numbers"),
+                hint,
+            );
+            return None;
+        };
+        points.push(read);
+    }
+    Some(points)
 }
 
 fn path(

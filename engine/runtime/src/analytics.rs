@@ -1,9 +1,10 @@
 //! What is known over time, shared by the egress, which takes it from deliveries, and by modules that run per track, which ask
 //! it before.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use weir_analytics::transforms::StreamTransform;
 use weir_analytics::{
     AnalyticsPlan, FrameAnalytics, PerTrack, StreamAnalytics, TrackIds, TrackerPlan, TrackerSettings,
 };
@@ -13,14 +14,28 @@ use weir_types::StreamId;
 
 use crate::request::Request;
 
-/// The trackers of a graph.
+/// The trackers and transforms of a graph.
 pub(crate) fn analytics_plan(graph: &Graph) -> Arc<AnalyticsPlan> {
     let trackers = graph.trackers().iter().map(|node| TrackerPlan {
         modules: node.modules.iter().map(|module| *module as u32).collect(),
         settings: TrackerSettings::from(&node.settings),
     });
+    let transforms = graph.transforms().iter().map(|node| {
+        let trackers = node.trackers.iter().copied();
+        let followed: BTreeSet<usize> = trackers
+            .flat_map(|tracker| graph.trackers()[tracker].modules.iter().copied())
+            .collect();
+        let modules = node.modules.iter().filter(|module| !followed.contains(module));
+        StreamTransform {
+            name: node.name.as_str().into(),
+            spec: node.spec.clone(),
+            modules: modules.map(|module| *module as u32).collect(),
+            trackers: node.trackers.iter().map(|tracker| *tracker as u32).collect(),
+        }
+    });
     Arc::new(AnalyticsPlan {
         trackers: trackers.collect(),
+        transforms: transforms.collect(),
     })
 }
 

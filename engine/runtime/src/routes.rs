@@ -1,6 +1,7 @@
 //! The shape of the graph: how modules follow each other, how the requests of a stream pass them, and what a sink sees.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use weir_graph::{Graph, Vertex};
 use weir_types::{ModuleId, Span, Topology};
@@ -143,16 +144,28 @@ pub(crate) struct SinkView {
     pub(crate) modules: BTreeSet<u32>,
     /// Trackers whose tracks it shows.
     pub(crate) trackers: BTreeSet<u32>,
+    /// Transforms whose incidents it is given, by name.
+    pub(crate) transforms: BTreeSet<Arc<str>>,
     /// Streams whose frames it shows; they come and go while the engine runs.
     pub(crate) streams: BTreeSet<u32>,
 }
 
 impl SinkView {
+    /// Whether another view gives the same of a frame.
+    pub(crate) fn is_given_the_same(&self, other: &Self) -> bool {
+        self.modules == other.modules
+            && self.trackers == other.trackers
+            && self.transforms == other.transforms
+    }
+
     pub(crate) fn new(graph: &Graph, sink: usize) -> Self {
         let mut open = graph.sinks()[sink].inputs.clone();
         let trackers = graph.sinks()[sink].trackers.iter();
+        let transforms = graph.sinks()[sink].transforms.iter();
+        let transforms = transforms.map(|transform| graph.transforms()[*transform].name.as_str().into());
         let mut view = Self {
             trackers: trackers.map(|tracker| *tracker as u32).collect(),
+            transforms: transforms.collect(),
             ..Self::default()
         };
         while let Some(vertex) = open.pop() {

@@ -31,11 +31,13 @@ impl Assembly {
         let sources = (0..self.graph.source_names().count()).map(Vertex::Source);
         let modules = (0..self.graph.modules().len()).map(Vertex::Module);
         let trackers = (0..self.graph.trackers().len()).collect();
+        let transforms = (0..self.graph.transforms().len()).collect();
         self.graph = self.graph.with_sink(SinkNode {
             name: NAME.to_owned(),
             kind: "subscription".to_owned(),
             inputs: sources.chain(modules).collect(),
             trackers,
+            transforms,
             when_slow: WhenSlow::Skip,
             settings: Settings::default(),
         });

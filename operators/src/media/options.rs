@@ -118,6 +118,10 @@ fn ffmpeg_text(value: &Value) -> String {
         Value::Text(text) => text.clone(),
         Value::Texts(texts) => texts.join("+"),
         Value::Flag(flag) => u8::from(*flag).to_string(),
+        Value::Points(points) => {
+            let points = points.iter().map(|[x, y]| format!("{x},{y}"));
+            points.collect::<Vec<_>>().join("+")
+        }
     }
 }
 

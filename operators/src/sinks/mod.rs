@@ -22,6 +22,7 @@ use weir_flow::{KeySpec, Settings, SinkError, SinkFactory, SinkSpec};
 
 pub use check_writable::check_writable;
 pub use event::{SCHEMA, event_line, write_event};
+pub use mp4::grid_png;
 pub use null::CountingSink;
 pub use recording::find_clip;
 

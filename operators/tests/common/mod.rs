@@ -35,6 +35,7 @@ pub(crate) fn delivery(
         objects,
         ended_tracks: Vec::new(),
         incidents: Vec::new(),
+        overlays: Vec::new(),
     }
 }
 

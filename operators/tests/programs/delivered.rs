@@ -81,6 +81,7 @@ pub(crate) fn delivery(stream: &str, objects: Vec<DeliveredObject>, incidents: V
         objects,
         ended_tracks: Vec::new(),
         incidents,
+        overlays: Vec::new(),
     }
 }
 

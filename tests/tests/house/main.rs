@@ -236,6 +236,7 @@ const DIRECTIONS: &[(&str, &[&str])] = &[
         "engine/graph",
         &[
             "weir-types",
+            "weir-analytics",
             "weir-planner",
             "weir-policy",
             "weir-flow",

@@ -1,10 +1,10 @@
 //! `weir check`: every problem of a graph, and of what it names.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use weir_flow::{DeviceKind, SourceError, StopFlag};
-use weir_graph::{DeviceClass, EmulatedStream, Graph, Sources};
+use weir_graph::{DeviceClass, EmulatedStream, Graph, Sources, TransformNode};
 use weir_operators::media::{SourceOptions, source};
 use weir_operators::sinks::check_writable;
 
@@ -76,6 +76,7 @@ fn open_all(graph: Graph, settings: &Settings, zoo: &Zoo) -> anyhow::Result<Vec<
         }
     }
     let mut seen = BTreeSet::new();
+    let mut sizes = BTreeMap::new();
     let sources = graph.sources().iter();
     for (node, uri) in sources.flat_map(|node| node.uris().map(move |uri| (node, uri))) {
         // Many streams may be of one file.
@@ -83,9 +84,17 @@ fn open_all(graph: Graph, settings: &Settings, zoo: &Zoo) -> anyhow::Result<Vec<
             let opened = open_source(uri, assemble::source_options(node));
             let named =
                 opened.map_err(|error| UserError::new(format!("source {}: {error}", node.name)).into());
-            let remark = errors.take(named).flatten();
-            aside.extend(remark.map(|remark| format!("source {}: {remark}", node.name)));
+            match errors.take(named) {
+                Some(Opened::Not(remark)) => aside.push(format!("source {}: {remark}", node.name)),
+                Some(Opened::Size(width, height)) => {
+                    sizes.insert(uri.to_owned(), (width, height));
+                }
+                Some(Opened::Emulated) | None => {}
+            }
         }
+    }
+    for problem in points_outside(&graph, &sizes) {
+        errors.take::<()>(Err(UserError::new(problem).into()));
     }
     for (index, node) in graph.sinks().iter().enumerate() {
         let streams = assemble::streams_of_sink(&graph, index);
@@ -119,18 +128,58 @@ fn open_all(graph: Graph, settings: &Settings, zoo: &Zoo) -> anyhow::Result<Vec<
     Ok(aside)
 }
 
+/// Points of transforms, in pixels, that lie outside the frames of a stream that they look at.
+fn points_outside(graph: &Graph, sizes: &BTreeMap<String, (u32, u32)>) -> Vec<String> {
+    let mut problems = Vec::new();
+    for (index, source) in graph.sources().iter().enumerate() {
+        let Some((width, height)) = sizes.get(source.frames_uri()) else {
+            continue;
+        };
+        let passed = graph.reachable_from(index);
+        let looks = |node: &&TransformNode| node.modules.iter().any(|module| passed.contains(module));
+        for node in graph.transforms().iter().filter(looks) {
+            let outside = node
+                .spec
+                .outlines()
+                .find_map(|points| points.point_outside(*width, *height));
+            if let Some(point) = outside {
+                problems.push(format!(
+                    "transform {}: [{}, {}] lies outside the frames of source {}, which are {width} x {height}",
+                    node.name, point.x, point.y, source.name
+                ));
+            }
+        }
+    }
+    problems
+}
+
+/// What came of opening a source.
+enum Opened {
+    /// It has no address to open.
+    Emulated,
+    /// It was not opened, for this reason.
+    Not(String),
+    /// Width and height of its frames.
+    Size(u32, u32),
+}
+
 /// Opens what can be opened without waiting for another process; gives why where it cannot.
-fn open_source(uri: &str, options: SourceOptions) -> Result<Option<String>, SourceError> {
+fn open_source(uri: &str, options: SourceOptions) -> Result<Opened, SourceError> {
     if uri.starts_with(EmulatedStream::SCHEME) {
-        return Ok(None);
+        return Ok(Opened::Emulated);
     }
     let path = Path::new(uri.strip_prefix("file:").unwrap_or(uri));
     match std::fs::metadata(path) {
         Ok(found) if found.is_file() || found.is_dir() => {}
-        Ok(_) => return Ok(Some("it is a device or a pipe, and was not opened".to_owned())),
-        Err(_) if uri.contains("://") => return Ok(Some("its address was not called".to_owned())),
+        Ok(_) => {
+            return Ok(Opened::Not(
+                "it is a device or a pipe, and was not opened".to_owned(),
+            ));
+        }
+        Err(_) if uri.contains("://") => return Ok(Opened::Not("its address was not called".to_owned())),
         // Opening it says what is wrong.
         Err(_) => {}
     }
-    source(uri, options).open(&StopFlag::default()).map(|_| None)
+    let info = source(uri, options).open(&StopFlag::default())?.info();
+    Ok(Opened::Size(info.width, info.height))
 }

@@ -20,6 +20,7 @@ mod streams;
 mod top;
 mod verify;
 mod worker;
+mod zones;
 
 use crate::args::{Args, Command, Gears, Models};
 use crate::settings::Settings;
@@ -61,6 +62,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
         Command::Operators => operators::operators(&zoo),
         Command::Worker(args) => worker::worker(&args),
         Command::Verify(args) => verify::verify(&args),
+        Command::Zones(args) => zones::zones(&args),
         Command::Doctor => doctor::doctor(&settings, &zoo),
         // Done above.
         Command::Completions(_) | Command::Man(_) => Ok(()),

@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use weir_analytics::transforms::TRANSFORM_TYPES;
 use weir_flow::{Catalog, HeadOutput, HeadSpec, KeyKind, KeySpec, OperatorInput, OperatorSpec};
 
 use crate::output;
@@ -81,6 +82,7 @@ fn page(catalog: &Catalog) -> String {
     page += "\n## Trackers\n\n`operator = \"track\"` of a module, beside `inputs`, the modules whose objects it follows; it has no model and none \
              of the keys above (docs/tracking.md).\n";
     push_own_keys(&mut page, catalog.tracker_keys, &[]);
+    transforms_chapter(&mut page);
     heads_chapter(&mut page, &catalog.heads);
     page += "\n## Sinks\n\n`type = \"...\"` of a sink, beside `inputs` and `when_slow`.\n";
     for sink in &catalog.sinks {
@@ -113,6 +115,22 @@ fn operators_chapter(page: &mut String, operators: &[OperatorSpec]) {
             join_names(operator.heads)
         );
         push_own_keys(page, &operator.keys, &shared);
+    }
+}
+
+fn transforms_chapter(page: &mut String) {
+    *page += "\n## Transforms\n\n`type = \"...\"` of a transform, beside `inputs`, the trackers whose objects it takes (docs/analytics.md). \
+              These keys are shared; what a type has beside them stands with it.\n";
+    push_shared_header(page);
+    let keys: Vec<_> = TRANSFORM_TYPES
+        .iter()
+        .map(|kind| (kind.name, kind.keys))
+        .collect();
+    let shared = shared_keys(&keys);
+    push_shared_rows(page, &shared, &keys, &[]);
+    for kind in TRANSFORM_TYPES {
+        let _ = write!(page, "\n### `{}`\n\n{}.\n", kind.name, kind.about);
+        push_own_keys(page, kind.keys, &shared);
     }
 }
 
@@ -229,6 +247,7 @@ fn kind_text(kind: KeyKind) -> String {
         KeyKind::File => "a file".to_owned(),
         KeyKind::Folder => "a folder".to_owned(),
         KeyKind::Flag => "`true` or `false`".to_owned(),
+        KeyKind::Points => "a list of points, such as `[[0.1, 0.5], [0.9, 0.5]]`".to_owned(),
         KeyKind::Duration => "a duration, such as `\"24h\"`".to_owned(),
         KeyKind::Bytes => "an amount of bytes, such as `\"64MiB\"`".to_owned(),
     }
@@ -307,6 +326,12 @@ mod tests {
         }
         for key in catalog.tracker_keys {
             assert_eq!(rows(chapter("## Trackers"), key.name).len(), 1, "{}", key.name);
+        }
+        for kind in TRANSFORM_TYPES {
+            for key in kind.keys {
+                let count = mention_count(chapter("## Transforms"), kind.name, key.name, false);
+                assert_eq!(count, 1, "{}: {}", kind.name, key.name);
+            }
         }
         for head in &catalog.heads {
             let finds = head.output != HeadOutput::Attribute;

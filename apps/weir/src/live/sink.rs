@@ -21,11 +21,13 @@ impl LiveSink {
         let sources = (0..assembly.graph.source_names().count()).map(Vertex::Source);
         let modules = (0..assembly.graph.modules().len()).map(Vertex::Module);
         let trackers = (0..assembly.graph.trackers().len()).collect();
+        let transforms = (0..assembly.graph.transforms().len()).collect();
         assembly.graph = assembly.graph.with_sink(SinkNode {
             name: NAME.to_owned(),
             kind: "page".to_owned(),
             inputs: sources.chain(modules).collect(),
             trackers,
+            transforms,
             when_slow: WhenSlow::Skip,
             settings: Settings::default(),
         });

@@ -69,6 +69,7 @@ impl Place {
                 objects: Vec::new(),
                 ended_tracks: Vec::new(),
                 incidents: Vec::new(),
+                overlays: Vec::new(),
             };
             sink.accept(&delivery).unwrap();
         }

@@ -4,6 +4,7 @@ mod cascades;
 mod placement;
 mod plan;
 mod reserves;
+mod transforms;
 mod types;
 mod wiring;
 
@@ -18,7 +19,7 @@ use crate::critical_path;
 use crate::gears_file;
 use crate::graph::{
     Graph, ModelNode, ModuleNode, PerTrackNode, SinkNode, SourceMode, SourceNode, StageNode, TrackerNode,
-    Vertex,
+    TransformNode, Vertex,
 };
 use crate::raw::{HeadName, RawGraph, RawModel, RawModule, RawPerTrack, RawSource, RawStage};
 use wiring::Wiring;
@@ -43,6 +44,7 @@ pub(crate) fn check(
     types::check(&raw, &wiring, &models, catalog, diagnostics);
     types::check_trackers(&raw, &wiring, &models, catalog, diagnostics);
     types::check_per_track(&raw, &wiring, diagnostics);
+    transforms::check(&raw, &wiring, &models, catalog, diagnostics);
     cascades::check(&mut raw, &models, catalog, diagnostics);
     check_slo(&raw, &wiring, &models, diagnostics);
     check_paths(&raw, &wiring, diagnostics);
@@ -204,8 +206,11 @@ fn warn_unused(
         .copied()
         .collect();
     let followed: BTreeSet<usize> = wiring.trackers.iter().flatten().copied().collect();
+    let taken = wiring.transforms.iter().flat_map(|taken| &taken.modules);
+    let taken: BTreeSet<usize> = taken.copied().collect();
     let used = |vertex: Vertex| {
-        used.contains(&vertex) || matches!(vertex, Vertex::Module(module) if followed.contains(&module))
+        used.contains(&vertex)
+            || matches!(vertex, Vertex::Module(module) if followed.contains(&module) || taken.contains(&module))
     };
     let sources = raw.sources.iter().map(|source| &source.name);
     for (index, name) in sources.chain(&raw.templates).enumerate() {
@@ -223,8 +228,13 @@ fn warn_unused(
             );
         }
     }
+    transforms::warn_unused(raw, wiring, diagnostics);
     for (index, tracker) in raw.trackers.iter().enumerate() {
-        if wiring.sink_trackers.iter().all(|shown| !shown.contains(&index)) {
+        let is_taken = wiring
+            .transforms
+            .iter()
+            .any(|taken| taken.trackers.contains(&index));
+        if !is_taken && wiring.sink_trackers.iter().all(|shown| !shown.contains(&index)) {
             let message = format!("no sink is shown the tracks of \"{}\"", tracker.name.value);
             let hint = format!("inputs = [\"{}\", ...] of a sink", tracker.name.value);
             diagnostics.warn(tracker.name.at, message, Some(hint));
@@ -309,23 +319,39 @@ fn build(
         });
     }
     let sources = raw.sources.into_iter().map(source_node);
+    let zone_names: Vec<String> = raw
+        .transforms
+        .iter()
+        .map(|transform| transform.name.value.clone())
+        .collect();
     let trackers = raw.trackers.into_iter().zip(&wiring.trackers);
     let trackers = trackers.map(|(tracker, modules)| TrackerNode {
         name: tracker.name.value,
         modules: modules.iter().map(|module| rank[*module]).collect(),
         settings: tracker.settings,
     });
+    let transforms = raw.transforms.into_iter().zip(&wiring.transforms);
+    let transforms = transforms.map(|(transform, taken)| {
+        Some(TransformNode {
+            name: transform.name.value,
+            spec: transforms::with_zones(transform.spec?, taken, &zone_names),
+            modules: taken.modules.iter().map(|module| rank[*module]).collect(),
+            trackers: taken.trackers.iter().copied().collect(),
+        })
+    });
     let sinks = raw
         .sinks
         .into_iter()
         .zip(&wiring.sinks)
-        .zip(&wiring.sink_trackers);
-    let sinks = sinks.map(|((sink, inputs), trackers)| {
+        .zip(&wiring.sink_trackers)
+        .zip(&wiring.sink_transforms);
+    let sinks = sinks.map(|(((sink, inputs), trackers), transforms)| {
         Some(SinkNode {
             name: sink.name.value,
             kind: sink.kind.into_value()?,
             inputs: inputs.iter().map(ranked).collect(),
             trackers: trackers.iter().copied().collect(),
+            transforms: transforms.iter().copied().collect(),
             when_slow: sink.when_slow,
             settings: sink.settings,
         })
@@ -345,6 +371,7 @@ fn build(
         models: model_nodes,
         modules: module_nodes,
         trackers: trackers.collect(),
+        transforms: transforms.collect::<Option<_>>()?,
         sinks: sinks.collect::<Option<_>>()?,
         plan: None,
         gears: None,

@@ -195,18 +195,18 @@ fn check_frames(module: &RawModule, at: usize, diagnostics: &mut Diagnostics) {
 
 /// What the modules upstream of one find.
 #[derive(Default)]
-struct Upstream {
+pub(super) struct Upstream {
     /// Some of it is unknown.
-    unknown: bool,
+    pub(super) unknown: bool,
     objects: bool,
     faces: bool,
     flats: bool,
     /// Classes of the objects; `None` where some are unknown.
-    classes: Option<BTreeSet<String>>,
+    pub(super) classes: Option<BTreeSet<String>>,
 }
 
 impl Upstream {
-    fn collect(
+    pub(super) fn collect(
         raw: &RawGraph,
         ancestors: &BTreeSet<usize>,
         models: &[Option<usize>],

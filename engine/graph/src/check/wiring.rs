@@ -17,6 +17,10 @@ pub(crate) struct Wiring {
     pub(crate) trackers: Vec<Vec<usize>>,
     /// Trackers among the inputs of each sink, and before them.
     pub(crate) sink_trackers: Vec<BTreeSet<usize>>,
+    /// What each transform takes.
+    pub(crate) transforms: Vec<Taken>,
+    /// Transforms among the inputs of each sink.
+    pub(crate) sink_transforms: Vec<BTreeSet<usize>>,
     /// Modules in topological order, ties in the order of the text; without those in a cycle or downstream of one.
     pub(crate) order: Vec<usize>,
     /// All modules upstream of each.
@@ -68,6 +72,7 @@ impl Wiring {
 enum Named {
     Vertex(Vertex),
     Tracker(usize),
+    Transform(usize),
     Sink,
     /// More than one vertex; already reported.
     Ambiguous,
@@ -80,7 +85,9 @@ pub(super) fn resolve(raw: &RawGraph, diagnostics: &mut Diagnostics) -> Wiring {
         raw,
         names: &names,
         trackers: &trackers,
+        transforms: None,
     };
+    let transforms = transforms(known, diagnostics);
     let mut own_trackers = Vec::with_capacity(raw.modules.len());
     let mut own_resolved = Vec::with_capacity(raw.modules.len());
     let mut modules = Vec::with_capacity(raw.modules.len());
@@ -99,6 +106,10 @@ pub(super) fn resolve(raw: &RawGraph, diagnostics: &mut Diagnostics) -> Wiring {
         modules.push(inputs.vertices);
     }
     let sinks = raw.sinks.iter();
+    let known = Known {
+        transforms: Some(&transforms),
+        ..known
+    };
     let sinks: Vec<Inputs> = sinks
         .map(|sink| inputs(&sink.inputs, &known, diagnostics))
         .collect();
@@ -125,11 +136,14 @@ pub(super) fn resolve(raw: &RawGraph, diagnostics: &mut Diagnostics) -> Wiring {
         shown
     };
     let sink_trackers = sinks.iter().map(shown).collect();
+    let sink_transforms = sinks.iter().map(|sink| sink.transforms.clone()).collect();
     Wiring {
         modules,
         sinks: sinks.into_iter().map(|sink| sink.vertices).collect(),
         trackers,
         sink_trackers,
+        transforms,
+        sink_transforms,
         order,
         ancestors,
         resolved,
@@ -171,14 +185,24 @@ fn names<'r>(raw: &'r RawGraph, diagnostics: &mut Diagnostics) -> BTreeMap<&'r s
             Named::Tracker(index),
         )
     });
-    let mut all: Vec<_> = sources.chain(modules).chain(trackers).chain(sinks).collect();
+    let transforms = raw.transforms.iter().enumerate();
+    let transforms = transforms.map(|(index, transform)| {
+        let name = &transform.name;
+        (&name.value, name.at, "transform", Named::Transform(index))
+    });
+    let mut all: Vec<_> = sources
+        .chain(modules)
+        .chain(trackers)
+        .chain(transforms)
+        .chain(sinks)
+        .collect();
     all.sort_by_key(|(_, at, ..)| *at);
     let mut names = BTreeMap::new();
     let mut first: BTreeMap<&str, (&str, usize)> = BTreeMap::new();
     for (name, at, what, named) in all {
         if let Some((other, line)) = first.get(name.as_str()) {
             let message = format!("\"{name}\" names this {what} and the {other} of line {line}");
-            let hint = "sources, modules and sinks share their names: rename one".to_owned();
+            let hint = "sources, modules, transforms and sinks share their names: rename one".to_owned();
             diagnostics.add(at, message, Some(hint));
             names.insert(name.as_str(), Named::Ambiguous);
             continue;
@@ -195,6 +219,7 @@ fn trackers(raw: &RawGraph, names: &BTreeMap<&str, Named>, diagnostics: &mut Dia
         raw,
         names,
         trackers: &[],
+        transforms: None,
     };
     let mut followed = Vec::with_capacity(raw.trackers.len());
     for tracker in &raw.trackers {
@@ -221,6 +246,76 @@ struct Known<'a> {
     names: &'a BTreeMap<&'a str, Named>,
     /// The modules that each tracker follows, which stand in its place.
     trackers: &'a [Vec<usize>],
+    /// What each transform takes, which stands in its place; `None` where no transform may be named.
+    transforms: Option<&'a [Taken]>,
+}
+
+/// What a transform takes.
+#[derive(Default)]
+pub(crate) struct Taken {
+    /// Modules whose objects it takes: those of its trackers, too.
+    pub(crate) modules: Vec<usize>,
+    pub(crate) trackers: BTreeSet<usize>,
+    /// Zones among the inputs of a rule, by the numbers of their transforms.
+    pub(crate) zones: BTreeSet<usize>,
+    /// Whether all names resolve.
+    pub(crate) complete: bool,
+}
+
+/// What each transform takes.
+fn transforms(known: Known<'_>, diagnostics: &mut Diagnostics) -> Vec<Taken> {
+    let known = Known {
+        transforms: Some(&[]),
+        ..known
+    };
+    let raw = known.raw;
+    let mut all = Vec::with_capacity(raw.transforms.len());
+    for transform in &raw.transforms {
+        let inputs = inputs(&transform.inputs, &known, diagnostics);
+        let at = transform.inputs.given().map_or(transform.name.at, |list| list.at);
+        let name = &transform.name.value;
+        if inputs
+            .vertices
+            .iter()
+            .any(|vertex| matches!(vertex, Vertex::Source(_)))
+        {
+            let message = format!("\"{name}\" takes objects, and sources have none");
+            let hint = "name a tracker, or a module with a detector".to_owned();
+            diagnostics.add(at, message, Some(hint));
+        }
+        let is_rule = transform.kind.is_none_or(|kind| kind == "rule");
+        for input in &inputs.transforms {
+            let other = &raw.transforms[*input];
+            if !is_rule || other.kind.is_some_and(|kind| kind != "zone") {
+                let message = format!(
+                    "\"{name}\" cannot take from the transform \"{}\"",
+                    other.name.value
+                );
+                let hint = "sinks take from transforms, and rules from zones".to_owned();
+                diagnostics.add(at, message, Some(hint));
+            }
+        }
+        all.push(Taken {
+            modules: upstream(&inputs.vertices).collect(),
+            trackers: inputs.trackers,
+            zones: inputs.transforms,
+            complete: inputs.complete,
+        });
+    }
+    // A rule of a zone takes what the zone takes.
+    for index in 0..all.len() {
+        for zone in all[index].zones.clone() {
+            let (modules, trackers) = (all[zone].modules.clone(), all[zone].trackers.clone());
+            let taken = &mut all[index];
+            let new = modules
+                .into_iter()
+                .filter(|module| !taken.modules.contains(module));
+            let new: Vec<usize> = new.collect();
+            taken.modules.extend(new);
+            taken.trackers.extend(trackers);
+        }
+    }
+    all
 }
 
 /// What `inputs` names.
@@ -228,15 +323,15 @@ struct Known<'a> {
 struct Inputs {
     vertices: Vec<Vertex>,
     trackers: BTreeSet<usize>,
+    transforms: BTreeSet<usize>,
     /// Whether all names resolve.
     complete: bool,
 }
 
-fn inputs(
-    field: &Field<Vec<Spanned<String>>>,
-    &Known { raw, names, trackers }: &Known<'_>,
-    diagnostics: &mut Diagnostics,
-) -> Inputs {
+fn inputs(field: &Field<Vec<Spanned<String>>>, known: &Known<'_>, diagnostics: &mut Diagnostics) -> Inputs {
+    let &Known {
+        raw, names, trackers, ..
+    } = known;
     let mut out = Inputs::default();
     let Some(list) = field.given() else {
         return out;
@@ -252,7 +347,9 @@ fn inputs(
             let known = || {
                 names
                     .iter()
-                    .filter(|(_, named)| matches!(named, Named::Vertex(_) | Named::Tracker(_)))
+                    .filter(|(_, named)| {
+                        matches!(named, Named::Vertex(_) | Named::Tracker(_) | Named::Transform(_))
+                    })
                     .map(|(name, _)| *name)
             };
             let is_model = raw.models.iter().any(|model| model.name.value == name);
@@ -278,6 +375,18 @@ fn inputs(
                     diagnostics.warn(spanned.at, format!("`inputs` names \"{name}\" twice"), None);
                 }
             }
+            Some(Named::Transform(_)) if known.transforms.is_none() => {
+                let message =
+                    format!("\"{name}\" is a transform, and only sinks and rules take from transforms");
+                let hint = Some("name what the transform takes from instead".to_owned());
+                diagnostics.add(spanned.at, message, hint);
+                complete = false;
+            }
+            Some(Named::Transform(transform)) => {
+                if !out.transforms.insert(transform) {
+                    diagnostics.warn(spanned.at, format!("`inputs` names \"{name}\" twice"), None);
+                }
+            }
             Some(Named::Sink) => {
                 let hint = Some("name what the sink takes from instead".to_owned());
                 diagnostics.add(
@@ -289,6 +398,16 @@ fn inputs(
             }
             Some(Named::Ambiguous) | None => complete = false,
         }
+    }
+    let taken = known.transforms.unwrap_or_default();
+    let taken = out
+        .transforms
+        .iter()
+        .filter_map(|transform| taken.get(*transform));
+    for taken in taken {
+        out.trackers.extend(&taken.trackers);
+        let modules = taken.modules.iter().map(|module| Vertex::Module(*module));
+        out.vertices.extend(modules.filter(|vertex| seen.insert(*vertex)));
     }
     let followed = out.trackers.iter().filter_map(|tracker| trackers.get(*tracker));
     let followed = followed.flatten().map(|module| Vertex::Module(*module));

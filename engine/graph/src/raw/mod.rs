@@ -12,6 +12,7 @@ mod required;
 mod section;
 mod tables;
 mod tracker;
+mod transform;
 mod worker;
 
 use std::path::PathBuf;
@@ -27,7 +28,7 @@ pub(crate) use context::Context;
 pub(crate) use model::{HeadName, RawModel};
 pub use section::MODULE_KEYS;
 pub(crate) use tables::{
-    RawDevice, RawModule, RawModuleTable, RawPerTrack, RawSink, RawSource, RawStage, RawTracker,
+    RawDevice, RawModule, RawModuleTable, RawPerTrack, RawSink, RawSource, RawStage, RawTracker, RawTransform,
 };
 
 /// All tables, each kind in the order of the text.
@@ -46,6 +47,7 @@ pub(crate) struct RawGraph {
     pub(crate) models: Vec<RawModel>,
     pub(crate) modules: Vec<RawModule>,
     pub(crate) trackers: Vec<RawTracker>,
+    pub(crate) transforms: Vec<RawTransform>,
     pub(crate) sinks: Vec<RawSink>,
 }
 
@@ -55,7 +57,15 @@ const MAX_TABLES: usize = 4_096;
 const MAX_MODULES: usize = 512;
 
 const SECTIONS: &[&str] = &[
-    "app", "policy", "sources", "devices", "workers", "models", "modules", "sinks",
+    "app",
+    "policy",
+    "sources",
+    "devices",
+    "workers",
+    "models",
+    "modules",
+    "transforms",
+    "sinks",
 ];
 
 /// Reads all tables; what is wrong is reported.
@@ -98,6 +108,9 @@ pub(crate) fn read(document: &[Entry], context: &mut Context<'_>) -> RawGraph {
                     }
                 }
             }
+            "transforms" => graph
+                .transforms
+                .extend(each(entry, section, context, transform::read)),
             _ => graph.sinks.extend(each(entry, section, context, section::sink)),
         }
     }

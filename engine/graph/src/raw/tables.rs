@@ -1,5 +1,8 @@
 //! Single tables as they are in the text, each value with its position where a later check may complain of it.
 
+use std::collections::BTreeMap;
+
+use weir_analytics::transforms::TransformSpec;
 use weir_config::{Field, Spanned};
 use weir_policy::StreamShare;
 use weir_policy::gears::Settle;
@@ -76,6 +79,18 @@ pub(crate) struct RawTracker {
     pub(crate) name: Spanned<String>,
     pub(crate) inputs: Field<Vec<Spanned<String>>>,
     pub(crate) settings: weir_flow::Settings,
+}
+
+/// A transform.
+pub(crate) struct RawTransform {
+    pub(crate) name: Spanned<String>,
+    pub(crate) inputs: Field<Vec<Spanned<String>>>,
+    /// Where the values of its keys are.
+    pub(crate) positions: BTreeMap<&'static str, usize>,
+    /// Its type, where it is known.
+    pub(crate) kind: Option<&'static str>,
+    /// Where all of its keys are sound.
+    pub(crate) spec: Option<TransformSpec>,
 }
 
 /// What a table of `[modules]` is.

@@ -5,7 +5,7 @@ mod analytics;
 mod graphs;
 mod streams;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use actix::{Actor, AsyncContext, Context, Handler, MessageResult};
@@ -185,8 +185,7 @@ impl Egress {
         let latency = self.clock.now().since(request.sent_at);
         let time_ms = self.clock.utc_ms(request.sent_at);
         let found = self.analyse(&request, &results, time_ms);
-        type Shown = (BTreeSet<u32>, BTreeSet<u32>);
-        let mut deliveries: Vec<(Shown, Arc<Delivery>)> = Vec::new();
+        let mut deliveries: Vec<(&SinkView, Arc<Delivery>)> = Vec::new();
         for SinkRoute { handle, views, .. } in &mut self.sinks {
             let view = views.get(&request.route.graph);
             let Some(view) = view.filter(|view| view.streams.contains(&request.stream.0)) else {
@@ -194,7 +193,7 @@ impl Egress {
             };
             let existing = deliveries
                 .iter()
-                .find(|((modules, trackers), _)| *modules == view.modules && *trackers == view.trackers)
+                .find(|(other, _)| other.is_given_the_same(view))
                 .map(|(_, delivery)| Arc::clone(delivery));
             let delivery = existing.unwrap_or_else(|| {
                 let delivery = Arc::new(Delivery {
@@ -207,10 +206,10 @@ impl Egress {
                         found.track(object, &view.trackers).cloned()
                     }),
                     ended_tracks: found.ended_by(&view.trackers).cloned().collect(),
-                    incidents: found.incidents.clone(),
+                    incidents: found.incidents_of(&view.transforms).cloned().collect(),
+                    overlays: found.overlays_of(&view.transforms).cloned().collect(),
                 });
-                let shown = (view.modules.clone(), view.trackers.clone());
-                deliveries.push((shown, Arc::clone(&delivery)));
+                deliveries.push((view, Arc::clone(&delivery)));
                 delivery
             });
             handle.send_delivery(&delivery, &request.permit);

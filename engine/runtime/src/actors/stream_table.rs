@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use tokio::sync::oneshot;
 use weir_analytics::TrackIds;
+use weir_analytics::transforms::StreamTransforms;
 use weir_flow::{SourceCounts, StreamState};
 use weir_policy::{HealthTracker, Ledger, RunStats, SinkReport, StreamHealth, StreamReport};
 use weir_types::{Span, StreamId, Timestamp};
@@ -36,6 +37,10 @@ pub(super) struct StreamEntry {
     pub(super) paused: Option<Timestamp>,
     /// Once its source has ended.
     pub(super) summary: Option<StreamSummary>,
+    /// Its transforms, whatever the graph: counts go on where a transform stays the same.
+    pub(super) transforms: StreamTransforms,
+    /// The graph whose transforms these are.
+    pub(super) transforms_of: Option<u32>,
     /// Ids of its tracks, whatever the graph.
     pub(super) track_ids: TrackIds,
     /// Where it is to be removed: gets what it came to.
@@ -45,6 +50,7 @@ pub(super) struct StreamEntry {
 impl StreamEntry {
     pub(super) fn new(name: Arc<str>, own_slo: Option<Span>, now: Timestamp) -> Self {
         Self {
+            transforms: StreamTransforms::new(Arc::clone(&name), Vec::new(), 0),
             name,
             own_slo,
             added_at: now,
@@ -54,6 +60,7 @@ impl StreamEntry {
             outcomes: BTreeSet::new(),
             paused: None,
             summary: None,
+            transforms_of: None,
             track_ids: TrackIds::default(),
             removed: None,
         }

@@ -1,9 +1,10 @@
 //! Drawing of objects and attributes, and placement of labels.
 
-use weir_flow::{Attribute, DeliveredObject, KeyPoint, Point, Points, Rect};
+use weir_flow::{Attribute, DeliveredObject, KeyPoint, Overlay, Point, Points, Rect};
 
 use super::canvas::{Area, Canvas};
 use super::font::{Font, drawable};
+use super::overlays;
 use super::palette::{BLACK, Color, WHITE, color_of};
 
 /// Keypoints below this confidence are not drawn.
@@ -43,8 +44,13 @@ struct Style {
     dot: f32,
 }
 
-/// Draws all objects of at least that score: shapes first, labels over them.
-pub(super) fn draw(canvas: &mut Canvas, objects: &[DeliveredObject], score_threshold: f32) {
+/// Draws what transforms show and all objects of at least that score: shapes first, labels over them.
+pub(super) fn draw(
+    canvas: &mut Canvas,
+    objects: &[DeliveredObject],
+    overlays: &[Overlay],
+    score_threshold: f32,
+) {
     let shown = |delivered: &&DeliveredObject| delivered.object.score >= score_threshold;
     let objects: Vec<&DeliveredObject> = objects.iter().filter(shown).collect();
     let line = (canvas.height().min(canvas.width()) as f32 / 300.0).clamp(1.5, 8.0);
@@ -56,19 +62,20 @@ pub(super) fn draw(canvas: &mut Canvas, objects: &[DeliveredObject], score_thres
     for object in &objects {
         shapes(canvas, object, &style);
     }
+    let texts = overlays::draw(canvas, overlays, style.line, style.font);
     // Objects within others are small and of most interest: labels should not hide them. Their own labels are placed
     // first, since they are longer.
     let (inner, outer): (Vec<&DeliveredObject>, Vec<&DeliveredObject>) =
         objects.into_iter().partition(|object| object.parent.is_some());
     let mut obstacles = LabelObstacles {
-        labels: Vec::new(),
+        labels: texts,
         inner: inner
             .iter()
             .map(|delivered| area(&delivered.object.rect))
             .collect(),
     };
     for object in inner.into_iter().chain(outer) {
-        label(canvas, object, &style, &mut obstacles);
+        label(canvas, object, overlays, &style, &mut obstacles);
     }
 }
 
@@ -215,13 +222,19 @@ fn arrow(canvas: &mut Canvas, rect: &Rect, degrees: [f32; 2], style: &Style) {
 }
 
 /// The lines of an object's label: class, then attributes.
-fn lines(delivered: &DeliveredObject) -> Vec<String> {
+fn lines(delivered: &DeliveredObject, overlays: &[Overlay]) -> Vec<String> {
     let object = &delivered.object;
     let number = match &delivered.track {
         Some(track) => track.number(),
         None => u64::from(delivered.id),
     };
     let mut lines = vec![format!("{} {:.2} #{number}", object.class, object.score)];
+    let track = delivered.track.as_ref().map(|track| track.id);
+    lines.extend(
+        track
+            .into_iter()
+            .flat_map(|track| overlays::tags(overlays, track)),
+    );
     for (name, attribute) in &delivered.attributes {
         match attribute {
             Attribute::Number { value } => lines.push(format!("{name} {value:.0}")),
@@ -241,9 +254,15 @@ fn lines(delivered: &DeliveredObject) -> Vec<String> {
 }
 
 /// Draws the label where it hides least: above the box, below it, inside of it, or beside it.
-fn label(canvas: &mut Canvas, delivered: &DeliveredObject, style: &Style, obstacles: &mut LabelObstacles) {
+fn label(
+    canvas: &mut Canvas,
+    delivered: &DeliveredObject,
+    overlays: &[Overlay],
+    style: &Style,
+    obstacles: &mut LabelObstacles,
+) {
     let color = color_of(&delivered.object.class);
-    let lines = lines(delivered);
+    let lines = lines(delivered, overlays);
     let (font, pad) = (style.font, (style.font.height() / 6) as i64);
     let longest = lines.iter().map(|line| line.chars().count()).max().unwrap_or(0);
     let width = font.width(longest) as i64 + 2 * pad;

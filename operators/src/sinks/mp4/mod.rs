@@ -3,6 +3,8 @@
 mod annotate;
 mod canvas;
 mod font;
+mod grid;
+mod overlays;
 mod palette;
 
 use std::collections::BTreeMap;
@@ -16,6 +18,8 @@ use super::target::{StreamFiles, Target, failed};
 use super::{SinkKind, required_path};
 use crate::media::{Encoding, Naming, VideoFile, VideoPlace, part_path};
 use crate::pixels::Sampler;
+
+pub use self::grid::grid_png;
 
 /// Concurrent encoders: each holds some megabytes and uses a share of a core.
 const MAX_STREAMS: usize = 64;
@@ -185,7 +189,12 @@ impl Sink for Mp4 {
         self.canvas.begin(image.width, image.height, |samples| {
             self.sampler.rgb(image, samples)
         });
-        annotate::draw(&mut self.canvas, &delivery.objects, self.score_threshold);
+        annotate::draw(
+            &mut self.canvas,
+            &delivery.objects,
+            &delivery.overlays,
+            self.score_threshold,
+        );
         let Some(Video::File(mut file)) = self.videos.remove(&delivery.stream) else {
             return Ok(());
         };

@@ -1,16 +1,16 @@
 //! What is known over time, at the egress: trackers see the deliveries of each stream in frame order, and what ends without a
 //! delivery, such as the tracks of a stream that is removed, goes to sinks as a notice.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use weir_analytics::FrameAnalytics;
+use weir_analytics::{FrameAnalytics, FrameTime, close_transforms, run_transforms};
 use weir_flow::{Notice, RequestResults};
 use weir_types::StreamId;
 
 use super::Egress;
 use crate::actors::stream_table::StreamEntry;
 use crate::request::Request;
+use crate::routes::SinkView;
 
 impl Egress {
     /// Takes in what was found in the next frame of a stream. With another graph its tracks begin anew.
@@ -28,8 +28,19 @@ impl Egress {
         let Some((plan, entry)) = plan.zip(self.streams.get_mut(&stream)) else {
             return FrameAnalytics::default();
         };
-        self.known
-            .on_frame(request, plan, (results, time_ms), &mut entry.track_ids)
+        let mut found = self
+            .known
+            .on_frame(request, plan, (results, time_ms), &mut entry.track_ids);
+        if entry.transforms_of != Some(graph) {
+            entry.transforms_of = Some(graph);
+            // All that went on was ended with the tracks of the graph before.
+            entry.transforms.replace(plan.transforms.clone(), time_ms / 1000);
+        }
+        let frame = &request.frame;
+        let (size, pts_ms) = ((frame.image.width, frame.image.height), frame.pts_ms);
+        let at = FrameTime { pts_ms, time_ms };
+        run_transforms(&mut entry.transforms, size, at, results, &mut found);
+        found
     }
 
     /// Ends what is known of a stream whose source has ended, once nothing of it is in flight.
@@ -43,26 +54,27 @@ impl Egress {
     /// Ends all tracks of a stream.
     pub(super) fn close_analytics(&mut self, stream: StreamId) {
         let closed = self.known.close(stream);
-        let Some(((graph, closed), entry)) = closed.zip(self.streams.get(&stream)) else {
+        let Some(((graph, mut closed), entry)) = closed.zip(self.streams.get_mut(&stream)) else {
             return;
         };
+        close_transforms(&mut entry.transforms, &mut closed);
         if closed.is_empty() {
             return;
         }
         let name = Arc::clone(&entry.name);
-        let mut notices: Vec<(BTreeSet<u32>, Arc<Notice>)> = Vec::new();
+        let mut notices: Vec<(&SinkView, Arc<Notice>)> = Vec::new();
         for sink in &mut self.sinks {
             let view = sink.views.get(&graph);
             let Some(view) = view.filter(|view| view.streams.contains(&stream.0)) else {
                 continue;
             };
-            let existing = notices.iter().find(|(trackers, _)| *trackers == view.trackers);
+            let existing = notices.iter().find(|(other, _)| other.is_given_the_same(view));
             let notice = existing.map_or_else(
                 || {
                     Arc::new(Notice::Analytics {
                         stream: Arc::clone(&name),
                         ended_tracks: closed.ended_by(&view.trackers).cloned().collect(),
-                        incidents: closed.incidents.clone(),
+                        incidents: closed.incidents_of(&view.transforms).cloned().collect(),
                     })
                 },
                 |(_, notice)| Arc::clone(notice),
@@ -78,7 +90,7 @@ impl Egress {
             if !ended_tracks.is_empty() || !incidents.is_empty() {
                 sink.handle.send_notice(&notice, None);
             }
-            notices.push((view.trackers.clone(), notice));
+            notices.push((view, notice));
         }
     }
 

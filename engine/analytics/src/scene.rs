@@ -1,0 +1,56 @@
+//! What was found in a frame, as transforms take it in.
+
+use weir_flow::RequestResults;
+
+use crate::stream::FrameAnalytics;
+use crate::track::FrameTime;
+use crate::transforms::{SceneFrame, SceneObject, StreamTransforms};
+
+/// Gives transforms the objects of the next frame with their tracks, and adds to `found` what they make of it.
+pub fn run_transforms(
+    transforms: &mut StreamTransforms,
+    (width, height): (u32, u32),
+    at: FrameTime,
+    results: &RequestResults,
+    found: &mut FrameAnalytics,
+) {
+    if transforms.is_empty() {
+        return;
+    }
+    let mut objects = Vec::new();
+    for (name, object) in results.objects() {
+        let plain = SceneObject {
+            module: name.module,
+            track: None,
+            class: &object.class,
+            score: object.score,
+            rect: object.rect,
+            attributes: &[],
+        };
+        for (tracker, state) in found.tracks.get(&name).into_iter().flatten() {
+            objects.push(SceneObject {
+                track: Some((*tracker as u32, state.id)),
+                class: &state.class,
+                attributes: &state.attributes,
+                ..plain.clone()
+            });
+        }
+        objects.push(plain);
+    }
+    let ended: Vec<_> = found.ended_tracks.iter().map(|(_, end)| end.clone()).collect();
+    let incidents = transforms.on_frame(&SceneFrame {
+        width,
+        height,
+        at,
+        objects: &objects,
+        ended: &ended,
+    });
+    drop(objects);
+    (found.incidents, found.overlays) = (incidents, transforms.overlays());
+}
+
+/// Ends what transforms have begun, with the tracks that end.
+pub fn close_transforms(transforms: &mut StreamTransforms, closed: &mut FrameAnalytics) {
+    let ended: Vec<_> = closed.ended_tracks.iter().map(|(_, end)| end.clone()).collect();
+    closed.incidents = transforms.close(&ended);
+}

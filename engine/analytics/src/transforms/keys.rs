@@ -1,0 +1,302 @@
+//! The types of transforms as a graph names them, with their keys.
+
+use weir_flow::{KeyKind, KeySpec};
+
+/// A type of transform.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct TransformType {
+    /// As `type` spells it.
+    pub name: &'static str,
+    /// One line for the reference.
+    pub about: &'static str,
+    /// Keys beside `type` and `inputs`.
+    pub keys: &'static [KeySpec],
+}
+
+const fn key(name: &'static str, kind: KeyKind, about: &'static str) -> KeySpec {
+    KeySpec { name, kind, about }
+}
+
+/// Margins and tolerances, in parts of an object's size.
+const PARTS: KeyKind = KeyKind::Number { min: 0.0, max: 5.0 };
+
+const CLASSES: KeySpec = key(
+    "classes",
+    KeyKind::Texts,
+    "classes of the objects that it takes, as they settled over their tracks; default all",
+);
+const ANCHOR: KeySpec = key(
+    "anchor",
+    KeyKind::OneOf(&["bottom", "center"]),
+    "which point of a box stands for the object: the middle of its lower edge, where it stands on the ground, or its centre; \
+     default bottom",
+);
+const UNITS: KeySpec = key(
+    "units",
+    KeyKind::OneOf(&["parts", "pixels"]),
+    "what coordinates are: parts of the frame's width and height, 0 to 1, or pixels of its frames; default parts",
+);
+const EVERY: KeySpec = key(
+    "every",
+    KeyKind::Duration,
+    "media time from one update of an incident to the next; default \"5s\"",
+);
+const ZONE_POINTS: KeySpec = key(
+    "points",
+    KeyKind::Points,
+    "corners of the polygon, at least three, in their order (required)",
+);
+const AREA_POINTS: KeySpec = key(
+    "points",
+    KeyKind::Points,
+    "corners of the polygon that it looks at, in their order; default the whole frame",
+);
+
+/// All types of transforms.
+pub const TRANSFORM_TYPES: &[TransformType] = &[
+    TransformType {
+        name: "zone",
+        about: "visits of a polygon: who comes in, who leaves, for how long each stays, how many there are",
+        keys: &[
+            ZONE_POINTS,
+            key(
+                "margin",
+                PARTS,
+                "how far from the border an object must be, in parts of its size, for its coming or going to be certain at once; \
+                 default 0.1",
+            ),
+            key(
+                "settle",
+                KeyKind::Duration,
+                "after how long nearer to the border it is certain as well; default \"2s\"",
+            ),
+            CLASSES,
+            ANCHOR,
+            UNITS,
+            EVERY,
+        ],
+    },
+    TransformType {
+        name: "line",
+        about: "crossings of a line, counted by direction and class",
+        keys: &[
+            key("points", KeyKind::Points, "the two ends of the line (required)"),
+            key(
+                "directions",
+                KeyKind::Texts,
+                "names of the two directions: from left to right as seen looking from the first point to the second, and back; \
+                 default [\"in\", \"out\"]",
+            ),
+            key(
+                "margin",
+                PARTS,
+                "how far behind the line an object must be, in parts of its size, for its crossing to count; default 0.1",
+            ),
+            CLASSES,
+            ANCHOR,
+            UNITS,
+        ],
+    },
+    TransformType {
+        name: "speed",
+        about: "speeds on the ground, by four points whose places on it are known",
+        keys: &[
+            key(
+                "points",
+                KeyKind::Points,
+                "four points of the picture, in their order around a quadrilateral (required)",
+            ),
+            key(
+                "ground",
+                KeyKind::Points,
+                "where these points are on the ground, in metres, in the same order (required)",
+            ),
+            key(
+                "window",
+                KeyKind::Duration,
+                "over how long a speed is measured; default \"1s\"",
+            ),
+            key(
+                "above_kmh",
+                KeyKind::Number {
+                    min: 0.0,
+                    max: 1000.0,
+                },
+                "speeds below are no incident; default 0",
+            ),
+            CLASSES,
+            ANCHOR,
+            UNITS,
+            EVERY,
+        ],
+    },
+    TransformType {
+        name: "stopped",
+        about: "objects that stand still",
+        keys: &[
+            AREA_POINTS,
+            key("after", KeyKind::Duration, "from when on; default \"3s\""),
+            key(
+                "within",
+                PARTS,
+                "how far an object may move and stand still, in parts of its size; default 0.2",
+            ),
+            CLASSES,
+            ANCHOR,
+            UNITS,
+            EVERY,
+        ],
+    },
+    TransformType {
+        name: "wrong-way",
+        about: "objects that move against the allowed direction",
+        keys: &[
+            key(
+                "direction",
+                KeyKind::Points,
+                "the allowed direction: from the first of two points to the second (required)",
+            ),
+            AREA_POINTS,
+            key(
+                "after",
+                KeyKind::Duration,
+                "over how long the direction of an object is taken; default \"1s\"",
+            ),
+            key(
+                "tolerance_deg",
+                KeyKind::Number { min: 1.0, max: 90.0 },
+                "angle from the opposite of the allowed direction up to which it is the wrong one; default 60",
+            ),
+            CLASSES,
+            ANCHOR,
+            UNITS,
+            EVERY,
+        ],
+    },
+    TransformType {
+        name: "loitering",
+        about: "objects that are in a polygon for long, standing or walking",
+        keys: &[
+            ZONE_POINTS,
+            key("after", KeyKind::Duration, "from when on; default \"30s\""),
+            key(
+                "leave",
+                KeyKind::Duration,
+                "for how long an object may be outside meanwhile; default \"5s\"",
+            ),
+            CLASSES,
+            ANCHOR,
+            UNITS,
+            EVERY,
+        ],
+    },
+    TransformType {
+        name: "parked",
+        about: "objects that stand still for long, also where they are hidden for a moment and get another track",
+        keys: &[
+            AREA_POINTS,
+            key("after", KeyKind::Duration, "from when on; default \"60s\""),
+            key(
+                "within",
+                PARTS,
+                "how far an object may move and stand still, in parts of its size; default 0.2",
+            ),
+            key(
+                "rejoin",
+                KeyKind::Duration,
+                "for how long another track at the same place is the same object; default \"10s\"",
+            ),
+            CLASSES,
+            ANCHOR,
+            UNITS,
+            EVERY,
+        ],
+    },
+    TransformType {
+        name: "crowd",
+        about: "many objects at once; needs no tracker",
+        keys: &[
+            AREA_POINTS,
+            key(
+                "min",
+                KeyKind::Integer { min: 1, max: 10_000 },
+                "from how many on; default 5",
+            ),
+            key(
+                "after",
+                KeyKind::Duration,
+                "for how long there must be so many, or fewer again; default \"2s\"",
+            ),
+            CLASSES,
+            ANCHOR,
+            UNITS,
+            EVERY,
+        ],
+    },
+    TransformType {
+        name: "absence",
+        about: "no object where there should be one; needs no tracker",
+        keys: &[
+            AREA_POINTS,
+            key(
+                "after",
+                KeyKind::Duration,
+                "for how long there must be none; default \"30s\"",
+            ),
+            CLASSES,
+            ANCHOR,
+            UNITS,
+            EVERY,
+        ],
+    },
+    TransformType {
+        name: "rule",
+        about: "tracks that pass a filter, all of which must hold",
+        keys: &[
+            CLASSES,
+            key(
+                "min_score",
+                KeyKind::Number { min: 0.0, max: 1.0 },
+                "least confidence of the object; default 0",
+            ),
+            key(
+                "zones",
+                KeyKind::Texts,
+                "names of zones, in one of which it must be; default anywhere",
+            ),
+            key(
+                "hours",
+                KeyKind::Text,
+                "time of day, such as \"22:00-06:00\": from the first minute on until before the second; default always",
+            ),
+            key(
+                "utc_offset",
+                KeyKind::Text,
+                "what `hours` are ahead of UTC, such as \"+01:00\"; default \"+00:00\"",
+            ),
+            key(
+                "attributes",
+                KeyKind::Texts,
+                "what it must say of the object, such as \"identity=unknown\", \"plate=WR 123\" or \"health=0..20\"; of several of one \
+                 name one must hold",
+            ),
+            key(
+                "after",
+                KeyKind::Duration,
+                "for how long the filter must hold; default at once",
+            ),
+            key(
+                "end_after",
+                KeyKind::Duration,
+                "for how long it must not hold until the incident is over; default \"2s\"",
+            ),
+            EVERY,
+        ],
+    },
+];
+
+/// The type of that name.
+#[must_use]
+pub fn transform_type(name: &str) -> Option<&'static TransformType> {
+    TRANSFORM_TYPES.iter().find(|kind| kind.name == name)
+}

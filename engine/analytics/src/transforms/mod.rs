@@ -1,0 +1,33 @@
+//! What happens: transforms take in the tracked objects of a stream, frame by frame, and give incidents that begin, go on
+//! and end.
+//!
+//! They know of no clock: motion is measured by the media time of frames, which may be any time apart, and a track may be
+//! missing in some of them. What happens between two observations of a track, such as the crossing of a line, is
+//! interpolated. Nothing is drawn, written or sent here.
+
+mod episodes;
+mod finding;
+mod geometry;
+mod keys;
+mod line;
+mod loitering;
+mod moment;
+mod occupancy;
+mod read;
+mod rule;
+mod spec;
+mod speed;
+mod state;
+mod still;
+mod stream;
+mod subject;
+#[cfg(test)]
+mod tests;
+mod wrong_way;
+mod zone;
+
+pub use geometry::{Anchor, Homography, PolygonFault, Position, check_polygon};
+pub use keys::{TRANSFORM_TYPES, TransformType, transform_type};
+pub use read::{Fault, read_transform};
+pub use spec::{Hours, Outline, RuleSpec, Still, TransformKind, TransformSpec, Units, Wanted};
+pub use stream::{SceneFrame, SceneObject, StreamTransform, StreamTransforms};

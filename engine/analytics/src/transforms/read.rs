@@ -1,0 +1,383 @@
+//! From the keys of a table to a transform: what its values mean together.
+
+use std::sync::Arc;
+
+use weir_flow::Settings;
+
+use super::geometry::{Anchor, Homography, PolygonFault, Position, check_polygon};
+use super::spec::{Hours, Outline, RuleSpec, Still, TransformKind, TransformSpec, Units, Wanted};
+
+/// What is wrong with a key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fault {
+    /// The key; of one that is missing its name.
+    pub key: &'static str,
+    /// What is wrong.
+    pub message: String,
+    /// How to fix it.
+    pub hint: Option<String>,
+}
+
+/// Smallest area of a polygon, and length of a line, in parts of the frame.
+const MIN_AREA: f64 = 1e-4;
+const MIN_LENGTH: f64 = 1e-3;
+/// The same in pixels.
+const MIN_AREA_PX: f64 = 16.0;
+const MIN_LENGTH_PX: f64 = 2.0;
+
+/// Corners of a polygon: each costs a step for each object.
+const MAX_POINTS: usize = 256;
+
+/// What a table of that type says; its values have the kinds of [`super::TRANSFORM_TYPES`].
+///
+/// # Errors
+/// All [`Fault`]s.
+pub fn read_transform(kind: &str, settings: &Settings) -> Result<TransformSpec, Vec<Fault>> {
+    let mut reader = Reader {
+        settings,
+        units: match settings.text("units") {
+            Some("pixels") => Units::Pixels,
+            _ => Units::Parts,
+        },
+        faults: Vec::new(),
+    };
+    let needs_points = matches!(kind, "zone" | "line" | "speed" | "loitering");
+    let outline = reader.outline("points", kind, needs_points);
+    let kind = reader.kind(kind, outline.as_ref());
+    if !reader.faults.is_empty() {
+        return Err(reader.faults);
+    }
+    let classes = settings.texts("classes").unwrap_or_default().iter();
+    Ok(TransformSpec {
+        classes: classes.map(|class| Arc::from(class.as_str())).collect(),
+        anchor: match settings.text("anchor") {
+            Some("center") => Anchor::Center,
+            _ => Anchor::Bottom,
+        },
+        outline,
+        every_ms: reader.ms("every", 5.0),
+        kind,
+    })
+}
+
+struct Reader<'a> {
+    settings: &'a Settings,
+    units: Units,
+    faults: Vec<Fault>,
+}
+
+impl Reader<'_> {
+    fn fault(&mut self, key: &'static str, message: impl Into<String>, hint: &str) {
+        self.faults.push(Fault {
+            key,
+            message: message.into(),
+            hint: (!hint.is_empty()).then(|| hint.to_owned()),
+        });
+    }
+
+    /// A duration, in milliseconds.
+    fn ms(&self, key: &str, default_s: f64) -> f64 {
+        self.settings.number(key, default_s) * 1e3
+    }
+
+    /// The points of a key, where it has any.
+    fn points(&self, key: &str) -> Option<Vec<Position>> {
+        let points = self.settings.points(key)?.iter();
+        Some(points.map(|[x, y]| Position::new(*x, *y)).collect())
+    }
+
+    /// Points on the picture, which lie within it.
+    fn outline(&mut self, key: &'static str, kind: &str, is_required: bool) -> Option<Outline> {
+        let Some(points) = self.points(key) else {
+            if is_required {
+                let hint =
+                    "points = [[0.1, 0.5], [0.9, 0.5]]: `weir zones CLIP` draws a grid to take them from";
+                self.fault(key, format!("it has no `{key}`"), hint);
+            }
+            return None;
+        };
+        if points.len() > MAX_POINTS {
+            self.fault(
+                key,
+                format!("`{key}` has {} points; {MAX_POINTS} are the most", points.len()),
+                "",
+            );
+            return None;
+        }
+        let is_within = |point: &&Position| match self.units {
+            Units::Parts => (0.0..=1.0).contains(&point.x) && (0.0..=1.0).contains(&point.y),
+            Units::Pixels => point.x >= 0.0 && point.y >= 0.0,
+        };
+        if let Some(Position { x, y }) = points.iter().find(|point| !is_within(point)) {
+            let message = format!("`{key}`: [{x}, {y}] lies outside the frame");
+            let hint = match self.units {
+                Units::Parts => "coordinates are parts of the frame, 0 to 1; for pixels: units = \"pixels\"",
+                Units::Pixels => "pixels count from 0 at the left and at the top",
+            };
+            self.fault(key, message, hint);
+            return None;
+        }
+        let outline = Outline {
+            points,
+            units: self.units,
+        };
+        let is_sound = match (key, kind) {
+            ("direction", _) | (_, "line") => self.check_ends(key, &outline.points),
+            _ => self.check_corners(key, &outline.points),
+        };
+        is_sound.then_some(outline)
+    }
+
+    /// Two points that are not the same.
+    fn check_ends(&mut self, key: &'static str, points: &[Position]) -> bool {
+        let [from, to] = points else {
+            let message = format!("`{key}` has {} points, and must have two", points.len());
+            self.fault(
+                key,
+                message,
+                "from one end to the other: [[0.1, 0.5], [0.9, 0.5]]",
+            );
+            return false;
+        };
+        let min = match self.units {
+            Units::Parts => MIN_LENGTH,
+            Units::Pixels => MIN_LENGTH_PX,
+        };
+        let is_long = from.distance(*to) >= min;
+        if !is_long {
+            self.fault(
+                key,
+                format!("`{key}` has no length"),
+                "its two points must differ",
+            );
+        }
+        is_long
+    }
+
+    fn check_corners(&mut self, key: &'static str, points: &[Position]) -> bool {
+        let min = match self.units {
+            Units::Parts => MIN_AREA,
+            Units::Pixels => MIN_AREA_PX,
+        };
+        let (message, hint) = match check_polygon(points, min) {
+            Ok(()) => return true,
+            Err(PolygonFault::TooFew) => (
+                format!(
+                    "`{key}` has {} points, and a polygon at least three",
+                    points.len()
+                ),
+                "its corners, in their order",
+            ),
+            Err(PolygonFault::Flat) => (
+                format!("`{key}`: the polygon has next to no area"),
+                "its corners, in their order",
+            ),
+            Err(PolygonFault::Crosses(one, other)) => (
+                format!(
+                    "`{key}`: the polygon crosses itself, where the edge from point {} meets that from point {}",
+                    one + 1,
+                    other + 1
+                ),
+                "name its corners in their order around it",
+            ),
+        };
+        self.fault(key, message, hint);
+        false
+    }
+
+    fn still(&self, after_s: f64) -> Still {
+        Still {
+            after_ms: self.ms("after", after_s),
+            within: self.settings.number("within", 0.2),
+        }
+    }
+
+    fn kind(&mut self, kind: &str, outline: Option<&Outline>) -> TransformKind {
+        let settings = self.settings;
+        let margin = settings.number("margin", 0.1);
+        match kind {
+            "line" => TransformKind::Line {
+                margin,
+                directions: self.directions(),
+            },
+            "speed" => self.speed(outline),
+            "stopped" => TransformKind::Stopped(self.still(3.0)),
+            "parked" => TransformKind::Parked {
+                still: self.still(60.0),
+                rejoin_ms: self.ms("rejoin", 10.0),
+            },
+            "wrong-way" => TransformKind::WrongWay {
+                allowed: self.outline("direction", kind, true).unwrap_or(Outline {
+                    points: Vec::new(),
+                    units: self.units,
+                }),
+                tolerance_deg: settings.number("tolerance_deg", 60.0),
+                after_ms: self.ms("after", 1.0),
+            },
+            "loitering" => TransformKind::Loitering {
+                after_ms: self.ms("after", 30.0),
+                leave_ms: self.ms("leave", 5.0),
+            },
+            "crowd" => TransformKind::Crowd {
+                min: settings.number("min", 5.0) as u32,
+                after_ms: self.ms("after", 2.0),
+            },
+            "absence" => TransformKind::Absence {
+                after_ms: self.ms("after", 30.0),
+            },
+            "rule" => TransformKind::Rule(self.rule()),
+            _ => TransformKind::Zone {
+                margin,
+                settle_ms: self.ms("settle", 2.0),
+            },
+        }
+    }
+
+    fn directions(&mut self) -> [Arc<str>; 2] {
+        match self.settings.texts("directions") {
+            None => ["in".into(), "out".into()],
+            Some([one, other]) if one != other && !one.is_empty() && !other.is_empty() => {
+                [one.as_str().into(), other.as_str().into()]
+            }
+            Some(_) => {
+                let hint = "directions = [\"northbound\", \"southbound\"]";
+                self.fault("directions", "`directions` must be two different names", hint);
+                ["in".into(), "out".into()]
+            }
+        }
+    }
+
+    fn speed(&mut self, outline: Option<&Outline>) -> TransformKind {
+        let hint = "ground = [[0, 20], [7, 20], [7, 0], [0, 0]]: metres, in the order of `points`";
+        let ground: Option<[Position; 4]> = self.points("ground").and_then(|points| points.try_into().ok());
+        if ground.is_none() {
+            self.fault("ground", "`ground` must have four places in metres", hint);
+        }
+        let points = outline.map(|outline| <[Position; 4]>::try_from(outline.points.as_slice()));
+        if matches!(points, Some(Err(_))) {
+            self.fault("points", "`points` of a speed must be four", "");
+        }
+        if let (Some(ground), Some(Ok(points))) = (ground, points) {
+            let is_seen = check_polygon(&ground, 0.01).is_ok() && Homography::new(points, ground).is_some();
+            if !is_seen {
+                self.fault("ground", "no camera sees `ground` as `points`", hint);
+            }
+        }
+        TransformKind::Speed {
+            ground: ground.unwrap_or_default(),
+            window_ms: self.ms("window", 1.0),
+            above_kmh: self.settings.number("above_kmh", 0.0),
+        }
+    }
+
+    fn rule(&mut self) -> RuleSpec {
+        let settings = self.settings;
+        let zones = settings.texts("zones").unwrap_or_default().iter();
+        let mut rule = RuleSpec {
+            min_score: settings.number("min_score", 0.0) as f32,
+            zones: zones.map(|zone| Arc::from(zone.as_str())).collect(),
+            hours: None,
+            attributes: Vec::new(),
+            after_ms: self.ms("after", 0.0),
+            end_after_ms: self.ms("end_after", 2.0),
+        };
+        let offset = match settings.text("utc_offset").map(parse_offset) {
+            Some(None) => {
+                self.fault(
+                    "utc_offset",
+                    "`utc_offset` is not an offset",
+                    "such as \"+01:00\" or \"-05:30\"",
+                );
+                0
+            }
+            offset => offset.flatten().unwrap_or(0),
+        };
+        if let Some(text) = settings.text("hours") {
+            match parse_hours(text) {
+                Some((from, until)) if from == until => {
+                    let hint = "it ends where it begins; leave it out for the whole day";
+                    self.fault(
+                        "hours",
+                        format!("`hours`: \"{text}\" is an empty time of day"),
+                        hint,
+                    );
+                }
+                Some((from, until)) => {
+                    rule.hours = Some(Hours {
+                        from_minute: from,
+                        until_minute: until,
+                        offset_minutes: offset,
+                    });
+                }
+                None => {
+                    let message = format!("`hours`: \"{text}\" is not a time of day");
+                    self.fault("hours", message, "such as \"22:00-06:00\"");
+                }
+            }
+        }
+        for text in settings.texts("attributes").unwrap_or_default() {
+            let Some((name, wanted)) = text.split_once('=').filter(|(name, _)| !name.trim().is_empty())
+            else {
+                let message = format!("`attributes`: \"{text}\" names no value");
+                self.fault(
+                    "attributes",
+                    message,
+                    "such as \"identity=unknown\" or \"health=0..20\"",
+                );
+                continue;
+            };
+            let (name, wanted) = (name.trim(), parse_wanted(wanted.trim()));
+            if let Wanted::Between(min, max) = wanted
+                && min > max
+            {
+                self.fault(
+                    "attributes",
+                    format!("`attributes`: no number lies in \"{text}\""),
+                    "",
+                );
+            }
+            let known = rule.attributes.iter_mut().find(|(known, _)| **known == *name);
+            match (known, wanted) {
+                (Some((_, Wanted::OneOf(words))), Wanted::OneOf(more)) => words.extend(more),
+                (_, wanted) => rule.attributes.push((name.into(), wanted)),
+            }
+        }
+        rule
+    }
+}
+
+fn parse_wanted(text: &str) -> Wanted {
+    let range = text.split_once("..");
+    let range = range.and_then(|(min, max)| Some((min.trim().parse().ok()?, max.trim().parse().ok()?)));
+    match range {
+        Some((min, max)) => Wanted::Between(min, max),
+        None => Wanted::OneOf(vec![text.into()]),
+    }
+}
+
+/// Minutes of the day; 24:00 is the end of it.
+fn parse_minute(text: &str) -> Option<u32> {
+    let (hour, minute) = text.trim().split_once(':')?;
+    let is_number = |text: &str| text.len() == 2 && text.bytes().all(|byte| byte.is_ascii_digit());
+    if !is_number(hour) || !is_number(minute) {
+        return None;
+    }
+    let (hour, minute): (u32, u32) = (hour.parse().ok()?, minute.parse().ok()?);
+    (minute < 60 && hour * 60 + minute <= 24 * 60).then_some(hour * 60 + minute)
+}
+
+fn parse_hours(text: &str) -> Option<(u32, u32)> {
+    let (from, until) = text.split_once('-')?;
+    let (from, until) = (parse_minute(from)?, parse_minute(until)?);
+    (from < 24 * 60).then_some((from, until))
+}
+
+fn parse_offset(text: &str) -> Option<i32> {
+    let sign = match text.get(..1)? {
+        "+" => 1,
+        "-" => -1,
+        _ => return None,
+    };
+    let minutes = parse_minute(text.get(1..)?)?;
+    (minutes <= 14 * 60).then_some(sign * minutes as i32)
+}

@@ -1,0 +1,339 @@
+//! All transforms of one stream: they take in its frames in order, and give incidents.
+//!
+//! Zones come first, so that rules know the zones of a track, and every incident names them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::sync::Arc;
+
+use weir_flow::{Attribute, Incident, Overlay, Rect, TrackEnd};
+
+use super::finding::Finding;
+use super::spec::{TransformKind, TransformSpec};
+use super::state::TransformState;
+use super::subject::{Subject, View};
+use crate::track::FrameTime;
+
+/// A transform, and the modules whose objects it takes.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StreamTransform {
+    /// Its name in the graph.
+    pub name: Arc<str>,
+    /// What it does.
+    pub spec: TransformSpec,
+    /// Modules whose objects it takes whether or not they have tracks, by their numbers.
+    pub modules: BTreeSet<u32>,
+    /// Trackers whose tracks it takes, by their numbers.
+    pub trackers: BTreeSet<u32>,
+}
+
+/// An object of a frame.
+#[derive(Debug, Clone)]
+pub struct SceneObject<'a> {
+    /// Number of the module that found it.
+    pub module: u32,
+    /// Its tracker and its track. An object is there without, too, and once for each tracker that follows it.
+    pub track: Option<(u32, u64)>,
+    /// Its class; over a track that which settled.
+    pub class: &'a Arc<str>,
+    /// Confidence, 0 to 1.
+    pub score: f32,
+    /// Box in source pixels.
+    pub rect: Rect,
+    /// Attributes by name.
+    pub attributes: &'a [(Arc<str>, Attribute)],
+}
+
+/// A frame of the stream.
+#[derive(Debug, Clone)]
+pub struct SceneFrame<'a> {
+    /// Width in pixels.
+    pub width: u32,
+    /// Height in pixels.
+    pub height: u32,
+    /// When it was.
+    pub at: FrameTime,
+    /// What was found in it.
+    pub objects: &'a [SceneObject<'a>],
+    /// Tracks that ended with it.
+    pub ended: &'a [TrackEnd],
+}
+
+/// The transforms of a stream, with their state.
+pub struct StreamTransforms {
+    stream: Arc<str>,
+    /// Zones first.
+    slots: Vec<Slot>,
+    zones: usize,
+    subjects: BTreeMap<u64, Subject>,
+    /// Tracks of the frame that was taken in last.
+    present: Vec<u64>,
+    /// Size of that frame, and when it was.
+    last: Option<(f64, f64, FrameTime)>,
+}
+
+impl fmt::Debug for StreamTransforms {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<&str> = self.slots.iter().map(|slot| &*slot.transform.name).collect();
+        write!(f, "StreamTransforms({}: {})", self.stream, names.join(", "))
+    }
+}
+
+impl StreamTransforms {
+    /// Of the stream of that name; `began_s` is when they begin, in seconds since 1970 (UTC), by which ids are unique.
+    #[must_use]
+    pub fn new(stream: Arc<str>, transforms: Vec<StreamTransform>, began_s: u64) -> Self {
+        let mut all = Self {
+            stream,
+            slots: Vec::new(),
+            zones: 0,
+            subjects: BTreeMap::new(),
+            present: Vec::new(),
+            last: None,
+        };
+        all.replace(transforms, began_s);
+        all
+    }
+
+    /// Puts other transforms in their place. One of the same name that does the same goes on, with what it has counted;
+    /// what others have begun ends.
+    pub fn replace(&mut self, transforms: Vec<StreamTransform>, began_s: u64) -> Vec<Incident> {
+        let mut before = std::mem::take(&mut self.slots);
+        for transform in transforms {
+            let same =
+                |slot: &Slot| slot.transform.name == transform.name && slot.transform.spec == transform.spec;
+            let slot = match before.iter().position(same) {
+                Some(index) => Slot {
+                    transform,
+                    ..before.swap_remove(index)
+                },
+                None => Slot::new(transform, began_s),
+            };
+            self.slots.push(slot);
+        }
+        let is_zone = |slot: &Slot| matches!(slot.transform.spec.kind, TransformKind::Zone { .. });
+        self.slots.sort_by_key(|slot| !is_zone(slot));
+        self.zones = self.slots.partition_point(is_zone);
+        let mut incidents = Vec::new();
+        for slot in &mut before {
+            self.end_slot(slot, &mut incidents);
+        }
+        incidents
+    }
+
+    /// Ends all that a transform has begun.
+    fn end_slot(&self, slot: &mut Slot, incidents: &mut Vec<Incident>) {
+        for subject in self.subjects.values() {
+            let found = slot.state.on_track_end(subject);
+            incidents.extend(found.map(|found| slot.incident(&self.stream, found, Some(subject))));
+        }
+        let mut found = Vec::new();
+        slot.state.close(&mut found);
+        incidents.extend(
+            found
+                .into_iter()
+                .map(|found| slot.incident(&self.stream, found, None)),
+        );
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.slots.is_empty()
+    }
+
+    /// Takes in the next frame of the stream.
+    pub fn on_frame(&mut self, frame: &SceneFrame<'_>) -> Vec<Incident> {
+        let (width, height) = (f64::from(frame.width), f64::from(frame.height));
+        self.last = Some((width, height, frame.at));
+        self.observe(frame);
+        let mut found: Vec<(usize, Finding)> = Vec::new();
+        let (zones, others) = self.slots.split_at_mut(self.zones);
+        let view = View {
+            width,
+            height,
+            now: frame.at,
+            subjects: &self.subjects,
+            present: &self.present,
+        };
+        for (index, slot) in zones.iter_mut().enumerate() {
+            slot.step(&view, frame, |finding| found.push((index, finding)));
+        }
+        for track in &self.present {
+            if let Some(subject) = self.subjects.get_mut(track) {
+                let inside = zones.iter().filter(|zone| zone.state.is_zone_of(*track));
+                subject.zones = inside.map(|zone| Arc::clone(&zone.transform.name)).collect();
+            }
+        }
+        let view = View {
+            width,
+            height,
+            now: frame.at,
+            subjects: &self.subjects,
+            present: &self.present,
+        };
+        for (index, slot) in (self.zones..).zip(others) {
+            slot.step(&view, frame, |finding| found.push((index, finding)));
+        }
+        let mut incidents: Vec<Incident> = found
+            .into_iter()
+            .map(|(index, finding)| {
+                let subject = finding.track.and_then(|track| self.subjects.get(&track));
+                self.slots[index].incident(&self.stream, finding, subject)
+            })
+            .collect();
+        for end in frame.ended {
+            self.end_track(end, &mut incidents);
+        }
+        incidents
+    }
+
+    /// The stream ends, with the tracks that end by that: all that goes on is over.
+    pub fn close(&mut self, ended: &[TrackEnd]) -> Vec<Incident> {
+        let mut incidents = Vec::new();
+        for end in ended {
+            self.end_track(end, &mut incidents);
+        }
+        let mut slots = std::mem::take(&mut self.slots);
+        for slot in &mut slots {
+            self.end_slot(slot, &mut incidents);
+        }
+        self.slots = slots;
+        self.subjects.clear();
+        incidents
+    }
+
+    /// What transforms show on the frame that was taken in last.
+    #[must_use]
+    pub fn overlays(&self) -> Vec<Overlay> {
+        let Some((width, height, now)) = self.last else {
+            return Vec::new();
+        };
+        let view = View {
+            width,
+            height,
+            now,
+            subjects: &self.subjects,
+            present: &self.present,
+        };
+        let overlay = |slot: &Slot| {
+            let name = &slot.transform.name;
+            let drawing = slot.state.drawing(name, &view)?;
+            Some(Overlay {
+                transform: Arc::clone(name),
+                kind: slot.transform.spec.kind.name(),
+                points: drawing.points,
+                is_closed: drawing.is_closed,
+                text: drawing.text.into(),
+                tags: drawing.tags,
+            })
+        };
+        self.slots.iter().filter_map(overlay).collect()
+    }
+
+    /// Tracks of this frame, with what is known of them.
+    fn observe(&mut self, frame: &SceneFrame<'_>) {
+        let (width, height) = (frame.width as f32, frame.height as f32);
+        self.present.clear();
+        for object in frame.objects {
+            let Some((tracker, track)) = object.track else {
+                continue;
+            };
+            let rect = object.rect;
+            let is_cut = rect.x0 < 1.0 || rect.y0 < 1.0 || rect.x1 > width - 1.0 || rect.y1 > height - 1.0;
+            let before = self.subjects.remove(&track);
+            let subject = Subject {
+                track,
+                tracker,
+                class: Arc::clone(object.class),
+                score: object.score,
+                rect,
+                at: frame.at,
+                is_cut,
+                attributes: object.attributes.to_vec(),
+                zones: before.as_ref().map(|it| it.zones.clone()).unwrap_or_default(),
+                before: before.map(|it| (it.at, it.rect)),
+            };
+            self.subjects.insert(track, subject);
+            self.present.push(track);
+        }
+        self.present.sort_unstable();
+        self.present.dedup();
+    }
+
+    fn end_track(&mut self, end: &TrackEnd, incidents: &mut Vec<Incident>) {
+        let Some(mut subject) = self.subjects.remove(&end.id) else {
+            return;
+        };
+        subject.class = Arc::clone(&end.class);
+        if !end.attributes.is_empty() {
+            subject.attributes.clone_from(&end.attributes);
+        }
+        for slot in &mut self.slots {
+            let found = slot.state.on_track_end(&subject);
+            incidents.extend(found.map(|found| slot.incident(&self.stream, found, Some(&subject))));
+        }
+    }
+}
+
+struct Slot {
+    transform: StreamTransform,
+    state: TransformState,
+    /// Begin of the numbers of its incidents, as of tracks.
+    base: u64,
+}
+
+impl Slot {
+    fn new(transform: StreamTransform, began_s: u64) -> Self {
+        Self {
+            state: TransformState::new(&transform.spec),
+            base: began_s << 20,
+            transform,
+        }
+    }
+
+    fn step(&mut self, view: &View<'_>, frame: &SceneFrame<'_>, found: impl FnMut(Finding)) {
+        let Self { transform, state, .. } = self;
+        let is_taken = |object: &&SceneObject<'_>| {
+            let is_input = match object.track {
+                Some((tracker, _)) => transform.trackers.contains(&tracker),
+                None => transform.modules.contains(&object.module),
+            };
+            is_input && transform.spec.takes(object.class)
+        };
+        let taken = frame.objects.iter().filter(is_taken);
+        let boxes: Vec<Rect> = taken.map(|object| object.rect).collect();
+        let mut out = Vec::new();
+        let takes = |subject: &Subject| {
+            transform.trackers.contains(&subject.tracker) && transform.spec.takes(&subject.class)
+        };
+        state.on_frame(&transform.spec, view, &takes, &boxes, &mut out);
+        out.into_iter().for_each(found);
+    }
+
+    /// An incident of its kind, with what is known of its track.
+    fn incident(&self, stream: &str, finding: Finding, subject: Option<&Subject>) -> Incident {
+        let name = &self.transform.name;
+        let subject = finding.ghost.as_deref().or(subject);
+        Incident {
+            id: format!("{stream}/{name}/{}", self.base + finding.number).into(),
+            transform: Arc::clone(name),
+            kind: self.transform.spec.kind.name(),
+            phase: finding.phase,
+            track: finding.track,
+            class: subject.map(|subject| Arc::clone(&subject.class)),
+            score: subject.map_or(1.0, |subject| subject.score),
+            rect: subject.map(|subject| subject.rect),
+            began_ms: finding.began.time_ms,
+            time_ms: finding.at.time_ms,
+            began_pts_ms: finding.began.pts_ms,
+            pts_ms: finding.at.pts_ms,
+            zones: subject.map(|subject| subject.zones.clone()).unwrap_or_default(),
+            values: finding.values,
+            attributes: subject
+                .map(|subject| subject.attributes.clone())
+                .unwrap_or_default(),
+            best: None,
+        }
+    }
+}

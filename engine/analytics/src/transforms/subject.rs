@@ -1,0 +1,79 @@
+//! A track as transforms see it: where it is now, and where it was seen before.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use weir_flow::{Attribute, Rect};
+
+use super::geometry::{Anchor, Position};
+use crate::track::FrameTime;
+
+/// A track that has not ended.
+#[derive(Debug, Clone)]
+pub(crate) struct Subject {
+    pub(crate) track: u64,
+    /// The tracker that follows it.
+    pub(crate) tracker: u32,
+    pub(crate) class: Arc<str>,
+    pub(crate) score: f32,
+    pub(crate) rect: Rect,
+    /// When it was seen last.
+    pub(crate) at: FrameTime,
+    /// When and where it was seen before that.
+    pub(crate) before: Option<(FrameTime, Rect)>,
+    /// Whether the edge of the frame cuts it: its box is then that of a part of it.
+    pub(crate) is_cut: bool,
+    pub(crate) zones: Vec<Arc<str>>,
+    pub(crate) attributes: Vec<(Arc<str>, Attribute)>,
+}
+
+impl Subject {
+    /// The way of its anchor from the observation before to this one; to this one alone where it is the first.
+    pub(crate) fn step(&self, anchor: Anchor) -> Step {
+        let to = anchor.of(&self.rect);
+        match &self.before {
+            Some((since, rect)) => Step {
+                from: Some((*since, anchor.of(rect))),
+                at: self.at,
+                to,
+            },
+            None => Step {
+                from: None,
+                at: self.at,
+                to,
+            },
+        }
+    }
+
+    /// Half the sum of the sides of its box, by which distances are measured that mean the same near and far.
+    pub(crate) fn size(&self) -> f64 {
+        f64::from(self.rect.width() + self.rect.height()) / 2.0
+    }
+}
+
+/// The way of an anchor between two observations.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Step {
+    pub(crate) from: Option<(FrameTime, Position)>,
+    pub(crate) at: FrameTime,
+    pub(crate) to: Position,
+}
+
+/// What transforms are given of a frame.
+pub(crate) struct View<'a> {
+    pub(crate) width: f64,
+    pub(crate) height: f64,
+    pub(crate) now: FrameTime,
+    /// All tracks that have not ended.
+    pub(crate) subjects: &'a BTreeMap<u64, Subject>,
+    /// Those that were seen in this frame.
+    pub(crate) present: &'a [u64],
+}
+
+impl<'a> View<'a> {
+    /// The tracks that were seen in this frame, in the order of their ids.
+    pub(crate) fn seen(&self) -> impl Iterator<Item = &'a Subject> {
+        let (subjects, present) = (self.subjects, self.present);
+        present.iter().filter_map(move |track| subjects.get(track))
+    }
+}

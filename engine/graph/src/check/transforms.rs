@@ -1,0 +1,124 @@
+//! Whether transforms are given what they need: tracks, classes that are found, zones that there are.
+
+use weir_analytics::transforms::{TransformKind, TransformSpec};
+use weir_config::{Diagnostics, spelling};
+use weir_flow::Catalog;
+
+use super::types::Upstream;
+use super::wiring::{Taken, Wiring};
+use crate::raw::{RawGraph, RawTransform};
+
+pub(super) fn check(
+    raw: &RawGraph,
+    wiring: &Wiring,
+    models: &[Option<usize>],
+    catalog: &Catalog,
+    diagnostics: &mut Diagnostics,
+) {
+    for (transform, taken) in raw.transforms.iter().zip(&wiring.transforms) {
+        let Some(spec) = &transform.spec else { continue };
+        if taken.complete {
+            check_tracks(transform, spec, taken, diagnostics);
+            let found = Upstream::collect(raw, &taken.modules.iter().copied().collect(), models, catalog);
+            check_classes(transform, spec, &found, diagnostics);
+        }
+        check_zones(raw, transform, spec, diagnostics);
+    }
+}
+
+/// Where a key is, or the table where it is not there.
+fn position(transform: &RawTransform, key: &str) -> usize {
+    transform.positions.get(key).copied().unwrap_or(transform.name.at)
+}
+
+fn check_tracks(
+    transform: &RawTransform,
+    spec: &TransformSpec,
+    taken: &Taken,
+    diagnostics: &mut Diagnostics,
+) {
+    if !spec.kind.needs_tracks() || !taken.trackers.is_empty() {
+        return;
+    }
+    let message = format!(
+        "\"{}\" follows objects over time, and none of its `inputs` is a tracker",
+        transform.name.value
+    );
+    let hint = "add [modules.tracks] with operator = \"track\" and inputs = [\"DETECTOR\"], and take from it";
+    let at = transform.inputs.given().map_or(transform.name.at, |list| list.at);
+    diagnostics.add_if_parsed(at, message, Some(hint.to_owned()));
+}
+
+/// Whether the classes that it takes are found at all.
+fn check_classes(
+    transform: &RawTransform,
+    spec: &TransformSpec,
+    found: &Upstream,
+    diagnostics: &mut Diagnostics,
+) {
+    let Some(classes) = found.classes.as_ref().filter(|_| !found.unknown) else {
+        return;
+    };
+    let known = || classes.iter().map(String::as_str);
+    for class in spec.classes.iter().filter(|class| !classes.contains(&***class)) {
+        let meant = spelling::nearest(class, known()).map(|meant| format!("did you mean \"{meant}\"? "));
+        let list = spelling::list("its inputs find", known()).unwrap_or_default();
+        let message = format!(
+            "\"{}\" can never hold: none of its inputs finds the class \"{class}\"",
+            transform.name.value
+        );
+        let hint = Some(format!("{}{list}", meant.unwrap_or_default()));
+        diagnostics.add_if_parsed(position(transform, "classes"), message, hint);
+    }
+}
+
+/// Whether the zones of a rule are zones.
+fn check_zones(
+    raw: &RawGraph,
+    transform: &RawTransform,
+    spec: &TransformSpec,
+    diagnostics: &mut Diagnostics,
+) {
+    let TransformKind::Rule(rule) = &spec.kind else {
+        return;
+    };
+    let zones = raw.transforms.iter().filter(|other| other.kind == Some("zone"));
+    let zones: Vec<&str> = zones.map(|zone| zone.name.value.as_str()).collect();
+    for zone in rule.zones.iter().filter(|zone| !zones.contains(&&***zone)) {
+        let hint = spelling::hint(zone, "zones", zones.iter().copied())
+            .or_else(|| Some(format!("add [transforms.{zone}] with type = \"zone\"")));
+        let message = format!("there is no zone \"{zone}\"");
+        diagnostics.add_if_parsed(position(transform, "zones"), message, hint);
+    }
+}
+
+/// Remarks on transforms whose incidents nothing is given.
+pub(super) fn warn_unused(raw: &RawGraph, wiring: &Wiring, diagnostics: &mut Diagnostics) {
+    for (index, transform) in raw.transforms.iter().enumerate() {
+        let name = transform.name.value.as_str();
+        let is_zone_of = |other: &RawTransform| match other.spec.as_ref().map(|spec| &spec.kind) {
+            Some(TransformKind::Rule(rule)) => rule.zones.iter().any(|zone| **zone == *name),
+            _ => false,
+        };
+        let is_given = wiring.sink_transforms.iter().any(|given| given.contains(&index));
+        let is_taken = wiring.transforms.iter().any(|taken| taken.zones.contains(&index));
+        if !is_given && !is_taken && !raw.transforms.iter().any(is_zone_of) {
+            let message = format!("no sink is given what \"{name}\" finds");
+            let hint = format!("inputs = [\"{name}\", ...] of a sink");
+            diagnostics.warn(transform.name.at, message, Some(hint));
+        }
+    }
+}
+
+/// A rule with the zones that are among its inputs.
+pub(super) fn with_zones(mut spec: TransformSpec, taken: &Taken, names: &[String]) -> TransformSpec {
+    if let TransformKind::Rule(rule) = &mut spec.kind {
+        for zone in &taken.zones {
+            let name = names[*zone].as_str();
+            if rule.zones.iter().all(|known| **known != *name) {
+                rule.zones.push(name.into());
+            }
+        }
+    }
+    spec
+}

@@ -1,0 +1,75 @@
+//! Transforms: what is found in the tracks and objects of a stream over time. They have no model, and requests do not wait for
+//! them.
+
+use std::collections::BTreeMap;
+
+use weir_analytics::transforms::{TRANSFORM_TYPES, TransformSpec, read_transform, transform_type};
+use weir_config::{Entry, Fields, Spanned};
+
+use super::context::Context;
+use super::required::{required, required_inputs};
+use super::section::{check_known, correct, expect_keys};
+use super::tables::RawTransform;
+use crate::settings;
+
+/// Keys of a transform beside those of its type.
+const KEYS: [&str; 2] = ["type", "inputs"];
+
+pub(super) fn read(name: Spanned<String>, entry: &Entry, context: &mut Context<'_>) -> Option<RawTransform> {
+    let mut fields = Fields::open(
+        format!("transform \"{}\"", name.value),
+        entry,
+        context.diagnostics,
+    )?;
+    let types = || TRANSFORM_TYPES.iter().map(|kind| kind.name);
+    let named = fields.peek("type").map(|spanned| spanned.value);
+    let meant = named
+        .and_then(|name| correct(name, types()))
+        .and_then(transform_type);
+    let keys = meant.map_or(&[][..], |meant| meant.keys);
+    expect_keys(&mut fields, &KEYS, keys, meant.is_none(), context);
+    let kind = required(
+        &fields,
+        "type",
+        "what it finds: \"zone\", \"line\" and so on",
+        context,
+    );
+    if let Some(spanned) = kind.given() {
+        check_known(spanned, "transform type", types(), context);
+    }
+    let read = settings::read(&fields, keys, context.folder, context.diagnostics);
+    // A value of the wrong kind was reported, and may leave others wrong.
+    let spec = meant
+        .filter(|_| read.whole)
+        .and_then(|meant| spec(meant.name, &read.settings, &fields, context));
+    let positions = keys.iter().filter_map(|key| {
+        let entry = fields.entry(key.name)?;
+        Some((key.name, entry.node.at))
+    });
+    Some(RawTransform {
+        inputs: required_inputs(&fields, context),
+        positions: positions.collect::<BTreeMap<_, _>>(),
+        kind: meant.map(|meant| meant.name),
+        spec,
+        name,
+    })
+}
+
+fn spec(
+    kind: &str,
+    settings: &weir_flow::Settings,
+    fields: &Fields<'_>,
+    context: &mut Context<'_>,
+) -> Option<TransformSpec> {
+    match read_transform(kind, settings) {
+        Ok(spec) => Some(spec),
+        Err(faults) => {
+            for fault in faults {
+                let at = fields.entry(fault.key).map_or(fields.at, |entry| entry.node.at);
+                let message = format!("{}: {}", fields.owner, fault.message);
+                context.diagnostics.add_if_parsed(at, message, fault.hint);
+            }
+            None
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! Transforms in graph files: what they take, and what is said of those that are wrong.
+
+#![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
+
+mod common;
+
+use common::{VALID, check, read};
+use weir_analytics::transforms::TransformKind;
+use weir_graph::{Graph, Vertex};
+
+/// The valid graph with a tracker and transforms, of which the sink takes the first.
+fn text(transforms: &str) -> String {
+    let first = transforms.split(['.', ']']).nth(1).unwrap_or("cars");
+    let inputs = format!("inputs = [\"plates\", \"{first}\"]");
+    let sink = VALID.replace("inputs = [\"detect\", \"plates\"]", &inputs);
+    format!("{sink}\n[modules.cars]\noperator = \"track\"\ninputs = [\"detect\"]\n{transforms}\n")
+}
+
+fn graph(text: &str) -> Graph {
+    match read(text) {
+        Ok(graph) => graph,
+        Err(problems) => panic!("{problems}"),
+    }
+}
+
+const GATE: &str = "[transforms.gate]
+type = \"line\"
+inputs = [\"cars\"]
+points = [[0.1, 0.5], [0.9, 0.5]]";
+
+const YARD: &str = "[transforms.yard]
+type = \"zone\"
+inputs = [\"cars\"]
+points = [[0, 0], [1, 0], [0.5, 1]]";
+
+#[test]
+fn a_sink_of_a_transform_takes_what_the_transform_takes() {
+    let graph = graph(&text(GATE));
+    let [gate] = graph.transforms() else {
+        panic!("one transform")
+    };
+    assert_eq!((&*gate.name, gate.spec.kind.name()), ("gate", "line"));
+    assert_eq!((&*gate.modules, &*gate.trackers), (&[0][..], &[0][..]));
+    let sink = &graph.sinks()[0];
+    assert_eq!(sink.inputs, [Vertex::Module(1), Vertex::Module(0)]);
+    assert_eq!((&*sink.trackers, &*sink.transforms), (&[0][..], &[0][..]));
+    assert!(graph.warnings().is_empty(), "{:?}", graph.warnings());
+    for drawing in [graph.to_mermaid(), graph.to_dot()] {
+        assert!(drawing.contains("t0 -") && drawing.contains("x0 -"), "{drawing}");
+    }
+}
+
+#[test]
+fn a_rule_takes_from_zones_by_input_and_by_name() {
+    for keys in ["inputs = [\"yard\"]", "inputs = [\"cars\"]\nzones = [\"yard\"]"] {
+        let rule = format!(
+            "[transforms.night]\ntype = \"rule\"\nclasses = [\"car\"]\nhours = \"22:00-06:00\"\n{keys}\n"
+        );
+        let graph = graph(&text(&format!("{rule}{YARD}")));
+        let night = &graph.transforms()[0];
+        let TransformKind::Rule(rule) = &night.spec.kind else {
+            panic!("a rule")
+        };
+        assert_eq!(rule.zones, ["yard".into()]);
+        assert_eq!(night.trackers, [0]);
+        assert!(graph.warnings().is_empty(), "{:?}", graph.warnings());
+    }
+}
+
+#[test]
+fn another_line_makes_another_graph() {
+    let (one, other) = (graph(&text(GATE)), graph(&text(&GATE.replace("0.9", "0.8"))));
+    let others = one.changes_to(&other).others;
+    assert!(others.contains(&"transform gate".to_owned()), "{others:?}");
+}
+
+#[test]
+fn what_is_wrong_with_a_transform_is_said_with_its_line() {
+    let begin = text("").lines().count();
+    let at = |line: usize, what: &str| format!("{}: {what}", begin + line - 1);
+    for (table, line, expected) in [
+        (GATE.replace("0.9, 0.5", "1.2, 0.5"), 4, "[1.2, 0.5] lies outside the frame"),
+        (format!("{}\nunits = \"pixels\"", GATE.replace("0.1", "-4")), 4, "[-4, 0.5] lies outside the frame"),
+        (GATE.replace("0.9, 0.5", "0.1, 0.5"), 4, "`points` has no length"),
+        (GATE.replace(", [0.9, 0.5]", ""), 4, "has 1 points, and must have two"),
+        (YARD.replace(", [0.5, 1]", ""), 4, "has 2 points, and a polygon at least three"),
+        (YARD.replace("[1, 0], [0.5, 1]", "[1, 1], [1, 0], [0, 1]"), 4, "the polygon crosses itself"),
+        (YARD.replace("[0.5, 1]", "[0.5, 0]"), 4, "next to no area"),
+        (YARD.replace("[0.5, 1]", "[0.5]"), 4, "must hold points, each of two numbers"),
+        (GATE.replace("\npoints = [[0.1, 0.5], [0.9, 0.5]]", ""), 1, "it has no `points`"),
+        (GATE.replace("\"cars\"", "\"detect\""), 3, "none of its `inputs` is a tracker"),
+        (GATE.replace("\"cars\"", "\"crs\""), 3, "\"crs\""),
+        (format!("{GATE}\nclasses = [\"lorry\"]"), 5, "none of its inputs finds the class \"lorry\""),
+        (format!("{GATE}\nclases = [\"car\"]"), 5, "no key \"clases\""),
+        (format!("{GATE}\nmargin = -1"), 5, "`margin` must lie between 0 and 5"),
+        (format!("{GATE}\ndirections = [\"in\"]"), 5, "two different names"),
+        (GATE.replace("\"line\"", "\"lime\""), 2, "no transform type \"lime\""),
+        (
+            "[transforms.r]\ntype = \"rule\"\ninputs = [\"cars\"]\nmin_score = 1.5".to_owned(),
+            4,
+            "`min_score` must lie between 0 and 1",
+        ),
+        (
+            "[transforms.r]\ntype = \"rule\"\ninputs = [\"cars\"]\nhours = \"08:00-08:00\"".to_owned(),
+            4,
+            "empty time of day",
+        ),
+        (
+            "[transforms.r]\ntype = \"rule\"\ninputs = [\"cars\"]\nzones = [\"yrd\"]".to_owned(),
+            4,
+            "there is no zone \"yrd\"",
+        ),
+        (
+            "[transforms.r]\ntype = \"rule\"\ninputs = [\"cars\"]\nattributes = [\"plate\"]".to_owned(),
+            4,
+            "names no value",
+        ),
+        (
+            "[transforms.s]\ntype = \"speed\"\ninputs = [\"cars\"]\npoints = [[0.4, 0.2], [0.6, 0.2], [0.9, 0.9], [0.1, 0.9]]\nground = [[0, 9], [0, 0], [3, 9], [3, 0]]".to_owned(),
+            5,
+            "no camera sees",
+        ),
+        (
+            "[transforms.w]\ntype = \"wrong-way\"\ninputs = [\"cars\"]\ndirection = [[0.5, 0.5]]".to_owned(),
+            4,
+            "must have two",
+        ),
+    ] {
+        check(&text(&table), &[&at(line, expected)]);
+    }
+    let source = GATE.replace("\"cars\"", "\"north\"");
+    let (objects, tracks) = (
+        at(3, "sources have none"),
+        at(3, "none of its `inputs` is a tracker"),
+    );
+    check(&text(&source), &[&objects, &tracks]);
+}
+
+#[test]
+fn only_sinks_and_rules_take_from_transforms() {
+    let plates = text(GATE).replace(
+        "model = \"reader\"\ninputs = [\"detect\"]",
+        "model = \"reader\"\ninputs = [\"gate\"]",
+    );
+    let line = plates
+        .lines()
+        .position(|line| line == "inputs = [\"gate\"]")
+        .unwrap()
+        + 1;
+    check(
+        &plates,
+        &[&format!("{line}: only sinks and rules take from transforms")],
+    );
+    let zone = YARD.replace("\"cars\"", "\"gate\"");
+    let both = text(&format!("{GATE}\n{zone}"));
+    let line = both.lines().count() - 1;
+    check(
+        &both,
+        &[&format!("{line}: cannot take from the transform \"gate\"")],
+    );
+}
+
+#[test]
+fn a_transform_that_no_sink_is_given_is_remarked_on() {
+    let unused = text(&format!("{GATE}\n{YARD}"));
+    let warnings = graph(&unused).warnings().to_vec();
+    let warnings: Vec<&str> = warnings.iter().map(|warning| &*warning.message).collect();
+    assert_eq!(warnings, ["no sink is given what \"yard\" finds"]);
+}
+
+/// What the page on transforms says is taken as it stands, and it says something of every type.
+#[test]
+fn the_examples_in_docs_are_graphs() {
+    let page = include_str!("../../../docs/analytics.md");
+    let blocks: Vec<&str> = page
+        .split("```toml\n")
+        .skip(1)
+        .filter_map(|block| block.split("```").next())
+        .collect();
+    // The catalog of these tests has no persons.
+    let all = format!("{VALID}\n{}", blocks.join("\n")).replace("\"person\"", "\"car\"");
+    let graph = graph(&all);
+    for kind in weir_analytics::transforms::TRANSFORM_TYPES {
+        let shown = graph
+            .transforms()
+            .iter()
+            .any(|node| node.spec.kind.name() == kind.name);
+        assert!(shown, "docs/analytics.md shows no {}", kind.name);
+    }
+}

@@ -1,0 +1,184 @@
+//! Transforms in the engine: sinks that name them get their incidents, with deliveries and when a stream ends.
+
+#![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
+
+mod common;
+
+use std::sync::{Arc, Mutex};
+
+use common::{Parts, assemble, catalog_with_sink, graph, run};
+use weir_flow::{
+    Catalog, Delivery, Frame, Incident, IncidentValue, Inference, Item, ModuleOutput, Notice, Object,
+    Operator, Phase, Points, Rect, Region, RequestResults, Sink, SinkError, SinkFactory,
+};
+use weir_runtime::RunOptions;
+
+/// Finds a car that drives to the right, 100 pixels a second from 50, and a person who stands.
+struct Street;
+
+impl Operator for Street {
+    fn items(&self, frame: &Arc<Frame>, _results: &RequestResults) -> Vec<Item> {
+        vec![Item {
+            frame: Arc::clone(frame),
+            region: Region::Whole,
+            object: None,
+        }]
+    }
+
+    fn output(&self, _module: u32, items: &[Item], _inferences: Vec<Inference>) -> ModuleOutput {
+        let object = |class: &str, x: f32, width: f32| Object {
+            class: class.into(),
+            score: 0.9,
+            rect: Rect::new(x, 100.0, x + width, 160.0),
+            parent: None,
+            points: Points::None,
+        };
+        let seconds = items[0].frame.pts_ms as f32 / 1e3;
+        ModuleOutput {
+            objects: vec![
+                object("car", 10.0 + 100.0 * seconds, 80.0),
+                object("person", 500.0, 20.0),
+            ],
+            attributes: Vec::new(),
+        }
+    }
+}
+
+/// Incidents by stream, by deliveries and by notices; and how many overlays the last delivery had.
+type Recorded = (Vec<(String, Incident)>, usize);
+
+#[derive(Clone, Default)]
+struct Recording(Arc<Mutex<Recorded>>);
+
+impl Recording {
+    fn extend(&self, stream: &str, incidents: &[Incident]) {
+        let incidents = incidents.iter().map(|it| (stream.to_owned(), it.clone()));
+        self.0.lock().unwrap().0.extend(incidents);
+    }
+}
+
+impl SinkFactory for Recording {
+    fn open(&self) -> Result<Box<dyn Sink>, SinkError> {
+        Ok(Box::new(self.clone()))
+    }
+}
+
+impl Sink for Recording {
+    fn accept(&mut self, delivery: &Delivery) -> Result<(), SinkError> {
+        self.extend(&delivery.stream, &delivery.incidents);
+        self.0.lock().unwrap().1 = delivery.overlays.len();
+        Ok(())
+    }
+
+    fn on_notice(&mut self, notice: &Notice) -> Result<(), SinkError> {
+        if let Notice::Analytics {
+            stream, incidents, ..
+        } = notice
+        {
+            self.extend(stream, incidents);
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self) -> Result<(), SinkError> {
+        Ok(())
+    }
+}
+
+const GRAPH: &str = r#"
+[app]
+name = "transforms"
+slo = "5s"
+[sources.north]
+uri = "emulated:uniform?rate=100&frames=60"
+mode = "lossless"
+[sources.south]
+uri = "emulated:uniform?rate=100&frames=60"
+mode = "lossless"
+[devices."emulated:a"]
+slots = 2
+[models.any]
+device = "emulated:a"
+profile = { "1" = "1ms" }
+[modules.find]
+operator = "emulate"
+model = "any"
+inputs = ["north", "south"]
+[modules.tracks]
+operator = "track"
+inputs = ["find"]
+[transforms.gate]
+type = "line"
+inputs = ["tracks"]
+units = "pixels"
+points = [[80, 0], [80, 300]]
+directions = ["left", "right"]
+[transforms.post]
+type = "zone"
+inputs = ["tracks"]
+classes = ["person"]
+units = "pixels"
+points = [[450, 50], [600, 50], [600, 300], [450, 300]]
+[sinks.both]
+type = "record"
+inputs = ["gate", "post"]
+[sinks.gate-only]
+type = "record"
+inputs = ["gate"]
+[sinks.neither]
+type = "record"
+inputs = ["tracks"]
+"#;
+
+#[test]
+fn sinks_get_the_incidents_of_the_transforms_that_they_name_and_the_end_of_a_stream_ends_them() {
+    let catalog = Catalog {
+        tracker_keys: weir_analytics::TRACKER_KEYS,
+        ..catalog_with_sink("record")
+    };
+    let (both, gate, neither) = (Recording::default(), Recording::default(), Recording::default());
+    let parts = Parts {
+        operators: vec![("find", Arc::new(Street))],
+        sinks: vec![
+            ("both", Box::new(both.clone())),
+            ("gate-only", Box::new(gate.clone())),
+            ("neither", Box::new(neither.clone())),
+        ],
+        ..Parts::default()
+    };
+    run(assemble(graph(GRAPH, &catalog), parts), &RunOptions::default());
+
+    let (both, overlays) = both.0.lock().unwrap().clone();
+    assert_eq!(overlays, 2);
+    for stream in ["north", "south"] {
+        let of = |kind: &str| -> Vec<Incident> {
+            let of = both.iter().filter(|(name, it)| name == stream && it.kind == kind);
+            of.map(|(_, it)| it.clone()).collect()
+        };
+        let [crossing] = &of("line")[..] else {
+            panic!("{both:?}")
+        };
+        assert_eq!(
+            (crossing.phase, crossing.class.as_deref()),
+            (Phase::Ended, Some("car"))
+        );
+        // From the right of the line, seen from its first point, which is left in the picture, to the other side.
+        assert_eq!(
+            crossing.values[0],
+            ("direction", IncidentValue::Text("right".into()))
+        );
+        assert!((crossing.pts_ms - 300.0).abs() < 5.0, "{}", crossing.pts_ms);
+        let visit = of("zone");
+        let phases: Vec<Phase> = visit.iter().map(|it| it.phase).collect();
+        assert_eq!(phases, [Phase::Began, Phase::Ended]);
+        assert_eq!(visit[0].id, visit[1].id);
+        assert!((visit[1].pts_ms - 590.0).abs() < 1.0, "{}", visit[1].pts_ms);
+    }
+    let kinds = |recording: &Recording| {
+        let recorded = recording.0.lock().unwrap();
+        let kinds = recorded.0.iter().map(|(_, it)| it.kind);
+        (kinds.collect::<Vec<_>>(), recorded.1)
+    };
+    assert_eq!(kinds(&gate), (vec!["line"; 2], 1));
+    assert_eq!(kinds(&neither), (vec![], 0));
+}
