@@ -149,6 +149,7 @@ fn incident(number: u64, phase: Phase, began_pts_ms: f64, pts_ms: f64) -> Incide
 fn accept_of(stream: &str, sink: &mut dyn Sink, incident: Incident) {
     let image = Image::from_rgb(16, 16, vec![0; 16 * 16 * 3]);
     let delivered = Delivery {
+        without: Vec::new(),
         stream: stream.into(),
         frame: Arc::new(Frame::new(0, incident.pts_ms, image)),
         time_ms: incident.time_ms,

@@ -129,6 +129,7 @@ fn unaligned_boxes_match_a_gallery_of_crops() {
                 rect: Rect::new(0.0, 0.0, 64.0, 64.0),
                 parent: None,
                 points: Points::None,
+                candidate: false,
             };
             let mut results = RequestResults::default();
             let objects = vec![face];

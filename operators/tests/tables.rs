@@ -22,6 +22,7 @@ fn object(id: u32, class: &str, track: Option<u64>) -> DeliveredObject {
     DeliveredObject {
         id,
         object: Object {
+            candidate: false,
             class: class.into(),
             score: 0.75,
             rect: Rect::new(10.0, 20.0, 40.5, 60.0),
@@ -46,6 +47,7 @@ fn write(sink: &mut dyn Sink, stream: &str) {
     for (index, objects) in (0..).zip(frames) {
         let image = Image::from_rgb(1, 1, vec![0; 3]);
         let delivery = Delivery {
+            without: Vec::new(),
             stream: stream.into(),
             frame: Arc::new(Frame::new(index, index as f64 * 40.0, image)),
             time_ms: 1_000,

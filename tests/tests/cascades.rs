@@ -250,3 +250,65 @@ fn a_second_stage_that_panics_on_every_tenth_item_loses_no_frame() {
     assert_eq!(second.accepted + second.failed, first.handed_on);
     assert_eq!(first.accepted + first.handed_on, FRAMES);
 }
+
+/// A fast detector, and beside it a branch of two modules that takes a third of the frames at most.
+fn branched(on_drop: &str) -> String {
+    format!(
+        r#"
+        [app]
+        name = "branched"
+        slo = "250ms"
+        [sources.camera]
+        uri = "emulated:uniform?rate=120&frames={FRAMES}"
+        mode = "live"
+        [devices."emulated:a"]
+        slots = 1
+        [devices."emulated:b"]
+        slots = 1
+        [models.fast]
+        device = "emulated:a"
+        profile = {{ "1" = "1ms", "8" = "2ms" }}
+        [models.slow]
+        device = "emulated:b"
+        batch = [1]
+        profile = {{ "1" = "25ms" }}
+        [modules.detect]
+        operator = "emulate"
+        model = "fast"
+        inputs = ["camera"]
+        [modules.plates]
+        operator = "emulate"
+        model = "slow"
+        inputs = ["detect"]
+        {on_drop}
+        [modules.text]
+        operator = "emulate"
+        model = "fast"
+        inputs = ["plates"]
+        "#
+    )
+}
+
+#[test]
+fn frames_go_on_without_a_branch_that_has_no_time_for_them() {
+    let options = at_most(Pace::Times(1.0));
+    let dropped = run_text(&branched(""), Parts::default(), &options);
+    assert!(dropped.requests.dropped > FRAMES / 3, "{:?}", dropped.requests);
+    assert_eq!(dropped.modules["plates"].degraded, 0);
+
+    let degraded = run_text(&branched("on_drop = \"degrade\""), Parts::default(), &options);
+    let plates = &degraded.modules["plates"];
+    let other = degraded.drops.iter().filter(|drop| drop.module != "plates");
+    let other: u64 = other.map(|drop| drop.count).sum();
+    assert_eq!(
+        degraded.requests.dropped, other,
+        "the branch drops nothing: {:?}",
+        degraded.drops
+    );
+    assert!(
+        plates.degraded > FRAMES / 3,
+        "{} went on without",
+        plates.degraded
+    );
+    assert!(plates.items > 0, "what there is time for is looked at");
+}

@@ -67,6 +67,7 @@ impl PrePost for AdderEnds {
                 rect: Rect::new(0.0, 0.0, 1.0, 1.0),
                 points: Points::None,
                 parent: None,
+                candidate: false,
             }],
             ..Inference::default()
         };

@@ -27,6 +27,7 @@ impl Operator for Street {
 
     fn output(&self, _module: u32, items: &[Item], _inferences: Vec<Inference>) -> ModuleOutput {
         let object = |class: &str, x: f32, width: f32| Object {
+            candidate: false,
             class: class.into(),
             score: 0.9,
             rect: Rect::new(x, 100.0, x + width, 160.0),

@@ -39,6 +39,7 @@ impl Operator for Halves {
             rect,
             parent: None,
             points: Points::None,
+            candidate: false,
         };
         ModuleOutput {
             objects: rects.map(object).collect(),

@@ -308,6 +308,9 @@ pub(crate) struct Score {
     #[arg(long, value_name = "FILE", conflicts_with_all = ["videos", "streams", "speed", "out", "duration", "record",
         "strict", "drop", "order"])]
     pub(crate) events: Option<PathBuf>,
+    /// Draw precision and recall of each class over the score into this file, and print the best thresholds
+    #[arg(long, value_name = "FILE.svg")]
+    pub(crate) curve: Option<PathBuf>,
 }
 
 /// `weir check`.

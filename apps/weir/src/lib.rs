@@ -30,6 +30,7 @@ mod score;
 mod service;
 mod settings;
 mod tap;
+mod threshold_plot;
 mod whole_file;
 mod zoo;
 

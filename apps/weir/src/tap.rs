@@ -37,6 +37,10 @@ impl Sink for Tap {
         Ok(())
     }
 
+    fn wants_candidates(&self) -> bool {
+        true
+    }
+
     fn finish(&mut self) -> Result<(), SinkError> {
         Ok(())
     }

@@ -173,6 +173,7 @@ fn lines_of_every_kind_are_as_the_schema_says() {
         rect: Rect::new(0.0, 0.0, 2.0, 2.0),
         parent: None,
         points: Points::None,
+        candidate: false,
     };
     let text = Attribute::Text {
         text: "WR 123".to_owned(),
@@ -241,6 +242,7 @@ fn lines_of_every_kind_are_as_the_schema_says() {
         time_ms: 1_763_859_723_456,
         latency_ms: 31.0,
         late: true,
+        without: Vec::new(),
         objects: vec![labelled(0), labelled(1)],
         ended_tracks: vec![ended.clone()],
         incidents: vec![crossing],

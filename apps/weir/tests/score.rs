@@ -79,6 +79,7 @@ impl Place {
                 time_ms: 0,
                 latency_ms: 0.0,
                 late: false,
+                without: Vec::new(),
                 objects: Vec::new(),
                 ended_tracks: Vec::new(),
                 incidents: Vec::new(),
@@ -133,6 +134,45 @@ fn refuses(output: &Output, words: &[&str]) {
     for word in words {
         assert!(said.contains(word), "\"{word}\" is not in\n{said}");
     }
+}
+
+#[test]
+fn candidates_count_for_the_curve_and_for_nothing_else() {
+    let place = Place::new();
+    place.truth("truth.jsonl", 4);
+    let candidate = json!({"id": 2, "class": "car", "score": 0.3, "box": [600.0, 300.0, 700.0, 400.0], "parent": null,
+        "candidate": true, "attributes": {}});
+    let events = (0..4).map(|frame| {
+        let mut event = event("street", frame, "WR 123");
+        event["objects"].as_array_mut().unwrap().push(candidate.clone());
+        event
+    });
+    place.lines("events.jsonl", &events.collect::<Vec<Value>>());
+    let asked = [
+        "--truth",
+        "truth.jsonl",
+        "--events",
+        "events.jsonl",
+        "--report",
+        "score.json",
+        "--curve",
+        "curve.svg",
+    ];
+    stdout(&place.score(&asked));
+    let accuracy = &place.json("score.json")["accuracy"];
+    let car = &accuracy["all"]["classes"]["car"];
+    assert_eq!((&car["detections"], &car["precision"]), (&json!(4), &json!(1.0)));
+    let curve = &accuracy["curves"]["classes"]["car"];
+    let points = curve["points"].as_array().unwrap();
+    assert_eq!(points.len(), 2, "{curve}");
+    assert_eq!(points[0]["precision"], json!(0.5), "the candidates are wrong");
+    assert_eq!(curve["best"], points[1]);
+    assert_eq!(curve["operating"], points[1]);
+    let drawing = std::fs::read_to_string(place.at("curve.svg")).unwrap();
+    assert!(
+        drawing.contains("precision") && drawing.contains("car, "),
+        "{drawing}"
+    );
 }
 
 #[test]

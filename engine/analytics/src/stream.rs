@@ -216,6 +216,7 @@ mod tests {
 
     fn object(class: &str, x: f32, parent: Option<ObjectRef>) -> Object {
         Object {
+            candidate: false,
             class: class.into(),
             score: 0.9,
             rect: Rect::new(x, 10.0, x + 40.0, 50.0),

@@ -36,6 +36,8 @@ pub struct Delivery {
     pub latency_ms: f64,
     /// Whether the latency exceeds the SLO.
     pub late: bool,
+    /// Modules that the frame went on without, for lack of time or by failures (`on_drop = "degrade"`).
+    pub without: Vec<Arc<str>>,
     /// Objects in the order of their `id`.
     pub objects: Vec<DeliveredObject>,
     /// Tracks that ended before this frame; empty without trackers.

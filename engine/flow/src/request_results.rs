@@ -1,6 +1,6 @@
 //! What the modules found in a request so far.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::cascade::CascadeAnswers;
@@ -12,6 +12,8 @@ pub struct RequestResults {
     outputs: BTreeMap<u32, Arc<ModuleOutput>>,
     /// Of cascades whose last stage it has not passed, by the index of that.
     cascades: BTreeMap<u32, Arc<CascadeAnswers>>,
+    /// Modules that it went on without.
+    without: BTreeSet<u32>,
 }
 
 impl RequestResults {
@@ -29,6 +31,17 @@ impl RequestResults {
             let known = self.cascades.entry(*module);
             known.or_insert_with(|| Arc::clone(answers));
         }
+        self.without.extend(&other.without);
+    }
+
+    /// It goes on without what `module` would have found, or without some of it.
+    pub fn go_without(&mut self, module: u32) {
+        self.without.insert(module);
+    }
+
+    /// The modules that it went on without, ascending.
+    pub fn without(&self) -> impl Iterator<Item = u32> {
+        self.without.iter().copied()
     }
 
     /// The answers so far in the cascade that ends with `module`; `None` before its first stage.

@@ -49,6 +49,9 @@ pub struct Object {
     pub parent: Option<ObjectRef>,
     /// Landmarks in source pixels.
     pub points: Points,
+    /// Whether its score is below the operating threshold of its class: too weak for an event and for a later module, but of
+    /// use to a tracker, and to what measures the detector over all thresholds.
+    pub candidate: bool,
 }
 
 /// A property of an object.

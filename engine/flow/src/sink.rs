@@ -39,6 +39,10 @@ pub trait Sink: Send {
     fn packet_observer(&self) -> Option<Arc<dyn PacketObserver>> {
         None
     }
+    /// Whether deliveries have the candidates, too: objects below the operating thresholds of their classes.
+    fn wants_candidates(&self) -> bool {
+        false
+    }
     /// Whether it encodes video: its processor time is counted apart from that of other sinks.
     fn encodes_video(&self) -> bool {
         false

@@ -279,6 +279,16 @@ pub struct PerTrackNode {
     pub until: Option<f32>,
 }
 
+/// What happens to a request that a module cannot serve in time, or whose batch failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum OnDrop {
+    /// It is dropped.
+    #[default]
+    Drop,
+    /// It goes on without what the module would have found, and its delivery says so.
+    Degrade,
+}
+
 /// A module: an operator with its model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ModuleNode {
@@ -298,6 +308,8 @@ pub struct ModuleNode {
     pub weight: f64,
     /// Where it is a stage of a cascade.
     pub stage: Option<StageNode>,
+    /// What happens to requests that it cannot serve, where it is in no cascade.
+    pub on_drop: OnDrop,
     /// Settings of the operator.
     pub settings: Settings,
 }
@@ -312,7 +324,11 @@ impl ModuleNode {
     /// What becomes of requests that it cannot serve.
     #[must_use]
     pub fn fallback(&self) -> Fallback {
-        self.stage.as_ref().map_or(Fallback::Never, StageNode::fallback)
+        match (&self.stage, self.on_drop) {
+            (Some(stage), _) => stage.fallback(),
+            (None, OnDrop::Degrade) => Fallback::WhenLate,
+            (None, OnDrop::Drop) => Fallback::Never,
+        }
     }
 }
 

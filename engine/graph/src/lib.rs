@@ -35,7 +35,7 @@ pub use gears_file::{
     read_gears,
 };
 pub use graph::{
-    Decoding, DeviceClass, DeviceNode, EMULATE, Graph, ModelNode, ModelOrigin, ModuleNode, OnLate,
+    Decoding, DeviceClass, DeviceNode, EMULATE, Graph, ModelNode, ModelOrigin, ModuleNode, OnDrop, OnLate,
     PerTrackNode, SinkNode, SourceMode, SourceNode, StageNode, TRACK, TrackerNode, TransformNode, Vertex,
     WhenSlow, WorkerNode,
 };

@@ -4,16 +4,21 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use weir_flow::{DeliveredObject, ObjectRef, RequestResults, TrackState};
 
-/// The objects of the modules in `shown`, in the order of modules, each with its track.
+/// The objects of the modules in `shown`, in the order of modules, each with its track; candidates only where they are asked
+/// for.
 pub(crate) fn assemble_objects(
     results: &RequestResults,
     shown: &BTreeSet<u32>,
+    candidates: bool,
     track: impl Fn(ObjectRef) -> Option<TrackState>,
 ) -> Vec<DeliveredObject> {
     let mut numbers: BTreeMap<ObjectRef, u32> = BTreeMap::new();
     let mut objects: Vec<DeliveredObject> = Vec::new();
-    for (id, (name, object)) in (0..).zip(results.objects().filter(|(name, _)| shown.contains(&name.module)))
-    {
+    let all = results.objects().filter(|(name, object)| {
+        let is_wanted = candidates || !object.candidate;
+        is_wanted && shown.contains(&name.module)
+    });
+    for (id, (name, object)) in (0..).zip(all) {
         numbers.insert(name, id);
         objects.push(DeliveredObject {
             id,
@@ -55,6 +60,7 @@ mod tests {
             rect: Rect::default(),
             parent,
             points: Points::None,
+            candidate: false,
         };
         let car = ObjectRef { module: 0, index: 1 };
         let plate = ObjectRef { module: 2, index: 0 };
@@ -89,7 +95,7 @@ mod tests {
                 attributes: vec![attribute],
             },
         );
-        let shown = assemble_objects(&results, &(0..4).collect(), |_| None);
+        let shown = assemble_objects(&results, &(0..4).collect(), false, |_| None);
         let classes: Vec<_> = shown
             .iter()
             .map(|labelled| (&*labelled.object.class, labelled.parent))
@@ -97,7 +103,7 @@ mod tests {
         assert_eq!(classes, [("person", None), ("car", None), ("plate", Some(1))]);
         assert_eq!(shown[2].attributes, [("plate".into(), text)]);
         assert_eq!(
-            assemble_objects(&results, &[2].into(), |_| None)[0].parent,
+            assemble_objects(&results, &[2].into(), false, |_| None)[0].parent,
             None,
             "a parent that is not shown is not named"
         );

@@ -53,6 +53,7 @@ pub(crate) struct SinkHandle {
     notices_skipped: u64,
     wants_notices: bool,
     packet_observer: Option<Arc<dyn PacketObserver>>,
+    wants_candidates: bool,
     /// Its clones are notices in flight that hold no permit.
     unpermitted: Arc<()>,
     max_unpermitted: usize,
@@ -100,6 +101,7 @@ impl SinkHandle {
         };
         let wants_notices = sink.wants_notices();
         let packet_observer = sink.packet_observer();
+        let wants_candidates = sink.wants_candidates();
         let kind = if sink.encodes_video() {
             ThreadKind::Encoding
         } else {
@@ -129,6 +131,7 @@ impl SinkHandle {
             notices_skipped: 0,
             wants_notices,
             packet_observer,
+            wants_candidates,
             unpermitted: Arc::default(),
             max_unpermitted: max_waiting,
             progress,
@@ -145,6 +148,11 @@ impl SinkHandle {
     /// What takes the packets of its streams.
     pub(crate) fn packet_observer(&self) -> Option<Arc<dyn PacketObserver>> {
         self.packet_observer.clone()
+    }
+
+    /// Whether its deliveries have the candidates.
+    pub(crate) fn wants_candidates(&self) -> bool {
+        self.wants_candidates
     }
 
     /// Sends a delivery, or counts it as skipped where the queue is full.

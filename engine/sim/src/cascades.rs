@@ -1,6 +1,6 @@
 //! Cascades of a world (KEN): which modules are stages, how often each is right, and the gears that set them by the load.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use weir_graph::{GearNode, Gears, StageNode};
@@ -18,6 +18,8 @@ pub struct CascadeSpec {
     /// Items that were sampled, by the name of a cascade: one of them is drawn for each item that comes, and says how certain
     /// and how right each stage is. Of other cascades all stages are equally certain, by the number of the frame.
     pub samples: BTreeMap<String, Arc<[SampledItem]>>,
+    /// Modules, by their indices, that requests go on without where there is no time for them (`on_drop = "degrade"`).
+    pub optional: BTreeSet<usize>,
     /// What sets the stages by the load; `None`: they stay as they are.
     pub gears: Option<Gears>,
 }
@@ -25,8 +27,11 @@ pub struct CascadeSpec {
 impl CascadeSpec {
     /// What becomes of requests that a module cannot serve.
     pub(crate) fn fallback(&self, module: usize) -> Fallback {
-        let stage = self.stages.get(&module);
-        stage.map_or(Fallback::Never, StageNode::fallback)
+        match self.stages.get(&module) {
+            Some(stage) => stage.fallback(),
+            None if self.optional.contains(&module) => Fallback::WhenLate,
+            None => Fallback::Never,
+        }
     }
 
     /// Modules to which items come only where others were not certain of them.

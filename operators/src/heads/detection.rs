@@ -5,6 +5,7 @@ use weir_flow::{Inference, Object, Point, Points, Rect, Settings};
 use super::groups::Groups;
 use super::input::ItemTransform;
 use super::labels::Labels;
+use super::thresholds::ClassThresholds;
 
 /// Candidates that suppression considers, best first: its cost grows with their square.
 const MAX_CANDIDATES: usize = 2000;
@@ -55,19 +56,23 @@ pub(crate) struct DetectionFilter {
     pub(crate) overlap: f32,
     pub(crate) labels: Labels,
     groups: Groups,
+    operating: ClassThresholds,
 }
 
 impl DetectionFilter {
-    /// From the keys `score_threshold`, `nms_iou`, `nms_groups` and `nms_group_iou`.
+    /// From the keys `score_threshold`, `class_thresholds`, `nms_iou`, `nms_groups` and `nms_group_iou`.
     ///
-    /// Groups with unknown classes, or a class in two groups.
+    /// # Errors
+    /// Groups or thresholds of unknown classes, or a class in two groups.
     pub(crate) fn read(
         settings: &Settings,
         threshold: f64,
         overlap: f64,
         labels: Labels,
     ) -> Result<Self, String> {
-        let kept = settings.number("score_threshold", threshold) as f32;
+        let threshold = settings.number("score_threshold", threshold) as f32;
+        let operating = ClassThresholds::read(settings, &labels, threshold)?;
+        let kept = threshold.min(operating.least());
         let certainty = settings.text("certainty").is_some();
         Ok(Self {
             threshold: if certainty { kept / 2.0 } else { kept },
@@ -75,6 +80,7 @@ impl DetectionFilter {
             certainty,
             overlap: settings.number("nms_iou", overlap) as f32,
             groups: Groups::read(settings, &labels)?,
+            operating,
             labels,
         })
     }
@@ -113,6 +119,7 @@ impl DetectionFilter {
             .into_iter()
             .filter(|candidate| candidate.score >= self.kept);
         let objects = kept.map(|candidate| Object {
+            candidate: self.operating.is_candidate(candidate.class, candidate.score),
             class: self.labels.name(candidate.class),
             score: candidate.score.clamp(0.0, 1.0),
             rect: transform.rect(&candidate.rect),

@@ -21,6 +21,7 @@ mod nanodet;
 mod plate_corners;
 mod points;
 mod settings;
+mod thresholds;
 mod ultraface;
 mod yolov5;
 mod yolov8;

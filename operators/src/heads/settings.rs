@@ -82,6 +82,13 @@ pub(super) const DETECTION_KEYS: &[KeySpec] = &[
         1.0,
         "objects below this score are left out; default by head",
     ),
+    KeySpec {
+        name: "class_thresholds",
+        kind: KeyKind::Texts,
+        about: "operating thresholds of classes, such as [\"car 0.45\", \"person 0.4\"]: what is below that of its class is in \
+                no event and goes to no other module, but trackers and `weir score` see it (docs/score.md); default \
+                `score_threshold`, and those of a shipped model where the graph does not set `score_threshold`",
+    },
     number(
         "nms_iou",
         0.0,

@@ -69,7 +69,10 @@ pub(super) fn items(
 fn fits(operator: &ConfiguredOperator, object: &Object) -> bool {
     let wanted = operator.regions.iter().any(|class| **class == *object.class);
     let has_points = operator.cut != CropShape::Eyes || matches!(object.points, Points::Face(_));
-    wanted && has_points && object.rect.width().min(object.rect.height()) >= operator.min_side
+    wanted
+        && !object.candidate
+        && has_points
+        && object.rect.width().min(object.rect.height()) >= operator.min_side
 }
 
 /// The square around the box's centre, as large as its longer side.

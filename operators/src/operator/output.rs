@@ -69,6 +69,7 @@ fn note(
             rect,
             parent: None,
             points: Points::None,
+            candidate: false,
         });
         if let Some(attribute) = rest {
             output.attributes.push(ObjectAttribute {

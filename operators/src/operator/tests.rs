@@ -40,6 +40,7 @@ fn object(class: &str, rect: Rect, points: Points) -> Object {
         rect,
         parent: None,
         points,
+        candidate: false,
     }
 }
 

@@ -61,6 +61,8 @@ struct FrameLine<'a> {
     file: Option<&'a str>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     concealed: bool,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    without: &'a [std::sync::Arc<str>],
     objects: Vec<ObjectLine<'a>>,
 }
 
@@ -161,6 +163,8 @@ struct ObjectLine<'a> {
     parent: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     track: Option<TrackEntry<'a>>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    candidate: bool,
     attributes: Attributes<'a>,
 }
 
@@ -193,6 +197,7 @@ pub fn write_event(delivery: &Delivery, mut out: impl Write) -> io::Result<()> {
         height: frame.image.height,
         file: frame.file.as_deref(),
         concealed: frame.concealed,
+        without: &delivery.without,
         objects: delivery.objects.iter().map(object_line).collect(),
     };
     write_line(&Line::Frame(event), &mut out)
@@ -341,6 +346,7 @@ fn object_line(delivered: &DeliveredObject) -> ObjectLine<'_> {
         r#box: corners(object.rect),
         parent: delivered.parent,
         track: delivered.track.as_ref().map(track_entry),
+        candidate: object.candidate,
         attributes: Attributes(&delivered.attributes),
     }
 }

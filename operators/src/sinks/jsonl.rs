@@ -35,6 +35,12 @@ const KEYS: &[KeySpec] = &[
         about: "lines for frames that were dropped and for states of streams, too; default false",
     },
     KeySpec {
+        name: "candidates",
+        kind: KeyKind::Flag,
+        about: "objects below the operating thresholds of their classes (`class_thresholds` of the model), too, marked as \
+                candidates; default false",
+    },
+    KeySpec {
         name: "rotate_size",
         kind: KeyKind::Bytes,
         about: "a file that would grow beyond this is renamed to `events.000001.jsonl` and so on, the newest with the highest number; default never",
@@ -62,6 +68,7 @@ struct JsonlFactory {
     files: StreamFiles,
     rotation: Rotation,
     drops: bool,
+    candidates: bool,
 }
 
 impl JsonlFactory {
@@ -77,6 +84,7 @@ impl JsonlFactory {
                 keep: some("keep").map(|keep| keep as usize),
             },
             drops: settings.flag("drops", false),
+            candidates: settings.flag("candidates", false),
         }
     }
 }
@@ -89,6 +97,7 @@ impl SinkFactory for JsonlFactory {
             files: self.files.clone(),
             rotation: self.rotation,
             drops: self.drops,
+            candidates: self.candidates,
             header: None,
             outputs: BTreeMap::new(),
             line: Vec::new(),
@@ -129,6 +138,8 @@ struct Jsonl {
     rotation: Rotation,
     /// Whether drops and states of streams are written.
     drops: bool,
+    /// Whether events have candidates.
+    candidates: bool,
     /// Header of the files.
     header: Option<Arc<RunHeader>>,
     /// By stream, or under the empty name if all share one. Lines are not buffered: each accepted line is in the file,
@@ -270,6 +281,10 @@ impl Sink for Jsonl {
 
     fn wants_notices(&self) -> bool {
         self.drops
+    }
+
+    fn wants_candidates(&self) -> bool {
+        self.candidates
     }
 
     fn on_stream_removed(&mut self, stream: &str) -> Result<(), SinkError> {

@@ -32,6 +32,7 @@ pub(crate) fn delivery(
         time_ms: 0,
         latency_ms: 31.24,
         late: false,
+        without: Vec::new(),
         objects,
         ended_tracks: Vec::new(),
         incidents: Vec::new(),
@@ -51,6 +52,7 @@ pub(crate) fn object(
         rect,
         parent: None,
         points: Points::None,
+        candidate: false,
     };
     let attributes = attributes
         .into_iter()

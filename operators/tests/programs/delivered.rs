@@ -55,6 +55,7 @@ pub(crate) fn car(track: u64) -> DeliveredObject {
     DeliveredObject {
         id: 0,
         object: Object {
+            candidate: false,
             class: "car".into(),
             score: 0.8,
             rect: Rect::new(1.0, 2.0, 30.0, 40.0),
@@ -73,6 +74,7 @@ pub(crate) fn car(track: u64) -> DeliveredObject {
 
 pub(crate) fn delivery(stream: &str, objects: Vec<DeliveredObject>, incidents: Vec<Incident>) -> Delivery {
     Delivery {
+        without: Vec::new(),
         stream: stream.into(),
         frame: Arc::new(Frame::new(0, 0.0, Image::from_rgb(1, 1, vec![0; 3]))),
         time_ms: 1_000,

@@ -230,7 +230,7 @@ fn line(answers: &[&StageAnswer], right: Vec<f64>) -> Option<SampleLine> {
 fn said(answer: &StageAnswer) -> String {
     match value(answer) {
         Some(AttributeValue::Text(text) | AttributeValue::Class(text)) => text,
-        Some(AttributeValue::Match(name)) => name.unwrap_or_else(|| "-".to_owned()),
+        Some(AttributeValue::Match { name, .. }) => name.unwrap_or_else(|| "-".to_owned()),
         Some(_) => "?".to_owned(),
         None => format!("{} found", answer.found.len()),
     }
@@ -317,6 +317,7 @@ fn detection(answer: &StageAnswer, attribute: &str) -> Detection {
         score: 1.0,
         r#box: [rect.x0, rect.y0, rect.x1, rect.y1],
         track: None,
+        candidate: false,
         attributes: value(answer)
             .map(|value| (attribute.to_owned(), value))
             .into_iter()
@@ -330,6 +331,7 @@ fn found(answer: &StageAnswer) -> Vec<Detection> {
         score: object.score,
         r#box: [object.rect.x0, object.rect.y0, object.rect.x1, object.rect.y1],
         track: None,
+        candidate: false,
         attributes: BTreeMap::new(),
     };
     answer.found.iter().map(detection).collect()

@@ -49,6 +49,13 @@ const MODULE_KEYS: &[[&str; 3]] = &[
          it has; default drop",
     ],
     [
+        "on_drop",
+        "\"drop\" or \"degrade\"",
+        "what happens to a frame that it cannot serve in time, or whose batch fails: it is dropped, or it goes on without what the \
+         module would have found, and its event says so (`without`). What others leave of the slots is its share then. Default: \
+         as all modules before it, else drop; not beside `cascade`",
+    ],
+    [
         "inputs",
         "a list of texts",
         "names of the sources and modules that it waits for (required)",

@@ -15,6 +15,8 @@ use crate::outputs::Files;
 use crate::score::{self, Events, PlayedStream, Score};
 use crate::settings::Settings;
 use crate::tap::Tap;
+use crate::threshold_plot;
+use crate::whole_file::write_whole;
 use crate::zoo::Zoo;
 use crate::{output, report};
 
@@ -47,6 +49,7 @@ fn score_run(
     let streams: Vec<String> = graph.sources().iter().map(|source| source.name.clone()).collect();
     truths.check_streams(&streams)?;
     let repeats = args.playback.repeat;
+    let curve = args.curve;
     let options = LaunchOptions {
         reads: args.truth.into_iter().map(|truth| truth.path).collect(),
         ..launch_options(args.playback)
@@ -62,9 +65,9 @@ fn score_run(
         let stream = ran.report.streams.get(stream);
         stream.map_or(0, |stream| stream.requests.arrived)
     };
-    let scored = compare(truths, &streams, repeats, &arrived, &events);
+    let scored = compare(truths, &streams, repeats, &arrived, &events, curve.is_some());
     print_result(ran, scored.as_ref().ok())?;
-    scored.map(drop)
+    draw_curves(&scored?, curve.as_deref())
 }
 
 /// Scores event lines.
@@ -90,17 +93,31 @@ fn score_file(path: &Path, args: &args::Score, truths: &Truths) -> anyhow::Resul
         .iter()
         .for_each(|truth| files.read("the score", &truth.path));
     report.into_iter().for_each(|path| files.write("--report", path));
+    let curve = args.curve.as_deref();
+    curve.into_iter().for_each(|path| files.write("--curve", path));
     files.check()?;
     let report = report.map(report::reserve).transpose()?;
     // How many frames arrived is not in the file: the clip once at least.
     let arrived = |stream: &str| truths.for_stream(stream).map_or(0, |truth| truth.clip.frames);
-    let scored = compare(truths, &streams, args.playback.repeat, &arrived, &events);
+    let repeats = args.playback.repeat;
+    let scored = compare(truths, &streams, repeats, &arrived, &events, args.curve.is_some());
     match (&scored, report) {
         (Ok(score), Some(file)) => report::write(&json!({ "accuracy": score }), file)?,
         (Ok(score), None) => output::say(&score::table(score))?,
         (Err(_), _) => {}
     }
-    scored.map(drop)
+    draw_curves(&scored?, args.curve.as_deref())
+}
+
+/// Writes the drawing of the curves, where it was asked for.
+fn draw_curves(score: &Score, file: Option<&Path>) -> anyhow::Result<()> {
+    let Some((path, curves)) = file.zip(score.curves.as_ref()) else {
+        return Ok(());
+    };
+    let drawing = threshold_plot::draw(curves)
+        .map_err(|error| UserError::new(format!("the curves cannot be drawn: {error}")))?;
+    write_whole(path, &drawing)
+        .map_err(|error| file_error("drawing", path, weir_files::io_reason(&error)).into())
 }
 
 fn compare(
@@ -109,6 +126,7 @@ fn compare(
     repeats: bool,
     arrived: &dyn Fn(&str) -> u64,
     events: &Events,
+    curves: bool,
 ) -> anyhow::Result<Score> {
     let plays = streams.iter().filter_map(|stream| {
         Some(PlayedStream {
@@ -122,7 +140,7 @@ fn compare(
     let plays: Vec<PlayedStream<'_>> = plays.collect();
     let frames = score::observe(&plays).map_err(|error| UserError::new(error.to_string()))?;
     let truths: Vec<&Truth> = plays.iter().map(|play| play.truth).collect();
-    Ok(score::score(&truths, &frames))
+    Ok(score::score(&truths, &frames, curves))
 }
 
 /// What is true of each stream.

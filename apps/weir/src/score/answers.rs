@@ -58,9 +58,9 @@ fn is_right(expected: &TruthAttribute, said: Option<&AttributeValue>) -> Option<
         TruthAttribute::Class { class } => {
             Some(matches!(said, Some(AttributeValue::Class(said)) if said == class))
         }
-        TruthAttribute::Match { r#match } => {
-            Some(matches!(said, Some(AttributeValue::Match(said)) if said.as_ref() == r#match.as_ref()))
-        }
+        TruthAttribute::Match { r#match } => Some(
+            matches!(said, Some(AttributeValue::Match { name, .. }) if name.as_ref() == r#match.as_ref()),
+        ),
         _ => None,
     }
 }

@@ -83,6 +83,18 @@ pub(super) fn figures(
     frames: &[Observed<'_>],
     pairs: &[Vec<Option<usize>>],
 ) -> BTreeMap<String, AttributeFigures> {
+    let figures = claims(names, frames, pairs).into_iter();
+    figures
+        .filter_map(|(name, claims)| Some((name.to_owned(), figures_for_form(&claims)?)))
+        .collect()
+}
+
+/// What was said of the attributes of these `names`, by name.
+pub(super) fn claims<'a>(
+    names: &BTreeSet<&'a str>,
+    frames: &[Observed<'a>],
+    pairs: &[Vec<Option<usize>>],
+) -> BTreeMap<&'a str, Vec<Claim<'a>>> {
     let mut claims: BTreeMap<&str, Vec<Claim<'_>>> = names.iter().map(|name| (*name, Vec::new())).collect();
     for (frame, pairs) in frames.iter().zip(pairs) {
         for (object, pair) in frame.truth.objects.iter().zip(pairs) {
@@ -104,10 +116,7 @@ pub(super) fn figures(
             }
         }
     }
-    let figures = claims.into_iter();
-    figures
-        .filter_map(|(name, claims)| Some((name.to_owned(), figures_for_form(&claims)?)))
-        .collect()
+    claims
 }
 
 /// By the form that the truth gives the attribute; none where none of its things is there.

@@ -83,7 +83,7 @@ impl MatchReading {
                 continue;
             };
             let said = match claim.said {
-                Some(AttributeValue::Match(said)) => Some(said.as_ref()),
+                Some(AttributeValue::Match { name, .. }) => Some(name.as_ref()),
                 _ => None,
             };
             let name = said.flatten();

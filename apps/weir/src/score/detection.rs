@@ -13,7 +13,7 @@ use super::share::{mean as mean_of, share};
 pub(crate) struct ClassFigures {
     /// Things to find, over all frames.
     pub(crate) truths: u64,
-    /// Detections, without those of ignored things.
+    /// Detections that are events, without those of ignored things. Candidates count for the average precision alone.
     pub(crate) detections: u64,
     /// Detections that are of a thing.
     pub(crate) right: u64,
@@ -42,7 +42,8 @@ pub(super) fn mean(classes: &BTreeMap<String, ClassFigures>) -> Option<f64> {
 /// Detections of classes that are not `known`.
 pub(super) fn unknown(known: &BTreeSet<&str>, frames: &[Observed<'_>]) -> BTreeMap<String, u64> {
     let mut counts = BTreeMap::new();
-    for seen in frames.iter().filter_map(|frame| frame.seen).flatten() {
+    let seen = frames.iter().filter_map(|frame| frame.seen).flatten();
+    for seen in seen.filter(|seen| !seen.candidate) {
         if !known.contains(seen.class.as_str()) {
             *counts.entry(seen.class.clone()).or_default() += 1;
         }
@@ -50,11 +51,26 @@ pub(super) fn unknown(known: &BTreeSet<&str>, frames: &[Observed<'_>]) -> BTreeM
     counts
 }
 
-fn class(name: &str, frames: &[Observed<'_>]) -> ClassFigures {
+/// What became of a detection of a class.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct ScoredOutcome {
+    pub(super) score: f32,
+    /// Whether it is of a thing that none of a higher score is of.
+    pub(super) right: bool,
+    /// Whether it is no event.
+    pub(super) candidate: bool,
+}
+
+/// Things of a class that are to be found.
+pub(super) fn truths(name: &str, frames: &[Observed<'_>]) -> u64 {
     let objects = frames.iter().flat_map(|frame| &frame.truth.objects);
-    let truths = objects
+    objects
         .filter(|truth| truth.class == name && !truth.ignore)
-        .count() as u64;
+        .count() as u64
+}
+
+/// The outcomes of all detections of a class by descending score, without those of ignored things.
+pub(super) fn outcomes(name: &str, frames: &[Observed<'_>]) -> Vec<ScoredOutcome> {
     let mut asked = Vec::new();
     for (index, frame) in frames.iter().enumerate() {
         let seen = frame.seen.unwrap_or_default().iter();
@@ -71,22 +87,35 @@ fn class(name: &str, frames: &[Observed<'_>]) -> ClassFigures {
         .collect();
     let mut outcomes = Vec::new();
     for (index, frame, seen) in asked {
-        match classify(&frame.truth.objects, &taken[index], seen) {
+        let right = match classify(&frame.truth.objects, &taken[index], seen) {
             Verdict::Right(thing) => {
                 taken[index][thing] = true;
-                outcomes.push(true);
+                true
             }
-            Verdict::Wrong => outcomes.push(false),
-            Verdict::LeftOut => {}
-        }
+            Verdict::Wrong => false,
+            Verdict::LeftOut => continue,
+        };
+        outcomes.push(ScoredOutcome {
+            score: seen.score,
+            right,
+            candidate: seen.candidate,
+        });
     }
-    let right = outcomes.iter().filter(|right| **right).count() as u64;
-    let detections = outcomes.len() as u64;
+    outcomes
+}
+
+fn class(name: &str, frames: &[Observed<'_>]) -> ClassFigures {
+    let truths = truths(name, frames);
+    let outcomes = outcomes(name, frames);
+    let events = || outcomes.iter().filter(|outcome| !outcome.candidate);
+    let right = events().filter(|outcome| outcome.right).count() as u64;
+    let detections = events().count() as u64;
+    let all: Vec<bool> = outcomes.iter().map(|outcome| outcome.right).collect();
     ClassFigures {
         truths,
         detections,
         right,
-        ap: average_precision(&outcomes, truths),
+        ap: average_precision(&all, truths),
         precision: share(right, detections),
         recall: share(right, truths),
     }

@@ -25,6 +25,9 @@ pub(crate) struct Detection {
     pub(crate) score: f32,
     /// Left, top, right, bottom in source pixels.
     pub(crate) r#box: [f32; 4],
+    /// Whether its score is below the operating threshold of its class.
+    #[serde(default)]
+    pub(crate) candidate: bool,
     /// The tracker's number for it.
     #[serde(default)]
     pub(crate) track: Option<i64>,
@@ -40,8 +43,13 @@ pub(crate) enum AttributeValue {
     Text(String),
     /// One out of several.
     Class(String),
-    /// A name of the gallery, or none of them.
-    Match(Option<String>),
+    /// The nearest entry of a gallery.
+    Match {
+        /// Its name; none where it is not near enough.
+        name: Option<String>,
+        /// How near it is: the cosine, where there is an entry.
+        cosine: Option<f64>,
+    },
     /// A direction in degrees.
     Angles {
         /// To the right of the picture.
@@ -71,7 +79,10 @@ impl From<Value> for AttributeValue {
             return Self::Class(class);
         }
         if value.get("match").is_some() {
-            return Self::Match(text("match"));
+            return Self::Match {
+                name: text("match"),
+                cosine: number("cosine"),
+            };
         }
         if let (Some(yaw), Some(pitch)) = (number("yaw"), number("pitch")) {
             return Self::Angles { yaw, pitch };
@@ -188,11 +199,17 @@ mod tests {
         );
         check(
             json!({"match": "p01", "cosine": 0.5}),
-            AttributeValue::Match(Some("p01".into())),
+            AttributeValue::Match {
+                name: Some("p01".into()),
+                cosine: Some(0.7),
+            },
         );
         check(
             json!({"match": null, "cosine": null}),
-            AttributeValue::Match(None),
+            AttributeValue::Match {
+                name: None,
+                cosine: None,
+            },
         );
         let angles = AttributeValue::Angles { yaw: 1.0, pitch: 2.0 };
         check(json!({"yaw": 1, "pitch": 2.0, "roll": 3.0}), angles.clone());

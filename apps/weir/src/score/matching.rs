@@ -23,12 +23,12 @@ fn class_overlap(truth: &TruthObject, seen: &Detection) -> Option<f64> {
 }
 
 /// For each true thing of the frame the finding that is of it: one to one, the greatest overlap first. Ignored things
-/// take none.
+/// take none, candidates are of none.
 pub(super) fn pair(frame: &Observed<'_>) -> Vec<Option<usize>> {
     let (truths, seen) = (&frame.truth.objects, frame.seen.unwrap_or_default());
     let mut overlaps = Vec::new();
     for (thing, truth) in truths.iter().enumerate().filter(|(_, truth)| !truth.ignore) {
-        for (finding, seen) in seen.iter().enumerate() {
+        for (finding, seen) in seen.iter().enumerate().filter(|(_, seen)| !seen.candidate) {
             overlaps.extend(class_overlap(truth, seen).map(|overlap| (overlap, thing, finding)));
         }
     }

@@ -7,6 +7,7 @@
 mod answers;
 mod attributes;
 mod choice;
+mod curve;
 mod detection;
 mod event;
 mod matching;
@@ -33,6 +34,7 @@ use detection::ClassFigures;
 use tracking::Tracking;
 
 pub(crate) use answers::{rate_frame, rate_objects};
+pub(crate) use curve::{ClassPoint, Curves, MatchCurve};
 pub(crate) use event::{AttributeValue, Detection, Event, Events, read_events};
 pub(crate) use observed::{Observed, PlayedStream, observe};
 pub(crate) use table::table;
@@ -45,6 +47,9 @@ pub(crate) struct Score {
     pub(crate) delivered: Figures,
     /// Attributes that the truth has and no event ever had.
     pub(crate) not_looked_for: Vec<String>,
+    /// Figures over thresholds, where they were asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) curves: Option<Curves>,
 }
 
 /// The figures over some frames.
@@ -111,10 +116,10 @@ impl<'a> Scope<'a> {
 }
 
 /// Holds what was said of `frames` against their truth. `truths` are those of the whole clips: they say which classes
-/// and attributes there are. Frames of one sequence stand in order.
-pub(crate) fn score(truths: &[&Truth], frames: &[Observed<'_>]) -> Score {
+/// and attributes there are. Frames of one sequence stand in order. With `curves`, figures over thresholds are part of it.
+pub(crate) fn score<'a>(truths: &[&'a Truth], frames: &[Observed<'a>], curves: bool) -> Score {
     let scope = Scope::new(truths, frames);
-    let delivered: Vec<Observed<'_>> = frames
+    let delivered: Vec<Observed<'a>> = frames
         .iter()
         .filter(|frame| frame.seen.is_some())
         .cloned()
@@ -124,5 +129,6 @@ pub(crate) fn score(truths: &[&Truth], frames: &[Observed<'_>]) -> Score {
         all: scope.figures(frames),
         delivered: scope.figures(&delivered),
         not_looked_for: names.map(|name| (*name).to_owned()).collect(),
+        curves: curves.then(|| curve::curves(&scope, &delivered)),
     }
 }

@@ -58,6 +58,7 @@ pub(super) fn detection(class: &str, score: f32, left: f32) -> Detection {
         score,
         r#box: [left, 0.0, left + 10.0, 10.0],
         track: None,
+        candidate: false,
         attributes: [].into(),
     }
 }

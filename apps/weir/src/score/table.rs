@@ -5,7 +5,7 @@ use comfy_table::{CellAlignment, Table};
 use super::attributes::{AttributeFigures, RightCount};
 use super::detection::ClassFigures;
 use super::text::TextReading;
-use super::{Figures, Score};
+use super::{ClassPoint, Curves, Figures, MatchCurve, Score};
 use crate::report::plain_table;
 
 /// The score for a person to read.
@@ -43,6 +43,9 @@ pub(crate) fn table(score: &Score) -> String {
             unknown.join(", ")
         ));
     }
+    if let Some(curves) = &score.curves {
+        parts.extend(thresholds(curves));
+    }
     if !score.not_looked_for.is_empty() {
         parts.push(format!("not looked for: {}", score.not_looked_for.join(", ")));
     }
@@ -70,6 +73,59 @@ fn classes(all: &Figures, delivered: &Figures) -> Table {
         table.add_row(row);
     }
     table
+}
+
+/// The best thresholds over delivered frames, and what the run had.
+fn thresholds(curves: &Curves) -> Vec<String> {
+    let mut parts = Vec::new();
+    let header = [
+        "class",
+        "best threshold",
+        "precision",
+        "recall",
+        "F1",
+        "as run: precision",
+        "recall",
+        "F1",
+    ];
+    let mut table = plain_table(&header);
+    align_right(&mut table, 1..8);
+    for (name, curve) in &curves.classes {
+        let Some(best) = curve.best else { continue };
+        let figures = |point: Option<ClassPoint>| {
+            let value = |of: fn(&ClassPoint) -> f64| format_value(point.as_ref().map(of));
+            [value(|at| at.precision), value(|at| at.recall), value(|at| at.f1)]
+        };
+        let mut row = vec![name.clone(), format_value(Some(best.threshold))];
+        row.extend(figures(Some(best)));
+        row.extend(figures(curve.operating));
+        table.add_row(row);
+    }
+    if table.row_count() > 0 {
+        parts.push(table.trim_fmt());
+    }
+    for (
+        name,
+        MatchCurve {
+            known,
+            strangers,
+            best,
+            ..
+        },
+    ) in &curves.matches
+    {
+        parts.push(match best {
+            Some(best) => format!(
+                "{name}: from a cosine of {} on {} of {known} known ones are named and {} misnamed, {} of {strangers} strangers are named",
+                format_value(Some(best.threshold)),
+                format_value(Some(best.named)),
+                format_value(Some(best.misnamed)),
+                format_value(Some(best.strangers_named)),
+            ),
+            None => format!("{name}: at no cosine is at most one stranger in twenty named"),
+        });
+    }
+    parts
 }
 
 fn class_cells(class: Option<&ClassFigures>) -> [String; 4] {

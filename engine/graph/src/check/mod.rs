@@ -18,8 +18,8 @@ use weir_types::Span;
 use crate::critical_path;
 use crate::gears_file;
 use crate::graph::{
-    Graph, ModelNode, ModuleNode, PerTrackNode, SinkNode, SourceMode, SourceNode, StageNode, TrackerNode,
-    TransformNode, Vertex,
+    Graph, ModelNode, ModuleNode, OnDrop, PerTrackNode, SinkNode, SourceMode, SourceNode, StageNode,
+    TrackerNode, TransformNode, Vertex,
 };
 use crate::raw::{HeadName, RawGraph, RawModel, RawModule, RawPerTrack, RawSource, RawStage};
 use wiring::Wiring;
@@ -108,12 +108,28 @@ fn module_models(raw: &RawGraph, diagnostics: &mut Diagnostics) -> Vec<Option<us
         .collect()
 }
 
+/// What a module does that does not say: on a branch that frames can go without, there is nothing left for it to do.
+fn inherited(inputs: &[Vertex], modules: &[ModuleNode]) -> OnDrop {
+    let degrades = |input: &Vertex| match input {
+        Vertex::Source(_) => false,
+        Vertex::Module(index) => modules
+            .get(*index)
+            .is_some_and(|before| before.on_drop == OnDrop::Degrade),
+    };
+    if inputs.iter().all(degrades) {
+        OnDrop::Degrade
+    } else {
+        OnDrop::Drop
+    }
+}
+
 /// The declared duration of the smallest batch of each module; zero where none is declared.
 fn min_durations(raw: &RawGraph, models: &[Option<usize>]) -> Vec<Span> {
     let smallest = |model: &RawModel| model.profile.first().map_or(Span::ZERO, |(_, span)| *span);
     let of_module = |(module, model): (&RawModule, &Option<usize>)| match model {
         // Requests without the time for it go on without.
         _ if module.stage.as_ref().is_some_and(RawStage::is_optional) => Span::ZERO,
+        _ if module.on_drop == Some(OnDrop::Degrade) => Span::ZERO,
         Some(model) => smallest(&raw.models[*model]),
         None => Span::ZERO,
     };
@@ -293,14 +309,19 @@ fn build(
         model_nodes.push(model_node(model, device)?);
     }
     let mut modules: Vec<Option<_>> = raw.modules.into_iter().map(Some).collect();
-    let mut module_nodes = Vec::with_capacity(modules.len());
+    let mut module_nodes: Vec<ModuleNode> = Vec::with_capacity(modules.len());
     for index in &wiring.order {
         let module = modules.get_mut(*index)?.take()?;
+        let inputs: Vec<Vertex> = wiring.modules[*index].iter().map(ranked).collect();
+        let on_drop = module
+            .on_drop
+            .unwrap_or_else(|| inherited(&inputs, &module_nodes));
         module_nodes.push(ModuleNode {
             name: module.name.value,
             operator: module.operator.into_value()?,
             model: kept[models[*index]?]?,
-            inputs: wiring.modules[*index].iter().map(ranked).collect(),
+            inputs,
+            on_drop,
             regions: distinct(module.regions),
             per_track: module
                 .per_track

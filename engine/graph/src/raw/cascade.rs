@@ -41,6 +41,14 @@ pub(super) fn expand(module: RawModule, fields: &Fields<'_>, context: &mut Conte
         let message = format!("{} has a `cascade`, and a `model` beside it", fields.owner);
         context.diagnostics.add(model.at, message, hint);
     }
+    if let Some(on_drop) = fields.entry("on_drop") {
+        let hint = Some(
+            "say `on_late = \"accept\"`: then answers of earlier stages count where there is no time"
+                .to_owned(),
+        );
+        let message = format!("{} has a `cascade`, and `on_drop` beside it", fields.owner);
+        context.diagnostics.add(on_drop.at, message, hint);
+    }
     let stages = stages(entry, fields, context);
     let settles = [("last", Settle::Last), ("surest", Settle::Surest)];
     let lates = [("drop", OnLate::Drop), ("accept", OnLate::Accept)];

@@ -95,8 +95,13 @@ pub(super) fn read(name: Spanned<String>, entry: &Entry, context: &mut Context<'
     let read = settings::read(&fields, keys, context.folder, context.diagnostics);
     let mut settings = hint.map(|hint| hint.settings.clone()).unwrap_or_default();
     if fields.entry("labels").is_some() || fields.entry("labels_file").is_some() {
-        // Groups name classes: where those are renamed, the groups known for the model do not apply.
+        // They name classes: where those are renamed, what is known for the model does not apply.
         settings.0.remove("nms_groups");
+        settings.0.remove("class_thresholds");
+    }
+    if fields.entry("score_threshold").is_some() {
+        // Whoever sets the least score asks for what reaches it.
+        settings.0.remove("class_thresholds");
     }
     settings.0.extend(read.settings.0);
     let batch = batch(&fields, context);

@@ -10,7 +10,7 @@ use super::context::Context;
 use super::required::{required, required_inputs};
 use super::tables::{RawDevice, RawModule, RawModuleTable, RawSink, RawSource};
 use super::{address, cascade, connection, per_track, tracker};
-use crate::graph::{Decoding, SourceMode, WhenSlow};
+use crate::graph::{Decoding, OnDrop, SourceMode, WhenSlow};
 use crate::graph::{EMULATE, TRACK};
 use crate::settings;
 
@@ -122,6 +122,7 @@ pub const MODULE_KEYS: &[&str] = &[
     "cascade",
     "settle",
     "on_late",
+    "on_drop",
     "inputs",
     "regions",
     "per_track",
@@ -177,6 +178,7 @@ fn model_module(name: Spanned<String>, entry: &Entry, context: &mut Context<'_>)
     } else {
         required(&fields, "model", "the name of a [models] table", context)
     };
+    let drops = [("drop", OnDrop::Drop), ("degrade", OnDrop::Degrade)];
     let module = RawModule {
         operator,
         model,
@@ -190,6 +192,7 @@ fn model_module(name: Spanned<String>, entry: &Entry, context: &mut Context<'_>)
         labels_at: fields.entry("labels").map(|entry| entry.node.at),
         items_at: fields.entry("items").map(|entry| entry.node.at),
         stage: None,
+        on_drop: fields.word("on_drop", &drops, context.diagnostics).into_value(),
         settings,
         name,
     };

@@ -8,7 +8,7 @@ use weir_policy::StreamShare;
 use weir_policy::gears::Settle;
 use weir_types::Span;
 
-use crate::graph::{Decoding, OnLate, SourceMode, WhenSlow};
+use crate::graph::{Decoding, OnDrop, OnLate, SourceMode, WhenSlow};
 
 pub(crate) struct RawSource {
     pub(crate) name: Spanned<String>,
@@ -71,6 +71,8 @@ pub(crate) struct RawModule {
     pub(crate) per_track: Option<RawPerTrack>,
     /// Where it is a stage of a cascade; its stages follow each other.
     pub(crate) stage: Option<RawStage>,
+    /// `None` where it does not say: then as the modules before it.
+    pub(crate) on_drop: Option<OnDrop>,
     pub(crate) settings: weir_flow::Settings,
 }
 

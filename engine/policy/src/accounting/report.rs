@@ -113,6 +113,9 @@ pub struct ModuleReport {
     /// Warnings about the outputs of its model.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
+    /// Requests that went on without what it would have found (`on_drop = "degrade"`).
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub degraded: u64,
     /// What became of its items, where it is a stage of a cascade.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stage: Option<StageCounts>,
@@ -315,6 +318,7 @@ pub struct ModuleStats {
     warnings: Vec<String>,
     priority_switches: u64,
     stage: Option<StageCounts>,
+    degraded: u64,
     queue: Histogram,
     wait: Histogram,
     exec: Histogram,
@@ -344,6 +348,11 @@ impl ModuleStats {
         self.stage.get_or_insert_default().add(&counts);
     }
 
+    /// A request went on without what the module would have found.
+    pub fn on_degraded(&mut self) {
+        self.degraded += 1;
+    }
+
     /// Adds what another module of that name counted.
     pub fn merge(&mut self, other: &Self) {
         if let Some(counts) = other.stage {
@@ -352,6 +361,7 @@ impl ModuleStats {
         self.batches += other.batches;
         self.items += other.items;
         self.failed += other.failed;
+        self.degraded += other.degraded;
         self.warnings.extend_from_slice(&other.warnings);
         self.priority_switches += other.priority_switches;
         self.queue.merge(&other.queue);
@@ -402,6 +412,7 @@ impl ModuleStats {
             failed: self.failed,
             warnings: self.warnings.clone(),
             stage: self.stage,
+            degraded: self.degraded,
         }
     }
 }

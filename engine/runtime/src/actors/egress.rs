@@ -185,16 +185,19 @@ impl Egress {
         let latency = self.clock.now().since(request.sent_at);
         let time_ms = self.clock.utc_ms(request.sent_at);
         let found = self.analyse(&request, &results, time_ms);
-        let mut deliveries: Vec<(&SinkView, Arc<Delivery>)> = Vec::new();
+        let mut deliveries: Vec<(&SinkView, bool, Arc<Delivery>)> = Vec::new();
+        let names = &self.module_names;
+        let name_of = |module: u32| names.get(module as usize).map(label);
         for SinkRoute { handle, views, .. } in &mut self.sinks {
             let view = views.get(&request.route.graph);
             let Some(view) = view.filter(|view| view.streams.contains(&request.stream.0)) else {
                 continue;
             };
+            let candidates = handle.wants_candidates();
             let existing = deliveries
                 .iter()
-                .find(|(other, _)| other.is_given_the_same(view))
-                .map(|(_, delivery)| Arc::clone(delivery));
+                .find(|(other, with, _)| other.is_given_the_same(view) && *with == candidates)
+                .map(|(_, _, delivery)| Arc::clone(delivery));
             let delivery = existing.unwrap_or_else(|| {
                 let delivery = Arc::new(Delivery {
                     stream: Arc::clone(&name),
@@ -202,14 +205,15 @@ impl Egress {
                     time_ms,
                     latency_ms: latency.as_millis_f64(),
                     late: latency > request.slo.unwrap_or(request.route.slo),
-                    objects: assemble_objects(&results, &view.modules, |object| {
+                    without: results.without().filter_map(name_of).collect(),
+                    objects: assemble_objects(&results, &view.modules, candidates, |object| {
                         found.track(object, &view.trackers).cloned()
                     }),
                     ended_tracks: found.ended_by(&view.trackers).cloned().collect(),
                     incidents: found.incidents_of(&view.transforms).cloned().collect(),
                     overlays: found.overlays_of(&view.transforms).cloned().collect(),
                 });
-                deliveries.push((view, Arc::clone(&delivery)));
+                deliveries.push((view, candidates, Arc::clone(&delivery)));
                 delivery
             });
             handle.send_delivery(&delivery, &request.permit);

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use weir_graph::{DeviceClass, EmulatedStream, Graph, SourceMode, Vertex, WorkerCluster};
+use weir_graph::{DeviceClass, EmulatedStream, Graph, OnDrop, SourceMode, Vertex, WorkerCluster};
 use weir_planner::{PipelineSlots, Plan};
 use weir_types::{ModuleId, Profile, Span};
 
@@ -80,9 +80,11 @@ pub fn world_from_graph(graph: &Graph) -> Result<(WorldSpec, Vec<EmulatedStream>
 
 /// Cascades as the graph has them, with its gears.
 fn cascades(graph: &Graph) -> CascadeSpec {
-    let modules = graph.modules().iter().enumerate();
+    let modules = || graph.modules().iter().enumerate();
+    let optional = modules().filter(|(_, module)| module.on_drop == OnDrop::Degrade);
     CascadeSpec {
-        stages: modules
+        optional: optional.map(|(id, _)| id).collect(),
+        stages: modules()
             .filter_map(|(id, module)| Some((id, module.stage.clone()?)))
             .collect(),
         accuracy: BTreeMap::new(),

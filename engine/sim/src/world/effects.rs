@@ -77,6 +77,9 @@ impl World<'_> {
         {
             self.stats.modules.entry(module).or_default().on_stage(counts);
         }
+        if fallback.is_some() && self.spec.cascades.optional.contains(&module.index()) {
+            self.stats.modules.entry(module).or_default().on_degraded();
+        }
         let spec = self.spec;
         let next = &spec.modules[module.index()].next;
         if next.is_empty() {

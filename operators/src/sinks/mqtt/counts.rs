@@ -70,6 +70,7 @@ mod tests {
         DeliveredObject {
             id: 0,
             object: Object {
+                candidate: false,
                 class: class.into(),
                 score: 0.5,
                 rect: Rect::new(0.0, 0.0, 1.0, 1.0),

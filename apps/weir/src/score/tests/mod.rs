@@ -17,7 +17,7 @@ fn score_clip(truth: &Truth, said: &[Option<Vec<Detection>>]) -> Score {
     let frames: Vec<Observed<'_>> = frames
         .map(|(truth, seen)| observed(truth, seen.as_deref()))
         .collect();
-    score(&[truth], &frames)
+    score(&[truth], &frames, true)
 }
 
 /// The figure at a path such as `classes/car/ap`, as the report has it.
@@ -196,10 +196,10 @@ fn tracks_that_change_and_break_off_are_counted() {
             tracking.fragmentations,
         )
     };
-    let one = score(&[&whole], &frames);
+    let one = score(&[&whole], &frames, false);
     assert_eq!(counts(&one.all), (1, 1, 2));
     assert_eq!(counts(&one.delivered), (1, 1, 1));
     // Another round of a loop: its things are others.
     frames[5].sequence = 1;
-    assert_eq!(counts(&score(&[&whole], &frames).all), (2, 0, 1));
+    assert_eq!(counts(&score(&[&whole], &frames, false).all), (2, 0, 1));
 }

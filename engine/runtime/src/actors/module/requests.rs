@@ -88,6 +88,10 @@ impl ModuleActor {
                 stage::settle(stage, operator, found, &mut branch, stats);
             }
             None => {
+                if fallback.is_some() && inferences.iter().any(Option::is_none) {
+                    branch.results.go_without(self.setup.report_id.0);
+                    stats.on_degraded();
+                }
                 let inferences = inferences.into_iter().map(Option::unwrap_or_default).collect();
                 let output = operator.output(module.0, &items, inferences);
                 branch.results.add(module.0, output);
