@@ -201,7 +201,7 @@ mod tests {
             json!({"match": "p01", "cosine": 0.5}),
             AttributeValue::Match {
                 name: Some("p01".into()),
-                cosine: Some(0.7),
+                cosine: Some(0.5),
             },
         );
         check(
