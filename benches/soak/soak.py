@@ -145,6 +145,7 @@ class Soak:
             if self.service.process.poll() is not None:
                 raise SystemExit(f"soak: the service ended with {self.service.process.returncode}:\n{self.service.said()}")
             self.samples.append((self.age(), self.service.sample()))
+            self.keep_sample(*self.samples[-1])
             left = end - time.monotonic()
             if left <= 0:
                 return
@@ -300,6 +301,14 @@ class Soak:
             self.watch(1.0)
             if self.samples[-1][1]["handles"] <= self.before["handles"]:
                 break
+
+    def keep_sample(self, at: float, sample: dict[str, int]) -> None:
+        """Adds a line to samples.csv: the time in seconds, what the service holds, and what was done so far."""
+        columns = {"at_s": round(at, 1), **sample, **{what: self.done.get(what, 0) for what in ("graphs swapped", "streams removed")}}
+        with (self.folder / "samples.csv").open("a") as file:
+            if file.tell() == 0:
+                file.write(",".join(columns) + "\n")
+            file.write(",".join(map(str, columns.values())) + "\n")
 
     def memory(self) -> tuple[float, float]:
         """The level that memory had, and the one that it has, in megabytes."""

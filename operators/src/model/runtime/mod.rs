@@ -8,6 +8,7 @@ mod cuda;
 mod error;
 mod library;
 mod tensors;
+mod unused_memory;
 
 use std::path::{Path, PathBuf};
 
@@ -20,6 +21,7 @@ use weir_flow::DeviceKind;
 pub use error::{OpenError, RuntimeLibraryError};
 pub use library::{find as find_runtime, load as load_runtime};
 pub(crate) use tensors::{TensorPort, float_bytes, floats, halved};
+use unused_memory::ReturnsUnusedMemory;
 
 /// An input or output as the graph declares it.
 #[derive(Debug, Clone, PartialEq)]
@@ -157,6 +159,8 @@ pub(crate) struct OrtSession {
     outputs: Vec<Port>,
     #[cfg(feature = "cuda")]
     bound: Option<cuda::DeviceIo>,
+    // Fields are dropped in this order: this one after the session.
+    _memory: ReturnsUnusedMemory,
 }
 
 impl OrtSession {
@@ -203,6 +207,7 @@ impl OrtSession {
             session,
             #[cfg(feature = "cuda")]
             bound,
+            _memory: ReturnsUnusedMemory,
         })
     }
 
