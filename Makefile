@@ -1,9 +1,9 @@
 # What there is to do: make setup, demo, test, lint, bench-overhead, bench-sim, bench-reserve, bench-partitioned,
-# bench-accuracy, bench-cameras, bench-cascades, bench-shared, bench-idle-connections, soak, fuzz-api, compare-live, reproduce-pard,
-# reproduce-ppipe, reproduce-ken, docs, clips, train, clean. Every target sets up what it needs.
+# bench-accuracy, bench-cameras, bench-cascades, bench-shared, bench-idle-connections, bench-counts, bench-per-track, soak, fuzz-api,
+# compare-live, reproduce-pard, reproduce-ppipe, reproduce-ken, docs, clips, train, clean. Every target sets up what it needs.
 
 .PHONY: all setup build demo test lint bench-overhead bench-sim bench-reserve bench-partitioned bench-accuracy bench-cameras bench-cascades \
-	bench-shared bench-idle-connections soak fuzz-api compare-live reproduce-pard reproduce-ppipe reproduce-ken docs clips \
+	bench-shared bench-idle-connections bench-counts bench-per-track soak fuzz-api compare-live reproduce-pard reproduce-ppipe reproduce-ken docs clips \
 	train clean
 .DEFAULT_GOAL := build
 
@@ -70,6 +70,17 @@ bench-reserve:
 # Cascades beside graphs without one that do the same work, and a decision on the gear. Needs cargo alone.
 bench-cascades:
 	@$(CARGO) run --release --locked -p weir-benches --bin cascades
+
+# Crossings of lines, dwell times and speeds on ten minutes of street by day and at dusk, beside what is known of them. Needs cargo
+# alone.
+bench-counts:
+	@for light in day dusk; do \
+		$(CARGO) run --release --locked -p weir-videos --no-default-features --example street_counts light=$$light || exit; \
+	done
+
+# Traffic monitoring on 16 cameras with modules that read in every frame, and per track, in turn: four minutes.
+bench-per-track: build
+	@scripts/bench-per-track.py
 
 # Traffic monitoring with its detector over three worker processes, one of which is killed and started again.
 bench-partitioned: setup

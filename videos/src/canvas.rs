@@ -132,6 +132,9 @@ fn point(at: Vec2) -> Point {
 #[derive(Clone)]
 pub struct Canvas {
     pixmap: Pixmap,
+    size: (u32, u32),
+    /// Whether shapes leave anything on it.
+    is_painted: bool,
 }
 
 impl Canvas {
@@ -143,13 +146,27 @@ impl Canvas {
     pub fn new(width: u32, height: u32, colour: Rgba) -> Self {
         let mut pixmap = Pixmap::new(width.max(1), height.max(1)).expect("a picture that fits into memory");
         pixmap.fill(colour.skia());
-        Self { pixmap }
+        Self {
+            size: (pixmap.width(), pixmap.height()),
+            pixmap,
+            is_painted: true,
+        }
+    }
+
+    /// A canvas that nothing is painted on, for those who ask where things are and not how they look. Its picture is a pixel.
+    #[must_use]
+    pub fn unpainted(width: u32, height: u32) -> Self {
+        Self {
+            size: (width, height),
+            is_painted: false,
+            ..Self::new(1, 1, rgb(0))
+        }
     }
 
     /// Width and height in pixels.
     #[must_use]
     pub fn size(&self) -> (u32, u32) {
-        (self.pixmap.width(), self.pixmap.height())
+        self.size
     }
 
     /// Fills the polygon through `points`.
@@ -196,6 +213,9 @@ impl Canvas {
 
     /// Lays another canvas over this one with its left and top there, each channel multiplied by that of `tint`.
     pub fn stamp(&mut self, other: &Self, (left, top): (u32, u32), tint: [f32; 3]) {
+        if !self.is_painted {
+            return;
+        }
         let (width, height) = self.size();
         let (wide, high) = other.size();
         let by = tint.map(|channel| (channel.clamp(0.0, 2.0) * 256.0) as u32);
@@ -246,7 +266,7 @@ impl Canvas {
     }
 
     fn fill(&mut self, path: Option<Path>, ink: impl Into<Ink>) {
-        if let Some(path) = path {
+        if let Some(path) = path.filter(|_| self.is_painted) {
             let paint = ink.into().paint();
             self.pixmap
                 .fill_path(&path, &paint, FillRule::Winding, Transform::identity(), None);
@@ -254,7 +274,7 @@ impl Canvas {
     }
 
     fn stroke(&mut self, path: Option<Path>, width: f32, ink: impl Into<Ink>) {
-        if let Some(path) = path {
+        if let Some(path) = path.filter(|_| self.is_painted) {
             let stroke = Stroke {
                 width,
                 line_cap: LineCap::Round,

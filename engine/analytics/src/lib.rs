@@ -6,6 +6,7 @@
 mod assignment;
 mod ids;
 mod motion;
+mod parts;
 mod scene;
 mod settle;
 mod stream;
@@ -14,7 +15,8 @@ mod tracker;
 pub mod transforms;
 
 pub use ids::TrackIds;
+pub use parts::Parts;
 pub use scene::{close_transforms, run_transforms};
-pub use stream::{AnalyticsPlan, FrameAnalytics, StreamAnalytics, TrackerPlan};
+pub use stream::{AnalyticsPlan, FrameAnalytics, NewTrack, StreamAnalytics, TrackerPlan};
 pub use track::{FrameTime, PerTrack};
 pub use tracker::{Detection, KEYS as TRACKER_KEYS, Tracker, TrackerSettings};

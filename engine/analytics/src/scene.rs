@@ -2,7 +2,7 @@
 
 use weir_flow::RequestResults;
 
-use crate::stream::FrameAnalytics;
+use crate::stream::{FrameAnalytics, NewTrack};
 use crate::track::FrameTime;
 use crate::transforms::{SceneFrame, SceneObject, StreamTransforms};
 
@@ -22,20 +22,26 @@ pub fn run_transforms(
         let plain = SceneObject {
             module: name.module,
             track: None,
+            first: None,
             class: &object.class,
             score: object.score,
             rect: object.rect,
             attributes: &[],
         };
         for (tracker, state) in found.tracks.get(&name).into_iter().flatten() {
+            let is_it = |new: &&NewTrack| (new.tracker, new.id) == (*tracker, state.id);
             objects.push(SceneObject {
                 track: Some((*tracker as u32, state.id)),
+                first: found.new_tracks.iter().find(is_it).map(|new| new.first),
                 class: &state.class,
                 attributes: &state.attributes,
                 ..plain.clone()
             });
         }
-        objects.push(plain);
+        // What is too weak for an event is of use to trackers alone.
+        if !object.candidate {
+            objects.push(plain);
+        }
     }
     let ended: Vec<_> = found.ended_tracks.iter().map(|(_, end)| end.clone()).collect();
     let incidents = transforms.on_frame(&SceneFrame {

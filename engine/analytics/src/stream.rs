@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use weir_flow::{Attribute, Frame, Incident, ObjectRef, Overlay, RequestResults, TrackEnd, TrackState};
+use weir_flow::{Attribute, Frame, Incident, ObjectRef, Overlay, Rect, RequestResults, TrackEnd, TrackState};
 
 use crate::ids::TrackIds;
+use crate::parts::Parts;
 use crate::track::{FrameTime, PerTrack};
 use crate::tracker::{Detection, Tracker, TrackerSettings};
 use crate::transforms::StreamTransform;
@@ -15,8 +16,44 @@ use crate::transforms::StreamTransform;
 pub struct TrackerPlan {
     /// Modules whose objects it follows, by index.
     pub modules: BTreeSet<u32>,
+    /// Classes that it follows; all where there are none.
+    pub classes: Vec<Arc<str>>,
     /// How it decides.
     pub settings: TrackerSettings,
+    /// What of their objects is not followed but part of others.
+    pub parts: Parts,
+}
+
+impl TrackerPlan {
+    /// Whether it follows objects of that module and class.
+    fn follows(&self, module: u32, class: &Arc<str>) -> bool {
+        let is_wanted = self.classes.is_empty() || self.classes.contains(class);
+        is_wanted && self.modules.contains(&module) && !self.parts.contains(class)
+    }
+
+    /// The followed object that `object` is, is part of, or was found in the crop of.
+    fn followed(&self, results: &RequestResults, object: ObjectRef) -> Option<ObjectRef> {
+        lineage(results, object).find_map(|name| {
+            let class = &results.object(name)?.class;
+            if self.follows(name.module, class) {
+                return Some(name);
+            }
+            let owner = self.parts.owner(results, name, &self.modules)?;
+            let class = &results.object(owner)?.class;
+            self.follows(owner.module, class).then_some(owner)
+        })
+    }
+}
+
+/// A track that counts from this frame on: where it was seen first.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NewTrack {
+    /// Its tracker.
+    pub tracker: usize,
+    /// Its id.
+    pub id: u64,
+    /// When and where it was seen first, before this frame.
+    pub first: (FrameTime, Rect),
 }
 
 /// What a graph asks to be known over time. The same for all its streams.
@@ -41,6 +78,8 @@ impl AnalyticsPlan {
 pub struct FrameAnalytics {
     /// Objects that have tracks, each with its tracker.
     pub tracks: BTreeMap<ObjectRef, Vec<(usize, TrackState)>>,
+    /// Tracks that count from this frame on, and were seen in earlier ones.
+    pub new_tracks: Vec<NewTrack>,
     /// Tracks that ended, each with its tracker.
     pub ended_tracks: Vec<(usize, TrackEnd)>,
     /// What transforms found.
@@ -117,7 +156,7 @@ impl StreamAnalytics {
         for (number, (tracker, plan)) in self.trackers.iter_mut().zip(&self.plan.trackers).enumerate() {
             let (objects, detections): (Vec<ObjectRef>, Vec<Detection<'_>>) = results
                 .objects()
-                .filter(|(name, _)| plan.modules.contains(&name.module))
+                .filter(|(name, object)| plan.follows(name.module, &object.class))
                 .map(|(name, object)| {
                     let detection = Detection {
                         rect: object.rect,
@@ -135,11 +174,18 @@ impl StreamAnalytics {
             let tracked: BTreeMap<ObjectRef, usize> = tracked
                 .filter_map(|(object, track)| Some((object, track?)))
                 .collect();
-            for (track, module, name, attribute) in attributes_of_tracks(&tracked, results) {
+            for (track, module, name, attribute) in attributes_of_tracks(&tracked, plan, results) {
                 if let Some(track) = tracker.track_mut(track) {
                     track.settled.on_attribute(module, name, attribute, time.pts_ms);
                 }
             }
+            let began = tracked.values().filter_map(|track| tracker.began_before(*track));
+            let began = began.map(|(id, first)| NewTrack {
+                tracker: number,
+                id,
+                first,
+            });
+            found.new_tracks.extend(began);
             for (object, track) in tracked {
                 if let Some(state) = tracker.track_mut(track).and_then(|track| track.state()) {
                     found.tracks.entry(object).or_default().push((number, state));
@@ -165,7 +211,7 @@ impl StreamAnalytics {
         else {
             return true;
         };
-        let followed = lineage(results, object).find(|name| plan.modules.contains(&name.module));
+        let followed = plan.followed(results, object);
         let Some(followed) = followed.and_then(|name| results.object(name)) else {
             return true;
         };
@@ -185,12 +231,13 @@ impl StreamAnalytics {
     }
 }
 
-/// Attributes of tracked objects and of what was found within them, each with the track that it is of.
+/// Attributes of tracked objects, of their parts and of what was found within them, each with the track that it is of.
 fn attributes_of_tracks<'a>(
     tracked: &'a BTreeMap<ObjectRef, usize>,
+    plan: &'a TrackerPlan,
     results: &'a RequestResults,
 ) -> impl Iterator<Item = (usize, u32, &'a Arc<str>, &'a Attribute)> {
-    let track_of = |object| lineage(results, object).find_map(|name| tracked.get(&name).copied());
+    let track_of = |object| tracked.get(&plan.followed(results, object)?).copied();
     let attributes = results.outputs();
     let attributes = attributes
         .flat_map(|(module, output)| output.attributes.iter().map(move |attribute| (module, attribute)));
@@ -262,11 +309,92 @@ mod tests {
     }
 
     #[test]
+    fn what_is_read_of_a_part_that_the_detector_finds_in_the_frame_is_of_the_track_that_has_it() {
+        let plan = Arc::new(AnalyticsPlan {
+            trackers: vec![TrackerPlan {
+                modules: [0].into(),
+                classes: Vec::new(),
+                settings: TrackerSettings::default(),
+                parts: Parts::read(&["plate of car".to_owned()]).unwrap(),
+            }],
+            ..AnalyticsPlan::default()
+        });
+        let (car, plate) = (
+            ObjectRef { module: 0, index: 0 },
+            ObjectRef { module: 0, index: 1 },
+        );
+        // The plate is on a car that is too fast for the boxes of its plate to overlap.
+        let results = |index: u64, text: &str| {
+            let x = index as f32 * 30.0;
+            let rect = |x: f32, y: f32, wide: f32, high: f32| Rect::new(x, y, x + wide, y + high);
+            let found = |class: &str, rect| Object {
+                rect,
+                ..object(class, 0.0, None)
+            };
+            let objects = vec![
+                found("car", rect(x, 10.0, 100.0, 60.0)),
+                found("plate", rect(x + 40.0, 50.0, 20.0, 8.0)),
+            ];
+            let read = ObjectAttribute {
+                object: plate,
+                name: "plate".into(),
+                attribute: Attribute::Text {
+                    text: text.to_owned(),
+                    score: 0.9,
+                },
+            };
+            let mut results = RequestResults::default();
+            results.add(
+                0,
+                ModuleOutput {
+                    objects,
+                    attributes: vec![],
+                },
+            );
+            results.add(
+                1,
+                ModuleOutput {
+                    objects: vec![],
+                    attributes: vec![read],
+                },
+            );
+            results
+        };
+        let (mut analytics, mut ids) = (StreamAnalytics::new(&plan), TrackIds::default());
+        let mut on_frame = |index, text: &str, analytics: &mut StreamAnalytics| {
+            analytics.on_frame(&frame(index), index * 40, &results(index, text), &mut ids)
+        };
+        assert!(on_frame(0, "WR 123", &mut analytics).new_tracks.is_empty());
+        let second = on_frame(1, "WR 123", &mut analytics);
+        assert_eq!(second.new_tracks.len(), 1, "it counts since it was seen twice");
+        assert_eq!(second.new_tracks[0].first.0.pts_ms, 0.0);
+        let last = on_frame(2, "WR 128", &mut analytics);
+        assert!(last.new_tracks.is_empty());
+        let state = last.track(car, &[0].into()).unwrap();
+        assert_eq!(state.attributes.len(), 1);
+        assert!(matches!(&state.attributes[0].1, Attribute::Text { text, .. } if text == "WR 123"));
+        assert_eq!(last.tracks.len(), 1, "the plate has no track of its own");
+        let rule = |every_ms| PerTrack {
+            tracker: 0,
+            every_ms,
+            until: 0.99,
+        };
+        let next = results(3, "");
+        let mut wants = |rule, module, object| analytics.wants(&rule, module, (&next, object), 120.0);
+        assert!(!wants(rule(1000.0), 1, plate), "its car's was read 40 ms ago");
+        assert!(wants(rule(20.0), 1, plate));
+        let alone = ObjectRef { module: 0, index: 7 };
+        assert!(wants(rule(1000.0), 1, alone), "of nothing that is followed");
+    }
+
+    #[test]
     fn an_object_has_its_track_with_what_was_read_within_it_and_its_end_says_so() {
         let plan = Arc::new(AnalyticsPlan {
             trackers: vec![TrackerPlan {
                 modules: [0].into(),
+                classes: Vec::new(),
                 settings: TrackerSettings::default(),
+                parts: Parts::default(),
             }],
             ..AnalyticsPlan::default()
         });

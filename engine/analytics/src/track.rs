@@ -44,12 +44,15 @@ pub struct FrameTime {
 pub(crate) struct Track {
     /// Given when it is confirmed.
     pub(crate) id: Option<u64>,
+    /// Whether the newest frame confirmed it, and others before showed it.
+    pub(crate) is_new: bool,
     /// Frames in which it was seen.
     pub(crate) hits: u32,
     /// By the last observation.
     motion: Motion,
     pub(crate) seen: Rect,
-    began: FrameTime,
+    /// When and where it was seen first.
+    pub(crate) first: (FrameTime, Rect),
     pub(crate) last: FrameTime,
     /// Centres with their media times, the newest last.
     recent: VecDeque<(f64, Point)>,
@@ -62,10 +65,11 @@ impl Track {
     pub(crate) fn new(rect: Rect, time: FrameTime) -> Self {
         Self {
             id: None,
+            is_new: false,
             hits: 1,
             motion: Motion::new(&rect),
             seen: rect,
-            began: time,
+            first: (time, rect),
             last: time,
             recent: VecDeque::from([(time.pts_ms, rect.centre())]),
             settled: Settled::default(),
@@ -133,7 +137,7 @@ impl Track {
     pub(crate) fn state(&self) -> Option<TrackState> {
         Some(TrackState {
             id: self.id?,
-            age_ms: self.last.pts_ms - self.began.pts_ms,
+            age_ms: self.last.pts_ms - self.first.0.pts_ms,
             velocity: self.motion.velocity(),
             class: self.settled.class(),
             attributes: self.settled.attributes(),
@@ -146,9 +150,9 @@ impl Track {
         Some(TrackEnd {
             id: self.id?,
             class: self.settled.class(),
-            began_ms: self.began.time_ms,
+            began_ms: self.first.0.time_ms,
             last_seen_ms: self.last.time_ms,
-            began_pts_ms: self.began.pts_ms,
+            began_pts_ms: self.first.0.pts_ms,
             last_pts_ms: self.last.pts_ms,
             attributes: attributes.to_vec(),
         })

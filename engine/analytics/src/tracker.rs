@@ -53,6 +53,17 @@ pub const KEYS: &[KeySpec] = &[
         kind: KeyKind::Number { min: 0.0, max: 1.0 },
         about: "least intersection over union of a certain object and the predicted box of its track; default 0.2",
     },
+    KeySpec {
+        name: "classes",
+        kind: KeyKind::Texts,
+        about: "classes that it follows, such as [\"car\", \"person\"]; default all",
+    },
+    KeySpec {
+        name: "parts",
+        kind: KeyKind::Texts,
+        about: "classes that are not followed but part of others in whose boxes they lie, such as [\"plate of car, van\", \
+                \"face of person\"]: what is read of them belongs to the tracks of these; default none",
+    },
 ];
 
 /// How a tracker decides; see [`KEYS`].
@@ -218,7 +229,9 @@ impl Tracker {
         }
         self.drop_tentative(time, &mut track_of);
         for track in &mut self.tracks {
-            if track.id.is_none() && track.hits >= self.settings.min_hits {
+            let is_confirmed = track.id.is_none() && track.hits >= self.settings.min_hits;
+            track.is_new = is_confirmed && track.hits > 1;
+            if is_confirmed {
                 track.id = Some(ids.next(time.time_ms));
             }
         }
@@ -228,6 +241,13 @@ impl Tracker {
     /// The track of that number, as [`Tracker::on_frame`] gave it.
     pub(crate) fn track_mut(&mut self, number: usize) -> Option<&mut Track> {
         self.tracks.get_mut(number)
+    }
+
+    /// Of a track that the last frame confirmed, which was seen in frames before: its id, and where it was seen first.
+    pub(crate) fn began_before(&self, number: usize) -> Option<(u64, (FrameTime, Rect))> {
+        let track = self.tracks.get(number)?;
+        let id = track.id.filter(|_| track.is_new)?;
+        Some((id, track.first))
     }
 
     /// The id of the track of that number, as [`Tracker::on_frame`] gave it; `None` while it is tentative.

@@ -99,6 +99,10 @@ fn what_is_wrong_with_a_tracker_is_said_with_a_hint() {
         ("inputs = [\"detect\"]\nlost_after = \"0s\"", at(1, "lost_after")),
         ("inputs = [\"detect\"]\nhigh = 2", at(1, "high")),
         ("inputs = [\"detect\"]\nhihg = 0.5", at(1, "high")),
+        (
+            "inputs = [\"detect\"]\nparts = [\"plate in car\"]",
+            at(1, "write \"plate of car, van\""),
+        ),
     ] {
         check(&text(keys), &[&expected]);
     }

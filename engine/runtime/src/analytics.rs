@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use weir_analytics::transforms::StreamTransform;
 use weir_analytics::{
-    AnalyticsPlan, FrameAnalytics, PerTrack, StreamAnalytics, TrackIds, TrackerPlan, TrackerSettings,
+    AnalyticsPlan, FrameAnalytics, Parts, PerTrack, StreamAnalytics, TrackIds, TrackerPlan, TrackerSettings,
 };
-use weir_flow::{Item, RequestResults};
+use weir_flow::{Item, RequestResults, Settings};
 use weir_graph::{Graph, PerTrackNode};
 use weir_types::StreamId;
 
@@ -18,7 +18,13 @@ use crate::request::Request;
 pub(crate) fn analytics_plan(graph: &Graph) -> Arc<AnalyticsPlan> {
     let trackers = graph.trackers().iter().map(|node| TrackerPlan {
         modules: node.modules.iter().map(|module| *module as u32).collect(),
+        classes: texts(&node.settings, "classes")
+            .iter()
+            .map(|class| class.as_str().into())
+            .collect(),
         settings: TrackerSettings::from(&node.settings),
+        // The graph was checked for what cannot be read.
+        parts: Parts::read(texts(&node.settings, "parts")).unwrap_or_default(),
     });
     let transforms = graph.transforms().iter().map(|node| {
         let trackers = node.trackers.iter().copied();
@@ -37,6 +43,10 @@ pub(crate) fn analytics_plan(graph: &Graph) -> Arc<AnalyticsPlan> {
         trackers: trackers.collect(),
         transforms: transforms.collect(),
     })
+}
+
+fn texts<'a>(settings: &'a Settings, key: &str) -> &'a [String] {
+    settings.texts(key).unwrap_or_default()
 }
 
 /// One stream, by the graph of that number.

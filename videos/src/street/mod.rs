@@ -42,10 +42,10 @@ use self::people::Somebody;
 use self::place::Place;
 use self::scene::Item;
 use self::stage::Pose;
-use self::traffic::{Lane, Thing};
+use self::traffic::{Lane, Thing, Travelling};
 use crate::World;
 use crate::canvas::Picture;
-use crate::geometry::{Camera, vec2, vec3};
+use crate::geometry::{Camera, Vec2, vec2, vec3};
 use crate::lens::exposed;
 use crate::seed::Seed;
 use weir_truth::{FrameTruth, TruthObject};
@@ -60,6 +60,7 @@ const SHUTTER: f32 = 0.004;
 /// A crossing with its traffic.
 pub struct Street {
     seed: Seed,
+    camera: Camera,
     place: Place,
     lanes: Vec<Lane>,
     crowd: Crowd,
@@ -79,36 +80,58 @@ impl Street {
         };
         Self {
             seed,
+            camera,
             place: Place::new(seed, light, camera),
             lanes: traffic::lanes(seed),
             crowd: Crowd::new(seed.part),
         }
     }
 
-    #[cfg(test)]
-    fn truth(&self, seconds: f32) -> FrameTruth {
+    /// What is true of the picture at `seconds`: the same as [`World::at`] says, many times faster.
+    #[must_use]
+    pub fn truth(&self, seconds: f32) -> FrameTruth {
+        let travelling = self.travelling(seconds);
         FrameTruth {
-            objects: self.draw(seconds).1,
+            objects: self.place.truth(self.items(&travelling, seconds), seconds),
             ..FrameTruth::default()
         }
     }
 
+    /// Where what drives is at `seconds`, by the `id` of its truth: its middle on the ground, in metres to the right of the
+    /// middle of the main street and ahead of the camera, also where nothing of it is in the picture.
+    #[must_use]
+    pub fn places(&self, seconds: f32) -> Vec<(u64, Vec2)> {
+        let travelling = self.travelling(seconds).into_iter();
+        travelling.map(|it| (it.id, it.at)).collect()
+    }
+
+    /// Where a place on the ground, in metres, is in the picture, in pixels; `None` behind the camera.
+    #[must_use]
+    pub fn seen(&self, ground: Vec2) -> Option<Vec2> {
+        let (at, _) = self.camera.project(vec3(ground.x, ground.y, 0.0))?;
+        Some(at)
+    }
+
+    fn travelling(&self, seconds: f32) -> Vec<Travelling> {
+        let lanes = self.lanes.iter();
+        lanes.flat_map(|lane| lane.at(self.seed, seconds)).collect()
+    }
+
     /// Whether something near is fast enough to be smeared.
     fn hurries(&self, seconds: f32) -> bool {
-        let travelling = self.lanes.iter().flat_map(|lane| lane.at(self.seed, seconds));
-        travelling
-            .into_iter()
+        self.travelling(seconds)
+            .iter()
             .any(|it| !it.still && (-6.0..26.0).contains(&it.at.y) && it.at.x.abs() < 14.0)
     }
 
     fn draw(&self, seconds: f32) -> (Picture, Vec<TruthObject>) {
-        let travelling: Vec<_> = self
-            .lanes
-            .iter()
-            .flat_map(|lane| lane.at(self.seed, seconds))
-            .collect();
+        let travelling = self.travelling(seconds);
+        self.place.draw(self.items(&travelling, seconds), seconds)
+    }
+
+    fn items<'a>(&'a self, travelling: &'a [Travelling], seconds: f32) -> Vec<Item<'a>> {
         let mut items = Vec::new();
-        for it in &travelling {
+        for it in travelling {
             let pose = Pose {
                 at: vec3(it.at.x, it.at.y, 0.0),
                 forward: it.forward,
@@ -152,7 +175,7 @@ impl Street {
                 somebody,
             });
         }
-        self.place.draw(items, seconds)
+        items
     }
 }
 

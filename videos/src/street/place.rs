@@ -76,9 +76,25 @@ impl Place {
     }
 
     /// Draws the place with what is in it, without the lens.
-    pub(super) fn draw<'a>(&'a self, mut items: Vec<Item<'a>>, seconds: f32) -> (Picture, Vec<TruthObject>) {
+    pub(super) fn draw<'a>(&'a self, items: Vec<Item<'a>>, seconds: f32) -> (Picture, Vec<TruthObject>) {
+        let (canvas, objects) = self.drawn_on(self.empty.clone(), items, seconds);
+        (canvas.picture(), objects)
+    }
+
+    /// What is true of the place with what is in it, the same as where it is drawn.
+    pub(super) fn truth<'a>(&'a self, items: Vec<Item<'a>>, seconds: f32) -> Vec<TruthObject> {
+        let unpainted = Canvas::unpainted(SIZE.0, SIZE.1);
+        self.drawn_on(unpainted, items, seconds).1
+    }
+
+    fn drawn_on<'a>(
+        &'a self,
+        canvas: Canvas,
+        mut items: Vec<Item<'a>>,
+        seconds: f32,
+    ) -> (Canvas, Vec<TruthObject>) {
         let mut stage = Stage {
-            canvas: self.empty.clone(),
+            canvas,
             cover: Cover::new(SIZE),
             sight: self.sight,
             light: self.light,
@@ -88,6 +104,6 @@ impl Place {
             items.push(Item::Block(side, block));
         }
         let objects = scene::draw(&mut stage, &items, seconds);
-        (stage.canvas.picture(), objects)
+        (stage.canvas, objects)
     }
 }

@@ -122,3 +122,10 @@ fn a_frame_drawn_twice_is_the_same() {
     let street = || Street::new(Seed::new(Part::Clip, 2), Light::Dusk);
     assert!(street().at(5.0) == street().at(5.0));
 }
+
+#[test]
+fn what_is_true_of_a_frame_is_the_same_where_it_is_not_drawn() {
+    let street = Street::new(Seed::new(Part::Clip, 4), Light::Dusk);
+    let (drawn, truth) = (street.at(7.0).1, street.truth(7.0));
+    assert!(drawn.objects.len() > 5 && drawn == truth);
+}

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::BufRead;
 
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use thiserror::Error;
 
@@ -29,11 +29,23 @@ pub(crate) struct Detection {
     #[serde(default)]
     pub(crate) candidate: bool,
     /// The tracker's number for it.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "track_number")]
     pub(crate) track: Option<i64>,
     /// What else was said of it, by name.
     #[serde(default)]
     pub(crate) attributes: BTreeMap<String, AttributeValue>,
+}
+
+/// The number of a track, of all that events say of it, or as it stands alone.
+fn track_number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<i64>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Form {
+        Number(i64),
+        State { id: i64 },
+    }
+    let form = Option::<Form>::deserialize(deserializer)?;
+    Ok(form.map(|(Form::Number(id) | Form::State { id })| id))
 }
 
 /// What was said of a thing; its JSON form decides which.
@@ -185,6 +197,17 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn a_track_is_a_number_or_what_a_tracker_says_of_it() {
+        let line = json!({"stream": "s", "frame": 0, "objects": [
+            {"class": "car", "score": 0.9, "box": [0, 0, 9, 9], "track": {"id": 7, "age_ms": 40.0, "attributes": {}}},
+            {"class": "car", "score": 0.9, "box": [0, 0, 9, 9], "track": 8},
+            {"class": "car", "score": 0.9, "box": [0, 0, 9, 9]}]});
+        let (events, _) = read_events(line.to_string().as_bytes()).expect("an event");
+        let tracks = events["s"][&0].iter().map(|thing| thing.track);
+        assert_eq!(tracks.collect::<Vec<_>>(), [Some(7), Some(8), None]);
+    }
 
     #[test]
     fn attributes_are_recognised_by_their_form() {

@@ -2,7 +2,7 @@
 //!
 //! Anchors within the quadrilateral are mapped to the ground by the homography of its corners. A speed is the slope of a
 //! straight line fitted to the positions of a window by least squares, so frames may be missing; that of the whole passage
-//! is fitted to all of them. Boxes that the edge of the frame cuts are left out: their anchor is not that of the object.
+//! is fitted to all of them. Boxes whose anchor the edge of the frame displaces are left out.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -137,7 +137,7 @@ impl Speed {
         let at = self.anchor.of(&subject.rect);
         let corners: [Position; 4] = quadrilateral.0.as_slice().try_into().ok()?;
         let is_inside = quadrilateral.contains(at);
-        if is_inside && !subject.is_cut {
+        if is_inside && !subject.is_displaced(self.anchor) {
             let place = Homography::new(corners, self.ground)?.apply(at)?;
             let passage = self.passages.entry(subject.track).or_default();
             passage.add(subject.at, place, self.window_ms);

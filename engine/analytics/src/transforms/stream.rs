@@ -34,6 +34,8 @@ pub struct SceneObject<'a> {
     pub module: u32,
     /// Its tracker and its track. An object is there without, too, and once for each tracker that follows it.
     pub track: Option<(u32, u64)>,
+    /// Of a track that counts from this frame on: when and where it was seen first.
+    pub first: Option<(FrameTime, Rect)>,
     /// Its class; over a track that which settled.
     pub class: &'a Arc<str>,
     /// Confidence, 0 to 1.
@@ -240,7 +242,7 @@ impl StreamTransforms {
                 continue;
             };
             let rect = object.rect;
-            let is_cut = rect.x0 < 1.0 || rect.y0 < 1.0 || rect.x1 > width - 1.0 || rect.y1 > height - 1.0;
+            let is_cut = rect.x0 < 1.0 || rect.x1 > width - 1.0 || rect.y1 > height - 1.0;
             let before = self.subjects.remove(&track);
             let subject = Subject {
                 track,
@@ -250,9 +252,10 @@ impl StreamTransforms {
                 rect,
                 at: frame.at,
                 is_cut,
+                is_cut_above: rect.y0 < 1.0,
                 attributes: object.attributes.to_vec(),
                 zones: before.as_ref().map(|it| it.zones.clone()).unwrap_or_default(),
-                before: before.map(|it| (it.at, it.rect)),
+                before: before.map_or(object.first, |it| Some((it.at, it.rect))),
             };
             self.subjects.insert(track, subject);
             self.present.push(track);

@@ -21,8 +21,10 @@ pub(crate) struct Subject {
     pub(crate) at: FrameTime,
     /// When and where it was seen before that.
     pub(crate) before: Option<(FrameTime, Rect)>,
-    /// Whether the edge of the frame cuts it: its box is then that of a part of it.
+    /// Whether the left, right or lower edge of the frame cuts it: its box is then that of a part of it.
     pub(crate) is_cut: bool,
+    /// Whether the upper edge does.
+    pub(crate) is_cut_above: bool,
     pub(crate) zones: Vec<Arc<str>>,
     pub(crate) attributes: Vec<(Arc<str>, Attribute)>,
 }
@@ -43,6 +45,11 @@ impl Subject {
                 to,
             },
         }
+    }
+
+    /// Whether the anchor is that of a part of it alone. What is cut above still stands where it stands.
+    pub(crate) fn is_displaced(&self, anchor: Anchor) -> bool {
+        self.is_cut || (self.is_cut_above && anchor == Anchor::Center)
     }
 
     /// Half the sum of the sides of its box, by which distances are measured that mean the same near and far.

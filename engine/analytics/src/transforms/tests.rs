@@ -88,6 +88,7 @@ impl Stream {
             .map(|(track, x, y)| SceneObject {
                 module: 0,
                 track: Some((0, *track)),
+                first: None,
                 class: &self.class,
                 score: 0.9,
                 rect: Rect::new(*x as f32 - 20.0, *y as f32 - 40.0, *x as f32 + 20.0, *y as f32),

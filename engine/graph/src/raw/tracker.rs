@@ -1,5 +1,6 @@
 //! Trackers: modules with `operator = "track"`. They have no model, and requests do not wait for them.
 
+use weir_analytics::Parts;
 use weir_config::{Entry, Fields, Spanned};
 
 use super::context::Context;
@@ -56,6 +57,11 @@ pub(super) fn read(name: Spanned<String>, entry: &Entry, context: &mut Context<'
         let message = format!("`begin` of {} is below `high`, {high}", fields.owner);
         let hint = "what begins a track continues one as well: raise `begin`, or leave it out";
         context.diagnostics.add(entry.at, message, Some(hint.to_owned()));
+    }
+    let parts = Parts::read(settings.texts("parts").unwrap_or_default());
+    if let Some((entry, wrong)) = fields.entry("parts").zip(parts.err()) {
+        let message = format!("`parts` of {}: {wrong}", fields.owner);
+        context.diagnostics.add(entry.at, message, None);
     }
     Some(RawTracker {
         inputs: required_inputs(&fields, context),

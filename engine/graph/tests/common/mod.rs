@@ -135,6 +135,11 @@ const TRACKER_KEYS: &[KeySpec] = &[
         kind: KeyKind::Number { min: 0.0, max: 1.0 },
         about: "what continues one",
     },
+    KeySpec {
+        name: "parts",
+        kind: KeyKind::Texts,
+        about: "what is part of what",
+    },
 ];
 
 fn head(name: &'static str, output: HeadOutput, classes: &'static [&'static str]) -> HeadSpec {

@@ -37,8 +37,10 @@ const GREEN: Color = [80, 230, 90];
 const BLUE: Color = [80, 140, 255];
 const YELLOW: Color = [255, 220, 60];
 
-/// Sizes relative to the picture's.
+/// Sizes relative to the picture's, and what numbers say.
 struct Style {
+    /// Whether objects have tracks: numbers are those of tracks then, and what has none has no number.
+    has_tracks: bool,
     font: Font,
     line: f32,
     dot: f32,
@@ -55,6 +57,7 @@ pub(super) fn draw(
     let objects: Vec<&DeliveredObject> = objects.iter().filter(shown).collect();
     let line = (canvas.height().min(canvas.width()) as f32 / 300.0).clamp(1.5, 8.0);
     let style = Style {
+        has_tracks: objects.iter().any(|delivered| delivered.track.is_some()),
         font: Font::for_lines(canvas.height()),
         line,
         dot: line * 1.3,
@@ -222,13 +225,14 @@ fn arrow(canvas: &mut Canvas, rect: &Rect, degrees: [f32; 2], style: &Style) {
 }
 
 /// The lines of an object's label: class, then attributes.
-fn lines(delivered: &DeliveredObject, overlays: &[Overlay]) -> Vec<String> {
+fn lines(delivered: &DeliveredObject, overlays: &[Overlay], has_tracks: bool) -> Vec<String> {
     let object = &delivered.object;
     let number = match &delivered.track {
-        Some(track) => track.number(),
-        None => u64::from(delivered.id),
+        Some(track) => format!(" #{}", track.number()),
+        None if has_tracks => String::new(),
+        None => format!(" #{}", delivered.id),
     };
-    let mut lines = vec![format!("{} {:.2} #{number}", object.class, object.score)];
+    let mut lines = vec![format!("{} {:.2}{number}", object.class, object.score)];
     let track = delivered.track.as_ref().map(|track| track.id);
     lines.extend(
         track
@@ -262,7 +266,7 @@ fn label(
     obstacles: &mut LabelObstacles,
 ) {
     let color = color_of(&delivered.object.class);
-    let lines = lines(delivered, overlays);
+    let lines = lines(delivered, overlays, style.has_tracks);
     let (font, pad) = (style.font, (style.font.height() / 6) as i64);
     let longest = lines.iter().map(|line| line.chars().count()).max().unwrap_or(0);
     let width = font.width(longest) as i64 + 2 * pad;

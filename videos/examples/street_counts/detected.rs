@@ -1,0 +1,48 @@
+//! What a detector found in a rendered clip: events of a `jsonl` sink.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+
+use serde_json::Value;
+use weir_flow::Rect;
+
+use crate::Outcome;
+use crate::known::{Known, time};
+use crate::run::{Frame, Seen};
+
+/// The objects of each frame, in the order of frames; a frame that was dropped is left out.
+pub(crate) fn read(path: &str, known: &Known) -> Outcome<Vec<Frame>> {
+    let mut frames: Vec<(u64, Frame)> = Vec::new();
+    for line in BufReader::new(File::open(path)?).lines() {
+        let event: Value = serde_json::from_str(&line?)?;
+        if event["type"] != "frame" {
+            continue;
+        }
+        let number = event["frame"].as_u64().ok_or("a frame without its number")?;
+        let Some(truth) = known.frames.get(number as usize) else {
+            continue;
+        };
+        let objects = event["objects"].as_array().ok_or("a frame without objects")?;
+        let boxes = objects.iter().map(seen).collect::<Option<Vec<Seen>>>();
+        let boxes = boxes.ok_or("an object without class, score or box")?.into_iter();
+        let is_part = |class: &str| ["plate", "face"].contains(&class);
+        frames.push((
+            number,
+            Frame {
+                at: time(truth),
+                boxes: boxes.filter(|(class, ..)| !is_part(class)).collect(),
+            },
+        ));
+    }
+    frames.sort_by_key(|(number, _)| *number);
+    Ok(frames.into_iter().map(|(_, frame)| frame).collect())
+}
+
+fn seen(object: &Value) -> Option<Seen> {
+    let side = |index: usize| Some(object["box"].get(index)?.as_f64()? as f32);
+    Some((
+        object["class"].as_str()?.into(),
+        object["score"].as_f64()? as f32,
+        Rect::new(side(0)?, side(1)?, side(2)?, side(3)?),
+    ))
+}

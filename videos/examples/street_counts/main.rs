@@ -1,0 +1,131 @@
+//! Counts, dwell times and speeds on rendered streets, held against what is known of them: a line across the main street
+//! before the crossing, the crossing as a zone, and speeds on it, with all frames and with half of them missing at random.
+//!
+//! `street_counts [KEY=VALUE ...]` prints a table: `seconds` (600), `seeds` (1: several with commas), `light` (day or dusk),
+//! `fps` (25), and where the lines are, `coming` (10) and `leaving` (20) metres ahead of the camera. Tracks come from the true boxes of all that is not hidden or cut off by half, as they are and shaken as a
+//! detector shakes them; with `events=A.jsonl,B.jsonl`, one for each seed, from the objects that a detector found in the
+//! rendered clips. `cache=FOLDER` keeps what is known, as working it out takes most of the time; `show=all` names what was missed.
+
+#![allow(clippy::print_stdout, reason = "it is a program whose output is the table")]
+
+mod compare;
+mod detected;
+mod known;
+mod run;
+
+use std::error::Error;
+use std::path::PathBuf;
+
+use rand::RngExt;
+use rand_pcg::Pcg64;
+use rand_pcg::rand_core::SeedableRng;
+use weir_videos::street::Street;
+use weir_videos::{Light, Part, Seed};
+
+use compare::{Sums, compare};
+use known::{Known, Lines};
+use run::{Shaken, found, run};
+
+/// Draws of the frames that are missing.
+const DRAWS: u64 = 5;
+
+pub(crate) type Outcome<T> = Result<T, Box<dyn Error>>;
+
+struct Arguments {
+    seconds: f64,
+    seeds: Vec<u64>,
+    light: Light,
+    fps: f64,
+    lines: Lines,
+    events: Vec<String>,
+    cache: Option<PathBuf>,
+    show: bool,
+}
+
+fn arguments() -> Outcome<Arguments> {
+    let mut all = Arguments {
+        seconds: 600.0,
+        seeds: vec![1],
+        light: Light::Day,
+        fps: 25.0,
+        lines: Lines {
+            coming: 10.0,
+            leaving: 20.0,
+        },
+        events: Vec::new(),
+        cache: None,
+        show: false,
+    };
+    for argument in std::env::args().skip(1) {
+        let (key, value) = argument.split_once('=').ok_or("write KEY=VALUE")?;
+        match key {
+            "seconds" => all.seconds = value.parse()?,
+            "seeds" => all.seeds = value.split(',').map(str::parse).collect::<Result<_, _>>()?,
+            "light" => all.light = Light::named(value).ok_or("light is day or dusk")?,
+            "fps" => all.fps = value.parse()?,
+            "coming" => all.lines.coming = value.parse()?,
+            "leaving" => all.lines.leaving = value.parse()?,
+            "events" => all.events = value.split(',').map(str::to_owned).collect(),
+            "cache" => all.cache = Some(value.into()),
+            "show" => all.show = value == "all",
+            other => return Err(format!("there is no {other}").into()),
+        }
+    }
+    if !all.events.is_empty() && all.events.len() != all.seeds.len() {
+        return Err("name a file of events for each seed".into());
+    }
+    Ok(all)
+}
+
+fn main() -> Outcome<()> {
+    let arguments = arguments()?;
+    let mut rows: Vec<(&str, &str, Sums)> = Vec::new();
+    for (index, seed) in arguments.seeds.iter().enumerate() {
+        let street = Street::new(Seed::new(Part::Clip, *seed), arguments.light);
+        let (seconds, fps) = (arguments.seconds, arguments.fps);
+        let file = format!("{seed}-{:?}-{seconds}-{fps}.jsonl", arguments.light).to_lowercase();
+        let cache = arguments.cache.as_ref().map(|folder| folder.join(&file));
+        let known = Known::new(&street, arguments.lines, (seconds, fps), cache.as_deref())?;
+        println!(
+            "street {seed}: {} crossings, {} visits, {} passages",
+            known.crossings.len(),
+            known.visits.len(),
+            known.speeds.len()
+        );
+        let boxes = match arguments.events.get(index) {
+            Some(path) => vec![("detected", detected::read(path, &known)?)],
+            None => {
+                let mut rng = Pcg64::seed_from_u64(*seed);
+                let mut shaken = |by| known.boxes(by, &mut rng);
+                vec![("true", shaken(None)), ("shaken", shaken(Some(Shaken::DETECTOR)))]
+            }
+        };
+        for (name, frames) in &boxes {
+            for (rate, draws) in [("all", 1), ("half", DRAWS)] {
+                let mut sums = Sums::default();
+                for draw in 0..draws {
+                    let mut rng = Pcg64::seed_from_u64(seed * 1000 + draw);
+                    let kept = frames
+                        .iter()
+                        .filter(|_| rate == "all" || rng.random_range(0.0..1.0) < 0.5);
+                    let got = found(&run(kept, &known.transforms));
+                    let is_shown = arguments.show && draw == 0 && *name != "shaken";
+                    let show = is_shown.then(|| format!("{name}, {rate}, street {seed}"));
+                    sums.add(&compare(&known, &got, show.as_deref()));
+                }
+                match rows.iter_mut().find(|row| (row.0, row.1) == (*name, rate)) {
+                    Some((.., all)) => all.add(&sums),
+                    None => rows.push((name, rate, sums)),
+                }
+            }
+        }
+    }
+    println!(
+        "\n| boxes | frames | crossings right | missed | too many | visits found | dwell within 0.2 s | speed within 5 % |"
+    );
+    println!("|---|---|---|---|---|---|---|---|");
+    for (name, rate, sums) in rows {
+        println!("| {name} | {rate} | {sums} |");
+    }
+    Ok(())
+}

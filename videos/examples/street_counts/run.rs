@@ -1,0 +1,144 @@
+//! Boxes through tracker and transforms, as the engine runs them.
+
+use std::sync::Arc;
+
+use weir_analytics::transforms::{SceneFrame, SceneObject, StreamTransform, StreamTransforms};
+use weir_analytics::{
+    AnalyticsPlan, FrameTime, Parts, StreamAnalytics, TrackIds, TrackerPlan, TrackerSettings,
+    close_transforms, run_transforms,
+};
+use weir_flow::{Image, Incident, IncidentValue, ModuleOutput, Object, Phase, Points, Rect, RequestResults};
+use weir_videos::SIZE;
+
+/// Class, score and box.
+pub(crate) type Seen = (Arc<str>, f32, Rect);
+
+/// What was seen in a frame.
+pub(crate) struct Frame {
+    pub(crate) at: FrameTime,
+    pub(crate) boxes: Vec<Seen>,
+}
+
+/// How boxes differ from the true ones.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Shaken {
+    /// Part of them that is not there.
+    pub(crate) missing: f32,
+    /// How far a side is off at most, in sizes.
+    pub(crate) by: f32,
+}
+
+impl Shaken {
+    /// As a fair detector.
+    pub(crate) const DETECTOR: Self = Self {
+        missing: 0.05,
+        by: 0.02,
+    };
+}
+
+/// What transforms say of a clip, in milliseconds and km/h.
+#[derive(Default)]
+pub(crate) struct Found {
+    /// Direction, track, and when.
+    pub(crate) crossings: Vec<(String, u64, f64)>,
+    /// Begin and end of visits.
+    pub(crate) visits: Vec<(f64, f64)>,
+    /// Begin and end of passages, and their speed.
+    pub(crate) speeds: Vec<(f64, f64, f64)>,
+}
+
+/// Boxes whose tracks are known.
+pub(crate) fn run_identities(
+    frames: impl Iterator<Item = (FrameTime, Vec<(u64, Seen)>)>,
+    transforms: &[StreamTransform],
+) -> Vec<Incident> {
+    let mut running = StreamTransforms::new("street".into(), transforms.to_vec(), 0);
+    let mut incidents = Vec::new();
+    for (at, seen) in frames {
+        let objects = seen.iter().map(|(track, (class, score, rect))| SceneObject {
+            module: 0,
+            track: Some((0, *track)),
+            first: None,
+            class,
+            score: *score,
+            rect: *rect,
+            attributes: &[],
+        });
+        incidents.extend(running.on_frame(&SceneFrame {
+            width: SIZE.0,
+            height: SIZE.1,
+            at,
+            objects: &objects.collect::<Vec<_>>(),
+            ended: &[],
+        }));
+    }
+    incidents.extend(running.close(&[]));
+    incidents
+}
+
+/// Boxes that a tracker follows.
+pub(crate) fn run<'a>(
+    frames: impl Iterator<Item = &'a Frame>,
+    transforms: &[StreamTransform],
+) -> Vec<Incident> {
+    let mut running = StreamTransforms::new("street".into(), transforms.to_vec(), 0);
+    let plan = AnalyticsPlan {
+        trackers: vec![TrackerPlan {
+            modules: [0].into(),
+            classes: Vec::new(),
+            settings: TrackerSettings::default(),
+            parts: Parts::default(),
+        }],
+        ..AnalyticsPlan::default()
+    };
+    let (mut analytics, mut ids) = (StreamAnalytics::new(&Arc::new(plan)), TrackIds::default());
+    let mut incidents = Vec::new();
+    let pixel = Image::from_rgb(2, 2, vec![0; 12]);
+    for (index, Frame { at, boxes }) in (0..).zip(frames) {
+        let objects = boxes.iter().map(|(class, score, rect)| Object {
+            class: Arc::clone(class),
+            score: *score,
+            rect: *rect,
+            parent: None,
+            points: Points::None,
+            candidate: false,
+        });
+        let output = ModuleOutput {
+            objects: objects.collect(),
+            attributes: Vec::new(),
+        };
+        let mut results = RequestResults::default();
+        results.add(0, output);
+        let frame = weir_flow::Frame::new(index, at.pts_ms, pixel.clone());
+        let mut found = analytics.on_frame(&frame, at.time_ms, &results, &mut ids);
+        run_transforms(&mut running, SIZE, *at, &results, &mut found);
+        incidents.append(&mut found.incidents);
+    }
+    let mut closed = analytics.close();
+    close_transforms(&mut running, &mut closed);
+    incidents.append(&mut closed.incidents);
+    incidents
+}
+
+pub(crate) fn found(incidents: &[Incident]) -> Found {
+    let mut found = Found::default();
+    for incident in incidents.iter().filter(|it| it.phase == Phase::Ended) {
+        let value = |name: &str| incident.values.iter().find(|(known, _)| *known == name);
+        match (incident.kind, value("direction"), value("speed_kmh")) {
+            ("line", Some((_, IncidentValue::Text(direction))), _) => {
+                let track = incident.track.unwrap_or_default();
+                found
+                    .crossings
+                    .push((direction.to_string(), track, incident.pts_ms));
+            }
+            ("zone", ..) => found.visits.push((incident.began_pts_ms, incident.pts_ms)),
+            (_, _, Some((_, IncidentValue::Number(speed)))) => {
+                found
+                    .speeds
+                    .push((incident.began_pts_ms, incident.pts_ms, *speed));
+            }
+            _ => {}
+        }
+    }
+    found
+}
