@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use weir_flow::{
     DecodeLevel, FrameSkip, Packet, PacketCodec, PacketFormat, PacketObserver, PacketTap, StopFlag,
 };
-use weir_operators::media::{Encoding, Rgb, SourceOptions, VideoCodec, VideoFile, source};
+use weir_operators::media::{Encoding, Rgb, SourceOptions, VideoCodec, VideoFile, source, source_with_main};
 
 #[derive(Default)]
 struct Observed {
@@ -147,4 +147,58 @@ fn what_has_no_packets_says_so() {
     let (observed, frames) = observe(folder.path(), DecodeLevel::ALL);
     assert_eq!((observed.packets.len(), frames.len()), (0, 1));
     assert_eq!(observed.refused, ["its source reads no video packets"]);
+}
+
+#[test]
+fn packets_are_those_of_the_larger_stream_where_frames_are_of_a_smaller_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let small = folder.path().join("small.mp4");
+    let encoding = Encoding {
+        codec: VideoCodec::H264,
+        crf: 30.0,
+        gop: 25,
+        b_frames: 0,
+        fps: 25.0,
+        live: false,
+        drop_every: None,
+    };
+    let mut video = VideoFile::create(&small, (64, 48), encoding).unwrap();
+    for index in 0..200_u8 {
+        let samples = vec![index; 64 * 48 * 3];
+        let picture = Rgb {
+            width: 64,
+            height: 48,
+            samples: &samples,
+        };
+        video.write(picture, f64::from(index) * 40.0).unwrap();
+    }
+    video.finish().unwrap();
+
+    let observer = Arc::<Observer>::default();
+    let tap = PacketTap::new("camera", || 7);
+    let observed = tap.observe(Arc::clone(&observer) as _);
+    let (small, large) = (small.to_str().unwrap(), shipped());
+    let factory = source_with_main(small, large.to_str().unwrap(), SourceOptions::default());
+    let mut source = factory.open(&StopFlag::default()).unwrap();
+    source.tap_packets(Arc::clone(&tap));
+    let mut times = Vec::new();
+    while let Some(frame) = source.next().unwrap() {
+        assert_eq!((frame.image.width, frame.image.height), (64, 48));
+        if let Some(stamp_ms) = frame.stamp_ms {
+            tap.on_frame(stamp_ms, frame.pts_ms);
+        }
+        times.push(frame.pts_ms);
+    }
+    drop((source, observed, tap));
+    let seen = Arc::into_inner(observer).unwrap().0.into_inner().unwrap();
+    assert_eq!(times.len(), 200);
+    assert_eq!((seen.formats[0].width, seen.formats[0].height), (960, 540));
+    // As far as the frames are, and half a second: 8 s of the 12 s that it has.
+    let last = seen.packets.last().unwrap();
+    assert!(
+        (200..=214).contains(&seen.packets.len()),
+        "{}",
+        seen.packets.len()
+    );
+    assert!(seen.packets[0].key && seen.packets[0].pts_ms.abs() < 1.0 && last.pts_ms < 8500.0);
 }

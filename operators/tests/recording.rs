@@ -273,6 +273,40 @@ fn a_clip_begins_and_ends_where_it_was_asked_to() {
 }
 
 #[test]
+fn a_killed_clip_plays_and_the_next_run_gives_it_its_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let (before, after) = (folder.path().join("before"), folder.path().join("after"));
+    let mut clips = open_sink("clips", &before, &[("before", Value::Number(1.0))]);
+    let mut camera = Camera::new("north", &*clips);
+    camera.play(2_000.0);
+    accept(&mut *clips, incident(1, Phase::Began, 2_000.0, 2_000.0));
+    camera.play(9_000.0);
+    let is_begun = |path: &PathBuf| {
+        let is_part = path.extension().is_some_and(|extension| extension == "part");
+        is_part && fs::metadata(path).is_ok_and(|there| there.len() > 50_000)
+    };
+    let part = loop {
+        if let Some(part) = files(&before).into_iter().find(is_begun) {
+            break part;
+        }
+        std::thread::yield_now();
+    };
+    fs::create_dir_all(after.join("north")).unwrap();
+    let copy = after.join("north").join(part.file_name().unwrap());
+    fs::copy(&part, &copy).unwrap();
+    let mut again = open_sink("clips", &after, &[]);
+    again.finish().unwrap();
+    assert_eq!(videos(&after), [copy.with_extension("")]);
+    assert!(
+        open(&copy.with_extension("")).next().unwrap().is_some(),
+        "it plays"
+    );
+    camera.play(f64::MAX);
+    clips.finish().unwrap();
+    assert_eq!(clips.counts()["incidents"], 1);
+}
+
+#[test]
 fn a_clip_of_an_incident_without_end_ends_and_is_not_begun_again() {
     let folder = tempfile::tempdir().unwrap();
     let seconds = [("before", 1.0), ("max_length", 4.0)].map(|(key, s)| (key, Value::Number(s)));

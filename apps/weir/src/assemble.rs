@@ -153,7 +153,13 @@ fn partition_model(model: &OnnxModel, name: &str, plan: &Plan) -> anyhow::Result
 /// What opens a source; none for one that is emulated.
 pub(crate) fn source(node: &SourceNode) -> Option<Box<dyn SourceFactory>> {
     let emulated = node.uri.starts_with(weir_graph::EmulatedStream::SCHEME);
-    (!emulated).then(|| weir_operators::media::source(node.frames_uri(), source_options(node)))
+    (!emulated).then(|| {
+        let (uri, options) = (node.frames_uri(), source_options(node));
+        match &node.detect_uri {
+            Some(_) => weir_operators::media::source_with_main(uri, &node.uri, options),
+            None => weir_operators::media::source(uri, options),
+        }
+    })
 }
 
 /// What is to be known of a source to open it.

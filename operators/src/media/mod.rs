@@ -14,6 +14,7 @@ mod fifo;
 mod fragments;
 mod images;
 mod log;
+mod main_stream;
 mod open;
 mod options;
 mod orientation;
@@ -28,6 +29,7 @@ mod video_place;
 use std::path::{Path, PathBuf};
 
 use driver_thread::DriverThread;
+use main_stream::TwoStreams;
 use weir_flow::{Connection, Source, SourceError, SourceFactory, StopFlag, is_image};
 
 pub use encoder::{Encoding, VideoCodec};
@@ -75,6 +77,16 @@ pub fn source(uri: &str, options: SourceOptions) -> Box<dyn SourceFactory> {
         uri: uri.to_owned(),
         options,
         driver: DriverThread::default(),
+    })
+}
+
+/// As [`source`], with the address of a larger stream of the same pictures, whose packets are those that are observed.
+#[must_use]
+pub fn source_with_main(uri: &str, main_uri: &str, options: SourceOptions) -> Box<dyn SourceFactory> {
+    Box::new(TwoStreams {
+        frames: source(uri, options.clone()),
+        uri: main_uri.to_owned(),
+        options,
     })
 }
 
