@@ -8,7 +8,8 @@ ones (events of a `jsonl` sink, mode lossless, `score_threshold` of the model 0.
 is in neither the truth nor the tracks.
 
 Objects of the truth that are hard to see (`ignore`) are neither given as true boxes nor asked for; detected boxes on them are
-left out before scoring, as MOTChallenge does. Classes are not distinguished by the score.
+left out before scoring, as MOTChallenge does. Classes are not distinguished by the score. Embeddings, where the events have
+them (`vector = true`), are used unless `--no-appearance` is given.
 
     pip install trackeval==1.3.0 supervision==0.26.1
     cargo build --release -p weir-analytics --example track_boxes
@@ -52,13 +53,18 @@ def truth(name):
 
 
 def detections(path):
-    """Boxes by frame: (box, score, class)."""
+    """Boxes by frame: (box, score, class, embedding of it or of what was found within it, or none)."""
     found = {}
     with open(path) as lines:
         for line in map(json.loads, lines):
             if line["type"] == "frame":
                 whole = [o for o in line["objects"] if o["class"] not in DISPLAY | PARTS]
-                found[line["frame"]] = [(o["box"], o["score"], o["class"]) for o in whole]
+                vectors = {}
+                for o in line["objects"]:
+                    for attribute in o["attributes"].values():
+                        if isinstance(attribute, dict) and attribute.get("vector"):
+                            vectors[o["parent"] if o["class"] in PARTS else o["id"]] = attribute["vector"]
+                found[line["frame"]] = [(o["box"], o["score"], o["class"], vectors.get(o["id"], ())) for o in whole]
     return found
 
 
@@ -76,7 +82,8 @@ def weir(frames, settings=()):
     text = []
     for index, pts_ms, boxes in frames:
         text.append(f"F {index} {pts_ms}")
-        text += [f"D {' '.join(map(str, box))} {score} {kind}" for box, score, kind in boxes]
+        text += [" ".join(map(str, ["D", *box, score, kind, *embedding])) for box, score, kind, *rest in boxes
+                 for embedding in [rest[0] if rest else ()]]
     out = subprocess.run([TRACK, *settings], input="\n".join(text), text=True, capture_output=True, check=True).stdout
     tracks = {index: [] for index, _, _ in frames}
     for line in out.splitlines():
@@ -96,8 +103,8 @@ def bytetrack(frames, fps, settings):
     tracks = {}
     for index, _, boxes in frames:
         given = sv.Detections(
-            xyxy=np.array([box for box, _, _ in boxes], float).reshape(-1, 4),
-            confidence=np.array([score for _, score, _ in boxes], float),
+            xyxy=np.array([box for box, *_ in boxes], float).reshape(-1, 4),
+            confidence=np.array([score for _, score, *_ in boxes], float),
             class_id=np.zeros(len(boxes), int),
         )
         seen = tracker.update_with_detections(given)
@@ -144,6 +151,8 @@ def main():
     parser.add_argument("detections", nargs="+", help="NAME=DETECTIONS.jsonl")
     parser.add_argument("--frames", default=None, help="events of a live run whose frames are kept")
     parser.add_argument("--set", action="append", default=[], help="KEY=VALUE of the tracker")
+    parser.add_argument("--no-appearance", action="store_true", help="leave embeddings out")
+    parser.add_argument("--only", default="weir,bytetrack,bytetrack-like", help="which trackers")
     arguments = parser.parse_args()
     print("clip         boxes     frames    tracker         HOTA   MOTA   IDF1   switches  tracks  objects")
     for pair in arguments.detections:
@@ -151,6 +160,8 @@ def main():
         fps, frames = truth(name)
         true_boxes = [[(o[2], 1.0, o[1]) for o in frame["objects"]] for frame in frames]
         found = detections(path)
+        if arguments.no_appearance:
+            found = {index: [box[:3] for box in boxes] for index, boxes in found.items()}
         for boxes_name, boxes in [("true", true_boxes), ("detected", [found.get(i, []) for i in range(len(frames))])]:
             rates = [("all", [list(range(len(frames)))])]
             halves = []
@@ -161,7 +172,7 @@ def main():
             if arguments.frames:
                 rates.append(("policy", [[i for i in sorted(detections(arguments.frames)) if i < len(frames)]]))
             for rate, samples in rates:
-                for tracker in ["weir", "bytetrack", "bytetrack-like"]:
+                for tracker in arguments.only.split(","):
                     rows = []
                     for kept in samples:
                         given = [(i, frames[i]["pts_ms"], boxes[i]) for i in kept]

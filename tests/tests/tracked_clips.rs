@@ -49,6 +49,7 @@ fn track(clip: &str, kept: impl Fn(u64) -> bool) -> Tracked {
                 rect: Rect::new(x0, y0, x1, y1),
                 score: 1.0,
                 class,
+                appearance: None,
             }
         };
         let detections: Vec<Detection<'_>> = objects.iter().zip(&classes).map(detection).collect();

@@ -53,6 +53,7 @@ fn main() {
                     rect: *rect,
                     score: 0.9,
                     class: &class,
+                    appearance: None,
                 })
                 .collect();
             let time = FrameTime {

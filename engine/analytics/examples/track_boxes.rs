@@ -1,7 +1,7 @@
 //! Tracks boxes given as text, for measurements: `scripts/track-score.py` writes and reads it.
 //!
 //! Standard input has a line `F INDEX PTS_MS` for each frame and after it a line `D X0 Y0 X1 Y1 SCORE CLASS` for each of its
-//! boxes; standard output has a line `INDEX ID X0 Y0 X1 Y1` for each box that has a track. `KEY=VALUE` as arguments are
+//! boxes, with the values of its embedding behind it where it has one; standard output has a line `INDEX ID X0 Y0 X1 Y1` for each box that has a track. `KEY=VALUE` as arguments are
 //! settings.
 
 use std::error::Error;
@@ -11,10 +11,13 @@ use std::sync::Arc;
 use weir_analytics::{Detection, FrameTime, TrackIds, Tracker, TrackerSettings};
 use weir_flow::Rect;
 
+/// Box, score, class, embedding.
+type Seen = (Rect, f32, Arc<str>, Option<Vec<f32>>);
+
 struct Frame {
     index: u64,
     time: FrameTime,
-    boxes: Vec<(Rect, f32, Arc<str>)>,
+    boxes: Vec<Seen>,
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -28,6 +31,8 @@ fn main() -> Result<(), Box<dyn Error>> {
             "low" => settings.low = value.parse()?,
             "min_hits" => settings.min_hits = value.parse()?,
             "min_overlap" => settings.min_overlap = value.parse()?,
+            "min_similarity" => settings.min_similarity = value.parse()?,
+            "remember_ms" => settings.remember_ms = value.parse()?,
             other => return Err(format!("there is no setting {other}").into()),
         }
     }
@@ -38,10 +43,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     for frame in frames(&text)? {
         let boxes = frame.boxes.iter();
         let detections: Vec<Detection<'_>> = boxes
-            .map(|(rect, score, class)| Detection {
+            .map(|(rect, score, class, appearance)| Detection {
                 rect: *rect,
                 score: *score,
                 class,
+                appearance: appearance.as_deref(),
             })
             .collect();
         let (tracks, _) = tracker.on_frame(frame.time, &detections, &mut ids);
@@ -69,10 +75,12 @@ fn frames(text: &str) -> Result<Vec<Frame>, Box<dyn Error>> {
                 },
                 boxes: Vec::new(),
             }),
-            ["D", x0, y0, x1, y1, score, class] => {
+            ["D", x0, y0, x1, y1, score, class, ref embedding @ ..] => {
                 let rect = Rect::new(x0.parse()?, y0.parse()?, x1.parse()?, y1.parse()?);
                 let frame = frames.last_mut().ok_or("a box before any frame")?;
-                frame.boxes.push((rect, score.parse()?, class.into()));
+                let embedding: Result<Vec<f32>, _> = embedding.iter().map(|value| value.parse()).collect();
+                let embedding = embedding.map(|values| (!values.is_empty()).then_some(values))?;
+                frame.boxes.push((rect, score.parse()?, class.into(), embedding));
             }
             _ => return Err(format!("no frame and no box: {line}").into()),
         }

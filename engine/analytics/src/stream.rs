@@ -18,6 +18,8 @@ pub struct TrackerPlan {
     pub modules: BTreeSet<u32>,
     /// Classes that it follows; all where there are none.
     pub classes: Vec<Arc<str>>,
+    /// The module whose embeddings tell objects apart, by index.
+    pub appearance: Option<u32>,
     /// How it decides.
     pub settings: TrackerSettings,
     /// What of their objects is not followed but part of others.
@@ -154,6 +156,7 @@ impl StreamAnalytics {
         };
         let mut found = FrameAnalytics::default();
         for (number, (tracker, plan)) in self.trackers.iter_mut().zip(&self.plan.trackers).enumerate() {
+            let seen = embeddings(plan, results);
             let (objects, detections): (Vec<ObjectRef>, Vec<Detection<'_>>) = results
                 .objects()
                 .filter(|(name, object)| plan.follows(name.module, &object.class))
@@ -162,6 +165,7 @@ impl StreamAnalytics {
                         rect: object.rect,
                         score: object.score,
                         class: &object.class,
+                        appearance: seen.get(&name).copied(),
                     };
                     (name, detection)
                 })
@@ -229,6 +233,26 @@ impl StreamAnalytics {
             ..FrameAnalytics::default()
         }
     }
+}
+
+/// Embeddings of followed objects, of their parts or of what was found within them.
+fn embeddings<'a>(plan: &TrackerPlan, results: &'a RequestResults) -> BTreeMap<ObjectRef, &'a [f32]> {
+    let Some(module) = plan.appearance else {
+        return BTreeMap::new();
+    };
+    let outputs = results.outputs().filter(|(of, _)| *of == module);
+    let embeddings = outputs
+        .flat_map(|(_, output)| &output.attributes)
+        .filter_map(|it| {
+            let Attribute::Match {
+                vector: Some(vector), ..
+            } = &it.attribute
+            else {
+                return None;
+            };
+            Some((plan.followed(results, it.object)?, vector.as_slice()))
+        });
+    embeddings.collect()
 }
 
 /// Attributes of tracked objects, of their parts and of what was found within them, each with the track that it is of.
@@ -393,6 +417,7 @@ mod tests {
             trackers: vec![TrackerPlan {
                 modules: [0].into(),
                 classes: Vec::new(),
+                appearance: None,
                 settings: TrackerSettings::default(),
                 parts: Parts::default(),
             }],

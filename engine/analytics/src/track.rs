@@ -16,6 +16,9 @@ const DIRECTION_SPAN_MS: f64 = 250.0;
 const BRIDGE_STEP_MS: f64 = 100.0;
 const MAX_BRIDGE_STEPS: u32 = 8;
 
+/// How much a new embedding counts in the mean.
+const NEW_APPEARANCE: f32 = 0.2;
+
 /// An answer of a module that is not there by then, in milliseconds, does not come: its frame was dropped.
 const MAX_ANSWER_MS: f64 = 500.0;
 
@@ -57,6 +60,8 @@ pub(crate) struct Track {
     /// Centres with their media times, the newest last.
     recent: VecDeque<(f64, Point)>,
     pub(crate) settled: Settled,
+    /// Mean of its recent embeddings, of length one.
+    appearance: Option<Vec<f32>>,
     /// When modules were last asked about it, by media time.
     asked: Vec<(u32, f64)>,
 }
@@ -73,6 +78,7 @@ impl Track {
             last: time,
             recent: VecDeque::from([(time.pts_ms, rect.centre())]),
             settled: Settled::default(),
+            appearance: None,
             asked: Vec::new(),
         }
     }
@@ -98,6 +104,31 @@ impl Track {
             self.recent.pop_front();
         }
         self.recent.push_back((time.pts_ms, rect.centre()));
+    }
+
+    /// An embedding of it was made.
+    pub(crate) fn on_appearance(&mut self, embedding: &[f32]) {
+        let known = self
+            .appearance
+            .take()
+            .filter(|known| known.len() == embedding.len());
+        let mean: Vec<f32> = match known {
+            Some(known) => {
+                let pairs = known.iter().zip(embedding);
+                pairs
+                    .map(|(known, new)| known + NEW_APPEARANCE * (new - known))
+                    .collect()
+            }
+            None => embedding.to_vec(),
+        };
+        let length = mean.iter().map(|value| value * value).sum::<f32>().sqrt();
+        let is_sound = length.is_finite() && length > 1e-6;
+        self.appearance = is_sound.then(|| mean.into_iter().map(|value| value / length).collect());
+    }
+
+    /// Mean of its recent embeddings, of length one.
+    pub(crate) fn appearance(&self) -> Option<&[f32]> {
+        self.appearance.as_deref()
     }
 
     /// Cosine between the direction in which it went and that to `centre`; `None` where it stands, or was seen once.

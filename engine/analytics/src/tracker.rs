@@ -2,7 +2,8 @@
 //!
 //! A frame's detections are assigned to tracks as in ByteTrack (Zhang et al., *ByteTrack*, 2022, algorithm 1), by optimal
 //! assignment: first those that are certain, to all confirmed tracks; then those that are less certain, to tracks that were
-//! seen in the frame before; then what is certain and left, to the places where tracks were last seen (OC-SORT, section 4.2)
+//! seen in the frame before; then, where they have embeddings, what is certain and left to tracks that were not, by their
+//! likeness; then to the places where tracks were last seen (OC-SORT, section 4.2)
 //! and to tentative tracks. What is left then begins tracks, tentative until they were seen `min_hits` times. Predictions
 //! are for the frame's own time, and boxes are compared with a margin that grows with what is unknown of them. A track ends
 //! once nothing of it was seen for `lost_after`.
@@ -64,6 +65,22 @@ pub const KEYS: &[KeySpec] = &[
         about: "classes that are not followed but part of others in whose boxes they lie, such as [\"plate of car, van\", \
                 \"face of person\"]: what is read of them belongs to the tracks of these; default none",
     },
+    KeySpec {
+        name: "appearance",
+        kind: KeyKind::Text,
+        about: "a module of embeddings (`vector = true`) by which objects are known again that were not seen for a while; \
+                default none",
+    },
+    KeySpec {
+        name: "min_similarity",
+        kind: KeyKind::Number { min: -1.0, max: 1.0 },
+        about: "least cosine of the embeddings of an object and its track, with `appearance`; default 0.5",
+    },
+    KeySpec {
+        name: "remember",
+        kind: KeyKind::Duration,
+        about: "for how long a track that has an embedding is known again by that alone, with `appearance`; default `lost_after`",
+    },
 ];
 
 /// How a tracker decides; see [`KEYS`].
@@ -81,6 +98,10 @@ pub struct TrackerSettings {
     pub min_hits: u32,
     /// Least overlap with the predicted box.
     pub min_overlap: f32,
+    /// Least cosine of embeddings by which an object is known again.
+    pub min_similarity: f32,
+    /// For how long a track with an embedding is known again by that, in milliseconds of media time; at least `lost_after_ms`.
+    pub remember_ms: f64,
 }
 
 impl Default for TrackerSettings {
@@ -92,6 +113,8 @@ impl Default for TrackerSettings {
             low: 0.1,
             min_hits: 2,
             min_overlap: 0.2,
+            min_similarity: 0.5,
+            remember_ms: 2_000.0,
         }
     }
 }
@@ -100,13 +123,16 @@ impl From<&Settings> for TrackerSettings {
     fn from(settings: &Settings) -> Self {
         let default = Self::default();
         let number = |key: &str, value: f32| settings.number(key, f64::from(value)) as f32;
+        let lost_after = settings.number("lost_after", default.lost_after_ms / 1e3);
         Self {
-            lost_after_ms: settings.number("lost_after", default.lost_after_ms / 1e3) * 1e3,
+            lost_after_ms: lost_after * 1e3,
             high: number("high", default.high),
             begin: number("begin", (number("high", default.high) + 0.1).min(1.0)),
             low: number("low", default.low),
             min_hits: settings.number("min_hits", f64::from(default.min_hits)) as u32,
             min_overlap: number("min_overlap", default.min_overlap),
+            min_similarity: number("min_similarity", default.min_similarity),
+            remember_ms: settings.number("remember", lost_after).max(lost_after) * 1e3,
         }
     }
 }
@@ -120,6 +146,8 @@ pub struct Detection<'a> {
     pub score: f32,
     /// Its class.
     pub class: &'a Arc<str>,
+    /// Its embedding of length one, where a module made one.
+    pub appearance: Option<&'a [f32]>,
 }
 
 /// Follows the objects of one stream.
@@ -139,6 +167,14 @@ const MIN_OVERLAP_SEEN: f32 = 0.3;
 const MIN_OVERLAP_TENTATIVE: f32 = 0.3;
 /// What an object of another class than the track's loses.
 const OTHER_CLASS: f32 = 0.5;
+/// Media time, in milliseconds, from which on an object that was not seen may be elsewhere: looks count beside places.
+const GAP_MS: f64 = 250.0;
+/// What an object loses that looks otherwise than its track did before a gap: it is none of it, wherever it is.
+const OTHER_LOOK: f32 = 2.0;
+/// How far an object may be from where its track is expected to be known again by its embedding: standard deviations of the
+/// predicted centre, and sides of the box.
+const REACH: f32 = 4.0;
+const REACH_SIDES: f32 = 1.0;
 /// What the direction counts beside the overlap.
 const DIRECTION_WEIGHT: f32 = 0.1;
 /// Margin in standard deviations of the predicted centre, and the most in sides of the box.
@@ -184,8 +220,12 @@ impl Tracker {
             detections,
             track_of: vec![None; detections.len()],
             detection_of: vec![None; self.tracks.len()],
+            pts_ms: time.pts_ms,
+            min_similarity: self.settings.min_similarity,
         };
-        let is_confirmed = |track: &Track| track.id.is_some();
+        let lost_after_ms = self.settings.lost_after_ms;
+        let is_live = |track: &Track| time.pts_ms - track.last.pts_ms <= lost_after_ms;
+        let is_confirmed = |track: &Track| track.id.is_some() && is_live(track);
         let seen_before = |track: &Track| Some(track.last) == previous;
         let min_overlap = self.settings.min_overlap;
         round.assign(&high, is_confirmed, |round, track, detection| {
@@ -199,13 +239,20 @@ impl Tracker {
                 rect.iou(&round.predicted[track].rect) - MIN_OVERLAP_LOW
             },
         );
+        if detections.iter().any(|detection| detection.appearance.is_some()) {
+            round.assign(
+                &high,
+                |track| track.id.is_some() && time.pts_ms - track.last.pts_ms >= GAP_MS,
+                |round, track, detection| round.resemblance(track, detection, is_live) - round.min_similarity,
+            );
+        }
         round.assign(&high, is_confirmed, |round, track, detection| {
             let overlap = round.detections[detection].rect.iou(&round.tracks[track].seen);
-            overlap - round.class_loss(track, detection) - MIN_OVERLAP_SEEN
+            overlap - round.loss(track, detection) - MIN_OVERLAP_SEEN
         });
         round.assign(
             &high,
-            |track| !is_confirmed(track),
+            |track| track.id.is_none(),
             |round, track, detection| round.likeness(track, detection) - MIN_OVERLAP_TENTATIVE,
         );
         let Round { mut track_of, .. } = round;
@@ -214,6 +261,9 @@ impl Tracker {
                 let (track, detection) = (&mut self.tracks[*track], &detections[detection]);
                 track.observe(detection.rect, time);
                 track.settled.on_class(detection.class, detection.score);
+                if let Some(appearance) = detection.appearance {
+                    track.on_appearance(appearance);
+                }
             }
         }
         for detection in high {
@@ -224,6 +274,9 @@ impl Tracker {
             let begins = &detections[detection];
             let mut track = Track::new(begins.rect, time);
             track.settled.on_class(begins.class, begins.score);
+            if let Some(appearance) = begins.appearance {
+                track.on_appearance(appearance);
+            }
             track_of[detection] = Some(self.tracks.len());
             self.tracks.push(track);
         }
@@ -294,8 +347,16 @@ impl Tracker {
         if self.newest.is_some_and(|newest| time.pts_ms < newest.pts_ms) {
             return self.close();
         }
-        let lost_after_ms = self.settings.lost_after_ms;
-        let is_lost = |track: &mut Track| time.pts_ms - track.last.pts_ms > lost_after_ms;
+        let (lost_after_ms, remember_ms) = (self.settings.lost_after_ms, self.settings.remember_ms);
+        let is_lost = |track: &mut Track| {
+            let is_remembered = track.id.is_some() && track.appearance().is_some();
+            let after_ms = if is_remembered {
+                remember_ms.max(lost_after_ms)
+            } else {
+                lost_after_ms
+            };
+            time.pts_ms - track.last.pts_ms > after_ms
+        };
         self.tracks
             .extract_if(.., is_lost)
             .filter_map(|track| track.end())
@@ -365,6 +426,9 @@ struct Round<'a> {
     detections: &'a [Detection<'a>],
     track_of: Vec<Option<usize>>,
     detection_of: Vec<Option<usize>>,
+    /// Media time of the frame.
+    pts_ms: f64,
+    min_similarity: f32,
 }
 
 impl Round<'_> {
@@ -405,7 +469,38 @@ impl Round<'_> {
         }
         let centre: Point = rect.centre();
         let alignment = self.tracks[track].alignment(centre).unwrap_or(0.0);
-        overlap + DIRECTION_WEIGHT * alignment - self.class_loss(track, detection)
+        overlap + DIRECTION_WEIGHT * alignment - self.loss(track, detection)
+    }
+
+    /// Cosine of the embeddings of a track and a detection that may be it; -1 where either has none, or it is out of reach.
+    fn resemblance(&self, track: usize, detection: usize, is_live: impl Fn(&Track) -> bool) -> f32 {
+        let (known, seen) = (&self.tracks[track], &self.detections[detection]);
+        let predicted = &self.predicted[track];
+        let (from, to) = (predicted.rect.centre(), seen.rect.centre());
+        let reach = REACH * predicted.spread + REACH_SIDES * predicted.rect.area().sqrt();
+        let is_near = (from.x - to.x).hypot(from.y - to.y) <= reach || !is_live(known);
+        let cosine = self.cosine(track, detection).filter(|_| is_near);
+        cosine.map_or(-1.0, |cosine| cosine - self.class_loss(track, detection))
+    }
+
+    /// Of their embeddings; `None` where either has none.
+    fn cosine(&self, track: usize, detection: usize) -> Option<f32> {
+        let known = self.tracks[track].appearance()?;
+        let seen = self.detections[detection].appearance?;
+        let product = |(one, other): (&f32, &f32)| one * other;
+        let cosine = || known.iter().zip(seen).map(product).sum::<f32>();
+        (known.len() == seen.len())
+            .then(cosine)
+            .filter(|cosine| cosine.is_finite())
+    }
+
+    /// What speaks against an object of another class, and after a gap against one that looks otherwise.
+    fn loss(&self, track: usize, detection: usize) -> f32 {
+        let is_gap = self.pts_ms - self.tracks[track].last.pts_ms >= GAP_MS;
+        let cosine = self.cosine(track, detection).filter(|_| is_gap);
+        let looks_otherwise = cosine.is_some_and(|cosine| cosine < self.min_similarity);
+        let loss = if looks_otherwise { OTHER_LOOK } else { 0.0 };
+        loss + self.class_loss(track, detection)
     }
 
     fn class_loss(&self, track: usize, detection: usize) -> f32 {

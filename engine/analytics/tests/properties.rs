@@ -33,6 +33,7 @@ fn track(
             rect: *rect,
             score: *score,
             class,
+            appearance: None,
         })
         .collect();
     let (tracks, _) = tracker.on_frame(at(pts_ms), &detections, ids);
@@ -56,6 +57,58 @@ fn any_frames() -> impl Strategy<Value = Vec<(f64, Vec<(Rect, f32)>)>> {
     prop::collection::vec((0.0_f64..500.0, prop::collection::vec(any_box(), 0..12)), 1..20)
 }
 
+/// Ids of two objects that change places while they are hidden for a second and a half, before and after; `looks`: whether they
+/// have embeddings.
+fn change_places(looks: bool, settings: TrackerSettings) -> ([Option<u64>; 2], [Option<u64>; 2]) {
+    let (mut tracker, mut ids, class) = (Tracker::new(settings), TrackIds::default(), car());
+    let looks_of = [[1.0_f32, 0.0], [0.0, 1.0]];
+    let mut frame = |pts_ms: f64, places: [f32; 2]| {
+        let detections: Vec<Detection<'_>> = places
+            .iter()
+            .zip(&looks_of)
+            .map(|(x, look)| Detection {
+                rect: Rect::new(*x, 100.0, x + 40.0, 200.0),
+                score: 0.9,
+                class: &class,
+                appearance: looks.then_some(&look[..]),
+            })
+            .collect();
+        let (tracks, _) = tracker.on_frame(at(pts_ms), &detections, &mut ids);
+        let tracks: Vec<Option<u64>> = tracks.into_iter().map(|track| tracker.id(track?)).collect();
+        [tracks[0], tracks[1]]
+    };
+    let mut before = [None; 2];
+    for index in 0..5 {
+        before = frame(f64::from(index) * 40.0, [100.0, 150.0]);
+    }
+    let mut after = [None; 2];
+    for index in 0..3 {
+        after = frame(1660.0 + f64::from(index) * 40.0, [150.0, 100.0]);
+    }
+    (before, after)
+}
+
+#[test]
+fn objects_that_changed_places_while_hidden_are_known_again_by_their_embeddings_alone() {
+    let (before, after) = change_places(false, TrackerSettings::default());
+    assert_eq!(before, [after[1], after[0]], "by place");
+    let (before, after) = change_places(true, TrackerSettings::default());
+    assert!(before[0].is_some() && before == after, "{before:?} {after:?}");
+}
+
+#[test]
+fn a_track_with_an_embedding_is_remembered_for_as_long_as_it_is_to_be() {
+    let settings = TrackerSettings {
+        lost_after_ms: 1000.0,
+        remember_ms: 2000.0,
+        ..TrackerSettings::default()
+    };
+    let (before, after) = change_places(true, settings);
+    assert_eq!(before, after);
+    let (before, after) = change_places(false, settings);
+    assert!(after.iter().all(|id| id.is_some() && !before.contains(id)));
+}
+
 proptest! {
     #[test]
     fn no_two_objects_of_a_frame_have_one_track_and_no_track_that_ended_comes_again(frames in any_frames()) {
@@ -64,7 +117,7 @@ proptest! {
         for (wait, boxes) in frames {
             pts_ms += wait;
             let detections: Vec<Detection<'_>> =
-                boxes.iter().map(|(rect, score)| Detection { rect: *rect, score: *score, class: &class }).collect();
+                boxes.iter().map(|(rect, score)| Detection { rect: *rect, score: *score, class: &class, appearance: None }).collect();
             let (tracks, ends) = tracker.on_frame(at(pts_ms), &detections, &mut ids);
             for end in ends {
                 prop_assert!(end.last_pts_ms >= end.began_pts_ms && pts_ms - end.last_pts_ms > 2000.0);

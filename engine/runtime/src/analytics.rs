@@ -16,12 +16,18 @@ use crate::request::Request;
 
 /// The trackers and transforms of a graph.
 pub(crate) fn analytics_plan(graph: &Graph) -> Arc<AnalyticsPlan> {
+    let index = |name: &str| graph.modules().iter().position(|module| module.name == name);
     let trackers = graph.trackers().iter().map(|node| TrackerPlan {
         modules: node.modules.iter().map(|module| *module as u32).collect(),
         classes: texts(&node.settings, "classes")
             .iter()
             .map(|class| class.as_str().into())
             .collect(),
+        appearance: node
+            .settings
+            .text("appearance")
+            .and_then(index)
+            .map(|module| module as u32),
         settings: TrackerSettings::from(&node.settings),
         // The graph was checked for what cannot be read.
         parts: Parts::read(texts(&node.settings, "parts")).unwrap_or_default(),

@@ -7,7 +7,7 @@ use weir_flow::{Catalog, HeadOutput, OperatorInput, OperatorSpec};
 
 use super::wiring::Wiring;
 use crate::graph::{EMULATE, ModelOrigin};
-use crate::raw::{HeadName, RawGraph, RawModule};
+use crate::raw::{HeadName, RawGraph, RawModule, RawTracker};
 
 pub(super) fn check(
     raw: &RawGraph,
@@ -47,6 +47,7 @@ pub(super) fn check_trackers(
     diagnostics: &mut Diagnostics,
 ) {
     for (tracker, modules) in raw.trackers.iter().zip(&wiring.trackers) {
+        check_appearance(raw, tracker, diagnostics);
         for module in modules {
             let found = Upstream::collect(raw, &[*module].into(), models, catalog);
             if found.unknown || found.objects {
@@ -62,6 +63,31 @@ pub(super) fn check_trackers(
             diagnostics.add_if_parsed(at, message, Some(hint.to_owned()));
         }
     }
+}
+
+/// Whether the module by whose embeddings a tracker knows objects again makes any, and hands them on.
+fn check_appearance(raw: &RawGraph, tracker: &RawTracker, diagnostics: &mut Diagnostics) {
+    let Some(named) = tracker.settings.text("appearance") else {
+        return;
+    };
+    let names = || raw.modules.iter().map(|module| module.name.value.as_str());
+    let module = raw.modules.iter().find(|module| module.name.value == named);
+    let (message, hint) = match module {
+        None => {
+            let hint = spelling::hint(named, "modules", names());
+            (format!("`appearance`: there is no module \"{named}\""), hint)
+        }
+        Some(module) if module.settings.flag("vector", false) => return,
+        Some(_) => {
+            let hint = "name one with operator = \"embed\" and vector = true".to_owned();
+            (
+                format!("`appearance`: \"{named}\" hands on no embeddings"),
+                Some(hint),
+            )
+        }
+    };
+    let message = format!("tracker \"{}\": {message}", tracker.name.value);
+    diagnostics.add_if_parsed(tracker.name.at, message, hint);
 }
 
 /// Whether modules that run per track know tracks of what they take.
