@@ -52,6 +52,17 @@ def truth(name):
     return header["fps"], frames
 
 
+def owner(o, whole):
+    """The id of the object that one is, was found in the crop of, or is part of, as `parts = ["face of person"]` has it."""
+    if o["class"] not in PARTS or o["parent"] is not None:
+        return o["id"] if o["parent"] is None else o["parent"]
+    def within(other):
+        low, high = np.maximum(o["box"][:2], other["box"][:2]), np.minimum(o["box"][2:], other["box"][2:])
+        return np.clip(high - low, 0, None).prod() >= 0.7 * np.prod(np.subtract(o["box"][2:], o["box"][:2]))
+    persons = [other for other in whole if other["class"] == "person" and within(other)]
+    return max(persons, key=lambda other: other["box"][3])["id"] if persons else None
+
+
 def detections(path):
     """Boxes by frame: (box, score, class, embedding of it or of what was found within it, or none)."""
     found = {}
@@ -63,7 +74,7 @@ def detections(path):
                 for o in line["objects"]:
                     for attribute in o["attributes"].values():
                         if isinstance(attribute, dict) and attribute.get("vector"):
-                            vectors[o["parent"] if o["class"] in PARTS else o["id"]] = attribute["vector"]
+                            vectors[owner(o, whole)] = attribute["vector"]
                 found[line["frame"]] = [(o["box"], o["score"], o["class"], vectors.get(o["id"], ())) for o in whole]
     return found
 

@@ -7,6 +7,7 @@ mod heads;
 pub mod media;
 mod model;
 mod operator;
+mod pictures;
 pub mod pixels;
 pub mod sinks;
 
@@ -18,3 +19,4 @@ pub use model::{
     dump_index, find_runtime, load, load_runtime,
 };
 pub use operator::{OperatorError, OperatorRequest, operator};
+pub use pictures::ObjectPictures;

@@ -136,7 +136,7 @@ fn incident(number: u64, phase: Phase, began_pts_ms: f64, pts_ms: f64) -> Incide
         attributes: Vec::new(),
         best: (phase == Phase::Ended).then(|| {
             Arc::new(BestShot {
-                jpeg: b"a jpeg".to_vec(),
+                picture: Arc::new(b"a jpeg".to_vec()),
                 rect: Rect::new(1.0, 2.0, 3.0, 4.0),
                 score: 0.95,
                 frame: 3,

@@ -90,6 +90,7 @@ fn known(truth: &Truth) -> BTreeMap<String, usize> {
             at: time(frame),
             objects: &objects.collect::<Vec<_>>(),
             ended: &[],
+            pixels: None,
         }));
     }
     incidents.extend(line.close(&[]));
@@ -101,6 +102,7 @@ fn counted(truth: &Truth, kept: impl Fn(u64) -> bool) -> BTreeMap<String, usize>
     let plan = AnalyticsPlan {
         trackers: vec![TrackerPlan {
             modules: [0].into(),
+            appearance: None,
             classes: Vec::new(),
             settings: TrackerSettings::default(),
             parts: Parts::read(&["plate of car, van, bus".to_owned(), "face of person".to_owned()]).unwrap(),
@@ -130,7 +132,7 @@ fn counted(truth: &Truth, kept: impl Fn(u64) -> bool) -> BTreeMap<String, usize>
         let image = Image::from_rgb(2, 2, vec![0; 12]);
         let picture = Frame::new(frame.frame, frame.pts_ms, image);
         let mut found = analytics.on_frame(&picture, at.time_ms, &results, &mut ids);
-        run_transforms(&mut line, size, at, &results, &mut found);
+        run_transforms(&mut line, size, at, None, &results, &mut found);
         incidents.append(&mut found.incidents);
     }
     let mut closed = analytics.close();

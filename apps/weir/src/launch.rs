@@ -360,6 +360,7 @@ fn run_options(options: &LaunchOptions, settings: &Settings, progress: Arc<Progr
         record: options.run_args.record.clone(),
         strict: options.run_args.strict,
         progress,
+        pictures: Some(Arc::new(weir_operators::ObjectPictures::default())),
         ..RunOptions::default()
     }
 }

@@ -403,7 +403,7 @@ impl Backend for Service {
                 "there is no such incident any more, or it has no picture",
             )
         };
-        best.map(|best| best.jpeg.clone()).ok_or_else(none)
+        best.map(|best| best.jpeg().to_vec()).ok_or_else(none)
     }
 
     fn incident_clip(&self, id: &str) -> Result<Vec<u8>, ApiError> {

@@ -221,7 +221,7 @@ fn lines_of_every_kind_are_as_the_schema_says() {
         ],
         attributes: vec![("plate".into(), text.clone())],
         best: Some(std::sync::Arc::new(BestShot {
-            jpeg: vec![0; 9],
+            picture: std::sync::Arc::new(vec![0; 9]),
             rect: object.rect,
             score: 0.5,
             frame: 2,

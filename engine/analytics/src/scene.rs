@@ -4,13 +4,15 @@ use weir_flow::RequestResults;
 
 use crate::stream::{FrameAnalytics, NewTrack};
 use crate::track::FrameTime;
-use crate::transforms::{SceneFrame, SceneObject, StreamTransforms};
+use crate::transforms::{FramePixels, SceneFrame, SceneObject, StreamTransforms};
 
-/// Gives transforms the objects of the next frame with their tracks, and adds to `found` what they make of it.
+/// Gives transforms the objects of the next frame with their tracks, and adds to `found` what they make of it. Without
+/// `pixels` there are no pictures.
 pub fn run_transforms(
     transforms: &mut StreamTransforms,
     (width, height): (u32, u32),
     at: FrameTime,
+    pixels: Option<FramePixels<'_>>,
     results: &RequestResults,
     found: &mut FrameAnalytics,
 ) {
@@ -50,6 +52,7 @@ pub fn run_transforms(
         at,
         objects: &objects,
         ended: &ended,
+        pixels,
     });
     drop(objects);
     (found.incidents, found.overlays) = (incidents, transforms.overlays());

@@ -337,6 +337,7 @@ mod tests {
         let plan = Arc::new(AnalyticsPlan {
             trackers: vec![TrackerPlan {
                 modules: [0].into(),
+                appearance: None,
                 classes: Vec::new(),
                 settings: TrackerSettings::default(),
                 parts: Parts::read(&["plate of car".to_owned()]).unwrap(),

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use crate::geometry::{Point, Rect};
+use crate::picture::Picture;
 use crate::results::Attribute;
 
 /// Where an object is in its track, and what is known of it by then.
@@ -108,7 +109,7 @@ pub struct Incident {
     pub values: Vec<(&'static str, IncidentValue)>,
     /// Attributes as they settled over the track, by name.
     pub attributes: Vec<(Arc<str>, Attribute)>,
-    /// The best picture of it so far: when it ended, or when a better one is known.
+    /// The best picture of its object so far, where a transform takes pictures (`best-shot`).
     pub best: Option<Arc<BestShot>>,
 }
 
@@ -122,10 +123,10 @@ pub enum IncidentValue {
 }
 
 /// The picture in which an object is seen best.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub struct BestShot {
-    /// A JPEG, at most 256 KiB.
-    pub jpeg: Vec<u8>,
+    /// Its pixels, or the JPEG of them.
+    pub picture: Arc<dyn Picture>,
     /// Box of the object in source pixels.
     pub rect: Rect,
     /// Confidence of the object, 0 to 1.
@@ -134,6 +135,22 @@ pub struct BestShot {
     pub frame: u64,
     /// [`Frame::pts_ms`](crate::Frame::pts_ms).
     pub pts_ms: f64,
+}
+
+impl BestShot {
+    /// A JPEG, at most 256 KiB. It is encoded when it is asked for first, which takes milliseconds of the thread that asks.
+    #[must_use]
+    pub fn jpeg(&self) -> &[u8] {
+        self.picture.jpeg()
+    }
+}
+
+/// The same object in the same frame.
+impl PartialEq for BestShot {
+    fn eq(&self, other: &Self) -> bool {
+        (self.frame, self.rect, self.score) == (other.frame, other.rect, other.score)
+            && self.pts_ms.total_cmp(&other.pts_ms).is_eq()
+    }
 }
 
 /// What a transform shows on a picture.

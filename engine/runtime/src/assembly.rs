@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use thiserror::Error;
 use weir_flow::{
-    Model, Operator, PartitionLoader, PartitionedModel, SessionError, SinkError, SinkFactory, SourceFactory,
+    Model, Operator, PartitionLoader, PartitionedModel, PictureTaker, SessionError, SinkError, SinkFactory,
+    SourceFactory,
 };
 use weir_graph::Graph;
 use weir_planner::Plan;
@@ -84,6 +85,8 @@ pub struct RunOptions {
     pub progress: Arc<Progress>,
     /// Takes samples of cascades, whose stages all answer every item then.
     pub sampler: Option<Arc<dyn Sampler>>,
+    /// Takes pictures of objects for transforms; without it they have none.
+    pub pictures: Option<Arc<dyn PictureTaker>>,
 }
 
 impl Default for RunOptions {
@@ -103,6 +106,7 @@ impl Default for RunOptions {
             sink_open_timeout: Duration::from_secs(10),
             progress: Arc::default(),
             sampler: None,
+            pictures: None,
         }
     }
 }

@@ -18,7 +18,7 @@ mod warp;
 
 pub use projective::Projective;
 pub use sampler::Sampler;
-pub(crate) use sampler::placement;
+pub(crate) use sampler::{chroma_subsampling, placement};
 pub use spec::{Arrangement, Channels, ImagePlacement, InputSpec, Interpolation};
 
 #[cfg(test)]

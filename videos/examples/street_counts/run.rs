@@ -70,6 +70,7 @@ pub(crate) fn run_identities(
             at,
             objects: &objects.collect::<Vec<_>>(),
             ended: &[],
+            pixels: None,
         }));
     }
     incidents.extend(running.close(&[]));
@@ -85,6 +86,7 @@ pub(crate) fn run<'a>(
     let plan = AnalyticsPlan {
         trackers: vec![TrackerPlan {
             modules: [0].into(),
+            appearance: None,
             classes: Vec::new(),
             settings: TrackerSettings::default(),
             parts: Parts::default(),
@@ -111,7 +113,7 @@ pub(crate) fn run<'a>(
         results.add(0, output);
         let frame = weir_flow::Frame::new(index, at.pts_ms, pixel.clone());
         let mut found = analytics.on_frame(&frame, at.time_ms, &results, &mut ids);
-        run_transforms(&mut running, SIZE, *at, &results, &mut found);
+        run_transforms(&mut running, SIZE, *at, None, &results, &mut found);
         incidents.append(&mut found.incidents);
     }
     let mut closed = analytics.close();

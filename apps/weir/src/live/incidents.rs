@@ -40,6 +40,8 @@ struct Kept {
 impl Incidents {
     /// One began, goes on or ended.
     pub(super) fn add(&self, stream: &Arc<str>, incident: &Incident) {
+        // Encoded here and now, before anybody waits for the lock.
+        let bytes = incident.best.as_ref().map_or(0, |best| best.jpeg().len());
         let mut state = self.lock();
         state.changes += 1;
         let known = state
@@ -58,10 +60,10 @@ impl Incidents {
             }
         };
         kept.incident = incident.clone();
-        if let Some(best) = kept.incident.best.take() {
+        if let Some(best) = kept.incident.best.take().filter(|_| bytes > 0) {
             let before = kept.best.replace(best);
-            state.picture_bytes -= before.map_or(0, |best| best.jpeg.len());
-            state.picture_bytes += kept.best.as_ref().map_or(0, |best| best.jpeg.len());
+            state.picture_bytes -= before.map_or(0, |best| best.jpeg().len());
+            state.picture_bytes += bytes;
         }
         // In the order in which they began, whatever is said of them later.
         let at = match known {
@@ -107,13 +109,13 @@ impl State {
     fn shrink(&mut self) {
         while self.kept.len() > MAX_INCIDENTS {
             let oldest = self.kept.pop_front().and_then(|kept| kept.best);
-            self.picture_bytes -= oldest.map_or(0, |best| best.jpeg.len());
+            self.picture_bytes -= oldest.map_or(0, |best| best.jpeg().len());
         }
         for kept in &mut self.kept {
             if self.picture_bytes <= MAX_PICTURE_BYTES {
                 break;
             }
-            self.picture_bytes -= kept.best.take().map_or(0, |best| best.jpeg.len());
+            self.picture_bytes -= kept.best.take().map_or(0, |best| best.jpeg().len());
         }
     }
 }
@@ -202,7 +204,7 @@ mod tests {
             attributes: Vec::new(),
             best: picture_bytes.map(|bytes| {
                 Arc::new(BestShot {
-                    jpeg: vec![0; bytes],
+                    picture: Arc::new(vec![0; bytes]),
                     rect: Rect::default(),
                     score: 0.9,
                     frame: 1,
@@ -238,7 +240,7 @@ mod tests {
             (&json!("ended"), &json!(true), &json!(48.0))
         );
         assert_eq!(list["count"], 2);
-        assert_eq!(incidents.picture("a").unwrap().jpeg.len(), 10);
+        assert_eq!(incidents.picture("a").unwrap().jpeg().len(), 10);
         assert!(incidents.picture("b").is_none() && incidents.picture("c").is_none());
     }
 

@@ -277,8 +277,8 @@ pub const TRANSFORM_TYPES: &[TransformType] = &[
             key(
                 "attributes",
                 KeyKind::Texts,
-                "what it must say of the object, such as \"identity=unknown\", \"plate=WR 123\" or \"health=0..20\"; of several of one \
-                 name one must hold",
+                "what it must say of the object, such as \"identity=unknown\", \"identity!=unknown\", \"plate=WR 123\", \"plate=*\" (any \
+                 text) or \"health=0..20\"; of several of one name one must hold, and all of those with !=",
             ),
             key(
                 "after",
@@ -289,6 +289,49 @@ pub const TRANSFORM_TYPES: &[TransformType] = &[
                 "end_after",
                 KeyKind::Duration,
                 "for how long it must not hold until the incident is over; default \"2s\"",
+            ),
+            EVERY,
+        ],
+    },
+    TransformType {
+        name: "best-shot",
+        about: "the picture in which each object is seen best, of its own and with the incidents of other transforms",
+        keys: &[
+            CLASSES,
+            key(
+                "transforms",
+                KeyKind::Texts,
+                "transforms whose incidents have the pictures of their objects; default all",
+            ),
+            key(
+                "margin",
+                KeyKind::Number { min: 0.0, max: 2.0 },
+                "what is shown around an object, in parts of the sides of its box; default 0.15",
+            ),
+            key(
+                "max_side",
+                KeyKind::Integer { min: 32, max: 1920 },
+                "longer side of a picture in pixels, to which larger ones are scaled; default 480",
+            ),
+            key(
+                "max_bytes",
+                KeyKind::Bytes,
+                "bytes of a JPEG, at most \"256KiB\", for which its quality is lowered; default \"64KiB\"",
+            ),
+            key(
+                "min_gain",
+                KeyKind::Number { min: 1.0, max: 10.0 },
+                "how many times better a picture must be than the one before to take its place; default 1.15",
+            ),
+            key(
+                "per_second",
+                KeyKind::Number { min: 0.1, max: 100.0 },
+                "pictures that are taken of a stream within a second of media time; others are passed over; default 5",
+            ),
+            key(
+                "keep",
+                KeyKind::Integer { min: 1, max: 1000 },
+                "objects of a stream that have pictures at a time; further ones have none; default 32",
             ),
             EVERY,
         ],

@@ -5,6 +5,7 @@
 //! missing in some of them. What happens between two observations of a track, such as the crossing of a line, is
 //! interpolated. Nothing is drawn, written or sent here.
 
+mod best_shot;
 mod episodes;
 mod finding;
 mod geometry;
@@ -29,5 +30,6 @@ mod zone;
 pub use geometry::{Anchor, Homography, PolygonFault, Position, check_polygon};
 pub use keys::{TRANSFORM_TYPES, TransformType, transform_type};
 pub use read::{Fault, read_transform};
-pub use spec::{Hours, Outline, RuleSpec, Still, TransformKind, TransformSpec, Units, Wanted};
+pub use spec::{BestShotSpec, Hours, Outline, RuleSpec, Still, TransformKind, TransformSpec, Units, Wanted};
 pub use stream::{SceneFrame, SceneObject, StreamTransform, StreamTransforms};
+pub use subject::FramePixels;

@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
-use weir_flow::Settings;
+use weir_flow::{PictureLimits, Settings};
 
 use super::geometry::{Anchor, Homography, PolygonFault, Position, check_polygon};
-use super::spec::{Hours, Outline, RuleSpec, Still, TransformKind, TransformSpec, Units, Wanted};
+use super::spec::{
+    BestShotSpec, Hours, Outline, RuleSpec, Still, TransformKind, TransformSpec, Units, Wanted,
+};
 
 /// What is wrong with a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,6 +26,10 @@ const MIN_LENGTH: f64 = 1e-3;
 /// The same in pixels.
 const MIN_AREA_PX: f64 = 16.0;
 const MIN_LENGTH_PX: f64 = 2.0;
+
+/// Bytes of a picture.
+const MIN_JPEG_BYTES: f64 = 4096.0;
+const MAX_JPEG_BYTES: f64 = 262_144.0;
 
 /// Corners of a polygon: each costs a step for each object.
 const MAX_POINTS: usize = 256;
@@ -226,6 +232,7 @@ impl Reader<'_> {
                 after_ms: self.ms("after", 30.0),
             },
             "rule" => TransformKind::Rule(self.rule()),
+            "best-shot" => TransformKind::BestShot(self.best_shot()),
             _ => TransformKind::Zone {
                 margin,
                 settle_ms: self.ms("settle", 2.0),
@@ -267,6 +274,27 @@ impl Reader<'_> {
             ground: ground.unwrap_or_default(),
             window_ms: self.ms("window", 1.0),
             above_kmh: self.settings.number("above_kmh", 0.0),
+        }
+    }
+
+    fn best_shot(&mut self) -> BestShotSpec {
+        let settings = self.settings;
+        let max_bytes = settings.number("max_bytes", 65_536.0);
+        if !(MIN_JPEG_BYTES..=MAX_JPEG_BYTES).contains(&max_bytes) {
+            let message = "`max_bytes` is not from 4 KiB to 256 KiB";
+            self.fault("max_bytes", message, "such as max_bytes = \"64KiB\"");
+        }
+        let transforms = settings.texts("transforms").unwrap_or_default().iter();
+        BestShotSpec {
+            transforms: transforms.map(|name| Arc::from(name.as_str())).collect(),
+            margin: settings.number("margin", 0.15) as f32,
+            limits: PictureLimits {
+                max_side: settings.number("max_side", 480.0) as u32,
+                max_bytes: max_bytes as u32,
+            },
+            min_gain: settings.number("min_gain", 1.15),
+            per_second: settings.number("per_second", 5.0),
+            keep: settings.number("keep", 32.0) as usize,
         }
     }
 
@@ -316,17 +344,22 @@ impl Reader<'_> {
             }
         }
         for text in settings.texts("attributes").unwrap_or_default() {
-            let Some((name, wanted)) = text.split_once('=').filter(|(name, _)| !name.trim().is_empty())
+            let Some((name, wanted)) = text
+                .split_once('=')
+                .filter(|(name, _)| !name.trim_end_matches('!').trim().is_empty())
             else {
                 let message = format!("`attributes`: \"{text}\" names no value");
                 self.fault(
                     "attributes",
                     message,
-                    "such as \"identity=unknown\" or \"health=0..20\"",
+                    "such as \"identity=unknown\", \"plate=*\" or \"health=0..20\"",
                 );
                 continue;
             };
-            let (name, wanted) = (name.trim(), parse_wanted(wanted.trim()));
+            let (name, wanted) = match name.strip_suffix('!') {
+                Some(name) => (name.trim(), Wanted::NoneOf(vec![wanted.trim().into()])),
+                None => (name.trim(), parse_wanted(wanted.trim())),
+            };
             if let Wanted::Between(min, max) = wanted
                 && min > max
             {
@@ -336,9 +369,12 @@ impl Reader<'_> {
                     "",
                 );
             }
-            let known = rule.attributes.iter_mut().find(|(known, _)| **known == *name);
+            let is_alike = |known: &Wanted| std::mem::discriminant(known) == std::mem::discriminant(&wanted);
+            let mut known = rule.attributes.iter_mut();
+            let known = known.find(|(known, said)| **known == *name && is_alike(said));
             match (known, wanted) {
-                (Some((_, Wanted::OneOf(words))), Wanted::OneOf(more)) => words.extend(more),
+                (Some((_, Wanted::OneOf(words))), Wanted::OneOf(more))
+                | (Some((_, Wanted::NoneOf(words))), Wanted::NoneOf(more)) => words.extend(more),
                 (_, wanted) => rule.attributes.push((name.into(), wanted)),
             }
         }
@@ -347,6 +383,9 @@ impl Reader<'_> {
 }
 
 fn parse_wanted(text: &str) -> Wanted {
+    if text == "*" {
+        return Wanted::NoneOf(Vec::new());
+    }
     let range = text.split_once("..");
     let range = range.and_then(|(min, max)| Some((min.trim().parse().ok()?, max.trim().parse().ok()?)));
     match range {

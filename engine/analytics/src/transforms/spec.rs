@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use weir_flow::Attribute;
+use weir_flow::{Attribute, PictureLimits};
 
 use super::geometry::{Anchor, Polygon, Position, Segment};
 
@@ -147,6 +147,8 @@ pub enum TransformKind {
     },
     /// Tracks that pass a filter.
     Rule(RuleSpec),
+    /// The picture in which each track is seen best.
+    BestShot(BestShotSpec),
 }
 
 /// How long and how still an object stands.
@@ -156,6 +158,23 @@ pub struct Still {
     pub after_ms: f64,
     /// How far it may move meanwhile.
     pub within: f64,
+}
+
+/// Which pictures are taken, and how many.
+#[derive(Debug, Clone, PartialEq)]
+pub struct BestShotSpec {
+    /// Transforms whose incidents have the pictures of their tracks; empty: all.
+    pub transforms: Vec<Arc<str>>,
+    /// What is shown around the object, in parts of the sides of its box.
+    pub margin: f32,
+    /// Bounds of a picture.
+    pub limits: PictureLimits,
+    /// How many times better another picture must be to take the place of one, at least 1.
+    pub min_gain: f64,
+    /// Pictures that are taken of a stream within a second.
+    pub per_second: f64,
+    /// Tracks of a stream that have pictures at a time.
+    pub keep: usize,
 }
 
 /// A filter over tracks: all of it must hold.
@@ -206,6 +225,8 @@ impl Hours {
 pub enum Wanted {
     /// One of these texts, classes or names; `unknown` is a match that is none.
     OneOf(Vec<Arc<str>>),
+    /// A text, class or name that is none of these.
+    NoneOf(Vec<Arc<str>>),
     /// A number from the first to the second.
     Between(f64, f64),
 }
@@ -216,6 +237,7 @@ impl Wanted {
     pub fn is_met_by(&self, attribute: &Attribute) -> bool {
         let is_listed = |said: &str| match self {
             Self::OneOf(words) => words.iter().any(|word| **word == *said),
+            Self::NoneOf(words) => !said.is_empty() && words.iter().all(|word| **word != *said),
             Self::Between(..) => false,
         };
         match attribute {
@@ -224,7 +246,7 @@ impl Wanted {
             Attribute::Match { r#match, .. } => is_listed(r#match.as_deref().unwrap_or("unknown")),
             Attribute::Number { value } => match self {
                 Self::Between(min, max) => (*min..=*max).contains(&f64::from(*value)),
-                Self::OneOf(_) => false,
+                Self::OneOf(_) | Self::NoneOf(_) => false,
             },
             Attribute::Angles { .. }
             | Attribute::Direction { .. }
@@ -249,6 +271,7 @@ impl TransformKind {
             Self::Crowd { .. } => "crowd",
             Self::Absence { .. } => "absence",
             Self::Rule(_) => "rule",
+            Self::BestShot(_) => "best-shot",
         }
     }
 
@@ -302,6 +325,14 @@ mod tests {
         };
         assert!(wanted.is_met_by(&identity(None)) && wanted.is_met_by(&identity(Some("ada"))));
         assert!(!wanted.is_met_by(&identity(Some("bob"))));
+        let known = Wanted::NoneOf(vec!["unknown".into()]);
+        assert!(known.is_met_by(&identity(Some("bob"))) && !known.is_met_by(&identity(None)));
+        let text = |text: &str| Attribute::Text {
+            text: text.to_owned(),
+            score: 0.9,
+        };
+        let any = Wanted::NoneOf(Vec::new());
+        assert!(any.is_met_by(&text("WR 123")) && !any.is_met_by(&text("")));
         assert!(Wanted::Between(1.0, 2.0).is_met_by(&Attribute::Number { value: 2.0 }));
     }
 }

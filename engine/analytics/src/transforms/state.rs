@@ -1,7 +1,10 @@
 //! The state of one transform of one stream, of whichever kind.
 
-use weir_flow::Rect;
+use std::sync::Arc;
 
+use weir_flow::{BestShot, Rect};
+
+use super::best_shot::BestShots;
 use super::finding::{Drawing, Finding};
 use super::geometry::{Polygon, Position, Segment};
 use super::line::Line;
@@ -64,6 +67,7 @@ enum Machine {
     Loitering(Loitering),
     Occupancy(Occupancy),
     Rule(Rule),
+    BestShots(Box<BestShots>),
 }
 
 /// A transform at work.
@@ -109,6 +113,9 @@ impl TransformState {
                 Machine::Occupancy(Occupancy::absence(anchor, *after_ms, every_ms))
             }
             TransformKind::Rule(rule) => Machine::Rule(Rule::new(rule.clone(), every_ms)),
+            TransformKind::BestShot(best) => {
+                Machine::BestShots(Box::new(BestShots::new(best.clone(), every_ms)))
+            }
         };
         Self {
             machine,
@@ -152,6 +159,7 @@ impl TransformState {
                 out.extend(occupancy.on_frame(boxes.iter(), &place.area, view.now));
             }
             Machine::Rule(rule) => out.extend(subjects.filter_map(|it| rule.on_subject(it))),
+            Machine::BestShots(shots) => shots.on_frame(view, subjects, out),
         }
     }
 
@@ -165,6 +173,7 @@ impl TransformState {
             Machine::WrongWay(way) => way.on_track_end(subject),
             Machine::Loitering(stay) => stay.on_track_end(subject),
             Machine::Rule(rule) => rule.on_track_end(subject),
+            Machine::BestShots(shots) => shots.on_track_end(subject),
             Machine::Occupancy(_) => None,
         }
     }
@@ -183,6 +192,21 @@ impl TransformState {
         matches!(&self.machine, Machine::Zone(zone) if zone.holds(track))
     }
 
+    /// The best picture of a track, for incidents of the transform of that name, which may be this one.
+    pub(crate) fn best_of(&self, track: u64, transform: &str, is_own: bool) -> Option<&Arc<BestShot>> {
+        match &self.machine {
+            Machine::BestShots(shots) => shots.best_of(track, transform, is_own),
+            _ => None,
+        }
+    }
+
+    /// Forgets all pictures.
+    pub(crate) fn forget_pictures(&mut self) {
+        if let Machine::BestShots(shots) = &mut self.machine {
+            shots.forget();
+        }
+    }
+
     /// What it shows on the frame that was taken in last.
     pub(crate) fn drawing(&self, name: &str, view: &View<'_>) -> Option<Drawing> {
         let place = self.place.as_ref()?;
@@ -196,6 +220,7 @@ impl TransformState {
             Machine::Loitering(stay) => stay.drawing(&place.area, view),
             Machine::Occupancy(occupancy) => occupancy.drawing(&place.area),
             Machine::Rule(rule) => rule.drawing(name, view),
+            Machine::BestShots(_) => return None,
         };
         Some(drawing)
     }

@@ -11,7 +11,7 @@ use weir_flow::{Attribute, Incident, Overlay, Rect, TrackEnd};
 use super::finding::Finding;
 use super::spec::{TransformKind, TransformSpec};
 use super::state::TransformState;
-use super::subject::{Subject, View};
+use super::subject::{FramePixels, Subject, View};
 use crate::track::FrameTime;
 
 /// A transform, and the modules whose objects it takes.
@@ -59,6 +59,8 @@ pub struct SceneFrame<'a> {
     pub objects: &'a [SceneObject<'a>],
     /// Tracks that ended with it.
     pub ended: &'a [TrackEnd],
+    /// Its pixels, where pictures are to be taken.
+    pub pixels: Option<FramePixels<'a>>,
 }
 
 /// The transforms of a stream, with their state.
@@ -120,6 +122,8 @@ impl StreamTransforms {
         for slot in &mut before {
             self.end_slot(slot, &mut incidents);
         }
+        attach_pictures(&before, &mut incidents);
+        attach_pictures(&self.slots, &mut incidents);
         incidents
     }
 
@@ -157,6 +161,7 @@ impl StreamTransforms {
             now: frame.at,
             subjects: &self.subjects,
             present: &self.present,
+            pixels: frame.pixels,
         };
         for (index, slot) in zones.iter_mut().enumerate() {
             slot.step(&view, frame, |finding| found.push((index, finding)));
@@ -173,6 +178,7 @@ impl StreamTransforms {
             now: frame.at,
             subjects: &self.subjects,
             present: &self.present,
+            pixels: frame.pixels,
         };
         for (index, slot) in (self.zones..).zip(others) {
             slot.step(&view, frame, |finding| found.push((index, finding)));
@@ -187,6 +193,7 @@ impl StreamTransforms {
         for end in frame.ended {
             self.end_track(end, &mut incidents);
         }
+        attach_pictures(&self.slots, &mut incidents);
         incidents
     }
 
@@ -199,6 +206,10 @@ impl StreamTransforms {
         let mut slots = std::mem::take(&mut self.slots);
         for slot in &mut slots {
             self.end_slot(slot, &mut incidents);
+        }
+        attach_pictures(&slots, &mut incidents);
+        for slot in &mut slots {
+            slot.state.forget_pictures();
         }
         self.slots = slots;
         self.subjects.clear();
@@ -217,6 +228,7 @@ impl StreamTransforms {
             now,
             subjects: &self.subjects,
             present: &self.present,
+            pixels: None,
         };
         let overlay = |slot: &Slot| {
             let name = &slot.transform.name;
@@ -276,6 +288,22 @@ impl StreamTransforms {
             let found = slot.state.on_track_end(&subject);
             incidents.extend(found.map(|found| slot.incident(&self.stream, found, Some(&subject))));
         }
+    }
+}
+
+/// Gives incidents the best pictures of their tracks; those of a transform that takes pictures its own.
+fn attach_pictures(slots: &[Slot], incidents: &mut [Incident]) {
+    for incident in incidents {
+        let Some(track) = incident.track.filter(|_| incident.best.is_none()) else {
+            continue;
+        };
+        let mut shots = slots.iter().filter_map(|slot| {
+            let is_own = slot.transform.name == incident.transform;
+            let is_meant = is_own || incident.kind != "best-shot";
+            let best = slot.state.best_of(track, &incident.transform, is_own);
+            best.filter(|_| is_meant)
+        });
+        incident.best = shots.next().cloned();
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use weir_flow::{Attribute, Rect};
+use weir_flow::{Attribute, Frame, PictureTaker, Rect};
 
 use super::geometry::{Anchor, Position};
 use crate::track::FrameTime;
@@ -66,6 +66,15 @@ pub(crate) struct Step {
     pub(crate) to: Position,
 }
 
+/// The pixels of a frame, and what takes pictures out of them.
+#[derive(Debug, Clone, Copy)]
+pub struct FramePixels<'a> {
+    /// The frame.
+    pub frame: &'a Frame,
+    /// Measures and copies parts of it.
+    pub taker: &'a dyn PictureTaker,
+}
+
 /// What transforms are given of a frame.
 pub(crate) struct View<'a> {
     pub(crate) width: f64,
@@ -75,6 +84,8 @@ pub(crate) struct View<'a> {
     pub(crate) subjects: &'a BTreeMap<u64, Subject>,
     /// Those that were seen in this frame.
     pub(crate) present: &'a [u64],
+    /// Where pictures can be taken.
+    pub(crate) pixels: Option<FramePixels<'a>>,
 }
 
 impl<'a> View<'a> {

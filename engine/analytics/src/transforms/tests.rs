@@ -102,6 +102,7 @@ impl Stream {
             at: self.last,
             objects: &objects,
             ended: &[],
+            pixels: None,
         });
         self.found.extend(incidents);
     }
@@ -306,6 +307,7 @@ fn a_parked_car_stays_the_same_incident_when_its_track_changes_behind_a_bus() {
         at: moment(11_000.0),
         objects: &[],
         ended: &[end],
+        pixels: None,
     });
     assert!(ended.is_empty(), "{ended:?}");
     stream.frame(13_000.0, &[(2, 302.0, 301.0)]);

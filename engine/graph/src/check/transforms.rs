@@ -23,6 +23,7 @@ pub(super) fn check(
             check_classes(transform, spec, &found, diagnostics);
         }
         check_zones(raw, transform, spec, diagnostics);
+        check_shown_with(raw, transform, spec, diagnostics);
     }
 }
 
@@ -92,6 +93,29 @@ fn check_zones(
     }
 }
 
+/// Whether there are the transforms whose incidents are to have pictures.
+fn check_shown_with(
+    raw: &RawGraph,
+    transform: &RawTransform,
+    spec: &TransformSpec,
+    diagnostics: &mut Diagnostics,
+) {
+    let TransformKind::BestShot(best) = &spec.kind else {
+        return;
+    };
+    let follows = |other: &&RawTransform| {
+        let kind = other.spec.as_ref().map(|spec| &spec.kind);
+        kind.is_none_or(|kind| kind.needs_tracks() && !matches!(kind, TransformKind::BestShot(_)))
+    };
+    let named = raw.transforms.iter().filter(follows);
+    let named: Vec<&str> = named.map(|other| other.name.value.as_str()).collect();
+    for name in best.transforms.iter().filter(|name| !named.contains(&&***name)) {
+        let message = format!("there is no transform \"{name}\" whose incidents are of single objects");
+        let hint = spelling::hint(name, "transforms", named.iter().copied());
+        diagnostics.add_if_parsed(position(transform, "transforms"), message, hint);
+    }
+}
+
 /// Remarks on transforms whose incidents nothing is given.
 pub(super) fn warn_unused(raw: &RawGraph, wiring: &Wiring, diagnostics: &mut Diagnostics) {
     for (index, transform) in raw.transforms.iter().enumerate() {
@@ -102,7 +126,10 @@ pub(super) fn warn_unused(raw: &RawGraph, wiring: &Wiring, diagnostics: &mut Dia
         };
         let is_given = wiring.sink_transforms.iter().any(|given| given.contains(&index));
         let is_taken = wiring.transforms.iter().any(|taken| taken.zones.contains(&index));
-        if !is_given && !is_taken && !raw.transforms.iter().any(is_zone_of) {
+        // Its pictures go with the incidents of others.
+        let is_shown = transform.kind == Some("best-shot")
+            && wiring.sink_transforms.iter().any(|given| !given.is_empty());
+        if !is_given && !is_shown && !is_taken && !raw.transforms.iter().any(is_zone_of) {
             let message = format!("no sink is given what \"{name}\" finds");
             let hint = format!("inputs = [\"{name}\", ...] of a sink");
             diagnostics.warn(transform.name.at, message, Some(hint));

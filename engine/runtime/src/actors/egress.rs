@@ -11,7 +11,7 @@ use std::sync::Arc;
 use actix::{Actor, AsyncContext, Context, Handler, MessageResult};
 use tokio::sync::oneshot;
 use weir_analytics::AnalyticsPlan;
-use weir_flow::{Delivery, Notice, StreamState};
+use weir_flow::{Delivery, Notice, PictureTaker, StreamState};
 use weir_policy::{Join, Ledger, Outcome, ReorderBuffer, RunStats, SinkReport};
 use weir_types::{DropReason, ModuleId, RequestId, Span, StreamId};
 
@@ -68,6 +68,8 @@ pub(crate) struct EgressSetup {
     pub(crate) analytics: Arc<AnalyticsPlan>,
     /// What is known over time of each stream.
     pub(crate) known: SharedAnalytics,
+    /// Takes pictures of objects.
+    pub(crate) pictures: Option<Arc<dyn PictureTaker>>,
     pub(crate) decode_levels: SharedDecodeLevels,
     pub(crate) progress: Arc<Progress>,
     /// Signalled once, when all streams have ended and nothing is in flight.
@@ -88,6 +90,7 @@ pub(crate) struct Egress {
     /// By the number of the graph.
     analytics: BTreeMap<u32, Arc<AnalyticsPlan>>,
     known: SharedAnalytics,
+    pictures: Option<Arc<dyn PictureTaker>>,
     /// Sinks that no graph has any more; closed.
     closed_sinks: Vec<(String, SinkHandle)>,
     decode_levels: SharedDecodeLevels,
@@ -123,6 +126,7 @@ impl Egress {
             sinks: setup.sinks,
             analytics: BTreeMap::from([(0, setup.analytics)]),
             known: setup.known,
+            pictures: setup.pictures,
             reported: 0,
             closed_sinks: Vec::new(),
             decode_levels: setup.decode_levels,

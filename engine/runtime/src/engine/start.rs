@@ -302,6 +302,7 @@ impl RunContext<'_> {
             sinks,
             analytics: analytics_plan(graph),
             known: self.analytics.clone(),
+            pictures: self.options.pictures.clone(),
             decode_levels,
             progress: Arc::clone(&self.options.progress),
             idle,

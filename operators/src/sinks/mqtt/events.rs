@@ -37,6 +37,7 @@ struct Track {
     attributes: Value,
     zones: Vec<Arc<str>>,
     entered: Vec<Arc<str>>,
+    has_snapshot: bool,
     /// What was said last, and when.
     said: Option<(Value, u64)>,
 }
@@ -106,6 +107,7 @@ impl Track {
             attributes: Value::Null,
             zones: Vec::new(),
             entered: Vec::new(),
+            has_snapshot: false,
             said: None,
         }
     }
@@ -127,6 +129,7 @@ impl Track {
         let before = self.zones.clone();
         for incident in incidents.iter().filter(|incident| incident.track == Some(id)) {
             self.zones.clone_from(&incident.zones);
+            self.has_snapshot |= incident.best.is_some();
             if incident.kind == "zone" && incident.phase == Phase::Ended {
                 self.zones.retain(|zone| *zone != incident.transform);
             }
@@ -172,7 +175,7 @@ impl Track {
             "current_zones": self.zones,
             "entered_zones": self.entered,
             "attributes": self.attributes,
-            "has_snapshot": false,
+            "has_snapshot": self.has_snapshot,
             "has_clip": false,
         })
     }

@@ -83,6 +83,9 @@ const KEYS: &[KeySpec] = &[
     outbox_keys::GIVE_UP_AFTER,
 ];
 
+/// Topics of pictures.
+const MAX_SNAPSHOTS: usize = 1_024;
+
 fn create(settings: &Settings, _streams: &[String]) -> Result<Box<dyn SinkFactory>, SinkError> {
     Topics::new(settings)?;
     Broker::new(settings)?;
@@ -105,6 +108,7 @@ impl SinkFactory for MqttFactory {
             events: Events::new((settings.number("update_interval", 5.0) * 1e3) as u64),
             counts: Counts::default(),
             topics,
+            snapshots: BTreeMap::new(),
         }))
     }
 
@@ -119,17 +123,37 @@ struct Mqtt {
     events: Events,
     counts: Counts,
     topics: Topics,
+    /// Track and frame of the newest picture by topic.
+    snapshots: BTreeMap<String, (Option<u64>, u64)>,
 }
 
 impl Mqtt {
-    fn push_incidents(&self, stream: &Arc<str>, incidents: &[Incident]) {
+    fn push_incidents(&mut self, stream: &Arc<str>, incidents: &[Incident]) {
         for incident in incidents {
+            self.set_snapshot(stream, incident);
             self.outbox.push(Message {
                 stream: Arc::clone(stream),
                 id: format!("{}/{}/{}", incident.id, incident.phase.name(), incident.time_ms),
                 body: incident_value(stream, incident).to_string().into_bytes(),
                 topic: self.topics.incidents(),
             });
+        }
+    }
+
+    /// The picture of an incident, where it is another one than the class had before.
+    fn set_snapshot(&mut self, stream: &Arc<str>, incident: &Incident) {
+        let Some((best, class)) = incident.best.as_ref().zip(incident.class.as_ref()) else {
+            return;
+        };
+        let topic = self.topics.snapshot(stream, class);
+        let shown = (incident.track, best.frame);
+        if self.snapshots.get(&topic) == Some(&shown) {
+            return;
+        }
+        let jpeg = best.jpeg();
+        if !jpeg.is_empty() && (self.snapshots.len() < MAX_SNAPSHOTS || self.snapshots.contains_key(&topic)) {
+            self.states.set(topic.clone(), jpeg);
+            self.snapshots.insert(topic, shown);
         }
     }
 

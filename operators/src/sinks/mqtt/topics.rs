@@ -50,6 +50,11 @@ impl Topics {
         format!("{}/{}/{}", self.prefix, plain(stream), plain(class))
     }
 
+    /// Where the newest picture of objects of a class is.
+    pub(super) fn snapshot(&self, stream: &str, class: &str) -> String {
+        format!("{}/snapshot", self.count(stream, class))
+    }
+
     /// Where Home Assistant looks for devices; `None`: it is not to find any.
     pub(super) fn discovery(&self) -> Option<String> {
         let discovery = self.discovery.as_ref()?;

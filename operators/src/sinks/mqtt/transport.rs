@@ -23,6 +23,7 @@ const IDLE_ROUNDS: u32 = 50;
 
 /// States that are kept.
 const MAX_STATES: usize = 4_096;
+const MAX_STATE_BYTES: usize = 64 << 20;
 
 /// Who is connected to.
 pub(super) struct Broker {
@@ -73,15 +74,20 @@ pub(super) struct States(Mutex<Kept>);
 
 #[derive(Default)]
 struct Kept {
-    states: BTreeMap<String, String>,
+    states: BTreeMap<String, Vec<u8>>,
+    bytes: usize,
     /// Topics of states that the broker does not have.
     unsent: BTreeSet<String>,
 }
 
 impl States {
-    pub(super) fn set(&self, topic: String, state: String) {
-        let mut kept = self.lock();
-        if kept.states.len() < MAX_STATES || kept.states.contains_key(&topic) {
+    pub(super) fn set(&self, topic: String, state: impl Into<Vec<u8>>) {
+        let (mut kept, state) = (self.lock(), state.into());
+        let before = kept.states.get(&topic).map(Vec::len);
+        let bytes = kept.bytes - before.unwrap_or(0) + state.len();
+        let has_room = before.is_some() || kept.states.len() < MAX_STATES;
+        if has_room && bytes <= MAX_STATE_BYTES {
+            kept.bytes = bytes;
             kept.unsent.insert(topic.clone());
             kept.states.insert(topic, state);
         }
@@ -94,7 +100,7 @@ impl States {
     }
 
     /// The next that the broker does not have.
-    fn next(&self) -> Option<(String, String)> {
+    fn next(&self) -> Option<(String, Vec<u8>)> {
         let mut kept = self.lock();
         let topic = kept.unsent.pop_first()?;
         let state = kept.states.get(&topic)?.clone();
@@ -162,7 +168,7 @@ impl MqttTransport {
     /// Publishes states that the broker does not have.
     fn publish_states(&mut self) -> Result<(), String> {
         while let Some((topic, state)) = self.states.next() {
-            self.publish(&topic, state.as_bytes(), true)?;
+            self.publish(&topic, &state, true)?;
         }
         Ok(())
     }

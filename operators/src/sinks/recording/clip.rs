@@ -147,7 +147,8 @@ impl Clip {
         let stem = video.clone().unwrap_or_else(|| self.path.clone());
         let mut files: Vec<PathBuf> = video.iter().cloned().collect();
         let best = self.best.as_deref();
-        let picture = best.map(|best| (stem.with_extension("jpg"), best.jpeg.clone()));
+        let picture = best.map(|best| (stem.with_extension("jpg"), best.jpeg().to_vec()));
+        let picture = picture.filter(|(_, jpeg)| !jpeg.is_empty());
         let description = self.description(video.as_deref(), written, end);
         let description = (stem.with_extension("json"), description.into_bytes());
         for (path, content) in picture.into_iter().chain([description]) {

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use weir_analytics::transforms::FramePixels;
 use weir_analytics::{FrameAnalytics, FrameTime, close_transforms, run_transforms};
 use weir_flow::{Notice, RequestResults};
 use weir_types::StreamId;
@@ -36,10 +37,12 @@ impl Egress {
             // All that went on was ended with the tracks of the graph before.
             entry.transforms.replace(plan.transforms.clone(), time_ms / 1000);
         }
-        let frame = &request.frame;
+        let frame = &*request.frame;
         let (size, pts_ms) = ((frame.image.width, frame.image.height), frame.pts_ms);
         let at = FrameTime { pts_ms, time_ms };
-        run_transforms(&mut entry.transforms, size, at, results, &mut found);
+        let pixels = self.pictures.as_deref();
+        let pixels = pixels.map(|taker| FramePixels { frame, taker });
+        run_transforms(&mut entry.transforms, size, at, pixels, results, &mut found);
         found
     }
 
