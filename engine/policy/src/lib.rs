@@ -6,13 +6,15 @@
 //! [`Module`] decides on requests, [`Slots`] on which module runs next, [`ConcurrencyLimit`] on admission; [`Join`] and
 //! [`ReorderBuffer`] join branches and order results; [`Ledger`] counts outcomes, and [`Report`] shows them.
 //! [`MediaClock`], [`SilenceWatch`], [`Backoff`] and [`HealthTracker`] are used by source threads, and
-//! [`DecodeLevels`] says how much they decode. [`gears`] has the choice between cascades of models by load.
+//! [`DecodeLevels`] says how much they decode. [`gears`] has the choice between cascades of models by load, [`generate`] an
+//! instance of a model that generates.
 
 mod accounting;
 mod admission;
 mod baselines;
 mod flow;
 pub mod gears;
+pub mod generate;
 mod measure;
 mod module;
 mod pard;

@@ -40,3 +40,11 @@ id!(
     /// A batch of one module, numbered in the order in which they start.
     BatchId(u64)
 );
+id!(
+    /// A sequence: one prompt and what a model generates after it, numbered by arrival.
+    SequenceId(u64)
+);
+id!(
+    /// An instance: a slot or a worker that runs a model which generates, numbered over all devices of the model.
+    InstanceId(u32)
+);

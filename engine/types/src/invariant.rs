@@ -29,10 +29,14 @@ pub enum Kind {
     FrameMemory,
     /// A place of a stream that is given back was taken.
     StreamLimit,
+    /// A block of a cache has one owner or is free; none is lost.
+    CacheBlocks,
+    /// A sequence is on one instance and in a step at most once; a step has no more tokens than it may.
+    Sequences,
 }
 
 /// How many kinds there are.
-const KINDS: usize = 8;
+const KINDS: usize = 10;
 
 impl Kind {
     /// All kinds, in the order of their declaration.
@@ -45,6 +49,8 @@ impl Kind {
         Self::FrameOrder,
         Self::FrameMemory,
         Self::StreamLimit,
+        Self::CacheBlocks,
+        Self::Sequences,
     ];
 
     /// As reports, metrics and logs have it.
@@ -59,6 +65,8 @@ impl Kind {
             Self::FrameOrder => "frame-order",
             Self::FrameMemory => "frame-memory",
             Self::StreamLimit => "stream-limit",
+            Self::CacheBlocks => "cache-blocks",
+            Self::Sequences => "sequences",
         }
     }
 }

@@ -1,0 +1,19 @@
+//! Models that generate token by token: one instance, a slot or a worker process that runs such a model, as a state machine.
+//!
+//! Batches are continuous: a sequence joins and leaves at any step. A step takes running sequences first, in the order in
+//! which they joined, one token each or the next chunk of their prompt; then waiting ones in order, while the step has tokens
+//! and the cache has blocks. Where blocks run out, the latest that joined goes back to the front of the queue and is
+//! computed again. `Instance` decides that; which instance a sequence goes to is decided in `route`.
+
+mod api;
+mod blocks;
+mod instance;
+mod monitor;
+mod sequence;
+#[cfg(test)]
+mod tests;
+
+pub use api::{InstanceEffect, InstanceEvent, InstanceSpec, InstanceSpecError, Step, StepPart};
+pub use blocks::BlockPool;
+pub use instance::{Instance, InstanceStats};
+pub use monitor::InstanceState;
