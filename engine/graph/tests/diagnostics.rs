@@ -539,6 +539,15 @@ fn an_slo_below_the_critical_path_is_reported() {
         &["3: the SLO of 10ms is shorter than the graph's bare execution of 11ms: detect -> plates"],
     );
     check(&toml.replace("slo = \"10ms\"", "slo = \"11ms\""), &[]);
+
+    // Frames can go without a branch, and without what follows on it.
+    let degrades = toml
+        .replace("slo = \"10ms\"", "slo = \"8ms\"")
+        .replace("[modules.plates]\n", "[modules.plates]\non_drop = \"degrade\"\n");
+    check(&degrades, &[]);
+    let follows = "\n[modules.again]\noperator = \"classify\"\nmodel = \"c\"\ninputs = [\"plates\"]\nregions = [\"car\"]\n";
+    let model = "[models.c]\nmodel = \"reader.onnx\"\nhead = \"classify\"\nprofile = { \"1\" = \"5ms\" }\n";
+    check(&format!("{degrades}{follows}{model}"), &[]);
 }
 
 #[test]

@@ -108,37 +108,47 @@ fn module_models(raw: &RawGraph, diagnostics: &mut Diagnostics) -> Vec<Option<us
         .collect()
 }
 
-/// What a module does that does not say: on a branch that frames can go without, there is nothing left for it to do.
-fn inherited(inputs: &[Vertex], modules: &[ModuleNode]) -> OnDrop {
-    let degrades = |input: &Vertex| match input {
-        Vertex::Source(_) => false,
-        Vertex::Module(index) => modules
-            .get(*index)
-            .is_some_and(|before| before.on_drop == OnDrop::Degrade),
-    };
-    if inputs.iter().all(degrades) {
-        OnDrop::Degrade
-    } else {
-        OnDrop::Drop
+/// What each module does with requests that are late for it. One that does not say, on a branch that frames can go without, has
+/// nothing left to hold up.
+fn actions_on_drop(raw: &RawGraph, wiring: &Wiring) -> Vec<OnDrop> {
+    let mut actions = vec![OnDrop::Drop; raw.modules.len()];
+    for module in &wiring.order {
+        let degrades = |input: &Vertex| match input {
+            Vertex::Source(_) => false,
+            Vertex::Module(before) => actions[*before] == OnDrop::Degrade,
+        };
+        let inherited = if wiring.modules[*module].iter().all(degrades) {
+            OnDrop::Degrade
+        } else {
+            OnDrop::Drop
+        };
+        actions[*module] = raw.modules[*module].on_drop.unwrap_or(inherited);
     }
+    actions
 }
 
 /// The declared duration of the smallest batch of each module; zero where none is declared.
-fn min_durations(raw: &RawGraph, models: &[Option<usize>]) -> Vec<Span> {
+fn min_durations(raw: &RawGraph, wiring: &Wiring, models: &[Option<usize>]) -> Vec<Span> {
     let smallest = |model: &RawModel| model.profile.first().map_or(Span::ZERO, |(_, span)| *span);
-    let of_module = |(module, model): (&RawModule, &Option<usize>)| match model {
+    let actions = actions_on_drop(raw, wiring);
+    let of_module = |((module, model), action): ((&RawModule, &Option<usize>), OnDrop)| match model {
         // Requests without the time for it go on without.
         _ if module.stage.as_ref().is_some_and(RawStage::is_optional) => Span::ZERO,
-        _ if module.on_drop == Some(OnDrop::Degrade) => Span::ZERO,
+        _ if action == OnDrop::Degrade => Span::ZERO,
         Some(model) => smallest(&raw.models[*model]),
         None => Span::ZERO,
     };
-    raw.modules.iter().zip(models).map(of_module).collect()
+    raw.modules
+        .iter()
+        .zip(models)
+        .zip(actions)
+        .map(of_module)
+        .collect()
 }
 
 /// The objective of the graph, and those that sources have of their own, leave time for what their frames pass.
 fn check_slo(raw: &RawGraph, wiring: &Wiring, models: &[Option<usize>], diagnostics: &mut Diagnostics) {
-    let durations = min_durations(raw, models);
+    let durations = min_durations(raw, wiring, models);
     let mut check = |slo: &Spanned<Span>, durations: &[Span], whose: &str| {
         let path = critical_path::critical_path(&wiring.order, &wiring.modules, durations);
         if slo.value >= path.length {
@@ -285,6 +295,7 @@ fn build(
     models: &[Option<usize>],
     devices: &placement::Devices,
 ) -> Option<Graph> {
+    let actions = actions_on_drop(&raw, wiring);
     let rank = wiring.ranks();
     let ranked = |vertex: &Vertex| match vertex {
         Vertex::Source(index) => Vertex::Source(*index),
@@ -313,15 +324,12 @@ fn build(
     for index in &wiring.order {
         let module = modules.get_mut(*index)?.take()?;
         let inputs: Vec<Vertex> = wiring.modules[*index].iter().map(ranked).collect();
-        let on_drop = module
-            .on_drop
-            .unwrap_or_else(|| inherited(&inputs, &module_nodes));
         module_nodes.push(ModuleNode {
             name: module.name.value,
             operator: module.operator.into_value()?,
             model: kept[models[*index]?]?,
             inputs,
-            on_drop,
+            on_drop: actions[*index],
             regions: distinct(module.regions),
             per_track: module
                 .per_track
