@@ -169,6 +169,9 @@ const MIN_OVERLAP_TENTATIVE: f32 = 0.3;
 const OTHER_CLASS: f32 = 0.5;
 /// Media time, in milliseconds, from which on an object that was not seen may be elsewhere: looks count beside places.
 const GAP_MS: f64 = 250.0;
+/// How far below `min_similarity` the cosine of what looks otherwise is: between them looks say nothing, for embeddings of one face
+/// differ, too, as it turns.
+const UNLIKE: f32 = 0.5;
 /// What an object loses that looks otherwise than its track did before a gap: it is none of it, wherever it is.
 const OTHER_LOOK: f32 = 2.0;
 /// How far an object may be from where its track is expected to be known again by its embedding: standard deviations of the
@@ -498,7 +501,7 @@ impl Round<'_> {
     fn loss(&self, track: usize, detection: usize) -> f32 {
         let is_gap = self.pts_ms - self.tracks[track].last.pts_ms >= GAP_MS;
         let cosine = self.cosine(track, detection).filter(|_| is_gap);
-        let looks_otherwise = cosine.is_some_and(|cosine| cosine < self.min_similarity);
+        let looks_otherwise = cosine.is_some_and(|cosine| cosine < self.min_similarity - UNLIKE);
         let loss = if looks_otherwise { OTHER_LOOK } else { 0.0 };
         loss + self.class_loss(track, detection)
     }

@@ -61,7 +61,7 @@ fn any_frames() -> impl Strategy<Value = Vec<(f64, Vec<(Rect, f32)>)>> {
 /// have embeddings.
 fn change_places(looks: bool, settings: TrackerSettings) -> ([Option<u64>; 2], [Option<u64>; 2]) {
     let (mut tracker, mut ids, class) = (Tracker::new(settings), TrackIds::default(), car());
-    let looks_of = [[1.0_f32, 0.0], [0.0, 1.0]];
+    let looks_of = [[1.0_f32, 0.0], [-0.6, 0.8]];
     let mut frame = |pts_ms: f64, places: [f32; 2]| {
         let detections: Vec<Detection<'_>> = places
             .iter()

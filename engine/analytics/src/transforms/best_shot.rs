@@ -108,8 +108,8 @@ impl BestShots {
         let looked = |candidate: &Candidate<'_>| candidate.looked.unwrap_or(f64::NEG_INFINITY);
         candidates.sort_by(|one, other| looked(one).total_cmp(&looked(other)));
         candidates.truncate(MAX_LOOKS);
-        for Candidate { subject, .. } in candidates {
-            if self.allowance < 1.0 || !self.has_room(subject.track) {
+        for Candidate { subject, looked } in candidates {
+            if self.allowance < self.needed(looked.is_some()) || !self.has_room(subject.track) {
                 continue;
             }
             let sharpness = pixels.taker.sharpness(pixels.frame, &subject.rect);
@@ -136,6 +136,13 @@ impl BestShots {
             });
             self.keep(subject, shot, (quality, sharpness));
         }
+    }
+
+    /// What must be left for a picture: half of all are for tracks that have none.
+    fn needed(&self, has_picture: bool) -> f64 {
+        let most = self.spec.per_second.max(1.0);
+        let reserved = if has_picture { most / 2.0 } else { 0.0 };
+        (1.0 + reserved).min(most)
     }
 
     /// The track, if it may be seen better than before.

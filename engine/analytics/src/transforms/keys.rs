@@ -326,7 +326,7 @@ pub const TRANSFORM_TYPES: &[TransformType] = &[
             key(
                 "per_second",
                 KeyKind::Number { min: 0.1, max: 100.0 },
-                "pictures that are taken of a stream within a second of media time; others are passed over; default 5",
+                "pictures that are taken of a stream within a second of media time; others are passed over, and half are for objects that have none; default 10",
             ),
             key(
                 "keep",

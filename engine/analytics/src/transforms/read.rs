@@ -293,7 +293,7 @@ impl Reader<'_> {
                 max_bytes: max_bytes as u32,
             },
             min_gain: settings.number("min_gain", 1.15),
-            per_second: settings.number("per_second", 5.0),
+            per_second: settings.number("per_second", 10.0),
             keep: settings.number("keep", 32.0) as usize,
         }
     }
