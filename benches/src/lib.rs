@@ -1,3 +1,4 @@
 //! Benchmarks.
 
+pub mod median;
 pub mod pard;
