@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
+use common::json_schema::{check, undescribed};
 use common::stderr;
 use serde_json::Value;
 use weir_flow::{
@@ -325,7 +326,11 @@ fn lines_that_break_the_contract_are_recognised() {
     valid(&schema, &good);
     let mut longer = good.clone();
     longer["new"] = 1.into();
-    valid(&schema, &longer);
+    assert!(
+        check(&schema, &schema, &longer).is_ok(),
+        "within a version keys may be added"
+    );
+    assert_eq!(undescribed(&schema, &schema, &longer), ["new"]);
     for (key, value) in [
         ("type", Value::from("lost")),
         ("frame", Value::from(-1)),
@@ -342,97 +347,11 @@ fn lines_that_break_the_contract_are_recognised() {
     assert!(check(&schema, &schema, &short).is_err());
 }
 
+/// A line must fit, and the schema must describe all that it holds.
 fn valid(schema: &Value, line: &Value) {
     if let Err(reason) = check(schema, schema, line) {
         panic!("{reason}: {line}");
     }
-}
-
-/// Holds a value against the part of JSON Schema that our schema uses; a keyword that is not known here is a mistake.
-fn check(root: &Value, schema: &Value, value: &Value) -> Result<(), String> {
-    let wrong = |what: &str| Err(format!("{value} is not {what}"));
-    for (keyword, says) in schema.as_object().unwrap() {
-        match keyword.as_str() {
-            "$schema" | "title" | "description" | "$defs" => {}
-            "$ref" => {
-                let path = says.as_str().unwrap().trim_start_matches('#');
-                check(root, root.pointer(path).unwrap(), value)?;
-            }
-            "oneOf" => {
-                let results: Vec<_> = says
-                    .as_array()
-                    .unwrap()
-                    .iter()
-                    .map(|one| check(root, one, value))
-                    .collect();
-                if results.iter().filter(|result| result.is_ok()).count() != 1 {
-                    return Err(format!("not exactly one of the types fits: {results:?}"));
-                }
-            }
-            "const" if value != says => return wrong(&says.to_string()),
-            "enum" if !says.as_array().unwrap().contains(value) => return wrong(&says.to_string()),
-            "const" | "enum" => {}
-            "type" => {
-                let types = says.as_array().cloned().unwrap_or_else(|| vec![says.clone()]);
-                if !types.iter().any(|name| is_a(name.as_str().unwrap(), value)) {
-                    return wrong(&says.to_string());
-                }
-            }
-            "minimum" if value.as_f64() < says.as_f64() => return wrong("large enough"),
-            "minItems" | "maxItems" | "items" if !value.is_array() => {}
-            "minItems" if value.as_array().unwrap().len() < says.as_u64().unwrap() as usize => {
-                return wrong("long enough");
-            }
-            "maxItems" if value.as_array().unwrap().len() > says.as_u64().unwrap() as usize => {
-                return wrong("short enough");
-            }
-            "minimum" | "minItems" | "maxItems" => {}
-            "pattern" => time(value.as_str().unwrap())?,
-            "required" => {
-                for key in says.as_array().unwrap() {
-                    let key = key.as_str().unwrap();
-                    value.get(key).ok_or(format!("there is no {key}"))?;
-                }
-            }
-            "properties" => {
-                for (key, schema) in says.as_object().unwrap() {
-                    value
-                        .get(key)
-                        .map_or(Ok(()), |value| check(root, schema, value))?;
-                }
-            }
-            "items" => value
-                .as_array()
-                .unwrap()
-                .iter()
-                .try_for_each(|item| check(root, says, item))?,
-            other => panic!("the schema says {other}, which is not known here"),
-        }
-    }
-    Ok(())
-}
-
-fn is_a(name: &str, value: &Value) -> bool {
-    match name {
-        "object" => value.is_object(),
-        "array" => value.is_array(),
-        "string" => value.is_string(),
-        "number" => value.is_number(),
-        "integer" => value.is_i64() || value.is_u64(),
-        "null" => value.is_null(),
-        other => panic!("the schema says {other}, which is not known here"),
-    }
-}
-
-/// The one pattern that there is: a time in UTC.
-fn time(text: &str) -> Result<(), String> {
-    let shape: String = text
-        .chars()
-        .map(|c| if c.is_ascii_digit() { '0' } else { c })
-        .collect();
-    if shape == "0000-00-00T00:00:00.000Z" {
-        Ok(())
-    } else {
-        Err(format!("{text} is no time"))
-    }
+    let undescribed = undescribed(schema, schema, line);
+    assert!(undescribed.is_empty(), "{undescribed:?}: {line}");
 }

@@ -2,6 +2,7 @@
 
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
+pub(crate) mod json_schema;
 pub(crate) mod place;
 pub(crate) mod service;
 
