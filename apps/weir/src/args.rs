@@ -12,12 +12,13 @@ use weir_policy::Order;
 use weir_types::Span;
 
 use crate::error::UserError;
+use crate::version;
 use values::{Bandwidth, Device, device, drop_rule, duration, factor, hops, listen, order};
 pub(crate) use values::{HopNames, Pick, Speed, TruthOf};
 
 /// Video analytics under a latency promise.
 #[derive(Debug, Parser)]
-#[command(name = "weir", version, arg_required_else_help = true)]
+#[command(name = "weir", version = version::SHORT, long_version = version::LONG, arg_required_else_help = true)]
 pub(crate) struct Args {
     /// Settings file; weir.toml of the current folder where it exists
     #[arg(long, global = true, value_name = "FILE")]
@@ -29,6 +30,8 @@ pub(crate) struct Args {
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// Look at a clip or a camera, and write a graph for it with remarks, to go on from
+    Init(Init),
     /// Run a graph on its sources until they end or Ctrl-C
     #[command(after_long_help = glossary::TABLE)]
     Run(Run),
@@ -63,6 +66,8 @@ pub(crate) enum Command {
     Models(Models),
     /// Print the operators, heads and sinks that graphs may name, with their keys
     Operators,
+    /// Print a JSON schema of graphs, by which editors complete and check them
+    Schema,
     /// Write a frame of a clip with a grid, to take points of zones and lines from
     Zones(Zones),
     /// Replay the event log of a run through the policy, which must decide the same
@@ -75,6 +80,20 @@ pub(crate) enum Command {
     Completions(Completions),
     /// Print the manual page, or write those of all commands
     Man(Man),
+}
+
+/// `weir init`.
+#[derive(Debug, Group)]
+pub(crate) struct Init {
+    /// A clip, a folder of images, a device or a camera's address; without it streams are added while `weir serve` runs
+    #[arg(value_name = "SOURCE")]
+    pub(crate) source: Option<String>,
+    /// The graph to write, which must not be there yet; - for standard output
+    #[arg(long, value_name = "GRAPH.toml", default_value = "graph.toml")]
+    pub(crate) out: PathBuf,
+    /// How long the source is waited for
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "15s")]
+    pub(crate) timeout: Span,
 }
 
 /// When a run ends, and the files that it leaves beside those of sinks.

@@ -31,6 +31,7 @@ mod service;
 mod settings;
 mod tap;
 mod threshold_plot;
+mod version;
 mod whole_file;
 mod zoo;
 

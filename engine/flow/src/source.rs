@@ -19,6 +19,8 @@ pub struct SourceInfo {
     pub height: u32,
     /// Mean frames per second, if known.
     pub fps: Option<f64>,
+    /// What its pictures are encoded as, as FFmpeg names it (`h264`); `None` where nothing is encoded.
+    pub codec: Option<&'static str>,
     /// Total number of frames, if known.
     pub frames: Option<u64>,
     /// Whether frames arrive in real time (a camera), so that no pacing may be added.

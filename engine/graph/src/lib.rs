@@ -39,8 +39,8 @@ pub use graph::{
     PerTrackNode, SinkNode, SourceMode, SourceNode, StageNode, TRACK, TrackerNode, TransformNode, Vertex,
     WhenSlow, WorkerNode,
 };
-pub use policy::read as read_policy;
-pub use raw::MODULE_KEYS;
+pub use policy::{PARTS as POLICY_PARTS, read as read_policy};
+pub use raw::{MODULE_KEYS, section_keys};
 pub use sources::Sources;
 pub use trace::{ArrivalProcess, Arrivals, MAX_CV, Trace, TraceError};
 pub use traversal::Successor;

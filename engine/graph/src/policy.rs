@@ -22,8 +22,24 @@ const PARAMETERS: &[&str] = &[
     "alpha",
 ];
 
+/// Keys of `[policy]` that hold a word, a flag or a number.
+const VALUES: &[&str] = &[
+    "preset",
+    "drop",
+    "order",
+    "forming",
+    "arbitration",
+    "mailbox",
+    "sweep",
+    "fair",
+    "sizing",
+    "tables",
+    "head_min_fraction",
+    "booking_margin",
+];
+
 /// Keys of `[policy]` that hold a strategy with its parameters.
-const STRATEGIES: &[&str] = &[
+pub const PARTS: &[&str] = &[
     "admission",
     "estimate",
     "joint_sizing",
@@ -35,26 +51,17 @@ const STRATEGIES: &[&str] = &[
     "overload_control",
 ];
 
+/// All keys of `[policy]`.
+pub(crate) fn keys() -> Vec<&'static str> {
+    [VALUES, PARTS].concat()
+}
+
 /// Reads `[policy]`; what is wrong is reported and left at its default.
 pub fn read(entry: &Entry, diagnostics: &mut Diagnostics) -> Policy {
     let Some(mut fields) = Fields::open("[policy]".to_owned(), entry, diagnostics) else {
         return Policy::default();
     };
-    let words = [
-        "preset",
-        "drop",
-        "order",
-        "forming",
-        "arbitration",
-        "mailbox",
-        "sweep",
-        "fair",
-        "sizing",
-        "tables",
-        "head_min_fraction",
-        "booking_margin",
-    ];
-    fields.expect(&[&words, STRATEGIES].concat(), false, diagnostics);
+    fields.expect(&keys(), false, diagnostics);
     let mut policy = preset(&fields, diagnostics).unwrap_or_default();
     if let Some(drop) = fields
         .entry("drop")
@@ -78,7 +85,7 @@ pub fn read(entry: &Entry, diagnostics: &mut Diagnostics) -> Policy {
         &mut policy.booking_margin,
         fraction(&fields, "booking_margin", diagnostics),
     );
-    for key in STRATEGIES {
+    for key in PARTS {
         if let Some(entry) = fields.entry(key)
             && let Some(given) = strategy(entry, diagnostics)
         {

@@ -161,6 +161,7 @@ impl SourceFactory for EmulatedSource {
                 width,
                 height,
                 fps,
+                codec: None,
                 frames: self.stream.frames,
                 live: false,
                 stamped: false,

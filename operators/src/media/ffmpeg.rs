@@ -148,6 +148,7 @@ impl FfmpegSource {
             width,
             height,
             fps,
+            codec: Some(stream.parameters().id().name()),
             frames,
             live: open::is_live(uri, &input),
             stamped: open::has_own_clock(&input),

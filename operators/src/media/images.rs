@@ -66,6 +66,7 @@ impl ImageSource {
             width,
             height,
             fps: Some(fps),
+            codec: None,
             frames: Some(files.len() as u64),
             live: false,
             stamped: false,

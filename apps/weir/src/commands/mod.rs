@@ -5,6 +5,7 @@ mod doctor;
 mod gears;
 mod gears_plan;
 mod graph;
+mod init;
 mod manual;
 mod models;
 mod operators;
@@ -12,6 +13,7 @@ mod plan;
 mod profile;
 mod replay;
 mod run;
+mod schema;
 mod score;
 mod serve;
 mod session_memory;
@@ -43,6 +45,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     let settings = Settings::load(args.settings.as_deref(), &mut variables)?;
     let zoo = Zoo::new(&settings)?;
     match args.command {
+        Command::Init(args) => init::init(&args, &zoo),
         Command::Run(args) => run::run(args, &settings, &zoo),
         Command::Serve(args) => serve::serve(args, &settings, &zoo),
         Command::Streams(args) => streams::streams(&args),
@@ -60,6 +63,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
         Command::Models(Models::List) => models::list(&zoo),
         Command::Models(Models::Pull { names }) => models::pull(&names, &zoo),
         Command::Operators => operators::operators(&zoo),
+        Command::Schema => schema::schema(&zoo),
         Command::Worker(args) => worker::worker(&args),
         Command::Verify(args) => verify::verify(&args),
         Command::Zones(args) => zones::zones(&args),

@@ -171,12 +171,31 @@ fn known_section(
     meant
 }
 
+/// Keys of `[app]`.
+const APP_KEYS: &[&str] = &["name", "slo", "gears"];
+
+/// The keys that a table of each section may have, beside those of its operator, head, tracker or type.
+#[must_use]
+pub fn section_keys() -> Vec<(&'static str, Vec<&'static str>)> {
+    vec![
+        ("app", APP_KEYS.to_vec()),
+        ("policy", policy::keys()),
+        ("source", section::source_keys()),
+        ("device", section::DEVICE_KEYS.to_vec()),
+        ("worker", worker::KEYS.to_vec()),
+        ("model", model::MODEL_KEYS.to_vec()),
+        ("module", MODULE_KEYS.to_vec()),
+        ("transform", transform::KEYS.to_vec()),
+        ("sink", section::SINK_KEYS.to_vec()),
+    ]
+}
+
 fn read_app(entry: &Entry, graph: &mut RawGraph, context: &mut Context<'_>) {
     let diagnostics = &mut *context.diagnostics;
     let Some(mut fields) = Fields::open("[app]".to_owned(), entry, diagnostics) else {
         return;
     };
-    fields.expect(&["name", "slo", "gears"], false, diagnostics);
+    fields.expect(APP_KEYS, false, diagnostics);
     graph.gears = fields.text("gears", diagnostics).given().map(|text| {
         let path = absolute(context.folder, &text.value);
         diagnostics.record_file(&path);

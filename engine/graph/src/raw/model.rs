@@ -39,7 +39,8 @@ pub(crate) struct RawModel {
     pub(crate) settings: Settings,
 }
 
-const MODEL_KEYS: &[&str] = &[
+/// Keys of a model beside those of its head.
+pub(super) const MODEL_KEYS: &[&str] = &[
     "model",
     "head",
     "device",

@@ -17,14 +17,25 @@ use crate::settings;
 /// Slots of a device; bounds the threads of a run.
 const MAX_SLOTS: u32 = 1_024;
 
+/// Keys of a source.
+pub(super) fn source_keys() -> Vec<&'static str> {
+    let own = [
+        "template", "mode", "fps", "sample", "decode", "loop", "slo", "weight", "reserve",
+    ];
+    address::KEYS
+        .into_iter()
+        .chain(own)
+        .chain(connection::KEYS)
+        .collect()
+}
+
+/// Keys of a device.
+pub(super) const DEVICE_KEYS: &[&str] = &["slots"];
+
 pub(super) fn source(name: Spanned<String>, entry: &Entry, context: &mut Context<'_>) -> Option<RawSource> {
     let owner = format!("source \"{}\"", name.value);
     let mut fields = Fields::open(owner, entry, context.diagnostics)?;
-    let known = [
-        "template", "mode", "fps", "sample", "decode", "loop", "slo", "weight", "reserve",
-    ];
-    let known = address::KEYS.into_iter().chain(known);
-    let known: Vec<&str> = known.chain(connection::KEYS).collect();
+    let known = source_keys();
     fields.expect(&known, false, context.diagnostics);
     let is_template = fields.flag("template", context.diagnostics).into_value();
     if is_template == Some(true) {
@@ -110,7 +121,7 @@ fn share(fields: &Fields<'_>, diagnostics: &mut Diagnostics) -> StreamShare {
 
 pub(super) fn device(name: Spanned<String>, entry: &Entry, context: &mut Context<'_>) -> Option<RawDevice> {
     let mut fields = Fields::open(format!("device \"{}\"", name.value), entry, context.diagnostics)?;
-    fields.expect(&["slots"], false, context.diagnostics);
+    fields.expect(DEVICE_KEYS, false, context.diagnostics);
     let slots = fields.count("slots", MAX_SLOTS, context.diagnostics).into_value();
     Some(RawDevice { name, slots })
 }
@@ -199,7 +210,8 @@ fn model_module(name: Spanned<String>, entry: &Entry, context: &mut Context<'_>)
     cascade::expand(module, &fields, context)
 }
 
-const SINK_KEYS: &[&str] = &["type", "inputs", "when_slow"];
+/// Keys of a sink beside those of its type.
+pub(super) const SINK_KEYS: &[&str] = &["type", "inputs", "when_slow"];
 
 pub(super) fn sink(name: Spanned<String>, entry: &Entry, context: &mut Context<'_>) -> Option<RawSink> {
     let mut fields = Fields::open(format!("sink \"{}\"", name.value), entry, context.diagnostics)?;

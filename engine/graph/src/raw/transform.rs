@@ -13,7 +13,7 @@ use super::tables::RawTransform;
 use crate::settings;
 
 /// Keys of a transform beside those of its type.
-const KEYS: [&str; 2] = ["type", "inputs"];
+pub(super) const KEYS: [&str; 2] = ["type", "inputs"];
 
 pub(super) fn read(name: Spanned<String>, entry: &Entry, context: &mut Context<'_>) -> Option<RawTransform> {
     let mut fields = Fields::open(

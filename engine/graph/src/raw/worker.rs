@@ -12,7 +12,8 @@ const DEFAULT_BANDWIDTH_BPS: u64 = 10_000_000_000;
 /// Greatest number of a core.
 const MAX_CORE: u32 = 65_535;
 
-const KEYS: &[&str] = &[
+/// Keys of a worker.
+pub(super) const KEYS: &[&str] = &[
     "class",
     "address",
     "server",

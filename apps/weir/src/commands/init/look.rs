@@ -1,0 +1,60 @@
+//! What a source is: it is opened, and one picture of it decoded, within a time.
+
+use std::sync::mpsc;
+use std::time::Duration;
+
+use weir_flow::{SourceError, SourceInfo, StopFlag, mask_credentials};
+use weir_operators::media::{SourceOptions, source};
+use weir_types::Span;
+
+use crate::error::UserError;
+
+/// How long a source that was asked to stop is waited for: drivers may not answer at all.
+const MAX_STOP: Duration = Duration::from_secs(2);
+
+/// What is known of the source once it has given a picture.
+///
+/// # Errors
+/// A [`UserError`] where it cannot be opened, has no picture, or gives none within `timeout`.
+pub(super) fn look(uri: &str, timeout: Span) -> Result<SourceInfo, UserError> {
+    let failed = |reason: &str| UserError::new(format!("{}: {reason}", mask_credentials(uri)));
+    let stop = StopFlag::default();
+    let (sender, receiver) = mpsc::channel();
+    let (address, flag) = (uri.to_owned(), stop.clone());
+    let options = SourceOptions {
+        timeout_s: timeout.as_secs_f64(),
+        ..SourceOptions::default()
+    };
+    let opened = std::thread::Builder::new()
+        .name("look".to_owned())
+        .spawn(move || {
+            let _ = sender.send(first_picture(&address, options, &flag));
+        });
+    opened.map_err(|error| failed(&error.to_string()))?;
+    let timeout = Duration::from_micros(timeout.micros());
+    match receiver.recv_timeout(timeout) {
+        Ok(Ok(Some(info))) => Ok(info),
+        Ok(Ok(None)) => Err(failed("there is no picture in it")),
+        Ok(Err(error)) => Err(UserError::new(error.to_string())),
+        Err(_) => {
+            stop.raise();
+            let _ = receiver.recv_timeout(MAX_STOP);
+            Err(failed("it gave no picture in time; --timeout waits longer"))
+        }
+    }
+}
+
+fn first_picture(
+    uri: &str,
+    options: SourceOptions,
+    stop: &StopFlag,
+) -> Result<Option<SourceInfo>, SourceError> {
+    let mut source = source(uri, options).open(stop)?;
+    let frame = source.next()?;
+    let info = source.info();
+    Ok(frame.map(|frame| SourceInfo {
+        width: frame.image.width,
+        height: frame.image.height,
+        ..info
+    }))
+}

@@ -1,0 +1,83 @@
+//! `weir init`: a graph with remarks for a clip or a camera, after a look at it. It asks nothing, and needs no network but to
+//! the camera.
+
+mod look;
+mod text;
+
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+use weir_files::io_reason;
+use weir_flow::mask_credentials;
+
+use crate::args::Init;
+use crate::error::UserError;
+use crate::output;
+use crate::zoo::Zoo;
+use text::{Setup, graph};
+
+/// Writes the graph, and says what was seen and what comes next.
+///
+/// # Errors
+/// A [`UserError`] where the source cannot be opened in time, or the file is there already or cannot be written.
+pub(crate) fn init(args: &Init, zoo: &Zoo) -> anyhow::Result<()> {
+    let is_file = args.out.as_os_str() != "-";
+    if is_file && args.out.symlink_metadata().is_ok() {
+        return Err(already_there(&args.out).into());
+    }
+    let seen = args
+        .source
+        .as_deref()
+        .map(|uri| look::look(uri, args.timeout))
+        .transpose()?;
+    let setup = Setup {
+        uri: args.source.as_deref(),
+        seen: seen.as_ref(),
+        out: &args.out,
+        has_public_model: zoo.resolve(text::PUBLIC_MODEL).is_ok(),
+    };
+    let text = graph(&setup)?;
+    if !is_file {
+        return output::say(text.trim_end());
+    }
+    let is_secret = args
+        .source
+        .as_deref()
+        .is_some_and(|uri| mask_credentials(uri) != uri);
+    write_new(&args.out, &text, is_secret)?;
+    let file = args.out.display();
+    output::say(&format!("{file}: {}", text::seen(&setup)))?;
+    if is_secret {
+        output::remark(&format!(
+            "the address with its password is in {file}, which you alone can read; \
+             rtsp://${{CAMERA_USER}}:${{CAMERA_PASSWORD}}@HOST takes them from variables"
+        ));
+    }
+    output::remark(&format!("next: weir check {file}"));
+    Ok(())
+}
+
+/// Writes a file that must not be there; one with a password is its owner's alone.
+fn write_new(path: &Path, text: &str, is_secret: bool) -> Result<(), UserError> {
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    if is_secret {
+        options.mode(0o600);
+    }
+    let written = options
+        .open(path)
+        .and_then(|mut file| file.write_all(text.as_bytes()));
+    written.map_err(|error| match error.kind() {
+        std::io::ErrorKind::AlreadyExists => already_there(path),
+        _ => UserError::new(format!("cannot write {}: {}", path.display(), io_reason(&error))),
+    })
+}
+
+fn already_there(path: &Path) -> UserError {
+    UserError::new(format!(
+        "{} is there already and stays as it is: name another with --out",
+        path.display()
+    ))
+}

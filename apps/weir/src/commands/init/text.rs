@@ -1,0 +1,195 @@
+//! The text of the graph that `weir init` writes.
+
+use std::path::{Path, PathBuf};
+
+use weir_flow::{SourceInfo, mask_credentials};
+
+use crate::error::UserError;
+
+/// The graph, with `@NAMES@` in the place of what depends on the source.
+const GRAPH: &str = include_str!("graph.toml");
+/// A detector of the zoo for pictures of any kind, which is taken where it was pulled.
+pub(super) const PUBLIC_MODEL: &str = "yolox-nano";
+/// Names that the graph has beside that of the stream.
+const TAKEN: [&str; 8] = [
+    "objects", "tracks", "area", "events", "video", "home", "alarm", "clips",
+];
+/// Name of a stream that is called after nothing.
+const STREAM: &str = "camera";
+
+/// What the graph is made for.
+pub(super) struct Setup<'a> {
+    /// Address of the source, where one was named.
+    pub(super) uri: Option<&'a str>,
+    /// What was seen of it.
+    pub(super) seen: Option<&'a SourceInfo>,
+    /// Where the graph is going to be.
+    pub(super) out: &'a Path,
+    /// Whether [`PUBLIC_MODEL`] is on this machine.
+    pub(super) has_public_model: bool,
+}
+
+/// The text.
+///
+/// # Errors
+/// A [`UserError`] where the folder of the source cannot be found out.
+pub(super) fn graph(setup: &Setup<'_>) -> Result<String, UserError> {
+    let stream = stream_name(setup);
+    let (model, remark) = if setup.has_public_model {
+        let remark = "Of the zoo, for pictures of any kind; `weir models list` shows others.".to_owned();
+        (format!("zoo:{PUBLIC_MODEL}"), remark)
+    } else {
+        let remark = format!(
+            "This one ships with the program and was trained on rendered streets: for real pictures\n# run \
+             `weir models pull {PUBLIC_MODEL}`, and say model = \"zoo:{PUBLIC_MODEL}\"."
+        );
+        ("embedded:street-detector".to_owned(), remark)
+    };
+    let file = if setup.out.as_os_str() == "-" {
+        "graph.toml".to_owned()
+    } else {
+        remark_text(&setup.out.display().to_string())
+    };
+    let clip = setup
+        .uri
+        .map_or("CLIP".to_owned(), |uri| remark_text(&mask_credentials(uri)));
+    let places = [
+        ("@SEEN@", remark_text(&seen(setup))),
+        ("@FILE@", file),
+        ("@SLO@", slo(setup.seen).to_owned()),
+        ("@SOURCE@", source_table(setup, &stream)?),
+        ("@MODEL_REMARK@", remark),
+        ("@MODEL@", model),
+        ("@STREAM@", stream),
+        ("@CLIP@", clip),
+    ];
+    // One after the other, so that what is put in is not looked at again.
+    let mut text = String::new();
+    let mut rest = GRAPH;
+    while let Some(at) = rest.find('@') {
+        text.push_str(&rest[..at]);
+        rest = &rest[at..];
+        let named = places.iter().find(|(name, _)| rest.starts_with(*name));
+        let (name, value) = named.map_or(("@", "@"), |(name, value)| (*name, value.as_str()));
+        text.push_str(value);
+        rest = &rest[name.len()..];
+    }
+    Ok(text + rest)
+}
+
+/// What was seen, in a line: `street.mp4, 640 x 360, h264, 25 frames a second`.
+pub(super) fn seen(setup: &Setup<'_>) -> String {
+    let (Some(uri), Some(info)) = (setup.uri, setup.seen) else {
+        return "streams are added while `weir serve` runs".to_owned();
+    };
+    let mut parts = vec![
+        mask_credentials(uri).into_owned(),
+        format!("{} x {}", info.width, info.height),
+    ];
+    parts.extend(info.codec.map(str::to_owned));
+    match info.fps {
+        Some(fps) if info.codec.is_some() => parts.push(format!("{} frames a second", rounded(fps))),
+        Some(_) | None => {}
+    }
+    parts.extend(info.frames.map(|frames| format!("{frames} frames")));
+    parts.join(", ")
+}
+
+/// At ten frames a second or less there is time enough for the next.
+fn slo(seen: Option<&SourceInfo>) -> &'static str {
+    match seen.and_then(|info| info.fps) {
+        Some(fps) if fps <= 10.0 => "1s",
+        _ => "400ms",
+    }
+}
+
+fn source_table(setup: &Setup<'_>, stream: &str) -> Result<String, UserError> {
+    let (Some(uri), Some(info)) = (setup.uri, setup.seen) else {
+        return Ok(format!(
+            "# Stands for streams that are added to `weir serve`: weir streams add NAME rtsp://camera/live\n\
+             [sources.{stream}]\ntemplate = true\n"
+        ));
+    };
+    let is_rtsp = uri.starts_with("rtsp://") || uri.starts_with("rtsps://");
+    let mut lines = vec![
+        format!("[sources.{stream}]"),
+        format!("uri = {}", quoted(&address(uri, setup.out)?)),
+    ];
+    let mut suggest = |remark: &str, key: &str| lines.extend([format!("# {remark}"), format!("#{key}")]);
+    if is_rtsp {
+        suggest(
+            "The smaller stream that most cameras have beside their main one: frames cost less to decode.",
+            "detect_uri = \"rtsp://camera/second\"",
+        );
+        suggest(
+            "How the camera sends: udp is quicker, and loses pictures on a bad link.",
+            "transport = \"udp\"",
+        );
+    }
+    if !info.live && info.codec.is_some() {
+        suggest(
+            "Every frame, however long that takes, instead of dropping what would be late.",
+            "mode = \"lossless\"",
+        );
+        suggest("Begin again at the end.", "loop = true");
+    }
+    if info.codec.is_some() && info.fps.is_none_or(|fps| fps > 5.0) {
+        suggest(
+            "Fewer frames, evenly: five a second are enough to follow people.",
+            "sample = \"5fps\"",
+        );
+    }
+    Ok(lines.join("\n") + "\n")
+}
+
+/// The address as it is found from the folder of the graph.
+fn address(uri: &str, out: &Path) -> Result<String, UserError> {
+    let folder = out.parent().filter(|folder| !folder.as_os_str().is_empty());
+    if uri.contains("://") || Path::new(uri).is_absolute() || folder.is_none() {
+        return Ok(uri.to_owned());
+    }
+    let (scheme, path) = match uri.strip_prefix("file:") {
+        Some(path) => ("file:", path),
+        None => ("", uri),
+    };
+    let absolute: PathBuf =
+        std::path::absolute(path).map_err(|error| UserError::new(format!("{uri}: {error}")))?;
+    Ok(format!("{scheme}{}", absolute.display()))
+}
+
+/// A name for the stream, after its file; letters, digits, `-` and `_`.
+fn stream_name(setup: &Setup<'_>) -> String {
+    let local = setup
+        .uri
+        .filter(|uri| !uri.contains("://") && !uri.starts_with("/dev/"));
+    let stem = local.and_then(|uri| Path::new(uri).file_stem()?.to_str());
+    let plain = |c: char| {
+        if c.is_ascii_alphanumeric() || c == '-' {
+            c
+        } else {
+            '_'
+        }
+    };
+    let name: String = stem.unwrap_or(STREAM).chars().map(plain).take(60).collect();
+    if TAKEN.contains(&name.as_str()) || !name.contains(|c: char| c.is_ascii_alphanumeric()) {
+        return STREAM.to_owned();
+    }
+    name
+}
+
+/// A TOML string in which a dollar sign is one.
+fn quoted(text: &str) -> String {
+    toml::Value::String(text.replace('$', "$$")).to_string()
+}
+
+/// Text of others within a remark: one line.
+fn remark_text(text: &str) -> String {
+    text.chars()
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .collect()
+}
+
+/// To a hundredth, without what says nothing.
+fn rounded(fps: f64) -> f64 {
+    (fps * 100.0).round() / 100.0
+}

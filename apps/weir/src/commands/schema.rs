@@ -1,0 +1,636 @@
+//! `weir schema`: a JSON Schema of graphs, by which editors complete and check them, made from the catalog that graphs are
+//! checked against. It takes all that `weir check` takes, and refuses unknown keys and values of the wrong kind; what hangs
+//! together between tables is for `weir check`.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
+use weir_analytics::transforms::TRANSFORM_TYPES;
+use weir_flow::{Catalog, KeyKind, KeySpec};
+use weir_graph::{EMULATE, TRACK};
+use weir_policy::{DropRule, Policy};
+
+use crate::output;
+use crate::zoo::Zoo;
+
+/// Prints the schema.
+///
+/// # Errors
+/// Where standard output cannot be written.
+pub(crate) fn schema(zoo: &Zoo) -> anyhow::Result<()> {
+    output::say(&page(&crate::catalog::catalog(zoo)))
+}
+
+/// The schema as text: the same for every machine.
+fn page(catalog: &Catalog) -> String {
+    format!("{:#}", document(catalog))
+}
+
+fn document(catalog: &Catalog) -> Value {
+    let tables = |of: &str, about: &str| json!({ "type": "object", "description": about, "additionalProperties": reference(of) });
+    json!({
+        // What editors of TOML know.
+        "$schema": "http://json-schema.org/draft-07/schema#",
+        "title": "A graph of Weir",
+        "description": "See docs/configuration.md and docs/operators.md.",
+        "type": "object",
+        "required": ["app"],
+        "additionalProperties": false,
+        "properties": {
+            "app": reference("app"),
+            "policy": reference("policy"),
+            "sources": tables("source", "Where frames come from."),
+            "devices": tables("device", "Slots of devices: cpu, \"cuda:0\", \"emulated:NAME\"."),
+            "workers": tables("worker", "Partition workers, for models with a plan."),
+            "models": tables("model", "What modules run."),
+            "modules": tables("module", "What is done with frames and objects."),
+            "transforms": tables("transform", "What happens to tracked objects."),
+            "sinks": tables("sink", "Where deliveries go."),
+        },
+        "definitions": {
+            "variable": { "type": "string", "pattern": "\\$\\{", "description": "${NAME} or ${NAME:-default} of the environment." },
+            "app": app(),
+            "policy": policy(),
+            "source": source(catalog),
+            "device": closed(&[], properties(&[("slots", integer(1), "How many batches the device runs at once; default one a core on cpu, otherwise one.")])),
+            "worker": worker(),
+            "model": model(catalog),
+            "module": module(catalog),
+            "transform": transform(),
+            "sink": sink(catalog),
+        },
+    })
+}
+
+fn app() -> Value {
+    let keys = [
+        (
+            "name",
+            text(),
+            "The application, in reports; default the name of the file.",
+        ),
+        (
+            "slo",
+            text(),
+            "The time that every frame has from its arrival to coming out, such as \"400ms\".",
+        ),
+        (
+            "gears",
+            text(),
+            "The file of the gears that cascades are shifted by (docs/gears.md).",
+        ),
+    ];
+    closed(&["slo"], properties(&keys))
+}
+
+fn policy() -> Value {
+    let part = |about: &str| json!({ "type": ["string", "boolean", "object"], "description": about });
+    let drop = json!({ "anyOf": [
+        words(DropRule::NAMES),
+        { "type": "object", "required": ["rule"], "properties": { "rule": words(DropRule::NAMES) } },
+    ] });
+    let mut keys = properties(&[
+        (
+            "preset",
+            words(&Policy::presets()),
+            "The whole policy by a name, from which the other keys depart; default pard.",
+        ),
+        (
+            "drop",
+            drop,
+            "When a request is dropped: a rule's name, or a table with `rule` and its parameters.",
+        ),
+        (
+            "order",
+            words(&["adaptive", "fcfs", "hbf", "lbf", "instant"]),
+            "Which request of a mailbox is looked at first; default adaptive.",
+        ),
+        (
+            "forming",
+            words(&["eager", "late"]),
+            "When requests are bound to a batch; default late.",
+        ),
+        (
+            "arbitration",
+            words(&["least-slack", "downstream-first", "fifo", "weighted"]),
+            "Which module's batch runs next on a shared slot; default downstream-first.",
+        ),
+        (
+            "mailbox",
+            words(&["pool", "worker"]),
+            "Where requests wait; default pool.",
+        ),
+        (
+            "sizing",
+            words(&["fair", "together"]),
+            "How batch sizes are chosen.",
+        ),
+        (
+            "tables",
+            words(&["intervals", "until"]),
+            "What reservations remember; default intervals.",
+        ),
+        (
+            "sweep",
+            flag(),
+            "Whether what certainly misses its deadline is dropped at once; default true.",
+        ),
+        (
+            "fair",
+            flag(),
+            "Whether requests that are about equally urgent go in random order; default true.",
+        ),
+        (
+            "head_min_fraction",
+            number(0.0, 1.0),
+            "For models with a plan: the least batch, as a part of the planned one; default 0.95.",
+        ),
+        (
+            "booking_margin",
+            number(0.0, 1.0),
+            "For models with a plan: the part of the SLO that is kept back; default 0.02.",
+        ),
+    ]);
+    for name in weir_graph::POLICY_PARTS {
+        let about = "A part of the policy: see docs/configuration.md for its parameters.";
+        keys.insert((*name).to_owned(), part(about));
+    }
+    closed(&[], keys)
+}
+
+fn source(catalog: &Catalog) -> Value {
+    let options = closed(&[], spec_properties(catalog.connection_options));
+    let keys = [
+        (
+            "uri",
+            text(),
+            "A file, a folder of images, a pipe, a device such as /dev/video0, an address, or emulated:KIND?rate=30.",
+        ),
+        (
+            "detect_uri",
+            text(),
+            "The address of a smaller stream of the same pictures: frames come from it.",
+        ),
+        (
+            "template",
+            flag(),
+            "true instead of all other keys: it stands for streams that are added to `weir serve`.",
+        ),
+        (
+            "mode",
+            words(&["live", "lossless"]),
+            "live: what would be late is dropped; lossless: the source is held back.",
+        ),
+        ("fps", positive(), "Frames a second of streams that do not say."),
+        (
+            "sample",
+            text(),
+            "How many frames are taken, such as \"5fps\"; default all.",
+        ),
+        (
+            "decode",
+            words(&["as-needed", "all"]),
+            "How much of a live source is decoded under overload; default as-needed.",
+        ),
+        ("loop", flag(), "Begin again at the end; default false."),
+        (
+            "slo",
+            text(),
+            "The latency objective of its frames; default that of [app].",
+        ),
+        (
+            "weight",
+            number(0.001, 1000.0),
+            "Its weight under overload; default 1.",
+        ),
+        (
+            "reserve",
+            json!({ "type": "number", "minimum": 0 }),
+            "Frames a second that it gets through before all others.",
+        ),
+        (
+            "transport",
+            words(&["tcp", "udp"]),
+            "How an rtsp:// camera sends; default tcp.",
+        ),
+        ("options", options, "Options of FFmpeg."),
+    ];
+    let mut source = closed(&[], properties(&keys));
+    source["anyOf"] = json!([{ "required": ["uri"] }, { "required": ["template"] }]);
+    source
+}
+
+fn worker() -> Value {
+    let keys = [
+        (
+            "class",
+            text(),
+            "The class of device that it is, as the plan names it.",
+        ),
+        (
+            "address",
+            text(),
+            "HOST:PORT of its process; without it, it runs in this one.",
+        ),
+        (
+            "server",
+            text(),
+            "The server that it is on; default its own name.",
+        ),
+        (
+            "bandwidth",
+            text(),
+            "What the link of its server carries each way; default 10Gbps.",
+        ),
+        (
+            "emulated",
+            flag(),
+            "It stands for a device of its class; default false.",
+        ),
+        (
+            "slowdown",
+            json!({ "type": "number", "minimum": 1 }),
+            "In this process: takes so many times as long; default 1.",
+        ),
+        (
+            "core",
+            integer(0),
+            "In this process: the core that it is pinned to.",
+        ),
+    ];
+    closed(&["class"], properties(&keys))
+}
+
+/// One of the heads, or, where a model is known by name, the keys of any.
+fn model(catalog: &Catalog) -> Value {
+    let durations = json!({ "anyOf": [
+        text(),
+        { "type": "object", "additionalProperties": { "type": "string" } },
+    ] });
+    let batch = json!({ "type": "array", "minItems": 1, "items": { "type": "integer", "minimum": 1, "maximum": 4096 } });
+    let shared = properties(&[
+        (
+            "model",
+            text(),
+            "The path of an ONNX file, zoo:NAME, or embedded:NAME.",
+        ),
+        ("device", text(), "cpu, cuda:N or emulated:CLASS; default cpu."),
+        (
+            "batch",
+            batch,
+            "The batch sizes that it may run, ascending; default [1].",
+        ),
+        (
+            "workers",
+            integer(1),
+            "On how many of the device's slots it is placed; default all.",
+        ),
+        (
+            "plan",
+            text(),
+            "The file of a plan by which it is cut and spread over [workers].",
+        ),
+        (
+            "profile",
+            durations,
+            "Durations by batch size, { \"1\" = \"8ms\" }, or a file with them; default measured.",
+        ),
+        (
+            "fail_every",
+            integer(1),
+            "On emulated devices: every such batch fails.",
+        ),
+    ]);
+    let mut variants = Vec::new();
+    let mut all = shared.clone();
+    for head in &catalog.heads {
+        let mut keys = shared.clone();
+        keys.insert(
+            "head".to_owned(),
+            json!({ "const": head.name, "description": head.about }),
+        );
+        for (name, value) in spec_properties(&head.keys) {
+            merge(&mut all, &name, &value);
+            keys.insert(name, value);
+        }
+        variants.push(closed(&["head"], keys));
+    }
+    variants.push(closed(&[], all));
+    json!({ "oneOf": variants })
+}
+
+fn module(catalog: &Catalog) -> Value {
+    let stage = closed(
+        &["model"],
+        properties(&[
+            ("model", text(), "The name of a [models] table."),
+            (
+                "certainty",
+                number(0.0, 1.0),
+                "Answers that are less certain are handed on.",
+            ),
+        ]),
+    );
+    let per_track = closed(
+        &[],
+        properties(&[
+            (
+                "every",
+                text(),
+                "Once in this media time for each track; default 1s.",
+            ),
+            (
+                "until",
+                number(0.0, 1.0),
+                "No more once what it read is as certain as that.",
+            ),
+        ]),
+    );
+    let shared = properties(&[
+        ("model", text(), "The name of a [models] table."),
+        (
+            "cascade",
+            json!({ "type": "array", "minItems": 2, "maxItems": 8, "items": stage }),
+            "Several models in its place, the smallest first.",
+        ),
+        (
+            "settle",
+            words(&["last", "surest"]),
+            "Whose answer of a cascade counts; default last.",
+        ),
+        (
+            "on_late",
+            words(&["drop", "accept"]),
+            "What happens where the next stage of a cascade would be late; default drop.",
+        ),
+        (
+            "on_drop",
+            words(&["drop", "degrade"]),
+            "What happens to a frame that it cannot serve in time; default drop.",
+        ),
+        (
+            "inputs",
+            texts(),
+            "Names of the sources and modules that it waits for.",
+        ),
+        (
+            "regions",
+            texts(),
+            "Classes of objects whose crops are its items.",
+        ),
+        ("per_track", per_track, "It runs for a track now and then."),
+        (
+            "weight",
+            positive(),
+            "Its share under the arbitration `weighted`; default 1.",
+        ),
+    ]);
+    let variant = |name: &str, about: &str, mut keys: Map<String, Value>| {
+        keys.insert(
+            "operator".to_owned(),
+            json!({ "const": name, "description": about }),
+        );
+        closed(&["operator", "inputs"], keys)
+    };
+    let with = |specs: &[KeySpec]| {
+        let mut keys = shared.clone();
+        keys.extend(spec_properties(specs));
+        keys
+    };
+    let mut variants: Vec<Value> = catalog
+        .operators
+        .iter()
+        .map(|operator| variant(operator.name, operator.about, with(&operator.keys)))
+        .collect();
+    variants.push(variant(
+        EMULATE,
+        "stands for a model on an emulated device",
+        with(&[]),
+    ));
+    let mut keys = spec_properties(catalog.tracker_keys);
+    keys.insert(
+        "inputs".to_owned(),
+        described(texts(), "Modules whose objects it follows."),
+    );
+    variants.push(variant(
+        TRACK,
+        "follows objects through the frames of each stream",
+        keys,
+    ));
+    json!({ "oneOf": variants })
+}
+
+fn transform() -> Value {
+    let variants = TRANSFORM_TYPES.iter().map(|kind| {
+        typed(
+            kind.name,
+            kind.about,
+            kind.keys,
+            "Trackers whose objects it takes.",
+            None,
+        )
+    });
+    json!({ "oneOf": variants.collect::<Vec<_>>() })
+}
+
+fn sink(catalog: &Catalog) -> Value {
+    let when_slow = described(
+        words(&["wait", "skip"]),
+        "wait: its requests keep their permits until it has written them; skip: it loses deliveries, counted.",
+    );
+    let variants = catalog.sinks.iter().map(|sink| {
+        let about = "Names of the sources, modules, trackers and transforms whose deliveries it takes.";
+        typed(sink.name, sink.about, sink.keys, about, Some(&when_slow))
+    });
+    json!({ "oneOf": variants.collect::<Vec<_>>() })
+}
+
+/// A table that says its `type`.
+fn typed(name: &str, about: &str, specs: &[KeySpec], inputs: &str, when_slow: Option<&Value>) -> Value {
+    let mut keys = spec_properties(specs);
+    keys.insert("type".to_owned(), json!({ "const": name, "description": about }));
+    keys.insert("inputs".to_owned(), described(texts(), inputs));
+    keys.extend(when_slow.map(|value| ("when_slow".to_owned(), value.clone())));
+    closed(&["type", "inputs"], keys)
+}
+
+/// A table that has these keys and no others.
+fn closed(required: &[&str], properties: Map<String, Value>) -> Value {
+    let mut table = json!({ "type": "object", "additionalProperties": false });
+    table["properties"] = Value::Object(properties);
+    if !required.is_empty() {
+        table["required"] = json!(required);
+    }
+    table
+}
+
+fn properties(keys: &[(&str, Value, &str)]) -> Map<String, Value> {
+    let entry =
+        |(name, value, about): &(&str, Value, &str)| ((*name).to_owned(), described(value.clone(), about));
+    keys.iter().map(entry).collect()
+}
+
+/// The keys of the catalog. One that is listed twice may be of either kind.
+fn spec_properties(keys: &[KeySpec]) -> Map<String, Value> {
+    let mut by_name: BTreeMap<&str, Vec<&KeySpec>> = BTreeMap::new();
+    for key in keys {
+        by_name.entry(key.name).or_default().push(key);
+    }
+    let mut properties = Map::new();
+    for (name, specs) in by_name {
+        let about = specs.iter().map(|spec| spec.about).collect::<Vec<_>>().join("; ");
+        let value = match specs.as_slice() {
+            [spec] => kind(spec.kind),
+            several => json!({ "anyOf": several.iter().map(|spec| kind(spec.kind)).collect::<Vec<_>>() }),
+        };
+        properties.insert(name.to_owned(), described(value, &about));
+    }
+    properties
+}
+
+/// Adds a key that may be there with another kind: then it may be of either.
+fn merge(all: &mut Map<String, Value>, name: &str, value: &Value) {
+    let Some(there) = all.get_mut(name) else {
+        all.insert(name.to_owned(), value.clone());
+        return;
+    };
+    if there == value {
+        return;
+    }
+    // What was merged before has no text of its own.
+    let merged = there.get("anyOf").filter(|_| there.get("description").is_none());
+    let mut alternatives = match merged.and_then(Value::as_array) {
+        Some(alternatives) => alternatives.clone(),
+        None => vec![there.clone()],
+    };
+    if !alternatives.contains(value) {
+        alternatives.push(value.clone());
+        *there = json!({ "anyOf": alternatives });
+    }
+}
+
+fn described(mut value: Value, about: &str) -> Value {
+    value["description"] = about.into();
+    value
+}
+
+fn reference(name: &str) -> Value {
+    json!({ "$ref": format!("#/definitions/{name}") })
+}
+
+fn kind(kind: KeyKind) -> Value {
+    match kind {
+        KeyKind::Number { min, max } => number(min, max),
+        KeyKind::Integer { min, max } => json!({ "type": "integer", "minimum": min, "maximum": max }),
+        KeyKind::Text | KeyKind::File | KeyKind::Folder => text(),
+        KeyKind::OneOf(known) => words(known),
+        KeyKind::Texts => texts(),
+        KeyKind::Flag => flag(),
+        KeyKind::Duration => json!({ "type": "string", "examples": ["500ms", "2s", "24h"] }),
+        KeyKind::Bytes => json!({ "type": "string", "examples": ["500kB", "64MiB"] }),
+        KeyKind::Points => json!({
+            "type": "array",
+            "items": { "type": "array", "minItems": 2, "maxItems": 2, "items": { "type": "number" } },
+        }),
+    }
+}
+
+fn text() -> Value {
+    json!({ "type": "string" })
+}
+
+fn texts() -> Value {
+    json!({ "type": "array", "items": { "type": "string" } })
+}
+
+fn flag() -> Value {
+    json!({ "type": "boolean" })
+}
+
+fn number(min: f64, max: f64) -> Value {
+    json!({ "type": "number", "minimum": min, "maximum": max })
+}
+
+fn positive() -> Value {
+    json!({ "type": "number", "exclusiveMinimum": 0 })
+}
+
+fn integer(min: u32) -> Value {
+    json!({ "type": "integer", "minimum": min })
+}
+
+/// One of these, or what the environment says.
+fn words(words: &[&str]) -> Value {
+    json!({ "anyOf": [{ "enum": words }, reference("variable")] })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DOCS: &str = include_str!("../../../../docs/graph.schema.json");
+
+    fn catalog() -> Catalog {
+        Catalog {
+            operators: weir_operators::operators(),
+            tracker_keys: weir_analytics::TRACKER_KEYS,
+            heads: weir_operators::heads(),
+            sinks: weir_operators::sinks::catalog(),
+            connection_options: weir_operators::media::CONNECTION_OPTIONS,
+            ..Catalog::default()
+        }
+    }
+
+    #[test]
+    fn the_schema_in_docs_is_what_is_printed() {
+        assert_eq!(
+            DOCS.trim_end(),
+            page(&catalog()),
+            "write it anew: weir schema > docs/graph.schema.json"
+        );
+    }
+
+    #[test]
+    fn every_key_that_graphs_are_checked_against_is_in_the_schema() {
+        let document = document(&catalog());
+        let keys_of = |table: &Value| -> Vec<String> {
+            let mut keys: Vec<String> = table["properties"].as_object().unwrap().keys().cloned().collect();
+            keys.sort();
+            keys
+        };
+        for (section, known) in weir_graph::section_keys() {
+            let table = &document["definitions"][section];
+            let variants = table["oneOf"]
+                .as_array()
+                .cloned()
+                .unwrap_or_else(|| vec![table.clone()]);
+            let mut known: Vec<String> = known.into_iter().map(str::to_owned).collect();
+            known.sort();
+            if table.get("oneOf").is_none() {
+                assert_eq!(keys_of(table), known, "{section}");
+            }
+            for variant in variants {
+                // A tracker has `inputs` alone of the keys of modules, a model that is known by name needs no head.
+                let is_tracker = variant["properties"]["operator"]["const"] == TRACK;
+                let keys = keys_of(&variant);
+                let lacks = known.iter().filter(|key| !keys.contains(key)).collect::<Vec<_>>();
+                assert!(
+                    is_tracker || lacks.is_empty() || lacks == ["head"],
+                    "{section}: {lacks:?}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn a_key_that_heads_have_with_other_bounds_may_be_of_either() {
+        let mut all = Map::new();
+        for value in [text(), flag(), text()] {
+            merge(&mut all, "key", &value);
+        }
+        assert_eq!(
+            all["key"],
+            json!({ "anyOf": [{ "type": "string" }, { "type": "boolean" }] })
+        );
+    }
+}
