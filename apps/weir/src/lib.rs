@@ -56,6 +56,7 @@ const DEFAULT_LOG: &str =
 /// Carries out the command line of this process.
 #[must_use]
 pub fn main() -> ExitCode {
+    weir_operators::limit_heap_arenas();
     let args = match args::Args::try_parse() {
         Ok(args) => args,
         Err(error) => return args::refuse(&error),

@@ -6,9 +6,9 @@
 #[cfg(feature = "cuda")]
 mod cuda;
 mod error;
+mod heap;
 mod library;
 mod tensors;
-mod unused_memory;
 
 use std::path::{Path, PathBuf};
 
@@ -19,9 +19,10 @@ use ort::value::{Outlet, TensorElementType, TensorRef, ValueType};
 use weir_flow::DeviceKind;
 
 pub use error::{OpenError, RuntimeLibraryError};
+use heap::ReturnsUnusedMemory;
+pub use heap::limit_heap_arenas;
 pub use library::{find as find_runtime, load as load_runtime};
 pub(crate) use tensors::{TensorPort, float_bytes, floats, halved};
-use unused_memory::ReturnsUnusedMemory;
 
 /// An input or output as the graph declares it.
 #[derive(Debug, Clone, PartialEq)]
