@@ -3,8 +3,8 @@
 
 The demo of traffic monitoring on cameras that show its clip over and over, with modules that read in every frame and with modules
 that read per track, in turn. Of each: goodput, device time of the second stages, and the plates that the tracks of their vehicles
-had right when these were delivered last, of all plates that could be read in any frame that came, delivered or not.
-WEIR names the program.
+had right when they could be read last in a frame that was delivered, of all plates that could be read in any frame that came.
+WEIR names the program, --keep a folder for graphs, events and reports.
 """
 
 import argparse
@@ -66,11 +66,11 @@ def plates(events, report, frames):
             continue
         turn, number = divmod(event["frame"], len(frames))
         boxes = {o["id"]: o["box"] for o in frames[number]}
-        for plate in (o for o in frames[number] if o["class"] == "plate"):
+        for plate in (o for o in frames[number] if o["class"] == "plate" and not o.get("ignore")):
             key = (event["stream"], turn, plate["id"])
             vehicle = boxes.get(plate["parent"])
             near = [o for o in event["objects"] if vehicle and iou(o["box"], vehicle) > 0.5 and "track" in o]
-            if key not in came or not near:
+            if not near:
                 continue
             track = max(near, key=lambda o: iou(o["box"], vehicle))["track"]
             text = track.get("attributes", {}).get("plate", {}).get("text")
@@ -99,6 +99,7 @@ def main():
     arguments.add_argument("--rounds", type=int, default=2)
     arguments.add_argument("--plates", default='{ every = "1s", until = 0.9 }', help="`per_track` of the reader of plates")
     arguments.add_argument("--faces", default='{ every = "1s" }', help="that of the recogniser of faces")
+    arguments.add_argument("--keep", type=Path)
     given = arguments.parse_args()
     frames = truth()
     rules = {"every frame": {}, "per track": {"plates": given.plates, "identities": given.faces}}
@@ -108,7 +109,7 @@ def main():
         for _ in range(given.rounds):
             for name, rule in rules.items():
                 text = lambda events, rule=rule: graph(given.cameras, events, rule)
-                report, events = run(Path(folder), name.replace(" ", "-"), text, given.seconds)
+                report, events = run(given.keep or Path(folder), name.replace(" ", "-"), text, given.seconds)
                 with open(events) as lines:
                     came, read, right = plates(lines, report, frames)
                 busy = {module: report["modules"][module]["busy_s"] for module in ("objects", *SECOND)}

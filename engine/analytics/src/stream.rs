@@ -215,12 +215,13 @@ impl StreamAnalytics {
         else {
             return true;
         };
+        let area = results.object(object).map_or(0.0, |object| object.rect.area());
         let followed = plan.followed(results, object);
         let Some(followed) = followed.and_then(|name| results.object(name)) else {
             return true;
         };
         let track = tracker.nearest(pts_ms, &followed.rect);
-        track.is_none_or(|track| track.ask(rule, module, pts_ms))
+        track.is_none_or(|track| track.ask(rule, module, pts_ms, area))
     }
 
     /// The stream ended, was removed or interrupted: everything ends.

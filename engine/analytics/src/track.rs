@@ -22,6 +22,18 @@ const NEW_APPEARANCE: f32 = 0.2;
 /// An answer of a module that is not there by then, in milliseconds, does not come: its frame was dropped.
 const MAX_ANSWER_MS: f64 = 500.0;
 
+/// An item that is larger than the last by so much, in area, is worth another look before its time.
+const WORTHWHILE_GROWTH: f32 = 1.5;
+
+/// When a module was last asked about a track, and by which item.
+#[derive(Debug, Clone, Copy)]
+struct Asked {
+    module: u32,
+    pts_ms: f64,
+    /// Area in square pixels.
+    area: f32,
+}
+
 /// How often a module runs for one track.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PerTrack {
@@ -62,8 +74,7 @@ pub(crate) struct Track {
     pub(crate) settled: Settled,
     /// Mean of its recent embeddings, of length one.
     appearance: Option<Vec<f32>>,
-    /// When modules were last asked about it, by media time.
-    asked: Vec<(u32, f64)>,
+    asked: Vec<Asked>,
 }
 
 impl Track {
@@ -147,20 +158,30 @@ impl Track {
         Some((went.0 * goes.0 + went.1 * goes.1) / (length * other))
     }
 
-    /// Whether a module is to run for it by that rule at that media time; if so, it counts as asked.
-    pub(crate) fn ask(&mut self, rule: &PerTrack, module: u32, pts_ms: f64) -> bool {
+    /// Whether a module is to run by that rule for an item of it of that area, at that media time; if so, it counts as asked.
+    pub(crate) fn ask(&mut self, rule: &PerTrack, module: u32, pts_ms: f64, area: f32) -> bool {
         let read = self.settled.certainty(module);
-        if read.is_some_and(|(certainty, newest)| certainty >= rule.until || pts_ms - newest < rule.every_ms)
-        {
+        if read.is_some_and(|(certainty, _)| certainty >= rule.until) {
             return false;
         }
-        let wait_ms = rule.every_ms.min(MAX_ANSWER_MS);
-        let asked = self.asked.iter_mut().find(|(asked, _)| *asked == module);
-        match asked {
-            Some((_, at)) if pts_ms - *at < wait_ms => return false,
-            Some((_, at)) => *at = pts_ms,
-            None => self.asked.push((module, pts_ms)),
+        let now = Asked { module, pts_ms, area };
+        let Some(asked) = self.asked.iter_mut().find(|asked| asked.module == module) else {
+            // It may have been read without being asked, before it was of a track.
+            let newest = read.map(|(_, newest)| newest);
+            let recent = newest.filter(|newest| pts_ms - newest < rule.every_ms);
+            self.asked.push(Asked {
+                pts_ms: recent.unwrap_or(pts_ms),
+                ..now
+            });
+            return recent.is_none();
+        };
+        let is_recent = read.is_some_and(|(_, newest)| pts_ms - newest < rule.every_ms);
+        let is_answer_due = pts_ms - asked.pts_ms < rule.every_ms.min(MAX_ANSWER_MS);
+        let is_known = is_recent || is_answer_due;
+        if is_known && area < WORTHWHILE_GROWTH * asked.area {
+            return false;
         }
+        *asked = now;
         true
     }
 
@@ -199,4 +220,37 @@ fn between(from: &Rect, to: &Rect, part: f32) -> Rect {
         mix(from.x1, to.x1),
         mix(from.y1, to.y1),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_module_is_asked_again_after_its_time_or_for_what_has_grown() {
+        let time = FrameTime {
+            pts_ms: 0.0,
+            time_ms: 0,
+        };
+        let mut track = Track::new(Rect::new(0.0, 0.0, 40.0, 40.0), time);
+        let rule = PerTrack {
+            tracker: 0,
+            every_ms: 1000.0,
+            until: 0.9,
+        };
+        assert!(track.ask(&rule, 1, 0.0, 100.0), "never read");
+        assert!(!track.ask(&rule, 1, 40.0, 110.0), "an answer may come");
+        assert!(track.ask(&rule, 1, 80.0, 150.0), "half as large again");
+        assert!(!track.ask(&rule, 1, 120.0, 200.0), "than when it was asked last");
+        assert!(track.ask(&rule, 1, 1200.0, 50.0), "long enough ago");
+        let name: Arc<str> = "plate".into();
+        let text = Attribute::Text {
+            text: "WR 123".to_owned(),
+            score: 0.95,
+        };
+        for pts_ms in [1240.0, 1280.0] {
+            track.settled.on_attribute(1, &name, &text, pts_ms);
+        }
+        assert!(!track.ask(&rule, 1, 9000.0, 900.0), "it is certain");
+    }
 }

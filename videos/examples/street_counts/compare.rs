@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::known::Known;
-use crate::run::Found;
+use crate::run::{Found, Span};
 
 /// How far a crossing that was counted may be from the true one, in milliseconds.
 const MAX_APART_MS: f64 = 1_000.0;
@@ -11,53 +11,78 @@ const MAX_APART_MS: f64 = 1_000.0;
 const DWELL_MS: f64 = 200.0;
 const SPEED: f64 = 0.05;
 
+/// How many there are, and how many of them were found right.
+#[derive(Debug, Default, Clone, Copy)]
+struct Share {
+    all: usize,
+    right: usize,
+}
+
+impl Share {
+    fn count(&mut self, is_right: bool) {
+        self.all += 1;
+        self.right += usize::from(is_right);
+    }
+
+    fn add(&mut self, other: Self) {
+        self.all += other.all;
+        self.right += other.right;
+    }
+}
+
+impl fmt::Display for Share {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let percent = 100.0 * self.right as f64 / self.all.max(1) as f64;
+        write!(f, "{percent:.1} % of {}", self.all)
+    }
+}
+
 #[derive(Debug, Default)]
 pub(crate) struct Sums {
-    right: usize,
-    missed: usize,
+    crossings: Share,
+    /// Of those that are not hidden.
+    in_sight: Share,
     extra: usize,
-    visits: usize,
-    visits_found: usize,
-    dwell_right: usize,
-    speeds: usize,
-    speeds_right: usize,
+    /// Of visits whose begin and end are to be seen, how many were found, and how long those were.
+    visits: Share,
+    dwell: Share,
+    /// Of passages that were measured.
+    speeds: Share,
 }
 
 impl Sums {
     pub(crate) fn add(&mut self, other: &Self) {
-        self.right += other.right;
-        self.missed += other.missed;
+        self.crossings.add(other.crossings);
+        self.in_sight.add(other.in_sight);
         self.extra += other.extra;
-        self.visits += other.visits;
-        self.visits_found += other.visits_found;
-        self.dwell_right += other.dwell_right;
-        self.speeds += other.speeds;
-        self.speeds_right += other.speeds_right;
+        self.visits.add(other.visits);
+        self.dwell.add(other.dwell);
+        self.speeds.add(other.speeds);
     }
 }
 
 impl fmt::Display for Sums {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let part = |one: usize, of: usize| {
-            let percent = 100.0 * one as f64 / of.max(1) as f64;
-            format!("{percent:.1} % of {of}")
-        };
-        let crossings = self.right + self.missed;
+        let Self {
+            crossings,
+            in_sight,
+            extra,
+            visits,
+            dwell,
+            speeds,
+        } = self;
         write!(
             f,
-            "{} | {} | {} | {} | {} | {}",
-            part(self.right, crossings),
-            self.missed,
-            self.extra,
-            part(self.visits_found, self.visits),
-            part(self.dwell_right, self.visits_found),
-            part(self.speeds_right, self.speeds)
+            "{crossings} | {in_sight} | {extra} | {visits} | {dwell} | {speeds}"
         )
     }
 }
 
-fn overlap(a: (f64, f64), b: (f64, f64)) -> f64 {
-    (a.1.min(b.1) - a.0.max(b.0)).max(0.0)
+/// The one that is most like `span`, of those that overlap it by more than half of the longer of the two.
+fn nearest<'a, T>(all: &'a [T], span: &Span, of: impl Fn(&T) -> Span) -> Option<&'a T> {
+    let longer = |it: &T| of(it).length().max(span.length());
+    let near = all.iter().filter(|it| of(it).overlap(span) > 0.5 * longer(it));
+    near.min_by(|a, b| of(a).apart(span).total_cmp(&of(b).apart(span)))
 }
 
 /// Prints what was missed where `show` says of what.
@@ -69,21 +94,17 @@ pub(crate) fn compare(known: &Known, got: &Found, show: Option<&str>) -> Sums {
         let near = left
             .iter()
             .enumerate()
-            .filter(|(_, (direction, ..))| direction == crossing.direction)
+            .filter(|(_, (direction, _, at))| direction == crossing.direction && apart(*at) <= MAX_APART_MS)
             .min_by(|(_, a), (_, b)| apart(a.2).total_cmp(&apart(b.2)))
-            .filter(|(_, (_, _, at))| apart(*at) <= MAX_APART_MS)
             .map(|(index, _)| index);
-        match near {
-            Some(index) => {
-                left.swap_remove(index);
-                sums.right += 1;
-            }
-            None => {
-                sums.missed += 1;
-                if let Some(of) = show {
-                    println!("  {of}: missed {crossing:?}: {}", known.sight(crossing));
-                }
-            }
+        sums.crossings.count(near.is_some());
+        if !crossing.is_hidden {
+            sums.in_sight.count(near.is_some());
+        }
+        match (near, show) {
+            (Some(index), _) => drop(left.swap_remove(index)),
+            (None, Some(of)) => println!("  {of}: missed {crossing:?}: {}", known.sight(crossing)),
+            (None, None) => {}
         }
     }
     sums.extra = left.len();
@@ -91,37 +112,24 @@ pub(crate) fn compare(known: &Known, got: &Found, show: Option<&str>) -> Sums {
         left.iter()
             .for_each(|extra| println!("  {of}: too many {extra:?}"));
     }
-    sums.visits = known.visits.len();
-    for visit in &known.visits {
-        let length = visit.1 - visit.0;
-        let apart = |other: &(f64, f64)| (other.0 - visit.0).abs() + (other.1 - visit.1).abs();
-        let of = got
-            .visits
-            .iter()
-            .filter(|other| overlap(*visit, **other) > 0.5 * length);
-        if let Some(best) = of.min_by(|a, b| apart(a).total_cmp(&apart(b))) {
-            sums.visits_found += 1;
-            let is_right = ((best.1 - best.0) - length).abs() <= DWELL_MS;
-            sums.dwell_right += usize::from(is_right);
-            if let Some(of) = show.filter(|_| !is_right) {
-                println!("  {of}: visit {visit:.0?} was found as {best:.0?}");
-            }
+    for (visit, _) in known.visits.iter().filter(|(_, in_sight)| *in_sight) {
+        let best = nearest(&got.visits, visit, |it| *it);
+        sums.visits.count(best.is_some());
+        let Some(best) = best else { continue };
+        let is_right = (best.length() - visit.length()).abs() <= DWELL_MS;
+        sums.dwell.count(is_right);
+        if let Some(of) = show.filter(|_| !is_right) {
+            println!("  {of}: {visit:.0?} was found as {best:.0?}");
         }
     }
-    for (begin, end, speed) in &known.speeds {
-        let along = |it: &(f64, f64, f64)| overlap((it.0, it.1), (*begin, *end));
-        let best = got
-            .speeds
-            .iter()
-            .filter(|it| along(it) > 0.5 * (end - begin))
-            .min_by(|a, b| (a.2 / speed - 1.0).abs().total_cmp(&(b.2 / speed - 1.0).abs()));
-        if let Some(best) = best {
-            sums.speeds += 1;
-            let is_right = (best.2 / speed - 1.0).abs() <= SPEED;
-            sums.speeds_right += usize::from(is_right);
-            if let Some(of) = show.filter(|_| !is_right) {
-                println!("  {of}: speed {speed:.1} at {begin:.0} was found as {best:.1?}");
-            }
+    for (span, speed) in &known.speeds {
+        let Some((best, measured)) = nearest(&got.speeds, span, |it| it.0) else {
+            continue;
+        };
+        let is_right = (measured / speed - 1.0).abs() <= SPEED;
+        sums.speeds.count(is_right);
+        if let Some(of) = show.filter(|_| !is_right) {
+            println!("  {of}: {speed:.1} km/h in {span:.0?} was found as {measured:.1} in {best:.0?}");
         }
     }
     sums

@@ -19,14 +19,14 @@ use weir_videos::geometry::{Vec2, vec2};
 use weir_videos::street::Street;
 
 use crate::Outcome;
-use crate::run::{Frame, Seen, Shaken, found, run_identities};
+use crate::run::{Frame, Seen, Shaken, Span, found, run_identities};
 
 /// Half the width of the street, where the cycle lane of those who leave begins, which their cars hide from the camera, and from
 /// where to where the zone goes in the half of those who come, in metres.
 const WIDTH: f32 = 4.8;
 const CYCLES: f32 = 3.35;
-const NEAR: f32 = 9.0;
-const FAR: f32 = 17.0;
+const NEAR: f32 = 12.5;
+const FAR: f32 = 21.0;
 
 /// Where the lines are, in metres ahead of the camera: across the half of those who come, and the lane of those who leave. Each
 /// is where its own are seen best: who comes hides who is behind, and who leaves is in the picture late.
@@ -61,6 +61,8 @@ const COMING: &str = "coming";
 const LEAVING: &str = "leaving";
 /// What is counted, and what else a detector finds of their kind.
 const COUNTED: [&str; 4] = ["car", "van", "bus", "bicycle"];
+/// What stands on the ground in front: the front of a bus is above it, and seems farther away than it is.
+const MEASURED: [&str; 3] = ["car", "van", "bicycle"];
 const FOLLOWED: [&str; 5] = ["car", "van", "bus", "bicycle", "person"];
 
 /// Something that crosses the line.
@@ -69,16 +71,18 @@ pub(crate) struct Crossing {
     pub(crate) id: u64,
     pub(crate) direction: &'static str,
     pub(crate) pts_ms: f64,
+    /// Whether it is to be found in no two frames of the second before, or of that after.
+    pub(crate) is_hidden: bool,
 }
 
 pub(crate) struct Known {
     pub(crate) frames: Vec<FrameTruth>,
     pub(crate) transforms: Vec<StreamTransform>,
     pub(crate) crossings: Vec<Crossing>,
-    /// Begin and end.
-    pub(crate) visits: Vec<(f64, f64)>,
-    /// Begin, end and km/h.
-    pub(crate) speeds: Vec<(f64, f64, f64)>,
+    /// With whether each is to be found within 0.2 s of its begin and its end.
+    pub(crate) visits: Vec<(Span, bool)>,
+    /// Of those that are to be found likewise, with km/h.
+    pub(crate) speeds: Vec<(Span, f64)>,
 }
 
 impl Known {
@@ -104,10 +108,25 @@ impl Known {
         // The anchor of the whole box, hidden or not, in every frame.
         let by_identity = found(&run_identities(frames.iter().map(whole), &transforms));
         let ways = ways(street, &frames);
+        let sights = Sights::new(&frames);
+        let mut crossings = crossings(&ways, lines, &by_identity.crossings);
+        for it in &mut crossings {
+            let seen = |from: f64, to: f64| sights.count(it.id, it.pts_ms + from, it.pts_ms + to);
+            it.is_hidden = seen(-1000.0, 0.0) < 2 || seen(0.0, 1000.0) < 2;
+        }
+        let is_in_sight = |span: &Span| {
+            let seen = |at: f64| sights.count(span.track, at - 200.0, at + 200.0) > 0;
+            seen(span.begin) && seen(span.end)
+        };
+        let visits = by_identity.visits.into_iter();
+        let visits = visits.map(|visit| (visit, is_in_sight(&visit)));
+        let speeds = by_identity.speeds.into_iter();
+        let speeds = speeds.filter(|(span, _)| is_in_sight(span));
+        let speeds = speeds.filter_map(|(span, _)| Some((span, speed(ways.get(&span.track)?, &span)?)));
         Ok(Self {
-            crossings: crossings(&ways, lines, &by_identity.crossings),
-            visits: by_identity.visits,
-            speeds: ways.values().filter_map(|way| speed(way)).collect(),
+            crossings,
+            visits: visits.collect(),
+            speeds: speeds.collect(),
             transforms,
             frames,
         })
@@ -206,10 +225,10 @@ fn transforms(street: &Street, lines: Lines) -> Outcome<Vec<StreamTransform>> {
         })
     };
     let road = [[-WIDTH, FAR], [0.0, FAR], [0.0, NEAR], [-WIDTH, NEAR]];
-    let transform = |name: &str, outline, kind| StreamTransform {
+    let transform = |name: &str, classes: &[&str], outline, kind| StreamTransform {
         name: name.into(),
         spec: TransformSpec {
-            classes: COUNTED.map(Arc::from).to_vec(),
+            classes: classes.iter().map(|class| Arc::from(*class)).collect(),
             anchor: Anchor::Bottom,
             outline: Some(outline),
             every_ms: 1e9,
@@ -232,10 +251,10 @@ fn transforms(street: &Street, lines: Lines) -> Outcome<Vec<StreamTransform>> {
         above_kmh: 0.0,
     };
     Ok(vec![
-        transform(COMING, outline(&lines.ends(COMING))?, line()),
-        transform(LEAVING, outline(&lines.ends(LEAVING))?, line()),
-        transform("zone", outline(&road)?, zone),
-        transform("speed", outline(&road)?, speed),
+        transform(COMING, &COUNTED, outline(&lines.ends(COMING))?, line()),
+        transform(LEAVING, &COUNTED, outline(&lines.ends(LEAVING))?, line()),
+        transform("zone", &COUNTED, outline(&road)?, zone),
+        transform("speed", &MEASURED, outline(&road)?, speed),
     ])
 }
 
@@ -272,24 +291,44 @@ fn crossings(ways: &Ways, lines: Lines, in_picture: &[(String, u64, f64)]) -> Ve
                 id: *id,
                 direction,
                 pts_ms: seen.map_or(on_ground, |(_, _, at)| *at),
+                is_hidden: false,
             });
         }
     }
     crossings
 }
 
-/// A passage of the zone at one speed: begin, end, km/h.
-fn speed(way: &[(f64, Vec2)]) -> Option<(f64, f64, f64)> {
-    let is_on = |at: Vec2| (NEAR..FAR).contains(&at.y) && (-WIDTH..0.0).contains(&at.x);
-    let on: Vec<_> = way.iter().filter(|(_, at)| is_on(*at)).collect();
+/// The speed in km/h over that time, where it is even.
+fn speed(way: &[(f64, Vec2)], span: &Span) -> Option<f64> {
+    let is_within = |(at, _): &&(f64, Vec2)| (span.begin..=span.end).contains(at);
+    let on: Vec<_> = way.iter().filter(is_within).collect();
     let kmh =
         |pair: &[&(f64, Vec2)]| f64::from((pair[1].1 - pair[0].1).length()) / (pair[1].0 - pair[0].0) * 3.6e3;
     let speeds: Vec<f64> = on.windows(2).map(kmh).collect();
     let mean = speeds.iter().sum::<f64>() / speeds.len() as f64;
     let is_even = speeds.len() > 5 && speeds.iter().all(|speed| (speed - mean).abs() < 0.02 * mean);
-    is_even
-        .then(|| Some((on.first()?.0, on.last()?.0, mean)))
-        .flatten()
+    is_even.then_some(mean)
+}
+
+/// When each is to be found.
+struct Sights(BTreeMap<u64, Vec<f64>>);
+
+impl Sights {
+    fn new(frames: &[FrameTruth]) -> Self {
+        let mut sights: BTreeMap<u64, Vec<f64>> = BTreeMap::new();
+        for frame in frames {
+            for object in frame.objects.iter().filter(|it| !it.ignore) {
+                sights.entry(object.id).or_default().push(frame.pts_ms);
+            }
+        }
+        Self(sights)
+    }
+
+    /// In how many frames of that time.
+    fn count(&self, id: u64, from: f64, to: f64) -> usize {
+        let times = self.0.get(&id).map(Vec::as_slice).unwrap_or_default();
+        times.partition_point(|at| *at <= to) - times.partition_point(|at| *at < from)
+    }
 }
 
 fn whole(truth: &FrameTruth) -> (FrameTime, Vec<(u64, Seen)>) {

@@ -2,9 +2,11 @@
 //! before the crossing, the crossing as a zone, and speeds on it, with all frames and with half of them missing at random.
 //!
 //! `street_counts [KEY=VALUE ...]` prints a table: `seconds` (600), `seeds` (1: several with commas), `light` (day or dusk),
-//! `fps` (25), and where the lines are, `coming` (10) and `leaving` (20) metres ahead of the camera. Tracks come from the true boxes of all that is not hidden or cut off by half, as they are and shaken as a
-//! detector shakes them; with `events=A.jsonl,B.jsonl`, one for each seed, from the objects that a detector found in the
-//! rendered clips. `cache=FOLDER` keeps what is known, as working it out takes most of the time; `show=all` names what was missed.
+//! `fps` (25), and where the lines are, `coming` (10) and `leaving` (20) metres ahead of the camera. Tracks come from the true
+//! boxes of all that is not hidden or cut off by half, as they are and shaken as a detector shakes them; with
+//! `events=A.jsonl,B.jsonl`, one for each seed, from the objects that a detector found in the rendered clips. A crossing is in sight
+//! where at least two frames of the second before it and of that after it show what crosses. `cache=FOLDER` keeps what is
+//! known, as working it out takes most of the time; `show=all` names what was missed.
 
 #![allow(clippy::print_stdout, reason = "it is a program whose output is the table")]
 
@@ -121,7 +123,7 @@ fn main() -> Outcome<()> {
         }
     }
     println!(
-        "\n| boxes | frames | crossings right | missed | too many | visits found | dwell within 0.2 s | speed within 5 % |"
+        "\n| boxes | frames | crossings right | of those in sight | too many | visits found | dwell within 0.2 s | speed within 5 % |"
     );
     println!("|---|---|---|---|---|---|---|---|");
     for (name, rate, sums) in rows {

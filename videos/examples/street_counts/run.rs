@@ -41,10 +41,33 @@ impl Shaken {
 pub(crate) struct Found {
     /// Direction, track, and when.
     pub(crate) crossings: Vec<(String, u64, f64)>,
-    /// Begin and end of visits.
-    pub(crate) visits: Vec<(f64, f64)>,
-    /// Begin and end of passages, and their speed.
-    pub(crate) speeds: Vec<(f64, f64, f64)>,
+    /// Visits of the zone.
+    pub(crate) visits: Vec<Span>,
+    /// Passages, and their speed.
+    pub(crate) speeds: Vec<(Span, f64)>,
+}
+
+/// A track from one time to another.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Span {
+    pub(crate) track: u64,
+    pub(crate) begin: f64,
+    pub(crate) end: f64,
+}
+
+impl Span {
+    pub(crate) fn length(&self) -> f64 {
+        self.end - self.begin
+    }
+
+    pub(crate) fn overlap(&self, other: &Self) -> f64 {
+        (self.end.min(other.end) - self.begin.max(other.begin)).max(0.0)
+    }
+
+    /// How far apart begins and ends are.
+    pub(crate) fn apart(&self, other: &Self) -> f64 {
+        (self.begin - other.begin).abs() + (self.end - other.end).abs()
+    }
 }
 
 /// Boxes whose tracks are known.
@@ -125,19 +148,22 @@ pub(crate) fn run<'a>(
 pub(crate) fn found(incidents: &[Incident]) -> Found {
     let mut found = Found::default();
     for incident in incidents.iter().filter(|it| it.phase == Phase::Ended) {
+        let track = incident.track.unwrap_or_default();
+        let span = Span {
+            track,
+            begin: incident.began_pts_ms,
+            end: incident.pts_ms,
+        };
         let value = |name: &str| incident.values.iter().find(|(known, _)| *known == name);
         match (incident.kind, value("direction"), value("speed_kmh")) {
             ("line", Some((_, IncidentValue::Text(direction))), _) => {
-                let track = incident.track.unwrap_or_default();
                 found
                     .crossings
                     .push((direction.to_string(), track, incident.pts_ms));
             }
-            ("zone", ..) => found.visits.push((incident.began_pts_ms, incident.pts_ms)),
+            ("zone", ..) => found.visits.push(span),
             (_, _, Some((_, IncidentValue::Number(speed)))) => {
-                found
-                    .speeds
-                    .push((incident.began_pts_ms, incident.pts_ms, *speed));
+                found.speeds.push((span, *speed));
             }
             _ => {}
         }

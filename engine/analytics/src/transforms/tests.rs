@@ -114,6 +114,32 @@ impl Stream {
     }
 }
 
+#[test]
+fn a_track_crosses_from_where_it_was_seen_first_before_it_counted() {
+    let mut stream = Stream::new(vec![line()]);
+    let class: Arc<str> = "car".into();
+    let rect = |x: f32| Rect::new(x - 20.0, 60.0, x + 20.0, 100.0);
+    let objects = [SceneObject {
+        module: 0,
+        track: Some((0, 7)),
+        first: Some((moment(0.0), rect(480.0))),
+        class: &class,
+        score: 0.9,
+        rect: rect(520.0),
+        attributes: &[],
+    }];
+    let found = stream.transforms.on_frame(&SceneFrame {
+        width: WIDTH,
+        height: HEIGHT,
+        at: moment(200.0),
+        objects: &objects,
+        ended: &[],
+        pixels: None,
+    });
+    assert_eq!(found.len(), 1);
+    assert_eq!((found[0].track, found[0].pts_ms), (Some(7), 100.0));
+}
+
 fn value<'a>(incident: &'a Incident, name: &str) -> &'a IncidentValue {
     let found = incident.values.iter().find(|(known, _)| *known == name);
     &found.expect("the kind measures it").1
