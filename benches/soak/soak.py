@@ -29,6 +29,8 @@ RECORD = os.environ.get("SOAK_RECORD", "1" if SECONDS <= 600 else "0") == "1"
 SEED = int(os.environ.get("SOAK_SEED", "1"))
 CAMERAS = int(os.environ.get("SOAK_CAMERAS", "6"))
 ROUND_S = 10.0
+# Every so many rounds the graph is swapped.
+SWAP_ROUNDS = 5
 SAMPLE_S = 2.0
 # What is mended has this long to come back: reconnection waits up to 30 s, and a camera takes seconds to begin.
 RECOVERY_S = 90.0
@@ -114,6 +116,7 @@ class Soak:
         self.guests: list[str] = []
         self.paused: str | None = None
         self.next_guest, self.variant = 0, 0
+        self.rounds_began, self.rounds_ended = 0.0, 0.0
 
     def age(self) -> float:
         return time.monotonic() - self.began
@@ -208,12 +211,12 @@ class Soak:
             self.fail(f"drops by reason are {dropped}, requests dropped {report['requests']['dropped']}")
 
     def change_engine(self, number: int) -> None:
-        """Another policy, another weight of a stream; every fifth time another graph, and after it one that is broken."""
+        """Another policy, another weight of a stream; now and then another graph, and after it one that is broken."""
         self.ask("policies changed", "PUT", "/api/policy", POLICIES[number % len(POLICIES)])
         self.ask("weights changed", "PATCH", "/api/streams/load-2", {"weight": 1 + number % 3})
-        if number % 5 == 2:
+        if number % SWAP_ROUNDS == 2:
             self.swap_graph()
-        elif number % 5 == 3:
+        elif number % SWAP_ROUNDS == 3:
             self.break_graph()
 
     def swap_graph(self) -> None:
@@ -290,6 +293,7 @@ class Soak:
         while self.age() < SECONDS - ROUND_S:
             self.round(number)
             number += 1
+        self.rounds_ended = self.age()
         if self.paused:
             self.ask("streams resumed", "POST", f"/api/streams/{self.paused}/resume")
         while self.guests:
@@ -313,10 +317,12 @@ class Soak:
     def memory(self) -> tuple[float, float]:
         """The level that memory had, and the one that it has, in megabytes."""
         warm = [(at, sample["rss"] / 1024) for at, sample in self.samples if at >= WARM_UP_S]
-        end = self.samples[-1][0]
+        end = self.rounds_ended
+        # Memory goes up and down with the graphs that are swapped, so both are taken over whole times between swaps.
+        span = 2 * SWAP_ROUNDS * ROUND_S
         if end > 600:
-            level = [rss for at, rss in warm if 270 <= at <= 330]
-            now = [rss for at, rss in warm if at >= end - 60]
+            level = [rss for at, rss in warm if abs(at - 300) <= span / 2]
+            now = [rss for at, rss in warm if end - span <= at <= end]
         else:
             third = max(1, len(warm) // 3)
             level, now = [rss for _, rss in warm[:third]], [rss for _, rss in warm[-third:]]

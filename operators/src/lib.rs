@@ -16,7 +16,7 @@ pub use ffmpeg_info::{ffmpeg_versions, h264_encoder};
 pub use model::{
     CutError, LayerChain, LoadError, LoadRequest, MAX_MODEL_BYTES, ModelError, ModelFile, OnnxModel,
     OnnxPartitionLoader, OpenError, PartitionedOnnx, RejectedBoundary, RuntimeLibraryError, ValidatedCut,
-    dump_index, find_runtime, limit_heap_arenas, load, load_runtime,
+    dump_index, find_runtime, limit_heap_arenas, load, load_runtime, return_unused_memory,
 };
 pub use operator::{OperatorError, OperatorRequest, operator};
 pub use pictures::ObjectPictures;

@@ -4,6 +4,8 @@ use std::fmt::Write;
 
 use weir_runtime::Snapshot;
 
+use crate::process::ProcessUse;
+
 /// A family of series.
 struct Family {
     name: &'static str,
@@ -70,6 +72,18 @@ const OBJECTIVE: Family = family(
     "gauge",
     "Latency objective of the graph.",
 );
+const RESIDENT: Family = family(
+    "process_resident_memory_bytes",
+    "gauge",
+    "Memory that the engine holds.",
+);
+const THREADS: Family = family("process_threads", "gauge", "Threads of the engine.");
+const OPEN_FILES: Family = family("process_open_fds", "gauge", "Files and sockets that are open.");
+const PROCESSOR: Family = family(
+    "process_cpu_seconds_total",
+    "counter",
+    "Processor time of the engine's threads.",
+);
 
 /// The text of a family: a line for each series, if there is any.
 fn write(
@@ -107,6 +121,17 @@ fn escaped(value: &str) -> String {
         .replace('\\', "\\\\")
         .replace('"', "\\\"")
         .replace('\n', "\\n")
+}
+
+/// What the process holds, under the names that Prometheus has for that.
+pub(crate) fn process_text(used: ProcessUse) -> String {
+    let mut out = String::new();
+    let mut one = |family, value: f64| write(&mut out, family, [(Vec::new(), value)].into_iter());
+    one(&RESIDENT, used.resident_bytes as f64);
+    one(&THREADS, used.threads as f64);
+    one(&OPEN_FILES, used.open_files as f64);
+    one(&PROCESSOR, used.processor_s);
+    out
 }
 
 /// The state as metrics.

@@ -23,7 +23,7 @@ use crate::service::Service;
 use crate::settings::Settings;
 use crate::whole_file::ReservedFile;
 use crate::zoo::Zoo;
-use crate::{handles, health, interrupt, output, reload, report};
+use crate::{handles, health, interrupt, output, process, reload, report};
 
 /// How a graph is run.
 #[derive(Debug, Clone, PartialEq)]
@@ -318,10 +318,13 @@ pub(crate) fn serve(
     let handle = Engine::start(assembly, run, &stop).map_err(mendable)?;
     service.connect(handle.control(), (loaded, text), (options, settings));
     let watching = Arc::clone(service);
-    // It ends with the program.
+    // Both end with the program.
     std::thread::Builder::new()
         .name("weir-watch".to_owned())
         .spawn(move || reload::watch(watching.graph_file(), watches, &asked, &watching))?;
+    std::thread::Builder::new()
+        .name("weir-memory".to_owned())
+        .spawn(process::keep_memory_low)?;
     let ended = handle.wait();
     drop(shown);
     let mut report = ended.map_err(mendable)?;

@@ -22,6 +22,7 @@ mod health;
 mod launch;
 mod live;
 mod plans;
+mod process;
 mod progress;
 mod reload;
 mod report;

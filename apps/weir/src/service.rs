@@ -25,6 +25,7 @@ use crate::error::UserError;
 use crate::exposition;
 use crate::launch::{LaunchOptions, files};
 use crate::live::{self, Live};
+use crate::process::process_use;
 use crate::reload::{Applied, Author, LoadedGraph, Problem};
 use crate::settings::Settings;
 use crate::zoo::Zoo;
@@ -457,7 +458,8 @@ impl Backend for Service {
         let render = || {
             self.metrics.run_upkeep();
             let state = self.snapshot().map(|snapshot| exposition::text(&snapshot));
-            let metrics = self.metrics.render() + &state.unwrap_or_default();
+            let process = process_use().map(exposition::process_text);
+            let metrics = self.metrics.render() + &state.unwrap_or_default() + &process.unwrap_or_default();
             Ok::<Arc<str>, std::convert::Infallible>(metrics.into())
         };
         let Ok(rendered) = self.rendered.get(render);

@@ -57,7 +57,9 @@ fn families(text: &str) -> BTreeMap<String, String> {
 /// Names of metrics in a text.
 fn names(text: &str) -> BTreeSet<&str> {
     let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
-    words.filter(|word| word.starts_with("weir_")).collect()
+    words
+        .filter(|word| word.starts_with("weir_") || word.starts_with("process_"))
+        .collect()
 }
 
 #[test]

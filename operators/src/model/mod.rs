@@ -36,7 +36,9 @@ pub use layer_chain::LayerChain;
 use loaded::Loaded;
 pub use partition_session::OnnxPartitionLoader;
 pub use partitioned::PartitionedOnnx;
-pub use runtime::{OpenError, RuntimeLibraryError, find_runtime, limit_heap_arenas, load_runtime};
+pub use runtime::{
+    OpenError, RuntimeLibraryError, find_runtime, limit_heap_arenas, load_runtime, return_unused_memory,
+};
 use runtime::{OrtSession, OutputView};
 use session::OnnxSession;
 

@@ -9,6 +9,7 @@ use weir_graph::{DeviceClass, Graph, ModelNode, ModelOrigin};
 
 use crate::assemble;
 use crate::error::UserError;
+use crate::process::resident_bytes;
 use crate::zoo::Zoo;
 
 /// Bytes by model, of those on CPUs: what is taken on another device does not show in this process.
@@ -55,12 +56,4 @@ fn file_bytes(node: &ModelNode, zoo: &Zoo) -> u64 {
         ModelOrigin::Emulated => None,
     };
     bytes.unwrap_or(0)
-}
-
-/// Memory of this process; `None` where the system does not say.
-fn resident_bytes() -> Option<u64> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
-    let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    Some(kibibytes << 10)
 }

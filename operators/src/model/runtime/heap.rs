@@ -27,10 +27,15 @@ pub(super) struct ReturnsUnusedMemory;
 
 impl Drop for ReturnsUnusedMemory {
     fn drop(&mut self) {
-        #[cfg(all(target_os = "linux", target_env = "gnu"))]
-        // SAFETY: it takes no pointer, locks what it reads, and changes only memory that is free; any thread may call it.
-        unsafe {
-            libc::malloc_trim(0);
-        }
+        return_unused_memory();
+    }
+}
+
+/// Returns to the operating system what the heap holds and nothing uses.
+pub fn return_unused_memory() {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    // SAFETY: it takes no pointer, locks what it reads, and changes only memory that is free; any thread may call it.
+    unsafe {
+        libc::malloc_trim(0);
     }
 }

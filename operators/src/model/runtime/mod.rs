@@ -20,7 +20,7 @@ use weir_flow::DeviceKind;
 
 pub use error::{OpenError, RuntimeLibraryError};
 use heap::ReturnsUnusedMemory;
-pub use heap::limit_heap_arenas;
+pub use heap::{limit_heap_arenas, return_unused_memory};
 pub use library::{find as find_runtime, load as load_runtime};
 pub(crate) use tensors::{TensorPort, float_bytes, floats, halved};
 
