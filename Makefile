@@ -1,8 +1,8 @@
-# What there is to do: make setup, demo, test, lint, bench-overhead, bench-sim, bench-reserve, bench-partitioned,
+# What there is to do: make setup, demo, test, test-sinks, lint, bench-overhead, bench-sim, bench-reserve, bench-partitioned,
 # bench-accuracy, bench-cameras, bench-cascades, bench-shared, bench-idle-connections, bench-counts, bench-per-track, soak, fuzz-api,
 # compare-live, reproduce-pard, reproduce-ppipe, reproduce-ken, docs, clips, train, clean. Every target sets up what it needs.
 
-.PHONY: all setup build demo test lint bench-overhead bench-sim bench-reserve bench-partitioned bench-accuracy bench-cameras bench-cascades \
+.PHONY: all setup build demo test test-sinks lint bench-overhead bench-sim bench-reserve bench-partitioned bench-accuracy bench-cameras bench-cascades \
 	bench-shared bench-idle-connections bench-counts bench-per-track soak fuzz-api compare-live reproduce-pard reproduce-ppipe reproduce-ken docs clips \
 	train clean
 .DEFAULT_GOAL := build
@@ -12,8 +12,9 @@ CARGO ?= cargo
 APP ?= traffic-monitoring
 # Length of each live run of `make compare-live`.
 SECONDS_EACH ?= 120
-# Features of release builds: the CUDA provider where setup fetched its library.
-FEATURES := $(if $(filter 1,$(WEIR_CUDA)),--features cuda)
+# Features of release builds: sinks whose crates are heavy, and the CUDA provider where setup fetched its library.
+SINKS := parquet
+FEATURES := --features "$(SINKS)$(if $(filter 1,$(WEIR_CUDA)), cuda)"
 
 all: build
 
@@ -32,6 +33,12 @@ demo: build
 # Tests that need the asset pack look for it in WEIR_ASSETS and say so when they skip.
 test: setup
 	@scripts/test.sh
+
+# Sinks behind features, which a plain build leaves out: lints and tests of them alone.
+test-sinks: setup
+	$(CARGO) clippy -p weir-operators -p weir --features "$(SINKS)" --all-targets --locked -- -D warnings
+	$(CARGO) test -p weir-operators --features "$(SINKS)" --locked --test parquet --test features
+	$(CARGO) test -p weir --features "$(SINKS)" --locked --test sinks
 
 lint: setup
 	$(CARGO) fmt --all --check

@@ -135,7 +135,7 @@ impl VideoPlace {
     }
 
     /// Abandons the place and removes the file.
-    pub(super) fn discard(mut self) {
+    pub(crate) fn discard(mut self) {
         self.started = true;
         // If it cannot be removed, its name still marks it as incomplete.
         let _ = std::fs::remove_file(&self.part_file);

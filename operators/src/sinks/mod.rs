@@ -5,6 +5,7 @@
 
 mod check_writable;
 mod event;
+mod feature;
 mod jsonl;
 mod line_file;
 mod mp4;
@@ -12,6 +13,7 @@ mod mqtt;
 mod null;
 mod outbox;
 mod outbox_keys;
+mod parquet;
 mod recording;
 mod secret;
 mod tables;
@@ -37,6 +39,7 @@ static KINDS: &[SinkKind] = &[
     tables::CSV,
     tables::MOT,
     tables::COCO,
+    parquet::KIND,
     null::KIND,
 ];
 

@@ -20,3 +20,5 @@ mod ring;
 pub(super) use archive::KIND as ARCHIVE;
 pub(super) use clips::KIND as CLIPS;
 pub use find::find_clip;
+#[cfg(feature = "parquet")]
+pub(super) use names::stem as time_name;

@@ -11,7 +11,7 @@ const TIME_LENGTH: usize = 20;
 const EXTENSIONS: [&str; 3] = ["mp4", "jpg", "json"];
 
 /// The name without extension of what begins `time_ms` after 1970 (UTC). Of `what`, only letters, digits, `-`, `_` stay.
-pub(super) fn stem(time_ms: u64, what: &[&str]) -> String {
+pub(in super::super) fn stem(time_ms: u64, what: &[&str]) -> String {
     // Beyond the year 9999 it is no time.
     let time = Duration::from_millis(time_ms.min(253_402_300_799_999));
     let mut name = humantime::format_rfc3339_millis(UNIX_EPOCH + time)
