@@ -7,7 +7,7 @@
 //! [`ReorderBuffer`] join branches and order results; [`Ledger`] counts outcomes, and [`Report`] shows them.
 //! [`MediaClock`], [`SilenceWatch`], [`Backoff`] and [`HealthTracker`] are used by source threads, and
 //! [`DecodeLevels`] says how much they decode. [`gears`] has the choice between cascades of models by load, [`generate`] an
-//! instance of a model that generates.
+//! instance of a model that generates, [`route`] which instance a sequence goes to.
 
 mod accounting;
 mod admission;
@@ -20,6 +20,7 @@ mod module;
 mod pard;
 mod queue;
 pub mod reservations;
+pub mod route;
 mod slots;
 mod strategy;
 mod streams;

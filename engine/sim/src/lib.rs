@@ -10,6 +10,7 @@ mod demand;
 mod event_queue;
 pub mod experiment;
 pub mod gears;
+pub mod generate;
 mod interference;
 mod spec;
 mod timeline;

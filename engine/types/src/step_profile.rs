@@ -141,6 +141,38 @@ impl StepCurve {
         Ok(Self { pieces })
     }
 
+    /// The same without its outliers: where a longer step was measured to take less, both take the median of what was
+    /// measured at the ends of the intervals concerned (isotonic regression by absolute deviation).
+    #[must_use]
+    pub fn smoothed(&self) -> Self {
+        let mut groups: Vec<Vec<(u32, f64)>> = Vec::new();
+        for piece in &self.pieces {
+            groups.push(vec![(piece.last, piece.micros(piece.last))]);
+            while let [.., before, last] = groups.as_mut_slice()
+                && median(before) > median(last)
+            {
+                before.append(last);
+                groups.pop();
+            }
+        }
+        let mut pieces: Vec<Piece> = Vec::with_capacity(self.pieces.len());
+        for group in &groups {
+            let level = median(group);
+            for &(last, _) in group {
+                let (from, before) = pieces
+                    .last()
+                    .map_or((0, level), |piece| (piece.last, piece.micros(piece.last)));
+                let slope_us = (level - before) / f64::from(last - from);
+                pieces.push(Piece {
+                    last,
+                    intercept_us: before - slope_us * f64::from(from),
+                    slope_us,
+                });
+            }
+        }
+        Self { pieces }
+    }
+
     /// Expected duration of a step of `tokens`; beyond the last that is known as there, or more where it rises.
     #[must_use]
     #[inline]
@@ -160,6 +192,16 @@ impl StepCurve {
     pub fn known_tokens(&self) -> u32 {
         self.pieces.last().map_or(0, |piece| piece.last)
     }
+}
+
+/// The median of what was measured; of an even number the lower.
+fn median(group: &[(u32, f64)]) -> f64 {
+    let mut measured: Vec<f64> = group.iter().map(|(_, micros)| *micros).collect();
+    measured.sort_unstable_by(f64::total_cmp);
+    measured
+        .get((measured.len().max(1) - 1) / 2)
+        .copied()
+        .unwrap_or(0.0)
 }
 
 fn is_time(micros: f64) -> bool {
@@ -192,6 +234,27 @@ mod tests {
         for (tokens, ms) in [(1, 10), (2, 18), (9, 11), (20, 11)] {
             assert_eq!(curve.duration(tokens), Span::from_millis(ms), "{tokens} tokens");
         }
+    }
+
+    #[test]
+    fn a_smoothed_profile_does_not_fall_and_keeps_what_did_not() {
+        let (us, slope) = (1e-6, 0.0);
+        let at = [
+            (0, 1, 10.0),
+            (1, 2, 60.0),
+            (2, 9, 20.0),
+            (9, 19, 22.0),
+            (19, 29, 40.0),
+        ];
+        let intervals: Vec<_> = at
+            .iter()
+            .map(|&(after, last, time)| (after, last, time * us, slope))
+            .collect();
+        let curve = StepCurve::from_intervals(&intervals).unwrap().smoothed();
+        let times = [1, 2, 9, 19, 29].map(|tokens| curve.duration(tokens).micros());
+        assert_eq!(times, [10, 20, 20, 22, 40]);
+        assert_eq!(curve.duration(24).micros(), 31, "linear between");
+        assert_eq!((curve.known_tokens(), curve.smoothed()), (29, curve.clone()));
     }
 
     #[test]

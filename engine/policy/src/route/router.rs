@@ -1,0 +1,347 @@
+//! The state machine: which sequences are where, and what the rule says of them.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+use weir_types::invariant;
+use weir_types::invariant::Kind;
+use weir_types::{DropReason, InstanceId, SequenceId, Span, Timestamp};
+
+use super::api::{Prefix, RouteEffect, RouteEvent};
+use super::rule::RouteRule;
+use super::view::{Cluster, Demand, View};
+use crate::generate::{InstanceSpec, InstanceSpecError, InstanceState};
+
+/// A router and its parameters.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct RouterSpec {
+    /// How an instance is picked.
+    pub rule: RouteRule,
+    /// Tokens of a sequence between two looks at it: the paper's `tau`.
+    pub check_tokens: u32,
+    /// Time between two reports of an instance.
+    pub report_interval: Span,
+    /// Weight of a reported wait in `q`.
+    pub wait_gain: f64,
+    /// For what is drawn.
+    pub seed: u64,
+}
+
+impl RouterSpec {
+    /// With the paper's parameters, and where it gives none those of its authors' code.
+    #[must_use]
+    pub const fn new(rule: RouteRule) -> Self {
+        Self {
+            rule,
+            check_tokens: 50,
+            report_interval: Span::from_millis(500),
+            wait_gain: 0.8,
+            seed: 1,
+        }
+    }
+}
+
+/// Why there is no such router.
+#[derive(Debug, Clone, Copy, PartialEq, Error)]
+pub enum RouterSpecError {
+    /// There is nowhere to go.
+    #[error("a router needs at least one instance")]
+    NoInstances,
+    /// An instance cannot be.
+    #[error("instance {index}: {source}")]
+    Instance {
+        /// Which, from 0.
+        index: usize,
+        /// Why.
+        source: InstanceSpecError,
+    },
+    /// Sequences would never be looked at, or instances never report.
+    #[error("{0} must be more than 0")]
+    Zero(&'static str),
+    /// A weight is none.
+    #[error("the weight of a reported wait is {0}: give one above 0, up to 1")]
+    Gain(f64),
+}
+
+/// A sequence that has not ended.
+#[derive(Debug, Clone, Copy)]
+struct Routed {
+    instance: InstanceId,
+    prompt: u32,
+    prefix: Option<Prefix>,
+    generated: u32,
+    expected: u32,
+    deadline: Timestamp,
+    moves: u32,
+    is_moving: bool,
+}
+
+/// Routes sequences over instances.
+#[derive(Debug, Clone)]
+pub struct Router {
+    spec: RouterSpec,
+    cluster: Cluster,
+    sequences: BTreeMap<SequenceId, Routed>,
+    picked: u64,
+}
+
+impl Router {
+    /// A router over idle instances.
+    ///
+    /// # Errors
+    /// [`RouterSpecError`] where it has none, or parameters are out of bounds.
+    pub fn new(spec: RouterSpec, instances: Vec<InstanceSpec>) -> Result<Self, RouterSpecError> {
+        if instances.is_empty() {
+            return Err(RouterSpecError::NoInstances);
+        }
+        if spec.check_tokens == 0 {
+            return Err(RouterSpecError::Zero("check_tokens"));
+        }
+        if spec.report_interval == Span::ZERO {
+            return Err(RouterSpecError::Zero("report_interval"));
+        }
+        if !(spec.wait_gain > 0.0 && spec.wait_gain <= 1.0) {
+            return Err(RouterSpecError::Gain(spec.wait_gain));
+        }
+        for (index, instance) in instances.iter().enumerate() {
+            instance
+                .check()
+                .map_err(|source| RouterSpecError::Instance { index, source })?;
+        }
+        Ok(Self {
+            cluster: Cluster {
+                instances: instances.into_iter().map(View::new).collect(),
+                seed: spec.seed,
+            },
+            spec,
+            sequences: BTreeMap::new(),
+            picked: 0,
+        })
+    }
+
+    /// Its parameters.
+    #[must_use]
+    pub fn spec(&self) -> &RouterSpec {
+        &self.spec
+    }
+
+    /// Sequences that have not ended, and where they are or go to.
+    pub fn sequences(&self) -> impl Iterator<Item = (SequenceId, InstanceId)> {
+        self.sequences.iter().map(|(id, routed)| (*id, routed.instance))
+    }
+
+    /// Sequences that are on an instance or go to it.
+    #[must_use]
+    pub fn sequences_on(&self, instance: InstanceId) -> u32 {
+        let view = self.cluster.instances.get(instance.index());
+        view.map_or(0, |view| view.sequences)
+    }
+
+    /// Takes in what happened.
+    pub fn step(&mut self, event: RouteEvent, now: Timestamp, effects: &mut Vec<RouteEffect>) {
+        match event {
+            RouteEvent::Arrived {
+                sequence,
+                prompt,
+                expected,
+                deadline,
+                prefix,
+            } => {
+                let routed = Routed {
+                    instance: InstanceId(0),
+                    prompt,
+                    prefix,
+                    generated: 0,
+                    expected,
+                    deadline,
+                    moves: 0,
+                    is_moving: false,
+                };
+                let is_new = !self.sequences.contains_key(&sequence);
+                if invariant!(is_new, Kind::Sequences, "sequence {} is routed twice", sequence.0) {
+                    self.route(sequence, routed, now, effects);
+                }
+            }
+            RouteEvent::Progressed {
+                sequence,
+                generated,
+                expected,
+            } => self.on_progressed(sequence, generated, expected, now, effects),
+            RouteEvent::Moved { sequence } => {
+                if let Some(routed) = self.sequences.get_mut(&sequence) {
+                    routed.is_moving = false;
+                }
+            }
+            RouteEvent::Ended { sequence, generated } => self.on_ended(sequence, generated, now),
+            RouteEvent::Reported { instance, state } => self.on_reported(instance, state, now, effects),
+            RouteEvent::Down { instance } => self.on_down(instance, now, effects),
+            RouteEvent::Up { instance } => {
+                if let Some(view) = self.cluster.instances.get_mut(instance.index())
+                    && !view.is_up
+                {
+                    *view = View::new(view.spec.clone());
+                }
+            }
+        }
+    }
+
+    /// Puts a sequence that is on no instance onto one.
+    fn route(
+        &mut self,
+        sequence: SequenceId,
+        routed: Routed,
+        now: Timestamp,
+        effects: &mut Vec<RouteEffect>,
+    ) {
+        let demand = self.demand(&routed, None, now);
+        self.picked += 1;
+        let Some(to) = self.spec.rule.pick(&self.cluster, &demand, now) else {
+            // None is there.
+            effects.push(RouteEffect::Drop {
+                sequence,
+                from: None,
+                reason: DropReason::Failed,
+            });
+            return;
+        };
+        let view = &mut self.cluster.instances[to.index()];
+        effects.push(RouteEffect::Route {
+            sequence,
+            to,
+            reused: view.reused(routed.prefix),
+            estimate: Span::from_secs_f64(view.estimate_s(&demand)),
+        });
+        view.on_routed(&demand, now);
+        self.sequences.insert(
+            sequence,
+            Routed {
+                instance: to,
+                ..routed
+            },
+        );
+    }
+
+    fn demand(&self, routed: &Routed, excluded: Option<InstanceId>, now: Timestamp) -> Demand {
+        let left_s = if routed.deadline >= now {
+            (routed.deadline - now).as_secs_f64()
+        } else {
+            -(now - routed.deadline).as_secs_f64()
+        };
+        Demand {
+            number: self.picked,
+            prompt: routed.prompt.saturating_add(routed.generated),
+            prefix: routed.prefix,
+            expected: routed.expected,
+            left_s,
+            excluded,
+        }
+    }
+
+    fn on_progressed(
+        &mut self,
+        sequence: SequenceId,
+        generated: u32,
+        expected: u32,
+        now: Timestamp,
+        effects: &mut Vec<RouteEffect>,
+    ) {
+        let Some(routed) = self.sequences.get_mut(&sequence) else {
+            return;
+        };
+        let further = generated.saturating_sub(routed.generated);
+        (routed.generated, routed.expected) = (routed.generated.max(generated), expected);
+        let routed = *routed;
+        let from = routed.instance;
+        self.cluster.instances[from.index()]
+            .tokens
+            .add(f64::from(further), now);
+        if routed.is_moving {
+            return;
+        }
+        if let RouteRule::JustEnough(rule) = self.spec.rule {
+            let demand = self.demand(&routed, Some(from), now);
+            let view = &self.cluster.instances[from.index()];
+            if let Some(to) = rule.reconsider(&self.cluster, view, &demand, routed.moves) {
+                self.move_sequence(sequence, &demand, to, now, effects);
+            }
+        }
+    }
+
+    fn move_sequence(
+        &mut self,
+        sequence: SequenceId,
+        demand: &Demand,
+        to: InstanceId,
+        now: Timestamp,
+        effects: &mut Vec<RouteEffect>,
+    ) {
+        let Some(routed) = self.sequences.get_mut(&sequence) else {
+            return;
+        };
+        let from = routed.instance;
+        (routed.instance, routed.is_moving) = (to, true);
+        routed.moves += 1;
+        self.picked += 1;
+        self.cluster.instances[from.index()].sequences -= 1;
+        self.cluster.instances[to.index()].on_routed(demand, now);
+        effects.push(RouteEffect::Move { sequence, from, to });
+    }
+
+    fn on_ended(&mut self, sequence: SequenceId, generated: u32, now: Timestamp) {
+        let Some(routed) = self.sequences.remove(&sequence) else {
+            return;
+        };
+        let view = &mut self.cluster.instances[routed.instance.index()];
+        view.sequences -= 1;
+        let further = generated.saturating_sub(routed.generated);
+        view.tokens.add(f64::from(further), now);
+    }
+
+    fn on_reported(
+        &mut self,
+        instance: InstanceId,
+        state: InstanceState,
+        now: Timestamp,
+        effects: &mut Vec<RouteEffect>,
+    ) {
+        let gain = self.spec.wait_gain;
+        let Some(view) = self.cluster.instances.get_mut(instance.index()) else {
+            return;
+        };
+        view.wait_s += gain * (state.wait_s - view.wait_s);
+        view.state = state;
+        view.blocks_since = 0;
+        if let RouteRule::MostFree(rule) = self.spec.rule
+            && let Some(to) = rule.relief(&self.cluster, instance)
+        {
+            // The one that costs least to move.
+            let on_it = self.sequences.iter();
+            let on_it = on_it.filter(|(_, routed)| routed.instance == instance && !routed.is_moving);
+            let shortest = on_it.min_by_key(|(_, routed)| routed.prompt.saturating_add(routed.generated));
+            if let Some((sequence, routed)) = shortest.map(|(id, routed)| (*id, *routed)) {
+                let demand = self.demand(&routed, Some(instance), now);
+                self.move_sequence(sequence, &demand, to, now, effects);
+            }
+        }
+    }
+
+    fn on_down(&mut self, instance: InstanceId, now: Timestamp, effects: &mut Vec<RouteEffect>) {
+        let Some(view) = self.cluster.instances.get_mut(instance.index()) else {
+            return;
+        };
+        view.is_up = false;
+        view.sequences = 0;
+        let on_it = self.sequences.iter();
+        let on_it = on_it.filter(|(_, routed)| routed.instance == instance);
+        let lost: Vec<(SequenceId, Routed)> = on_it.map(|(id, routed)| (*id, *routed)).collect();
+        for (sequence, routed) in lost {
+            self.sequences.remove(&sequence);
+            let routed = Routed {
+                is_moving: false,
+                ..routed
+            };
+            self.route(sequence, routed, now, effects);
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! What a router knows of the instances.
+
+use std::collections::VecDeque;
+
+use weir_types::{InstanceId, Span, Timestamp};
+
+use super::api::Prefix;
+use super::recent::Recent;
+use crate::generate::{InstanceSpec, InstanceState};
+
+/// Prefixes that an instance is taken to have in its cache: the latest. What it has no blocks for it does not keep.
+const MAX_PREFIXES: usize = 256;
+
+/// One sequence that is to be put somewhere.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Demand {
+    /// How many were picked for before.
+    pub(super) number: u64,
+    /// Tokens to compute before it generates: prompt, and what it has generated elsewhere.
+    pub(super) prompt: u32,
+    pub(super) prefix: Option<Prefix>,
+    /// Tokens that it is expected to generate yet.
+    pub(super) expected: u32,
+    /// Until its deadline; negative after it.
+    pub(super) left_s: f64,
+    /// Where it must not go.
+    pub(super) excluded: Option<InstanceId>,
+}
+
+/// What is known of one instance.
+#[derive(Debug, Clone)]
+pub(super) struct View {
+    pub(super) spec: InstanceSpec,
+    /// As it was reported.
+    pub(super) state: InstanceState,
+    /// `q`: the reported wait, smoothed again (A.2, line 5).
+    pub(super) wait_s: f64,
+    /// `d` of one sequence alone, by profile.
+    pub(super) idle_token_s: f64,
+    pub(super) is_up: bool,
+    /// Sequences that were put there and have not ended.
+    pub(super) sequences: u32,
+    /// Blocks of prompts that were put there since it reported.
+    pub(super) blocks_since: u32,
+    /// Tokens of the last minutes: prompts put there, and what was generated.
+    pub(super) tokens: Recent,
+    /// Seconds of work put there within the window of rule `prefix`.
+    pub(super) work_s: Recent,
+    /// In the cache, the latest first.
+    prefixes: VecDeque<Prefix>,
+}
+
+/// Window of rule `lowest-tokens`: tokens per minute.
+const TOKENS_WINDOW: Span = Span::from_secs(60);
+/// Window of rule `prefix` (Preble 3.2: three minutes).
+const WORK_WINDOW: Span = Span::from_secs(180);
+
+impl View {
+    pub(super) fn new(spec: InstanceSpec) -> Self {
+        let chunk = spec.max_step_tokens.max(1);
+        let state = InstanceState {
+            running: 0,
+            waiting: 0,
+            free_blocks: spec.blocks,
+            wait_s: 0.0,
+            prompt_token_s: spec.steps.prompt.duration(chunk).as_secs_f64() / f64::from(chunk),
+            token_s: spec.steps.decode.duration(1).as_secs_f64(),
+            correction: 1.0,
+        };
+        Self {
+            idle_token_s: state.token_s,
+            state,
+            wait_s: 0.0,
+            is_up: true,
+            sequences: 0,
+            blocks_since: 0,
+            tokens: Recent::new(TOKENS_WINDOW),
+            work_s: Recent::new(WORK_WINDOW),
+            prefixes: VecDeque::new(),
+            spec,
+        }
+    }
+
+    /// `d`: the smoothed time of a step. An instance with fewer than two sequences counts with that of one alone: what it
+    /// measured last may be of another load.
+    #[inline]
+    pub(super) fn token_s(&self) -> f64 {
+        if self.state.running < 2 {
+            self.idle_token_s
+        } else {
+            self.state.token_s
+        }
+    }
+
+    /// Tokens of a prompt that should be in the cache.
+    pub(super) fn reused(&self, prefix: Option<Prefix>) -> u32 {
+        let Some(prefix) = prefix else { return 0 };
+        let known = self.prefixes.iter().find(|known| known.id == prefix.id);
+        known.map_or(0, |known| known.tokens.min(prefix.tokens))
+    }
+
+    /// A prompt that begins so was put here.
+    pub(super) fn on_prefix(&mut self, prefix: Prefix) {
+        self.prefixes.retain(|known| known.id != prefix.id);
+        self.prefixes.push_front(prefix);
+        self.prefixes.truncate(MAX_PREFIXES);
+    }
+
+    /// `T = q + p (in - reused) + d out` (equation 2), in seconds.
+    #[inline]
+    pub(super) fn estimate_s(&self, demand: &Demand) -> f64 {
+        let prompt = demand.prompt.saturating_sub(self.reused(demand.prefix));
+        self.wait_s
+            + self.state.prompt_token_s * f64::from(prompt)
+            + self.token_s() * f64::from(demand.expected)
+    }
+
+    /// Blocks that are free but for those that were put there since.
+    #[inline]
+    pub(super) fn free_blocks(&self) -> u32 {
+        self.state.free_blocks.saturating_sub(self.blocks_since)
+    }
+
+    /// Whether the cache has blocks for all that the sequence should come to.
+    #[inline]
+    pub(super) fn has_memory(&self, demand: &Demand) -> bool {
+        let tokens = demand.prompt.saturating_add(demand.expected);
+        self.free_blocks()
+            >= self
+                .spec
+                .blocks_of(tokens)
+                .saturating_add(self.spec.reserve_blocks)
+    }
+
+    /// A sequence was put here.
+    pub(super) fn on_routed(&mut self, demand: &Demand, now: Timestamp) {
+        let prompt = demand.prompt.saturating_sub(self.reused(demand.prefix));
+        let work =
+            self.state.prompt_token_s * f64::from(prompt) + self.idle_token_s * f64::from(demand.expected);
+        self.work_s.add(work, now);
+        self.tokens.add(f64::from(demand.prompt), now);
+        self.sequences += 1;
+        self.blocks_since += self.spec.blocks_of(demand.prompt);
+        if let Some(prefix) = demand.prefix {
+            self.on_prefix(prefix);
+        }
+    }
+}
+
+/// All instances, by their ids.
+#[derive(Debug, Clone)]
+pub(super) struct Cluster {
+    pub(super) instances: Vec<View>,
+    pub(super) seed: u64,
+}
+
+impl Cluster {
+    /// Where a sequence may go.
+    pub(super) fn candidates<'a>(
+        &'a self,
+        demand: &'a Demand,
+    ) -> impl Iterator<Item = (InstanceId, &'a View)> {
+        let all = (0..).map(InstanceId).zip(&self.instances);
+        all.filter(|(id, view)| view.is_up && demand.excluded != Some(*id))
+    }
+}
+
+/// The one with the least cost; of several the one with the least id.
+pub(super) fn least<'a>(
+    candidates: impl Iterator<Item = (InstanceId, &'a View)>,
+    cost: impl Fn(InstanceId, &View) -> f64,
+) -> Option<InstanceId> {
+    let costs = candidates.map(|(id, view)| (cost(id, view), id));
+    costs.min_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, id)| id)
+}
