@@ -101,7 +101,10 @@ def train(name, stills, out):
     model, figures, samples = learn(net, *(Stills(stills / folder) for folder in folders))
     export(model, net, out / f"{name}.onnx")
     minutes = round((time.monotonic() - begun) / 60, 1)
-    (out / "cards" / f"{name}.md").write_text(card(net, model, samples, minutes, figures))
+    path = out / "cards" / f"{name}.md"
+    # What was measured through the engine is of the net before: it stays as a reminder to measure it again.
+    _, mark, measured = path.read_text().partition("\n## Operating") if path.exists() else ("", "", "")
+    path.write_text(card(net, model, samples, minutes, figures) + mark + measured)
     return f"{name}: {minutes} min, " + ", ".join(f"{figure} {value:.4f}" for figure, value in figures.items())
 
 

@@ -22,7 +22,11 @@ struct Promise {
 const LIVE: &[(&str, f64)] = &[
     ("/classes/person/ap", 0.90),
     ("/classes/face/ap", 0.90),
-    ("/attributes/identity/top_1/of_found", 0.95),
+    ("/classes/person/precision", 0.95),
+    ("/classes/person/recall", 0.94),
+    ("/classes/face/precision", 0.97),
+    ("/classes/face/recall", 0.97),
+    ("/attributes/identity/top_1/of_found", 0.90),
     ("/attributes/expression/accuracy/of_found", 0.90),
     ("/attributes/keypoints/pck_of_found", 0.90),
 ];
@@ -33,23 +37,54 @@ const GAME: &[(&str, f64)] = &[
     ("/classes/player/ap", 0.90),
     ("/classes/vehicle/ap", 0.90),
     ("/classes/crate/ap", 0.90),
+    ("/classes/player/precision", 0.95),
+    ("/classes/player/recall", 0.90),
+    ("/classes/vehicle/precision", 0.93),
+    ("/classes/vehicle/recall", 0.90),
     ("/attributes/kills/any_width/exact/of_all", 0.98),
     ("/attributes/alive/any_width/exact/of_all", 0.98),
     ("/attributes/health/within_2/of_all", 0.95),
     ("/attributes/icon/accuracy/of_all", 0.97),
 ];
 
-/// Bicycles of the day are not found as reliably as the others: models/README.md.
-const STREET: &[(&str, f64)] = &[
+/// Bicycles of the day are not found as reliably as the others, and one of the four known persons there is half hidden:
+/// models/README.md.
+const STREET_DAY: &[(&str, f64)] = &[
     ("/classes/car/ap", 0.90),
     ("/classes/van/ap", 0.90),
     ("/classes/bus/ap", 0.90),
     ("/classes/bicycle/ap", 0.78),
     ("/classes/person/ap", 0.90),
     ("/classes/plate/ap", 0.90),
-    ("/attributes/identity/top_1/of_found", 0.95),
+    ("/classes/car/recall", 0.95),
+    ("/classes/car/precision", 0.85),
+    ("/classes/bus/recall", 0.90),
+    ("/classes/bus/precision", 0.97),
+    ("/classes/person/recall", 0.85),
+    ("/classes/person/precision", 0.90),
+    ("/attributes/identity/top_1/of_found", 0.65),
     ("/attributes/plate/from_80_px/exact/of_all", 0.95),
 ];
+
+const STREET_DUSK: &[(&str, f64)] = &[
+    ("/classes/car/ap", 0.90),
+    ("/classes/van/ap", 0.90),
+    ("/classes/bus/ap", 0.90),
+    ("/classes/bicycle/ap", 0.90),
+    ("/classes/person/ap", 0.90),
+    ("/classes/plate/ap", 0.90),
+    ("/classes/car/recall", 0.97),
+    ("/classes/car/precision", 0.97),
+    ("/classes/van/recall", 0.97),
+    ("/classes/van/precision", 0.90),
+    ("/classes/person/recall", 0.88),
+    ("/classes/person/precision", 0.94),
+    ("/attributes/identity/top_1/of_found", 0.92),
+    ("/attributes/plate/from_80_px/exact/of_all", 0.95),
+];
+
+/// One in twenty of some hundred strangers of each clip.
+const STRANGERS: &[(&str, f64)] = &[("/attributes/identity/strangers_named", 5.0)];
 
 /// What first stages of cascades find and say by themselves.
 const SMALL_STREET: &[(&str, f64)] = &[
@@ -87,15 +122,15 @@ const PROMISES: &[Promise] = &[
         graph: "traffic-monitoring/demo.toml",
         small: &[],
         clip: "street-day",
-        at_least: STREET,
-        at_most: &[],
+        at_least: STREET_DAY,
+        at_most: STRANGERS,
     },
     Promise {
         graph: "traffic-monitoring/demo.toml",
         small: &[],
         clip: "street-dusk",
-        at_least: STREET,
-        at_most: &[],
+        at_least: STREET_DUSK,
+        at_most: STRANGERS,
     },
     Promise {
         graph: "traffic-monitoring/demo.toml",

@@ -62,7 +62,11 @@ pub(super) fn word(attribute: &Attribute) -> Option<&str> {
     match attribute {
         Attribute::Text { text, .. } => Some(text),
         Attribute::Class { class, .. } => Some(class),
-        Attribute::Match { r#match, .. } => r#match.as_deref(),
+        Attribute::Match {
+            r#match: Some(name), ..
+        } => Some(name),
+        // Compared with a gallery, and near enough to nobody in it.
+        Attribute::Match { cosine: Some(_), .. } => Some("unknown"),
         _ => None,
     }
 }

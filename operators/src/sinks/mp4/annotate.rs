@@ -251,6 +251,12 @@ fn lines(delivered: &DeliveredObject, overlays: &[Overlay], has_tracks: bool) ->
             } => {
                 lines.push(cosine.map_or_else(|| name.to_string(), |cosine| format!("{name} {cosine:.2}")));
             }
+            // Compared with a gallery, and near enough to nobody in it.
+            Attribute::Match {
+                r#match: None,
+                cosine: Some(_),
+                ..
+            } => lines.push("unknown".to_owned()),
             _ => {}
         }
     }
@@ -272,19 +278,7 @@ fn label(
     let width = font.width(longest) as i64 + 2 * pad;
     let height = (font.height() * lines.len()) as i64;
     let object = area(&delivered.object.rect);
-    let (most_x, most_y) = (
-        i64::from(canvas.width()) - width,
-        i64::from(canvas.height()) - height,
-    );
-    let place = |x: i64, y: i64| {
-        let (x, y) = (x.min(most_x).max(0), y.min(most_y).max(0));
-        Area {
-            x0: x,
-            y0: y,
-            x1: x + width,
-            y1: y + height,
-        }
-    };
+    let place = |x: i64, y: i64| Area::inside(canvas, (x, y), (width, height));
     let (right, left, above) = (object.x1 - width, object.x0 - width, object.y0 - height);
     let places = [
         place(object.x0, above),

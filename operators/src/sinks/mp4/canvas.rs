@@ -22,6 +22,18 @@ pub(super) struct Area {
 }
 
 impl Area {
+    /// The area of that size nearest to `(x, y)` that lies within the picture; one that is larger begins at its edge.
+    pub(super) fn inside(canvas: &Canvas, (x, y): (i64, i64), (width, height): (i64, i64)) -> Self {
+        let x0 = x.min(i64::from(canvas.width) - width).max(0);
+        let y0 = y.min(i64::from(canvas.height) - height).max(0);
+        Self {
+            x0,
+            y0,
+            x1: x0 + width,
+            y1: y0 + height,
+        }
+    }
+
     /// Pixels that both areas cover.
     pub(super) fn shared(&self, other: &Self) -> i64 {
         let across = self.x1.min(other.x1) - self.x0.max(other.x0);

@@ -55,19 +55,7 @@ fn place(canvas: &Canvas, overlay: &Overlay, text: &str, font: Font, taken: &[Ar
     let (x, y) = highest.map_or((0.0, 0.0), |point| (point.x, point.y));
     let width = font.width(text.chars().count()) as i64 + 2 * pad(font);
     let height = font.height() as i64;
-    let (most_x, most_y) = (
-        i64::from(canvas.width()) - width,
-        i64::from(canvas.height()) - height,
-    );
-    let of = |x: i64, y: i64| {
-        let (x, y) = (x.min(most_x).max(0), y.min(most_y).max(0));
-        Area {
-            x0: x,
-            y0: y,
-            x1: x + width,
-            y1: y + height,
-        }
-    };
+    let of = |x: i64, y: i64| Area::inside(canvas, (x, y), (width, height));
     let (x, y) = (x.round() as i64, y.round() as i64);
     let places = (0..8).map(|row| of(x, y + row * height));
     let is_free = |area: &Area| taken.iter().all(|other| other.shared(area) == 0);

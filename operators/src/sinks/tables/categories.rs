@@ -2,99 +2,10 @@
 
 use std::collections::BTreeMap;
 
-/// The 80 categories in the order of their ids; those that are left out are empty.
-const COCO: [&str; 90] = [
-    "person",
-    "bicycle",
-    "car",
-    "motorcycle",
-    "airplane",
-    "bus",
-    "train",
-    "truck",
-    "boat",
-    "traffic light",
-    "fire hydrant",
-    "",
-    "stop sign",
-    "parking meter",
-    "bench",
-    "bird",
-    "cat",
-    "dog",
-    "horse",
-    "sheep",
-    "cow",
-    "elephant",
-    "bear",
-    "zebra",
-    "giraffe",
-    "",
-    "backpack",
-    "umbrella",
-    "",
-    "",
-    "handbag",
-    "tie",
-    "suitcase",
-    "frisbee",
-    "skis",
-    "snowboard",
-    "sports ball",
-    "kite",
-    "baseball bat",
-    "baseball glove",
-    "skateboard",
-    "surfboard",
-    "tennis racket",
-    "bottle",
-    "",
-    "wine glass",
-    "cup",
-    "fork",
-    "knife",
-    "spoon",
-    "bowl",
-    "banana",
-    "apple",
-    "sandwich",
-    "orange",
-    "broccoli",
-    "carrot",
-    "hot dog",
-    "pizza",
-    "donut",
-    "cake",
-    "chair",
-    "couch",
-    "potted plant",
-    "bed",
-    "",
-    "dining table",
-    "",
-    "",
-    "toilet",
-    "",
-    "tv",
-    "laptop",
-    "mouse",
-    "remote",
-    "keyboard",
-    "cell phone",
-    "microwave",
-    "oven",
-    "toaster",
-    "sink",
-    "refrigerator",
-    "",
-    "book",
-    "clock",
-    "vase",
-    "scissors",
-    "teddy bear",
-    "hair drier",
-    "toothbrush",
-];
+use crate::heads::labels::COCO;
+
+/// Ids that no category has.
+const LEFT_OUT: [u64; 10] = [12, 26, 29, 30, 45, 66, 68, 69, 71, 83];
 
 /// Ids by class.
 #[derive(Debug, Clone)]
@@ -103,9 +14,13 @@ pub(super) struct Categories(BTreeMap<String, u64>);
 impl Categories {
     /// In the order of `names`, or those of COCO.
     pub(super) fn new(names: Option<&[String]>) -> Self {
-        let coco = || COCO.map(str::to_owned).to_vec();
-        let names = names.map_or_else(coco, <[String]>::to_vec);
-        let named = (1..).zip(names).filter(|(_, name)| !name.is_empty());
+        let coco = || {
+            let ids = (1..).filter(|id| !LEFT_OUT.contains(id));
+            ids.zip(COCO.iter().map(|name| (*name).to_owned())).collect()
+        };
+        let own = |names: &[String]| (1..).zip(names.iter().cloned()).collect();
+        let categories: Vec<(u64, String)> = names.map_or_else(coco, own);
+        let named = categories.into_iter().filter(|(_, name)| !name.is_empty());
         Self(named.map(|(id, name)| (name, id)).collect())
     }
 
