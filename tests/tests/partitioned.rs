@@ -287,6 +287,7 @@ fn run_camera(
             loader: Some(loader),
             next_plan: next,
         }),
+        next_gears: None,
     };
     let options = RunOptions {
         record: Some(folder.join("record")),

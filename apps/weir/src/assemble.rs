@@ -110,6 +110,7 @@ pub(crate) fn assemble_extended(
         operators,
         sinks,
         partitioning,
+        next_gears: None,
         graph,
     })
 }

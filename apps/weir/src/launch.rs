@@ -23,7 +23,7 @@ use crate::service::Service;
 use crate::settings::Settings;
 use crate::whole_file::ReservedFile;
 use crate::zoo::Zoo;
-use crate::{handles, health, interrupt, output, process, reload, report};
+use crate::{gears_watch, handles, health, interrupt, output, process, reload, report};
 
 /// How a graph is run.
 #[derive(Debug, Clone, PartialEq)]
@@ -261,6 +261,7 @@ fn run(
         assembly.graph = with_tap(assembly.graph);
         assembly.sinks.push(tap);
     }
+    assembly.next_gears = gears_watch::watch(&assembly.graph);
     let stop = StopFlag::default();
     interrupt::watch(&stop, STOPPING)?;
     let run = RunOptions {

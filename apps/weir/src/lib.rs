@@ -17,6 +17,7 @@ mod error;
 mod exposition;
 mod extensions;
 mod gears_problem;
+mod gears_watch;
 mod handles;
 mod health;
 mod launch;

@@ -192,6 +192,7 @@ fn run(modules: &str, frames: u64, turns_a_ms: u64) -> anyhow::Result<f64> {
     };
     let assembly = Assembly {
         partitioning: None,
+        next_gears: None,
         sources: vec![None],
         models: (graph.models().iter())
             .map(|node| Some(model(&node.name)))

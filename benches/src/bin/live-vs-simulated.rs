@@ -150,6 +150,7 @@ fn live(graph: Graph, seconds: u64) -> anyhow::Result<Report> {
         operators: graph.modules().iter().map(|_| None).collect(),
         sinks: Vec::new(),
         graph,
+        next_gears: None,
     };
     let options = RunOptions {
         duration: Some(Duration::from_secs(seconds)),

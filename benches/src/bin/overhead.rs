@@ -216,6 +216,7 @@ fn engine(clip: &Path, model: &Arc<dyn Model>) -> anyhow::Result<f64> {
     let sources = (0..STREAMS).map(|_| Some(source(&clip.to_string_lossy(), SourceOptions::default())));
     let assembly = Assembly {
         partitioning: None,
+        next_gears: None,
         sources: sources.collect(),
         models: vec![Some(Arc::clone(model))],
         operators: vec![Some(operator)],

@@ -9,7 +9,7 @@ use weir_flow::{
     Model, Operator, PartitionLoader, PartitionedModel, PictureTaker, SessionError, SinkError, SinkFactory,
     SourceFactory,
 };
-use weir_graph::Graph;
+use weir_graph::{Gears, Graph};
 use weir_planner::Plan;
 use weir_policy::ReconnectSpec;
 use weir_types::Span;
@@ -31,7 +31,13 @@ pub struct Assembly {
     pub sinks: Vec<Box<dyn SinkFactory>>,
     /// Where models are partitioned over workers.
     pub partitioning: Option<Partitioning>,
+    /// Called while the graph runs: gives gears when others are to come into force. `None` where nothing else gives them; of no
+    /// effect in a graph that takes the place of another.
+    pub next_gears: Option<NextGears>,
 }
+
+/// Gives gears for the graph that runs, each time that there are others.
+pub type NextGears = Box<dyn FnMut() -> Option<Gears> + Send>;
 
 /// Models that a plan cuts into partitions, which run on partition workers.
 pub struct Partitioning {

@@ -24,11 +24,11 @@ use weir_policy::{DecodingReport, Policy, Report, RunInfo};
 use weir_types::{ModuleId, Span, StreamId, Timestamp};
 
 use crate::actors::{
-    Abandon, ActorRefs, EgressCounts, EndWhenIdle, ReportReservations, ReportStats, ReservationActor,
-    RunEnded, SinkRoute, SwitchPlan,
+    Abandon, ActorRefs, ApplyGears, EgressCounts, EndWhenIdle, ReportReservations, ReportStats,
+    ReservationActor, RunEnded, SinkRoute, SwitchPlan,
 };
 use crate::analytics::SharedAnalytics;
-use crate::assembly::{RunError, RunOptions};
+use crate::assembly::{NextGears, RunError, RunOptions};
 use crate::cascades::GearTally;
 use crate::clock::{Clock, duration};
 use crate::command::{Command, Service};
@@ -86,6 +86,7 @@ pub(crate) struct RunContext<'a> {
     pub(crate) violations: RunViolations,
     pub(crate) processor: Arc<ProcessorTimes>,
     pub(crate) gears: Arc<GearTally>,
+    pub(crate) next_gears: RefCell<Option<NextGears>>,
 }
 
 /// What a run is started with.
@@ -141,6 +142,9 @@ type PlanPolling<'a> = (
 
 /// Time between two looks whether another plan is to come into force.
 const PLAN_POLL_INTERVAL: Span = Span::from_secs(1);
+
+/// Time between two looks whether other gears are.
+const GEARS_POLL_INTERVAL: Span = Span::from_millis(250);
 
 /// The next command; never comes where none are served.
 async fn next_command(commands: &mut Option<mpsc::Receiver<Command>>) -> Option<Command> {
@@ -251,6 +255,17 @@ impl RunContext<'_> {
         }
     }
 
+    /// Puts other gears into force where there are any.
+    fn poll_gears(&self, actors: &ActorRefs) {
+        let mut next = self.next_gears.borrow_mut();
+        let Some(gears) = next.as_mut().and_then(|next| next()) else {
+            return;
+        };
+        if let Some(actor) = &actors.gears {
+            actor.do_send(ApplyGears(Some(Box::new(gears))));
+        }
+    }
+
     /// Waits until all requests have ended, and carries out commands meanwhile; the timer drops what has not ended in time.
     async fn wait(
         &self,
@@ -272,6 +287,7 @@ impl RunContext<'_> {
             },
         )?;
         let mut polled_at = self.clock.now();
+        let mut gears_polled_at = polled_at;
         let mut ends_when_idle = !self.options.until_stopped;
         loop {
             let interval = if live.has_removals() || !started.draining.is_empty() {
@@ -303,6 +319,10 @@ impl RunContext<'_> {
             {
                 polled_at = now;
                 replan(actor);
+            }
+            if now.since(gears_polled_at) >= GEARS_POLL_INTERVAL {
+                gears_polled_at = now;
+                self.poll_gears(&started.streams.actors);
             }
         }
         self.complete_removals(&started.streams, live, self.clock.now());

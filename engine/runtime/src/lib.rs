@@ -43,7 +43,7 @@ mod verify;
 mod violations;
 mod worker;
 
-pub use assembly::{Assembly, Pace, Partitioning, RunError, RunOptions};
+pub use assembly::{Assembly, NextGears, Pace, Partitioning, RunError, RunOptions};
 pub use clock::Clock;
 pub use command::{MAX_STREAMS, NewStream, StreamChange, StreamError};
 pub use handle::{Control, Engine, Handle};

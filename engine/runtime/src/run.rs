@@ -48,6 +48,7 @@ pub(crate) fn run_and_serve(
         operators,
         sinks,
         partitioning,
+        next_gears,
     } = assembly;
     let violations = RunViolations::start();
     let clock = service
@@ -130,6 +131,7 @@ pub(crate) fn run_and_serve(
         violations,
         processor,
         gears: Arc::default(),
+        next_gears: RefCell::new(next_gears),
     };
     let parts = RunParts {
         workers,

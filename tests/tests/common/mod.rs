@@ -94,6 +94,7 @@ pub(crate) fn assemble(graph: Graph, mut parts: Parts) -> Assembly {
     }
     Assembly {
         partitioning: None,
+        next_gears: None,
         sources: graph
             .sources()
             .iter()
