@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use weir_types::StreamState;
+use weir_types::{Shortfall, StreamState};
 
 use crate::analytics::{Incident, Overlay, TrackEnd, TrackState};
 use crate::frame::Frame;
@@ -65,6 +65,8 @@ pub enum Notice {
         module: Option<Arc<str>>,
         /// The drop reason as reports spell it.
         reason: &'static str,
+        /// What it was short of, where it was dropped because it would have been late.
+        shortfall: Option<Shortfall>,
     },
     /// A stream changed its state: it is live, down (stalled or waiting) for another reason, gone or paused. That it is
     /// connecting is no news.

@@ -252,6 +252,12 @@ fn requests_are_dropped_as_soon_as_they_become_infeasible() {
         let drop = ModuleEffect::Drop {
             request: RequestId(1),
             reason: DropReason::Infeasible,
+            // 10 ms alone, and less than that is left.
+            shortfall: Some(Shortfall {
+                execution: Span::from_millis(10),
+                remaining: ms(100).since(at),
+                ..Shortfall::default()
+            }),
         };
         assert!(effects.contains(&drop), "{forming:?}: {effects:?}");
         effects.clear();

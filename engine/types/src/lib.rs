@@ -1,5 +1,5 @@
-//! Values that the other crates share: time, ids, profiles, the topology of a graph, devices and links, drop reasons, levels of
-//! decoding, states of streams, gear plans. Plain data without decisions or I/O.
+//! Values that the other crates share: time, ids, profiles, the topology of a graph, devices and links, drop reasons and what was
+//! missing, levels of decoding, states of streams, gear plans. Plain data without decisions or I/O.
 
 mod cluster;
 mod decode_level;
@@ -8,6 +8,7 @@ mod gear_plan;
 mod id;
 pub mod invariant;
 mod profile;
+mod shortfall;
 mod sleep_compensation;
 mod step_profile;
 mod stream_state;
@@ -23,6 +24,7 @@ pub use drop_reason::DropReason;
 pub use gear_plan::{CascadeGear, Gear, GearPlan, GearPlanError, ReplicaGear, StageGear};
 pub use id::{BatchId, InstanceId, ModuleId, RequestId, SequenceId, SlotId, StreamId};
 pub use profile::Profile;
+pub use shortfall::Shortfall;
 pub use sleep_compensation::SleepCompensator;
 pub use step_profile::{StepCurve, StepCurveError, StepProfile};
 pub use stream_state::StreamState;

@@ -279,6 +279,7 @@ pub(super) fn write_notice(notice: &Notice, mut out: impl Write) -> io::Result<(
             time_ms,
             module,
             reason,
+            ..
         } => Line::Dropped(DroppedLine {
             stream,
             frame: *frame,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use weir_types::{
-    BatchId, DropReason, ModuleId, Profile, RequestId, SlotId, Span, StreamId, Timestamp, Topology,
+    BatchId, DropReason, ModuleId, Profile, RequestId, Shortfall, SlotId, Span, StreamId, Timestamp, Topology,
 };
 
 use crate::flow::stream_shares::StreamShare;
@@ -293,6 +293,9 @@ pub enum ModuleEffect {
         request: RequestId,
         /// The reason that is reported.
         reason: DropReason,
+        /// What it was short of, where it would have been late.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        shortfall: Option<Shortfall>,
     },
     /// Device time went into a request.
     Spent {

@@ -39,7 +39,7 @@ impl Module {
         self.metrics.on_arrived(items, now);
         self.peers.on_arrived(stream, now);
         if entry.droppable && self.sheds() {
-            effects.push(self.drop_or_accept(request, DropReason::Shed));
+            effects.push(self.drop_or_accept(request, DropReason::Shed, None));
             return;
         }
         entry.key = self.key(request, &entry, now);

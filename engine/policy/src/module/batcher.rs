@@ -5,7 +5,7 @@
 
 use weir_types::invariant;
 use weir_types::invariant::Kind;
-use weir_types::{BatchId, DropReason, RequestId, SlotId, Span, Timestamp};
+use weir_types::{BatchId, DropReason, RequestId, Shortfall, SlotId, Span, Timestamp};
 
 use super::Module;
 use super::api::{BatchSlice, ModuleEffect, Pool, item_count};
@@ -181,7 +181,13 @@ impl Module {
             entry.is_some_and(|entry| entry.droppable && now + duration > entry.deadline())
         });
         for slice in late {
-            self.drop_request(slice.request, DropReason::Infeasible, now, effects);
+            let deadline = self.mailboxes.get(slice.request).map(|entry| entry.deadline());
+            let shortfall = deadline.map(|deadline| Shortfall {
+                execution: duration,
+                remaining: deadline.since(now),
+                ..Shortfall::default()
+            });
+            self.drop_request(slice.request, DropReason::Infeasible, shortfall, now, effects);
         }
         hopeful
     }
@@ -278,12 +284,19 @@ impl Module {
                     share_up_to_here: of_objective(estimate.budget_up_to_here, self.spec.slo, entry.slo),
                     waiting_items: self.mailboxes.items_in(mailbox),
                 };
-                self.strategies.admission.rule().verdict(&candidate, &batch)
+                let reason = self.strategies.admission.rule().verdict(&candidate, &batch);
+                reason.map(|reason| (reason, batch.downstream))
             } else {
                 None
             };
-            if let Some(reason) = verdict {
-                self.drop_request(request, reason, now, effects);
+            if let Some((reason, downstream)) = verdict {
+                let shortfall = Shortfall {
+                    wait: start.since(now),
+                    execution: duration,
+                    downstream,
+                    remaining: entry.deadline().since(now),
+                };
+                self.drop_request(request, reason, Some(shortfall), now, effects);
                 // A part of it may have joined this batch already.
                 slices.retain(|slice| slice.request != request);
                 items = item_count(&slices);
@@ -437,8 +450,15 @@ impl Module {
         drop(deadlines);
         let passed: Vec<RequestId> = self.mailboxes.waiting(mailbox).take(passed).collect();
         for request in passed {
-            if self.mailboxes.get(request).is_some_and(|entry| entry.droppable) {
-                self.drop_request(request, DropReason::Infeasible, now, effects);
+            let entry = self.mailboxes.get(request).filter(|entry| entry.droppable);
+            let shortfall = entry.map(|entry| Shortfall {
+                wait: start.since(now),
+                execution: duration,
+                downstream: Span::ZERO,
+                remaining: entry.deadline().since(now),
+            });
+            if shortfall.is_some() {
+                self.drop_request(request, DropReason::Infeasible, shortfall, now, effects);
             }
         }
     }

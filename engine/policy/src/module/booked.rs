@@ -2,7 +2,7 @@
 //! them; the answer is a booking with a size and a finish, and by that finish admission decides: what would miss its
 //! deadline further on does not join.
 
-use weir_types::{DropReason, Profile, RequestId, SlotId, Span, Timestamp};
+use weir_types::{DropReason, Profile, RequestId, Shortfall, SlotId, Span, Timestamp};
 
 use super::Module;
 use super::api::{ModuleEffect, Pool};
@@ -89,15 +89,25 @@ impl Module {
         let mut leeway = self.leeway();
         loop {
             let most_urgent = self.mailboxes.most_urgent(0);
-            let infeasible = most_urgent.filter(|&(request, deadline)| {
+            let infeasible = most_urgent.and_then(|(request, deadline)| {
                 let slo = self
                     .mailboxes
                     .get(request)
                     .map_or(self.spec.slo, |entry| entry.slo);
-                finish > deadline.saturating_sub(self.deadline_reserve(slo, leeway))
+                let reserve = self.deadline_reserve(slo, leeway);
+                let shortfall = Shortfall {
+                    // The path that is through first, with all waits on it.
+                    wait: Span::ZERO,
+                    execution: finish.since(now),
+                    downstream: reserve,
+                    remaining: deadline.since(now),
+                };
+                (finish > deadline.saturating_sub(reserve)).then_some((request, shortfall))
             });
-            let Some((request, _)) = infeasible else { return };
-            self.drop_request(request, DropReason::Infeasible, now, effects);
+            let Some((request, shortfall)) = infeasible else {
+                return;
+            };
+            self.drop_request(request, DropReason::Infeasible, Some(shortfall), now, effects);
             if self.running.is_empty() {
                 // What was measured may have been reset by the drop.
                 leeway = self.leeway();
@@ -113,7 +123,7 @@ impl Module {
         }
         let standing: Vec<RequestId> = self.mailboxes.standing(0).collect();
         for request in standing {
-            self.drop_request(request, DropReason::Failed, now, effects);
+            self.drop_request(request, DropReason::Failed, None, now, effects);
         }
     }
 

@@ -2,7 +2,7 @@
 
 use weir_types::invariant;
 use weir_types::invariant::Kind;
-use weir_types::{BatchId, DropReason, RequestId, Span, Timestamp};
+use weir_types::{BatchId, DropReason, RequestId, Shortfall, Span, Timestamp};
 
 use super::Module;
 use super::api::{BatchSlice, ModuleEffect, item_count};
@@ -50,7 +50,7 @@ impl Module {
             return;
         };
         for slice in run.slices {
-            self.drop_request(slice.request, DropReason::Failed, now, effects);
+            self.drop_request(slice.request, DropReason::Failed, None, now, effects);
         }
     }
 
@@ -74,7 +74,7 @@ impl Module {
                     self.mailboxes.put_back(slice.request, entry, entry.mailbox);
                     self.wakeups.mark(entry.mailbox);
                 }
-                None => self.drop_request(slice.request, DropReason::Failed, now, effects),
+                None => self.drop_request(slice.request, DropReason::Failed, None, now, effects),
             }
         }
     }
@@ -107,6 +107,7 @@ impl Module {
         &mut self,
         request: RequestId,
         reason: DropReason,
+        shortfall: Option<Shortfall>,
         now: Timestamp,
         effects: &mut Vec<ModuleEffect>,
     ) {
@@ -122,16 +123,25 @@ impl Module {
             {
                 self.workers.forget();
             }
-            effects.push(self.drop_or_accept(request, reason));
+            effects.push(self.drop_or_accept(request, reason, shortfall));
         }
     }
 
     /// A request that falls back goes on with the answers that it has.
-    pub(super) fn drop_or_accept(&self, request: RequestId, reason: DropReason) -> ModuleEffect {
+    pub(super) fn drop_or_accept(
+        &self,
+        request: RequestId,
+        reason: DropReason,
+        shortfall: Option<Shortfall>,
+    ) -> ModuleEffect {
         if self.fallback().takes(reason) {
             ModuleEffect::Accept { request, reason }
         } else {
-            ModuleEffect::Drop { request, reason }
+            ModuleEffect::Drop {
+                request,
+                reason,
+                shortfall,
+            }
         }
     }
 

@@ -1,7 +1,7 @@
 //! Early drop: what waits and certainly misses its deadline is dropped before its turn, and a timer is set for the next
 //! request that will.
 
-use weir_types::{DropReason, Span, Timestamp};
+use weir_types::{DropReason, Shortfall, Span, Timestamp};
 
 use super::{Module, ModuleEffect};
 
@@ -16,10 +16,11 @@ impl Module {
         let infeasible = |deadline: Timestamp| now + least > deadline;
         while self.mailboxes.urgent_from(mailbox).is_some_and(infeasible) {
             let first = self.mailboxes.most_urgent(mailbox);
-            let Some((request, _)) = first.filter(|&(_, deadline)| infeasible(deadline)) else {
+            let Some((request, deadline)) = first.filter(|&(_, deadline)| infeasible(deadline)) else {
                 return;
             };
-            self.drop_request(request, DropReason::Infeasible, now, effects);
+            let shortfall = self.least_shortfall(deadline, now);
+            self.drop_request(request, DropReason::Infeasible, Some(shortfall), now, effects);
         }
     }
 
@@ -30,6 +31,17 @@ impl Module {
             least + self.peers.estimate().downstream
         } else {
             least
+        }
+    }
+
+    /// The same as what it is short of.
+    fn least_shortfall(&self, deadline: Timestamp, now: Timestamp) -> Shortfall {
+        let execution = self.workers.expected(1);
+        Shortfall {
+            wait: Span::ZERO,
+            execution,
+            downstream: self.least_time().saturating_sub(execution),
+            remaining: deadline.since(now),
         }
     }
 

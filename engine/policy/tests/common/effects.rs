@@ -128,7 +128,7 @@ impl World {
                 }
             }
             ModuleEffect::Accept { request, .. } => panic!("{request:?} has no answer to go on with"),
-            ModuleEffect::Drop { request, reason } => {
+            ModuleEffect::Drop { request, reason, .. } => {
                 let stream = self.requests[request.index()].stream;
                 let lossless = self.scenario.streams[stream as usize].lossless;
                 let never = self.scenario.policy.drop == DropRule::None && self.scenario.changes.is_empty();

@@ -13,7 +13,7 @@ use tokio::sync::oneshot;
 use weir_analytics::AnalyticsPlan;
 use weir_flow::{Delivery, Notice, PictureTaker, StreamState};
 use weir_policy::{Join, Ledger, Outcome, ReorderBuffer, RunStats, SinkReport};
-use weir_types::{DropReason, ModuleId, RequestId, Span, StreamId};
+use weir_types::{DropReason, ModuleId, RequestId, Shortfall, Span, StreamId};
 
 use super::messages::{
     Abandon, Arrived, Completed, Dropped, FrameInfo, LeftOut, Spent, StatsReported, TakeCounts,
@@ -164,7 +164,7 @@ impl Egress {
         let is_shown = !late || !request.droppable;
         let frame = self.frames.remove(&id);
         if !is_shown && let Some(frame) = frame {
-            self.send_frame_notice(stream, frame, None, LATE, Some(&request.permit));
+            self.send_frame_notice(stream, frame, None, (LATE, None), Some(&request.permit));
         }
         self.release(id, stream, is_shown.then_some(branch));
     }
@@ -229,7 +229,7 @@ impl Egress {
         request: RequestId,
         stream: StreamId,
         module: Option<ModuleId>,
-        reason: DropReason,
+        (reason, shortfall): (DropReason, Option<Shortfall>),
         permit: Option<&Arc<StreamPermit>>,
     ) {
         self.join.cancel(request);
@@ -239,7 +239,7 @@ impl Egress {
         }
         self.observe_end(stream, unused);
         if let Some(frame) = self.frames.remove(&request) {
-            self.send_frame_notice(stream, frame, module, reason.name(), permit);
+            self.send_frame_notice(stream, frame, module, (reason.name(), shortfall), permit);
         }
         self.progress.on_dropped();
         self.record_outcomes(stream, reason.name(), 1);
@@ -259,7 +259,7 @@ impl Egress {
         stream: StreamId,
         frame: FrameInfo,
         module: Option<ModuleId>,
-        reason: &'static str,
+        (reason, shortfall): (&'static str, Option<Shortfall>),
         permit: Option<&Arc<StreamPermit>>,
     ) {
         let notice = Notice::Dropped {
@@ -269,6 +269,7 @@ impl Egress {
             time_ms: self.clock.utc_ms(frame.sent_at),
             module: module.and_then(|module| self.module_names.get(module.index()).map(label)),
             reason,
+            shortfall,
         };
         self.send_notice(stream, notice, permit);
     }
@@ -371,7 +372,7 @@ impl Handler<Arrived> for Egress {
         self.reorder.on_sent(stream, request);
         self.progress.on_arrived(stream);
         if let Some((reason, _)) = rejected {
-            self.on_dropped(request, stream, None, reason, None);
+            self.on_dropped(request, stream, None, (reason, None), None);
         }
     }
 }
@@ -401,7 +402,7 @@ impl Handler<LeftOut> for Egress {
                 pts_ms: next.pts_ms - earlier.as_millis_f64(),
                 sent_at: next.sent_at.saturating_sub(earlier),
             };
-            self.send_frame_notice(stream, frame, None, REASON.name(), None);
+            self.send_frame_notice(stream, frame, None, (REASON.name(), None), None);
         }
     }
 }
@@ -432,8 +433,10 @@ impl Handler<Dropped> for Egress {
             request,
             module,
             reason,
+            shortfall,
         } = dropped;
-        self.on_dropped(request.id, request.stream, module, reason, Some(&request.permit));
+        let why = (reason, shortfall);
+        self.on_dropped(request.id, request.stream, module, why, Some(&request.permit));
     }
 }
 

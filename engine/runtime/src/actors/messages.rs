@@ -11,7 +11,7 @@ use weir_partition::Stage;
 use weir_partition::wire::BatchKey;
 use weir_policy::reservations::{BookingId, ReserveEvent, ReserveReport};
 use weir_policy::{ModuleEvent, ModuleStats, SlotEvent, StreamReport};
-use weir_types::{BatchId, DropReason, ModuleId, RequestId, SlotId, Span, StreamId, Timestamp};
+use weir_types::{BatchId, DropReason, ModuleId, RequestId, Shortfall, SlotId, Span, StreamId, Timestamp};
 
 use super::stream_table::EgressCounts;
 use crate::fleet::ActivePlan;
@@ -200,6 +200,8 @@ pub(crate) struct Dropped {
     pub(crate) request: Arc<Request>,
     pub(crate) module: Option<ModuleId>,
     pub(crate) reason: DropReason,
+    /// What it was short of, where it would have been late.
+    pub(crate) shortfall: Option<Shortfall>,
 }
 
 /// Device time was spent on a request.

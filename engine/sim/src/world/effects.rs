@@ -49,7 +49,7 @@ impl World<'_> {
             }
             ModuleEffect::Forward { request } => self.forward_from(module, request, None),
             ModuleEffect::Accept { request, reason } => self.forward_from(module, request, Some(reason)),
-            ModuleEffect::Drop { request, reason } => {
+            ModuleEffect::Drop { request, reason, .. } => {
                 if self.end(request, Outcome::Dropped(Some(module), reason), true) {
                     self.timeline.on_dropped(module, self.now);
                 }

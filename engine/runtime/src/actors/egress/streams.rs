@@ -18,7 +18,7 @@ impl Egress {
     pub(super) fn abandon(&mut self, abandoned: impl Fn(StreamId) -> bool) {
         for (request, stream) in self.ledger.open_requests() {
             if abandoned(stream) {
-                self.on_dropped(request, stream, None, DropReason::Stopped, None);
+                self.on_dropped(request, stream, None, (DropReason::Stopped, None), None);
             }
         }
         let streams: Vec<StreamId> = self

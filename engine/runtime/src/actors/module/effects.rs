@@ -53,7 +53,11 @@ impl ModuleActor {
             }
             ModuleEffect::Forward { request } => self.forward(request, None, &refs),
             ModuleEffect::Accept { request, reason } => self.forward(request, Some(reason), &refs),
-            ModuleEffect::Drop { request, reason } => self.drop_request(request, reason, &refs),
+            ModuleEffect::Drop {
+                request,
+                reason,
+                shortfall,
+            } => self.drop_request(request, (reason, shortfall), &refs),
             ModuleEffect::Spent { request, span } => refs.egress.do_send(Spent {
                 request,
                 module: self.setup.report_id,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use actix::Context;
 use weir_policy::ModuleEvent;
-use weir_types::{DropReason, ModuleId, RequestId};
+use weir_types::{DropReason, ModuleId, RequestId, Shortfall};
 
 use super::stage::{self, Found};
 use super::{ActorRefs, ModuleActor, PendingRequest};
@@ -14,6 +14,9 @@ use crate::actors::burst::PolicyActor;
 use crate::actors::messages::{Completed, Deliver, Dropped, RequestLost};
 use crate::panic_message::panic_message;
 use crate::request::{Request, RequestBranch};
+
+/// Why a request is dropped, and what it was short of.
+type Why = (DropReason, Option<Shortfall>);
 
 impl ModuleActor {
     pub(super) fn on_branch(&mut self, branch: RequestBranch, branches: u32, context: &mut Context<Self>) {
@@ -129,11 +132,11 @@ impl ModuleActor {
     }
 
     /// A drop goes to the ledger and the source (both through the egress), and to siblings that may hold the request.
-    pub(super) fn drop_request(&mut self, request: RequestId, reason: DropReason, refs: &ActorRefs) {
+    pub(super) fn drop_request(&mut self, request: RequestId, why: Why, refs: &ActorRefs) {
         let Some(pending) = self.take_pending(request) else {
             return;
         };
-        self.end_dropped(pending.branch.request, reason, refs);
+        self.end_dropped(pending.branch.request, why, refs);
     }
 
     /// The operator panicked on a request, which is dropped; the run goes on.
@@ -142,10 +145,10 @@ impl ModuleActor {
             module: self.setup.name.clone(),
             reason: format!("the operator panicked: {}", panic_message(panic)),
         });
-        self.end_dropped(request, DropReason::Failed, refs);
+        self.end_dropped(request, (DropReason::Failed, None), refs);
     }
 
-    fn end_dropped(&self, shared: Arc<Request>, reason: DropReason, refs: &ActorRefs) {
+    fn end_dropped(&self, shared: Arc<Request>, (reason, shortfall): Why, refs: &ActorRefs) {
         let request = shared.id;
         if !shared.end() {
             return;
@@ -155,6 +158,7 @@ impl ModuleActor {
             request: shared,
             module: Some(self.setup.report_id),
             reason,
+            shortfall,
         });
         if splits {
             self.send_to_peers(&ModuleEvent::Cancelled { request });
