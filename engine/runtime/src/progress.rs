@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use weir_policy::StateChange;
 use weir_types::StreamId;
+
+use crate::timeline::{Timeline, TimelineSnapshot};
 
 /// Counters that another thread may read while the run goes on.
 #[derive(Debug, Default)]
@@ -17,6 +19,7 @@ pub struct Progress {
     preparing: Mutex<Option<Preparation>>,
     /// Empty until sources begin.
     streams: Mutex<BTreeMap<StreamId, Stream>>,
+    timeline: Arc<Timeline>,
 }
 
 /// What takes time before sources begin.
@@ -64,6 +67,16 @@ pub struct ProgressSnapshot {
 }
 
 impl Progress {
+    /// What slots, shares and links were and are busy with.
+    #[must_use]
+    pub fn timeline(&self) -> TimelineSnapshot {
+        self.timeline.snapshot()
+    }
+
+    pub(crate) fn shared_timeline(&self) -> Arc<Timeline> {
+        Arc::clone(&self.timeline)
+    }
+
     /// The state now.
     #[must_use]
     pub fn snapshot(&self) -> ProgressSnapshot {

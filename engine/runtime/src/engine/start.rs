@@ -168,6 +168,7 @@ impl RunContext<'_> {
         );
 
         let began = self.clock.now();
+        self.options.progress.shared_timeline().set_clock(self.clock);
         self.options.progress.on_started(streams.len());
         let context = StreamContext {
             actors,
@@ -324,6 +325,13 @@ impl RunContext<'_> {
             emulated: workers.iter().map(|worker| worker.emulated).collect(),
             policy: in_force.graph.policy().clone(),
             active,
+            timeline: self.options.progress.shared_timeline(),
+            module_names: in_force
+                .graph
+                .modules()
+                .iter()
+                .map(|node| node.name.as_str().into())
+                .collect(),
         }
     }
 
@@ -390,6 +398,7 @@ impl RunContext<'_> {
                 prepost: threads.prepost.remove(&spec.id),
                 shared: spec.pool == Pool::Shared,
                 splits,
+                timeline: self.options.progress.shared_timeline(),
                 actors: Arc::clone(actors),
             };
             mailbox.run(ModuleActor::new(setup, Module::new(spec.clone())));

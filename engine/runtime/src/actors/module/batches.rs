@@ -12,6 +12,7 @@ use super::{ModuleActor, RunningBatch};
 use crate::actors::burst::PolicyActor;
 use crate::actors::messages::{ArbiterEvent, BatchDone, BatchLost, RequestLost};
 use crate::telemetry;
+use crate::timeline::Lane;
 use crate::worker::{BatchResult, Job};
 
 impl ModuleActor {
@@ -84,6 +85,14 @@ impl ModuleActor {
         };
         self.stats.on_batch_done(took, result.is_err());
         telemetry::record_batch(&self.setup.name, took, &steps);
+        if self.setup.prepost.is_none() {
+            let now = self.setup.clock.now();
+            let items = slices.iter().map(|slice| slice.count).sum();
+            let time = (now.saturating_sub(took), now);
+            self.setup
+                .timeline
+                .record(Lane::Slot(slot), &self.shown_name, time, items);
+        }
         let event = match result {
             Ok(inferences) => {
                 self.check_outputs(&inferences);
@@ -232,6 +241,7 @@ mod tests {
             has_model: false,
             gate: None,
             stage: None,
+            timeline: Arc::default(),
             actors,
         };
         ModuleActor::new(setup, Module::new(spec))

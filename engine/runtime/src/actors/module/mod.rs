@@ -38,6 +38,7 @@ use crate::fleet::{Postprocessor, Preprocessor};
 use crate::record::Recorder;
 use crate::request::RequestBranch;
 use crate::telemetry::TICK_INTERVAL;
+use crate::timeline::Timeline;
 use crate::worker::Job;
 
 /// The actors of a run.
@@ -77,6 +78,7 @@ pub(crate) struct ModuleSetup {
     pub(crate) stage: Option<Stage>,
     /// Whether its model is a real one, whose outputs are checked.
     pub(crate) has_model: bool,
+    pub(crate) timeline: Arc<Timeline>,
     pub(crate) actors: Arc<ActorRefs>,
 }
 
@@ -108,6 +110,8 @@ impl RunningBatch {
 
 pub(crate) struct ModuleActor {
     setup: ModuleSetup,
+    /// Its name as the timeline has it.
+    shown_name: Arc<str>,
     burst: Burst<Module>,
     join: Join<RequestBranch>,
     pending: BTreeMap<RequestId, PendingRequest>,
@@ -126,6 +130,7 @@ impl ModuleActor {
     pub(crate) fn new(setup: ModuleSetup, module: Module) -> Self {
         Self {
             burst: Burst::new(module, setup.clock, setup.recorder.clone()),
+            shown_name: setup.name.as_str().into(),
             setup,
             join: Join::default(),
             pending: BTreeMap::new(),

@@ -12,8 +12,8 @@ use actix::{Actor, AsyncContext, Context, Handler};
 use weir_partition::wire::BatchKey;
 use weir_partition::{Client, WorkerId, WorkerInfo};
 use weir_policy::reservations::{
-    Accuracy, PlanEvent, PlanReport, PlannedEffect, PlannedReservations, ReserveEffect, ReserveEvent,
-    WorkerReport,
+    Accuracy, Interval, PathStage, PlanEvent, PlanReport, PlannedEffect, PlannedReservations, ReserveEffect,
+    ReserveEvent, WorkerReport,
 };
 use weir_policy::{ModuleEvent, Policy};
 use weir_types::{ModuleId, SlotId, Span};
@@ -29,6 +29,7 @@ use crate::clock::{Clock, duration};
 use crate::fleet::{ActivePlan, WorkerEvent};
 use crate::record::Recorder;
 use crate::telemetry::TICK_INTERVAL;
+use crate::timeline::{Lane, Timeline};
 use crate::worker::{BatchResult, StepTimes};
 
 /// What the actor is made from.
@@ -45,6 +46,8 @@ pub(crate) struct ReservationSetup {
     pub(crate) emulated: Vec<bool>,
     pub(crate) policy: Policy,
     pub(crate) active: ActivePlan,
+    pub(crate) timeline: Arc<Timeline>,
+    pub(crate) module_names: Vec<Arc<str>>,
 }
 
 pub(crate) struct ReservationActor {
@@ -119,6 +122,7 @@ impl ReservationActor {
                 ..
             } => {
                 self.batches.on_booked(booking, finish);
+                self.show_booking(module, &path, size);
                 let ActivePlan {
                     partitions,
                     assignment,
@@ -148,6 +152,27 @@ impl ReservationActor {
             }),
         }
     }
+
+    /// The shares and links of a path as they are booked.
+    fn show_booking(&self, module: ModuleId, path: &[PathStage], items: u32) {
+        let Some(module) = self.setup.module_names.get(module.index()) else {
+            return;
+        };
+        for stage in path {
+            let (worker, share) = self.setup.active.assignment.owners[stage.share.index()];
+            let worker = self.setup.names.get(worker.0 as usize);
+            let worker: Arc<str> = worker.map_or("?", String::as_str).into();
+            let record = |lane, time: Interval| {
+                let time = (time.from, time.to);
+                self.setup.timeline.record(lane, module, time, items);
+            };
+            if let Some(transfer) = stage.transfer {
+                record(Lane::Link(Arc::clone(&worker)), transfer);
+            }
+            record(Lane::Share(worker, share), stage.run);
+        }
+    }
+
     /// Reports a batch to its module that failed, or was `lost` with a worker and may run again.
     fn report_failure(&self, BatchKey { module, batch }: BatchKey, lost: bool, reason: String) {
         let result = BatchResult {
