@@ -91,6 +91,8 @@ pub(crate) struct Service {
     metrics: PrometheusHandle,
     live: Arc<Live>,
     state: Cached<Arc<Snapshot>>,
+    /// The same as clients get it: written once, however many ask.
+    written: Cached<Arc<str>>,
     rendered: Cached<Arc<str>>,
 }
 
@@ -131,6 +133,7 @@ impl Service {
             metrics,
             live: Arc::default(),
             state: Cached::new(MAX_AGE),
+            written: Cached::new(MAX_AGE),
             rendered: Cached::new(MAX_AGE),
         })
     }
@@ -230,9 +233,8 @@ impl Service {
     }
 
     fn show(&self, loaded: &LoadedGraph) {
-        // Before it is shown: whoever sees it gets a state that is younger.
-        self.state.forget();
         *lock(&self.shown) = to_value!(loaded.state());
+        self.forget_state();
     }
 
     /// Checks that a client may name the source of a stream.
@@ -261,10 +263,16 @@ impl Service {
         taken.map_err(|error| refused(&error))
     }
 
+    /// Something has changed.
+    fn forget_state(&self) {
+        self.state.forget();
+        self.written.forget();
+    }
+
     /// Carries out what a client wants changed.
     fn change<T>(&self, change: impl FnOnce(&Control) -> Result<T, StreamError>) -> Result<T, ApiError> {
         let changed = change(self.control()?);
-        self.state.forget();
+        self.forget_state();
         changed.map_err(|error| refused(&error))
     }
 
@@ -326,15 +334,19 @@ impl Backend for Service {
         }
     }
 
-    fn state(&self) -> Result<Value, ApiError> {
-        let mut graph = lock(&self.shown).clone();
-        let mut state = json(&*self.snapshot()?)?;
-        if let Some(keys) = graph.as_object_mut() {
-            keys.remove("text");
-        }
-        state["graph"] = graph;
-        state["incidents"] = self.live.incidents.changes().into();
-        Ok(state)
+    fn state(&self) -> Result<Arc<str>, ApiError> {
+        self.written.get(|| {
+            // Of the moment, so that together they are no older than one of them may be.
+            self.state.forget();
+            let mut graph = lock(&self.shown).clone();
+            let mut state = json(&*self.snapshot()?)?;
+            if let Some(keys) = graph.as_object_mut() {
+                keys.remove("text");
+            }
+            state["graph"] = graph;
+            state["incidents"] = self.live.incidents.changes().into();
+            Ok(state.to_string().into())
+        })
     }
 
     fn streams(&self) -> Result<Value, ApiError> {
@@ -343,6 +355,22 @@ impl Backend for Service {
 
     fn drops(&self) -> Result<Value, ApiError> {
         json(&self.snapshot()?.report.drops)
+    }
+
+    fn stream_drops(&self, name: &str) -> Result<Value, ApiError> {
+        let snapshot = self.snapshot()?;
+        if snapshot.streams.iter().any(|stream| stream.name == name) {
+            return Ok(self.live.drops.list(name));
+        }
+        Err(ApiError::new(
+            Refusal::NotFound,
+            format!("there is no stream {name}"),
+        ))
+    }
+
+    fn timeline(&self) -> Result<Value, ApiError> {
+        self.control()?;
+        json(&self.progress.timeline())
     }
 
     fn add_stream(&self, request: StreamRequest) -> Result<(), ApiError> {
@@ -423,8 +451,8 @@ impl Backend for Service {
         weir_files::read(&clip.ok_or_else(none)?, MAX_CLIP_BYTES).map_err(|error| invalid(error.to_string()))
     }
 
-    fn watch(&self, name: &str, queue: Arc<LiveQueue>) -> Result<Watching, ApiError> {
-        let watching = self.live.watch(self.control()?, name, queue);
+    fn watch(&self, name: &str, pictures: bool, queue: Arc<LiveQueue>) -> Result<Watching, ApiError> {
+        let watching = self.live.watch(self.control()?, name, pictures, queue);
         Ok(Box::new(watching.map_err(|error| refused(&error))?))
     }
 

@@ -5,7 +5,9 @@
 mod common;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::Write;
 use std::path::Path;
+use std::process::{Command, Stdio};
 
 use common::service::Service;
 use serde_json::Value;
@@ -102,5 +104,32 @@ fn what_is_exported_is_described_and_what_the_dashboard_asks_for_is_exported() {
             assert!(own.contains(family.unwrap_or(name)), "{query} asks for {name}");
         }
     }
+    service.drain();
+}
+
+/// Prometheus' own check of the format and of names and kinds, which the package of Debian has.
+#[test]
+fn promtool_finds_nothing_wrong() {
+    let mut service = Service::start(&[]);
+    // As many series as there are once a module has published its state.
+    let text = (0..600).find_map(|_| {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        let (_, text) = service.ask("GET", "/metrics", "");
+        text.contains("weir_module_input_items_per_second")
+            .then_some(text)
+    });
+    let promtool = Command::new("promtool")
+        .args(["check", "metrics"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn();
+    let mut promtool = promtool.unwrap_or_else(|error| panic!("promtool: {error}; make setup installs it"));
+    // Dropped after this: nothing follows.
+    let written = promtool.stdin.take().unwrap().write_all(text.unwrap().as_bytes());
+    let output = promtool.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && said.is_empty(), "{said}");
+    written.unwrap();
     service.drain();
 }

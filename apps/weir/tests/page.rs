@@ -1,15 +1,19 @@
 //! The page of `weir serve` in a real browser.
 
 #![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
+#![allow(clippy::print_stderr, reason = "a test that skips says so")]
 
 mod browser;
 mod common;
 
 use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Command;
 
 use browser::Browser;
-use common::report;
 use common::service::{GRAPH, Service, folder};
+use common::{report, stderr};
+use tempfile::TempDir;
 
 /// The text of the tile of a stream contains this.
 fn tile_has(name: &str, text: &str) -> String {
@@ -45,6 +49,10 @@ fn streams_are_seen_paused_resumed_added_and_removed() {
         ));
     }
     browser.wait_until("document.getElementById('sinks').innerText.includes('events')");
+    for _ in ["system", "light", "dark"] {
+        assert_eq!(browser.accessibility(), [""; 0]);
+        browser.click("#theme");
+    }
 
     browser.click("button[aria-label='Pause steady']");
     browser.wait_until(&tile_has("steady", "paused"));
@@ -99,6 +107,211 @@ fn a_camera_is_seen_with_what_was_found_in_it() {
     service.drain();
     let report = report(&service.folder.path().join("report.json"));
     assert!(report["sinks"]["(page)"].is_null(), "{}", report["sinks"]);
+}
+
+/// The street with what happens in it: a zone, a line, and the four points of `speed`.
+const STREET: &str = r#"
+[app]
+name = "street"
+slo = "2s"
+
+[sources.street]
+uri = "clip.mp4"
+mode = "live"
+loop = true
+sample = "8fps"
+
+[models.detector]
+model = "embedded:street-detector"
+batch = [1, 2, 4]
+
+[modules.objects]
+operator = "detect"
+model = "detector"
+inputs = ["street"]
+
+[modules.tracks]
+operator = "track"
+inputs = ["objects"]
+
+[transforms.gate]
+type = "line"
+inputs = ["tracks"]
+points = [[0.34, 0.70], [0.97, 0.38]]
+directions = ["coming", "leaving"]
+
+[transforms.junction]
+type = "zone"
+inputs = ["tracks"]
+points = [[0.22, 0.25], [1.0, 0.25], [1.0, 0.36], [0.40, 0.36]]
+
+[sinks.events]
+type = "jsonl"
+path = "events.jsonl"
+inputs = ["gate", "junction"]
+"#;
+
+fn clip(folder: &Path, name: &str) {
+    let clips = concat!(env!("CARGO_MANIFEST_DIR"), "/../../videos/");
+    std::fs::copy(Path::new(clips).join(name), folder.join("clip.mp4")).unwrap();
+}
+
+/// More pixels of the canvas over a camera have about that colour than a letter has.
+fn canvas_has(name: &str, [red, green, blue]: [u8; 3]) -> String {
+    format!(
+        "(() => {{ const canvas = document.querySelector('.tile[aria-label={name}] canvas'); \
+         if (!canvas?.width) return false; \
+         const {{ data }} = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height); let count = 0; \
+         for (let i = 0; i < data.length; i += 4) {{ \
+           const off = Math.abs(data[i] - {red}) + Math.abs(data[i + 1] - {green}) + Math.abs(data[i + 2] - {blue}); \
+           if (data[i + 3] > 200 && off < 60) count += 1; }} \
+         return count > 60; }})()"
+    )
+}
+
+#[test]
+fn zones_lines_and_tracks_are_drawn_over_the_video() {
+    if let Err(reason) = weir_operators::find_runtime() {
+        eprintln!("skipped: {reason}");
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    clip(folder.path(), "street-day.mp4");
+    std::fs::write(folder.path().join("graph.toml"), STREET).unwrap();
+    let mut service = Service::start_in(folder, "127.0.0.1:0", &[]);
+    // Models are opened first.
+    service.wait_until(|list| list.contains(" live "));
+    let browser = Browser::start(1280, 900);
+    browser.open(&format!("http://{}/", service.at));
+    for color in [ZONE, LINE, BOX] {
+        browser.wait_until(&canvas_has("street", color));
+    }
+    browser.click("button[aria-label='Enlarge street']");
+    browser.wait_until("document.querySelector('.tile').classList.contains('large')");
+    browser.wait_until(&canvas_has("street", ZONE));
+    browser.wait_until("!document.getElementById('incidents').hidden");
+    browser.wait_until("document.querySelector('#timeline .lane rect.lane-0') !== null || (document.getElementById('timeline').scrollIntoView(), false)");
+    assert_eq!(browser.accessibility(), [""; 0]);
+    assert_clean(&browser, &service);
+    service.drain();
+}
+
+/// Colours of the drawing, as `engine/serve/page/drawing.js` has them.
+const ZONE: [u8; 3] = [63, 214, 176];
+const LINE: [u8; 3] = [255, 210, 74];
+const BOX: [u8; 3] = [124, 192, 255];
+
+#[test]
+fn video_that_browsers_do_not_play_is_shown_by_pictures_over_the_same_socket() {
+    let folder = tempfile::tempdir().unwrap();
+    clip(folder.path(), "live-room.mp4");
+    let sources: Vec<String> = [("hevc", "libx265", "mp4"), ("motion", "mjpeg", "avi")]
+        .iter()
+        .map(|(name, encoder, container)| {
+            let made = Command::new("ffmpeg")
+                .current_dir(folder.path())
+                .args([
+                    "-loglevel",
+                    "error",
+                    "-i",
+                    "clip.mp4",
+                    "-t",
+                    "2",
+                    "-an",
+                    "-vf",
+                    "scale=320:-2",
+                ])
+                .args([
+                    "-c:v",
+                    encoder,
+                    "-pix_fmt",
+                    if *encoder == "mjpeg" {
+                        "yuvj420p"
+                    } else {
+                        "yuv420p"
+                    },
+                ])
+                .arg(format!("{name}.{container}"))
+                .output()
+                .unwrap_or_else(|error| panic!("ffmpeg: {error}; make setup installs it"));
+            assert!(made.status.success(), "{}", stderr(&made));
+            format!("[sources.{name}]\nuri = \"{name}.{container}\"\nmode = \"live\"\nloop = true\n")
+        })
+        .collect();
+    let graph = GRAPH.replace(
+        "[sources.steady]\nuri = \"emulated:uniform?rate=50\"\n",
+        &sources.concat(),
+    );
+    let graph = graph.replace("inputs = [\"steady\"]", "inputs = [\"hevc\", \"motion\"]");
+    std::fs::write(folder.path().join("graph.toml"), graph).unwrap();
+    let mut service = Service::start_in(folder, "127.0.0.1:0", &[]);
+    let browser = Browser::start(1280, 900);
+    browser.open(&format!("http://{}/", service.at));
+    for (name, codec) in [("hevc", "h265"), ("motion", "mjpeg")] {
+        browser.wait_until(&tile_has(name, "Pictures at intervals"));
+        browser.wait_until(&tile_has(name, codec));
+        // Something is on the canvas; the room is neither black nor empty.
+        browser.wait_until(&format!(
+            "(() => {{ const canvas = document.querySelector('.tile[aria-label={name}] canvas'); \
+             return canvas.getContext('2d').getImageData(canvas.width / 2, canvas.height / 2, 1, 1).data[3] === 255; }})()"
+        ));
+    }
+    let requests = browser.requests();
+    let sockets = requests.iter().filter(|url| url.starts_with("ws://")).count();
+    assert_eq!(sockets, 1, "{requests:#?}");
+    assert!(browser.errors().is_empty());
+    service.drain();
+}
+
+/// A module that can do a fifth of what arrives.
+fn overloaded() -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let graph = GRAPH.replace("slo = \"20s\"", "slo = \"300ms\"");
+    let graph = graph.replace("{ \"1\" = \"1ms\", \"8\" = \"4ms\" }", "{ \"1\" = \"100ms\" }");
+    std::fs::write(folder.path().join("graph.toml"), graph).unwrap();
+    folder
+}
+
+#[test]
+fn dropped_frames_say_what_they_needed_and_had() {
+    let mut service = Service::start_in(overloaded(), "127.0.0.1:0", &[]);
+    let browser = Browser::start(390, 844);
+    browser.open(&format!("http://{}/", service.at));
+    browser.wait_until("!document.getElementById('dropped-section').hidden");
+    browser.value("document.getElementById('dropped-section').scrollIntoView()");
+    browser.wait_until("document.getElementById('dropped').innerText.includes('needed')");
+    browser.wait_until("document.getElementById('dropped').innerText.includes('infeasible')");
+    assert_eq!(browser.accessibility(), [""; 0]);
+    assert_eq!(browser.value("document.documentElement.scrollWidth"), 390);
+    assert_clean(&browser, &service);
+
+    let (status, drops) = service.ask("GET", "/api/streams/steady/drops", "");
+    assert_eq!(status, 200, "{drops}");
+    let drops: serde_json::Value = serde_json::from_str(&drops).unwrap();
+    let drops = drops.as_array().unwrap();
+    let number = |value: &serde_json::Value| value.as_f64().unwrap_or_default();
+    let mut explained = 0;
+    for drop in drops.iter().filter(|drop| drop["reason"] == "infeasible") {
+        let needed = &drop["needed_ms"];
+        let sum = number(&needed["wait"]) + number(&needed["execution"]) + number(&needed["downstream"]);
+        assert!(sum > number(&drop["remaining_ms"]), "{drop}");
+        assert_eq!(drop["module"], "find");
+        explained += 1;
+    }
+    assert!(explained > 0, "{drops:?}");
+    assert_eq!(service.ask("GET", "/api/streams/nobody/drops", "").0, 404);
+    let (_, timeline) = service.ask("GET", "/api/timeline", "");
+    let timeline: serde_json::Value = serde_json::from_str(&timeline).unwrap();
+    let lane = &timeline["lanes"][0];
+    assert_eq!(
+        (&lane["kind"], &lane["name"]),
+        (&"slot".into(), &"slot 0".into()),
+        "{timeline}"
+    );
+    assert_eq!(timeline["modules"][0], "find");
+    let takes = number(&lane["spans"][0][2]);
+    assert!((0.09..1.0).contains(&takes), "{timeline}");
+    service.drain();
 }
 
 #[test]

@@ -45,6 +45,8 @@ export const addStream = (keys) => ask("POST", "/api/streams", keys);
 export const removeStream = (name) => ask("DELETE", stream(name));
 export const pauseStream = (name) => ask("POST", `${stream(name)}/pause`);
 export const resumeStream = (name) => ask("POST", `${stream(name)}/resume`);
+export const timeline = () => ask("GET", "/api/timeline");
+export const streamDrops = (name) => ask("GET", `${stream(name)}/drops`);
 export const incidents = () => ask("GET", "/api/incidents");
 export const clip = async (id) => (await send("GET", `/api/incidents/${encodeURIComponent(id)}/clip`)).blob();
 export const picture = async (id) => (await send("GET", `/api/incidents/${encodeURIComponent(id)}/picture`)).blob();

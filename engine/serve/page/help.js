@@ -32,6 +32,11 @@ const WORDS = {
     ["Batch wait, ms", "Mean time from joining a batch until it starts."],
     ["Execution, ms", "Mean time of a batch on its slot. All three are of the last ten seconds."],
   ],
+  timeline: [
+    ["A strip", "A slot of a device with the batches that ran on it, by the colour of their module; where it is empty the slot was free."],
+    ["Shares and links", "Where models are partitioned: what is booked on each share of a worker, and the transfers that are booked on the link into it, also ahead of now."],
+    ["%", "Time that it was busy or booked, of the last seconds. What still runs is shown when it is over."],
+  ],
   gears: [
     ["Gear", "How certain the small models of cascades must be; a plan has one for each load, the first for the lowest."],
     ["The strip", "Which gear was in force over the last two minutes: the darker, the higher the load that it is for."],
@@ -41,6 +46,11 @@ const WORDS = {
     ["Where", "The module that dropped the frame, or the source."],
     ["Why", "The reason as reports, events and metrics have it."],
     ["Frames/s, since start", "How often that happens now, and how often it has happened."],
+  ],
+  dropped: [
+    ["Needed", "What the frame would have needed when it was dropped, by the estimates of that moment: waiting (grey), its execution in that module (accent), and all that comes after it (light)."],
+    ["Had", "What was left until its deadline then: the mark on the bar. Where it stands before the end of the bar, the frame would have been late."],
+    ["Why", "As above; late: it was complete after its deadline, and was not delivered."],
   ],
   sinks: [
     ["Written", "Deliveries that the output has taken."],

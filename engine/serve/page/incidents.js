@@ -16,7 +16,7 @@ function value(name, value) {
   const units = { _s: " s", _kmh: " km/h", _ms: " ms", _px: " px" };
   const end = Object.keys(units).find((end) => name.endsWith(end)) ?? "";
   const label = name.slice(0, name.length - end.length).replaceAll("_", " ");
-  const number = typeof value === "number" ? Math.round(10 * value) / 10 : value;
+  const number = typeof value === "number" ? Number(value.toFixed(Math.abs(value) < 1 ? 2 : 1)) : value;
   return `${label} ${number}${units[end] ?? ""}`;
 }
 

@@ -3,6 +3,7 @@
 import { pauseStream, resumeStream, state as askState, token } from "./api.js";
 import { Dialogs } from "./dialogs.js";
 import { byId, setText } from "./dom.js";
+import { DroppedFrames } from "./dropped.js";
 import { duration } from "./format.js";
 import { Gears } from "./gears.js";
 import { GraphView } from "./graph.js";
@@ -13,6 +14,7 @@ import { Latency } from "./latency.js";
 import { updateDrops, updateModules, updateSinks } from "./modules.js";
 import { Summary } from "./summary.js";
 import { Tiles } from "./tiles.js";
+import { TimelineView } from "./timeline.js";
 import { Views } from "./views.js";
 
 const POLL_MS = 1000;
@@ -20,7 +22,7 @@ const SAID_MS = 4000;
 
 const history = new History();
 const [summary, graph, latency, incidents] = [new Summary(), new GraphView(), new Latency(), new Incidents()];
-const gears = new Gears();
+const [gears, dropped, timeline] = [new Gears(), new DroppedFrames(), new TimelineView()];
 const dialogs = new Dialogs((text) => { say(text); poll(); });
 const tiles = new Tiles(new Views(), { toggle, remove: (name) => dialogs.remove(name) });
 
@@ -68,6 +70,8 @@ function show(state) {
   latency.update(state, history);
   gears.update(state, history);
   updateDrops(state, history);
+  dropped.update(state);
+  timeline.update();
   updateSinks(state, history);
 }
 

@@ -1,14 +1,14 @@
-// What was found, drawn over the video at the time of its frame.
+// What was found, drawn over the video at the time of its frame, or over a picture.
+
+import { drawObject, drawShape, drawTrails, fontOf, nameShape } from "./drawing.js";
 
 /** Frames whose objects are kept, and for how long they are shown where frames after them were dropped. */
 const KEPT = 150;
 const SHOWN_S = 0.6;
 
-const LINE = "#7cc0ff";
-const GROUND = "rgb(0 0 0 / 70%)";
-
 export class Overlay {
   #frames = [];
+  #shapes = [];
 
   constructor(canvas, video) {
     this.canvas = canvas;
@@ -18,15 +18,17 @@ export class Overlay {
 
   clear() {
     this.#frames = [];
+    this.#shapes = [];
+    this.canvas.getContext("2d").clearRect(0, 0, this.canvas.width, this.canvas.height);
   }
 
   /** `at` is the time of the frame in the video, in seconds. */
-  add(at, objects) {
-    this.#frames.push({ at, objects });
+  add(at, { objects, shapes }) {
+    this.#frames.push({ at, objects, shapes: shapes ?? [] });
     if (this.#frames.length > KEPT) this.#frames.shift();
   }
 
-  /** Draws with each picture that is shown. */
+  /** Draws with each picture of the video that is shown. */
   next() {
     this.video.requestVideoFrameCallback?.((_, { mediaTime }) => {
       this.#draw(mediaTime);
@@ -34,43 +36,44 @@ export class Overlay {
     });
   }
 
-  #draw(time) {
+  /** A frame of its own, in which the newest objects were found. */
+  showPicture(picture) {
+    this.#draw(this.#frames.at(-1)?.at ?? 0, picture);
+    picture.close();
+  }
+
+  /** How wide and high the canvas is, and where on it the picture is, which is as large as fits. */
+  #place(source) {
     const scale = window.devicePixelRatio || 1;
     const [width, height] = [this.canvas.clientWidth, this.canvas.clientHeight];
     const pixels = [Math.round(width * scale), Math.round(height * scale)];
     if (this.canvas.width !== pixels[0] || this.canvas.height !== pixels[1]) [this.canvas.width, this.canvas.height] = pixels;
-    const context = this.canvas.getContext("2d");
-    context.setTransform(scale, 0, 0, scale, 0, 0);
-    context.clearRect(0, 0, width, height);
-    const frame = this.#frames.findLast(({ at }) => at <= time + 0.02);
-    if (!frame || time - frame.at > SHOWN_S || !this.video.videoWidth) return;
-    // The video is as large as fits.
-    const fit = Math.min(width / this.video.videoWidth, height / this.video.videoHeight);
-    const [w, h] = [this.video.videoWidth * fit, this.video.videoHeight * fit];
-    const place = { x: (width - w) / 2, y: (height - h) / 2, w, h };
-    context.font = "10px system-ui, sans-serif";
-    context.textBaseline = "bottom";
-    for (const object of frame.objects) drawObject(context, place, object);
+    const fit = Math.min(width / source.width, height / source.height);
+    const [w, h] = [source.width * fit, source.height * fit];
+    return { scale, width, height, x: (width - w) / 2, y: (height - h) / 2, w, h };
   }
-}
 
-function drawObject(context, place, { box, class: name, track, words, parent }) {
-  const [x0, y0, x1, y1] = [place.x + box[0] * place.w, place.y + box[1] * place.h, place.x + box[2] * place.w, place.y + box[3] * place.h];
-  context.lineWidth = 2.5;
-  context.strokeStyle = GROUND;
-  context.strokeRect(x0, y0, x1 - x0, y1 - y0);
-  context.lineWidth = 1;
-  context.strokeStyle = LINE;
-  context.strokeRect(x0, y0, x1 - x0, y1 - y0);
-  // A number within the run is short enough to read; the class of what is found within another object is clear from it.
-  const number = track === undefined ? "" : ` ${track % 2 ** 20}`;
-  const text = parent === undefined || words ? `${parent === undefined ? `${name}${number} ` : ""}${words ?? ""}`.trim() : "";
-  // A name that is wider than what it names hides more than it says.
-  if (!text || (!words && x1 - x0 < context.measureText(name).width)) return;
-  const width = context.measureText(text).width + 6;
-  const top = Math.max(place.y + 13, y0);
-  context.fillStyle = GROUND;
-  context.fillRect(x0 - 1, top - 13, width, 13);
-  context.fillStyle = "#ffffff";
-  context.fillText(text, x0 + 2, top - 1);
+  #draw(time, picture) {
+    const source = picture ?? { width: this.video.videoWidth, height: this.video.videoHeight };
+    if (!source.width) return;
+    const place = this.#place(source);
+    const context = this.canvas.getContext("2d");
+    context.setTransform(place.scale, 0, 0, place.scale, 0, 0);
+    context.clearRect(0, 0, place.width, place.height);
+    if (picture) context.drawImage(picture, place.x, place.y, place.w, place.h);
+    const last = this.#frames.findLastIndex(({ at }) => at <= time + 0.02);
+    const frame = this.#frames[last];
+    // Zones and lines stay where they are; what they count is that of the last frame.
+    if (frame) this.#shapes = frame.shapes;
+    context.font = fontOf(place);
+    context.textBaseline = "bottom";
+    for (const shape of this.#shapes) drawShape(context, place, shape);
+    if (frame && time - frame.at <= SHOWN_S) {
+      drawTrails(context, place, this.#frames.slice(0, last + 1), frame);
+      for (const object of frame.objects) drawObject(context, place, object);
+    }
+    // Above all else: they are few, and of the whole camera.
+    const taken = [];
+    for (const shape of this.#shapes) nameShape(context, place, shape, taken);
+  }
 }

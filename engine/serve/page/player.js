@@ -18,13 +18,10 @@ export class Player {
     this.failed = failed;
   }
 
-  /** Other video begins. */
+  /** Other video begins; `false` where the browser does not play it. */
   begin(mime) {
     this.stop();
-    if (!window.MediaSource?.isTypeSupported(mime)) {
-      this.failed("This browser does not play its video.");
-      return;
-    }
+    if (!window.MediaSource?.isTypeSupported(mime)) return false;
     const source = new MediaSource();
     this.#source = source;
     const url = URL.createObjectURL(source);
@@ -36,6 +33,7 @@ export class Player {
       this.#go();
     }, { once: true });
     this.video.src = url;
+    return true;
   }
 
   append(bytes) {

@@ -39,6 +39,7 @@ class Tile {
     this.bar = shareBar();
     this.figures = Object.fromEntries(FIGURES.map(([key]) => [key, el("dd")]));
     this.pause = el("button", { class: "small", type: "button", onclick: () => actions.toggle(this.name, this.isPaused) });
+    this.larger = el("button", { class: "small", type: "button", text: "Enlarge", "aria-label": `Enlarge ${name}`, onclick: () => this.#enlarge() });
     const remove = el("button", {
       class: "small", type: "button", text: "Remove", "aria-label": `Remove ${name}`, onclick: () => actions.remove(this.name),
     });
@@ -52,8 +53,15 @@ class Tile {
       this.bar.root,
       el("dl", { class: "figures" }, ...figures),
       el("p", { class: "source", text: source, title: source }),
-      el("div", { class: "tile-foot" }, this.pause, remove));
+      el("div", { class: "tile-foot" }, this.pause, this.larger, remove));
     this.name = name;
+  }
+
+  /** As wide as the page, or as the others are. */
+  #enlarge() {
+    const isLarge = this.root.classList.toggle("large");
+    setText(this.larger, isLarge ? "Shrink" : "Enlarge");
+    this.larger.setAttribute("aria-label", `${isLarge ? "Shrink" : "Enlarge"} ${this.name}`);
   }
 
   update(stream, report, history) {

@@ -2,6 +2,7 @@
 
 import { byId, setText } from "./dom.js";
 import { LiveView } from "./live.js";
+import { LiveSocket } from "./socket.js";
 
 const KEY = "weir-video";
 /** Videos that a page plays at a time. */
@@ -10,6 +11,7 @@ const MAX_OPEN = 16;
 export class Views {
   #views = new Map();
   #inSight = new Set();
+  #socket = new LiveSocket();
   #isOn = localStorage.getItem(KEY) !== "off";
 
   constructor() {
@@ -34,7 +36,7 @@ export class Views {
 
   /** The view of a stream, to be put into its tile. */
   add(id, name) {
-    const view = new LiveView(name);
+    const view = new LiveView(name, this.#socket);
     this.#views.set(id, view);
     this.observer.observe(view.root);
     return view.root;

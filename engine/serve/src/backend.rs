@@ -96,11 +96,11 @@ pub type Watching = Box<dyn Any + Send>;
 pub trait Backend: Send + Sync + 'static {
     /// What is not ready; nothing where all is.
     fn not_ready(&self) -> Vec<NotReady>;
-    /// The state of the engine.
+    /// The state of the engine, an object of JSON.
     ///
     /// # Errors
     /// Where the engine does not run.
-    fn state(&self) -> Result<Value, ApiError>;
+    fn state(&self) -> Result<Arc<str>, ApiError>;
     /// The streams, a list of objects.
     ///
     /// # Errors
@@ -111,6 +111,16 @@ pub trait Backend: Send + Sync + 'static {
     /// # Errors
     /// As [`Backend::state`].
     fn drops(&self) -> Result<Value, ApiError>;
+    /// Frames of a stream that were not delivered, the newest first, a list of objects.
+    ///
+    /// # Errors
+    /// There is no such stream.
+    fn stream_drops(&self, name: &str) -> Result<Value, ApiError>;
+    /// What slots, shares and links were busy with over the last seconds, an object.
+    ///
+    /// # Errors
+    /// As [`Backend::state`].
+    fn timeline(&self) -> Result<Value, ApiError>;
     /// Adds a stream.
     ///
     /// # Errors
@@ -136,11 +146,12 @@ pub trait Backend: Send + Sync + 'static {
     /// # Errors
     /// Why it was not changed.
     fn change_stream(&self, name: &str, change: StreamPatch) -> Result<(), ApiError>;
-    /// Shows a stream as it is now: messages enter the queue until what this gives is dropped.
+    /// Shows a stream as it is now: messages enter the queue until what this gives is dropped. With `pictures`, what browsers
+    /// do not play is shown by a JPEG now and then, and so is what they do.
     ///
     /// # Errors
     /// There is no such stream.
-    fn watch(&self, name: &str, queue: Arc<LiveQueue>) -> Result<Watching, ApiError>;
+    fn watch(&self, name: &str, pictures: bool, queue: Arc<LiveQueue>) -> Result<Watching, ApiError>;
     /// Incidents of late, the newest first, an object.
     ///
     /// # Errors

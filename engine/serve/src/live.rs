@@ -1,19 +1,26 @@
-//! A stream as it is now, over a WebSocket: its video, and what was found in it.
+//! Streams as they are now, over a WebSocket: their video, and what was found in it.
 //!
 //! A browser cannot send a header with a WebSocket, so a token is the first message: `{"token": "..."}`; without it nothing is
-//! sent. Without a token, only pages of this engine itself may open one.
+//! sent. Without a token, only pages of this engine itself may open one. A socket shows the stream of its path, or those that
+//! its messages ask for: one is enough for all tiles of a page. What waits is sent together, ten times a second, since each
+//! write has its cost.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use axum::extract::ws::{CloseFrame, Message, WebSocket, WebSocketUpgrade};
+use axum::extract::ws::{CloseFrame, Message, Utf8Bytes, WebSocket, WebSocketUpgrade};
 use axum::extract::{FromRequestParts, Path, Request};
 use axum::http::{Method, StatusCode};
 use axum::response::Response;
+use futures_util::SinkExt;
 use serde::Deserialize;
+use serde_json::json;
+use tokio::sync::Notify;
+use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::access;
+use crate::backend::Watching;
 use crate::error::{ApiError, Refusal};
 use crate::live_queue::LiveQueue;
 use crate::requests::Api;
@@ -21,11 +28,17 @@ use crate::requests::Api;
 /// Streams that are watched at a time, by all pages: eight tiles of 64 pages.
 pub const MAX_WATCHED: usize = 512;
 
+/// Streams that one socket shows: more tiles than a screen has.
+const MAX_SHOWN: usize = 32;
+
 /// The longest message of a watcher: one with the longest token.
 const MAX_MESSAGE_BYTES: usize = 4 << 10;
 
 /// How long a watcher may take to send the token.
 const TOKEN_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Between two times that messages are sent. Players are further behind than that.
+const SEND_INTERVAL: Duration = Duration::from_millis(100);
 
 /// How often a watcher without news is sent something, so that its connection counts as alive.
 const PING_INTERVAL: Duration = Duration::from_secs(10);
@@ -34,17 +47,24 @@ const PING_INTERVAL: Duration = Duration::from_secs(10);
 const WRONG_TOKEN: u16 = 4401;
 const NOT_SHOWN: u16 = 4404;
 
+/// Streams that are watched now.
+pub(crate) type Watched = AtomicUsize;
+
 /// A place among those that watch; free again when this is dropped.
 struct Place(Arc<Api>);
 
 impl Place {
-    fn take(api: &Arc<Api>) -> Option<Self> {
+    fn take(api: &Arc<Api>) -> Result<Self, ApiError> {
         let taken = api
             .watched
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |watched| {
                 (watched < MAX_WATCHED).then_some(watched + 1)
             });
-        taken.is_ok().then(|| Self(Arc::clone(api)))
+        let full = |_| {
+            let what = format!("{MAX_WATCHED} streams are watched already");
+            ApiError::with_status(StatusCode::SERVICE_UNAVAILABLE, what)
+        };
+        taken.map(|_| Self(Arc::clone(api))).map_err(full)
     }
 }
 
@@ -54,12 +74,21 @@ impl Drop for Place {
     }
 }
 
-/// Streams that are watched now.
-pub(crate) type Watched = AtomicUsize;
-
 #[derive(Deserialize)]
 struct FirstMessage {
     token: String,
+}
+
+/// What a watcher asks for.
+#[derive(Deserialize)]
+#[serde(rename_all = "lowercase", deny_unknown_fields)]
+enum Ask {
+    /// Show the stream of that name.
+    Watch(String),
+    /// The same by pictures, for a browser that does not play its video.
+    Pictures(String),
+    /// Show it no more.
+    Leave(String),
 }
 
 /// Opens the WebSocket.
@@ -71,7 +100,7 @@ pub(crate) async fn watch(api: Arc<Api>, request: Request) -> Result<Response, A
     // As a change: pages of other sites must not look either, and browsers let them open WebSockets.
     let allowed = access::check(&Method::POST, &parts.uri, &parts.headers, api.token.as_ref());
     let name = Path::<String>::from_request_parts(&mut parts, &()).await;
-    let name = name.map_or_else(|_| String::new(), |Path(name)| name);
+    let name = name.ok().map(|Path(name)| name);
     let upgrade = WebSocketUpgrade::from_request_parts(&mut parts, &()).await.ok();
     let needs_token = match allowed {
         Ok(()) => false,
@@ -82,51 +111,169 @@ pub(crate) async fn watch(api: Arc<Api>, request: Request) -> Result<Response, A
         let error = ApiError::new(Refusal::Invalid, "this path is a WebSocket");
         error.hint("the page at / shows what it sends")
     })?;
-    let full = || {
-        let what = format!("{MAX_WATCHED} streams are watched already");
-        ApiError::with_status(StatusCode::SERVICE_UNAVAILABLE, what)
-    };
-    let place = Place::take(&api).ok_or_else(full)?;
+    // One that shows nothing yet takes a place, too.
+    let place = Place::take(&api)?;
     let upgrade = upgrade.max_message_size(MAX_MESSAGE_BYTES);
     Ok(upgrade.on_upgrade(move |socket| serve(place, socket, name, needs_token)))
 }
 
-async fn serve(place: Place, mut socket: WebSocket, name: String, needs_token: bool) {
+async fn serve(place: Place, mut socket: WebSocket, name: Option<String>, needs_token: bool) {
     let api = Arc::clone(&place.0);
     if needs_token && !has_token(&api, &mut socket).await {
         close(socket, WRONG_TOKEN, "the first message is {\"token\": \"...\"}").await;
         return;
     }
-    let queue = Arc::new(LiveQueue::default());
-    let (backend, shown) = (Arc::clone(&api.backend), Arc::clone(&queue));
-    let watching = tokio::task::spawn_blocking(move || backend.watch(&name, shown)).await;
-    // Dropped when the watcher is gone: what it is shown by ends then.
-    let _watching = match watching {
-        Ok(Ok(watching)) => watching,
-        Ok(Err(error)) => return close(socket, NOT_SHOWN, error.what()).await,
-        Err(_) => return close(socket, NOT_SHOWN, "the engine failed").await,
+    let mut shown = Shown {
+        api,
+        changed: Arc::default(),
+        streams: Vec::new(),
+        last: None,
+        refused: Vec::new(),
     };
+    let is_one = name.is_some();
+    if let Some(name) = name {
+        // Its messages need not say which stream they are of.
+        shown.last = Some(name.clone());
+        if let Err(error) = shown.open(name, false, Some(place)).await {
+            return close(socket, NOT_SHOWN, error.what()).await;
+        }
+    }
+    let changed = Arc::clone(&shown.changed);
+    let (mut is_waiting, mut due) = (false, Instant::now());
     loop {
-        let message = tokio::select! {
-            next = queue.next() => match next {
-                Some(message) => message,
-                None => break close(socket, NOT_SHOWN, "the stream was removed").await,
-            },
+        tokio::select! {
+            () = changed.notified(), if !is_waiting => is_waiting = true,
+            () = sleep_until(due), if is_waiting => {
+                let messages = shown.take();
+                if is_one && shown.streams.is_empty() {
+                    return close(socket, NOT_SHOWN, "the stream was removed").await;
+                }
+                if send(&mut socket, messages).await.is_err() {
+                    return;
+                }
+                (is_waiting, due) = (false, Instant::now() + SEND_INTERVAL);
+            }
             received = socket.recv() => match received {
-                // It has nothing more to say.
-                Some(Ok(Message::Text(_) | Message::Binary(_) | Message::Ping(_) | Message::Pong(_))) => continue,
-                Some(Ok(Message::Close(_)) | Err(_)) | None => break,
+                Some(Ok(Message::Text(text))) if !is_one => {
+                    shown.answer(&text).await;
+                    is_waiting = true;
+                }
+                // There is nothing more to ask for.
+                Some(Ok(Message::Text(_) | Message::Binary(_) | Message::Ping(_) | Message::Pong(_))) => {}
+                Some(Ok(Message::Close(_)) | Err(_)) | None => return,
             },
-            () = tokio::time::sleep(PING_INTERVAL) => Message::Ping(axum::body::Bytes::new()),
-        };
-        if socket.send(message).await.is_err() {
-            break;
+            () = tokio::time::sleep(PING_INTERVAL) => {
+                if socket.send(Message::Ping(axum::body::Bytes::new())).await.is_err() {
+                    return;
+                }
+            }
         }
     }
 }
 
+/// Sends messages by as few writes as they fit in.
+async fn send(socket: &mut WebSocket, messages: Vec<Message>) -> Result<(), axum::Error> {
+    for message in messages {
+        socket.feed(message).await?;
+    }
+    socket.flush().await
+}
+
+/// The streams that a socket shows.
+struct Shown {
+    api: Arc<Api>,
+    changed: Arc<Notify>,
+    streams: Vec<Stream>,
+    /// The one that the messages before were of.
+    last: Option<String>,
+    /// Those that are not shown any more or were not to be had, and why.
+    refused: Vec<(String, String)>,
+}
+
+struct Stream {
+    name: String,
+    queue: Arc<LiveQueue>,
+    /// What it is shown by ends when this is dropped.
+    _watching: Watching,
+    _place: Option<Place>,
+}
+
+impl Shown {
+    async fn answer(&mut self, text: &str) {
+        let (name, pictures) = match serde_json::from_str(text) {
+            Ok(Ask::Watch(name)) => (name, false),
+            Ok(Ask::Pictures(name)) => (name, true),
+            Ok(Ask::Leave(name)) => return self.streams.retain(|stream| stream.name != name),
+            // The token comes from pages that do not know whether it is needed.
+            Err(_) => return,
+        };
+        self.streams.retain(|stream| stream.name != name);
+        let place = if self.streams.is_empty() {
+            // The socket itself has one.
+            Ok(None)
+        } else if self.streams.len() >= MAX_SHOWN {
+            let what = format!("a connection shows {MAX_SHOWN} streams at most");
+            Err(ApiError::new(Refusal::Conflict, what))
+        } else {
+            Place::take(&self.api).map(Some)
+        };
+        let opened = match place {
+            Ok(place) => self.open(name.clone(), pictures, place).await,
+            Err(error) => Err(error),
+        };
+        if let Err(error) = opened {
+            self.refused.push((name, error.what().to_owned()));
+        }
+    }
+
+    async fn open(&mut self, name: String, pictures: bool, place: Option<Place>) -> Result<(), ApiError> {
+        let queue = Arc::new(LiveQueue::with(&self.changed));
+        let (backend, to_fill, of) = (Arc::clone(&self.api.backend), Arc::clone(&queue), name.clone());
+        let watching = tokio::task::spawn_blocking(move || backend.watch(&of, pictures, to_fill)).await;
+        let failed = |_| ApiError::with_status(StatusCode::INTERNAL_SERVER_ERROR, "the engine failed");
+        self.streams.push(Stream {
+            name,
+            queue,
+            _watching: watching.map_err(failed)??,
+            _place: place,
+        });
+        Ok(())
+    }
+
+    /// All that waits, stream by stream, with a text where the messages that follow are of another one.
+    fn take(&mut self) -> Vec<Message> {
+        let mut all = Vec::new();
+        let mut closed = Vec::new();
+        for stream in &self.streams {
+            let (messages, is_open) = stream.queue.take();
+            if !messages.is_empty() && self.last.as_deref() != Some(&*stream.name) {
+                self.last = Some(stream.name.clone());
+                all.push(text(&json!({ "type": "stream", "stream": stream.name })));
+            }
+            all.extend(messages);
+            if !is_open {
+                closed.push(stream.name.clone());
+            }
+        }
+        self.streams.retain(|stream| !closed.contains(&stream.name));
+        let removed = closed
+            .into_iter()
+            .map(|name| (name, "the stream was removed".to_owned()));
+        for (name, reason) in self.refused.drain(..).chain(removed) {
+            all.push(text(
+                &json!({ "type": "closed", "stream": name, "reason": reason }),
+            ));
+        }
+        all
+    }
+}
+
+fn text(value: &serde_json::Value) -> Message {
+    Message::Text(Utf8Bytes::from(value.to_string()))
+}
+
 async fn has_token(api: &Api, socket: &mut WebSocket) -> bool {
-    let received = tokio::time::timeout(TOKEN_TIMEOUT, socket.recv()).await;
+    let received = timeout(TOKEN_TIMEOUT, socket.recv()).await;
     let (Ok(Some(Ok(Message::Text(text)))), Some(token)) = (received, &api.token) else {
         return false;
     };

@@ -1,7 +1,7 @@
 //! What waits for a watcher of a stream. It is bounded: for one that is slow, what waits is left out up to the next key frame.
 
 use std::collections::VecDeque;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use axum::body::Bytes;
 use axum::extract::ws::{Message, Utf8Bytes};
@@ -66,11 +66,12 @@ impl LiveMessage {
     }
 }
 
-/// The messages that wait for one watcher.
+/// The messages of one stream that wait for one watcher.
 #[derive(Debug, Default)]
 pub struct LiveQueue {
     state: Mutex<State>,
-    changed: Notify,
+    /// Shared by the queues of all streams that one socket shows.
+    changed: Arc<Notify>,
 }
 
 #[derive(Debug, Default)]
@@ -95,22 +96,20 @@ impl LiveQueue {
         self.changed.notify_one();
     }
 
-    /// The next message; `None` once it is closed and empty.
-    pub(crate) async fn next(&self) -> Option<Message> {
-        loop {
-            {
-                let mut state = self.lock();
-                if let Some(next) = state.messages.pop_front() {
-                    state.bytes -= next.bytes;
-                    return Some(next.message);
-                }
-                if state.is_closed {
-                    return None;
-                }
-            }
-            // A notification since the look is kept for this.
-            self.changed.notified().await;
+    /// One whose changes are also those of other queues.
+    pub(crate) fn with(changed: &Arc<Notify>) -> Self {
+        Self {
+            state: Mutex::default(),
+            changed: Arc::clone(changed),
         }
+    }
+
+    /// All that waits, in order; and whether something may follow.
+    pub(crate) fn take(&self) -> (Vec<Message>, bool) {
+        let mut state = self.lock();
+        state.bytes = 0;
+        let messages = state.messages.drain(..).map(|waiting| waiting.message).collect();
+        (messages, !state.is_closed)
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

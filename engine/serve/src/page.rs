@@ -37,7 +37,9 @@ const FILES: &[File] = &[
     file!("/page/api.js", SCRIPT, "api.js"),
     file!("/page/charts.js", SCRIPT, "charts.js"),
     file!("/page/dialogs.js", SCRIPT, "dialogs.js"),
+    file!("/page/drawing.js", SCRIPT, "drawing.js"),
     file!("/page/dom.js", SCRIPT, "dom.js"),
+    file!("/page/dropped.js", SCRIPT, "dropped.js"),
     file!("/page/format.js", SCRIPT, "format.js"),
     file!("/page/gears.js", SCRIPT, "gears.js"),
     file!("/page/graph.js", SCRIPT, "graph.js"),
@@ -50,8 +52,10 @@ const FILES: &[File] = &[
     file!("/page/modules.js", SCRIPT, "modules.js"),
     file!("/page/overlay.js", SCRIPT, "overlay.js"),
     file!("/page/player.js", SCRIPT, "player.js"),
+    file!("/page/socket.js", SCRIPT, "socket.js"),
     file!("/page/summary.js", SCRIPT, "summary.js"),
     file!("/page/tiles.js", SCRIPT, "tiles.js"),
+    file!("/page/timeline.js", SCRIPT, "timeline.js"),
     file!("/page/views.js", SCRIPT, "views.js"),
 ];
 

@@ -67,7 +67,7 @@ impl Api {
         if operation == Operation::Health {
             return Ok(Json(json!({ "status": "ok" })).into_response());
         }
-        if operation == Operation::Watch {
+        if matches!(operation, Operation::Watch | Operation::WatchAll) {
             return live::watch(self, request).await;
         }
         let (method, uri, headers) = (request.method(), request.uri(), request.headers());
@@ -100,7 +100,9 @@ impl Api {
         let done = || Ok(Json(json!({ "name": name })).into_response());
         match operation {
             // Answered before.
-            Operation::Health | Operation::Watch => Ok(Json(json!({ "status": "ok" })).into_response()),
+            Operation::Health | Operation::Watch | Operation::WatchAll => {
+                Ok(Json(json!({ "status": "ok" })).into_response())
+            }
             Operation::Readiness => {
                 let not_ready = backend.not_ready();
                 let is_ready = not_ready.is_empty();
@@ -120,8 +122,14 @@ impl Api {
                 let kind = [(header::CONTENT_TYPE, "application/json")];
                 Ok((kind, OPENAPI).into_response())
             }
-            Operation::State => backend.state().map(answer),
+            Operation::State => {
+                let kind = [(header::CONTENT_TYPE, "application/json")];
+                let state = SharedText(backend.state()?);
+                Ok((kind, Bytes::from_owner(state)).into_response())
+            }
             Operation::Drops => backend.drops().map(answer),
+            Operation::Timeline => backend.timeline().map(answer),
+            Operation::StreamDrops => backend.stream_drops(name).map(answer),
             Operation::ListStreams => backend.streams().map(answer),
             Operation::AddStream => {
                 let hint = "such as {\"name\": \"north\", \"uri\": \"rtsp://camera/stream\"}";
@@ -159,6 +167,15 @@ impl Api {
                 backend.apply_graph(request.text).map(answer)
             }
         }
+    }
+}
+
+/// A text whose bytes all who ask share.
+struct SharedText(Arc<str>);
+
+impl AsRef<[u8]> for SharedText {
+    fn as_ref(&self) -> &[u8] {
+        self.0.as_bytes()
     }
 }
 

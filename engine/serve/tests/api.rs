@@ -43,7 +43,7 @@ impl Backend for Memory {
         self.not_ready.lock().unwrap().clone()
     }
 
-    fn state(&self) -> Result<Value, ApiError> {
+    fn state(&self) -> Result<Arc<str>, ApiError> {
         Err(ApiError::new(Refusal::Unavailable, "the engine is starting"))
     }
 
@@ -53,6 +53,14 @@ impl Backend for Memory {
 
     fn drops(&self) -> Result<Value, ApiError> {
         Ok(json!([]))
+    }
+
+    fn stream_drops(&self, name: &str) -> Result<Value, ApiError> {
+        self.ask("drops of", name).map(|()| json!([]))
+    }
+
+    fn timeline(&self) -> Result<Value, ApiError> {
+        Ok(json!({ "seconds": 10.0, "modules": [], "lanes": [] }))
     }
 
     fn add_stream(&self, stream: StreamRequest) -> Result<(), ApiError> {
@@ -94,7 +102,7 @@ impl Backend for Memory {
         self.ask("picture", id).map(|()| b"JPEG".to_vec())
     }
 
-    fn watch(&self, name: &str, queue: Arc<LiveQueue>) -> Result<Watching, ApiError> {
+    fn watch(&self, name: &str, _pictures: bool, queue: Arc<LiveQueue>) -> Result<Watching, ApiError> {
         self.ask("watch", name)?;
         queue.push(&LiveMessage::text(LiveKind::Begin, "hello".to_owned()));
         Ok(Box::new(()))
@@ -427,12 +435,16 @@ fn pages_of_other_sites_change_nothing() {
     );
 }
 
-/// A WebSocket on the stream of that name; `None` where that is refused.
+/// A WebSocket on the stream of that name; the status where that is refused.
 fn open_socket(at: SocketAddr, name: &str, headers: &str) -> Result<TcpStream, u16> {
+    upgrade(at, &format!("/api/streams/{name}/live"), headers)
+}
+
+fn upgrade(at: SocketAddr, path: &str, headers: &str) -> Result<TcpStream, u16> {
     let mut stream = TcpStream::connect(at).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
     let request = format!(
-        "GET /api/streams/{name}/live HTTP/1.1\r\nHost: {at}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
+        "GET {path} HTTP/1.1\r\nHost: {at}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
          Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n{headers}\r\n"
     );
     stream.write_all(request.as_bytes()).unwrap();
@@ -493,4 +505,45 @@ fn a_stream_is_watched_by_pages_of_this_engine_and_by_who_has_the_token() {
         assert_eq!(frame(&mut socket).0, 8, "{wrong}");
     }
     assert!(memory.asked.lock().unwrap().is_empty());
+}
+
+/// The next text of a WebSocket as JSON, or as it is.
+fn next_text(socket: &mut TcpStream) -> Value {
+    let (kind, data) = frame(socket);
+    assert_eq!(kind, 1);
+    let text = String::from_utf8(data).unwrap();
+    serde_json::from_str(&text).unwrap_or(Value::String(text))
+}
+
+#[test]
+fn one_socket_shows_the_streams_that_it_asks_for() {
+    let (server, memory) = start(Some(TOKEN));
+    let mut socket = upgrade(server.address(), "/api/live", "").unwrap();
+    send_text(&mut socket, &format!("{{\"token\": \"{TOKEN}\"}}"));
+    send_text(&mut socket, "{\"watch\": \"north\"}");
+    assert_eq!(
+        next_text(&mut socket),
+        json!({ "type": "stream", "stream": "north" })
+    );
+    assert_eq!(next_text(&mut socket), "hello");
+    send_text(&mut socket, "{\"watch\": \"south\"}");
+    let closed = next_text(&mut socket);
+    assert_eq!(
+        (&closed["type"], &closed["stream"]),
+        (&json!("closed"), &json!("south"))
+    );
+    assert_eq!(closed["reason"], "there is no stream south");
+    for wrong in ["{\"watch\": 1}", "{\"look\": \"north\"}", "north", "[]"] {
+        send_text(&mut socket, wrong);
+    }
+    send_text(&mut socket, "{\"leave\": \"north\"}");
+    // The stream before was the same one.
+    send_text(&mut socket, "{\"pictures\": \"north\"}");
+    assert_eq!(next_text(&mut socket), "hello");
+    let asked = memory.asked.lock().unwrap().clone();
+    assert_eq!(asked, ["watch north", "watch north"]);
+
+    let mut socket = upgrade(server.address(), "/api/live", "").unwrap();
+    send_text(&mut socket, "{\"watch\": \"north\"}");
+    assert_eq!(frame(&mut socket).0, 8);
 }

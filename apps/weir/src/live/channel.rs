@@ -1,4 +1,5 @@
-//! One stream for those who watch it: its packets become fragments once, and all of them get the same bytes.
+//! One stream for those who watch it: its packets become fragments once, and all of them get the same bytes. Where browsers do not
+//! play its video, some of its frames are shown as pictures.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -15,9 +16,19 @@ pub(super) struct Channel {
     state: Mutex<State>,
 }
 
+struct Watcher {
+    queue: Arc<LiveQueue>,
+    /// It plays no video.
+    pictures: bool,
+}
+
 #[derive(Default)]
 struct State {
-    watchers: Vec<Arc<LiveQueue>>,
+    watchers: Vec<Watcher>,
+    /// Its video is one that browsers do not play.
+    is_refused: bool,
+    /// Arrival of the frame that was shown as a picture last, in milliseconds since 1970 (UTC).
+    pictured_ms: Option<u64>,
     format: Option<Arc<PacketFormat>>,
     /// Of what is sent now: the parameter sets of the packets, as MP4 has them.
     record: Vec<u8>,
@@ -30,25 +41,32 @@ struct State {
 }
 
 impl Channel {
-    /// One more watches: it gets what has been since the last key frame.
-    pub(super) fn join(&self, queue: &Arc<LiveQueue>) {
+    /// One more watches: it gets what has been since the last key frame, or pictures where it plays no video.
+    pub(super) fn join(&self, queue: &Arc<LiveQueue>, pictures: bool) {
         let mut state = self.lock();
-        for message in state.setup.iter().chain(&state.group) {
-            queue.push(message);
+        if pictures {
+            queue.push(&refused("this browser does not play its video"));
+        } else {
+            for message in state.setup.iter().chain(&state.group) {
+                queue.push(message);
+            }
         }
-        state.watchers.push(Arc::clone(queue));
+        state.watchers.push(Watcher {
+            queue: Arc::clone(queue),
+            pictures,
+        });
     }
 
     pub(super) fn leave(&self, queue: &Arc<LiveQueue>) {
         self.lock()
             .watchers
-            .retain(|watcher| !Arc::ptr_eq(watcher, queue));
+            .retain(|watcher| !Arc::ptr_eq(&watcher.queue, queue));
     }
 
     /// The stream was removed.
     pub(super) fn close(&self) {
         for watcher in std::mem::take(&mut self.lock().watchers) {
-            watcher.close();
+            watcher.queue.close();
         }
     }
 
@@ -56,7 +74,33 @@ impl Channel {
     pub(super) fn note(&self, text: String) {
         let message = LiveMessage::text(LiveKind::Note, text);
         for watcher in &self.lock().watchers {
-            watcher.push(&message);
+            watcher.queue.push(&message);
+        }
+    }
+
+    /// Whether any that watches it plays no video of it.
+    pub(super) fn wants_pictures(&self) -> bool {
+        self.lock().pictured().next().is_some()
+    }
+
+    /// Whether a frame that arrived then is to be shown as a picture: so many milliseconds after the one before.
+    pub(super) fn takes_picture(&self, time_ms: u64, interval_ms: u64) -> bool {
+        let mut state = self.lock();
+        let is_due = state
+            .pictured_ms
+            .is_none_or(|before| time_ms.abs_diff(before) >= interval_ms);
+        let takes = is_due && state.pictured().next().is_some();
+        if takes {
+            state.pictured_ms = Some(time_ms);
+        }
+        takes
+    }
+
+    /// A frame as a JPEG.
+    pub(super) fn picture(&self, jpeg: Vec<u8>) {
+        let message = LiveMessage::binary(LiveKind::Note, jpeg);
+        for watcher in self.lock().pictured() {
+            watcher.queue.push(&message);
         }
     }
 
@@ -71,6 +115,7 @@ impl PacketObserver for Channel {
         match format.codec {
             PacketCodec::H264 => {
                 state.end();
+                state.is_refused = false;
                 state.format = Some(Arc::clone(format));
             }
             codec => {
@@ -126,12 +171,30 @@ impl PacketObserver for Channel {
         let mut state = self.lock();
         state.end();
         state.format = None;
-        let text = json!({ "type": "refused", "reason": reason }).to_string();
-        state.set_up(LiveMessage::text(LiveKind::Begin, text));
+        state.is_refused = true;
+        state.set_up(refused(reason));
     }
 }
 
+/// It has no video that is played; pictures may follow.
+fn refused(reason: &str) -> LiveMessage {
+    let text = json!({ "type": "refused", "reason": reason }).to_string();
+    LiveMessage::text(LiveKind::Begin, text)
+}
+
 impl State {
+    /// Those that are shown pictures.
+    fn pictured(&self) -> impl Iterator<Item = &Watcher> {
+        self.watchers
+            .iter()
+            .filter(|watcher| watcher.pictures || self.is_refused)
+    }
+
+    /// Those that are shown video.
+    fn playing(&self) -> impl Iterator<Item = &Watcher> {
+        self.watchers.iter().filter(|watcher| !watcher.pictures)
+    }
+
     /// Nothing of before is continued.
     fn end(&mut self) {
         self.record.clear();
@@ -162,15 +225,15 @@ impl State {
     }
 
     fn set_up(&mut self, message: LiveMessage) {
-        for watcher in &self.watchers {
-            watcher.push(&message);
+        for watcher in self.playing() {
+            watcher.queue.push(&message);
         }
         self.setup.push(message);
     }
 
     fn send(&mut self, kind: LiveKind, message: LiveMessage) {
-        for watcher in &self.watchers {
-            watcher.push(&message);
+        for watcher in self.playing() {
+            watcher.queue.push(&message);
         }
         if kind == LiveKind::Key {
             self.group.clear();

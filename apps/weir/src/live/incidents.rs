@@ -14,6 +14,9 @@ pub(crate) const MAX_INCIDENTS: usize = 500;
 /// Bytes of their pictures; those of the oldest go first.
 const MAX_PICTURE_BYTES: usize = 64 << 20;
 
+/// The transform that only takes pictures, which incidents of others have.
+const BEST_SHOT: &str = "best-shot";
+
 /// See the module.
 #[derive(Default)]
 pub(crate) struct Incidents {
@@ -38,8 +41,11 @@ struct Kept {
 }
 
 impl Incidents {
-    /// One began, goes on or ended.
+    /// One began, goes on or ended. That there is a picture of an object is none by itself.
     pub(super) fn add(&self, stream: &Arc<str>, incident: &Incident) {
+        if incident.kind == BEST_SHOT {
+            return;
+        }
         // Encoded here and now, before anybody waits for the lock.
         let bytes = incident.best.as_ref().map_or(0, |best| best.jpeg().len());
         let mut state = self.lock();

@@ -1,7 +1,9 @@
-//! Streams as they are now, for those who watch them in a browser: the camera's own video, with what was found in it. While
+//! Streams as they are now, for those who watch them in a browser: the camera's own video, with what was found in it; where browsers
+//! do not play that, a picture now and then. While
 //! nobody watches a stream, nothing of it is copied.
 
 mod channel;
+mod drops;
 mod fragments;
 mod h264;
 mod incidents;
@@ -17,9 +19,16 @@ use weir_runtime::{Control, StreamError};
 use weir_serve::LiveQueue;
 
 use channel::Channel;
+use drops::Drops;
 use incidents::Incidents;
 
 pub(crate) use sink::{LiveSink, NAME};
+
+/// Pictures that are encoded a second, of all streams together: each takes some milliseconds of a processor.
+const MAX_PICTURES_PER_SECOND: u64 = 10;
+
+/// Between two pictures of one stream, in milliseconds.
+const MIN_PICTURE_INTERVAL_MS: u64 = 200;
 
 /// The streams that are watched.
 #[derive(Default)]
@@ -28,6 +37,7 @@ pub(crate) struct Live {
     /// Those that watch.
     watched: AtomicUsize,
     pub(crate) incidents: Incidents,
+    pub(crate) drops: Drops,
 }
 
 /// A stream that is watched, as long as it is.
@@ -51,7 +61,7 @@ impl Drop for Watching {
 }
 
 impl Live {
-    /// Messages of the stream of that name enter the queue until what this gives is dropped.
+    /// Messages of the stream of that name enter the queue until what this gives is dropped; with `pictures`, no video.
     ///
     /// # Errors
     /// There is no such stream.
@@ -59,6 +69,7 @@ impl Live {
         self: &Arc<Self>,
         control: &Control,
         name: &str,
+        pictures: bool,
         queue: Arc<LiveQueue>,
     ) -> Result<Watching, StreamError> {
         let known = self.lock().get(name).and_then(Weak::upgrade);
@@ -82,7 +93,7 @@ impl Live {
             }
         };
         self.watched.fetch_add(1, Ordering::Relaxed);
-        shown.channel.join(&queue);
+        shown.channel.join(&queue, pictures);
         Ok(Watching {
             live: Arc::clone(self),
             shown,
@@ -98,7 +109,16 @@ impl Live {
         self.lock().get(name).and_then(Weak::upgrade)
     }
 
+    /// Between two pictures of one stream: in all there are so many a second and no more, however many streams need some.
+    fn picture_interval_ms(&self) -> u64 {
+        let all = self.lock();
+        let shown = all.values().filter_map(Weak::upgrade);
+        let count = shown.filter(|shown| shown.channel.wants_pictures()).count() as u64;
+        (count * 1_000 / MAX_PICTURES_PER_SECOND).max(MIN_PICTURE_INTERVAL_MS)
+    }
+
     fn remove(&self, name: &str) {
+        self.drops.remove(name);
         let removed = self.lock().remove(name);
         if let Some(shown) = removed.as_ref().and_then(Weak::upgrade) {
             shown.channel.close();

@@ -1,17 +1,27 @@
 //! What was found in a frame, as the page draws it over the video.
 
 use serde_json::{Value, json};
-use weir_flow::{Attribute, DeliveredObject, Delivery, Rect};
+use weir_flow::{Attribute, DeliveredObject, Delivery, Overlay, Point, Rect};
 
 /// Objects that are drawn; no person sees more.
 const MAX_OBJECTS: usize = 256;
+
+/// Corners of a zone that are drawn; one that a person draws has fewer.
+const MAX_POINTS: usize = 64;
 
 /// A delivery as a message: boxes are corners in parts of the frame, for the video may have another size.
 pub(super) fn frame(delivery: &Delivery) -> String {
     let size = (delivery.frame.image.width, delivery.frame.image.height);
     let objects = delivery.objects.iter().take(MAX_OBJECTS);
-    let objects: Vec<Value> = objects.map(|found| object(found, size)).collect();
-    let note = json!({
+    let objects: Vec<Value> = objects
+        .map(|found| object(found, size, &delivery.overlays))
+        .collect();
+    let shapes = delivery
+        .overlays
+        .iter()
+        .filter(|overlay| !overlay.points.is_empty());
+    let shapes: Vec<Value> = shapes.map(|overlay| shape(overlay, size)).collect();
+    let mut note = json!({
         "type": "frame",
         "frame": delivery.frame.index,
         "pts_ms": delivery.frame.pts_ms,
@@ -19,10 +29,26 @@ pub(super) fn frame(delivery: &Delivery) -> String {
         "late": delivery.late,
         "objects": objects,
     });
+    if !shapes.is_empty() {
+        note["shapes"] = shapes.into();
+    }
     note.to_string()
 }
 
-fn object(found: &DeliveredObject, size: (u32, u32)) -> Value {
+/// What a transform shows: its name, its corners or ends, and what it counts.
+fn shape(overlay: &Overlay, size: (u32, u32)) -> Value {
+    let points = overlay.points.iter().take(MAX_POINTS);
+    let points: Vec<[f32; 2]> = points.map(|at| part(*at, size)).collect();
+    json!({
+        "name": overlay.transform,
+        "kind": overlay.kind,
+        "closed": overlay.is_closed,
+        "points": points,
+        "text": overlay.text,
+    })
+}
+
+fn object(found: &DeliveredObject, size: (u32, u32), overlays: &[Overlay]) -> Value {
     let object = &found.object;
     let mut note = json!({
         "class": object.class,
@@ -34,6 +60,14 @@ fn object(found: &DeliveredObject, size: (u32, u32)) -> Value {
     }
     if let Some(track) = &found.track {
         note["track"] = track.id.into();
+        let tags = overlays.iter().flat_map(|overlay| &overlay.tags);
+        let tags: Vec<&str> = tags
+            .filter(|(of, _)| *of == track.id)
+            .map(|(_, text)| &**text)
+            .collect();
+        if !tags.is_empty() {
+            note["tags"] = tags.join(" \u{b7} ").into();
+        }
     }
     let words: Vec<&str> = found
         .attributes
@@ -47,13 +81,18 @@ fn object(found: &DeliveredObject, size: (u32, u32)) -> Value {
 }
 
 /// Corners in parts of the frame.
-pub(super) fn parts(rect: Rect, (width, height): (u32, u32)) -> [f32; 4] {
-    let (width, height) = (width.max(1) as f32, height.max(1) as f32);
+fn parts(rect: Rect, size: (u32, u32)) -> [f32; 4] {
+    let [x0, y0] = part(Point::new(rect.x0, rect.y0), size);
+    let [x1, y1] = part(Point::new(rect.x1, rect.y1), size);
+    [x0, y0, x1, y1]
+}
+
+/// A point in parts of the frame, as exact as a screen can show.
+fn part(at: Point, (width, height): (u32, u32)) -> [f32; 2] {
+    let round = |part: f32| (part * 1e4).round() / 1e4;
     [
-        rect.x0 / width,
-        rect.y0 / height,
-        rect.x1 / width,
-        rect.y1 / height,
+        round(at.x / width.max(1) as f32),
+        round(at.y / height.max(1) as f32),
     ]
 }
 

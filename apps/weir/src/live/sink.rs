@@ -2,14 +2,23 @@
 
 use std::sync::Arc;
 
-use weir_flow::{Delivery, Notice, Settings, Sink, SinkError, SinkFactory};
+use weir_flow::{
+    Delivery, Notice, PictureLimits, PictureTaker, Rect, Settings, Sink, SinkError, SinkFactory,
+};
 use weir_graph::{SinkNode, Vertex, WhenSlow};
+use weir_operators::ObjectPictures;
 use weir_runtime::Assembly;
 
 use super::{Live, notes};
 
 /// Its name; no sink of a graph can have it.
 pub(crate) const NAME: &str = "(page)";
+
+/// Of pictures where browsers do not play the video.
+const PICTURES: PictureLimits = PictureLimits {
+    max_side: 640,
+    max_bytes: 96 << 10,
+};
 
 /// See the module.
 #[derive(Clone)]
@@ -49,11 +58,24 @@ impl Sink for LiveSink {
         }
         if let Some(shown) = self.0.shown(&delivery.stream) {
             shown.channel.note(notes::frame(delivery));
+            if shown.channel.wants_pictures() {
+                let interval_ms = self.0.picture_interval_ms();
+                if shown.channel.takes_picture(delivery.time_ms, interval_ms)
+                    && let Some(jpeg) = picture(delivery)
+                {
+                    shown.channel.picture(jpeg);
+                }
+            }
         }
         Ok(())
     }
 
+    fn wants_notices(&self) -> bool {
+        true
+    }
+
     fn on_notice(&mut self, notice: &Notice) -> Result<(), SinkError> {
+        self.0.drops.add(notice);
         if let Notice::Analytics {
             stream, incidents, ..
         } = notice
@@ -73,4 +95,17 @@ impl Sink for LiveSink {
     fn finish(&mut self) -> Result<(), SinkError> {
         Ok(())
     }
+}
+
+/// The frame of a delivery as a JPEG; `None` where there is nothing to see, as in those of emulated streams.
+fn picture(delivery: &Delivery) -> Option<Vec<u8>> {
+    let image = &delivery.frame.image;
+    let (samples, _) = image.planes.plane(0);
+    if samples.iter().all(|sample| Some(sample) == samples.first()) {
+        return None;
+    }
+    let whole = Rect::new(0.0, 0.0, image.width as f32, image.height as f32);
+    let picture = ObjectPictures::default().take(&delivery.frame, &whole, PICTURES)?;
+    let jpeg = picture.jpeg();
+    (!jpeg.is_empty()).then(|| jpeg.to_vec())
 }

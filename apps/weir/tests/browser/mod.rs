@@ -1,5 +1,7 @@
 //! A headless Chromium, driven over WebDriver by `chromedriver`. `make setup` installs both.
 
+#![allow(dead_code, reason = "each test file uses a part of it")]
+
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -61,6 +63,7 @@ impl Browser {
             "--no-sandbox".to_owned(),
             "--disable-dev-shm-usage".to_owned(),
             "--disable-gpu".to_owned(),
+            "--hide-scrollbars".to_owned(),
             "--disable-background-networking".to_owned(),
             "--autoplay-policy=no-user-gesture-required".to_owned(),
             "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1".to_owned(),
@@ -141,6 +144,32 @@ impl Browser {
         self.post(&format!("/element/{element}/value"), &json!({ "text": text }));
     }
 
+    /// What axe finds wrong in the page that is of serious or critical impact: rule, and the elements that it is about.
+    pub(crate) fn accessibility(&self) -> Vec<String> {
+        let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../.runtime/axe/axe.min.js");
+        let axe = std::fs::read_to_string(file);
+        let axe = axe.unwrap_or_else(|error| panic!("{file}: {error}; make setup fetches it"));
+        self.post("/execute/sync", &json!({ "script": axe, "args": [] }));
+        let script = "const done = arguments[0]; \
+            axe.run(document, { resultTypes: ['violations'] }).then(({ violations }) => done(violations \
+                .filter(({ impact }) => ['serious', 'critical'].includes(impact)) \
+                .map(({ id, help, nodes }) => `${id} (${help}): ${nodes.map(({ html }) => html.slice(0, 200)).join(' | ')}`)))";
+        let found = self.post("/execute/async", &json!({ "script": script, "args": [] }));
+        let found = found.as_array().cloned().unwrap_or_default();
+        found
+            .iter()
+            .map(|violation| violation.as_str().unwrap_or_default().to_owned())
+            .collect()
+    }
+
+    /// The whole page as a PNG.
+    pub(crate) fn picture(&self) -> Vec<u8> {
+        let params = json!({ "format": "png", "captureBeyondViewport": true });
+        let command = json!({ "cmd": "Page.captureScreenshot", "params": params });
+        let taken = self.post("/goog/cdp/execute", &command);
+        from_base64(taken["data"].as_str().expect("a picture"))
+    }
+
     fn log(&self, kind: &str) -> Vec<Value> {
         let entries = self.post("/se/log", &json!({ "type": kind }));
         entries.as_array().cloned().unwrap_or_default()
@@ -168,4 +197,22 @@ impl Browser {
         });
         messages.collect()
     }
+}
+
+/// The bytes of a text in base64 (RFC 4648, 4).
+fn from_base64(text: &str) -> Vec<u8> {
+    const LETTERS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let values = text
+        .bytes()
+        .filter_map(|letter| LETTERS.iter().position(|known| *known == letter));
+    let (mut bytes, mut bits, mut count) = (Vec::new(), 0_u32, 0);
+    for value in values {
+        (bits, count) = (bits << 6 | value as u32, count + 6);
+        if count >= 8 {
+            count -= 8;
+            bytes.push((bits >> count) as u8);
+            bits &= (1 << count) - 1;
+        }
+    }
+    bytes
 }

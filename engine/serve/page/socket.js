@@ -1,0 +1,65 @@
+// The one WebSocket over which all live views of the page get their messages. A text says which camera those after it are of.
+
+import { token } from "./api.js";
+
+const AGAIN_MS = 2000;
+
+export class LiveSocket {
+  #views = new Map();
+  #socket = null;
+  #timer = 0;
+  #current = null;
+
+  /** Messages of the camera of that name go to `view.receive`, and `view.fail(reason)` is called where there are none. */
+  watch(name, view, pictures) {
+    this.#views.set(name, { view, pictures });
+    if (this.#socket?.readyState === WebSocket.OPEN) this.#ask(name, pictures);
+    else if (!this.#socket && !this.#timer) this.#open();
+  }
+
+  leave(name) {
+    if (!this.#views.delete(name)) return;
+    if (!this.#views.size) this.#close();
+    else if (this.#socket?.readyState === WebSocket.OPEN) this.#socket.send(JSON.stringify({ leave: name }));
+  }
+
+  #ask(name, pictures) {
+    // What still comes of the same camera is of what was asked for before.
+    this.#socket.send(JSON.stringify(pictures ? { pictures: name } : { watch: name }));
+  }
+
+  #open() {
+    const scheme = location.protocol === "https:" ? "wss" : "ws";
+    const socket = new WebSocket(`${scheme}://${location.host}/api/live`);
+    socket.binaryType = "arraybuffer";
+    socket.onopen = () => {
+      if (token()) socket.send(JSON.stringify({ token: token() }));
+      for (const [name, { pictures }] of this.#views) this.#ask(name, pictures);
+    };
+    socket.onmessage = ({ data }) => { if (socket === this.#socket) this.#receive(data); };
+    socket.onclose = ({ reason }) => { if (socket === this.#socket) this.#lost(reason || "Live video was cut off."); };
+    this.#socket = socket;
+  }
+
+  #close() {
+    clearTimeout(this.#timer);
+    this.#timer = 0;
+    const socket = this.#socket;
+    this.#socket = this.#current = null;
+    socket?.close();
+  }
+
+  #receive(data) {
+    const message = typeof data === "string" ? JSON.parse(data) : data;
+    if (message.type === "stream") this.#current = message.stream;
+    else if (message.type === "closed") this.#views.get(message.stream)?.view.fail(`No live video: ${message.reason}.`);
+    else this.#views.get(this.#current)?.view.receive(message);
+  }
+
+  /** Says why to all, and tries again after a while. */
+  #lost(reason) {
+    this.#close();
+    for (const { view } of [...this.#views.values()]) view.fail(reason);
+    this.#timer = setTimeout(() => { this.#timer = 0; if (this.#views.size) this.#open(); }, AGAIN_MS);
+  }
+}
