@@ -1,10 +1,10 @@
 # What there is to do: make setup, demo, test, test-sinks, lint, bench-overhead, bench-sim, bench-reserve, bench-partitioned,
-# bench-accuracy, bench-cameras, bench-cascades, bench-shared, bench-idle-connections, bench-counts, bench-per-track, soak, fuzz-api,
-# compare-live, reproduce-pard, reproduce-ppipe, reproduce-ken, docs, clips, train, clean. Every target sets up what it needs.
+# bench-accuracy, bench-cameras, bench-cascades, bench-shared, bench-idle-connections, bench-watchers, bench-counts, bench-per-track, soak,
+# fuzz-api, page-pictures, compare-live, reproduce-pard, reproduce-ppipe, reproduce-ken, docs, clips, train, clean. Every target sets up what it needs.
 
 .PHONY: all setup build demo test test-sinks lint bench-overhead bench-sim bench-reserve bench-partitioned bench-accuracy bench-cameras bench-cascades \
-	bench-shared bench-idle-connections bench-counts bench-per-track soak fuzz-api compare-live reproduce-pard reproduce-ppipe reproduce-ken docs clips \
-	train clean
+	bench-shared bench-idle-connections bench-watchers bench-counts bench-per-track soak fuzz-api page-pictures compare-live reproduce-pard \
+	reproduce-ppipe reproduce-ken docs clips train clean
 .DEFAULT_GOAL := build
 
 CARGO ?= cargo
@@ -116,6 +116,14 @@ soak: build
 # Goodput under overload with a thousand idle connections to the API, and without, in turn: three minutes.
 bench-idle-connections: build
 	@scripts/bench-idle-connections.sh
+
+# Goodput under overload with fifty watchers of the page with eight tiles each, and without, in turn: three minutes.
+bench-watchers: build
+	@scripts/bench-watchers.sh
+
+# Pictures of the page in several states, wide and narrow, light and dark, into out/page, to be looked at.
+page-pictures: setup
+	$(CARGO) test --locked -p weir --test page_pictures -- --ignored --nocapture --test-threads 1
 
 # Five minutes of requests of all kinds to a service, drawn from docs/openapi.json; FUZZ_SEED says which.
 fuzz-api: setup

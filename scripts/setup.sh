@@ -7,3 +7,4 @@ cd "$(dirname "$0")/.."
 command -v cargo >/dev/null || fail "cargo is missing: install Rust 1.92 or newer by rustup"
 scripts/system-packages.sh
 scripts/onnxruntime.sh
+scripts/axe.sh

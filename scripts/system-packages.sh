@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs by apt what is missing of: a C toolchain, libclang (for bindgen), the FFmpeg development files, the ffmpeg
 # program (for the demo and tests), Python (for pip), an RTSP server with what serves H.264 and AAC (for tests), Chromium
-# with its driver (for tests of the page), and an MQTT broker (for tests). Asks no package manager anything while nothing is missing.
+# with its driver and npm (for tests of the page), promtool (for tests of metrics), and an MQTT broker (for tests). Asks no package manager anything while nothing is missing.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/say.sh
@@ -56,6 +56,8 @@ for library in avcodec avformat avutil avfilter avdevice swscale swresample; do
 done
 need ffmpeg command -v ffmpeg
 need mosquitto test -x /usr/sbin/mosquitto
+need npm command -v npm
+need prometheus command -v promtool
 need python3 command -v python3
 need python3-pip python3 -m pip --version
 need python3-gi /usr/bin/python3 -c 'import gi'
