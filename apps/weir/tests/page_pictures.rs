@@ -120,7 +120,7 @@ fn take(service: &Service, name: &str, ready: &str) {
         // Each waits for a key frame, which clips have now and then.
         browser.wait_until(
             "[...document.querySelectorAll('.tile')].filter(tile => tile.getBoundingClientRect().top < 700 \
-             && tile.innerText.includes('live ')).every(tile => tile.querySelector('video').currentTime > 0.5)",
+             && tile.dataset.state === 'live').every(tile => tile.querySelector('video').currentTime > 0.5)",
         );
         let painted = browser.value("performance.getEntriesByName('first-contentful-paint')[0].startTime");
         eprintln!("{name} at {width} pixels: first paint after {painted} ms");

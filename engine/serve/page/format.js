@@ -15,7 +15,7 @@ export function count(value) {
 export function percent(value) {
   if (value === null || !Number.isFinite(value)) return "–";
   const points = 100 * value;
-  return `${points.toFixed(points < 10 && points > 0 ? 1 : 0)} %`;
+  return `${points.toFixed(points < 10 && points > 0 ? 1 : 0)}\u00a0%`;
 }
 
 /** Milliseconds, in seconds from ten of them on. */
