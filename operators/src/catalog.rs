@@ -6,10 +6,8 @@ use weir_flow::{HeadSpec, OperatorSpec};
 /// All heads.
 #[must_use]
 pub fn heads() -> Vec<HeadSpec> {
-    crate::heads::KINDS
-        .iter()
-        .map(crate::heads::HeadKind::spec)
-        .collect()
+    let of_items = crate::heads::KINDS.iter().map(crate::heads::HeadKind::spec);
+    of_items.chain([crate::model::generate::head_spec()]).collect()
 }
 
 /// All operators.

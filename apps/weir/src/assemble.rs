@@ -82,8 +82,7 @@ pub(crate) fn assemble_extended(
         progress.set_preparing("opening models", number, models.len(), &node.name);
         errors.take(onnx(node, &graph, zoo, dump))
     };
-    let loaded: Option<Vec<Option<Arc<OnnxModel>>>> =
-        runtime.and_then(|()| all_or_none((1..).zip(models).map(open)));
+    let loaded: Option<Vec<Option<Loaded>>> = runtime.and_then(|()| all_or_none((1..).zip(models).map(open)));
     let (Some(loaded), Some(sinks)) = (loaded, sinks) else {
         errors.finish()?;
         return Err(anyhow::anyhow!("a part of the graph is missing"));
@@ -91,7 +90,7 @@ pub(crate) fn assemble_extended(
     let partitioning = partitioning(&graph, &loaded)?;
     let models: Vec<Option<Arc<dyn Model>>> = loaded
         .into_iter()
-        .map(|model| model.map(|model| model as Arc<dyn Model>))
+        .map(|model| model.map(Loaded::into_model))
         .collect();
     let operators = graph
         .modules()
@@ -115,6 +114,23 @@ pub(crate) fn assemble_extended(
     })
 }
 
+/// A model that was loaded.
+enum Loaded {
+    /// It takes items, and may be cut into partitions.
+    OfItems(Arc<OnnxModel>),
+    /// It generates.
+    Generative(Arc<dyn Model>),
+}
+
+impl Loaded {
+    fn into_model(self) -> Arc<dyn Model> {
+        match self {
+            Self::OfItems(model) => model,
+            Self::Generative(model) => model,
+        }
+    }
+}
+
 /// All of them, or none where one is missing; all are made in any case.
 fn all_or_none<T>(made: impl Iterator<Item = Option<T>>) -> Option<Vec<T>> {
     let made: Vec<Option<T>> = made.collect();
@@ -127,13 +143,13 @@ fn is_emulated(node: &ModelNode, graph: &Graph) -> bool {
 }
 
 /// Models that have a plan, cut as it says.
-fn partitioning(graph: &Graph, models: &[Option<Arc<OnnxModel>>]) -> anyhow::Result<Option<Partitioning>> {
+fn partitioning(graph: &Graph, models: &[Option<Loaded>]) -> anyhow::Result<Option<Partitioning>> {
     let loader = Some(Arc::new(OnnxPartitionLoader::default()) as Arc<dyn PartitionLoader>);
     let Some(mut partitioning) = Partitioning::new(graph, loader) else {
         return Ok(None);
     };
     for ((node, model), cut) in graph.models().iter().zip(models).zip(&mut partitioning.models) {
-        if let Some(model) = model.as_ref().filter(|_| node.plan.is_some()) {
+        if let Some(Loaded::OfItems(model)) = model.as_ref().filter(|_| node.plan.is_some()) {
             *cut = Some(partition_model(model, &node.name, &partitioning.plan)?);
         }
     }
@@ -179,7 +195,7 @@ pub(crate) fn model(
     zoo: &Zoo,
     dump: Option<&DumpInputs>,
 ) -> anyhow::Result<Option<Arc<dyn Model>>> {
-    Ok(onnx(node, graph, zoo, dump)?.map(|model| model as Arc<dyn Model>))
+    Ok(onnx(node, graph, zoo, dump)?.map(Loaded::into_model))
 }
 
 fn onnx(
@@ -187,7 +203,7 @@ fn onnx(
     graph: &Graph,
     zoo: &Zoo,
     dump: Option<&DumpInputs>,
-) -> anyhow::Result<Option<Arc<OnnxModel>>> {
+) -> anyhow::Result<Option<Loaded>> {
     if is_emulated(node, graph) {
         return Ok(None);
     }
@@ -206,19 +222,23 @@ fn onnx(
     let Some(head) = &node.head else {
         return Err(UserError::new(format!("model {} has no head; add head = \"...\"", node.name)).into());
     };
-    let model = OnnxModel::load(&LoadRequest {
+    let settings = zoo.resolve_keys(&node.settings)?;
+    let request = LoadRequest {
         name: &node.name,
         file,
         head,
-        settings: &zoo.resolve_keys(&node.settings)?,
+        settings: &settings,
         max_batch: node.batch.last().copied().unwrap_or(1),
         dump: dump
             .filter(|dump| dump.model.as_ref().is_none_or(|name| *name == node.name))
             .map(|dump| dump.folder.clone()),
-    });
-    Ok(Some(Arc::new(
-        model.map_err(|error| UserError::new(error.to_string()))?,
-    )))
+    };
+    let model = if node.generates() {
+        weir_operators::load(&request).map(Loaded::Generative)
+    } else {
+        OnnxModel::load(&request).map(|model| Loaded::OfItems(Arc::new(model)))
+    };
+    Ok(Some(model.map_err(|error| UserError::new(error.to_string()))?))
 }
 
 fn operator(

@@ -41,6 +41,8 @@ pub struct Inference {
     /// How certain it is, 0 to 1, by the measure that the model's head is set to; `None` where the head gives none. An
     /// answer that cannot be right, such as a text that is no plate, has certainty 0.
     pub certainty: Option<f32>,
+    /// Tokens that were generated for it, by a model that generates.
+    pub tokens: Option<u32>,
     /// Whether any output of the item is infinite or NaN.
     pub not_finite: bool,
 }

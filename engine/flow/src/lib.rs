@@ -2,15 +2,17 @@
 //!
 //! A [`Source`] decodes a [`Frame`]; an [`Operator`] selects its [`Item`]s, a [`Session`] turns items into
 //! [`Inference`]s, the operator assembles them into the [`ModuleOutput`], and the outputs of all modules are the request's
-//! [`RequestResults`]; a [`Sink`] writes the [`Delivery`]. Nothing here runs, reads a clock, or names a codec or an
-//! inference library.
+//! [`RequestResults`]; a [`Sink`] writes the [`Delivery`]. A model that generates text has [`GenerativeSession`]s. Nothing here
+//! runs, reads a clock, or names a codec or an inference library.
 
 mod analytics;
 mod cascade;
 mod catalog;
 mod delivery;
+mod device;
 mod error;
 mod frame;
+mod generate;
 mod geometry;
 mod item;
 mod model;
@@ -34,11 +36,16 @@ pub use catalog::{
     SinkSpec, Value,
 };
 pub use delivery::{DeliveredObject, Delivery, Notice, RunHeader, StreamHeader};
+pub use device::DeviceKind;
 pub use error::{SessionError, SinkError, SourceError};
 pub use frame::{ColorMatrix, Frame, Image, MemoryGuard, OwnedPlanes, PixelFormat, Planes};
+pub use generate::{
+    Generated, GeneratedToken, GenerativeLimits, GenerativeModel, GenerativeSession, Sampling, SequenceEnd,
+    SequenceSpec, SequenceState, SequenceStep,
+};
 pub use geometry::{Affine, Point, Rect};
 pub use item::{Inference, Item, Region};
-pub use model::{Batching, DeviceKind, Model, Session, Step};
+pub use model::{Batching, Model, Session, Step};
 pub use operator::Operator;
 pub use packet::{Packet, PacketCodec, PacketFormat, PacketObserver};
 pub use packet_tap::{PacketSubscription, PacketTap};
@@ -54,4 +61,4 @@ pub use source::{
 pub use stop::StopFlag;
 pub use tensor::{Element, Tensor};
 pub use uri::{is_image, mask_credentials};
-pub use weir_types::{DecodeLevel, FrameSkip, StreamState};
+pub use weir_types::{DecodeLevel, FrameSkip, SequenceId, StreamState};

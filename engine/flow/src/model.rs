@@ -2,17 +2,10 @@
 
 use std::sync::Arc;
 
+use crate::device::DeviceKind;
 use crate::error::SessionError;
+use crate::generate::GenerativeModel;
 use crate::item::{Inference, Item};
-
-/// Device of a session.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum DeviceKind {
-    /// One CPU core, one intra-op thread.
-    Cpu,
-    /// CUDA GPU with this ordinal.
-    Cuda(u32),
-}
 
 /// How many items a model takes in one batch, measured when it was loaded.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,6 +27,10 @@ pub trait Model: Send + Sync {
     /// Characters that a text recogniser can write; empty for other models.
     fn alphabet(&self) -> &[String] {
         &[]
+    }
+    /// The same model as one that generates, where it does; it is opened by that alone.
+    fn generative(&self) -> Option<Arc<dyn GenerativeModel>> {
+        None
     }
     /// Opens a session for one worker thread.
     ///

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::frame::Frame;
+use crate::generate::{Generated, SequenceSpec};
 use crate::item::{Inference, Item};
 use crate::request_results::RequestResults;
 use crate::results::ModuleOutput;
@@ -12,6 +13,15 @@ pub trait Operator: Send + Sync {
     /// The items of a request, in order of preference if their number is limited. Without items, the request skips the
     /// model.
     fn items(&self, frame: &Arc<Frame>, evidence: &RequestResults) -> Vec<Item>;
+    /// The sequence of each item, where its model generates: one with a prompt, whose tokens are at least one. Empty for other
+    /// models, which take the items themselves.
+    fn sequences(&self, _items: &[Item], _results: &RequestResults) -> Vec<SequenceSpec> {
+        Vec::new()
+    }
+    /// What a sequence that has ended says of its item.
+    fn inference(&self, _generated: &Generated) -> Inference {
+        Inference::default()
+    }
     /// Makes an inference of its own model comparable with those of other models, which may answer the same item: what only
     /// this operator can tell is in it then, such as the match in a gallery that this model embedded. Asked of stages of a
     /// cascade alone.

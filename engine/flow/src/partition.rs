@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use crate::error::SessionError;
 use crate::item::{Inference, Item};
-use crate::model::DeviceKind;
+use crate::device::DeviceKind;
 use crate::tensor::Tensor;
 
 /// A model with its head, cut into blocks.

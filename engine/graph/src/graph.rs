@@ -16,6 +16,9 @@ use crate::gears::Gears;
 /// only.
 pub const EMULATE: &str = "emulate";
 
+/// The head of models that generate.
+pub(crate) const GENERATE: &str = "generate";
+
 /// The operator of trackers, which have no model.
 pub const TRACK: &str = "track";
 
@@ -220,6 +223,14 @@ pub struct ModelNode {
     pub plan: Option<PathBuf>,
     /// Settings of the head.
     pub settings: Settings,
+}
+
+impl ModelNode {
+    /// Whether it generates text token by token: on slots of its own, in steps.
+    #[must_use]
+    pub fn generates(&self) -> bool {
+        self.head.as_deref() == Some(GENERATE)
+    }
 }
 
 /// What happens where a later stage of a cascade would be late.

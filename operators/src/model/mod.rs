@@ -9,6 +9,7 @@ mod cut_validation;
 mod dump;
 mod edit;
 mod error;
+pub(crate) mod generate;
 mod layer_chain;
 mod loaded;
 mod noise;
@@ -32,6 +33,8 @@ pub use cut_validation::{RejectedBoundary, ValidatedCut};
 use dump::Dump;
 pub use dump::dump_index;
 pub use error::{LoadError, ModelError};
+pub use generate::BareDecoder;
+use generate::GenerativeOnnx;
 pub use layer_chain::LayerChain;
 use loaded::Loaded;
 pub use partition_session::OnnxPartitionLoader;
@@ -79,7 +82,30 @@ pub struct OnnxModel {
 /// # Errors
 /// [`LoadError`]: the file is no model, does not fit the head, or ONNX Runtime is missing.
 pub fn load(request: &LoadRequest<'_>) -> Result<Arc<dyn Model>, LoadError> {
+    if request.head == generate::HEAD {
+        return Ok(Arc::new(load_generative(request)?));
+    }
     Ok(Arc::new(OnnxModel::load(request)?))
+}
+
+fn load_generative(request: &LoadRequest<'_>) -> Result<GenerativeOnnx, LoadError> {
+    let bytes = match &request.file {
+        ModelFile::Path(path) => file(path),
+        ModelFile::Bytes(bytes) => Ok(Arc::clone(bytes)),
+    };
+    let loaded = bytes.and_then(|bytes| GenerativeOnnx::load(request.name, bytes, request.settings));
+    loaded.map_err(|cause| LoadError {
+        model: shown_name(request),
+        cause,
+    })
+}
+
+/// Its name, with its file.
+fn shown_name(request: &LoadRequest<'_>) -> String {
+    match &request.file {
+        ModelFile::Path(path) => format!("{} ({})", request.name, path.display()),
+        ModelFile::Bytes(_) => request.name.to_owned(),
+    }
 }
 
 impl OnnxModel {
@@ -88,11 +114,10 @@ impl OnnxModel {
     /// # Errors
     /// As [`load`].
     pub fn load(request: &LoadRequest<'_>) -> Result<Self, LoadError> {
-        let model = match &request.file {
-            ModelFile::Path(path) => format!("{} ({})", request.name, path.display()),
-            ModelFile::Bytes(_) => request.name.to_owned(),
-        };
-        let (loaded, batching) = read(request).map_err(|cause| LoadError { model, cause })?;
+        let (loaded, batching) = read(request).map_err(|cause| LoadError {
+            model: shown_name(request),
+            cause,
+        })?;
         Ok(Self {
             loaded: Arc::new(loaded),
             batching,

@@ -30,6 +30,17 @@ pub enum OperatorError {
         /// The model's classes, separated by commas.
         known: String,
     },
+    /// A template of a prompt cannot be read.
+    #[error("`{key}`: {reason}")]
+    Template {
+        /// The key.
+        key: &'static str,
+        /// Where, and what is expected.
+        reason: String,
+    },
+    /// The operator lets a model generate, and its model does not.
+    #[error("its model does not generate text: give the model the head \"generate\"")]
+    NotGenerative,
     /// A model that the operator needs cannot be loaded or run.
     #[error(transparent)]
     Model(#[from] SessionError),

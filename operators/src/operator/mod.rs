@@ -3,9 +3,11 @@
 //! All operators share one structure with different defaults: select objects, crop items, assemble the output.
 
 mod crops;
+mod describe;
 mod error;
 mod gallery;
 mod output;
+mod template;
 
 #[cfg(test)]
 mod tests;
@@ -60,6 +62,8 @@ struct OperatorKind {
     gallery: bool,
     /// Whether it detects objects.
     detects: bool,
+    /// Whether its model generates text, from a prompt instead of pixels.
+    generates: bool,
 }
 
 const DETECTORS: &[&str] = &[
@@ -85,6 +89,7 @@ const PLAIN: OperatorKind = OperatorKind {
     attribute: "class",
     gallery: false,
     detects: false,
+    generates: false,
 };
 
 const KINDS: &[OperatorKind] = &[
@@ -180,6 +185,16 @@ const KINDS: &[OperatorKind] = &[
         attribute: "value",
         ..PLAIN
     },
+    OperatorKind {
+        name: "describe",
+        about: "lets a model that generates text go on from a prompt, which is made of what the modules before found, for the \
+                frame or for each of `regions`",
+        heads: &[crate::model::generate::HEAD],
+        min_side: 1.0,
+        attribute: "text",
+        generates: true,
+        ..PLAIN
+    },
 ];
 
 const KEYS: &[KeySpec] = &[
@@ -259,6 +274,16 @@ const GALLERY_KEYS: &[KeySpec] = &[
 
 impl OperatorKind {
     fn keys(&self) -> Vec<KeySpec> {
+        if self.generates {
+            // Nothing is cut out of the picture for it.
+            let selects = |key: &&KeySpec| key.name != "widen";
+            return KEYS
+                .iter()
+                .filter(selects)
+                .chain(describe::KEYS)
+                .copied()
+                .collect();
+        }
         let cut: &[KeySpec] = if self.cut == CropShape::Eyes {
             &[]
         } else {
@@ -329,7 +354,7 @@ pub fn operator(request: &OperatorRequest<'_>) -> Result<Arc<dyn Operator>, Oper
     } else {
         request.regions.to_vec()
     };
-    Ok(Arc::new(ConfiguredOperator {
+    let configured = ConfiguredOperator {
         regions,
         classifies: kind.input == OperatorInput::FrameOrBoxes,
         cut: kind.cut(settings),
@@ -347,7 +372,11 @@ pub fn operator(request: &OperatorRequest<'_>) -> Result<Arc<dyn Operator>, Oper
         } else {
             Vec::new()
         },
-    }))
+    };
+    if kind.generates {
+        return describe::describe(request, configured);
+    }
+    Ok(Arc::new(configured))
 }
 
 /// The classes that are kept. Validation of the graph checks them for known models; here the loaded model is asked.

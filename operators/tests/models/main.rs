@@ -3,6 +3,7 @@
 
 mod cutting;
 mod faces;
+mod generating;
 mod loading;
 mod objects;
 mod texts;

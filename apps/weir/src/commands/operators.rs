@@ -63,7 +63,7 @@ const MODULE_KEYS: &[[&str; 3]] = &[
     [
         "regions",
         "a list of texts",
-        "classes of objects whose crops are its items. Without it `detect` and `classify` take whole frames, \
+        "classes of objects whose crops are its items. Without it `detect`, `classify` and `describe` take whole frames, \
          `read-text` takes `plate`, `embed` and `iris` take `face`; the others need it, or `items`",
     ],
     [

@@ -5,6 +5,7 @@
 
 #[cfg(feature = "cuda")]
 mod cuda;
+mod decoder;
 mod error;
 mod heap;
 mod library;
@@ -18,6 +19,7 @@ use ort::session::builder::{GraphOptimizationLevel, SessionBuilder};
 use ort::value::{Outlet, TensorElementType, TensorRef, ValueType};
 use weir_flow::DeviceKind;
 
+pub(crate) use decoder::{HeldTensor, NamedInput};
 pub use error::{OpenError, RuntimeLibraryError};
 use heap::ReturnsUnusedMemory;
 pub use heap::{limit_heap_arenas, return_unused_memory};

@@ -1,0 +1,248 @@
+//! Decoders that generate text: ONNX graphs that take their cache explicitly and give it back grown.
+//!
+//! Inputs are the tokens `[batch, tokens]`, their positions, a mask, and a cache for each layer, or one for all; outputs are
+//! logits `[batch, tokens, vocabulary]` and the caches grown by the tokens. Names are keys (`ports`); sequences of different
+//! length run together by padding and mask (`run`); caches stay where they are as long as the same sequences run (`cache`).
+
+mod bare;
+mod cache;
+mod ports;
+mod run;
+mod sampling;
+mod session;
+mod tokenizer;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use weir_flow::{
+    Batching, DeviceKind, GenerativeLimits, GenerativeModel, GenerativeSession, HeadOutput, HeadSpec,
+    KeyKind, KeySpec, Model, Session, SessionError, Settings,
+};
+
+use super::error::{self, ModelError};
+use super::runtime::OrtSession;
+pub use bare::BareDecoder;
+use cache::{Gathered, Past};
+use ports::Ports;
+use run::{RunInputs, RunPast};
+use session::DecoderSession;
+use tokenizer::Tokenizer;
+
+/// Tokens of a sequence where the model's settings give no bound.
+const MAX_SEQUENCE_TOKENS: f64 = 512.0;
+
+/// The head of decoders.
+pub(crate) const HEAD: &str = "generate";
+
+const fn text(name: &'static str, about: &'static str) -> KeySpec {
+    KeySpec {
+        name,
+        kind: KeyKind::Text,
+        about,
+    }
+}
+
+/// Keys of a decoder.
+const KEYS: &[KeySpec] = &[
+    KeySpec {
+        name: "vocabulary",
+        kind: KeyKind::File,
+        about: "the pieces that its tokens stand for: a `.bin` of llama2.c, or a `.txt` with a piece on each line; required",
+    },
+    KeySpec {
+        name: "max_sequence_tokens",
+        kind: KeyKind::Integer { min: 2, max: 1 << 20 },
+        about: "most tokens of a sequence, its prompt included; default 512",
+    },
+    KeySpec {
+        name: "max_step_tokens",
+        kind: KeyKind::Integer { min: 1, max: 65_536 },
+        about: "most tokens that a step computes, of all sequences together; default 256",
+    },
+    KeySpec {
+        name: "max_sequences",
+        kind: KeyKind::Integer { min: 1, max: 1024 },
+        about: "most sequences that run at once on a slot; default 32",
+    },
+    KeySpec {
+        name: "cache_tokens",
+        kind: KeyKind::Integer {
+            min: 16,
+            max: 1 << 30,
+        },
+        about: "tokens that the cache of a slot holds, of all sequences together; default max_sequences whole ones",
+    },
+    KeySpec {
+        name: "start_token",
+        kind: KeyKind::Integer {
+            min: -1,
+            max: i32::MAX as i64,
+        },
+        about: "token before every prompt; -1 for none; default 1",
+    },
+    text(
+        "stop_tokens",
+        "tokens that end a sequence, such as \"1, 2\"; default \"1, 2\"",
+    ),
+    text(
+        "input_ids",
+        "input of the tokens, whole numbers [batch, tokens]; default input_ids, tokens or ids",
+    ),
+    text(
+        "position_ids",
+        "input of their positions, where there is one; default position_ids or positions",
+    ),
+    text(
+        "attention_mask",
+        "input of the mask: f32 [batch, 1, tokens, past + tokens] that is added, or numbers [batch, past + tokens]; default \
+         attention_mask, attn_mask or mask",
+    ),
+    text(
+        "past",
+        "what the names of inputs for caches begin with; default past",
+    ),
+    text(
+        "present",
+        "what the names of outputs of caches begin with; default present",
+    ),
+    text(
+        "logits",
+        "output of the logits, f32 [batch, tokens, vocabulary]; default logits",
+    ),
+];
+
+/// Its entry in the catalog.
+pub(crate) fn head_spec() -> HeadSpec {
+    HeadSpec {
+        name: HEAD,
+        about: "a decoder that generates text token by token: tokens, their positions, a mask and caches in, logits and grown \
+                caches out",
+        output: HeadOutput::Attribute,
+        classes: &[],
+        keys: KEYS.into(),
+    }
+}
+
+/// A decoder, loaded and checked.
+struct Decoder {
+    name: String,
+    bytes: Arc<[u8]>,
+    ports: Ports,
+    tokenizer: Tokenizer,
+    start_token: Option<u32>,
+    stop_tokens: Vec<u32>,
+    limits: GenerativeLimits,
+}
+
+/// A decoder as a model.
+pub(super) struct GenerativeOnnx(Arc<Decoder>);
+
+impl GenerativeOnnx {
+    /// Loads a decoder: finds its inputs and outputs, and runs it to see that they fit.
+    ///
+    /// # Errors
+    /// [`ModelError`]: the file is no decoder, its outputs do not match its inputs, or its vocabulary is another.
+    pub(super) fn load(name: &str, bytes: Arc<[u8]>, settings: &Settings) -> Result<Self, ModelError> {
+        let mut session = OrtSession::open(&bytes, DeviceKind::Cpu)?;
+        let ports = Ports::find(&session, settings).map_err(ModelError::Head)?;
+        let file = settings.text("vocabulary").ok_or_else(|| {
+            ModelError::Head("a model with the head generate needs `vocabulary`, a file".to_owned())
+        })?;
+        let tokenizer = Tokenizer::read(Path::new(file)).map_err(ModelError::Head)?;
+        let vocabulary = probe(&mut session, &ports).map_err(ModelError::Run)?;
+        if vocabulary != tokenizer.len() {
+            return Err(ModelError::Head(format!(
+                "it gives logits for {vocabulary} tokens, and {file} has {} pieces",
+                tokenizer.len()
+            )));
+        }
+        let start_token = u32::try_from(settings.number("start_token", 1.0) as i64).ok();
+        let stop_tokens = stop_tokens(settings.text("stop_tokens").unwrap_or("1, 2"));
+        let stop_tokens = stop_tokens.map_err(ModelError::Head)?;
+        let mut named = start_token.iter().chain(&stop_tokens);
+        if let Some(token) = named.find(|token| **token as usize >= vocabulary) {
+            return Err(ModelError::Head(format!(
+                "token {token} of `start_token` or `stop_tokens` is not one of its {vocabulary}"
+            )));
+        }
+        let max_sequence_tokens = settings.number("max_sequence_tokens", MAX_SEQUENCE_TOKENS);
+        Ok(Self(Arc::new(Decoder {
+            name: name.to_owned(),
+            bytes,
+            ports,
+            tokenizer,
+            start_token,
+            stop_tokens,
+            limits: GenerativeLimits {
+                vocabulary: vocabulary as u32,
+                max_sequence_tokens: max_sequence_tokens as u32,
+            },
+        })))
+    }
+}
+
+fn stop_tokens(text: &str) -> Result<Vec<u32>, String> {
+    let tokens = text.split(',').map(str::trim).filter(|token| !token.is_empty());
+    let parsed: Result<Vec<u32>, _> = tokens.map(str::parse).collect();
+    parsed.map_err(|_| format!("`stop_tokens` is \"{text}\": whole numbers are expected, such as \"1, 2\""))
+}
+
+/// Runs two sequences of two tokens, then both again behind what that gave; gives the size of the vocabulary.
+fn probe(session: &mut OrtSession, ports: &Ports) -> Result<usize, String> {
+    let mut inputs = RunInputs::default();
+    let mut past = Gathered::default();
+    past.gather(&[Past::Nothing; 2], &ports.caches)?;
+    let rows: [&[u32]; 2] = [&[0, 0], &[0, 0]];
+    let first = inputs.run(session, ports, &RunPast::Gathered(&past), &rows)?;
+    let again = inputs.run(session, ports, &RunPast::Held(&first.rows), &rows)?;
+    Ok(again.vocabulary)
+}
+
+impl Model for GenerativeOnnx {
+    fn batching(&self) -> Batching {
+        Batching {
+            max: None,
+            remark: None,
+        }
+    }
+
+    fn generative(&self) -> Option<Arc<dyn GenerativeModel>> {
+        Some(Arc::new(Self(Arc::clone(&self.0))))
+    }
+
+    fn open(&self, _device: DeviceKind) -> Result<Box<dyn Session>, SessionError> {
+        Err(SessionError::Load {
+            model: self.0.name.clone(),
+            reason: "it generates text: run it by the operator describe".to_owned(),
+        })
+    }
+}
+
+impl GenerativeModel for GenerativeOnnx {
+    fn limits(&self) -> GenerativeLimits {
+        self.0.limits
+    }
+
+    fn encode(&self, text: &str) -> Vec<u32> {
+        let start = self.0.start_token.into_iter();
+        let mut tokens: Vec<u32> = start.chain(self.0.tokenizer.encode(text)).collect();
+        if tokens.is_empty() {
+            // A sequence begins with something.
+            tokens.push(0);
+        }
+        tokens
+    }
+
+    fn decode(&self, tokens: &[u32]) -> String {
+        let is_text = |token: &&u32| !self.0.stop_tokens.contains(token);
+        let tokens: Vec<u32> = tokens.iter().filter(is_text).copied().collect();
+        self.0.tokenizer.decode(&tokens)
+    }
+
+    fn open(&self, device: DeviceKind) -> Result<Box<dyn GenerativeSession>, SessionError> {
+        let session = OrtSession::open(&self.0.bytes, device);
+        let session = session.map_err(|error| error::session_error(&self.0.name, &error))?;
+        Ok(Box::new(DecoderSession::new(Arc::clone(&self.0), session)))
+    }
+}
