@@ -1,9 +1,9 @@
 # What there is to do: make setup, demo, test, test-sinks, lint, bench-overhead, bench-sim, bench-reserve, bench-partitioned,
-# bench-accuracy, bench-cameras, bench-cascades, bench-shared, bench-idle-connections, bench-watchers, bench-counts, bench-per-track, soak,
+# bench-accuracy, bench-cameras, bench-cascades, bench-generating, bench-shared, bench-idle-connections, bench-watchers, bench-counts, bench-per-track, soak,
 # fuzz-api, page-pictures, compare-live, reproduce-pard, reproduce-ppipe, reproduce-ken, docs, clips, train, clean. Every target sets up what it needs.
 
 .PHONY: all setup build demo test test-sinks lint bench-overhead bench-sim bench-reserve bench-partitioned bench-accuracy bench-cameras bench-cascades \
-	bench-shared bench-idle-connections bench-watchers bench-counts bench-per-track soak fuzz-api page-pictures compare-live reproduce-pard \
+	bench-generating bench-shared bench-idle-connections bench-watchers bench-counts bench-per-track soak fuzz-api page-pictures compare-live reproduce-pard \
 	reproduce-ppipe reproduce-ken docs clips train clean
 .DEFAULT_GOAL := build
 
@@ -77,6 +77,10 @@ bench-reserve:
 # Cascades beside graphs without one that do the same work, and a decision on the gear. Needs cargo alone.
 bench-cascades:
 	@$(CARGO) run --release --locked -p weir-benches --bin cascades
+
+# Tokens a second of a model that generates, by sequences at a time and their past, beside a bare loop. Needs the asset pack.
+bench-generating:
+	@$(CARGO) run --release --locked -p weir-benches --bin generating
 
 # Crossings of lines, dwell times and speeds on ten minutes of street by day and at dusk, beside what is known of them. Needs cargo
 # alone.

@@ -49,6 +49,7 @@ pub const PARTS: &[&str] = &[
     "branch_shedding",
     "duration_spread",
     "overload_control",
+    "route",
 ];
 
 /// All keys of `[policy]`.
@@ -154,7 +155,8 @@ fn take(policy: &mut Policy, given: &Policy, key: &str) {
         "cost_limit" => policy.cost_limit = given.cost_limit,
         "branch_shedding" => policy.branch_shedding = given.branch_shedding,
         "duration_spread" => policy.duration_spread = given.duration_spread,
-        _ => policy.overload_control = given.overload_control,
+        "overload_control" => policy.overload_control = given.overload_control,
+        _ => policy.route = given.route,
     }
 }
 

@@ -46,6 +46,7 @@ fn module(policy: Policy) -> Module {
         fallback: weir_policy::gears::Fallback::Never,
     };
     Module::new(ModuleSpec {
+        generate: None,
         id: ModuleId(1),
         slo: ms(300),
         policy,

@@ -74,6 +74,7 @@ fn module() -> Module {
         fallback: weir_policy::gears::Fallback::Never,
     };
     Module::new(ModuleSpec {
+        generate: None,
         id: ModuleId(0),
         slo: SLO,
         policy: Policy::default(),

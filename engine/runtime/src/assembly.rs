@@ -157,6 +157,14 @@ pub enum RunError {
     /// Partition workers or their plan do not fit the graph.
     #[error("{0}")]
     Workers(String),
+    /// A model that generates cannot run as its keys say.
+    #[error("model {model}: {reason}")]
+    Generate {
+        /// Its name.
+        model: String,
+        /// What does not fit, and what to do.
+        reason: String,
+    },
     /// Stages of a cascade that cannot answer for each other.
     #[error("cascade \"{cascade}\": {reason}")]
     Cascade {

@@ -2,15 +2,21 @@
 
 use weir_graph::{Graph, SourceMode};
 use weir_planner::{MAX_PIPELINE_SLOTS, PipelineSlots};
+use weir_policy::route::{RouteRule, RouterSpec};
 use weir_policy::{
-    BatchBinding, BreakerSpec, Mailboxes, ModuleInfo, ModuleSpec, Placement, Pool, SlotsSpec, StreamShare,
+    BatchBinding, BreakerSpec, GenerateSpec, Mailboxes, ModuleInfo, ModuleSpec, Placement, Pool, SlotsSpec,
+    StreamShare,
 };
 use weir_types::{ModuleId, Profile, SlotId, Span, Topology};
 
 use crate::assembly::{RunError, RunOptions};
 use crate::fleet::ActivePlan;
+use crate::profiles::Profiles;
 use crate::routes::topology;
 use crate::slot_layout::SlotLayout;
+
+/// Tokens that a sequence generates at most, where its module does not say.
+const MAX_TOKENS: f64 = 64.0;
 
 /// What the state machines are made from.
 pub(crate) struct PolicySpecs {
@@ -28,11 +34,15 @@ impl PolicySpecs {
     pub(crate) fn new(
         graph: &Graph,
         slots: &SlotLayout,
-        profiles: &[(Vec<u32>, Profile)],
+        profiles: &Profiles,
         active: Option<&ActivePlan>,
         options: &RunOptions,
     ) -> Result<Self, RunError> {
         let topology = topology(graph);
+        let Profiles {
+            batches: profiles,
+            instances,
+        } = profiles;
         check_slo(graph, profiles, options)?;
         let pipelines: Vec<Option<PipelineSlots>> = (0..graph.modules().len() as u32)
             .map(|id| active.and_then(|active| active.pipeline_slots(ModuleId(id))))
@@ -64,6 +74,8 @@ impl PolicySpecs {
                 },
                 pool: match graph.policy().mailbox {
                     _ if pipelines[id as usize].is_some() => Pool::Pipelines,
+                    // Its instances are its own.
+                    _ if instances[module.model].is_some() => Pool::Own,
                     // The graph's check has seen to it that slots are not shared then.
                     Mailboxes::Worker => Pool::Own,
                     Mailboxes::Pool => Pool::Shared,
@@ -77,6 +89,14 @@ impl PolicySpecs {
                     .map_or(1.0, |pipelines| pipelines.share),
                 shares: shares.clone(),
                 seed: options.seed,
+                generate: instances[module.model].as_ref().map(|instance| GenerateSpec {
+                    instances: vec![instance.clone(); slots.slots_of_model(module.model).len()],
+                    router: RouterSpec {
+                        seed: options.seed,
+                        ..RouterSpec::new(graph.policy().route.unwrap_or(RouteRule::Earliest))
+                    },
+                    max_tokens: module.settings.number("max_tokens", MAX_TOKENS) as u32,
+                }),
             }
         };
         let modules: Vec<ModuleSpec> = (0..).zip(graph.modules()).map(spec).collect();

@@ -4,12 +4,15 @@ use std::sync::Arc;
 
 use weir_flow::{DeviceKind, Model, SessionError, StopFlag};
 use weir_graph::{Graph, ModelNode};
-use weir_types::{ModuleId, Profile, SlotId, Span};
+use weir_policy::generate::InstanceSpec;
+use weir_types::{ModuleId, Profile, SlotId, Span, StepProfile};
 
 use crate::assembly::RunError;
 use crate::clock::Clock;
 use crate::emulated::EmulatedModel;
+use crate::emulated_generator::EmulatedGenerator;
 use crate::fleet::ActivePlan;
+use crate::instance_spec::{InstanceBounds, declared_steps, instance_spec};
 use crate::progress::Progress;
 use crate::slot_layout::SlotLayout;
 use crate::worker::{PlacedModel, Worker};
@@ -53,9 +56,18 @@ pub fn measure_profile(
 pub(crate) fn models(graph: &Graph, given: &[Option<Arc<dyn Model>>]) -> Vec<Arc<dyn Model>> {
     let model = |(node, given): (&ModelNode, &Option<Arc<dyn Model>>)| match given {
         Some(model) => Arc::clone(model),
+        None if node.generates() => Arc::new(EmulatedGenerator::new(node)) as Arc<dyn Model>,
         None => Arc::new(EmulatedModel::new(node, declared(node).unwrap_or_else(fallback))) as Arc<dyn Model>,
     };
     graph.models().iter().zip(given).map(model).collect()
+}
+
+/// How long the models of a graph take, by index.
+pub(crate) struct Profiles {
+    /// Batch sizes and their durations; of a model that generates, a sequence of one token.
+    pub(crate) batches: Vec<(Vec<u32>, Profile)>,
+    /// What an instance of a model that generates is.
+    pub(crate) instances: Vec<Option<InstanceSpec>>,
 }
 
 /// Batch sizes and durations of every model. Those of a partitioned model are its plan's; others are declared, or measured
@@ -67,12 +79,23 @@ pub(crate) fn profiles(
     workers: &mut [Worker],
     active: Option<&ActivePlan>,
     (progress, stop): (&Progress, &StopFlag),
-) -> Result<Vec<(Vec<u32>, Profile)>, RunError> {
+) -> Result<Profiles, RunError> {
     let mut profiles = Vec::new();
+    let mut instances = Vec::new();
     for (index, node) in graph.models().iter().enumerate() {
         if stop.is_raised() {
             return Err(RunError::Stopped);
         }
+        let first = slots.slots_of_model(index).first().copied().unwrap_or(SlotId(0));
+        if node.generates() {
+            progress.set_preparing("measuring models", index + 1, models.len(), &node.name);
+            let instance = generative(node, models[index].as_ref(), &mut workers[first.index()])?;
+            let one = instance.steps.duration(1, true);
+            profiles.push((vec![1], Profile::new(vec![(1, one)]).unwrap_or_else(fallback)));
+            instances.push(Some(instance));
+            continue;
+        }
+        instances.push(None);
         let module = (0..)
             .zip(graph.modules())
             .find(|(_, module)| module.model == index);
@@ -82,7 +105,6 @@ pub(crate) fn profiles(
             continue;
         }
         progress.set_preparing("measuring models", index + 1, models.len(), &node.name);
-        let first = slots.slots_of_model(index).first().copied().unwrap_or(SlotId(0));
         profiles.push(profile(
             node,
             index,
@@ -91,7 +113,37 @@ pub(crate) fn profiles(
             stop,
         )?);
     }
-    Ok(profiles)
+    Ok(Profiles {
+        batches: profiles,
+        instances,
+    })
+}
+
+/// What an instance of a model that generates is: its step times are declared, or measured.
+fn generative(node: &ModelNode, model: &dyn Model, worker: &mut Worker) -> Result<InstanceSpec, RunError> {
+    let bad = |reason: String| RunError::Generate {
+        model: node.name.clone(),
+        reason,
+    };
+    let limits = model.generative().map(|model| model.limits());
+    let limits = limits.ok_or_else(|| bad("it does not generate".to_owned()))?;
+    let bounds = InstanceBounds::new(node, limits);
+    let steps = match declared_steps(node) {
+        Some(curve) => {
+            let curve = curve.map_err(|error| bad(error.to_string()))?;
+            StepProfile {
+                decode: curve.clone(),
+                prompt: curve,
+            }
+        }
+        None => {
+            let instance = worker.instance_mut();
+            let instance = instance.ok_or_else(|| bad("it has no slot".to_owned()))?;
+            instance.measure(bounds.max_step_tokens, bounds.max_sequences)?
+        }
+    };
+    tracing::debug!(model = %node.name, ?steps, "step times");
+    instance_spec(&bounds, steps).map_err(|error| bad(error.to_string()))
 }
 
 fn declared(node: &ModelNode) -> Option<Profile> {

@@ -19,7 +19,8 @@ pub(crate) struct SlotLayout {
 }
 
 impl SlotLayout {
-    /// Numbers the slots of all devices one after the other. A model that wants fewer workers than its device has slots
+    /// Numbers the slots of all devices one after the other, and then those of models that generate, which have theirs alone:
+    /// a step follows the other, and nothing else could run between them. Another model that wants fewer workers than its device has slots
     /// begins at a slot given by its index, so that such models spread.
     pub(crate) fn new(graph: &Graph) -> Self {
         let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get() as u32);
@@ -45,7 +46,17 @@ impl SlotLayout {
             placed.sort_unstable();
             placed
         };
-        let model_slots = graph.models().iter().enumerate().map(place).collect();
+        let mut model_slots: Vec<Vec<SlotId>> = graph.models().iter().enumerate().map(place).collect();
+        for (model, slots) in graph.models().iter().zip(&mut model_slots) {
+            if model.generates() {
+                let device = device_slots[model.device].first();
+                let kind = device.map_or(DeviceKind::Cpu, |slot| devices[slot.index()]);
+                let first = devices.len() as u32;
+                let count = model.workers.unwrap_or(1).max(1);
+                devices.extend((0..count).map(|_| kind));
+                *slots = (first..first + count).map(SlotId).collect();
+            }
+        }
         Self { devices, model_slots }
     }
 

@@ -346,6 +346,7 @@ mod tests {
     fn module_spec() -> ModuleSpec {
         let profile = Profile::new(vec![(1, Span::from_millis(10))]).unwrap();
         ModuleSpec {
+            generate: None,
             id: ModuleId(0),
             slo: Span::from_secs(1),
             policy: serde_json::from_value(serde_json::json!({ "drop": "weir" })).unwrap(),

@@ -12,6 +12,7 @@ use weir_flow::{DeviceKind, Inference, Item, Model, Session, SessionError, Step}
 use weir_types::{BatchId, ModuleId, SlotId, Span};
 
 use crate::clock::Clock;
+use crate::instance::Instance;
 use crate::panic_message::panic_message;
 use crate::processor_time::{ProcessorTimes, ThreadKind, ThreadTimer};
 
@@ -63,6 +64,8 @@ pub(crate) struct Worker {
     slot: SlotId,
     clock: Clock,
     sessions: BTreeMap<usize, (PlacedModel, Option<Box<dyn Session>>)>,
+    /// Where a model that generates is placed, which has its slots alone.
+    instance: Option<Instance>,
 }
 
 /// A worker on its thread.
@@ -75,7 +78,12 @@ impl Worker {
     /// Opens a session of every model that is placed on `slot`.
     pub(crate) fn open(slot: SlotId, clock: Clock, placed: Vec<PlacedModel>) -> Result<Self, SessionError> {
         let mut sessions = BTreeMap::new();
+        let mut instance = None;
         for placed in placed {
+            if let Some(model) = placed.opener.generative() {
+                instance = Some(Instance::open(slot, clock, placed.device, model)?);
+                continue;
+            }
             let session = placed.opener.open(placed.device)?;
             sessions.insert(placed.model, (placed, Some(session)));
         }
@@ -83,7 +91,18 @@ impl Worker {
             slot,
             clock,
             sessions,
+            instance,
         })
+    }
+
+    /// Its instance, where a model that generates is placed on its slot.
+    pub(crate) fn instance_mut(&mut self) -> Option<&mut Instance> {
+        self.instance.as_mut()
+    }
+
+    /// The instance that it is, or itself.
+    pub(crate) fn into_instance(mut self) -> Result<Instance, Self> {
+        self.instance.take().ok_or(self)
     }
 
     /// Runs `model` on blank batches of `size` and gives the median time, the first run left out.

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use weir_types::{DropReason, ModuleId, Span, StreamId};
 
 use crate::accounting::ledger::{Counts, Ledger, RemovedStreams};
+use crate::generate::InstanceStats;
 use crate::measure::histogram::{Histogram, Quantiles};
 use crate::module::BatchSlice;
 use crate::reservations::ReserveReport;
@@ -119,6 +120,9 @@ pub struct ModuleReport {
     /// What became of its items, where it is a stage of a cascade.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stage: Option<StageCounts>,
+    /// By instance, where its model generates; `batches` are steps then, and `items` their tokens.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub instances: Vec<InstanceStats>,
 }
 
 /// What became of the items that came to a stage of a cascade; together they are all that came.
@@ -319,6 +323,7 @@ pub struct ModuleStats {
     priority_switches: u64,
     stage: Option<StageCounts>,
     degraded: u64,
+    instances: Vec<InstanceStats>,
     queue: Histogram,
     wait: Histogram,
     exec: Histogram,
@@ -335,6 +340,12 @@ impl ModuleStats {
                 self.wait.observe(slice.waited);
             }
         }
+    }
+
+    /// A step of a model that generates ran, with so many tokens.
+    pub fn on_step(&mut self, tokens: u32) {
+        self.batches += 1;
+        self.items += u64::from(tokens);
     }
 
     /// A batch ended after `took`.
@@ -362,6 +373,7 @@ impl ModuleStats {
         self.items += other.items;
         self.failed += other.failed;
         self.degraded += other.degraded;
+        self.instances.extend_from_slice(&other.instances);
         self.warnings.extend_from_slice(&other.warnings);
         self.priority_switches += other.priority_switches;
         self.queue.merge(&other.queue);
@@ -372,6 +384,11 @@ impl ModuleStats {
     /// Adds a warning about the outputs of the model.
     pub fn add_warning(&mut self, warning: String) {
         self.warnings.push(warning);
+    }
+
+    /// What its instances did so far.
+    pub fn set_instances(&mut self, instances: Vec<InstanceStats>) {
+        self.instances = instances;
     }
 
     /// Sets the number of priority changes so far.
@@ -413,6 +430,7 @@ impl ModuleStats {
             warnings: self.warnings.clone(),
             stage: self.stage,
             degraded: self.degraded,
+            instances: self.instances.clone(),
         }
     }
 }

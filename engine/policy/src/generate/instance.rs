@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use weir_types::invariant;
 use weir_types::invariant::Kind;
 use weir_types::{DropReason, InstanceId, SequenceId, Span, Timestamp};
@@ -14,7 +14,7 @@ use super::sequence::{Leaving, Sequence};
 use crate::measure::correction::Correction;
 
 /// What an instance did so far.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct InstanceStats {
     /// Steps that ran.
     pub steps: u64,
@@ -109,6 +109,20 @@ impl Instance {
     pub fn sequences(&self) -> impl Iterator<Item = (SequenceId, u32)> {
         let all = self.running.iter().chain(&self.waiting);
         all.map(|sequence| (sequence.id, sequence.generated))
+    }
+
+    /// Tokens of prompts that are to be computed before a sequence which arrives now.
+    #[must_use]
+    pub fn pending_prompt_tokens(&self) -> u32 {
+        let running = self.running.iter();
+        let running = running.map(|sequence| {
+            sequence
+                .target
+                .saturating_sub(sequence.computed + sequence.in_step)
+        });
+        let waiting = self.waiting.iter();
+        let waiting = waiting.map(|sequence| sequence.tokens().saturating_sub(sequence.cached));
+        running.chain(waiting).fold(0, u32::saturating_add)
     }
 
     /// Takes in what happened, then forms a step where none runs.

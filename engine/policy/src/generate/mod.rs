@@ -7,7 +7,9 @@
 
 mod api;
 mod blocks;
+mod finish;
 mod instance;
+pub(crate) mod length;
 mod monitor;
 mod sequence;
 #[cfg(test)]
@@ -15,5 +17,7 @@ mod tests;
 
 pub use api::{InstanceEffect, InstanceEvent, InstanceSpec, InstanceSpecError, Step, StepPart};
 pub use blocks::BlockPool;
+pub use finish::FinishEstimate;
 pub use instance::{Instance, InstanceStats};
+pub use length::emulated_length;
 pub use monitor::InstanceState;

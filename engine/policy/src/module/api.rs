@@ -4,10 +4,13 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use weir_types::{
-    BatchId, DropReason, ModuleId, Profile, RequestId, Shortfall, SlotId, Span, StreamId, Timestamp, Topology,
+    BatchId, DropReason, ModuleId, Profile, RequestId, SequenceId, Shortfall, SlotId, Span, StreamId,
+    Timestamp, Topology,
 };
 
+use super::instances::GenerateSpec;
 use crate::flow::stream_shares::StreamShare;
+use crate::generate::Step;
 use crate::measure::fan_out::FanOut;
 use crate::pard::state::ModuleState;
 use crate::reservations::{BookingId, PathRequest};
@@ -44,6 +47,9 @@ pub struct ModuleSpec {
     pub shares: Vec<StreamShare>,
     /// Where its random draws begin.
     pub seed: u64,
+    /// How its model generates, where it does: its slots are instances then, and its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub generate: Option<GenerateSpec>,
 }
 
 /// Slots that serve no other module.
@@ -84,6 +90,34 @@ pub enum ModuleEvent {
         /// Its own latency objective; `None`: the graph's.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         slo: Option<Span>,
+    },
+    /// A request has come in from all modules before this one, whose model generates: with a sequence for each of its items.
+    Prompted {
+        /// The request.
+        request: RequestId,
+        /// The stream that it belongs to.
+        stream: StreamId,
+        /// When it was sent.
+        sent_at: Timestamp,
+        /// Tokens of the prompts; none passes straight through.
+        prompts: Vec<u32>,
+        /// False where it must not be dropped (a lossless source).
+        droppable: bool,
+        /// Its own latency objective; `None`: the graph's.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        slo: Option<Span>,
+    },
+    /// A step of an instance is done.
+    Stepped {
+        /// The slot.
+        slot: SlotId,
+        /// How long it took.
+        took: Span,
+        /// Those of its sequences that generated their last token.
+        finished: Vec<SequenceId>,
+        /// Whether it failed: it gave nothing, and the slot has lost all its caches.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        failed: bool,
     },
     /// The request ended elsewhere (a sibling branch dropped it).
     Cancelled {
@@ -272,6 +306,38 @@ pub enum ModuleEffect {
     CancelBooking {
         /// The booking.
         booking: BookingId,
+    },
+    /// Put a sequence on a slot, with what it has generated elsewhere. It is the item of that number of a request.
+    Place {
+        /// The slot.
+        slot: SlotId,
+        /// The sequence.
+        sequence: SequenceId,
+        /// The request.
+        request: RequestId,
+        /// Its number among the request's items.
+        item: u32,
+    },
+    /// Take a sequence off a slot, once no step has it.
+    Remove {
+        /// The slot.
+        slot: SlotId,
+        /// The sequence.
+        sequence: SequenceId,
+    },
+    /// Give up the cache of a sequence.
+    EvictSequence {
+        /// The slot.
+        slot: SlotId,
+        /// The sequence.
+        sequence: SequenceId,
+    },
+    /// Run a step on a slot, after all that was asked of it before.
+    RunStep {
+        /// The slot.
+        slot: SlotId,
+        /// What it takes.
+        step: Step,
     },
     /// The request is done here.
     Forward {

@@ -73,6 +73,7 @@ mod tests {
     fn module() -> Module {
         let profile = Profile::new(vec![(1, Span::from_millis(60))]).unwrap();
         Module::new(ModuleSpec {
+            generate: None,
             id: ModuleId(0),
             slo: Span::from_millis(100),
             policy: Policy::default(),

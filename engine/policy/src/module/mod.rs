@@ -14,6 +14,8 @@ mod batcher;
 mod booked;
 mod completion;
 mod early_drop;
+mod generative;
+mod instances;
 mod mailboxes;
 mod metrics;
 mod objectives;
@@ -29,7 +31,7 @@ mod workers;
 
 use rand::SeedableRng;
 use rand_pcg::Pcg64Mcg;
-use weir_types::{ModuleId, Timestamp};
+use weir_types::{DropReason, ModuleId, Timestamp};
 
 use crate::flow::stream_shares::StreamShares;
 use crate::measure::starvation_reset::StarvationReset;
@@ -39,6 +41,8 @@ use crate::weir::duration_spread::DurationSpreadSpec;
 use crate::weir::slack::OverloadTracker;
 
 pub use api::{BatchSlice, ModuleEffect, ModuleEvent, ModuleSpec, Pool};
+pub use instances::GenerateSpec;
+use instances::{Generative, Prompted};
 use mailboxes::{Entry, MailboxSet};
 use metrics::ModuleMetrics;
 use peers::Peers;
@@ -71,6 +75,8 @@ pub struct Module {
     wakeups: Wakeups,
     starvation_reset: StarvationReset,
     random: Pcg64Mcg,
+    /// Its instances, where its model generates.
+    generative: Option<Box<Generative>>,
 }
 
 impl Module {
@@ -96,6 +102,7 @@ impl Module {
             wakeups: Wakeups::default(),
             starvation_reset: StarvationReset::default(),
             random: Pcg64Mcg::seed_from_u64(spec.seed ^ u64::from(spec.id.0)),
+            generative: spec.generate.as_ref().and_then(Generative::new).map(Box::new),
             strategies,
             spec,
         }
@@ -108,6 +115,14 @@ impl Module {
         now: Timestamp,
         effects: &mut Vec<ModuleEffect>,
     ) {
+        if let Some(mut generative) = self.generative.take() {
+            for event in events {
+                self.record_generative(&mut generative, event, now, effects);
+            }
+            self.ask_instances(&mut generative, now, effects);
+            self.generative = Some(generative);
+            return;
+        }
         let mut any = false;
         for event in events {
             any = true;
@@ -146,8 +161,55 @@ impl Module {
         self.wakeups.give_back(changed);
     }
 
+    /// Takes in an event of a module whose model generates.
+    fn record_generative(
+        &mut self,
+        generative: &mut Generative,
+        event: ModuleEvent,
+        now: Timestamp,
+        effects: &mut Vec<ModuleEffect>,
+    ) {
+        match event {
+            ModuleEvent::Prompted {
+                request,
+                stream,
+                sent_at,
+                prompts,
+                droppable,
+                slo,
+            } => {
+                let slo = slo.unwrap_or(self.spec.slo);
+                let prompted = Prompted::new((stream, sent_at, now), slo, droppable);
+                self.on_prompted(generative, request, prompted, &prompts, now, effects);
+            }
+            ModuleEvent::Stepped {
+                slot,
+                took,
+                finished,
+                failed,
+            } => self.on_stepped(generative, slot, (took, failed), &finished, now, effects),
+            ModuleEvent::Cancelled { request } => {
+                self.remove_request(generative, request, now, effects);
+            }
+            ModuleEvent::PolicyApplied { policy } => self.on_policy_applied(*policy, now),
+            ModuleEvent::Tick => self.on_generative_tick(generative, now, effects),
+            // What it knows of the others is as in any module.
+            event @ (ModuleEvent::PeerState(_)
+            | ModuleEvent::PeerFanOut { .. }
+            | ModuleEvent::StreamRemoved { .. }
+            | ModuleEvent::StreamShareChanged { .. }) => self.record(event, now, effects),
+            // It has no batches, and its slots are its own.
+            _ => {}
+        }
+    }
+
     fn record(&mut self, event: ModuleEvent, now: Timestamp, effects: &mut Vec<ModuleEffect>) {
         match event {
+            // Of modules whose model generates alone.
+            ModuleEvent::Prompted { request, .. } => {
+                effects.push(self.drop_or_accept(request, DropReason::Failed, None));
+            }
+            ModuleEvent::Stepped { .. } => {}
             ModuleEvent::Arrived {
                 request,
                 stream,
@@ -238,7 +300,14 @@ impl Module {
     /// Requests that are here: waiting, bound or running.
     #[must_use]
     pub fn requests(&self) -> usize {
-        self.mailboxes.len()
+        let generating = self.generative.as_ref().map_or(0, |own| own.requests());
+        self.mailboxes.len() + generating
+    }
+
+    /// What its instances did so far, where its model generates.
+    #[must_use]
+    pub fn instance_stats(&self) -> Vec<crate::generate::InstanceStats> {
+        self.generative.as_ref().map_or(Vec::new(), |own| own.stats())
     }
 
     /// The batch size that dynamic batching has chosen for now.
@@ -282,5 +351,7 @@ fn asks_urgency(spec: &ModuleSpec, strategies: &Strategies) -> bool {
     strategies.drops_early() || spec.pool == Pool::Pipelines
 }
 
+#[cfg(test)]
+mod generative_tests;
 #[cfg(test)]
 mod tests;

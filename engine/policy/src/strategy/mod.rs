@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::baselines::overload_control::OverloadControl;
 use crate::reservations::BookingTable;
+use crate::route::RouteRule;
 use crate::weir::branch_load::BranchLoadSpec;
 use crate::weir::cost_limit::CostLimitSpec;
 use crate::weir::duration_spread::DurationSpreadSpec;
@@ -85,6 +86,12 @@ pub struct Policy {
     /// Which share of the input is shed on arrival while a module is overloaded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub overload_control: Option<Switch<OverloadControl>>,
+    /// On which of its instances a sequence runs, of models that generate.
+    #[serde(
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "switch::word_or_table"
+    )]
+    pub route: Option<RouteRule>,
     /// What reservations remember of a resource (models with a plan).
     pub tables: BookingTable,
     /// Part of the planned batch that must be in time for a request at the head of the queue not to be given up (models
@@ -139,6 +146,7 @@ impl Default for Policy {
             branch_shedding: None,
             duration_spread: None,
             overload_control: None,
+            route: None,
             tables: BookingTable::default(),
             head_min_fraction: HEAD_MIN_FRACTION,
             booking_margin: BOOKING_MARGIN,

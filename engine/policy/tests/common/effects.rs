@@ -170,6 +170,12 @@ impl World {
             | ModuleEffect::CancelBooking { .. } => {
                 panic!("there are no pipelines here")
             }
+            ModuleEffect::Place { .. }
+            | ModuleEffect::Remove { .. }
+            | ModuleEffect::EvictSequence { .. }
+            | ModuleEffect::RunStep { .. } => {
+                panic!("no model generates here")
+            }
             ModuleEffect::SetTimer { at } => {
                 assert!(at > self.now, "a timer in the past");
                 self.send(at.since(self.now), Message::Wake(module));

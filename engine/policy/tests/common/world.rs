@@ -86,6 +86,7 @@ impl World {
         let peers: Vec<ModuleInfo> = scenario.vertices.iter().map(peer).collect();
         let module = |(id, vertex): (u32, &Vertex)| {
             let spec = ModuleSpec {
+                generate: None,
                 id: ModuleId(id),
                 slo: scenario.slo,
                 policy: scenario.policy.clone(),

@@ -15,6 +15,7 @@ use weir_types::{BatchId, DropReason, ModuleId, RequestId, Shortfall, SlotId, Sp
 
 use super::stream_table::EgressCounts;
 use crate::fleet::ActivePlan;
+use crate::instance::StepResult;
 use crate::request::{Request, RequestBranch};
 use crate::routes::SinkView;
 use crate::sink::SinkHandle;
@@ -40,6 +41,11 @@ pub(crate) struct PolicyEvent(pub(crate) ModuleEvent);
 #[derive(Debug, Message)]
 #[rtype(result = "()")]
 pub(crate) struct BatchDone(pub(crate) BatchResult);
+
+/// A step of a model that generates ended, well or not.
+#[derive(Debug, Message)]
+#[rtype(result = "()")]
+pub(crate) struct StepDone(pub(crate) StepResult);
 
 /// Something happened to what a module has on pipelines, or is to send there.
 #[derive(Debug, Message)]

@@ -16,8 +16,8 @@ use super::packet_observers::SinkObservations;
 use super::{RunContext, RunGraph, RunParts, StartedRun, StreamContext};
 use crate::actors::{
     ActorRefs, BatchDone, DecodeLevelActor, Egress, EgressSetup, GearActor, GearSetup, ModuleActor,
-    ModuleRef, ModuleSetup, ReservationActor, ReservationSetup, RunEnded, SinkRoute, SlotActor, Supervisor,
-    SupervisorSetup,
+    ModuleRef, ModuleSetup, ReservationActor, ReservationSetup, RunEnded, SinkRoute, SlotActor, StepDone,
+    Supervisor, SupervisorSetup,
 };
 use crate::admission::{MemoryBudget, StreamAdmission};
 use crate::analytics::{TrackGate, analytics_plan};
@@ -25,7 +25,9 @@ use crate::assembly::{Pace, RunError};
 use crate::cascades::{Stage, has_cascades, stages};
 use crate::decoding::Decoding;
 use crate::emulated::EmulatedOperator;
+use crate::emulated_generator::EmulatedDescriber;
 use crate::fleet::{PartitionSetup, Postprocessor, Preprocessor};
+use crate::instance::{InstanceHandle, InstanceJob, StepDoneSender, StepResult};
 use crate::prepare::shown_detect_uri;
 use crate::routes::{Entrance, Route, SinkView};
 use crate::source::{
@@ -88,9 +90,21 @@ fn batch_done_sender(actors: &ActorRefs) -> BatchDoneSender {
     })
 }
 
+/// Sends results of steps to their modules.
+fn step_done_sender(actors: &ActorRefs) -> StepDoneSender {
+    let modules = actors.modules.clone();
+    Box::new(move |result: StepResult| {
+        if let Some(module) = modules.get(result.module.index()) {
+            module.do_send(StepDone(result));
+        }
+    })
+}
+
 /// Where the batches of modules run.
 struct BatchThreads {
     jobs: BTreeMap<SlotId, crossbeam_channel::Sender<Job>>,
+    /// Where steps of models that generate run.
+    instances: BTreeMap<SlotId, crossbeam_channel::Sender<InstanceJob>>,
     /// Around each partitioned model.
     prepost: BTreeMap<ModuleId, (Preprocessor, Postprocessor)>,
 }
@@ -204,8 +218,18 @@ impl RunContext<'_> {
         actors: &ActorRefs,
         threads: &mut Vec<JoinHandle<()>>,
     ) -> Result<BatchThreads, RunError> {
-        let mut jobs = BTreeMap::new();
+        let (mut jobs, mut instances) = (BTreeMap::new(), BTreeMap::new());
         for (slot, worker) in (0..).map(SlotId).zip(workers) {
+            let worker = match worker.into_instance() {
+                Ok(instance) => {
+                    let InstanceHandle { jobs: sender, thread } =
+                        instance.start(step_done_sender(actors), &self.processor)?;
+                    instances.insert(slot, sender);
+                    threads.push(thread);
+                    continue;
+                }
+                Err(worker) => worker,
+            };
             let WorkerHandle { jobs: sender, thread } =
                 worker.start(batch_done_sender(actors), &self.processor)?;
             jobs.insert(slot, sender);
@@ -213,7 +237,11 @@ impl RunContext<'_> {
         }
         let mut prepost = BTreeMap::new();
         let Some(partitions) = partitions else {
-            return Ok(BatchThreads { jobs, prepost });
+            return Ok(BatchThreads {
+                jobs,
+                instances,
+                prepost,
+            });
         };
         for (module, model) in &partitions.active.models {
             let name = &running.graph.modules()[module.index()].name;
@@ -232,7 +260,11 @@ impl RunContext<'_> {
             threads.push(thread);
             prepost.insert(*module, (pre, post));
         }
-        Ok(BatchThreads { jobs, prepost })
+        Ok(BatchThreads {
+            jobs,
+            instances,
+            prepost,
+        })
     }
 
     /// Starts the actors of another graph, beside those that run; `splits`: some stream enters several of its modules.
@@ -386,13 +418,26 @@ impl RunContext<'_> {
                     .as_ref()
                     .map(|rule| TrackGate::new(rule, spec.id.0, running.number, self.analytics.clone())),
                 stage: stages.get_mut(spec.id.index()).and_then(Option::take),
-                operator: operator.unwrap_or_else(|| Arc::new(EmulatedOperator)),
+                operator: match operator {
+                    Some(operator) => operator,
+                    None if spec.generate.is_some() => Arc::new(EmulatedDescriber::new(&node.settings)),
+                    None => Arc::new(EmulatedOperator),
+                },
                 successors: specs.topology.successors(spec.id).to_vec(),
                 jobs: spec
                     .slots
                     .iter()
                     .filter_map(|slot| Some((*slot, threads.jobs.get(slot)?.clone())))
                     .collect(),
+                instances: spec
+                    .slots
+                    .iter()
+                    .filter_map(|slot| Some((*slot, threads.instances.remove(slot)?)))
+                    .collect(),
+                max_sequence_tokens: spec.generate.as_ref().map_or(0, |generate| {
+                    let bounds = generate.instances.iter().map(|spec| spec.max_sequence_tokens);
+                    bounds.min().unwrap_or(0)
+                }),
                 clock: self.clock,
                 recorder: recorder.clone(),
                 prepost: threads.prepost.remove(&spec.id),

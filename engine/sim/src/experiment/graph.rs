@@ -24,6 +24,12 @@ pub fn world_from_graph(graph: &Graph) -> Result<(WorldSpec, Vec<EmulatedStream>
     let modules = graph.modules().iter().enumerate();
     let modules = modules.map(|(id, node)| {
         let model = &graph.models()[node.model];
+        if model.generates() {
+            return Err(format!(
+                "model \"{}\" generates, and graphs with such models are not simulated yet: run it live, on emulated devices",
+                model.name
+            ));
+        }
         let followers = graph.modules().iter().enumerate();
         let followers = followers.filter(|(_, other)| other.inputs.contains(&Vertex::Module(id)));
         let next = followers.map(|(to, _)| Edge { to, link: None }).collect();

@@ -34,6 +34,7 @@ impl<'a> World<'a> {
         let peers: Vec<ModuleInfo> = spec.modules.iter().enumerate().map(peer).collect();
         let module = |(id, node): (u32, &WorldModule)| {
             Module::new(ModuleSpec {
+                generate: None,
                 id: ModuleId(id),
                 slo: spec.slo,
                 policy: spec.policy.clone(),

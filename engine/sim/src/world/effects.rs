@@ -67,6 +67,11 @@ impl World<'_> {
                 self.send_to_peers(module, &ModuleEvent::PeerFanOut { module, fan_out });
             }
             ModuleEffect::SetTimer { at } => self.event_queue.push(at, Event::TimerFired(module)),
+            // No module of a world generates: `generate` has clusters of instances.
+            ModuleEffect::Place { .. }
+            | ModuleEffect::Remove { .. }
+            | ModuleEffect::EvictSequence { .. }
+            | ModuleEffect::RunStep { .. } => {}
         }
     }
 

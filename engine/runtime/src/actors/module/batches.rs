@@ -198,6 +198,7 @@ mod tests {
     fn idle_module() -> ModuleActor {
         let profile = Profile::new(vec![(1, Span::from_millis(10))]).unwrap();
         let spec = ModuleSpec {
+            generate: None,
             id: ModuleId(0),
             slo: Span::from_secs(1),
             policy: Policy::default(),
@@ -233,6 +234,8 @@ mod tests {
             operator: Arc::new(EmulatedOperator),
             successors: Vec::new(),
             jobs: BTreeMap::new(),
+            instances: BTreeMap::new(),
+            max_sequence_tokens: 0,
             clock: Clock::start(),
             recorder: None,
             prepost: None,

@@ -52,12 +52,18 @@ impl ModuleActor {
                 self.run(slot, batch, slices, context);
             }
             ModuleEffect::Forward { request } => self.forward(request, None, &refs),
-            ModuleEffect::Accept { request, reason } => self.forward(request, Some(reason), &refs),
+            ModuleEffect::Accept { request, reason } => {
+                self.instances.end_request(request);
+                self.forward(request, Some(reason), &refs);
+            }
             ModuleEffect::Drop {
                 request,
                 reason,
                 shortfall,
-            } => self.drop_request(request, (reason, shortfall), &refs),
+            } => {
+                self.instances.end_request(request);
+                self.drop_request(request, (reason, shortfall), &refs);
+            }
             ModuleEffect::Spent { request, span } => refs.egress.do_send(Spent {
                 request,
                 module: self.setup.report_id,
@@ -77,6 +83,15 @@ impl ModuleActor {
                 self.send_to_peers(&ModuleEvent::PeerFanOut { module, fan_out });
             }
             ModuleEffect::SetTimer { at } => self.set_timer(at, context, Self::decide),
+            ModuleEffect::Place {
+                slot,
+                sequence,
+                request,
+                item,
+            } => self.place(slot, sequence, request, item),
+            ModuleEffect::Remove { slot, sequence } => self.instances.remove(slot, sequence),
+            ModuleEffect::EvictSequence { slot, sequence } => self.instances.evict(slot, sequence),
+            ModuleEffect::RunStep { slot, step } => self.run_step(slot, &step, context),
         }
     }
 

@@ -3,6 +3,8 @@
 
 mod batches;
 mod effects;
+mod generating;
+mod instances;
 mod output_check;
 mod pipelines;
 mod requests;
@@ -13,12 +15,13 @@ use std::sync::Arc;
 
 use actix::{Actor, ActorContext, Addr, AsyncContext, Context, Handler, MessageResult};
 use crossbeam_channel::Sender;
-use weir_flow::{Inference, Item, Operator};
+use weir_flow::{Inference, Item, Operator, SequenceSpec};
 use weir_partition::Stage as PathStage;
 use weir_policy::reservations::BookingId;
 use weir_policy::{BatchSlice, Join, Module, ModuleEffect, ModuleEvent, ModuleStats};
 use weir_types::{BatchId, ModuleId, RequestId, SlotId};
 
+use instances::Instances;
 use output_check::OutputCheck;
 
 use super::burst::{Burst, PolicyActor};
@@ -26,7 +29,7 @@ use super::egress::Egress;
 use super::gears::GearActor;
 use super::messages::{
     AddStats, BatchDone, Deliver, ModuleLoad, PipelineEvent, PolicyEvent, ReportStats, StatsReported,
-    StopActor, TakeLoad, TakeStats,
+    StepDone, StopActor, TakeLoad, TakeStats,
 };
 use super::reservations::ReservationActor;
 use super::slots::SlotActor;
@@ -35,6 +38,7 @@ use crate::analytics::TrackGate;
 use crate::cascades::Stage;
 use crate::clock::{Clock, duration};
 use crate::fleet::{Postprocessor, Preprocessor};
+use crate::instance::InstanceJob;
 use crate::record::Recorder;
 use crate::request::RequestBranch;
 use crate::telemetry::TICK_INTERVAL;
@@ -63,6 +67,10 @@ pub(crate) struct ModuleSetup {
     pub(crate) operator: Arc<dyn Operator>,
     pub(crate) successors: Vec<ModuleId>,
     pub(crate) jobs: BTreeMap<SlotId, Sender<Job>>,
+    /// Where its model generates: its instances, by their slots.
+    pub(crate) instances: BTreeMap<SlotId, Sender<InstanceJob>>,
+    /// Most tokens of a sequence there, its prompt included.
+    pub(crate) max_sequence_tokens: u32,
     pub(crate) clock: Clock,
     pub(crate) recorder: Option<Recorder>,
     /// The threads before the first and after the last partition, where its model is partitioned over workers.
@@ -90,6 +98,8 @@ struct PendingRequest {
     inferences: Vec<Option<Inference>>,
     /// Of a stage: the place of each item among those of the cascade.
     places: Vec<usize>,
+    /// Where the model generates: the sequence of each item.
+    sequences: Vec<SequenceSpec>,
 }
 
 /// A batch that is away.
@@ -118,6 +128,7 @@ pub(crate) struct ModuleActor {
     running: BTreeMap<BatchId, RunningBatch>,
     /// Paths that are booked, with no batch on them yet.
     paths: BTreeMap<BookingId, Vec<PathStage>>,
+    instances: Instances,
     stats: ModuleStats,
     /// As published last; requests and batch size are those of then only.
     load: ModuleLoad,
@@ -127,8 +138,10 @@ pub(crate) struct ModuleActor {
 }
 
 impl ModuleActor {
-    pub(crate) fn new(setup: ModuleSetup, module: Module) -> Self {
+    pub(crate) fn new(mut setup: ModuleSetup, module: Module) -> Self {
+        let instances = std::mem::take(&mut setup.instances);
         Self {
+            instances: Instances::new(instances, setup.max_sequence_tokens),
             burst: Burst::new(module, setup.clock, setup.recorder.clone()),
             shown_name: setup.name.as_str().into(),
             setup,
@@ -189,6 +202,7 @@ impl Handler<PolicyEvent> for ModuleActor {
     fn handle(&mut self, PolicyEvent(event): PolicyEvent, context: &mut Self::Context) {
         if let ModuleEvent::Cancelled { request } = event {
             self.join.cancel(request);
+            self.instances.end_request(request);
             if self.take_pending(request).is_none() {
                 return;
             }
@@ -206,6 +220,15 @@ impl Handler<BatchDone> for ModuleActor {
     }
 }
 
+impl Handler<StepDone> for ModuleActor {
+    type Result = ();
+
+    fn handle(&mut self, StepDone(result): StepDone, context: &mut Self::Context) {
+        self.on_step_done(result, context);
+        self.stop_when_idle(context);
+    }
+}
+
 impl Handler<PipelineEvent> for ModuleActor {
     type Result = ();
 
@@ -217,7 +240,7 @@ impl Handler<PipelineEvent> for ModuleActor {
 impl ModuleActor {
     /// Ends where that is asked for and no batch runs: what was counted goes to the egress.
     fn stop_when_idle(&mut self, context: &mut Context<Self>) {
-        if !self.is_stopping || !self.running.is_empty() {
+        if !self.is_stopping || !self.running.is_empty() || !self.instances.is_idle() {
             return;
         }
         let stats = Box::new(self.stats());
@@ -232,6 +255,8 @@ impl ModuleActor {
     fn stats(&mut self) -> ModuleStats {
         self.stats
             .set_priority_switches(self.burst.machine().priority_switches());
+        let instances = self.burst.machine().instance_stats();
+        self.stats.set_instances(instances);
         self.stats.clone()
     }
 }

@@ -5,6 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use actix::Context;
+use weir_flow::{Item, SequenceSpec};
 use weir_policy::ModuleEvent;
 use weir_types::{DropReason, ModuleId, RequestId, Shortfall};
 
@@ -40,13 +41,31 @@ impl ModuleActor {
                 return self.on_operator_panic(branch.request, panic.as_ref(), &self.setup.actors);
             }
         };
-        let arrived = ModuleEvent::Arrived {
-            request,
-            stream: branch.request.stream,
-            sent_at: branch.request.sent_at,
-            items: u32::try_from(items.len()).unwrap_or(u32::MAX),
-            droppable: branch.request.droppable,
-            slo: branch.request.slo,
+        let sequences = match self.sequences_of(&items, &branch) {
+            Ok(sequences) => sequences,
+            Err(panic) => {
+                return self.on_operator_panic(branch.request, panic.as_ref(), &self.setup.actors);
+            }
+        };
+        let (stream, sent_at) = (branch.request.stream, branch.request.sent_at);
+        let (droppable, slo) = (branch.request.droppable, branch.request.slo);
+        let arrived = match &sequences {
+            Some(sequences) => ModuleEvent::Prompted {
+                request,
+                stream,
+                sent_at,
+                prompts: sequences.iter().map(|spec| spec.prompt.len() as u32).collect(),
+                droppable,
+                slo,
+            },
+            None => ModuleEvent::Arrived {
+                request,
+                stream,
+                sent_at,
+                items: u32::try_from(items.len()).unwrap_or(u32::MAX),
+                droppable,
+                slo,
+            },
         };
         if let Some(stage) = &self.setup.stage {
             stage.switch.on_arrived(items.len());
@@ -59,9 +78,25 @@ impl ModuleActor {
                 items,
                 inferences,
                 places,
+                sequences: sequences.unwrap_or_default(),
             },
         );
         self.on_event(arrived, context);
+    }
+
+    /// The sequence of each item, where the model generates.
+    fn sequences_of(
+        &self,
+        items: &[Item],
+        branch: &RequestBranch,
+    ) -> Result<Option<Vec<SequenceSpec>>, Box<dyn Any + Send>> {
+        if self.instances.is_empty() {
+            return Ok(None);
+        }
+        let operator = self.setup.operator.as_ref();
+        let made = catch_unwind(AssertUnwindSafe(|| operator.sequences(items, &branch.results)))?;
+        let bounded = made.into_iter().map(|spec| self.instances.bounded(spec));
+        Ok(Some(bounded.collect()))
     }
 
     /// With a reason to fall back the request goes on as far as it has come.
@@ -71,6 +106,7 @@ impl ModuleActor {
             items,
             inferences,
             places,
+            ..
         }) = self.take_pending(request)
         else {
             return;

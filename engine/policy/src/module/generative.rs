@@ -1,0 +1,494 @@
+//! A module whose model generates: its requests bring prompts, each a sequence on one of its instances, which are its slots.
+//!
+//! ```text
+//! Prompted ──> drop, or route ──> Place ──> [instance] ──RunStep──> Stepped ──> Forward
+//!                                              └── EvictSequence, Remove and Place elsewhere, Drop
+//! ```
+//!
+//! A request is judged by the admission rule as one that joins a batch is, with what its sequence would meet on the best of
+//! the instances: when it arrives, as long as it waits, and each time that it has generated so many tokens more. What no
+//! instance can finish in time is dropped.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use weir_types::invariant;
+use weir_types::invariant::Kind;
+use weir_types::{DropReason, InstanceId, RequestId, SequenceId, Shortfall, SlotId, Span, Timestamp};
+
+use super::Module;
+use super::api::ModuleEffect;
+use super::instances::{Generating, Generative, Prompted};
+use crate::admission::{BatchView, Candidate};
+use crate::baselines::shares::of_objective;
+use crate::generate::{Instance, InstanceEffect, InstanceEvent, Step};
+use crate::pard::batch_wait::BatchWaitSamples;
+use crate::pard::state::ModuleState;
+use crate::pard::state_planner::is_publish_due;
+use crate::route::{RouteEffect, RouteEvent};
+
+/// Why a request is dropped, and what it was short of.
+type Why = (DropReason, Option<Shortfall>);
+
+impl Module {
+    fn slot_of(&self, instance: InstanceId) -> SlotId {
+        self.spec
+            .slots
+            .get(instance.index())
+            .copied()
+            .unwrap_or(SlotId(instance.0))
+    }
+
+    fn instance_of(&self, slot: SlotId) -> Option<InstanceId> {
+        let place = self.spec.slots.iter().position(|own| *own == slot)?;
+        Some(InstanceId(place as u32))
+    }
+
+    /// A request arrived with prompts, by their tokens.
+    pub(super) fn on_prompted(
+        &mut self,
+        generative: &mut Generative,
+        request: RequestId,
+        prompted: Prompted,
+        prompts: &[u32],
+        now: Timestamp,
+        effects: &mut Vec<ModuleEffect>,
+    ) {
+        let items = prompts.len() as u32;
+        self.metrics.on_items(prompted.stream, items);
+        self.peers.on_arrived(prompted.stream, now);
+        if items == 0 {
+            effects.push(ModuleEffect::Forward { request });
+            return;
+        }
+        self.metrics.on_arrived(items, now);
+        // Its sequences generate beside each other, behind all their prompts.
+        let (wait, duration) = generative.best_estimate(prompts.iter().sum());
+        let deadline = prompted.sent_at + prompted.slo;
+        if let Some((reason, shortfall)) = self.verdict(&prompted, now, (wait, duration)) {
+            effects.push(self.drop_or_accept(request, reason, shortfall));
+            return;
+        }
+        let is_new = generative.requests.insert(request, prompted).is_none();
+        invariant!(is_new, Kind::Sequences, "request {} arrives twice", request.0);
+        let expected = generative.lengths.remaining(0, generative.max_tokens);
+        for (item, prompt) in (0..).zip(prompts) {
+            let id = SequenceId(generative.next);
+            generative.next += 1;
+            let sequence = Generating {
+                request,
+                item,
+                prompt: *prompt,
+                generated: 0,
+                instance: InstanceId(0),
+                has_run: false,
+            };
+            generative.sequences.insert(id, sequence);
+            if let Some(prompted) = generative.requests.get_mut(&request) {
+                prompted.open.push(id);
+            }
+            let arrived = RouteEvent::Arrived {
+                sequence: id,
+                prompt: *prompt,
+                expected,
+                deadline,
+                prefix: None,
+            };
+            self.route(generative, arrived, now, effects);
+        }
+    }
+
+    /// Why a request is dropped whose work begins after `wait` and takes so long; `None` where it goes on.
+    fn verdict(&self, prompted: &Prompted, now: Timestamp, (wait, duration): (Span, Span)) -> Option<Why> {
+        if !prompted.droppable {
+            return None;
+        }
+        let estimate = self.peers.estimate();
+        let candidate = Candidate {
+            sent_at: prompted.sent_at,
+            arrived_at: prompted.arrived_at,
+            stream: prompted.stream,
+        };
+        let batch = BatchView {
+            slo: prompted.slo,
+            start: now + wait,
+            duration,
+            downstream: estimate.downstream_of(prompted.stream, prompted.slo),
+            own_share: of_objective(estimate.own_budget, self.spec.slo, prompted.slo),
+            share_up_to_here: of_objective(estimate.budget_up_to_here, self.spec.slo, prompted.slo),
+            waiting_items: 1,
+        };
+        let reason = self.strategies.admission.rule().verdict(&candidate, &batch)?;
+        let shortfall = Shortfall {
+            wait,
+            execution: duration,
+            downstream: batch.downstream,
+            remaining: (prompted.sent_at + prompted.slo).since(now),
+        };
+        Some((reason, Some(shortfall)))
+    }
+
+    /// Notifies the router, and does what it asks for.
+    fn route(
+        &mut self,
+        generative: &mut Generative,
+        event: RouteEvent,
+        now: Timestamp,
+        effects: &mut Vec<ModuleEffect>,
+    ) {
+        let mut routes = Vec::new();
+        generative.router.step(event, now, &mut routes);
+        for route in routes {
+            match route {
+                RouteEffect::Route { sequence, to, .. } => self.place(generative, sequence, to, effects),
+                RouteEffect::Move { sequence, from, to } => {
+                    generative.events[from.index()].push(InstanceEvent::Reassigned { sequence, to });
+                }
+                RouteEffect::Drop { sequence, reason, .. } => {
+                    self.drop_sequence(generative, sequence, (reason, None), now, effects);
+                }
+            }
+        }
+    }
+
+    /// Puts a sequence that is on no instance onto one.
+    fn place(
+        &self,
+        generative: &mut Generative,
+        id: SequenceId,
+        to: InstanceId,
+        effects: &mut Vec<ModuleEffect>,
+    ) {
+        let Some(sequence) = generative.sequences.get_mut(&id) else {
+            return;
+        };
+        sequence.instance = to;
+        effects.push(ModuleEffect::Place {
+            slot: self.slot_of(to),
+            sequence: id,
+            request: sequence.request,
+            item: sequence.item,
+        });
+        generative.events[to.index()].push(InstanceEvent::Arrived {
+            sequence: id,
+            prompt: sequence.prompt,
+            generated: sequence.generated,
+            cached: 0,
+        });
+    }
+
+    /// The request of a sequence cannot be served.
+    fn drop_sequence(
+        &mut self,
+        generative: &mut Generative,
+        sequence: SequenceId,
+        (reason, shortfall): Why,
+        now: Timestamp,
+        effects: &mut Vec<ModuleEffect>,
+    ) {
+        let request = generative
+            .sequences
+            .get(&sequence)
+            .map(|sequence| sequence.request);
+        if let Some(request) = request
+            && self.remove_request(generative, request, now, effects)
+        {
+            effects.push(self.drop_or_accept(request, reason, shortfall));
+        }
+    }
+
+    /// Takes a request with all its sequences out; says whether it was here.
+    pub(super) fn remove_request(
+        &mut self,
+        generative: &mut Generative,
+        request: RequestId,
+        now: Timestamp,
+        effects: &mut Vec<ModuleEffect>,
+    ) -> bool {
+        let Some(prompted) = generative.requests.remove(&request) else {
+            return false;
+        };
+        for id in prompted.open {
+            let Some(sequence) = generative.end_sequence(id, now) else {
+                continue;
+            };
+            let at = sequence.instance;
+            generative.events[at.index()].push(InstanceEvent::Cancelled { sequence: id });
+            effects.push(ModuleEffect::Remove {
+                slot: self.slot_of(at),
+                sequence: id,
+            });
+        }
+        true
+    }
+
+    /// A step is done: `finished` had their last token. With `failed`, it gave nothing, and all caches of its instance are
+    /// lost.
+    pub(super) fn on_stepped(
+        &mut self,
+        generative: &mut Generative,
+        slot: SlotId,
+        (took, failed): (Span, bool),
+        finished: &[SequenceId],
+        now: Timestamp,
+        effects: &mut Vec<ModuleEffect>,
+    ) {
+        let instance = self.instance_of(slot);
+        let step = instance.and_then(|instance| generative.steps.get_mut(instance.index())?.take());
+        invariant!(
+            step.is_some(),
+            Kind::Sequences,
+            "a step of slot {} is done that did not run",
+            slot.0
+        );
+        let (Some(instance), Some(step)) = (instance, step) else {
+            return;
+        };
+        self.spend_step(generative, &step, took, effects);
+        if failed {
+            let lost: Vec<SequenceId> = step.parts.iter().map(|part| part.sequence).collect();
+            for sequence in &lost {
+                self.drop_sequence(generative, *sequence, (DropReason::Failed, None), now, effects);
+            }
+            let here = generative.instances[instance.index()].sequences();
+            let others = here.map(|(id, _)| id).filter(|id| !lost.contains(id));
+            let evicted: Vec<InstanceEvent> = others
+                .map(|sequence| InstanceEvent::Evicted { sequence })
+                .collect();
+            let events = &mut generative.events[instance.index()];
+            events.extend(evicted);
+            events.push(InstanceEvent::Stepped {
+                took,
+                finished: Vec::new(),
+            });
+            return;
+        }
+        // First of all: what came since waits for what it left.
+        let known = finished.iter().filter(|id| generative.sequences.contains_key(id));
+        let known: Vec<SequenceId> = known.copied().collect();
+        generative.events[instance.index()].insert(
+            0,
+            InstanceEvent::Stepped {
+                took,
+                finished: known.clone(),
+            },
+        );
+        for part in step.parts.iter().filter(|part| part.gives_token) {
+            let Some(sequence) = generative.sequences.get_mut(&part.sequence) else {
+                continue;
+            };
+            sequence.generated += 1;
+            let (request, generated) = (sequence.request, sequence.generated);
+            if known.contains(&part.sequence) {
+                generative.lengths.on_ended(generated);
+                generative.end_sequence(part.sequence, now);
+                self.on_sequence_ended(generative, request, part.sequence, now, effects);
+            } else if generated.is_multiple_of(generative.router.spec().check_tokens.max(1)) {
+                self.check_sequence(generative, part.sequence, now, effects);
+            }
+        }
+    }
+
+    /// The time of a step belongs to its requests by their tokens.
+    fn spend_step(&self, generative: &Generative, step: &Step, took: Span, effects: &mut Vec<ModuleEffect>) {
+        let mut tokens: BTreeMap<RequestId, u32> = BTreeMap::new();
+        for part in &step.parts {
+            if let Some(sequence) = generative.sequences.get(&part.sequence) {
+                *tokens.entry(sequence.request).or_default() += part.tokens;
+            }
+        }
+        let all = f64::from(step.tokens.max(1));
+        effects.extend(tokens.into_iter().map(|(request, tokens)| ModuleEffect::Spent {
+            request,
+            span: took.scale(f64::from(tokens) / all),
+        }));
+    }
+
+    fn on_sequence_ended(
+        &mut self,
+        generative: &mut Generative,
+        request: RequestId,
+        sequence: SequenceId,
+        now: Timestamp,
+        effects: &mut Vec<ModuleEffect>,
+    ) {
+        let Some(prompted) = generative.requests.get_mut(&request) else {
+            return;
+        };
+        prompted.open.retain(|open| *open != sequence);
+        if prompted.open.is_empty() {
+            self.metrics.on_completed(now.since(prompted.arrived_at), now);
+            generative.requests.remove(&request);
+            effects.push(ModuleEffect::Forward { request });
+        }
+    }
+
+    /// A sequence has gone on: whether it can still be in time, here or elsewhere.
+    fn check_sequence(
+        &mut self,
+        generative: &mut Generative,
+        id: SequenceId,
+        now: Timestamp,
+        effects: &mut Vec<ModuleEffect>,
+    ) {
+        let Some(sequence) = generative.sequences.get(&id).copied() else {
+            return;
+        };
+        let expected = generative.remaining(id);
+        let progressed = RouteEvent::Progressed {
+            sequence: id,
+            generated: sequence.generated,
+            expected,
+        };
+        self.route(generative, progressed, now, effects);
+        if self.strategies.admission.rule().is_predictive()
+            && let Some(prompted) = generative.requests.get(&sequence.request)
+        {
+            let left = generative.instances[sequence.instance.index()].remaining_time(expected);
+            if let Some(why) = self.verdict(prompted, now, (Span::ZERO, left)) {
+                self.drop_sequence(generative, id, why, now, effects);
+            }
+        }
+    }
+
+    /// Requests of which nothing has run, and which are certainly late by now.
+    fn drop_waiting(&mut self, generative: &mut Generative, now: Timestamp, effects: &mut Vec<ModuleEffect>) {
+        let waiting = generative
+            .sequences
+            .iter()
+            .filter(|(_, sequence)| !sequence.has_run);
+        let late = waiting.filter_map(|(id, sequence)| {
+            let prompted = generative.requests.get(&sequence.request)?;
+            let (_, duration) = generative.best_estimate(sequence.prompt);
+            Some((*id, self.verdict(prompted, now, (Span::ZERO, duration))?))
+        });
+        let late: Vec<(SequenceId, Why)> = late.collect();
+        for (sequence, why) in late {
+            self.drop_sequence(generative, sequence, why, now, effects);
+        }
+    }
+
+    /// Time passed: instances report, what waits is looked at, the state is published.
+    pub(super) fn on_generative_tick(
+        &mut self,
+        generative: &mut Generative,
+        now: Timestamp,
+        effects: &mut Vec<ModuleEffect>,
+    ) {
+        if now.since(generative.reported_at) >= generative.router.spec().report_interval {
+            generative.reported_at = now;
+            let states: Vec<_> = generative.instances.iter().map(Instance::state).collect();
+            for (instance, state) in (0..).map(InstanceId).zip(states) {
+                self.route(generative, RouteEvent::Reported { instance, state }, now, effects);
+            }
+        }
+        self.drop_waiting(generative, now, effects);
+        if is_publish_due(self.metrics.published, now) {
+            let state = Arc::new(self.generative_state(generative, now));
+            self.metrics.published = Some(now);
+            self.peers.on_state(Arc::clone(&state));
+            effects.push(ModuleEffect::Publish(state));
+        }
+        self.peers
+            .update(&self.spec, &self.strategies, 1.0, self.spec.slo);
+    }
+
+    fn generative_state(&mut self, generative: &Generative, now: Timestamp) -> ModuleState {
+        let queueing = self.metrics.queueing.weighted_mean(now).unwrap_or(0.0);
+        let (_, duration) = generative.best_estimate(1);
+        let at_once = |instance: &Instance| {
+            let known = instance.spec().steps.decode.known_tokens();
+            f64::from(instance.spec().max_sequences.min(known.max(1)))
+        };
+        let places: f64 = generative.instances.iter().map(at_once).sum();
+        let worst = self
+            .metrics
+            .latency
+            .as_ref()
+            .map_or(0.0, |latency| latency.max(now));
+        let ratios = generative
+            .instances
+            .iter()
+            .map(|instance| instance.state().correction);
+        ModuleState {
+            queueing_delay: Span::from_micros(queueing as u64),
+            worst_latency: Span::from_micros(worst as u64).max(duration),
+            waits: self
+                .metrics
+                .waits
+                .as_mut()
+                .map(BatchWaitSamples::sketch)
+                .unwrap_or_default(),
+            input_rate: self
+                .metrics
+                .first_arrival_at
+                .map_or(0.0, |first| self.metrics.present.rate(now, first)),
+            throughput: places / duration.as_secs_f64().max(1e-6),
+            workers: generative.instances.len() as f64,
+            items_per_request: self.metrics.demand,
+            duration_ratio: ratios.sum::<f64>() / generative.instances.len().max(1) as f64,
+            fan_out: Arc::new(self.metrics.fan_out.summary()),
+            ..ModuleState::initial(self.spec.id, duration)
+        }
+    }
+
+    /// Asks the instances until none has a further event.
+    pub(super) fn ask_instances(
+        &mut self,
+        generative: &mut Generative,
+        now: Timestamp,
+        effects: &mut Vec<ModuleEffect>,
+    ) {
+        while let Some(index) = generative.events.iter().position(|events| !events.is_empty()) {
+            let events = std::mem::take(&mut generative.events[index]);
+            let mut asked = Vec::new();
+            generative.instances[index].step(events, now, &mut asked);
+            let instance = InstanceId(index as u32);
+            for effect in asked {
+                self.apply_instance(generative, instance, effect, now, effects);
+            }
+        }
+    }
+
+    fn apply_instance(
+        &mut self,
+        generative: &mut Generative,
+        instance: InstanceId,
+        effect: InstanceEffect,
+        now: Timestamp,
+        effects: &mut Vec<ModuleEffect>,
+    ) {
+        let slot = self.slot_of(instance);
+        match effect {
+            InstanceEffect::Step(step) => {
+                for part in &step.parts {
+                    let Some(sequence) = generative.sequences.get_mut(&part.sequence) else {
+                        continue;
+                    };
+                    if !std::mem::replace(&mut sequence.has_run, true)
+                        && let Some(prompted) = generative.requests.get(&sequence.request)
+                    {
+                        let waited = now.since(prompted.arrived_at);
+                        self.metrics.on_queued(prompted.slo, waited, now);
+                        self.metrics.on_batch_wait(prompted.slo, Span::ZERO);
+                    }
+                }
+                generative.steps[instance.index()] = Some(step.clone());
+                effects.push(ModuleEffect::RunStep { slot, step });
+            }
+            InstanceEffect::Evict { sequence } => {
+                effects.push(ModuleEffect::EvictSequence { slot, sequence });
+            }
+            InstanceEffect::Drop { sequence, reason } => {
+                self.drop_sequence(generative, sequence, (reason, None), now, effects);
+            }
+            InstanceEffect::Move { sequence, to, .. } => {
+                if generative.sequences.contains_key(&sequence) {
+                    effects.push(ModuleEffect::Remove { slot, sequence });
+                    self.place(generative, sequence, to, effects);
+                    self.route(generative, RouteEvent::Moved { sequence }, now, effects);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,309 @@
+//! A module that generates, driven by hand: what is asked of its instances is carried out to the letter.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use proptest::prelude::*;
+use weir_types::{
+    DropReason, ModuleId, Profile, RequestId, SequenceId, SlotId, Span, StepCurve, StepProfile, StreamId,
+    Timestamp, Topology,
+};
+
+use super::*;
+use crate::generate::{InstanceSpec, Step, emulated_length};
+use crate::route::{RouteRule, RouterSpec};
+use crate::{ModuleInfo, Policy};
+
+const MAX_TOKENS: u32 = 24;
+
+fn instance(step_ms: u64, blocks: u32) -> InstanceSpec {
+    let points = [
+        (1, Span::from_millis(step_ms)),
+        (32, Span::from_millis(2 * step_ms)),
+    ];
+    let curve = StepCurve::from_points(&points).unwrap();
+    InstanceSpec {
+        steps: StepProfile {
+            decode: curve.clone(),
+            prompt: curve,
+        },
+        max_step_tokens: 32,
+        max_sequences: 8,
+        max_sequence_tokens: 64,
+        blocks,
+        block_tokens: 4,
+        reserve_blocks: 0,
+        prompt_gives_token: true,
+    }
+}
+
+fn spec(drop: &str, rule: RouteRule, slo: Span) -> ModuleSpec {
+    let profile = Profile::new(vec![(1, Span::from_millis(10))]).unwrap();
+    let instances = vec![instance(5, 40), instance(10, 64), instance(20, 64)];
+    ModuleSpec {
+        id: ModuleId(0),
+        slo,
+        policy: Policy::preset(drop).unwrap(),
+        slots: (3..6).map(SlotId).collect(),
+        pool: Pool::Own,
+        batch: vec![1],
+        profile: profile.clone(),
+        topology: Topology::new(vec![vec![]]),
+        peers: vec![ModuleInfo {
+            profile,
+            batch: vec![1],
+            workers: 3,
+            fallback: crate::gears::Fallback::Never,
+        }],
+        share: 1.0,
+        shares: Vec::new(),
+        seed: 1,
+        generate: Some(GenerateSpec {
+            instances,
+            router: RouterSpec {
+                check_tokens: 5,
+                ..RouterSpec::new(rule)
+            },
+            max_tokens: MAX_TOKENS,
+        }),
+    }
+}
+
+/// What a sequence has on its slot.
+struct Live {
+    slot: SlotId,
+    request: RequestId,
+    prompt: u32,
+    generated: u32,
+    computed: u32,
+}
+
+/// A module with its instances.
+struct Driven {
+    module: Module,
+    now: Timestamp,
+    prompts: BTreeMap<RequestId, Vec<u32>>,
+    live: BTreeMap<SequenceId, Live>,
+    /// By slot: the step that runs, and when it is done.
+    running: BTreeMap<SlotId, (Step, Timestamp)>,
+    /// By request: sequences that have their last token.
+    complete: BTreeMap<RequestId, u32>,
+    forwarded: BTreeSet<RequestId>,
+    dropped: BTreeMap<RequestId, DropReason>,
+    moves: u32,
+}
+
+impl Driven {
+    fn new(spec: ModuleSpec) -> Self {
+        Self {
+            module: Module::new(spec),
+            now: Timestamp::ZERO,
+            prompts: BTreeMap::new(),
+            live: BTreeMap::new(),
+            running: BTreeMap::new(),
+            complete: BTreeMap::new(),
+            forwarded: BTreeSet::new(),
+            dropped: BTreeMap::new(),
+            moves: 0,
+        }
+    }
+
+    fn prompted(&mut self, request: u64, prompts: &[u32], slo: Span) {
+        self.prompts.insert(RequestId(request), prompts.to_vec());
+        self.event(ModuleEvent::Prompted {
+            request: RequestId(request),
+            stream: StreamId(0),
+            sent_at: self.now,
+            prompts: prompts.to_vec(),
+            droppable: true,
+            slo: Some(slo),
+        });
+    }
+
+    fn event(&mut self, event: ModuleEvent) {
+        let mut effects = Vec::new();
+        self.module.step([event], self.now, &mut effects);
+        for effect in effects {
+            self.apply(effect);
+        }
+    }
+
+    fn apply(&mut self, effect: ModuleEffect) {
+        match effect {
+            ModuleEffect::Place {
+                slot,
+                sequence,
+                request,
+                item,
+            } => {
+                let prompt = self.prompts[&request][item as usize];
+                let live = self.live.entry(sequence).or_insert(Live {
+                    slot,
+                    request,
+                    prompt,
+                    generated: 0,
+                    computed: 0,
+                });
+                self.moves += u32::from(live.slot != slot);
+                (live.slot, live.computed) = (slot, 0);
+            }
+            ModuleEffect::Remove { slot, sequence } => {
+                if let Some(live) = self.live.get(&sequence) {
+                    assert_eq!(live.slot, slot, "it is taken off the slot that it is on");
+                    let is_over = !self.is_open(live.request);
+                    if is_over {
+                        self.live.remove(&sequence);
+                    }
+                }
+            }
+            ModuleEffect::EvictSequence { slot, sequence } => {
+                if let Some(live) = self.live.get_mut(&sequence) {
+                    assert_eq!(live.slot, slot);
+                    live.computed = 0;
+                }
+            }
+            ModuleEffect::RunStep { slot, step } => {
+                assert!(step.tokens <= 32 && !self.running.contains_key(&slot));
+                for part in &step.parts {
+                    let live = &self.live[&part.sequence];
+                    assert_eq!(live.slot, slot, "a sequence is on one instance");
+                }
+                let end = self.now + step.expected;
+                self.running.insert(slot, (step, end));
+            }
+            ModuleEffect::Forward { request } => {
+                let sequences = self.prompts[&request].len() as u32;
+                let complete = self.complete.get(&request).copied().unwrap_or(0);
+                assert_eq!(complete, sequences, "all that it asked for is there");
+                assert!(self.forwarded.insert(request), "it ends once");
+            }
+            ModuleEffect::Drop { request, reason, .. } => {
+                assert!(!self.forwarded.contains(&request));
+                assert!(self.dropped.insert(request, reason).is_none(), "it ends once");
+                self.live.retain(|_, live| live.request != request);
+            }
+            _ => {}
+        }
+    }
+
+    fn is_open(&self, request: RequestId) -> bool {
+        !self.forwarded.contains(&request) && !self.dropped.contains_key(&request)
+    }
+
+    /// Lets time pass until the next step is done, or `until`; says whether a step was.
+    fn step_done(&mut self, until: Timestamp, fails: bool) -> bool {
+        let next = self.running.iter().min_by_key(|(_, (_, end))| *end);
+        let Some((slot, end)) = next
+            .map(|(slot, (_, end))| (*slot, *end))
+            .filter(|(_, end)| *end <= until)
+        else {
+            self.now = self.now.max(until);
+            return false;
+        };
+        self.now = self.now.max(end);
+        let Some((step, _)) = self.running.remove(&slot) else {
+            return false;
+        };
+        let mut finished = Vec::new();
+        for part in &step.parts {
+            let Some(live) = self.live.get_mut(&part.sequence) else {
+                continue;
+            };
+            if fails {
+                continue;
+            }
+            live.computed += part.tokens;
+            let is_whole = live.computed == live.prompt + live.generated;
+            assert_eq!(is_whole, part.gives_token, "{part:?}");
+            if part.gives_token {
+                live.generated += 1;
+                if live.generated >= emulated_length(part.sequence.0, MAX_TOKENS).min(MAX_TOKENS) {
+                    finished.push(part.sequence);
+                    *self.complete.entry(live.request).or_default() += 1;
+                    self.live.remove(&part.sequence);
+                }
+            }
+        }
+        if fails {
+            for live in self.live.values_mut().filter(|live| live.slot == slot) {
+                live.computed = 0;
+            }
+        }
+        self.event(ModuleEvent::Stepped {
+            slot,
+            took: step.expected,
+            finished,
+            failed: fails,
+        });
+        true
+    }
+
+    fn run_out(&mut self) {
+        while self.step_done(self.now + Span::from_secs(1_000), false) {}
+    }
+}
+
+#[test]
+fn a_prompt_is_answered_and_one_without_items_passes() {
+    let mut driven = Driven::new(spec("pard", RouteRule::Earliest, Span::from_secs(5)));
+    driven.prompted(1, &[10, 3], Span::from_secs(5));
+    driven.prompted(2, &[], Span::from_secs(5));
+    assert_eq!(driven.module.requests(), 1);
+    driven.run_out();
+    assert_eq!(driven.forwarded, [1, 2].map(RequestId).into());
+    assert_eq!((driven.module.requests(), driven.live.len()), (0, 0));
+    let stats = driven.module.instance_stats();
+    assert_eq!(stats[0].finished + stats[1].finished + stats[2].finished, 2);
+}
+
+#[test]
+fn what_no_instance_can_finish_in_time_is_dropped_unless_the_policy_drops_nothing() {
+    for (drop, is_dropped) in [("pard", true), ("none", false)] {
+        let mut driven = Driven::new(spec(drop, RouteRule::Earliest, Span::from_secs(5)));
+        driven.prompted(1, &[10], Span::from_millis(20));
+        assert_eq!(!driven.dropped.is_empty(), is_dropped, "{drop}");
+        driven.run_out();
+        assert_eq!(driven.forwarded.len() + driven.dropped.len(), 1);
+    }
+}
+
+#[test]
+fn a_prompt_longer_than_the_cache_is_a_counted_drop() {
+    let mut driven = Driven::new(spec("none", RouteRule::Earliest, Span::from_secs(5)));
+    driven.prompted(1, &[64], Span::from_secs(5));
+    assert_eq!(driven.dropped, [(RequestId(1), DropReason::MemoryFull)].into());
+    assert_eq!((driven.module.requests(), driven.live.len()), (0, 0));
+}
+
+proptest! {
+    #[test]
+    fn every_request_ends_once_and_no_token_is_lost_or_repeated(
+        actions in prop::collection::vec((0_u32..10, prop::collection::vec(1_u32..40, 0..4), 1_u64..60), 1..60),
+        rule in 0_usize..8,
+        drop in prop::sample::select(vec!["pard", "weir", "none", "nexus"]),
+        slo_ms in 100_u64..3_000,
+    ) {
+        let slo = Span::from_millis(slo_ms);
+        let mut driven = Driven::new(spec(drop, RouteRule::all()[rule], slo));
+        for (number, (kind, prompts, wait_ms)) in (0_u64..).zip(&actions) {
+            match kind {
+                0 => driven.event(ModuleEvent::Tick),
+                1 if number > 0 => {
+                    let request = RequestId(number - 1);
+                    if driven.prompts.contains_key(&request) && driven.is_open(request) {
+                        driven.live.retain(|_, live| live.request != request);
+                        driven.dropped.insert(request, DropReason::Stopped);
+                    }
+                    driven.event(ModuleEvent::Cancelled { request });
+                }
+                _ => driven.prompted(number, prompts, slo),
+            }
+            let until = driven.now + Span::from_millis(*wait_ms);
+            while driven.step_done(until, *kind == 2) {}
+        }
+        driven.run_out();
+        for request in driven.prompts.keys() {
+            prop_assert!(!driven.is_open(*request), "request {} has not ended", request.0);
+        }
+        prop_assert_eq!((driven.module.requests(), driven.live.len()), (0, 0));
+    }
+}

@@ -1,0 +1,155 @@
+//! Sequences of a module whose model generates: what its policy asks of instances is collected until the next step of each,
+//! and the tokens that come back are kept with the sequences, so that one can go on elsewhere.
+
+use std::sync::Arc;
+
+use actix::{AsyncContext, Context};
+use crossbeam_channel::TrySendError;
+use weir_flow::{Generated, GeneratedToken, SequenceStep};
+use weir_policy::ModuleEvent;
+use weir_policy::generate::Step;
+use weir_types::invariant;
+use weir_types::invariant::Kind;
+use weir_types::{RequestId, SequenceId, SlotId, Span};
+
+use super::ModuleActor;
+use super::instances::LiveSequence;
+use crate::actors::burst::PolicyActor;
+use crate::actors::messages::{BatchLost, StepDone};
+use crate::instance::{InstanceCommand, InstanceJob, StepResult};
+use crate::telemetry;
+use crate::timeline::Lane;
+
+impl ModuleActor {
+    /// Puts a sequence onto a slot: the item of a request that is here, with what it has generated.
+    pub(super) fn place(&mut self, slot: SlotId, sequence: SequenceId, request: RequestId, item: u32) {
+        let known = self.instances.sequences.get_mut(&sequence);
+        let (spec, generated) = match known {
+            Some(live) => {
+                live.slot = slot;
+                (live.spec.clone(), live.generated.clone())
+            }
+            None => {
+                let pending = self.pending.get(&request);
+                let spec = pending.and_then(|pending| pending.sequences.get(item as usize));
+                let Some(spec) = spec.cloned() else { return };
+                let live = LiveSequence {
+                    request,
+                    item,
+                    slot,
+                    spec: spec.clone(),
+                    generated: Vec::new(),
+                    log_probability: 0.0,
+                };
+                self.instances.sequences.insert(sequence, live);
+                (spec, Vec::new())
+            }
+        };
+        let put = InstanceCommand::Put {
+            sequence,
+            spec,
+            generated,
+        };
+        self.instances.command(slot, put);
+    }
+
+    /// Sends a step to its instance.
+    pub(super) fn run_step(&mut self, slot: SlotId, step: &Step, context: &mut Context<Self>) {
+        let steps = step.parts.iter().map(|part| SequenceStep {
+            sequence: part.sequence,
+            tokens: part.tokens,
+        });
+        let job = InstanceJob {
+            module: self.setup.id,
+            commands: self.instances.commands.remove(&slot).unwrap_or_default(),
+            steps: steps.collect(),
+        };
+        self.stats.on_step(step.tokens);
+        self.instances.in_step.insert(slot, step.parts.len() as u32);
+        // Its channel of one is free: an instance runs one step at a time.
+        let sent = self.instances.jobs.get(&slot).map(|jobs| jobs.try_send(job));
+        let is_sent = matches!(sent, Some(Ok(())));
+        invariant!(
+            is_sent || matches!(sent, Some(Err(TrySendError::Disconnected(_)))),
+            Kind::Slots,
+            "a step is sent to slot {}, which runs one or is of another module",
+            slot.0
+        );
+        if !is_sent {
+            context.notify(StepDone(StepResult {
+                module: self.setup.id,
+                slot,
+                took: Span::ZERO,
+                result: Err("the thread of the slot is gone".to_owned()),
+            }));
+        }
+    }
+
+    pub(super) fn on_step_done(&mut self, done: StepResult, context: &mut Context<Self>) {
+        let StepResult {
+            slot, took, result, ..
+        } = done;
+        self.stats.on_batch_done(took, result.is_err());
+        telemetry::record_batch(&self.setup.name, took, &crate::worker::StepTimes::default());
+        let now = self.setup.clock.now();
+        let time = (now.saturating_sub(took), now);
+        let sequences = self.instances.in_step.remove(&slot).unwrap_or(0);
+        let timeline = &self.setup.timeline;
+        timeline.record(Lane::Slot(slot), &self.shown_name, time, sequences);
+        let failed = result.is_err();
+        let finished = match result {
+            Ok(tokens) => self.store_tokens(slot, &tokens),
+            Err(reason) => {
+                self.instances.restore(slot);
+                let module = self.setup.name.clone();
+                let lost = BatchLost { module, slot, reason };
+                self.setup.actors.supervisor.do_send(lost);
+                Vec::new()
+            }
+        };
+        let stepped = ModuleEvent::Stepped {
+            slot,
+            took,
+            finished,
+            failed,
+        };
+        self.on_event(stepped, context);
+    }
+
+    /// Keeps tokens with their sequences; gives those that have their last.
+    fn store_tokens(&mut self, slot: SlotId, tokens: &[GeneratedToken]) -> Vec<SequenceId> {
+        let mut finished = Vec::new();
+        for token in tokens {
+            let Some(live) = self.instances.sequences.get_mut(&token.sequence) else {
+                // It was dropped meanwhile.
+                continue;
+            };
+            if live.slot != slot {
+                continue;
+            }
+            live.generated.push(token.token);
+            live.log_probability += f64::from(token.probability.max(f32::MIN_POSITIVE)).ln();
+            let Some(end) = token.end else { continue };
+            finished.push(token.sequence);
+            let Some(live) = self.instances.sequences.remove(&token.sequence) else {
+                continue;
+            };
+            self.instances
+                .command(slot, InstanceCommand::Remove(token.sequence));
+            let count = live.generated.len().max(1) as f64;
+            let generated = Generated {
+                score: (live.log_probability / count).exp() as f32,
+                tokens: live.generated,
+                end,
+            };
+            let operator = Arc::clone(&self.setup.operator);
+            let inference = operator.inference(&generated);
+            if let Some(pending) = self.pending.get_mut(&live.request)
+                && let Some(place) = pending.inferences.get_mut(live.item as usize)
+            {
+                *place = Some(inference);
+            }
+        }
+        finished
+    }
+}

@@ -1,0 +1,95 @@
+//! The sequences of a module whose model generates, with their tokens, and what its instances are asked for next.
+
+use std::collections::BTreeMap;
+
+use crossbeam_channel::Sender;
+use weir_flow::SequenceSpec;
+use weir_types::{RequestId, SequenceId, SlotId};
+
+use crate::instance::{InstanceCommand, InstanceJob};
+
+/// A sequence that has not ended.
+pub(super) struct LiveSequence {
+    pub(super) request: RequestId,
+    pub(super) item: u32,
+    pub(super) slot: SlotId,
+    pub(super) spec: SequenceSpec,
+    pub(super) generated: Vec<u32>,
+    /// Sum of the logarithms of its tokens' probabilities.
+    pub(super) log_probability: f64,
+}
+
+/// The instances of a module, and the sequences on them.
+#[derive(Default)]
+pub(super) struct Instances {
+    pub(super) jobs: BTreeMap<SlotId, Sender<InstanceJob>>,
+    /// What goes before the next step of each: as much as there are sequences in flight.
+    pub(super) commands: BTreeMap<SlotId, Vec<InstanceCommand>>,
+    pub(super) sequences: BTreeMap<SequenceId, LiveSequence>,
+    /// Most tokens of a sequence with its prompt.
+    pub(super) max_sequence_tokens: u32,
+    /// Sequences of the steps that run.
+    pub(super) in_step: BTreeMap<SlotId, u32>,
+}
+
+impl Instances {
+    pub(super) fn new(jobs: BTreeMap<SlotId, Sender<InstanceJob>>, max_sequence_tokens: u32) -> Self {
+        Self {
+            jobs,
+            max_sequence_tokens,
+            ..Self::default()
+        }
+    }
+
+    /// Whether the model does not generate.
+    pub(super) fn is_empty(&self) -> bool {
+        self.jobs.is_empty()
+    }
+
+    /// Whether no step runs.
+    pub(super) fn is_idle(&self) -> bool {
+        self.in_step.is_empty()
+    }
+
+    /// A sequence that ends with the last token that there is a place for.
+    pub(super) fn bounded(&self, spec: SequenceSpec) -> SequenceSpec {
+        let places = self.max_sequence_tokens.saturating_sub(spec.prompt.len() as u32);
+        SequenceSpec {
+            max_tokens: spec.max_tokens.min(places).max(1),
+            ..spec
+        }
+    }
+
+    pub(super) fn command(&mut self, slot: SlotId, command: InstanceCommand) {
+        self.commands.entry(slot).or_default().push(command);
+    }
+
+    pub(super) fn evict(&mut self, slot: SlotId, sequence: SequenceId) {
+        self.command(slot, InstanceCommand::Evict(sequence));
+    }
+
+    /// A sequence leaves a slot, for another one or for good.
+    pub(super) fn remove(&mut self, slot: SlotId, sequence: SequenceId) {
+        self.command(slot, InstanceCommand::Remove(sequence));
+    }
+
+    /// A request has ended: what its sequences give yet is of no use.
+    pub(super) fn end_request(&mut self, request: RequestId) {
+        self.sequences.retain(|_, sequence| sequence.request != request);
+    }
+
+    /// The session of a slot is lost: its sequences are put into the next one as far as they have come.
+    pub(super) fn restore(&mut self, slot: SlotId) {
+        let here = self
+            .sequences
+            .iter()
+            .filter(|(_, sequence)| sequence.slot == slot);
+        let puts = here.map(|(id, sequence)| InstanceCommand::Put {
+            sequence: *id,
+            spec: sequence.spec.clone(),
+            generated: sequence.generated.clone(),
+        });
+        let puts = puts.collect();
+        self.commands.insert(slot, puts);
+    }
+}

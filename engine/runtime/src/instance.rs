@@ -1,0 +1,283 @@
+//! The thread of an instance: it owns a session of a model that generates, and runs one step at a time. What is asked of the
+//! session before a step comes with it, over a channel of one. A step that fails or panics loses the session, which is opened
+//! again: its sequences are to be put in anew.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use crossbeam_channel::{Receiver, Sender, bounded};
+use weir_flow::{
+    DeviceKind, GeneratedToken, GenerativeModel, GenerativeSession, Sampling, SequenceSpec, SequenceState,
+    SequenceStep, SessionError,
+};
+use weir_types::{ModuleId, SequenceId, SlotId, Span, StepCurve, StepProfile};
+
+use crate::clock::Clock;
+use crate::panic_message::panic_message;
+use crate::processor_time::{ProcessorTimes, ThreadKind};
+
+/// Decode steps of so many sequences are measured, up to what an instance takes.
+const DECODE_SIZES: [u32; 7] = [1, 2, 4, 8, 16, 32, 64];
+/// Steps with so many tokens of prompts are measured, up to what a step takes.
+const PROMPT_SIZES: [u32; 5] = [1, 16, 64, 256, 1024];
+/// Tokens of the prompts that are measured.
+const PROMPT_TOKENS: u32 = 32;
+/// Steps by which a size is measured.
+const RUNS: usize = 3;
+
+/// What a session is asked for before a step.
+#[derive(Debug)]
+pub(crate) enum InstanceCommand {
+    /// A sequence is here from now on.
+    Put {
+        sequence: SequenceId,
+        spec: SequenceSpec,
+        generated: Vec<u32>,
+    },
+    /// It is not, any more.
+    Remove(SequenceId),
+    /// Its cache is given up.
+    Evict(SequenceId),
+}
+
+/// A step, and what goes before it.
+#[derive(Debug)]
+pub(crate) struct InstanceJob {
+    pub(crate) module: ModuleId,
+    pub(crate) commands: Vec<InstanceCommand>,
+    pub(crate) steps: Vec<SequenceStep>,
+}
+
+/// How a step ended.
+#[derive(Debug)]
+pub(crate) struct StepResult {
+    pub(crate) module: ModuleId,
+    pub(crate) slot: SlotId,
+    /// How long it had the slot.
+    pub(crate) took: Span,
+    pub(crate) result: Result<Vec<GeneratedToken>, String>,
+}
+
+/// Sends a result to its module; called on the thread of the instance.
+pub(crate) type StepDoneSender = Box<dyn Fn(StepResult) + Send>;
+
+/// An instance before its thread starts: its session is open.
+pub(crate) struct Instance {
+    slot: SlotId,
+    clock: Clock,
+    device: DeviceKind,
+    model: Arc<dyn GenerativeModel>,
+    session: Option<Box<dyn GenerativeSession>>,
+}
+
+/// An instance on its thread.
+pub(crate) struct InstanceHandle {
+    pub(crate) jobs: Sender<InstanceJob>,
+    pub(crate) thread: JoinHandle<()>,
+}
+
+impl Instance {
+    pub(crate) fn open(
+        slot: SlotId,
+        clock: Clock,
+        device: DeviceKind,
+        model: Arc<dyn GenerativeModel>,
+    ) -> Result<Self, SessionError> {
+        Ok(Self {
+            slot,
+            clock,
+            device,
+            session: Some(model.open(device)?),
+            model,
+        })
+    }
+
+    /// Measures steps of up to `max_step_tokens` tokens and `max_sequences` sequences.
+    pub(crate) fn measure(
+        &mut self,
+        max_step_tokens: u32,
+        max_sequences: u32,
+    ) -> Result<StepProfile, SessionError> {
+        let sizes = |sizes: &[u32], most: u32| {
+            let below = sizes.iter().copied().filter(|size| *size < most);
+            below.chain([most.max(1)]).collect::<Vec<u32>>()
+        };
+        let mut decode = Vec::new();
+        for size in sizes(&DECODE_SIZES, max_sequences.min(max_step_tokens)) {
+            decode.push((size, self.measure_decode(size)?));
+        }
+        let mut prompt = Vec::new();
+        for size in sizes(&PROMPT_SIZES, max_step_tokens) {
+            prompt.push((size, self.measure_prompt(size)?));
+        }
+        Ok(StepProfile {
+            decode: curve(decode),
+            prompt: curve(prompt),
+        })
+    }
+
+    /// The median time of steps in which so many sequences take one token each.
+    fn measure_decode(&mut self, sequences: u32) -> Result<Span, SessionError> {
+        let (clock, vocabulary) = (self.clock, self.model.limits().vocabulary);
+        let session = self.session()?;
+        let ids = (0..u64::from(sequences)).map(SequenceId);
+        for id in ids.clone() {
+            session.begin(id, sample(PROMPT_TOKENS, vocabulary))?;
+        }
+        let steps = |tokens: u32| -> Vec<SequenceStep> {
+            let step = |sequence| SequenceStep { sequence, tokens };
+            ids.clone().map(step).collect()
+        };
+        session.step(&steps(PROMPT_TOKENS))?;
+        session.step(&steps(1))?;
+        let mut times = Vec::with_capacity(RUNS);
+        for _ in 0..RUNS {
+            let began = clock.now();
+            session.step(&steps(1))?;
+            times.push(clock.now().since(began));
+        }
+        for id in ids {
+            session.take(id, false);
+        }
+        times.sort_unstable();
+        Ok(times[RUNS / 2])
+    }
+
+    /// The median time of steps with so many tokens of prompts.
+    fn measure_prompt(&mut self, tokens: u32) -> Result<Span, SessionError> {
+        let (clock, vocabulary) = (self.clock, self.model.limits().vocabulary);
+        let session = self.session()?;
+        let whole = tokens / PROMPT_TOKENS;
+        let rest = (!tokens.is_multiple_of(PROMPT_TOKENS)).then_some(tokens % PROMPT_TOKENS);
+        let prompts = (0..whole).map(|_| PROMPT_TOKENS).chain(rest);
+        let prompts: Vec<(SequenceId, u32)> = (0..).map(SequenceId).zip(prompts).collect();
+        let steps = prompts
+            .iter()
+            .map(|&(sequence, tokens)| SequenceStep { sequence, tokens });
+        let steps: Vec<SequenceStep> = steps.collect();
+        let mut times = Vec::with_capacity(RUNS);
+        for _ in 0..RUNS {
+            for &(id, tokens) in &prompts {
+                session.begin(id, sample(tokens, vocabulary))?;
+            }
+            let began = clock.now();
+            session.step(&steps)?;
+            times.push(clock.now().since(began));
+            for (id, _) in &prompts {
+                session.take(*id, false);
+            }
+        }
+        times.sort_unstable();
+        Ok(times[RUNS / 2])
+    }
+
+    /// Runs jobs on a thread of its own until the channel closes.
+    pub(crate) fn start(
+        mut self,
+        on_done: StepDoneSender,
+        processor: &Arc<ProcessorTimes>,
+    ) -> std::io::Result<InstanceHandle> {
+        let (jobs, queue): (_, Receiver<InstanceJob>) = bounded(1);
+        let processor = Arc::clone(processor);
+        let thread = std::thread::Builder::new()
+            .name(format!("weir-slot-{}", self.slot.0))
+            .spawn(move || {
+                let mut timer = processor.timer(ThreadKind::Workers);
+                for job in queue {
+                    let began = self.clock.now();
+                    let module = job.module;
+                    let result = self.run(job);
+                    on_done(StepResult {
+                        module,
+                        slot: self.slot,
+                        took: self.clock.now().since(began),
+                        result,
+                    });
+                    timer.update();
+                }
+            })?;
+        Ok(InstanceHandle { jobs, thread })
+    }
+
+    fn run(&mut self, job: InstanceJob) -> Result<Vec<GeneratedToken>, String> {
+        let session = self.session().map_err(|error| error.to_string())?;
+        let ran = catch_unwind(AssertUnwindSafe(|| {
+            for command in job.commands {
+                carry_out(session.as_mut(), command);
+            }
+            session.step(&job.steps)
+        }));
+        let reason = match ran {
+            Ok(Ok(tokens)) => return Ok(tokens),
+            Ok(Err(error)) => error.to_string(),
+            Err(panic) => format!("the session panicked: {}", panic_message(panic.as_ref())),
+        };
+        // A broken session may panic as it is dropped, too.
+        let broken = self.session.take();
+        let _ = catch_unwind(AssertUnwindSafe(move || drop(broken)));
+        Err(reason)
+    }
+
+    fn session(&mut self) -> Result<&mut Box<dyn GenerativeSession>, SessionError> {
+        let opened = match self.session.take() {
+            Some(session) => session,
+            None => self.model.open(self.device)?,
+        };
+        Ok(self.session.insert(opened))
+    }
+}
+
+fn carry_out(session: &mut dyn GenerativeSession, command: InstanceCommand) {
+    match command {
+        InstanceCommand::Put {
+            sequence,
+            spec,
+            generated,
+        } => {
+            let state = SequenceState {
+                generated,
+                ..SequenceState::new(spec)
+            };
+            // One that cannot be put in is in no step either, but for a defect, which fails that step.
+            if let Err(error) = session.put(sequence, state) {
+                tracing::debug!("{error}");
+            }
+        }
+        InstanceCommand::Remove(sequence) => {
+            session.take(sequence, false);
+        }
+        InstanceCommand::Evict(sequence) => session.evict(sequence),
+    }
+}
+
+/// A sequence to measure by.
+fn sample(tokens: u32, vocabulary: u32) -> SequenceSpec {
+    SequenceSpec {
+        prompt: (0..tokens.max(1))
+            .map(|token| token % vocabulary.max(1))
+            .collect(),
+        max_tokens: u32::MAX,
+        stop: Arc::new([]),
+        sampling: Sampling::default(),
+    }
+}
+
+/// Step times that do not fall: where a larger step was measured to take less, it takes the same.
+fn curve(points: Vec<(u32, Span)>) -> StepCurve {
+    let mut longest = Span::from_micros(1);
+    let points: Vec<(u32, Span)> = points
+        .into_iter()
+        .map(|(tokens, span)| {
+            longest = longest.max(span);
+            (tokens, longest)
+        })
+        .collect();
+    StepCurve::from_points(&points).unwrap_or_else(|_| millisecond())
+}
+
+/// Of steps that were neither declared nor measured: a millisecond each.
+pub(crate) fn millisecond() -> StepCurve {
+    #[expect(clippy::unwrap_used, reason = "one point of one token is a curve")]
+    StepCurve::from_points(&[(1, Span::from_millis(1))]).unwrap()
+}
