@@ -5,7 +5,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/say.sh
 
-"${CARGO:-cargo}" build --release --locked -p weir-benches --bin live-vs-simulated
+"${CARGO:-cargo}" build --release --locked -p weir-benches --bin live-vs-simulated --bin live-changes
 
 loops=()
 trap 'kill "${loops[@]}" 2>/dev/null || true' EXIT
@@ -19,3 +19,5 @@ else
     say "chrt gives no idle priority here: processors may sleep, and wake late"
 fi
 "${CARGO:-cargo}" run --release --locked -p weir-benches --bin live-vs-simulated -- "$@"
+say "streams that come, go and change: a minute"
+"${CARGO:-cargo}" run --release --locked -p weir-benches --bin live-changes

@@ -137,6 +137,7 @@ fn world(queueing: Queueing) -> WorldSpec {
         decoding: None,
         noise: 0.0,
         interference: None,
+        changes: Vec::new(),
         failures: Vec::new(),
         faults: Vec::new(),
         max_workers: None,

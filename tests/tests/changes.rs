@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use common::{Parts, TWO_STREAMS, assemble, catalog_with_sink, check_books, graph, stream};
-use weir_flow::{Catalog, Delivery, Sink, SinkError, SinkFactory, StopFlag};
+use weir_flow::{Catalog, Delivery, Notice, Sink, SinkError, SinkFactory, StopFlag};
 use weir_graph::SourceNode;
 use weir_policy::{Policy, StreamShare};
 use weir_runtime::{Engine, Handle, NewStream, RunOptions, StreamChange, StreamError, verify};
@@ -293,6 +293,74 @@ fn weight(weight: f64) -> StreamChange {
         weight: Some(weight),
         ..StreamChange::default()
     }
+}
+
+/// Frames that a sink has heard of, delivered or not, in the order in which it did.
+#[derive(Clone, Default)]
+struct Outcomes(Arc<Mutex<Vec<u64>>>);
+
+impl SinkFactory for Outcomes {
+    fn open(&self) -> Result<Box<dyn Sink>, SinkError> {
+        Ok(Box::new(self.clone()))
+    }
+}
+
+impl Sink for Outcomes {
+    fn accept(&mut self, delivery: &Delivery) -> Result<(), SinkError> {
+        self.0.lock().unwrap().push(delivery.frame.index);
+        Ok(())
+    }
+
+    fn on_notice(&mut self, notice: &Notice) -> Result<(), SinkError> {
+        if let Notice::Dropped { frame, .. } = notice {
+            self.0.lock().unwrap().push(*frame);
+        }
+        Ok(())
+    }
+
+    fn wants_notices(&self) -> bool {
+        true
+    }
+
+    fn finish(&mut self) -> Result<(), SinkError> {
+        Ok(())
+    }
+}
+
+#[test]
+fn over_a_swap_under_overload_each_frame_is_in_the_sink_of_its_own_graph_alone() {
+    // Twice what the slots can do, of one stream.
+    let text = TWO_STREAMS.replace("{ \"1\" = \"2ms\", \"16\" = \"10ms\" }", "{ \"1\" = \"20ms\" }");
+    let text = text.replace("\"steady\", \"other\"", "\"steady\"");
+    let text = text.replace("[sources.other]\nuri = \"emulated:uniform?rate=20\"\n", "");
+    let text = text.replacen("slo = \"5s\"", "slo = \"200ms\"", 1);
+    let assembly = |name: &'static str, outcomes: &Outcomes| {
+        let text = format!("{text}[sinks.{name}]\ntype = \"collect\"\ninputs = [\"name\"]\n");
+        let parts = Parts {
+            sinks: vec![(name, Box::new(outcomes.clone()))],
+            ..Parts::default()
+        };
+        assemble(graph(&text, &catalog_with_sink("collect")), parts)
+    };
+    let options = RunOptions {
+        until_stopped: true,
+        ..RunOptions::default()
+    };
+    let outcomes: [Outcomes; 3] = Default::default();
+    let handle = Engine::start(assembly("first", &outcomes[0]), options, &StopFlag::default()).unwrap();
+    wait_for_frames(&handle, "steady", 20);
+    for (name, outcomes) in ["second", "third"].into_iter().zip(&outcomes[1..]) {
+        handle.swap(assembly(name, outcomes)).unwrap();
+        wait_for_frames(&handle, "steady", 20);
+    }
+    let report = handle.stop().unwrap();
+    check_books(&report);
+    assert!(report.requests.dropped > 0, "{:?}", report.requests);
+    let of = |outcomes: &Outcomes| outcomes.0.lock().unwrap().clone();
+    let mut all: Vec<u64> = outcomes.iter().flat_map(of).collect();
+    all.sort_unstable();
+    let frames: Vec<u64> = (0..report.requests.arrived).collect();
+    assert_eq!(all, frames, "each once");
 }
 
 #[test]

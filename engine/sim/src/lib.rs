@@ -12,6 +12,7 @@ pub mod experiment;
 pub mod gears;
 pub mod generate;
 mod interference;
+mod scheduled;
 mod spec;
 mod timeline;
 pub mod traces;
@@ -24,6 +25,7 @@ pub use cluster_usage::{ClusterUsage, ResourceUsage};
 pub use demand::{Branches, Crops, Demand};
 pub use event_queue::EventQueue;
 pub use interference::Interference;
+pub use scheduled::{ChangeKind, ScheduledChange};
 pub use spec::{
     DecodingSpec, Edge, LaterPlan, Link, Scaling, SlotFault, StreamSpec, WorkerFailure, WorldCluster,
     WorldModule, WorldPool, WorldSpec,

@@ -8,6 +8,7 @@ use weir_types::{ModuleId, Profile, Span, StreamId, Topology};
 use crate::cascades::CascadeSpec;
 use crate::demand::Demand;
 use crate::interference::Interference;
+use crate::scheduled::{ChangeKind, ScheduledChange};
 
 /// A world before its time begins.
 #[derive(Debug, Clone, PartialEq)]
@@ -46,6 +47,8 @@ pub struct WorldSpec {
     pub failures: Vec<WorkerFailure>,
     /// Shared slots whose batches fail.
     pub faults: Vec<SlotFault>,
+    /// What happens to streams, in order of time.
+    pub changes: Vec<ScheduledChange>,
     /// Workers that all pools of their own may have together while they scale; `None`: any number.
     pub max_workers: Option<u32>,
     /// Where random draws begin.
@@ -219,14 +222,20 @@ impl WorldSpec {
     /// The longest latency objective of any stream.
     pub(crate) fn longest_slo(&self) -> Span {
         let of = |stream: u32| self.own_slo(StreamId(stream)).unwrap_or(self.slo);
-        let all = (0..self.streams.max(1)).map(of);
+        let later = self.changes.iter().filter_map(|change| match change.kind {
+            ChangeKind::Slo(slo) => Some(slo.unwrap_or(self.slo)),
+            _ => None,
+        });
+        let all = (0..self.streams.max(1)).map(of).chain(later);
         all.max().unwrap_or(self.slo)
     }
 
     /// Whether it matters which stream a request is of: which items are handed on follows from the number of the frame in
     /// its stream.
     pub(crate) fn is_by_stream(&self) -> bool {
-        !self.cascades.stages.is_empty() || self.own.iter().any(|own| *own != StreamSpec::default())
+        !self.cascades.stages.is_empty()
+            || self.own.iter().any(|own| *own != StreamSpec::default())
+            || !self.changes.is_empty()
     }
 
     /// The graph's shape as the policy wants it.

@@ -40,6 +40,7 @@ fn run(cameras: u32, group: u32, non_reference: f64, as_needed: bool) -> Report 
         }),
         noise: 0.05,
         interference: None,
+        changes: Vec::new(),
         failures: Vec::new(),
         faults: Vec::new(),
         max_workers: None,

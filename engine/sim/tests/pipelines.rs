@@ -94,6 +94,7 @@ fn world(seed: u64, feedback: bool, noise: f64) -> (WorldSpec, Vec<Timestamp>) {
         decoding: None,
         noise,
         interference: None,
+        changes: Vec::new(),
         failures: Vec::new(),
         faults: Vec::new(),
         max_workers: None,

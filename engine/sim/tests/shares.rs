@@ -39,6 +39,7 @@ fn world(policy: &str, own: &[StreamSpec]) -> WorldSpec {
         decoding: None,
         noise: 0.1,
         interference: None,
+        changes: Vec::new(),
         failures: Vec::new(),
         faults: Vec::new(),
         max_workers: None,

@@ -57,6 +57,7 @@ fn world(policy: Policy) -> Option<WorldSpec> {
         decoding: None,
         noise: 0.0,
         interference: None,
+        changes: Vec::new(),
         failures: Vec::new(),
         faults: Vec::new(),
         max_workers: None,

@@ -151,6 +151,7 @@ impl Served<'_> {
             decoding: None,
             noise: 0.0,
             interference: None,
+            changes: Vec::new(),
             failures: Vec::new(),
             faults: Vec::new(),
             max_workers: None,

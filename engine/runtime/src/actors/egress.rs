@@ -24,7 +24,7 @@ use crate::analytics::SharedAnalytics;
 use crate::clock::{Clock, duration};
 use crate::objects::assemble_objects;
 use crate::progress::Progress;
-use crate::request::RequestBranch;
+use crate::request::{Request, RequestBranch};
 use crate::routes::SinkView;
 use crate::sink::SinkHandle;
 use crate::source::SharedDecodeLevels;
@@ -42,8 +42,9 @@ pub(crate) struct SinkRoute {
 }
 
 impl SinkRoute {
-    fn shows(&self, stream: StreamId) -> bool {
-        self.views.values().any(|view| view.streams.contains(&stream.0))
+    fn shows(&self, graph: u32, stream: StreamId) -> bool {
+        let view = self.views.get(&graph);
+        view.is_some_and(|view| view.streams.contains(&stream.0))
     }
 }
 
@@ -164,7 +165,7 @@ impl Egress {
         let is_shown = !late || !request.droppable;
         let frame = self.frames.remove(&id);
         if !is_shown && let Some(frame) = frame {
-            self.send_frame_notice(stream, frame, None, (LATE, None), Some(&request.permit));
+            self.send_frame_notice(stream, frame, None, (LATE, None), Some(request));
         }
         self.release(id, stream, is_shown.then_some(branch));
     }
@@ -230,7 +231,7 @@ impl Egress {
         stream: StreamId,
         module: Option<ModuleId>,
         (reason, shortfall): (DropReason, Option<Shortfall>),
-        permit: Option<&Arc<StreamPermit>>,
+        admitted: Option<&Request>,
     ) {
         self.join.cancel(request);
         let unused = self.ledger.is_unused(request, reason);
@@ -239,7 +240,7 @@ impl Egress {
         }
         self.observe_end(stream, unused);
         if let Some(frame) = self.frames.remove(&request) {
-            self.send_frame_notice(stream, frame, module, (reason.name(), shortfall), permit);
+            self.send_frame_notice(stream, frame, module, (reason.name(), shortfall), admitted);
         }
         self.progress.on_dropped();
         self.record_outcomes(stream, reason.name(), 1);
@@ -253,14 +254,14 @@ impl Egress {
         }
     }
 
-    /// Notifies sinks of a frame that is not delivered.
+    /// Notifies sinks of a frame that is not delivered: those of the graph that its request entered, or would have.
     fn send_frame_notice(
         &mut self,
         stream: StreamId,
         frame: FrameInfo,
         module: Option<ModuleId>,
         (reason, shortfall): (&'static str, Option<Shortfall>),
-        permit: Option<&Arc<StreamPermit>>,
+        admitted: Option<&Request>,
     ) {
         let notice = Notice::Dropped {
             stream: self.name(stream).into(),
@@ -271,7 +272,8 @@ impl Egress {
             reason,
             shortfall,
         };
-        self.send_notice(stream, notice, permit);
+        let graph = admitted.map_or_else(|| self.graph_in_force(), |request| request.route.graph);
+        self.send_notice(stream, graph, notice, admitted.map(|request| &request.permit));
     }
 
     /// Notifies sinks of another state of a stream, once.
@@ -295,12 +297,23 @@ impl Egress {
             state,
             time_ms: self.clock.utc_ms(self.clock.now()),
         };
-        self.send_notice(stream, notice, None);
+        self.send_notice(stream, self.graph_in_force(), notice, None);
     }
 
-    fn send_notice(&mut self, stream: StreamId, notice: Notice, permit: Option<&Arc<StreamPermit>>) {
+    /// Those before it are drained.
+    fn graph_in_force(&self) -> u32 {
+        self.analytics.keys().next_back().copied().unwrap_or_default()
+    }
+
+    fn send_notice(
+        &mut self,
+        stream: StreamId,
+        graph: u32,
+        notice: Notice,
+        permit: Option<&Arc<StreamPermit>>,
+    ) {
         let notice = Arc::new(notice);
-        let wants = |sink: &&mut SinkRoute| sink.handle.wants_notices() && sink.shows(stream);
+        let wants = |sink: &&mut SinkRoute| sink.handle.wants_notices() && sink.shows(graph, stream);
         for sink in self.sinks.iter_mut().filter(wants) {
             sink.handle.send_notice(&notice, permit);
         }
@@ -436,7 +449,7 @@ impl Handler<Dropped> for Egress {
             shortfall,
         } = dropped;
         let why = (reason, shortfall);
-        self.on_dropped(request.id, request.stream, module, why, Some(&request.permit));
+        self.on_dropped(request.id, request.stream, module, why, Some(&request));
     }
 }
 

@@ -3,6 +3,8 @@
 use weir_graph::{ArrivalProcess, Arrivals, EmulatedStream, Trace};
 use weir_types::{Span, StreamId, Timestamp};
 
+use crate::scheduled::{ScheduledChange, presence};
+
 /// How long the rate is looked at that pools begin with.
 const INITIAL_SECONDS: u64 = 5;
 
@@ -37,16 +39,25 @@ impl Source {
         }
     }
 
-    /// The times in order before `length` is over, each with its stream; `None` where there are no streams.
-    pub(super) fn of_streams(&self, length: Span) -> Option<Vec<(Timestamp, StreamId)>> {
+    /// The times in order before `length` is over, each with its stream, while that is there by `changes`; `None` where there
+    /// are no streams.
+    pub(super) fn of_streams(
+        &self,
+        changes: &[ScheduledChange],
+        length: Span,
+    ) -> Option<Vec<(Timestamp, StreamId)>> {
         let Self::Streams(streams) = self else {
             return None;
         };
         let of = |(number, stream): (u32, &EmulatedStream)| {
-            let times = stream.arrivals(u64::from(number)).into_iter().flatten();
-            let times = times.take_while(|&at| at < length);
-            let times = times.map(|at| (Timestamp::ZERO + at, StreamId(number)));
-            times.collect::<Vec<_>>()
+            let id = StreamId(number);
+            let during = |(from, to): (Span, Span)| {
+                let times = stream.arrivals(u64::from(number)).into_iter().flatten();
+                let times = times.map(move |at| from + at).take_while(move |&at| at < to);
+                times.map(move |at| (Timestamp::ZERO + at, id))
+            };
+            let spans = presence(changes, id, length).into_iter();
+            spans.flat_map(during).collect::<Vec<_>>()
         };
         let mut all: Vec<_> = (0..).zip(streams).flat_map(of).collect();
         all.sort_unstable();

@@ -6,6 +6,7 @@ use weir_graph::MAX_CV;
 use weir_policy::{AutoscaleRule, Policy};
 use weir_types::Span;
 
+use super::changes::{self, RawChange};
 use super::values::{number, seeds, span};
 use super::world_module::MAX_WORKERS;
 use crate::interference::Interference;
@@ -16,6 +17,7 @@ pub(super) const SECTIONS: &[&str] = &[
     "policy",
     "scaling",
     "failures",
+    "changes",
     "interference",
     "accuracy",
 ];
@@ -28,6 +30,7 @@ pub(super) struct Raw {
     pub(super) policy: Option<Policy>,
     pub(super) scaling: Option<RawScaling>,
     pub(super) failures: Vec<RawFailure>,
+    pub(super) changes: Vec<RawChange>,
     pub(super) interference: Option<Interference>,
     /// Share of right answers by module.
     pub(super) accuracy: Vec<(Spanned<String>, f64)>,
@@ -120,6 +123,7 @@ pub(super) fn read(document: &[Entry], diagnostics: &mut Diagnostics) -> Raw {
             "policy" => raw.policy = Some(weir_graph::read_policy(entry, diagnostics)),
             "scaling" => raw.scaling = scaling(entry, diagnostics),
             "failures" => raw.failures = failures(entry, diagnostics),
+            "changes" => raw.changes = changes::read(entry, diagnostics),
             "interference" => raw.interference = interference(entry, diagnostics),
             "accuracy" => raw.accuracy = accuracy(entry, diagnostics),
             other => {

@@ -76,6 +76,7 @@ pub fn world_from_graph(graph: &Graph) -> Result<(WorldSpec, Vec<EmulatedStream>
         decoding: None,
         noise: 0.0,
         interference: None,
+        changes: Vec::new(),
         failures: Vec::new(),
         faults: Vec::new(),
         max_workers: None,

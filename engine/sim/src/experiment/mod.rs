@@ -6,6 +6,7 @@
 
 mod arrivals;
 mod capacity;
+mod changes;
 mod decoding;
 mod file;
 mod graph;
@@ -84,7 +85,7 @@ pub fn load(
         .map_err(|error| ConfigError::for_file(path, format!("cannot be made absolute: {error}"), None))?;
     let mut diagnostics = Diagnostics::new(path, &text);
     let document = weir_config::parse(&text, environment, &mut diagnostics);
-    let plain = |path: &str| matches!(path, "experiment.seeds" | "failures");
+    let plain = |path: &str| matches!(path, "experiment.seeds" | "failures" | "changes");
     let mut loader = Loader {
         folder: whole.parent().unwrap_or(&whole).to_owned(),
         catalog,
@@ -139,6 +140,8 @@ struct LoadedWorld {
     spec: WorldSpec,
     /// The streams of a graph.
     streams: Option<Vec<weir_graph::EmulatedStream>>,
+    /// Their names.
+    stream_names: Vec<String>,
     /// What gears call the stages of its cascades.
     stages: Vec<CascadeStage>,
 }
@@ -189,6 +192,8 @@ impl Loader<'_> {
         }
         spec.seed = seed;
         let (source, trace) = self.source(raw, &spec, loaded.streams, diagnostics)?;
+        let own = matches!(source, Source::Streams(_)).then_some(loaded.stream_names.as_slice());
+        spec.changes = changes::resolve(&raw.changes, own, diagnostics);
         scale(raw, &mut spec, source.initial_rate());
         Some(Run {
             name: loaded.name,
@@ -309,6 +314,7 @@ impl Loader<'_> {
             name: stem(path),
             spec,
             streams: None,
+            stream_names: Vec::new(),
             stages,
         })
     }
@@ -337,6 +343,7 @@ impl Loader<'_> {
                     name,
                     spec,
                     streams: Some(streams),
+                    stream_names: graph.source_names().map(str::to_owned).collect(),
                     stages: weir_graph::cascade_stages(&graph),
                 })
             }

@@ -31,6 +31,11 @@ impl Run {
     /// Sending times of its requests, in order.
     #[must_use]
     pub fn arrivals(&self) -> Vec<Timestamp> {
+        if !self.world.changes.is_empty()
+            && let Some(arrivals) = self.source.of_streams(&self.world.changes, self.length)
+        {
+            return arrivals.into_iter().map(|(at, _)| at).collect();
+        }
         self.source.times(self.length)
     }
 
@@ -47,7 +52,7 @@ impl Run {
         let streams = self
             .world
             .is_by_stream()
-            .then(|| self.source.of_streams(self.length));
+            .then(|| self.source.of_streams(&self.world.changes, self.length));
         if let Some(arrivals) = streams.flatten() {
             return simulate_streams(&self.world, &self.name, &mut arrivals.into_iter(), &mut |_| {});
         }

@@ -214,6 +214,7 @@ impl Raw {
             decoding: self.decoding,
             noise: 0.0,
             interference: None,
+            changes: Vec::new(),
             failures: Vec::new(),
             faults: Vec::new(),
             max_workers: None,

@@ -1,6 +1,6 @@
 //! A world as its specification has it, before the first request.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 use rand::SeedableRng;
 use rand_pcg::Pcg64Mcg;
@@ -8,7 +8,7 @@ use weir_policy::{
     BatchBinding, BreakerSpec, ConcurrencyLimit, ConcurrencyLimitSpec, Join, Ledger, Module, ModuleEvent,
     ModuleInfo, ModuleSpec, Overflow, Placement, Pool, RunStats, SlotBreaker, Slots, SlotsSpec,
 };
-use weir_types::{ModuleId, SlotId, Timestamp, Topology};
+use weir_types::{ModuleId, SlotId, StreamId, Timestamp, Topology};
 
 use super::booked_cluster::BookedCluster;
 use super::decoders::{Decoders, OBSERVE_INTERVAL};
@@ -88,6 +88,10 @@ impl<'a> World<'a> {
             join_counts: (0..count).map(into).chain([ends as u32]).collect(),
             joins: (0..=count).map(|_| Join::default()).collect(),
             limits: (0..streams).map(|_| ConcurrencyLimit::new(gate)).collect(),
+            own_slo: (0..streams)
+                .map(|stream| spec.own_slo(StreamId(stream)))
+                .collect(),
+            removed: BTreeSet::new(),
             decoders: spec
                 .decoding
                 .map(|decoding| Decoders::new(decoding, streams, spec.slo)),
@@ -133,6 +137,10 @@ impl<'a> World<'a> {
             self.event_queue.push(at, Event::Failure(index, true));
             self.event_queue
                 .push(at + failure.lasts, Event::Failure(index, false));
+        }
+        for (index, change) in self.spec.changes.iter().enumerate() {
+            self.event_queue
+                .push(Timestamp::ZERO + change.at, Event::StreamChanged(index));
         }
         let later = self.spec.cluster.iter().flat_map(|cluster| &cluster.later);
         for (index, later) in later.enumerate() {

@@ -16,10 +16,11 @@ mod pipelines;
 mod pool;
 mod requests;
 mod scaling;
+mod scheduled;
 mod simulate;
 mod stages;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 use rand_pcg::Pcg64Mcg;
 use weir_policy::reservations::{BookingId, ReserveEvent};
@@ -80,6 +81,8 @@ enum Event {
     DecodingTick,
     /// The load of cascades is looked at.
     GearTick,
+    /// The change by its index happens to its stream.
+    StreamChanged(usize),
     /// Time passes.
     Tick,
 }
@@ -92,6 +95,8 @@ type Arrival = (Timestamp, Option<StreamId>);
 struct RequestState {
     sent_at: Timestamp,
     stream: StreamId,
+    /// Its latency objective, where that is not the world's.
+    slo: Option<Span>,
     ended: bool,
 }
 
@@ -119,6 +124,10 @@ struct World<'a> {
     /// Frames that were sent so far, decoded or not.
     frames: u64,
     limits: Vec<ConcurrencyLimit>,
+    /// The latency objective of each stream, where it has its own.
+    own_slo: Vec<Option<Span>>,
+    /// Streams that were removed and of which something is in flight.
+    removed: BTreeSet<StreamId>,
     sampler: DemandSampler,
     requests: Vec<RequestState>,
     /// Items of every request, one row a request.
@@ -197,6 +206,7 @@ impl World<'_> {
             Event::Decoded(stream, sent_at) => self.on_decoded(stream, sent_at),
             Event::DecodingTick => self.observe_decoding(),
             Event::GearTick => self.look_at_load(),
+            Event::StreamChanged(index) => self.on_stream_changed(index),
             Event::Tick => self.tick(),
         }
     }

@@ -30,6 +30,7 @@ impl World<'_> {
         self.requests.push(RequestState {
             sent_at,
             stream,
+            slo: self.own_slo[stream.index()],
             ended: false,
         });
         // The ledger and the gate take this in.
@@ -86,7 +87,7 @@ impl World<'_> {
         let Some(module) = to else {
             let latency = self.now.since(state.sent_at);
             self.stats.on_completed(state.stream, latency);
-            let late = latency > self.spec.own_slo(state.stream).unwrap_or(self.spec.slo);
+            let late = latency > state.slo.unwrap_or(self.spec.slo);
             self.end(
                 request,
                 if late { Outcome::Late } else { Outcome::Delivered },
@@ -101,7 +102,7 @@ impl World<'_> {
             sent_at: state.sent_at,
             items: u32::from(items),
             droppable: true,
-            slo: self.spec.own_slo(state.stream),
+            slo: state.slo,
         };
         self.deliver(module, arrived);
     }
@@ -143,6 +144,7 @@ impl World<'_> {
         if entered {
             self.limits[stream.index()].on_ended(Span::ZERO);
         }
+        self.complete_removal(stream);
         if let Outcome::Dropped(by, _) = outcome
             && self.has_branches
         {

@@ -91,7 +91,7 @@ fn simulate_world(
     let mut report = world.stats.report(run, &world.ledger, &streams, &modules);
     for (stream, name) in (0..).map(StreamId).zip(&streams) {
         if let Some(report) = report.streams.get_mut(name) {
-            report.slo_ms = spec.own_slo(stream).map(Span::as_millis_f64);
+            report.slo_ms = world.own_slo[stream.index()].map(Span::as_millis_f64);
         }
     }
     report.accuracy = world.stages.as_ref().and_then(Stages::accuracy);

@@ -51,6 +51,7 @@ impl Drawn {
             decoding: None,
             noise: [0.0, 0.0, 0.3][random.random_range(0..3)],
             interference: None,
+            changes: Vec::new(),
             failures: Vec::new(),
             faults: Vec::new(),
             max_workers: None,
