@@ -251,6 +251,90 @@ fn a_second_stage_that_panics_on_every_tenth_item_loses_no_frame() {
     assert_eq!(first.accepted + first.handed_on, FRAMES);
 }
 
+/// Counts the items of frames that are so wide, and those of others.
+struct CountByWidth {
+    width: u32,
+    counts: Arc<[AtomicU64; 2]>,
+}
+
+impl Model for CountByWidth {
+    fn batching(&self) -> Batching {
+        Batching {
+            max: None,
+            remark: None,
+        }
+    }
+
+    fn open(&self, _: DeviceKind) -> Result<Box<dyn Session>, SessionError> {
+        Ok(Box::new(Self {
+            width: self.width,
+            counts: Arc::clone(&self.counts),
+        }))
+    }
+}
+
+impl Session for CountByWidth {
+    fn run(&mut self, items: &[Item], on_step: &mut dyn FnMut(Step)) -> Result<Vec<Inference>, SessionError> {
+        on_step(Step::Inferred);
+        for item in items {
+            let is_other = usize::from(item.frame.image.width != self.width);
+            self.counts[is_other].fetch_add(1, Ordering::Relaxed);
+        }
+        Ok(vec![Inference::default(); items.len()])
+    }
+
+    fn warm_up(&mut self, _: usize) -> Result<(), SessionError> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_busy_stream_has_a_gear_of_its_own_and_the_quiet_one_keeps_its_certainty() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let by_stream = gears(3).replace("waiting = 8", "waiting = 8, scope = \"stream\"");
+    std::fs::write(at("gears.toml"), by_stream).unwrap();
+    let quiet = "[sources.quiet]\nuri = \"emulated:uniform?rate=10&frames=30&size=16x16\"\nmode = \"live\"";
+    let text = text("live", 100, 0.9, "")
+        .replacen("slo = \"250ms\"", "gears = \"gears.toml\"\nslo = \"5s\"", 1)
+        .replace("inputs = [\"camera\"]", "inputs = [\"camera\", \"quiet\"]")
+        .replace(
+            "[devices.\"emulated:a\"]",
+            &format!("{quiet}\n[devices.\"emulated:a\"]"),
+        );
+    let graph = match weir_graph::parse(&text, &at("graph.toml"), &Catalog::default(), &|_| None) {
+        Ok(graph) => graph,
+        Err(problems) => panic!("{problems}"),
+    };
+    let counts: Arc<[AtomicU64; 2]> = Arc::default();
+    let large = CountByWidth {
+        width: 16,
+        counts: Arc::clone(&counts),
+    };
+    let parts = Parts {
+        models: vec![("large", Arc::new(large))],
+        ..Parts::default()
+    };
+    let options = RunOptions {
+        record: Some(at("record")),
+        ..at_most(Pace::Times(1.0))
+    };
+    let report = run(assemble(graph, parts), &options);
+    let uncertain = |frames: u64| {
+        let frames = (0..frames).filter(|frame| emulated_certainty(*frame, 0) < 0.5);
+        frames.count() as u64
+    };
+    let [of_quiet, of_busy] = [0, 1].map(|which| counts[which].load(Ordering::Relaxed));
+    assert_eq!(of_quiet, uncertain(30), "every one, in the gear for little load");
+    assert!(
+        of_busy > 0 && of_busy < uncertain(FRAMES) / 2,
+        "{of_busy} until its gear was shifted"
+    );
+    let shifted = report.gears.unwrap();
+    assert!(shifted.shifts >= 1, "{shifted:?}");
+    assert!(verify(&at("record")).unwrap().steps > 0);
+}
+
 /// A fast detector, and beside it a branch of two modules that takes a third of the frames at most.
 fn branched(on_drop: &str) -> String {
     format!(

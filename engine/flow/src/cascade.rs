@@ -13,6 +13,15 @@ pub struct Answer {
     pub is_answered: bool,
 }
 
+/// An answer that is handed on in regions of its item.
+#[derive(Debug, Clone, Default)]
+pub struct SplitAnswer {
+    /// What lies in none of them, which is accepted.
+    pub rest: Inference,
+    /// Each region as an item of its own, with what the answer has there.
+    pub regions: Vec<(Item, Inference)>,
+}
+
 /// The items of a request in a cascade with the answers to each.
 #[derive(Debug, Clone, Default)]
 pub struct CascadeAnswers {
@@ -45,6 +54,26 @@ impl CascadeAnswers {
     /// The answer to the item in that place.
     pub fn answer_mut(&mut self, place: usize) -> Option<&mut Answer> {
         self.answers.get_mut(place)
+    }
+
+    /// Hands the item in that place on in regions, as `split` divides its answer: what is in none of them is accepted, and each
+    /// becomes an item with an answer that is handed on. Nothing changes where `split` does not divide it.
+    pub fn split(&mut self, place: usize, split: impl FnOnce(&Item, &Inference) -> Option<SplitAnswer>) {
+        let (Some(item), Some(answer)) = (self.items.get(place), self.answers.get_mut(place)) else {
+            return;
+        };
+        let Some(SplitAnswer { rest, regions }) = split(item, &answer.inference) else {
+            return;
+        };
+        (answer.inference, answer.is_accepted) = (rest, true);
+        for (item, inference) in regions {
+            self.items.push(item);
+            self.answers.push(Answer {
+                inference,
+                is_accepted: false,
+                is_answered: true,
+            });
+        }
     }
 
     /// All items, and what counts of their inferences, in order.

@@ -81,16 +81,38 @@ impl Rect {
         Self::new(self.x0 - dx, self.y0 - dy, self.x1 + dx, self.y1 + dy)
     }
 
-    /// Intersection over union, 0 where either is empty.
+    /// The smallest box around both.
     #[must_use]
-    pub fn iou(&self, other: &Self) -> f32 {
-        let overlap = Self::new(
+    pub fn union(&self, other: &Self) -> Self {
+        Self::new(
+            self.x0.min(other.x0),
+            self.y0.min(other.y0),
+            self.x1.max(other.x1),
+            self.y1.max(other.y1),
+        )
+    }
+
+    /// What both cover; empty where they do not meet.
+    #[must_use]
+    pub fn intersection(&self, other: &Self) -> Self {
+        Self::new(
             self.x0.max(other.x0),
             self.y0.max(other.y0),
             self.x1.min(other.x1),
             self.y1.min(other.y1),
         )
-        .area();
+    }
+
+    /// Whether a point lies in it.
+    #[must_use]
+    pub fn contains(&self, point: Point) -> bool {
+        (self.x0..self.x1).contains(&point.x) && (self.y0..self.y1).contains(&point.y)
+    }
+
+    /// Intersection over union, 0 where either is empty.
+    #[must_use]
+    pub fn iou(&self, other: &Self) -> f32 {
+        let overlap = self.intersection(other).area();
         let union = self.area() + other.area() - overlap;
         if union > 0.0 { overlap / union } else { 0.0 }
     }

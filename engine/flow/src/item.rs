@@ -31,6 +31,15 @@ pub struct Item {
     pub object: Option<ObjectRef>,
 }
 
+/// How certain it is what is in a box, or that nothing is.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct BoxCertainty {
+    /// In source pixels.
+    pub rect: Rect,
+    /// 0 to 1.
+    pub certainty: f32,
+}
+
 /// Decoded output of a model for one item.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Inference {
@@ -43,6 +52,9 @@ pub struct Inference {
     pub certainty: Option<f32>,
     /// Tokens that were generated for it, by a model that generates.
     pub tokens: Option<u32>,
+    /// Of a detector whose certainty is asked for: how certain each box is that it decided on, those included that are too weak
+    /// to be objects. Empty for other models.
+    pub boxes: Vec<BoxCertainty>,
     /// Whether any output of the item is infinite or NaN.
     pub not_finite: bool,
 }

@@ -30,7 +30,7 @@ mod tensor;
 mod uri;
 
 pub use analytics::{BestShot, Incident, IncidentValue, Overlay, Phase, TrackEnd, TrackState};
-pub use cascade::{Answer, CascadeAnswers};
+pub use cascade::{Answer, CascadeAnswers, SplitAnswer};
 pub use catalog::{
     Catalog, HeadOutput, HeadSpec, KeyKind, KeySpec, ModelDefaults, OperatorInput, OperatorSpec, Settings,
     SinkSpec, Value,
@@ -44,7 +44,7 @@ pub use generate::{
     SequenceSpec, SequenceState, SequenceStep,
 };
 pub use geometry::{Affine, Point, Rect};
-pub use item::{Inference, Item, Region};
+pub use item::{BoxCertainty, Inference, Item, Region};
 pub use model::{Batching, Model, Session, Step};
 pub use operator::Operator;
 pub use packet::{Packet, PacketCodec, PacketFormat, PacketObserver};

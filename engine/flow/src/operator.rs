@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::cascade::SplitAnswer;
 use crate::frame::Frame;
 use crate::generate::{Generated, SequenceSpec};
 use crate::item::{Inference, Item};
@@ -27,6 +28,11 @@ pub trait Operator: Send + Sync {
     /// cascade alone.
     fn settle(&self, inference: Inference) -> Inference {
         inference
+    }
+    /// Divides the answer to an item into what is certain enough and the regions around what is less certain than `least`, which a
+    /// later stage of a cascade is asked instead of the whole. `None`: the item is handed on as it is.
+    fn regions(&self, _item: &Item, _inference: &Inference, _least: f32) -> Option<SplitAnswer> {
+        None
     }
     /// The output of module number `module` from the inferences of a request, given in the order of its items.
     fn output(&self, module: u32, items: &[Item], inferences: Vec<Inference>) -> ModuleOutput;

@@ -17,7 +17,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 use weir_config::toml_error;
-use weir_policy::gears::{ShiftDown, ShiftRule};
+use weir_policy::gears::{ShiftDown, ShiftRule, ShiftScope};
 use weir_types::Span;
 
 use crate::gears::{GearNode, Gears, StageSetting};
@@ -51,6 +51,9 @@ pub struct ShiftFile {
     /// A lower gear follows after this time without a shift; in place of `waiting`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dwell: Option<String>,
+    /// Of what the load is measured: of all streams together, or of each, which has a gear of its own then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scope: Option<ShiftScope>,
 }
 
 /// A gear as it is written.
@@ -87,7 +90,11 @@ impl GearsFile {
         let texts =
             texts.map(|(key, value)| value.as_ref().map(|value| format!("{key} = {}", quoted(value))));
         let waiting = shift.waiting.map(|factor| format!("waiting = {factor:?}"));
-        let keys: Vec<String> = texts.into_iter().chain([waiting]).flatten().collect();
+        let scope = shift.scope.map(|scope| match scope {
+            ShiftScope::Graph => "scope = \"graph\"".to_owned(),
+            ShiftScope::Stream => "scope = \"stream\"".to_owned(),
+        });
+        let keys: Vec<String> = (texts.into_iter().chain([waiting, scope])).flatten().collect();
         if !keys.is_empty() {
             text += &format!("shift  = {{ {} }}\n", keys.join(", "));
         }
@@ -232,6 +239,7 @@ impl ShiftFile {
         Ok(ShiftRule {
             window: window.unwrap_or(default.window),
             down,
+            scope: self.scope.unwrap_or_default(),
         })
     }
 }

@@ -243,6 +243,16 @@ pub enum OnLate {
     Accept,
 }
 
+/// What a detector hands on of a frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Escalate {
+    /// The whole frame.
+    #[default]
+    Frames,
+    /// Crops around what it is not certain of, whose objects take the place of the old ones.
+    Regions,
+}
+
 /// What a module is in a cascade (KEN): its stages are modules in a row, each of which answers what those before it were not
 /// certain of.
 #[derive(Debug, Clone, PartialEq)]
@@ -259,6 +269,8 @@ pub struct StageNode {
     pub settle: Settle,
     /// What happens where it would be late.
     pub on_late: OnLate,
+    /// What is handed on of a frame.
+    pub escalate: Escalate,
 }
 
 impl StageNode {

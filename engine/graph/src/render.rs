@@ -6,7 +6,8 @@ use weir_flow::mask_credentials;
 
 use crate::emulated::{self, EmulatedLoad, EmulatedStream};
 use crate::graph::{
-    Graph, ModelNode, ModuleNode, SinkNode, SourceMode, SourceNode, TRACK, TrackerNode, TransformNode, Vertex,
+    Escalate, Graph, ModelNode, ModuleNode, SinkNode, SourceMode, SourceNode, TRACK, TrackerNode,
+    TransformNode, Vertex,
 };
 
 impl Graph {
@@ -149,6 +150,9 @@ impl Graph {
         ];
         if let Some(stage) = module.stage.as_ref().filter(|stage| !stage.is_last()) {
             lines.push(format!("certain from {}", stage.certainty));
+            if stage.index == 0 && stage.escalate == Escalate::Regions {
+                lines.push("hands on regions".to_owned());
+            }
         }
         if !module.regions.is_empty() {
             lines.push(format!("of {}", module.regions.join(", ")));

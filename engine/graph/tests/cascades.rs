@@ -6,7 +6,7 @@ mod common;
 
 use common::{VALID, catalog, check, folder, read};
 use weir_flow::KeyKind;
-use weir_graph::{Graph, OnLate, Vertex, parse};
+use weir_graph::{Escalate, Graph, OnLate, Vertex, parse};
 use weir_policy::gears::{Fallback, Settle};
 
 /// A chain on emulated devices; `keys` are those of the module in the middle.
@@ -124,6 +124,11 @@ fn what_is_wrong_with_a_cascade_is_said() {
         &CASCADE.replace("\"large\" }", "\"large\", certainty = 0.5 }"),
         &["20: stage 2 of module \"read\" has a `certainty` | the last stage takes the rest"],
     );
+    wrong(&format!("{CASCADE}\nescalate = \"crops\""), &["21: `escalate`"]);
+    wrong(
+        &format!("{CASCADE}\nescalate = \"regions\"\nregions = [\"car\"]"),
+        &["21: \"read\" takes crops of objects, and `escalate = \"regions\"` is of detectors"],
+    );
     wrong(
         &CASCADE.replace("large", "lage"),
         &["20: there is no model \"lage\" | did you mean \"large\"?"],
@@ -181,6 +186,20 @@ fn models_of_stages_say_how_certain_they_are_and_know_the_same_classes() {
         Some("distance"),
         "the first measure is the default"
     );
+    let regions = |text: &str| text.replace("cascade = [{", "escalate = \"regions\"\ncascade = [{");
+    let graph = read(&regions(&detectors(same))).unwrap();
+    let stages = graph.modules().iter().filter_map(|module| module.stage.as_ref());
+    assert!(stages.clone().count() == 2 && stages.clone().all(|stage| stage.escalate == Escalate::Regions));
+    catalog.heads[0].output = weir_flow::HeadOutput::Attribute;
+    let error = parse(&regions(&detectors(same)), &file, &catalog, &|_| None)
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.contains("`escalate = \"regions\"` of \"detect\" is of detectors"),
+        "{error}"
+    );
+    catalog.heads[0].output = weir_flow::HeadOutput::Boxes;
+    let read = |text: &str| parse(text, &file, &catalog, &|_| None);
     let labels = "model = \"reader.onnx\"\nhead = \"yolox\"\nlabels = [\"car\", \"van\"]";
     let error = read(&detectors(labels)).unwrap_err().to_string();
     assert!(

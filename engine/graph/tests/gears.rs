@@ -7,7 +7,7 @@ mod common;
 use common::{catalog, folder};
 use weir_config::ConfigError;
 use weir_graph::{GearsFile, Graph, StageSetting, parse};
-use weir_policy::gears::{ShiftDown, ShiftRule};
+use weir_policy::gears::{ShiftDown, ShiftRule, ShiftScope};
 use weir_types::Span;
 
 const GRAPH: &str = r#"[app]
@@ -35,7 +35,7 @@ cascade = [{ model = "small", certainty = 0.9 }, { model = "middle", certainty =
 
 const GEARS: &str = r#"graph = "street"
 number = 3
-shift = { window = "2s", dwell = "5s" }
+shift = { window = "2s", dwell = "5s", scope = "stream" }
 
 [[gears]]
 up_to = 30
@@ -67,6 +67,7 @@ fn a_gear_says_which_stages_are_asked_and_how_certain_they_must_be() {
     let rule = ShiftRule {
         window: Span::from_secs(2),
         down: ShiftDown::Dwell(Span::from_secs(5)),
+        scope: ShiftScope::Stream,
     };
     assert_eq!((gears.number, gears.rule), (3, rule));
     assert_eq!(gears.shift_spec().bounds, [30.0, 90.0, 100.0]);

@@ -1,14 +1,14 @@
 //! What the stages of cascades are set to, which may change while a graph runs. Set by one, read by the actors of the stages.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use weir_flow::Model;
-use weir_graph::{Gears, Graph, ModuleNode, StageSetting, Vertex};
+use weir_graph::{Escalate, Gears, Graph, ModuleNode, StageSetting, Vertex};
 use weir_policy::GearReport;
 use weir_policy::gears::{Settle, StageRule};
-use weir_types::{ModuleId, Span};
+use weir_types::{ModuleId, Span, StreamId};
 
 use crate::assembly::RunError;
 use crate::sampling::{Sampler, StageSampling};
@@ -24,6 +24,20 @@ pub(crate) struct StageSwitch {
     arrived: AtomicU64,
     /// Items that wait or run there.
     waiting: AtomicU64,
+    /// Whether streams have settings of their own.
+    by_stream: AtomicBool,
+    streams: Mutex<BTreeMap<StreamId, StreamStage>>,
+}
+
+/// What a stage is set to for one stream, and what of it came there.
+#[derive(Debug, Default, Clone, Copy)]
+pub(crate) struct StreamStage {
+    /// `None`: as for all.
+    setting: Option<StageSetting>,
+    /// Requests, since it was looked at last.
+    pub(crate) arrived: u64,
+    /// Items that wait or run there.
+    pub(crate) waiting: u64,
 }
 
 impl StageSwitch {
@@ -33,7 +47,38 @@ impl StageSwitch {
             used: AtomicBool::new(true),
             arrived: AtomicU64::new(0),
             waiting: AtomicU64::new(0),
+            by_stream: AtomicBool::new(false),
+            streams: Mutex::default(),
         }
+    }
+
+    fn with_streams<T>(&self, work: impl FnOnce(&mut BTreeMap<StreamId, StreamStage>) -> T) -> T {
+        work(&mut self.streams.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Whether streams have settings of their own from now on. What was set and counted of streams is forgotten: requests that are
+    /// there are counted for none.
+    pub(crate) fn set_by_stream(&self, by_stream: bool) {
+        self.by_stream.store(by_stream, Ordering::Relaxed);
+        self.with_streams(BTreeMap::clear);
+    }
+
+    /// Sets it for a stream alone.
+    pub(crate) fn set_for(&self, stream: StreamId, setting: StageSetting) {
+        self.with_streams(|streams| streams.entry(stream).or_default().setting = Some(setting));
+    }
+
+    /// What of each stream came since this was asked last, and what waits.
+    pub(crate) fn take_streams(&self) -> Vec<(StreamId, StreamStage)> {
+        self.with_streams(|streams| {
+            let taken = streams.iter().map(|(stream, stage)| (*stream, *stage)).collect();
+            streams.values_mut().for_each(|stage| stage.arrived = 0);
+            taken
+        })
+    }
+
+    pub(crate) fn remove_stream(&self, stream: StreamId) {
+        self.with_streams(|streams| streams.remove(&stream));
     }
 
     pub(crate) fn set(&self, setting: StageSetting) {
@@ -42,15 +87,29 @@ impl StageSwitch {
         self.used.store(setting.is_used, Ordering::Relaxed);
     }
 
-    /// A request came with so many items.
-    pub(crate) fn on_arrived(&self, items: usize) {
+    /// A request of a stream came with so many items.
+    pub(crate) fn on_arrived(&self, stream: StreamId, items: usize) {
         self.arrived.fetch_add(1, Ordering::Relaxed);
         self.waiting.fetch_add(items as u64, Ordering::Relaxed);
+        if self.by_stream.load(Ordering::Relaxed) {
+            self.with_streams(|streams| {
+                let stage = streams.entry(stream).or_default();
+                stage.arrived += 1;
+                stage.waiting += items as u64;
+            });
+        }
     }
 
-    /// So many items left, answered or not.
-    pub(crate) fn on_left(&self, items: usize) {
+    /// So many items of a stream left, answered or not.
+    pub(crate) fn on_left(&self, stream: StreamId, items: usize) {
         self.waiting.fetch_sub(items as u64, Ordering::Relaxed);
+        if self.by_stream.load(Ordering::Relaxed) {
+            self.with_streams(|streams| {
+                if let Some(stage) = streams.get_mut(&stream) {
+                    stage.waiting = stage.waiting.saturating_sub(items as u64);
+                }
+            });
+        }
     }
 
     pub(crate) fn arrived(&self) -> u64 {
@@ -61,14 +120,22 @@ impl StageSwitch {
         self.waiting.load(Ordering::Relaxed)
     }
 
-    /// The least certainty, 0 to 1, of an answer that is accepted.
-    pub(crate) fn certainty(&self) -> f32 {
-        f32::from_bits(self.certainty.load(Ordering::Relaxed))
+    /// What it is set to for all streams that have no setting of their own.
+    fn common(&self) -> StageSetting {
+        StageSetting {
+            is_used: self.used.load(Ordering::Relaxed),
+            certainty: f32::from_bits(self.certainty.load(Ordering::Relaxed)),
+        }
     }
 
-    /// Whether items are given to it; else they pass to the next stage.
-    pub(crate) fn is_used(&self) -> bool {
-        self.used.load(Ordering::Relaxed)
+    /// What it is set to for a stream: the least certainty, 0 to 1, of an answer that is accepted, and whether items are given to
+    /// it; else they pass to the next stage.
+    pub(crate) fn setting(&self, stream: StreamId) -> StageSetting {
+        if !self.by_stream.load(Ordering::Relaxed) {
+            return self.common();
+        }
+        let own = self.with_streams(|streams| streams.get(&stream).and_then(|stage| stage.setting));
+        own.unwrap_or_else(|| self.common())
     }
 }
 
@@ -151,6 +218,8 @@ pub(crate) struct Stage {
     /// The last stage, whose output the answers become.
     pub(crate) settles_in: ModuleId,
     pub(crate) settle: Settle,
+    /// Whether frames are handed on in regions; not where samples are taken, of which every stage answers the same items.
+    pub(crate) splits: bool,
     pub(crate) switch: Arc<StageSwitch>,
     /// Where samples are taken.
     pub(crate) sampling: Option<StageSampling>,
@@ -212,21 +281,21 @@ fn difference([first, second]: [&dyn Model; 2], [one, other]: [&str; 2]) -> Opti
 }
 
 impl Stage {
-    /// How it decides as it is set now. Where samples are taken it hands on everything.
-    pub(crate) fn rule(&self) -> StageRule {
+    /// How it decides on items of a stream as it is set now. Where samples are taken it hands on everything.
+    pub(crate) fn rule(&self, stream: StreamId) -> StageRule {
         StageRule {
             is_last: self.is_last,
             settle: self.settle,
             certainty: match self.sampling {
                 Some(_) => f32::INFINITY,
-                None => self.switch.certainty(),
+                None => self.switch.setting(stream).certainty,
             },
         }
     }
 
     /// What sets it, what it is set to in the beginning, and whether requests enter the cascade there.
     pub(crate) fn controls(&self) -> (Arc<StageSwitch>, StageSetting, bool) {
-        let own = StageSetting::asked(self.switch.certainty());
+        let own = self.switch.common();
         (Arc::clone(&self.switch), own, self.is_first)
     }
 }
@@ -251,6 +320,7 @@ pub(crate) fn stages(graph: &Graph, sampler: Option<&Arc<dyn Sampler>>) -> Vec<O
             is_last: stage.is_last(),
             settles_in: last(graph, id, rest),
             settle: stage.settle,
+            splits: stage.escalate == Escalate::Regions && sampler.is_none(),
             switch: Arc::new(StageSwitch::new(stage.certainty)),
             sampling: sampler.map(|sampler| StageSampling {
                 sampler: Arc::clone(sampler),

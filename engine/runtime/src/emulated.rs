@@ -6,11 +6,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use weir_flow::{
     Batching, DeviceKind, Frame, Image, Inference, Item, Model, ModuleOutput, Operator, OwnedPlanes,
-    PixelFormat, Region, RequestResults, Session, SessionError, Source, SourceError, SourceFactory,
-    SourceInfo, Step, StopFlag,
+    PixelFormat, Points, Rect, Region, RequestResults, Session, SessionError, Source, SourceError,
+    SourceFactory, SourceInfo, SplitAnswer, Step, StopFlag,
 };
 use weir_graph::{EmulatedLoad, EmulatedStream, ModelNode};
-use weir_policy::gears::emulated_certainty;
+use weir_policy::gears::{emulated_certainty, emulated_regions};
 use weir_types::{Profile, SleepCompensator, Span};
 
 use crate::clock::{Clock, duration};
@@ -85,7 +85,7 @@ impl Session for EmulatedSession {
             });
         }
         let inference = |item: &Item| Inference {
-            certainty: Some(emulated_certainty(item.frame.index, 0)),
+            certainty: Some(emulated_certainty(item.frame.index, place(item))),
             ..Inference::default()
         };
         Ok(items.iter().map(inference).collect())
@@ -93,6 +93,14 @@ impl Session for EmulatedSession {
 
     fn warm_up(&mut self, _batch: usize) -> Result<(), SessionError> {
         Ok(())
+    }
+}
+
+/// The place of an item among those of its frame: regions of emulated modules begin at theirs.
+fn place(item: &Item) -> u32 {
+    match &item.region {
+        Region::Crop { rect, .. } => rect.x0 as u32,
+        Region::Whole => 0,
     }
 }
 
@@ -107,6 +115,26 @@ impl Operator for EmulatedOperator {
             region: Region::Whole,
             object: None,
         }]
+    }
+
+    fn regions(&self, item: &Item, inference: &Inference, _least: f32) -> Option<SplitAnswer> {
+        if item.region != Region::Whole {
+            return None;
+        }
+        let region = |place: u32| {
+            let item = Item {
+                region: Region::Crop {
+                    rect: Rect::new(place as f32, 0.0, place as f32 + 1.0, 1.0),
+                    points: Points::None,
+                },
+                ..item.clone()
+            };
+            (item, inference.clone())
+        };
+        Some(SplitAnswer {
+            rest: inference.clone(),
+            regions: (1..=emulated_regions(item.frame.index)).map(region).collect(),
+        })
     }
 
     fn output(&self, _module: u32, _items: &[Item], _inferences: Vec<Inference>) -> ModuleOutput {

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use weir_graph::{GearNode, Gears, StageNode};
-use weir_policy::gears::{Fallback, is_accepted};
+use weir_graph::{Escalate, GearNode, Gears, StageNode};
+use weir_policy::gears::{EMULATED_REGIONS, Fallback, is_accepted};
 
 use crate::gears::SampledItem;
 
@@ -52,7 +52,7 @@ impl CascadeSpec {
         self.stages.get(&module).is_some_and(|stage| stage.index > 0)
     }
 
-    /// Part of the items of a cascade that comes to a module, 0 to 1, by what the world sets its stages to. Without samples
+    /// Items of a cascade that come to a module, by item of the first stage, by what the world sets its stages to. Without samples
     /// certainties are drawn evenly from 0 to 1, and all stages are equally certain of an item.
     pub(crate) fn handed_on_to(&self, module: usize) -> f64 {
         let Some(own) = self.stages.get(&module) else {
@@ -60,6 +60,10 @@ impl CascadeSpec {
         };
         let before =
             (self.stages.values()).filter(|stage| stage.cascade == own.cascade && stage.index < own.index);
+        let each = match own.escalate {
+            Escalate::Regions if own.index > 0 => EMULATED_REGIONS,
+            Escalate::Regions | Escalate::Frames => 1.0,
+        };
         if let Some(samples) = self.samples.get(&own.cascade) {
             let before: Vec<(usize, f32)> = before
                 .map(|stage| (stage.index as usize, stage.certainty))
@@ -71,8 +75,8 @@ impl CascadeSpec {
                     .all(|(stage, least)| !is_accepted(certainty(*stage), *least))
             };
             let handed_on = samples.iter().filter(is_handed_on).count();
-            return handed_on as f64 / samples.len().max(1) as f64;
+            return each * handed_on as f64 / samples.len().max(1) as f64;
         }
-        before.map(|stage| f64::from(stage.certainty)).fold(1.0, f64::min)
+        each * before.map(|stage| f64::from(stage.certainty)).fold(1.0, f64::min)
     }
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use weir_graph::{Graph, parse};
 use weir_policy::StageCounts;
-use weir_policy::gears::emulated_certainty;
+use weir_policy::gears::{emulated_certainty, emulated_regions};
 use weir_sim::{SimulationResult, WorldSpec, experiment, simulate_streams};
 use weir_types::{Span, StreamId, Timestamp};
 
@@ -45,6 +45,30 @@ fn graph(stream: &str, certainty: f64, keys: &str) -> Graph {
         &|_| None,
     )
     .unwrap_or_else(|problems| panic!("{problems}"))
+}
+
+#[test]
+fn regions_that_are_handed_on_are_items_of_the_next_stage_and_parts_of_an_answer() {
+    let mut spec = world(&graph("uniform?rate=60", 0.25, "escalate = \"regions\""), None);
+    spec.cascades.accuracy = [(0, 0.5), (1, 1.0)].into();
+    let ran = run(&spec, &[20]);
+    let uncertain = (0..200).filter(|frame| emulated_certainty(*frame, 0) < 0.25);
+    let uncertain: Vec<u64> = uncertain.collect();
+    let regions: u64 = (uncertain.iter())
+        .map(|frame| u64::from(emulated_regions(*frame)))
+        .sum();
+    let [first, second] = stages(&ran);
+    assert_eq!(
+        (first.handed_on, second.accepted),
+        (uncertain.len() as u64, regions)
+    );
+    assert_eq!(ran.report.modules["read/2"].items, regions);
+    let part = uncertain.len() as f64 / 200.0;
+    let accuracy = ran.report.accuracy.unwrap();
+    assert!(
+        (accuracy - (0.5 + 0.5 * part)).abs() < 1e-9,
+        "each frame is one answer: {accuracy}"
+    );
 }
 
 /// Three gears: all that is not certain by half is handed on up to 60 a second, a tenth up to 150, and nothing above.
@@ -188,4 +212,34 @@ fn accuracy_is_that_of_the_stages_whose_answers_count() {
     // Where the second stage has no time, the answers of the first count.
     let crowded = run(&spec, &[400]).report.accuracy.unwrap();
     assert!(crowded > 0.9 && crowded < accuracy - 0.005, "{crowded}");
+}
+
+#[test]
+fn by_stream_the_busy_one_alone_is_shifted() {
+    let gears = format!("shift = {{ scope = \"stream\" }}\n{GEARS}");
+    let mut spec = world(&graph("uniform?rate=60", 0.9, ""), Some(&gears));
+    spec.streams = 2;
+    // Twenty a second, and a hundred.
+    let stream = |stream: u32, interval_us: u64| {
+        let end = 20_000_000 / interval_us;
+        (0..end).map(move |number| (Timestamp::from_micros(number * interval_us), StreamId(stream)))
+    };
+    let mut arrivals: Vec<(Timestamp, StreamId)> = stream(0, 50_000).chain(stream(1, 10_000)).collect();
+    arrivals.sort();
+    let ran = simulate_streams(&spec, "cascade", &mut arrivals.into_iter(), &mut |_| {});
+    let shifts: Vec<_> = ran
+        .shifts
+        .iter()
+        .map(|shift| (shift.stream, shift.gear))
+        .collect();
+    assert_eq!(shifts.first(), Some(&(Some(StreamId(1)), 1)), "{shifts:?}");
+    assert!(
+        shifts.iter().all(|(stream, _)| *stream == Some(StreamId(1))),
+        "{shifts:?}"
+    );
+    let report = ran.report.gears.unwrap();
+    // The seconds of both streams: the quiet one was in the first gear for all of them.
+    let all: f64 = report.seconds_by_gear.iter().sum();
+    assert!((all - 40.0).abs() < 0.5, "{report:?}");
+    assert!(report.seconds_by_gear[0] > 19.0, "{report:?}");
 }

@@ -1,6 +1,6 @@
 //! Shared by detectors: candidates in input pixels, non-maximum suppression, and the transform to source pixels.
 
-use weir_flow::{Inference, Object, Point, Points, Rect, Settings};
+use weir_flow::{BoxCertainty, Inference, Object, Point, Points, Rect, Settings};
 
 use super::groups::Groups;
 use super::input::ItemTransform;
@@ -114,7 +114,16 @@ impl DetectionFilter {
     /// The candidates that survive suppression, as objects in source pixels.
     pub(crate) fn objects(&self, candidates: Vec<Candidate>, transform: &ItemTransform) -> Inference {
         let candidates = suppress(candidates, self.overlap, &self.groups);
-        let certainty = self.certainty.then(|| self.certainty(&candidates));
+        let boxes: Vec<BoxCertainty> = if self.certainty {
+            let certainty = |candidate: &Candidate| BoxCertainty {
+                rect: transform.rect(&candidate.rect),
+                certainty: self.distance(candidate.score),
+            };
+            candidates.iter().map(certainty).collect()
+        } else {
+            Vec::new()
+        };
+        let least = boxes.iter().map(|decided| decided.certainty).fold(1.0, f32::min);
         let kept = candidates
             .into_iter()
             .filter(|candidate| candidate.score >= self.kept);
@@ -134,24 +143,22 @@ impl DetectionFilter {
         let objects = objects.filter(|object| object.rect.area() > 0.0).collect();
         Inference {
             objects,
-            certainty,
+            certainty: self.certainty.then_some(least),
+            boxes,
             ..Inference::default()
         }
     }
 
-    /// How far the nearest score is from being decided otherwise: 0 at the threshold, 1 at a score of 1 or of half of it, and
-    /// where there is no candidate at all.
-    fn certainty(&self, candidates: &[Candidate]) -> f32 {
-        let distance = |candidate: &Candidate| {
-            let over = candidate.score - self.kept;
-            let most = if over >= 0.0 {
-                1.0 - self.kept
-            } else {
-                self.kept / 2.0
-            };
-            (over.abs() / most.max(f32::MIN_POSITIVE)).clamp(0.0, 1.0)
+    /// How far a score is from being decided otherwise: 0 at the threshold, 1 at a score of 1 or of half of it. A detector is as
+    /// certain as of the nearest of its scores, and quite certain where there is no candidate at all.
+    fn distance(&self, score: f32) -> f32 {
+        let over = score - self.kept;
+        let most = if over >= 0.0 {
+            1.0 - self.kept
+        } else {
+            self.kept / 2.0
         };
-        candidates.iter().map(distance).fold(1.0, f32::min)
+        (over.abs() / most.max(f32::MIN_POSITIVE)).clamp(0.0, 1.0)
     }
 }
 

@@ -7,6 +7,7 @@ mod describe;
 mod error;
 mod gallery;
 mod output;
+mod regions;
 mod template;
 
 #[cfg(test)]
@@ -16,6 +17,7 @@ use std::sync::Arc;
 
 use weir_flow::{
     Attribute, Frame, Inference, Item, KeyKind, KeySpec, Model, ModuleOutput, Operator, RequestResults,
+    SplitAnswer,
 };
 use weir_flow::{OperatorInput, OperatorSpec, Settings};
 
@@ -329,6 +331,8 @@ struct ConfiguredOperator {
     gallery: Gallery,
     /// Classes of the objects that are kept; all if empty.
     labels: Vec<String>,
+    /// Whether it detects objects.
+    detects: bool,
 }
 
 /// Creates an operator.
@@ -372,6 +376,7 @@ pub fn operator(request: &OperatorRequest<'_>) -> Result<Arc<dyn Operator>, Oper
         } else {
             Vec::new()
         },
+        detects: kind.detects,
     };
     if kind.generates {
         return describe::describe(request, configured);
@@ -399,6 +404,13 @@ impl Operator for ConfiguredOperator {
     }
 
     fn settle(&self, inference: Inference) -> Inference {
+        if self.detects {
+            // That there is nothing is an answer, too.
+            return Inference {
+                certainty: inference.certainty.or(Some(1.0)),
+                ..inference
+            };
+        }
         let Some(attribute @ Attribute::Match { .. }) = inference.attribute else {
             return inference;
         };
@@ -406,6 +418,14 @@ impl Operator for ConfiguredOperator {
             certainty: inference.certainty.or(self.gallery.margin(&attribute)),
             attribute: Some(self.gallery.match_nearest(attribute)),
             ..inference
+        }
+    }
+
+    fn regions(&self, item: &Item, inference: &Inference, least: f32) -> Option<SplitAnswer> {
+        if self.detects {
+            regions::split(item, inference, least)
+        } else {
+            None
         }
     }
 

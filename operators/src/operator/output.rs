@@ -4,7 +4,7 @@ use weir_flow::{
     Attribute, Inference, Item, KeyPoint, ModuleOutput, Object, ObjectAttribute, ObjectRef, Points, Rect,
 };
 
-use super::ConfiguredOperator;
+use super::{ConfiguredOperator, regions};
 
 /// Overlapping crops may show one object: boxes of a class that overlap more (IoU) are merged. The threshold is low,
 /// since boxes found at different scales agree less than those of one crop.
@@ -17,6 +17,13 @@ pub(super) fn module_output(
     inferences: Vec<Inference>,
 ) -> ModuleOutput {
     let mut output = ModuleOutput::default();
+    if regions::is_split(items) {
+        let objects = (inferences.into_iter().enumerate())
+            .flat_map(|(place, inference)| inference.objects.into_iter().map(move |object| (place, object)));
+        let objects = objects.filter(|(_, object)| keeps(operator, object));
+        output.objects = regions::whole_objects(objects.collect());
+        return output;
+    }
     for (item, inference) in items.iter().zip(inferences) {
         for mut object in inference.objects {
             if !keeps(operator, &object) {

@@ -49,6 +49,12 @@ const MODULE_KEYS: &[[&str; 3]] = &[
          it has; default drop",
     ],
     [
+        "escalate",
+        "\"frames\" or \"regions\"",
+        "what a detector in a cascade hands on of a frame: all of it, or crops around what it is not certain of, whose objects \
+         take the place of the old ones; default frames",
+    ],
+    [
         "on_drop",
         "\"drop\" or \"degrade\"",
         "what happens to a frame that it cannot serve in time, or whose batch fails: it is dropped, or it goes on without what the \

@@ -364,6 +364,11 @@ fn module(catalog: &Catalog) -> Value {
             "What happens where the next stage of a cascade would be late; default drop.",
         ),
         (
+            "escalate",
+            words(&["frames", "regions"]),
+            "What a detector in a cascade hands on of a frame; default frames.",
+        ),
+        (
             "on_drop",
             words(&["drop", "degrade"]),
             "What happens to a frame that it cannot serve in time; default drop.",

@@ -4,10 +4,11 @@
 use std::collections::BTreeSet;
 
 use weir_config::Diagnostics;
-use weir_flow::{Catalog, KeyKind, Value};
+use weir_flow::{Catalog, HeadOutput, KeyKind, Value};
 use weir_policy::gears::Settle;
 
-use crate::raw::{HeadName, RawGraph};
+use crate::graph::Escalate;
+use crate::raw::{HeadName, RawGraph, RawStage};
 
 /// Also sets the measure of certainty of the models, where none is given and their heads have one: it is computed only where asked
 /// for.
@@ -51,6 +52,7 @@ pub(super) fn check(
         }
     }
     check_classes(raw, models, diagnostics);
+    check_regions(raw, models, catalog, diagnostics);
     for (model, measure) in measures {
         let settings = &mut raw.models[model].settings;
         settings.0.insert("certainty".to_owned(), Value::Text(measure));
@@ -83,6 +85,42 @@ fn check_classes(raw: &RawGraph, models: &[Option<usize>], diagnostics: &mut Dia
             );
             let hint = Some("their `labels` must name the same things alike".to_owned());
             diagnostics.add_if_parsed(stage.certainty.at, message, hint);
+        }
+    }
+}
+
+/// Only detectors of whole frames hand on regions.
+fn check_regions(raw: &RawGraph, models: &[Option<usize>], catalog: &Catalog, diagnostics: &mut Diagnostics) {
+    for (module, model) in raw.modules.iter().zip(models) {
+        let regions = |stage: &&RawStage| stage.index == 0 && stage.escalate.value == Escalate::Regions;
+        let Some(stage) = module.stage.as_ref().filter(regions) else {
+            continue;
+        };
+        let at = stage.escalate.at;
+        if module
+            .regions
+            .given()
+            .is_some_and(|regions| !regions.value.is_empty())
+        {
+            let message = format!(
+                "\"{}\" takes crops of objects, and `escalate = \"regions\"` is of detectors that take whole frames",
+                stage.cascade
+            );
+            let hint = Some("leave `escalate` out: crops are handed on as they are".to_owned());
+            diagnostics.add(at, message, hint);
+            continue;
+        }
+        let Some(HeadName::Known(head)) = model.map(|model| &raw.models[model].head) else {
+            continue;
+        };
+        let spec = catalog.heads.iter().find(|spec| spec.name == head);
+        if spec.is_some_and(|spec| spec.output == HeadOutput::Attribute) {
+            let message = format!(
+                "`escalate = \"regions\"` of \"{}\" is of detectors, and its first model finds no objects",
+                stage.cascade
+            );
+            let hint = Some("leave it out: items are handed on as they are".to_owned());
+            diagnostics.add_if_parsed(at, message, hint);
         }
     }
 }

@@ -343,6 +343,7 @@ fn build(
                 certainty: stage.certainty.value,
                 settle: stage.settle,
                 on_late: stage.on_late,
+                escalate: stage.escalate.value,
             }),
             settings: module.settings,
         });

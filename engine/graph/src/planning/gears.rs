@@ -339,6 +339,8 @@ impl<'d> Settings<'_, 'd> {
         let shift = ShiftFile {
             window: text("window", self.diagnostics),
             dwell: text("dwell", self.diagnostics),
+            // Plans are for all requests together, as their traces are.
+            scope: None,
             waiting: fields.entry("waiting").map(|_| {
                 let default = 8.0;
                 number(&fields, "waiting", 0.0..=f64::MAX, default, self.diagnostics)

@@ -7,13 +7,13 @@ use weir_policy::gears::Settle;
 use super::context::Context;
 use super::required::required;
 use super::tables::{RawModule, RawStage};
-use crate::graph::OnLate;
+use crate::graph::{Escalate, OnLate};
 
 /// Stages of a cascade: each is a module, and adds to the latency of what is handed on.
 const MAX_STAGES: usize = 8;
 
 /// Keys of a module that has stages, beside `cascade` itself.
-const KEYS: [&str; 2] = ["settle", "on_late"];
+const KEYS: [&str; 3] = ["settle", "on_late", "escalate"];
 
 /// One table of `cascade`.
 struct Stage {
@@ -58,6 +58,10 @@ pub(super) fn expand(module: RawModule, fields: &Fields<'_>, context: &mut Conte
         settle.into_value().unwrap_or_default(),
         on_late.into_value().unwrap_or_default(),
     );
+    let escalates = [("frames", Escalate::Frames), ("regions", Escalate::Regions)];
+    let escalate = fields.word("escalate", &escalates, context.diagnostics);
+    let at = fields.entry("escalate").map_or(entry.at, |entry| entry.at);
+    let escalate = Spanned::new(escalate.into_value().unwrap_or_default(), at);
     if stages.is_empty() {
         // Reported; the module keeps its name for those that take from it.
         return vec![RawModule {
@@ -81,6 +85,7 @@ pub(super) fn expand(module: RawModule, fields: &Fields<'_>, context: &mut Conte
             certainty: stage.certainty,
             settle,
             on_late,
+            escalate: escalate.clone(),
         }),
         ..module.clone()
     };

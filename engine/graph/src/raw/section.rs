@@ -133,6 +133,7 @@ pub const MODULE_KEYS: &[&str] = &[
     "cascade",
     "settle",
     "on_late",
+    "escalate",
     "on_drop",
     "inputs",
     "regions",

@@ -8,7 +8,7 @@ use weir_policy::StreamShare;
 use weir_policy::gears::Settle;
 use weir_types::Span;
 
-use crate::graph::{Decoding, OnDrop, OnLate, SourceMode, WhenSlow};
+use crate::graph::{Decoding, Escalate, OnDrop, OnLate, SourceMode, WhenSlow};
 
 pub(crate) struct RawSource {
     pub(crate) name: Spanned<String>,
@@ -124,6 +124,7 @@ pub(crate) struct RawStage {
     pub(crate) certainty: Spanned<f32>,
     pub(crate) settle: Settle,
     pub(crate) on_late: OnLate,
+    pub(crate) escalate: Spanned<Escalate>,
 }
 
 impl RawStage {

@@ -219,7 +219,7 @@ pub struct GearReport {
     pub plan: u64,
     /// How often another gear came into force.
     pub shifts: u64,
-    /// How long each gear of that plan was in force, the lowest load first.
+    /// How long each gear of that plan was in force, the lowest load first; where each stream has a gear, of all streams together.
     pub seconds_by_gear: Vec<f64>,
     /// Mean over the time of what the plan expects of its gears, 0 to 1; `None` where it does not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]

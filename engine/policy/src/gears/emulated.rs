@@ -16,12 +16,37 @@ pub fn emulated_certainty(frame: u64, item: u32) -> f32 {
     uniform_hash(frame.wrapping_add(u64::from(item) << ITEM_SHIFT) ^ SALT) as f32
 }
 
+/// Most regions of a frame of which an emulated model is not certain.
+const MAX_REGIONS: u64 = 4;
+
+/// Regions on average.
+pub const EMULATED_REGIONS: f64 = (1 + MAX_REGIONS) as f64 / 2.0;
+
+/// In how many regions an emulated model hands a frame on, where it does so in regions: 1 to 4, as if drawn evenly by the number
+/// of the frame.
+#[must_use]
+pub fn emulated_regions(frame: u64) -> u32 {
+    let drawn = uniform_hash(frame ^ SALT.rotate_left(1));
+    1 + ((drawn * MAX_REGIONS as f64) as u64).min(MAX_REGIONS - 1) as u32
+}
+
 #[cfg(test)]
 mod tests {
     use weir_types::RequestId;
 
     use super::*;
     use crate::queue::tie_break::random_rank;
+
+    #[test]
+    fn frames_are_handed_on_in_one_to_four_regions() {
+        let counts: Vec<u32> = (0..40_000).map(emulated_regions).collect();
+        for wanted in 1..=4 {
+            let part = counts.iter().filter(|count| **count == wanted).count() as f64 / counts.len() as f64;
+            assert!((part - 0.25).abs() < 0.02, "{part} of {wanted}");
+        }
+        let mean = counts.iter().map(|count| f64::from(*count)).sum::<f64>() / counts.len() as f64;
+        assert!((mean - EMULATED_REGIONS).abs() < 0.03, "{mean}");
+    }
 
     /// Of requests of any rank the same part is uncertain.
     #[test]

@@ -4,12 +4,15 @@
 
 mod emulated;
 mod fallback;
+mod load;
 mod replicas;
 mod settle;
 mod shift;
+mod shift_rule;
 
-pub use emulated::emulated_certainty;
+pub use emulated::{EMULATED_REGIONS, emulated_certainty, emulated_regions};
 pub use fallback::Fallback;
 pub use replicas::{Invocation, Replicas};
 pub use settle::{Settle, StageRule, Verdict, is_accepted};
-pub use shift::{GearEffect, GearEvent, GearShift, ShiftDown, ShiftRule, ShiftSpec};
+pub use shift::{GearEffect, GearEvent, GearShift};
+pub use shift_rule::{ShiftDown, ShiftRule, ShiftScope, ShiftSpec};

@@ -10,52 +10,18 @@
 //!
 //! Down without a condition would flap: what waits still has to be done when the rate has fallen. Of models that generate,
 //! the load is the number of running and waiting requests, which is given as such ([`GearEvent::Load`]).
+//!
+//! By [`ShiftScope::Stream`] all this holds for each stream by itself: its load is that of its own requests, and its gear is that of
+//! its own items. Beyond the paper, whose requests are all alike: a camera with little before it keeps its accuracy while another
+//! is busy.
 
-use std::collections::VecDeque;
+use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use weir_types::{Span, Timestamp};
+use weir_types::{StreamId, Timestamp};
 
-/// When a lower gear may follow.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum ShiftDown {
-    /// Where `factor` times the waiting items are at most the rate.
-    Waiting {
-        /// 8 in the code of KEN's authors.
-        factor: f64,
-    },
-    /// After this time without a shift.
-    Dwell(Span),
-}
-
-/// How gears are shifted.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct ShiftRule {
-    /// Time over which arrivals are counted.
-    pub window: Span,
-    /// When a lower gear may follow.
-    pub down: ShiftDown,
-}
-
-impl Default for ShiftRule {
-    /// One second, and the authors' factor.
-    fn default() -> Self {
-        Self {
-            window: Span::from_secs(1),
-            down: ShiftDown::Waiting { factor: 8.0 },
-        }
-    }
-}
-
-/// What gears are shifted by.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-pub struct ShiftSpec {
-    /// How they are shifted.
-    pub rule: ShiftRule,
-    /// Up to which load each gear is meant, ascending; none where no plan is in force.
-    pub bounds: Vec<f64>,
-}
+use super::load::GearLoad;
+use super::shift_rule::{ShiftRule, ShiftScope, ShiftSpec};
 
 /// A fact that the gear depends on.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -70,6 +36,25 @@ pub enum GearEvent {
     Waiting {
         /// How many.
         items: u64,
+    },
+    /// Requests of a stream arrived at the operators, where each stream has a gear.
+    StreamArrived {
+        /// The stream.
+        stream: StreamId,
+        /// How many.
+        requests: u32,
+    },
+    /// So many items of a stream wait in front of the stages.
+    StreamWaiting {
+        /// The stream.
+        stream: StreamId,
+        /// How many.
+        items: u64,
+    },
+    /// A stream was removed; its number is not used again.
+    StreamRemoved {
+        /// The stream.
+        stream: StreamId,
     },
     /// The load is known otherwise than by arrivals, such as running and waiting requests of models that generate.
     Load {
@@ -95,25 +80,22 @@ pub enum GearEffect {
         gear: usize,
         /// The load that it was chosen for, in requests a second.
         rate: f64,
+        /// Of which stream; `None`: of all.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        stream: Option<StreamId>,
     },
 }
 
-/// Slots of the window: arrivals are counted in tenths of it.
-const BUCKETS: u64 = 10;
-
-/// The gear in force, and the load that is measured.
+/// The gears in force, and the loads that are measured.
 #[derive(Debug, Clone)]
 pub struct GearShift {
     rule: ShiftRule,
     /// Upper ends of the ranges, ascending.
     bounds: Vec<f64>,
-    gear: usize,
-    shifted_at: Timestamp,
-    began: Option<Timestamp>,
-    /// Arrivals by bucket number, oldest first.
-    buckets: VecDeque<(u64, u64)>,
-    waiting: u64,
-    load: Option<f64>,
+    /// Of all requests together; by [`ShiftScope::Stream`] in the lowest gear, as streams are that nothing is known of.
+    all: GearLoad,
+    /// Empty unless each stream has a gear.
+    streams: BTreeMap<StreamId, GearLoad>,
 }
 
 impl GearShift {
@@ -123,12 +105,8 @@ impl GearShift {
         Self {
             rule,
             bounds,
-            gear: 0,
-            shifted_at: Timestamp::ZERO,
-            began: None,
-            buckets: VecDeque::new(),
-            waiting: 0,
-            load: None,
+            all: GearLoad::default(),
+            streams: BTreeMap::new(),
         }
     }
 
@@ -138,21 +116,47 @@ impl GearShift {
         Self::new(spec.rule, spec.bounds)
     }
 
-    /// The gear in force, by index.
+    /// The gear in force, by index: of all requests, or of streams that nothing is known of.
     #[must_use]
     pub fn gear(&self) -> usize {
-        self.gear
+        self.all.gear
     }
 
-    /// Another plan is in force: the gear is the one for the load at hand.
-    pub fn replace(&mut self, bounds: Vec<f64>, now: Timestamp) -> GearEffect {
-        self.bounds = bounds;
-        let rate = self.rate(now);
-        self.gear = self.gear_for(rate);
-        self.shifted_at = now;
-        GearEffect::Shift {
-            gear: self.gear,
-            rate,
+    /// Of what the load is measured.
+    #[must_use]
+    pub fn scope(&self) -> ShiftScope {
+        self.rule.scope
+    }
+
+    /// The gears of streams, where each has one.
+    pub fn stream_gears(&self) -> impl Iterator<Item = (StreamId, usize)> {
+        self.streams.iter().map(|(stream, load)| (*stream, load.gear))
+    }
+
+    /// Another plan is in force: gears are those for the loads at hand.
+    fn apply_plan(&mut self, spec: ShiftSpec, now: Timestamp, effects: &mut Vec<GearEffect>) {
+        (self.rule, self.bounds) = (spec.rule, spec.bounds);
+        match self.rule.scope {
+            ShiftScope::Graph => {
+                self.streams.clear();
+                let rate = self.all.restart(&self.rule, &self.bounds, now);
+                effects.push(GearEffect::Shift {
+                    gear: self.all.gear,
+                    rate,
+                    stream: None,
+                });
+            }
+            ShiftScope::Stream => {
+                self.all = GearLoad::default();
+                for (stream, load) in &mut self.streams {
+                    let rate = load.restart(&self.rule, &self.bounds, now);
+                    effects.push(GearEffect::Shift {
+                        gear: load.gear,
+                        rate,
+                        stream: Some(*stream),
+                    });
+                }
+            }
         }
     }
 
@@ -163,74 +167,42 @@ impl GearShift {
         now: Timestamp,
         effects: &mut Vec<GearEffect>,
     ) {
-        self.began.get_or_insert(now);
         for event in events {
             match event {
-                GearEvent::Arrived { requests } => self.count(requests, now),
-                GearEvent::Waiting { items } => self.waiting = items,
-                GearEvent::Load { load } => self.load = Some(load),
-                GearEvent::PlanApplied { spec } => {
-                    self.rule = spec.rule;
-                    effects.push(self.replace(spec.bounds, now));
+                GearEvent::Arrived { requests } => self.all.on_arrived(requests, &self.rule, now),
+                GearEvent::Waiting { items } => self.all.waiting = items,
+                GearEvent::StreamArrived { stream, requests } => {
+                    let load = self.streams.entry(stream).or_default();
+                    load.on_arrived(requests, &self.rule, now);
                 }
+                GearEvent::StreamWaiting { stream, items } => {
+                    self.streams.entry(stream).or_default().waiting = items;
+                }
+                GearEvent::StreamRemoved { stream } => {
+                    self.streams.remove(&stream);
+                }
+                GearEvent::Load { load } => self.all.given = Some(load),
+                GearEvent::PlanApplied { spec } => self.apply_plan(spec, now, effects),
                 GearEvent::Tick => {}
             }
         }
-        let rate = self.rate(now);
-        let wanted = self.gear_for(rate);
-        if wanted > self.gear || wanted < self.gear && self.may_shift_down(rate, now) {
-            self.gear = wanted;
-            self.shifted_at = now;
-            effects.push(GearEffect::Shift { gear: wanted, rate });
-        }
-    }
-
-    fn count(&mut self, requests: u32, now: Timestamp) {
-        let bucket = now.micros() / self.bucket_time();
-        match self.buckets.back_mut() {
-            Some((last, count)) if *last == bucket => *count += u64::from(requests),
-            _ => self.buckets.push_back((bucket, u64::from(requests))),
-        }
-        self.forget(bucket);
-    }
-
-    /// Leaves out what is older than the window.
-    fn forget(&mut self, bucket: u64) {
-        while self
-            .buckets
-            .front()
-            .is_some_and(|(first, _)| first + BUCKETS <= bucket)
-        {
-            self.buckets.pop_front();
-        }
-    }
-
-    fn bucket_time(&self) -> u64 {
-        (self.rule.window.micros() / BUCKETS).max(1)
-    }
-
-    /// The load. In the beginning, before a window has passed, it is what has come so far over the whole window, so that a
-    /// first request alone is no high load.
-    fn rate(&mut self, now: Timestamp) -> f64 {
-        if let Some(load) = self.load {
-            return load;
-        }
-        self.forget(now.micros() / self.bucket_time());
-        let requests: u64 = self.buckets.iter().map(|(_, count)| count).sum();
-        // The last bucket is not over yet: the whole ones and the part of it are what was measured.
-        let window = self.bucket_time() * (BUCKETS - 1) + now.micros() % self.bucket_time();
-        requests as f64 / Span::from_micros(window.max(1)).as_secs_f64()
-    }
-
-    fn gear_for(&self, rate: f64) -> usize {
-        let within = self.bounds.partition_point(|bound| *bound < rate);
-        within.min(self.bounds.len().saturating_sub(1))
-    }
-
-    fn may_shift_down(&self, rate: f64, now: Timestamp) -> bool {
-        match self.rule.down {
-            ShiftDown::Waiting { factor } => factor * self.waiting as f64 <= rate,
-            ShiftDown::Dwell(time) => now.since(self.shifted_at) >= time,
+        let (rule, bounds) = (&self.rule, &self.bounds);
+        let mut decide = |stream: Option<StreamId>, load: &mut GearLoad| {
+            if let Some(rate) = load.shift(rule, bounds, now) {
+                effects.push(GearEffect::Shift {
+                    gear: load.gear,
+                    rate,
+                    stream,
+                });
+            }
+        };
+        match rule.scope {
+            ShiftScope::Graph => decide(None, &mut self.all),
+            ShiftScope::Stream => {
+                for (stream, load) in &mut self.streams {
+                    decide(Some(*stream), load);
+                }
+            }
         }
     }
 }
@@ -238,8 +210,11 @@ impl GearShift {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+    use weir_types::Span;
 
     use super::*;
+    use crate::gears::ShiftDown;
+    use crate::gears::load::gear_for;
 
     fn shifts(rule: ShiftRule, steps: impl IntoIterator<Item = (u64, GearEvent)>) -> Vec<(u64, usize)> {
         let mut shift = GearShift::new(rule, vec![10.0, 20.0, 40.0]);
@@ -309,6 +284,67 @@ mod tests {
         );
     }
 
+    #[test]
+    fn each_stream_has_the_gear_of_its_own_load() {
+        let rule = ShiftRule {
+            scope: ShiftScope::Stream,
+            ..ShiftRule::default()
+        };
+        let mut shift = GearShift::new(rule, vec![10.0, 20.0, 40.0]);
+        let mut step = |at: u64, events: &[GearEvent]| {
+            let mut effects = Vec::new();
+            shift.step(
+                events.iter().cloned(),
+                Timestamp::from_micros(at * 1_000),
+                &mut effects,
+            );
+            let of = |GearEffect::Shift { gear, stream, .. }: GearEffect| (stream.unwrap().0, gear);
+            effects.into_iter().map(of).collect::<Vec<_>>()
+        };
+        let arrived = |stream, requests| GearEvent::StreamArrived {
+            stream: StreamId(stream),
+            requests,
+        };
+        let mut seen = Vec::new();
+        // The first has five a second, the second thirty.
+        for at in (0..3_000).step_by(200) {
+            seen.extend(step(at, &[arrived(0, 1), arrived(1, 6)]));
+        }
+        assert_eq!(seen, [(1, 1), (1, 2)], "the first stays in the lowest");
+        // Of the second items wait, and there is no lower gear until they are done.
+        let waiting = |items| GearEvent::StreamWaiting {
+            stream: StreamId(1),
+            items,
+        };
+        assert_eq!(step(3_000, &[waiting(9)]), []);
+        assert_eq!(step(5_000, &[GearEvent::Tick]), []);
+        assert_eq!(step(5_050, &[waiting(0)]), [(1, 0)]);
+        let removed = GearEvent::StreamRemoved { stream: StreamId(1) };
+        assert_eq!(step(5_100, &[removed]), []);
+        assert_eq!(shift.stream_gears().collect::<Vec<_>>(), [(StreamId(0), 0)]);
+        assert_eq!(shift.gear(), 0, "that of streams of which nothing is known");
+    }
+
+    #[test]
+    fn another_scope_begins_with_the_load_that_is_measured_from_then_on() {
+        let mut shift = GearShift::new(ShiftRule::default(), vec![10.0, 20.0, 40.0]);
+        for (at, event) in arrivals(0, 2_000, 33) {
+            shift.step([event], Timestamp::from_micros(at * 1_000), &mut Vec::new());
+        }
+        assert_eq!(shift.gear(), 2);
+        let rule = ShiftRule {
+            scope: ShiftScope::Stream,
+            ..ShiftRule::default()
+        };
+        let spec = ShiftSpec {
+            rule,
+            bounds: vec![10.0, 20.0],
+        };
+        let (now, mut effects) = (Timestamp::from_micros(2_000_000), Vec::new());
+        shift.step([GearEvent::PlanApplied { spec }], now, &mut effects);
+        assert_eq!((shift.gear(), effects.len()), (0, 0));
+    }
+
     proptest! {
         /// In a lasting load the gear is the one that the plan has for it.
         #[test]
@@ -318,7 +354,7 @@ mod tests {
                 shift.step([event], Timestamp::from_micros(at * 1_000), &mut Vec::new());
             }
             let rate = 1_000.0 / interval as f64;
-            let near = [rate * 0.8, rate, rate * 1.25].map(|rate| shift.gear_for(rate));
+            let near = [rate * 0.8, rate, rate * 1.25].map(|rate| gear_for(&shift.bounds, rate));
             prop_assert!(near.contains(&shift.gear()), "{rate} {}", shift.gear());
         }
     }

@@ -1,12 +1,13 @@
 //! The gear actor: measures the load of the cascades, passes it to the policy's `GearShift`, and sets their stages to the gear
 //! that it decides on.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use actix::{Actor, ActorContext, AsyncContext, Context, Handler, Message};
 use weir_graph::{Gears, StageSetting};
-use weir_policy::gears::{GearEffect, GearEvent, GearShift, ShiftSpec};
-use weir_types::{Span, Timestamp};
+use weir_policy::gears::{GearEffect, GearEvent, GearShift, ShiftScope, ShiftSpec};
+use weir_types::{Span, StreamId, Timestamp};
 
 use super::burst::{Burst, PolicyActor};
 use super::messages::StopActor;
@@ -36,6 +37,8 @@ pub(crate) struct GearActor {
     tally: Arc<GearTally>,
     /// Arrivals that were counted, by module.
     counted: Vec<u64>,
+    /// Items that waited, by stream, as they were last seen.
+    waiting: BTreeMap<StreamId, u64>,
     looked_at: Timestamp,
 }
 
@@ -43,6 +46,11 @@ pub(crate) struct GearActor {
 #[derive(Message)]
 #[rtype(result = "()")]
 pub(crate) struct ApplyGears(pub(crate) Option<Box<Gears>>);
+
+/// A stream was removed, and nothing of it is in flight.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub(crate) struct ForgetStream(pub(crate) StreamId);
 
 impl GearActor {
     pub(crate) fn new(setup: GearSetup) -> Self {
@@ -56,6 +64,7 @@ impl GearActor {
             clock: setup.clock,
             counted: vec![0; setup.stages.len()],
             gears: setup.gears,
+            waiting: BTreeMap::new(),
             stages: setup.stages,
             tally: setup.tally,
         };
@@ -63,29 +72,65 @@ impl GearActor {
         actor
     }
 
+    /// Sets all stages to the gears in force.
     fn begin_plan(&self) {
         self.tally.on_plan(self.gears.as_ref());
-        self.set_stages(self.burst.machine().gear());
+        let by_stream = self.scope() == ShiftScope::Stream;
+        for (switch, ..) in self.stages.iter().flatten() {
+            switch.set_by_stream(by_stream);
+        }
+        self.set_stages(self.burst.machine().gear(), None);
+        if by_stream {
+            for (stream, gear) in self.burst.machine().stream_gears() {
+                self.set_stages(gear, Some(stream));
+            }
+        }
     }
 
-    fn set_stages(&self, gear: usize) {
+    fn scope(&self) -> ShiftScope {
+        self.burst.machine().scope()
+    }
+
+    /// Sets the stages to a gear, for a stream or for all.
+    fn set_stages(&self, gear: usize, stream: Option<StreamId>) {
         for (module, stage) in self.stages.iter().enumerate() {
             let Some((switch, own, _)) = stage else { continue };
             let planned = self.gears.as_ref().map(|gears| gears.setting(gear, module, *own));
-            switch.set(planned.unwrap_or(*own));
+            let setting = planned.unwrap_or(*own);
+            match stream {
+                Some(stream) => switch.set_for(stream, setting),
+                None => switch.set(setting),
+            }
         }
-        telemetry::record_gear(self.burst.machine().gear());
+        let machine = self.burst.machine();
+        let highest = machine.stream_gears().map(|(_, gear)| gear).max();
+        telemetry::record_gear(highest.unwrap_or_default().max(machine.gear()));
     }
 
-    /// The load since it was looked at last: of several cascades, that of the one with the most requests.
+    /// The load since it was looked at last.
     fn look(&mut self, context: &mut Context<Self>) {
         let now = self.clock.now();
-        self.tally
-            .on_time(self.burst.machine().gear(), now.since(self.looked_at));
+        let time = now.since(self.looked_at);
         self.looked_at = now;
+        match self.scope() {
+            ShiftScope::Graph => self.tally.on_time(self.burst.machine().gear(), time),
+            ShiftScope::Stream => {
+                for (_, gear) in self.burst.machine().stream_gears() {
+                    self.tally.on_time(gear, time);
+                }
+            }
+        }
         if self.gears.is_none() {
             return;
         }
+        match self.scope() {
+            ShiftScope::Graph => self.look_at_all(context),
+            ShiftScope::Stream => self.look_at_streams(context),
+        }
+    }
+
+    /// Of several cascades the load is that of the one with the most requests.
+    fn look_at_all(&mut self, context: &mut Context<Self>) {
         let (mut arrived, mut waiting) = (0, 0);
         for (stage, counted) in self.stages.iter().zip(&mut self.counted) {
             let Some((switch, _, is_first)) = stage else {
@@ -102,6 +147,30 @@ impl GearActor {
         self.burst.push(GearEvent::Arrived { requests });
         self.on_event(GearEvent::Waiting { items: waiting }, context);
     }
+
+    /// As [`GearActor::look_at_all`], by stream. What has not changed is no event.
+    fn look_at_streams(&mut self, context: &mut Context<Self>) {
+        let mut loads: BTreeMap<StreamId, (u64, u64)> = BTreeMap::new();
+        for (switch, _, is_first) in self.stages.iter().flatten() {
+            for (stream, stage) in switch.take_streams() {
+                let (arrived, waiting) = loads.entry(stream).or_default();
+                *waiting += stage.waiting;
+                if *is_first {
+                    *arrived = stage.arrived.max(*arrived);
+                }
+            }
+        }
+        for (stream, (arrived, items)) in loads {
+            if arrived > 0 {
+                let requests = u32::try_from(arrived).unwrap_or(u32::MAX);
+                self.burst.push(GearEvent::StreamArrived { stream, requests });
+            }
+            if self.waiting.insert(stream, items).unwrap_or_default() != items {
+                self.burst.push(GearEvent::StreamWaiting { stream, items });
+            }
+        }
+        self.on_event(GearEvent::Tick, context);
+    }
 }
 
 fn shift_spec(gears: Option<&Gears>) -> ShiftSpec {
@@ -116,10 +185,11 @@ impl PolicyActor for GearActor {
     }
 
     fn apply(&mut self, effect: GearEffect, _context: &mut Context<Self>) {
-        let GearEffect::Shift { gear, rate } = effect;
-        tracing::info!(gear, rate, "another gear is in force");
+        let GearEffect::Shift { gear, rate, stream } = effect;
+        let of = stream.map(|stream| stream.0);
+        tracing::info!(gear, rate, stream = of, "another gear is in force");
         self.tally.on_shift();
-        self.set_stages(gear);
+        self.set_stages(gear, stream);
     }
 }
 
@@ -140,6 +210,20 @@ impl Handler<ApplyGears> for GearActor {
         self.burst.push(GearEvent::PlanApplied { spec });
         self.decide(context);
         self.begin_plan();
+    }
+}
+
+impl Handler<ForgetStream> for GearActor {
+    type Result = ();
+
+    fn handle(&mut self, ForgetStream(stream): ForgetStream, context: &mut Self::Context) {
+        self.waiting.remove(&stream);
+        for (switch, ..) in self.stages.iter().flatten() {
+            switch.remove_stream(stream);
+        }
+        if self.scope() == ShiftScope::Stream {
+            self.on_event(GearEvent::StreamRemoved { stream }, context);
+        }
     }
 }
 

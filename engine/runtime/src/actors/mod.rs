@@ -17,7 +17,7 @@ mod supervisor;
 
 pub(crate) use decode_levels::DecodeLevelActor;
 pub(crate) use egress::{Egress, EgressSetup, RunEnded, SinkRoute};
-pub(crate) use gears::{ApplyGears, GearActor, GearSetup};
+pub(crate) use gears::{ApplyGears, ForgetStream, GearActor, GearSetup};
 pub(crate) use messages::{
     Abandon, AbandonStream, AddStats, AddStream, ArbiterEvent, Arrived, BatchDone, Completed, Deliver,
     DropGraph, EndWhenIdle, FrameInfo, LeftOut, ModuleLoad, ModuleRef, PolicyEvent, RemoveStream,

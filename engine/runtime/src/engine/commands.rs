@@ -12,8 +12,8 @@ use super::draining::DrainingGraph;
 use super::live_streams::{LiveStream, LiveStreams};
 use super::{RunContext, StartedRun, StreamContext};
 use crate::actors::{
-    AbandonStream, AddStream, ApplyGears, PolicyEvent, RemoveStream, StreamCounts, TakeCounts, TakeLoad,
-    TakeStats,
+    AbandonStream, AddStream, ApplyGears, ForgetStream, PolicyEvent, RemoveStream, StreamCounts, TakeCounts,
+    TakeLoad, TakeStats,
 };
 use crate::command::{Command, NewStream, StreamError};
 use crate::routes::{Entrance, Route};
@@ -188,6 +188,9 @@ impl RunContext<'_> {
         for stream in live.poll_removals(self.options.grace, &context.actors.egress, now) {
             for module in &context.actors.modules {
                 module.do_send(PolicyEvent(ModuleEvent::StreamRemoved { stream }));
+            }
+            if let Some(gears) = &context.actors.gears {
+                gears.do_send(ForgetStream(stream));
             }
         }
     }

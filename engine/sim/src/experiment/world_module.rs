@@ -7,7 +7,7 @@ use std::sync::Arc;
 use weir_config::{
     Content, Diagnostics, Entry, Environment, Fields, Spanned, absolute, durations, report_missing, spelling,
 };
-use weir_graph::{OnLate, StageNode};
+use weir_graph::{Escalate, OnLate, StageNode};
 use weir_policy::gears::Settle;
 use weir_types::Profile;
 
@@ -26,7 +26,7 @@ const MAX_STAGES: usize = 8;
 /// What the models of a module, and of a stage, run on.
 const MODEL: &[&str] = &["profile", "batch", "workers", "device", "weight", "accuracy"];
 const MODULE: &[&str] = &[
-    "inputs", "items", "link", "cascade", "settle", "on_late", "samples",
+    "inputs", "items", "link", "cascade", "settle", "on_late", "escalate", "samples",
 ];
 const STAGE: &[&str] = &["model", "certainty"];
 const CASCADE: &str = "cascade = [{ model = \"small\", profile = \"small.toml\", workers = 1, certainty = 0.3 }, { model = \"large\", .. }]";
@@ -76,7 +76,7 @@ pub(super) fn read(
         ..model
     };
     let Some(list) = fields.entry("cascade") else {
-        for key in ["settle", "on_late", "samples"] {
+        for key in ["settle", "on_late", "escalate", "samples"] {
             if let Some(entry) = fields.entry(key) {
                 let message = format!(
                     "`{key}` is of modules with a `cascade`, and {} has none",
@@ -98,6 +98,8 @@ pub(super) fn read(
     let lates = [("drop", OnLate::Drop), ("accept", OnLate::Accept)];
     let settle = fields.word("settle", &settles, diagnostics).into_value();
     let on_late = fields.word("on_late", &lates, diagnostics).into_value();
+    let escalates = [("frames", Escalate::Frames), ("regions", Escalate::Regions)];
+    let escalate = fields.word("escalate", &escalates, diagnostics).into_value();
     let Content::List(list) = &list.node.content else {
         let message = format!("`cascade` of {} must be a list of stages", fields.owner);
         diagnostics.add_if_parsed(list.node.at, message, Some(CASCADE.to_owned()));
@@ -132,6 +134,7 @@ pub(super) fn read(
             certainty: 0.0,
             settle: settle.unwrap_or_default(),
             on_late: on_late.unwrap_or_default(),
+            escalate: escalate.unwrap_or_default(),
         };
         let certainty = certainty(&of_stage, stage.is_last(), diagnostics);
         let own = Spanned::new(format!("{}/{}", name.value, index + 1), entry.at);

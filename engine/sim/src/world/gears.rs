@@ -2,8 +2,8 @@
 
 use weir_graph::Gears;
 use weir_policy::GearReport;
-use weir_policy::gears::{GearEffect, GearEvent, GearShift};
-use weir_types::{Span, Timestamp};
+use weir_policy::gears::{GearEffect, GearEvent, GearShift, ShiftScope};
+use weir_types::{Span, StreamId, Timestamp};
 
 use super::stages::Stages;
 
@@ -19,6 +19,8 @@ pub struct Shift {
     pub gear: usize,
     /// The load that it was chosen for, in requests a second.
     pub rate: f64,
+    /// Of which stream; `None`: of all.
+    pub stream: Option<StreamId>,
 }
 
 /// The gear in force, and which were.
@@ -26,8 +28,10 @@ pub struct Shift {
 pub(super) struct GearState<'a> {
     gears: &'a Gears,
     machine: GearShift,
-    /// Arrivals that were counted, by cascade.
-    counted: Vec<u64>,
+    /// Arrivals of streams that were counted, by cascade.
+    counted: Vec<Vec<u64>>,
+    /// Items of streams that waited, as they were last seen.
+    waiting: Vec<u64>,
     looked_at: Timestamp,
     seconds_by_gear: Vec<f64>,
     shifts: Vec<Shift>,
@@ -39,6 +43,7 @@ impl<'a> GearState<'a> {
             gears,
             machine: GearShift::of(gears.shift_spec()),
             counted: Vec::new(),
+            waiting: Vec::new(),
             looked_at: Timestamp::ZERO,
             seconds_by_gear: vec![0.0; gears.gears.len()],
             shifts: Vec::new(),
@@ -47,27 +52,66 @@ impl<'a> GearState<'a> {
 
     /// Sets the stages to the gear in force.
     pub(super) fn set(&self, stages: &mut Stages) {
-        stages.set(self.gears, self.machine.gear());
+        stages.set(self.gears, self.machine.gear(), None);
     }
 
     /// The load since it was looked at last: of several cascades, that of the one with the most requests.
     pub(super) fn look(&mut self, stages: &mut Stages, now: Timestamp) {
-        if let Some(seconds) = self.seconds_by_gear.get_mut(self.machine.gear()) {
-            *seconds += now.since(self.looked_at).as_secs_f64();
-        }
+        let time = now.since(self.looked_at).as_secs_f64();
         self.looked_at = now;
-        let arrived: Vec<u64> = stages.arrived().collect();
-        let before = self.counted.iter().copied().chain(std::iter::repeat(0));
-        let most = arrived.iter().zip(before).map(|(all, before)| all - before).max();
-        self.counted = arrived;
-        let requests = u32::try_from(most.unwrap_or_default()).unwrap_or(u32::MAX);
-        let items = stages.waiting();
-        let events = [GearEvent::Arrived { requests }, GearEvent::Waiting { items }];
+        let arrived: Vec<Vec<u64>> = stages.arrived().map(<[u64]>::to_vec).collect();
+        let waiting = stages.waiting();
+        let mut events = Vec::new();
+        match self.machine.scope() {
+            ShiftScope::Graph => {
+                self.count_time(self.machine.gear(), time);
+                let come = |(cascade, all): (usize, &Vec<u64>)| {
+                    let before: u64 = self.counted.get(cascade).into_iter().flatten().sum();
+                    all.iter().sum::<u64>() - before
+                };
+                let most = arrived.iter().enumerate().map(come).max();
+                let requests = u32::try_from(most.unwrap_or_default()).unwrap_or(u32::MAX);
+                let items = waiting.iter().sum();
+                events.extend([GearEvent::Arrived { requests }, GearEvent::Waiting { items }]);
+            }
+            ShiftScope::Stream => {
+                let gears: Vec<usize> = self.machine.stream_gears().map(|(_, gear)| gear).collect();
+                gears.into_iter().for_each(|gear| self.count_time(gear, time));
+                for (place, items) in waiting.iter().enumerate() {
+                    let stream = StreamId(place as u32);
+                    let come = |(cascade, all): (usize, &Vec<u64>)| {
+                        all[place] - self.counted.get(cascade).map_or(0, |counted| counted[place])
+                    };
+                    let most = arrived.iter().enumerate().map(come).max().unwrap_or_default();
+                    if most > 0 {
+                        let requests = u32::try_from(most).unwrap_or(u32::MAX);
+                        events.push(GearEvent::StreamArrived { stream, requests });
+                    }
+                    if self.waiting.get(place).copied().unwrap_or_default() != *items {
+                        let items = *items;
+                        events.push(GearEvent::StreamWaiting { stream, items });
+                    }
+                }
+                events.push(GearEvent::Tick);
+            }
+        }
+        (self.counted, self.waiting) = (arrived, waiting);
         let mut effects = Vec::new();
         self.machine.step(events, now, &mut effects);
-        for GearEffect::Shift { gear, rate } in effects {
-            self.shifts.push(Shift { at: now, gear, rate });
-            self.set(stages);
+        for GearEffect::Shift { gear, rate, stream } in effects {
+            self.shifts.push(Shift {
+                at: now,
+                gear,
+                rate,
+                stream,
+            });
+            stages.set(self.gears, gear, stream);
+        }
+    }
+
+    fn count_time(&mut self, gear: usize, seconds: f64) {
+        if let Some(spent) = self.seconds_by_gear.get_mut(gear) {
+            *spent += seconds;
         }
     }
 

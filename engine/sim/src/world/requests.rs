@@ -38,7 +38,7 @@ impl World<'_> {
         self.ledger.on_arrived(request, stream);
         self.timeline.on_sent(sent_at);
         if let Some(stages) = &mut self.stages {
-            stages.on_request(self.names_streams.then_some(stream));
+            stages.on_request(stream, self.names_streams);
             // What comes there is seen as it does.
             let later = self.spec.cascades.later_stages();
             later.for_each(|module| self.items[row + module] = 0);

@@ -6,8 +6,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use weir_graph::{Gears, StageSetting};
-use weir_policy::gears::{Settle, StageRule, emulated_certainty};
+use weir_graph::{Escalate, Gears, StageSetting};
+use weir_policy::gears::{Settle, StageRule, emulated_certainty, emulated_regions};
 use weir_policy::{BatchSlice, StageCounts};
 use weir_types::{BatchId, DropReason, ModuleId, RequestId, StreamId};
 
@@ -15,11 +15,39 @@ use crate::cascades::CascadeSpec;
 use crate::gears::SampledItem;
 
 /// What is known of one item of a cascade.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy)]
 struct Answer {
     /// The module whose answer counts, and how certain it is.
     by: Option<(usize, f32)>,
     is_accepted: bool,
+    /// Of a frame that was handed on in regions: how many; they stand for it.
+    regions: u32,
+    /// Part of an answer that it counts for: a region for its part of the frame.
+    weight: f64,
+    is_region: bool,
+}
+
+impl Stage {
+    fn setting(&self, stream: StreamId) -> StageSetting {
+        self.by_stream.get(&stream).copied().unwrap_or(self.setting)
+    }
+
+    /// A request leaves it.
+    fn on_left(&mut self, stream: StreamId, items: usize) {
+        self.waiting[stream.index()] -= items as u64;
+    }
+}
+
+impl Answer {
+    fn new() -> Self {
+        Self {
+            by: None,
+            is_accepted: false,
+            regions: 0,
+            weight: 1.0,
+            is_region: false,
+        }
+    }
 }
 
 /// An item that a stage is asked: its place among those of the cascade, and whether a batch with it came back.
@@ -37,13 +65,16 @@ struct Stage {
     is_first: bool,
     is_last: bool,
     settle: Settle,
+    escalate: Escalate,
     /// As the world has it.
     own: StageSetting,
     setting: StageSetting,
-    /// Requests that have come to it.
-    arrived: u64,
-    /// Items that wait or run there.
-    waiting: u64,
+    /// What it is set to for streams that have gears of their own.
+    by_stream: BTreeMap<StreamId, StageSetting>,
+    /// Requests that have come to it, by stream.
+    arrived: Vec<u64>,
+    /// Items that wait or run there, by stream.
+    waiting: Vec<u64>,
     asked: BTreeMap<RequestId, Vec<Asked>>,
     /// Batches that run.
     running: BTreeMap<BatchId, Vec<BatchSlice>>,
@@ -61,8 +92,9 @@ pub(super) struct Stages {
     /// Frames that came, by stream; all in one where it is not known of which stream they are.
     frames: Vec<u64>,
     frame_of: Vec<u64>,
+    stream_of: Vec<StreamId>,
     /// Answers delivered in time by modules whose accuracy is declared, and how many of them are expected to be right.
-    delivered: (u64, f64),
+    delivered: (f64, f64),
 }
 
 impl Stages {
@@ -86,10 +118,12 @@ impl Stages {
                 is_first: node.index == 0,
                 is_last: node.is_last(),
                 settle: node.settle,
+                escalate: node.escalate,
                 own,
                 setting: own,
-                arrived: 0,
-                waiting: 0,
+                by_stream: BTreeMap::new(),
+                arrived: vec![0; streams.max(1) as usize],
+                waiting: vec![0; streams.max(1) as usize],
                 asked: BTreeMap::new(),
                 running: BTreeMap::new(),
             })
@@ -104,14 +138,16 @@ impl Stages {
             accuracy: spec.accuracy.clone(),
             frames: vec![0; streams.max(1) as usize],
             frame_of: Vec::new(),
-            delivered: (0, 0.0),
+            stream_of: Vec::new(),
+            delivered: (0.0, 0.0),
         })
     }
 
-    /// The next request comes, of `stream` where that is known: it has the next number of its frames, as a live source
-    /// counts them.
-    pub(super) fn on_request(&mut self, stream: Option<StreamId>) {
-        let count = self.frames.get_mut(stream.map_or(0, StreamId::index));
+    /// The next request comes. Where its stream is `known` and not only its turn, it has the next number of its frames, as a live
+    /// source counts them.
+    pub(super) fn on_request(&mut self, stream: StreamId, known: bool) {
+        self.stream_of.push(stream);
+        let count = self.frames.get_mut(if known { stream.index() } else { 0 });
         let number = count.map_or(0, |count| std::mem::replace(count, *count + 1));
         self.frame_of.push(number);
     }
@@ -121,11 +157,12 @@ impl Stages {
         let Some(stage) = self.by_module.get_mut(module.index()).and_then(Option::as_mut) else {
             return items;
         };
+        let stream = self.stream_of[request.index()];
         let answers = &mut self.answers[stage.cascade];
         if stage.is_first {
-            answers.insert(request, vec![Answer::default(); usize::from(items)]);
+            answers.insert(request, vec![Answer::new(); usize::from(items)]);
         }
-        let is_asked = stage.is_last || stage.setting.is_used;
+        let is_asked = stage.is_last || stage.setting(stream).is_used;
         let open = answers.get(&request).into_iter().flatten().enumerate();
         let open = open.filter(|(_, answer)| is_asked && !answer.is_accepted);
         let asked: Vec<Asked> = open
@@ -135,8 +172,8 @@ impl Stages {
             })
             .collect();
         let items = asked.len();
-        stage.arrived += 1;
-        stage.waiting += items as u64;
+        stage.arrived[stream.index()] += 1;
+        stage.waiting[stream.index()] += items as u64;
         stage.asked.insert(request, asked);
         u8::try_from(items).unwrap_or(u8::MAX)
     }
@@ -171,14 +208,15 @@ impl Stages {
     ) -> Option<StageCounts> {
         let stage = self.by_module.get_mut(module.index())?.as_mut()?;
         let asked = stage.asked.remove(&request)?;
-        stage.waiting -= asked.len() as u64;
+        let stream = self.stream_of[request.index()];
+        stage.on_left(stream, asked.len());
         let answers = self.answers[stage.cascade].get_mut(&request)?;
         let frame = self.frame_of.get(request.index()).copied().unwrap_or_default();
         let mut counts = StageCounts::default();
         let rule = StageRule {
             is_last: stage.is_last,
             settle: stage.settle,
-            certainty: stage.setting.certainty,
+            certainty: stage.setting(stream).certainty,
         };
         for Asked { place, is_answered } in asked {
             let Some(answer) = answers.get_mut(place) else {
@@ -199,6 +237,9 @@ impl Stages {
                 answer.by = Some((module.index(), later));
             }
             answer.is_accepted = verdict.is_accepted;
+            if !verdict.is_accepted && stage.escalate == Escalate::Regions && !answer.is_region {
+                split(answers, place, emulated_regions(frame));
+            }
         }
         Some(counts)
     }
@@ -207,19 +248,22 @@ impl Stages {
     pub(super) fn on_ended(&mut self, request: RequestId, is_delivered: bool, items: &[u8]) {
         for (module, stage) in self.by_module.iter_mut().enumerate() {
             if let Some(stage) = stage {
-                let asked = stage.asked.remove(&request);
-                stage.waiting -= asked.map_or(0, |asked| asked.len() as u64);
+                if let Some(asked) = stage.asked.remove(&request) {
+                    stage.on_left(self.stream_of[request.index()], asked.len());
+                }
             } else if let Some(accuracy) = self.accuracy.get(&module).filter(|_| is_delivered) {
-                let items = u64::from(items.get(module).copied().unwrap_or_default());
+                let items = f64::from(items.get(module).copied().unwrap_or_default());
                 self.delivered.0 += items;
-                self.delivered.1 += items as f64 * accuracy;
+                self.delivered.1 += items * accuracy;
             }
         }
         let frame = self.frame_of.get(request.index()).copied().unwrap_or_default();
         for (answers, samples) in self.answers.iter_mut().zip(&self.samples) {
             let answers = answers.remove(&request).filter(|_| is_delivered);
             for (place, answer) in (0..).zip(answers.into_iter().flatten()) {
-                let Some((by, _)) = answer.by else { continue };
+                let Some((by, _)) = answer.by.filter(|_| answer.regions == 0) else {
+                    continue;
+                };
                 let stage = self.by_module.get(by).and_then(Option::as_ref);
                 let right = match (samples, stage) {
                     (Some(samples), Some(stage)) => {
@@ -229,37 +273,65 @@ impl Stages {
                     _ => self.accuracy.get(&by).copied(),
                 };
                 if let Some(right) = right {
-                    self.delivered.0 += 1;
-                    self.delivered.1 += right;
+                    self.delivered.0 += answer.weight;
+                    self.delivered.1 += answer.weight * right;
                 }
             }
         }
     }
 
-    /// Sets the stages to a gear.
-    pub(super) fn set(&mut self, gears: &Gears, gear: usize) {
+    /// Sets the stages to a gear, for a stream or for all.
+    pub(super) fn set(&mut self, gears: &Gears, gear: usize, stream: Option<StreamId>) {
         for (module, stage) in self.by_module.iter_mut().enumerate() {
             let Some(stage) = stage else { continue };
-            stage.setting = gears.setting(gear, module, stage.own);
+            let setting = gears.setting(gear, module, stage.own);
+            match stream {
+                Some(stream) => {
+                    stage.by_stream.insert(stream, setting);
+                }
+                None => stage.setting = setting,
+            }
         }
     }
 
-    /// Requests that have come to the first stage of each cascade so far.
-    pub(super) fn arrived(&self) -> impl Iterator<Item = u64> {
+    /// Requests of each stream that have come to the first stage of each cascade so far.
+    pub(super) fn arrived(&self) -> impl Iterator<Item = &[u64]> {
         let stages = self.by_module.iter().flatten();
-        stages.filter(|stage| stage.is_first).map(|stage| stage.arrived)
+        stages
+            .filter(|stage| stage.is_first)
+            .map(|stage| &stage.arrived[..])
     }
 
-    /// Items that wait or run at all stages.
-    pub(super) fn waiting(&self) -> u64 {
-        self.by_module.iter().flatten().map(|stage| stage.waiting).sum()
+    /// Items of each stream that wait or run at all stages.
+    pub(super) fn waiting(&self) -> Vec<u64> {
+        let mut waiting = vec![0; self.frames.len()];
+        for stage in self.by_module.iter().flatten() {
+            (waiting.iter_mut().zip(&stage.waiting)).for_each(|(sum, items)| *sum += items);
+        }
+        waiting
     }
 
     /// Expected share of right answers among those delivered in time; `None` where nothing is declared, or nothing came.
     pub(super) fn accuracy(&self) -> Option<f64> {
         let (answers, right) = self.delivered;
-        (answers > 0).then(|| right / answers as f64)
+        (answers > 0.0).then(|| right / answers)
     }
+}
+
+/// Hands a frame on in so many regions: each is an item of its own, with the frame's answer so far.
+fn split(answers: &mut Vec<Answer>, place: usize, regions: u32) {
+    let Some(whole) = answers.get_mut(place) else {
+        return;
+    };
+    (whole.is_accepted, whole.regions) = (true, regions);
+    let region = Answer {
+        is_accepted: false,
+        regions: 0,
+        weight: whole.weight / f64::from(regions.max(1)),
+        is_region: true,
+        ..*whole
+    };
+    answers.extend((0..regions).map(|_| region));
 }
 
 /// One of the items, by a number from 0 to 1.

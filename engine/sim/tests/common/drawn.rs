@@ -2,7 +2,7 @@
 
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
-use weir_graph::{GearNode, Gears, OnLate, StageNode, StageSetting};
+use weir_graph::{Escalate, GearNode, Gears, OnLate, StageNode, StageSetting};
 use weir_planner::{ModelPlan, PipelinePlan, PipelineSlots};
 use weir_policy::gears::{Settle, ShiftRule};
 use weir_policy::reservations::BookingTable;
@@ -157,6 +157,7 @@ fn cascade(spec: &mut WorldSpec, random: &mut Pcg64Mcg) {
         certainty: random.random_range(0.0..1.0),
         settle: [Settle::Last, Settle::Surest][random.random_range(0..2)],
         on_late: [OnLate::Drop, OnLate::Accept][random.random_range(0..2)],
+        escalate: [Escalate::Frames, Escalate::Regions][random.random_range(0..2)],
     };
     for (index, module) in (0..).zip(pair) {
         spec.cascades.stages.insert(module, stage(index, random));

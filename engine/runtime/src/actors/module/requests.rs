@@ -68,7 +68,7 @@ impl ModuleActor {
             },
         };
         if let Some(stage) = &self.setup.stage {
-            stage.switch.on_arrived(items.len());
+            stage.switch.on_arrived(branch.request.stream, items.len());
         }
         let inferences = vec![None; items.len()];
         self.pending.insert(
@@ -162,7 +162,9 @@ impl ModuleActor {
     pub(super) fn take_pending(&mut self, request: RequestId) -> Option<PendingRequest> {
         let pending = self.pending.remove(&request)?;
         if let Some(stage) = &self.setup.stage {
-            stage.switch.on_left(pending.items.len());
+            stage
+                .switch
+                .on_left(pending.branch.request.stream, pending.items.len());
         }
         Some(pending)
     }

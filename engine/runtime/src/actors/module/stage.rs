@@ -36,7 +36,7 @@ pub(super) fn items(
         let items = own_items(operator, gate, branch);
         branch.results.set_cascade(cascade, CascadeAnswers::new(items));
     }
-    if !stage.is_last && !stage.switch.is_used() {
+    if !stage.is_last && !stage.switch.setting(branch.request.stream).is_used {
         return Default::default();
     }
     let answers = branch.results.cascade(cascade);
@@ -63,7 +63,8 @@ pub(super) fn settle(
     let cascade = stage.settles_in.0;
     let mut answers = branch.results.take_cascade(cascade).unwrap_or_default();
     let mut counts = StageCounts::default();
-    let rule = stage.rule();
+    let rule = stage.rule(branch.request.stream);
+    let mut divided = Vec::new();
     for (place, inference) in found.places.into_iter().zip(found.inferences) {
         let Some(inference) = inference else {
             let Some(answer) = answers.answer_mut(place) else {
@@ -94,6 +95,14 @@ pub(super) fn settle(
         }
         answer.is_answered = true;
         answer.is_accepted = verdict.is_accepted;
+        if !verdict.is_accepted && stage.splits {
+            divided.push(place);
+        }
+    }
+    for place in divided {
+        answers.split(place, |item, inference| {
+            operator.regions(item, inference, rule.certainty)
+        });
     }
     stats.on_stage(counts);
     if stage.is_last {

@@ -1,0 +1,95 @@
+//! The load of what has a gear, all requests or those of a stream, as it is measured, and the gear that it asks for.
+
+use std::collections::VecDeque;
+
+use weir_types::{Span, Timestamp};
+
+use super::shift_rule::{ShiftDown, ShiftRule};
+
+/// Slots of the window: arrivals are counted in tenths of it.
+const BUCKETS: u64 = 10;
+
+/// A gear, and the load that it is chosen by.
+#[derive(Debug, Clone, Default)]
+pub(super) struct GearLoad {
+    pub(super) gear: usize,
+    shifted_at: Timestamp,
+    /// Arrivals by bucket number, oldest first.
+    buckets: VecDeque<(u64, u64)>,
+    /// Items that wait.
+    pub(super) waiting: u64,
+    /// The load, where it is known otherwise than by arrivals.
+    pub(super) given: Option<f64>,
+}
+
+impl GearLoad {
+    /// Requests arrived.
+    pub(super) fn on_arrived(&mut self, requests: u32, rule: &ShiftRule, now: Timestamp) {
+        let bucket = now.micros() / bucket_time(rule);
+        match self.buckets.back_mut() {
+            Some((last, count)) if *last == bucket => *count += u64::from(requests),
+            _ => self.buckets.push_back((bucket, u64::from(requests))),
+        }
+        self.forget(bucket);
+    }
+
+    /// Sets the gear to the one for the load at hand, whatever waits; gives that load.
+    pub(super) fn restart(&mut self, rule: &ShiftRule, bounds: &[f64], now: Timestamp) -> f64 {
+        let rate = self.rate(rule, now);
+        (self.gear, self.shifted_at) = (gear_for(bounds, rate), now);
+        rate
+    }
+
+    /// Shifts where the load asks for it; gives the load then.
+    pub(super) fn shift(&mut self, rule: &ShiftRule, bounds: &[f64], now: Timestamp) -> Option<f64> {
+        let rate = self.rate(rule, now);
+        let wanted = gear_for(bounds, rate);
+        if wanted > self.gear || wanted < self.gear && self.may_shift_down(rule, rate, now) {
+            (self.gear, self.shifted_at) = (wanted, now);
+            return Some(rate);
+        }
+        None
+    }
+
+    /// Leaves out what is older than the window.
+    fn forget(&mut self, bucket: u64) {
+        while self
+            .buckets
+            .front()
+            .is_some_and(|(first, _)| first + BUCKETS <= bucket)
+        {
+            self.buckets.pop_front();
+        }
+    }
+
+    /// The load. In the beginning, before a window has passed, it is what has come so far over the whole window, so that a
+    /// first request alone is no high load.
+    fn rate(&mut self, rule: &ShiftRule, now: Timestamp) -> f64 {
+        if let Some(load) = self.given {
+            return load;
+        }
+        let bucket = bucket_time(rule);
+        self.forget(now.micros() / bucket);
+        let requests: u64 = self.buckets.iter().map(|(_, count)| count).sum();
+        // The last bucket is not over yet: the whole ones and the part of it are what was measured.
+        let window = bucket * (BUCKETS - 1) + now.micros() % bucket;
+        requests as f64 / Span::from_micros(window.max(1)).as_secs_f64()
+    }
+
+    fn may_shift_down(&self, rule: &ShiftRule, rate: f64, now: Timestamp) -> bool {
+        match rule.down {
+            ShiftDown::Waiting { factor } => factor * self.waiting as f64 <= rate,
+            ShiftDown::Dwell(time) => now.since(self.shifted_at) >= time,
+        }
+    }
+}
+
+fn bucket_time(rule: &ShiftRule) -> u64 {
+    (rule.window.micros() / BUCKETS).max(1)
+}
+
+/// The gear for a load, by index, where they are meant up to `bounds`.
+pub(super) fn gear_for(bounds: &[f64], rate: f64) -> usize {
+    let within = bounds.partition_point(|bound| *bound < rate);
+    within.min(bounds.len().saturating_sub(1))
+}
