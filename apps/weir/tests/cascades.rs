@@ -8,7 +8,7 @@ mod common;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use common::{report, stderr};
+use common::{refuses, report, stderr};
 use serde_json::Value;
 
 /// The crops of the asset pack through LPRNet, PP-OCR, or both.
@@ -94,4 +94,69 @@ fn a_cascade_reads_more_plates_than_either_of_its_models() {
         said.contains("cascade \"read\": its model small cannot write"),
         "{said}"
     );
+}
+
+/// Stages whose models cannot answer for each other are refused before anything runs, by `weir run` as by `weir check`.
+#[test]
+fn stages_with_other_classes_are_refused_from_end_to_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = r#"
+[app]
+name = "street"
+slo = "2s"
+[sources.camera]
+uri = "emulated:uniform?rate=5&frames=2&size=640x360"
+[models.small]
+model = "embedded:street-detector-small"
+[models.large]
+model = "embedded:street-detector"
+labels = ["car", "lorry", "person", "plate"]
+[modules.find]
+operator = "detect"
+cascade = [{ model = "small", certainty = 0.5 }, { model = "large" }]
+inputs = ["camera"]
+[sinks.events]
+type = "jsonl"
+path = "events.jsonl"
+inputs = ["find"]
+"#;
+    std::fs::write(folder.path().join("graph.toml"), text).unwrap();
+    for command in ["check", "run"] {
+        let refused = Command::new(env!("CARGO_BIN_EXE_weir"))
+            .args([command, "graph.toml"])
+            .current_dir(folder.path())
+            .env_remove("RUST_LOG")
+            .output()
+            .unwrap();
+        let said = [
+            "the stages of \"find\" know different classes",
+            "\"small\" knows \"bicycle\", \"large\" does not",
+        ];
+        refuses(&refused, &said);
+    }
+    assert!(!folder.path().join("events.jsonl").exists());
+}
+
+/// What a recogniser can write is known when it is loaded.
+#[test]
+fn a_second_stage_that_cannot_write_what_the_first_can_is_refused() {
+    let assets = std::env::var_os("WEIR_ASSETS").map(PathBuf::from);
+    let Some(assets) = assets.filter(|folder| folder.is_dir()) else {
+        eprintln!("skipped: WEIR_ASSETS names no folder");
+        return;
+    };
+    if !has_runtime() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let cascade = "cascade = [{ model = \"large\", certainty = 0.9 }, { model = \"small\" }]";
+    std::fs::write(folder.path().join("graph.toml"), graph(&assets, cascade)).unwrap();
+    let refused = Command::new(env!("CARGO_BIN_EXE_weir"))
+        .args(["run", "graph.toml"])
+        .current_dir(folder.path())
+        .env_remove("RUST_LOG")
+        .output()
+        .unwrap();
+    refuses(&refused, &["cascade \"read\": its model small cannot write"]);
+    assert!(!folder.path().join("events.jsonl").exists());
 }

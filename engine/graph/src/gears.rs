@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use weir_policy::gears::{ShiftRule, ShiftSpec};
+use weir_policy::gears::{InvocationSize, ShiftRule, ShiftSpec};
 
 /// What one stage is set to in a gear.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -12,6 +12,8 @@ pub struct StageSetting {
     pub is_used: bool,
     /// Least certainty, 0 to 1, of an answer that is accepted.
     pub certainty: f32,
+    /// What it waits for before it runs a batch.
+    pub invocation: InvocationSize,
 }
 
 impl StageSetting {
@@ -21,6 +23,7 @@ impl StageSetting {
         Self {
             is_used: true,
             certainty,
+            invocation: InvocationSize::default(),
         }
     }
 }

@@ -17,7 +17,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 use weir_config::toml_error;
-use weir_policy::gears::{ShiftDown, ShiftRule, ShiftScope};
+use weir_policy::gears::{InvocationSize, ShiftDown, ShiftRule, ShiftScope};
 use weir_types::Span;
 
 use crate::gears::{GearNode, Gears, StageSetting};
@@ -70,7 +70,7 @@ pub struct GearFile {
 }
 
 /// A stage as it is written.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StageFile {
     /// Its model, by the name that the graph has for it.
@@ -78,6 +78,12 @@ pub struct StageFile {
     /// Least certainty of an answer that is accepted; the last stage takes the rest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub certainty: Option<f64>,
+    /// Items that it waits for before it runs a batch; default 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub items: Option<u32>,
+    /// It waits no longer than this for them; default half of the time that they have.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wait: Option<String>,
 }
 
 impl GearsFile {
@@ -105,16 +111,7 @@ impl GearsFile {
             }
             text += "[gears.cascades]\n";
             for (cascade, stages) in &gear.cascades {
-                let stage = |stage: &StageFile| match stage.certainty {
-                    Some(certainty) => {
-                        format!(
-                            "{{ model = {}, certainty = {certainty:?} }}",
-                            quoted(&stage.model)
-                        )
-                    }
-                    None => format!("{{ model = {} }}", quoted(&stage.model)),
-                };
-                let stages: Vec<String> = stages.iter().map(stage).collect();
+                let stages: Vec<String> = stages.iter().map(StageFile::text).collect();
                 let is_bare = |letter: char| letter.is_ascii_alphanumeric() || "-_".contains(letter);
                 let key = match cascade.chars().all(is_bare) {
                     true => cascade.clone(),
@@ -127,9 +124,48 @@ impl GearsFile {
     }
 }
 
+impl StageFile {
+    fn text(&self) -> String {
+        let keys = [
+            Some(format!("model = {}", quoted(&self.model))),
+            self.certainty
+                .map(|certainty| format!("certainty = {certainty:?}")),
+            self.items.map(|items| format!("items = {items}")),
+            self.wait.as_ref().map(|wait| format!("wait = {}", quoted(wait))),
+        ];
+        let keys: Vec<String> = keys.into_iter().flatten().collect();
+        format!("{{ {} }}", keys.join(", "))
+    }
+
+    /// What it waits for before it runs a batch.
+    fn invocation(&self) -> Result<InvocationSize, String> {
+        let model = &self.model;
+        let wait = match &self.wait {
+            None => Span::MAX,
+            Some(_) if self.items.is_none() => {
+                return Err(format!(
+                    "`wait` of \"{model}\" is for how long it waits for `items`, which it has not"
+                ));
+            }
+            Some(text) => (text.parse::<Span>())
+                .map_err(|_| format!("`wait` of \"{model}\": \"{text}\" is no duration, such as \"20ms\""))?,
+        };
+        match self.items {
+            None => Ok(InvocationSize::default()),
+            Some(items @ 1..=MAX_ITEMS) => Ok(InvocationSize { items, wait }),
+            Some(items) => Err(format!(
+                "`items` of \"{model}\" must be from 1 to {MAX_ITEMS}, not {items}"
+            )),
+        }
+    }
+}
+
 fn quoted(text: &str) -> String {
     toml::Value::String(text.to_owned()).to_string()
 }
+
+/// Most items that a stage may wait for; batches hold fewer.
+const MAX_ITEMS: u32 = 1_024;
 
 /// Most gears of a file: more say nothing that is of use.
 const MAX_GEARS: usize = 1_000;
@@ -279,7 +315,8 @@ fn settings(planned: &[StageFile], all: &[&CascadeStage]) -> Result<Vec<StageSet
     let mut settings = vec![
         StageSetting {
             is_used: false,
-            certainty: 0.0
+            certainty: 0.0,
+            invocation: InvocationSize::default(),
         };
         all.len()
     ];
@@ -301,7 +338,10 @@ fn settings(planned: &[StageFile], all: &[&CascadeStage]) -> Result<Vec<StageSet
             ));
         }
         if let Some(setting) = settings.get_mut(at + found) {
-            *setting = StageSetting::asked(certainty as f32);
+            *setting = StageSetting {
+                invocation: stage.invocation()?,
+                ..StageSetting::asked(certainty as f32)
+            };
         }
         at += found + 1;
     }

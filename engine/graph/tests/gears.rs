@@ -137,6 +137,22 @@ fn what_is_wrong_with_a_gears_file_is_said() {
         "model = \"large\"",
         "\"middle\" is not among its stages, or not after those before it",
     );
+    wrong(
+        "\"large\" }",
+        "\"large\", items = 0 }",
+        "`items` of \"large\" must be from 1 to 1024, not 0",
+    );
+    wrong(
+        "\"large\" }",
+        "\"large\", wait = \"5ms\" }",
+        "`wait` of \"large\" is for how long it waits for `items`, which it has not",
+    );
+    wrong(
+        "\"large\" }",
+        "\"large\", items = 2, wait = \"soon\" }",
+        "`wait` of \"large\": \"soon\" is no duration",
+    );
+    wrong("\"stream\"", "\"camera\"", "unknown variant `camera`");
     wrong("read =", "raed =", "the graph has no cascade \"raed\"");
     wrong("\"5s\"", "\"soon\"", "\"soon\" is no duration above zero");
     wrong(

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use weir_flow::Model;
 use weir_graph::{Escalate, Gears, Graph, ModuleNode, StageSetting, Vertex};
 use weir_policy::GearReport;
-use weir_policy::gears::{Settle, StageRule};
+use weir_policy::gears::{InvocationSize, Settle, StageRule};
 use weir_types::{ModuleId, Span, StreamId};
 
 use crate::assembly::RunError;
@@ -56,11 +56,17 @@ impl StageSwitch {
         work(&mut self.streams.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Whether streams have settings of their own from now on. What was set and counted of streams is forgotten: requests that are
-    /// there are counted for none.
+    /// Whether streams have settings of their own from now on; none has one yet. Where they had none before, requests that are there
+    /// already are counted for none.
     pub(crate) fn set_by_stream(&self, by_stream: bool) {
-        self.by_stream.store(by_stream, Ordering::Relaxed);
-        self.with_streams(BTreeMap::clear);
+        let before = self.by_stream.swap(by_stream, Ordering::Relaxed);
+        self.with_streams(|streams| {
+            if before == by_stream {
+                streams.values_mut().for_each(|stage| stage.setting = None);
+            } else {
+                streams.clear();
+            }
+        });
     }
 
     /// Sets it for a stream alone.
@@ -125,6 +131,7 @@ impl StageSwitch {
         StageSetting {
             is_used: self.used.load(Ordering::Relaxed),
             certainty: f32::from_bits(self.certainty.load(Ordering::Relaxed)),
+            invocation: InvocationSize::default(),
         }
     }
 

@@ -8,7 +8,7 @@ use weir_graph::{Graph, parse};
 use weir_policy::StageCounts;
 use weir_policy::gears::{emulated_certainty, emulated_regions};
 use weir_sim::{SimulationResult, WorldSpec, experiment, simulate_streams};
-use weir_types::{Span, StreamId, Timestamp};
+use weir_types::{Profile, Span, StreamId, Timestamp};
 
 /// A cascade of two stages on slots of their own: the first does 500 a second, the second 40.
 fn graph(stream: &str, certainty: f64, keys: &str) -> Graph {
@@ -242,4 +242,28 @@ fn by_stream_the_busy_one_alone_is_shifted() {
     let all: f64 = report.seconds_by_gear.iter().sum();
     assert!((all - 40.0).abs() < 0.5, "{report:?}");
     assert!(report.seconds_by_gear[0] > 19.0, "{report:?}");
+}
+
+#[test]
+fn a_stage_that_waits_for_items_runs_fewer_batches() {
+    let text = graph("uniform?rate=60", 1.0, "");
+    let run_with = |items: &str| {
+        let gears = format!(
+            "graph = \"cascade\"\nnumber = 1\n[[gears]]\nup_to = 100\n[gears.cascades]\n\
+             read = [{{ model = \"small\", certainty = 1.0 }}, {{ model = \"large\"{items} }}]\n"
+        );
+        let mut spec = world(&text, Some(&gears));
+        spec.modules[1].batch = vec![1, 2, 4];
+        let durations = vec![(1, Span::from_millis(25)), (4, Span::from_millis(40))];
+        spec.modules[1].profile = Profile::new(durations).unwrap();
+        let ran = run(&spec, &[30]);
+        let module = &ran.report.modules["read/2"];
+        assert_eq!(ran.report.requests.dropped + ran.report.requests.late, 0);
+        module.items as f64 / module.batches as f64
+    };
+    let (alone, waiting) = (run_with(""), run_with(", items = 2, wait = \"80ms\""));
+    assert!(
+        alone < 1.5 && waiting > 1.8,
+        "{alone} and {waiting} items a batch"
+    );
 }

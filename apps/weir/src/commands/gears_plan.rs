@@ -8,7 +8,7 @@ use weir_graph::{GearFile, GearsFile, ShiftFile, Sources, StageFile};
 use weir_planner::gears::{
     Assignment, CascadeChoice, Evaluated, GearError, exhaustive, fixed, frontier, pareto, random_search,
 };
-use weir_types::Span;
+use weir_types::{Gear, Span};
 
 use super::score::file_error;
 use crate::args::{GearsPlan, Pick};
@@ -223,6 +223,7 @@ fn gears(problem: &GearsProblem, plan: &Evaluated) -> Vec<GearFile> {
             let stage = |(place, stage): (usize, &weir_types::StageGear)| StageFile {
                 model: problem.problem.models[stage.model].name.clone(),
                 certainty: (place < last).then_some(stage.certainty),
+                ..invocation(gear, stage.model)
             };
             let stages = choice.stages.iter().enumerate().map(stage).collect();
             cascades.insert(node.name.clone(), stages);
@@ -239,6 +240,22 @@ fn gears(problem: &GearsProblem, plan: &Evaluated) -> Vec<GearFile> {
         }
     }
     gears
+}
+
+/// What a stage waits for: a module has one queue for all of its slots, so it is the mean of its replicas.
+fn invocation(gear: &Gear, model: usize) -> StageFile {
+    let replicas = || gear.replicas.iter().filter(|replica| replica.model == model);
+    let items: f64 = replicas()
+        .map(|replica| replica.share * f64::from(replica.size))
+        .sum();
+    // Those of one replica come slower than those of all.
+    let wait = replicas().map(|replica| replica.wait.scale(replica.share)).max();
+    let items = Some(items.round() as u32).filter(|items| *items > 1);
+    StageFile {
+        wait: wait.filter(|_| items.is_some()).map(|wait| wait.to_string()),
+        items,
+        ..StageFile::default()
+    }
 }
 
 /// Writes a plan as a gears file; its number is above that of the file that is there.

@@ -11,11 +11,12 @@ use crate::settings;
 /// Keys of a tracker beside those of the catalog.
 const KEYS: [&str; 2] = ["operator", "inputs"];
 /// Keys of modules that run models.
-const OF_MODELS: [&str; 7] = [
+const OF_MODELS: [&str; 8] = [
     "model",
     "cascade",
     "settle",
     "on_late",
+    "escalate",
     "regions",
     "per_track",
     "weight",

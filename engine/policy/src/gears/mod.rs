@@ -4,6 +4,7 @@
 
 mod emulated;
 mod fallback;
+mod invocation;
 mod load;
 mod replicas;
 mod settle;
@@ -12,6 +13,7 @@ mod shift_rule;
 
 pub use emulated::{EMULATED_REGIONS, emulated_certainty, emulated_regions};
 pub use fallback::Fallback;
+pub use invocation::InvocationSize;
 pub use replicas::{Invocation, Replicas};
 pub use settle::{Settle, StageRule, Verdict, is_accepted};
 pub use shift::{GearEffect, GearEvent, GearShift};

@@ -10,6 +10,7 @@ use weir_types::{
 
 use super::instances::GenerateSpec;
 use crate::flow::stream_shares::StreamShare;
+use crate::gears::InvocationSize;
 use crate::generate::Step;
 use crate::measure::fan_out::FanOut;
 use crate::pard::state::ModuleState;
@@ -209,6 +210,12 @@ pub enum ModuleEvent {
         stream: StreamId,
         /// Its share.
         share: StreamShare,
+    },
+    /// From now on it waits for so many items before it runs a batch. On slots of its own with a mailbox each, in pipelines, and
+    /// where batches are formed ahead, it waits for none.
+    InvocationChanged {
+        /// What it waits for.
+        invocation: InvocationSize,
     },
     /// Share of its slots' time that this module can have, beside the others on them.
     Share {

@@ -464,13 +464,27 @@ impl Module {
     }
 
     /// Asks for a slot where there is work, or asks no more where there is none.
-    pub(super) fn update_bid(&mut self, effects: &mut Vec<ModuleEffect>) {
-        let bid = self.work();
+    pub(super) fn update_bid(&mut self, now: Timestamp, effects: &mut Vec<ModuleEffect>) {
+        let bid = self.work().filter(|_| self.waits_until(now).is_none());
         if bid == self.shared.bid {
             return;
         }
         effects.push(bid.map_or(ModuleEffect::CancelBid, ModuleEffect::Bid));
         self.shared.bid = bid;
+    }
+
+    /// Until when it waits for more items, where it does.
+    pub(super) fn waits_until(&self, now: Timestamp) -> Option<Timestamp> {
+        let waits = self.invocation.items > 1 && self.spec.pool != Pool::Pipelines;
+        if !waits || self.is_eager() || self.mailboxes.count() > 1 {
+            return None;
+        }
+        let bid = self.work()?;
+        let (waiting, batch) = (self.mailboxes.waiting_items(), self.peers.batch_size());
+        let at = self
+            .invocation
+            .ready_at(waiting, batch, bid.since, bid.latest_start);
+        (at > now).then_some(at)
     }
 
     /// What waits for a slot: the most urgent request decides how urgent the batch is.

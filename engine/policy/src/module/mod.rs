@@ -34,6 +34,7 @@ use rand_pcg::Pcg64Mcg;
 use weir_types::{DropReason, ModuleId, Timestamp};
 
 use crate::flow::stream_shares::StreamShares;
+use crate::gears::InvocationSize;
 use crate::measure::starvation_reset::StarvationReset;
 use crate::pard::priority::AdaptivePriority;
 use crate::strategy::{BatchBinding, Mailboxes, Strategies};
@@ -72,6 +73,8 @@ pub struct Module {
     booked: BookedSupply,
     /// What streams are to have under overload, where they are not alike.
     shares: Option<StreamShares>,
+    /// What it waits for before it runs a batch.
+    invocation: InvocationSize,
     wakeups: Wakeups,
     starvation_reset: StarvationReset,
     random: Pcg64Mcg,
@@ -99,6 +102,7 @@ impl Module {
             shared: SharedSupply::default(),
             booked: BookedSupply::default(),
             shares,
+            invocation: InvocationSize::default(),
             wakeups: Wakeups::default(),
             starvation_reset: StarvationReset::default(),
             random: Pcg64Mcg::seed_from_u64(spec.seed ^ u64::from(spec.id.0)),
@@ -154,8 +158,14 @@ impl Module {
                     self.run_on_own(mailbox, now, effects);
                 }
             }
-            Pool::Shared => self.update_bid(effects),
+            Pool::Shared => self.update_bid(now, effects),
             Pool::Pipelines => self.request_path(effects),
+        }
+        if let Some(at) = self
+            .waits_until(now)
+            .filter(|&at| self.wakeups.set_timer(at, now))
+        {
+            effects.push(ModuleEffect::SetTimer { at });
         }
         self.set_timer(&changed, now, effects);
         self.wakeups.give_back(changed);
@@ -278,6 +288,10 @@ impl Module {
             }
             ModuleEvent::PolicyApplied { policy } => self.on_policy_applied(*policy, now),
             ModuleEvent::StreamShareChanged { stream, share } => self.on_share_changed(stream, share, now),
+            ModuleEvent::InvocationChanged { invocation } => {
+                self.invocation = invocation;
+                self.wakeups.mark_all(self.mailboxes.count());
+            }
             ModuleEvent::Share { share } => self.metrics.set_share(share),
             ModuleEvent::Tick => {
                 self.reset_request();

@@ -20,7 +20,7 @@ impl Module {
             }
             return;
         }
-        while let Some(place) = self.next_idle() {
+        while let Some(place) = self.next_idle().filter(|_| self.waits_until(now).is_none()) {
             if !self.run_batch(place, now, effects) {
                 return;
             }

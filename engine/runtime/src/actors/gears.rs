@@ -4,13 +4,14 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use actix::{Actor, ActorContext, AsyncContext, Context, Handler, Message};
+use actix::{Actor, ActorContext, AsyncContext, Context, Handler, Message, Recipient};
 use weir_graph::{Gears, StageSetting};
-use weir_policy::gears::{GearEffect, GearEvent, GearShift, ShiftScope, ShiftSpec};
+use weir_policy::ModuleEvent;
+use weir_policy::gears::{GearEffect, GearEvent, GearShift, InvocationSize, ShiftScope, ShiftSpec};
 use weir_types::{Span, StreamId, Timestamp};
 
 use super::burst::{Burst, PolicyActor};
-use super::messages::StopActor;
+use super::messages::{PolicyEvent, StopActor};
 use crate::cascades::{GearTally, StageSwitch};
 use crate::clock::{Clock, duration};
 use crate::record::Recorder;
@@ -27,6 +28,8 @@ pub(crate) struct GearSetup {
     /// By module: the switch of the stage, what the graph sets it to, and whether requests enter a cascade there.
     pub(crate) stages: Vec<Option<(Arc<StageSwitch>, StageSetting, bool)>>,
     pub(crate) tally: Arc<GearTally>,
+    /// By module: what waits for items where a gear says so.
+    pub(crate) modules: Vec<Recipient<PolicyEvent>>,
 }
 
 pub(crate) struct GearActor {
@@ -35,6 +38,9 @@ pub(crate) struct GearActor {
     gears: Option<Gears>,
     stages: Vec<Option<(Arc<StageSwitch>, StageSetting, bool)>>,
     tally: Arc<GearTally>,
+    modules: Vec<Recipient<PolicyEvent>>,
+    /// What each module was last set to wait for.
+    invocations: Vec<InvocationSize>,
     /// Arrivals that were counted, by module.
     counted: Vec<u64>,
     /// Items that waited, by stream, as they were last seen.
@@ -58,7 +64,7 @@ impl GearActor {
         if let Some(recorder) = &setup.recorder {
             recorder.record_gears(&spec);
         }
-        let actor = Self {
+        let mut actor = Self {
             burst: Burst::new(GearShift::of(spec), setup.clock, setup.recorder),
             looked_at: setup.clock.now(),
             clock: setup.clock,
@@ -67,23 +73,27 @@ impl GearActor {
             waiting: BTreeMap::new(),
             stages: setup.stages,
             tally: setup.tally,
+            invocations: vec![InvocationSize::default(); setup.modules.len()],
+            modules: setup.modules,
         };
         actor.begin_plan();
         actor
     }
 
     /// Sets all stages to the gears in force.
-    fn begin_plan(&self) {
+    fn begin_plan(&mut self) {
         self.tally.on_plan(self.gears.as_ref());
         let by_stream = self.scope() == ShiftScope::Stream;
         for (switch, ..) in self.stages.iter().flatten() {
             switch.set_by_stream(by_stream);
         }
         self.set_stages(self.burst.machine().gear(), None);
-        if by_stream {
-            for (stream, gear) in self.burst.machine().stream_gears() {
-                self.set_stages(gear, Some(stream));
-            }
+        if !by_stream {
+            self.waiting.clear();
+        }
+        let gears: Vec<_> = self.burst.machine().stream_gears().collect();
+        for (stream, gear) in gears {
+            self.set_stages(gear, Some(stream));
         }
     }
 
@@ -92,7 +102,7 @@ impl GearActor {
     }
 
     /// Sets the stages to a gear, for a stream or for all.
-    fn set_stages(&self, gear: usize, stream: Option<StreamId>) {
+    fn set_stages(&mut self, gear: usize, stream: Option<StreamId>) {
         for (module, stage) in self.stages.iter().enumerate() {
             let Some((switch, own, _)) = stage else { continue };
             let planned = self.gears.as_ref().map(|gears| gears.setting(gear, module, *own));
@@ -102,9 +112,25 @@ impl GearActor {
                 None => switch.set(setting),
             }
         }
+        self.set_invocations();
+    }
+
+    /// Sets what the stages wait for to the gear in force; where each stream has one, to the highest of them: batches are of all
+    /// streams.
+    fn set_invocations(&mut self) {
         let machine = self.burst.machine();
-        let highest = machine.stream_gears().map(|(_, gear)| gear).max();
-        telemetry::record_gear(highest.unwrap_or_default().max(machine.gear()));
+        let of_streams = machine.stream_gears().map(|(_, gear)| gear).max();
+        let gear = of_streams.unwrap_or_default().max(machine.gear());
+        telemetry::record_gear(gear);
+        let stages = self.stages.iter().zip(&mut self.invocations).zip(&self.modules);
+        for (module, ((stage, known), actor)) in stages.enumerate() {
+            let Some((_, own, _)) = stage else { continue };
+            let planned = self.gears.as_ref().map(|gears| gears.setting(gear, module, *own));
+            let invocation = planned.unwrap_or(*own).invocation;
+            if std::mem::replace(known, invocation) != invocation {
+                actor.do_send(PolicyEvent(ModuleEvent::InvocationChanged { invocation }));
+            }
+        }
     }
 
     /// The load since it was looked at last.
@@ -223,6 +249,7 @@ impl Handler<ForgetStream> for GearActor {
         }
         if self.scope() == ShiftScope::Stream {
             self.on_event(GearEvent::StreamRemoved { stream }, context);
+            self.set_invocations();
         }
     }
 }

@@ -403,6 +403,11 @@ impl RunContext<'_> {
                     .map(|stage| stage.as_ref().map(Stage::controls))
                     .collect(),
                 tally: Arc::clone(&self.gears),
+                modules: actors
+                    .modules
+                    .iter()
+                    .map(|module| module.clone().recipient())
+                    .collect(),
             }));
         }
         for ((mailbox, spec), operator) in mailboxes.into_iter().zip(&specs.modules).zip(operators) {

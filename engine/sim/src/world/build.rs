@@ -157,6 +157,7 @@ impl<'a> World<'a> {
             self.event_queue
                 .push(Timestamp::ZERO + gears::INTERVAL, Event::GearTick);
         }
+        self.set_invocations();
         self.decide();
     }
 }

@@ -53,6 +53,7 @@ impl<'a> GearState<'a> {
     /// Sets the stages to the gear in force.
     pub(super) fn set(&self, stages: &mut Stages) {
         stages.set(self.gears, self.machine.gear(), None);
+        stages.wait_by(self.gears, self.machine.gear());
     }
 
     /// The load since it was looked at last: of several cascades, that of the one with the most requests.
@@ -107,6 +108,10 @@ impl<'a> GearState<'a> {
             });
             stages.set(self.gears, gear, stream);
         }
+        // Batches are of all streams: what they wait for is that of the highest gear.
+        let of_streams = self.machine.stream_gears().map(|(_, gear)| gear).max();
+        let highest = of_streams.unwrap_or_default().max(self.machine.gear());
+        stages.wait_by(self.gears, highest);
     }
 
     fn count_time(&mut self, gear: usize, seconds: f64) {

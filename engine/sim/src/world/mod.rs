@@ -298,8 +298,17 @@ impl World<'_> {
             self.policy_events += 2;
             gears.look(stages, self.now);
         }
+        self.set_invocations();
         if self.goes_on() {
             self.event_queue.push(self.now + gears::INTERVAL, Event::GearTick);
+        }
+    }
+
+    /// Sets what stages wait for to the gear in force.
+    fn set_invocations(&mut self) {
+        let changed = self.stages.as_mut().map(Stages::take_invocations);
+        for (module, invocation) in changed.unwrap_or_default() {
+            self.deliver(module, ModuleEvent::InvocationChanged { invocation });
         }
     }
 

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use weir_graph::{Escalate, Gears, StageSetting};
-use weir_policy::gears::{Settle, StageRule, emulated_certainty, emulated_regions};
+use weir_policy::gears::{InvocationSize, Settle, StageRule, emulated_certainty, emulated_regions};
 use weir_policy::{BatchSlice, StageCounts};
 use weir_types::{BatchId, DropReason, ModuleId, RequestId, StreamId};
 
@@ -69,6 +69,9 @@ struct Stage {
     /// As the world has it.
     own: StageSetting,
     setting: StageSetting,
+    /// What its module was last set to wait for, and what it is to wait for.
+    invocation: InvocationSize,
+    wanted: InvocationSize,
     /// What it is set to for streams that have gears of their own.
     by_stream: BTreeMap<StreamId, StageSetting>,
     /// Requests that have come to it, by stream.
@@ -121,6 +124,8 @@ impl Stages {
                 escalate: node.escalate,
                 own,
                 setting: own,
+                invocation: InvocationSize::default(),
+                wanted: InvocationSize::default(),
                 by_stream: BTreeMap::new(),
                 arrived: vec![0; streams.max(1) as usize],
                 waiting: vec![0; streams.max(1) as usize],
@@ -292,6 +297,26 @@ impl Stages {
                 None => stage.setting = setting,
             }
         }
+    }
+
+    /// What stages wait for is that of a gear.
+    pub(super) fn wait_by(&mut self, gears: &Gears, gear: usize) {
+        for (module, stage) in self.by_module.iter_mut().enumerate() {
+            let Some(stage) = stage else { continue };
+            stage.wanted = gears.setting(gear, module, stage.own).invocation;
+        }
+    }
+
+    /// What each stage waits for that is set to another invocation size since this was asked last.
+    pub(super) fn take_invocations(&mut self) -> Vec<(ModuleId, InvocationSize)> {
+        let stages = (0..).zip(&mut self.by_module);
+        let changed = stages.filter_map(|(module, stage)| {
+            let stage = stage.as_mut()?;
+            let wanted = stage.wanted;
+            let before = std::mem::replace(&mut stage.invocation, wanted);
+            (before != wanted).then_some((ModuleId(module), wanted))
+        });
+        changed.collect()
     }
 
     /// Requests of each stream that have come to the first stage of each cascade so far.

@@ -4,7 +4,7 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use weir_graph::{Escalate, GearNode, Gears, OnLate, StageNode, StageSetting};
 use weir_planner::{ModelPlan, PipelinePlan, PipelineSlots};
-use weir_policy::gears::{Settle, ShiftRule};
+use weir_policy::gears::{InvocationSize, Settle, ShiftRule};
 use weir_policy::reservations::BookingTable;
 use weir_policy::{AutoscaleRule, Policy};
 use weir_sim::{
@@ -173,6 +173,10 @@ fn cascade(spec: &mut WorldSpec, random: &mut Pcg64Mcg) {
                 let setting = StageSetting {
                     is_used: random.random_bool(0.8),
                     certainty: random.random_range(0.0..1.0),
+                    invocation: InvocationSize {
+                        items: random.random_range(1..6),
+                        wait: Span::from_millis(random.random_range(0..40)),
+                    },
                 };
                 (module, setting)
             })
