@@ -15,6 +15,7 @@ mod baselines;
 mod flow;
 pub mod gears;
 pub mod generate;
+pub mod lengths;
 mod measure;
 mod module;
 mod pard;

@@ -6,6 +6,8 @@
 //! is in `README.md` beside this file.
 
 mod api;
+mod belief;
+mod book;
 mod earliest;
 mod just_enough;
 mod least_requests;
@@ -19,7 +21,11 @@ mod router;
 mod rule;
 #[cfg(test)]
 mod tests;
+mod transfer;
 mod view;
+mod weir;
+#[cfg(test)]
+mod weir_tests;
 
 pub use api::{Prefix, RouteEffect, RouteEvent};
 pub use just_enough::{JustEnough, Moves};
@@ -28,3 +34,5 @@ pub use most_free::MostFree;
 pub use prefix::LongestPrefix;
 pub use router::{Router, RouterSpec, RouterSpecError};
 pub use rule::RouteRule;
+pub use transfer::{Link, Transfer, TransferCost};
+pub use weir::Weir;

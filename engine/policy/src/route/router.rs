@@ -9,8 +9,10 @@ use weir_types::invariant::Kind;
 use weir_types::{DropReason, InstanceId, SequenceId, Span, Timestamp};
 
 use super::api::{Prefix, RouteEffect, RouteEvent};
+use super::book::Booked;
 use super::rule::RouteRule;
 use super::view::{Cluster, Demand, View};
+use super::weir::{Bookings, Verdict};
 use crate::generate::{InstanceSpec, InstanceSpecError, InstanceState};
 
 /// A router and its parameters.
@@ -72,6 +74,10 @@ struct Routed {
     prefix: Option<Prefix>,
     generated: u32,
     expected: u32,
+    /// Tokens that it was expected to have in all when it arrived.
+    predicted: u32,
+    /// Among those that `Bookings` has seen.
+    number: u64,
     deadline: Timestamp,
     moves: u32,
     is_moving: bool,
@@ -84,6 +90,8 @@ pub struct Router {
     cluster: Cluster,
     sequences: BTreeMap<SequenceId, Routed>,
     picked: u64,
+    /// Of rule `weir`.
+    bookings: Option<Bookings>,
 }
 
 impl Router {
@@ -109,14 +117,20 @@ impl Router {
                 .check()
                 .map_err(|source| RouterSpecError::Instance { index, source })?;
         }
+        let cluster = Cluster {
+            instances: instances.into_iter().map(View::new).collect(),
+            seed: spec.seed,
+        };
+        let bookings = match spec.rule {
+            RouteRule::Weir(rule) => Some(Bookings::new(rule, &cluster)),
+            _ => None,
+        };
         Ok(Self {
-            cluster: Cluster {
-                instances: instances.into_iter().map(View::new).collect(),
-                seed: spec.seed,
-            },
+            cluster,
             spec,
             sequences: BTreeMap::new(),
             picked: 0,
+            bookings,
         })
     }
 
@@ -154,6 +168,11 @@ impl Router {
                     prefix,
                     generated: 0,
                     expected,
+                    predicted: expected,
+                    number: self
+                        .bookings
+                        .as_mut()
+                        .map_or(0, |bookings| bookings.on_arrived(expected)),
                     deadline,
                     moves: 0,
                     is_moving: false,
@@ -181,6 +200,9 @@ impl Router {
                     && !view.is_up
                 {
                     *view = View::new(view.spec.clone());
+                    if let Some(bookings) = &mut self.bookings {
+                        bookings.on_lost(instance, &self.cluster);
+                    }
                 }
             }
         }
@@ -196,15 +218,31 @@ impl Router {
     ) {
         let demand = self.demand(&routed, None, now);
         self.picked += 1;
-        let Some(to) = self.spec.rule.pick(&self.cluster, &demand, now) else {
-            // None is there.
+        let picked = match &self.bookings {
+            Some(bookings) => {
+                let belief = bookings.belief(routed.predicted);
+                let place = bookings.place(&self.cluster, &demand, (belief, routed.generated), now);
+                place.map(|(to, _)| to)
+            }
+            None => self.spec.rule.pick(&self.cluster, &demand, now),
+        };
+        let Some(to) = picked else {
+            if let Some(bookings) = &mut self.bookings {
+                bookings.on_outcome(true);
+            }
+            let is_any_up = self.cluster.instances.iter().any(|view| view.is_up);
             effects.push(RouteEffect::Drop {
                 sequence,
                 from: None,
-                reason: DropReason::Failed,
+                reason: if is_any_up {
+                    DropReason::Infeasible
+                } else {
+                    DropReason::Failed
+                },
             });
             return;
         };
+        self.book(sequence, &routed, (to, &demand), now);
         let view = &mut self.cluster.instances[to.index()];
         effects.push(RouteEffect::Route {
             sequence,
@@ -220,6 +258,19 @@ impl Router {
                 ..routed
             },
         );
+    }
+
+    fn book(&mut self, id: SequenceId, routed: &Routed, (to, demand): (InstanceId, &Demand), now: Timestamp) {
+        if let Some(bookings) = &mut self.bookings {
+            let booked = Booked {
+                id,
+                deadline: routed.deadline,
+                belief: bookings.belief(routed.predicted),
+                generated: routed.generated,
+                at: now,
+            };
+            bookings.on_placed(&self.cluster, (booked, to), demand, now);
+        }
     }
 
     fn demand(&self, routed: &Routed, excluded: Option<InstanceId>, now: Timestamp) -> Demand {
@@ -256,8 +307,19 @@ impl Router {
         self.cluster.instances[from.index()]
             .tokens
             .add(f64::from(further), now);
+        if let Some(bookings) = &mut self.bookings {
+            bookings.on_progressed((sequence, routed.number), from, generated, now);
+        }
         if routed.is_moving {
             return;
+        }
+        if let Some(bookings) = &self.bookings {
+            let demand = self.demand(&routed, Some(from), now);
+            match bookings.reconsider(&self.cluster, (sequence, from), &demand, routed.moves, now) {
+                Verdict::Stay => {}
+                Verdict::Move(to) => self.move_sequence(sequence, &demand, to, now, effects),
+                Verdict::Drop => self.drop_late(sequence, effects),
+            }
         }
         if let RouteRule::JustEnough(rule) = self.spec.rule {
             let demand = self.demand(&routed, Some(from), now);
@@ -266,6 +328,24 @@ impl Router {
                 self.move_sequence(sequence, &demand, to, now, effects);
             }
         }
+    }
+
+    /// Ends a sequence that cannot be in time.
+    fn drop_late(&mut self, sequence: SequenceId, effects: &mut Vec<RouteEffect>) {
+        let Some(routed) = self.sequences.remove(&sequence) else {
+            return;
+        };
+        let from = routed.instance;
+        self.cluster.instances[from.index()].sequences -= 1;
+        if let Some(bookings) = &mut self.bookings {
+            bookings.on_left(sequence, from);
+            bookings.on_outcome(true);
+        }
+        effects.push(RouteEffect::Drop {
+            sequence,
+            from: Some(from),
+            reason: DropReason::Infeasible,
+        });
     }
 
     fn move_sequence(
@@ -282,8 +362,13 @@ impl Router {
         let from = routed.instance;
         (routed.instance, routed.is_moving) = (to, true);
         routed.moves += 1;
+        let routed = *routed;
         self.picked += 1;
         self.cluster.instances[from.index()].sequences -= 1;
+        if let Some(bookings) = &mut self.bookings {
+            bookings.on_left(sequence, from);
+        }
+        self.book(sequence, &routed, (to, demand), now);
         self.cluster.instances[to.index()].on_routed(demand, now);
         effects.push(RouteEffect::Move { sequence, from, to });
     }
@@ -296,6 +381,11 @@ impl Router {
         view.sequences -= 1;
         let further = generated.saturating_sub(routed.generated);
         view.tokens.add(f64::from(further), now);
+        if let Some(bookings) = &mut self.bookings {
+            bookings.on_left(sequence, routed.instance);
+            bookings.on_ended(routed.number, generated);
+            bookings.on_outcome(now > routed.deadline);
+        }
     }
 
     fn on_reported(
@@ -312,6 +402,12 @@ impl Router {
         view.wait_s += gain * (state.wait_s - view.wait_s);
         view.state = state;
         view.blocks_since = 0;
+        if let Some(bookings) = &mut self.bookings {
+            bookings.on_reported(instance, &state);
+            for sequence in bookings.late(instance, now) {
+                self.drop_late(sequence, effects);
+            }
+        }
         if let RouteRule::MostFree(rule) = self.spec.rule
             && let Some(to) = rule.relief(&self.cluster, instance)
         {
@@ -332,6 +428,9 @@ impl Router {
         };
         view.is_up = false;
         view.sequences = 0;
+        if let Some(bookings) = &mut self.bookings {
+            bookings.on_lost(instance, &self.cluster);
+        }
         let on_it = self.sequences.iter();
         let on_it = on_it.filter(|(_, routed)| routed.instance == instance);
         let lost: Vec<(SequenceId, Routed)> = on_it.map(|(id, routed)| (*id, *routed)).collect();

@@ -8,6 +8,7 @@ use super::lowest_tokens::LowestTokens;
 use super::most_free::MostFree;
 use super::prefix::LongestPrefix;
 use super::view::{Cluster, Demand};
+use super::weir::Weir;
 use super::{earliest, least_requests, random, round_robin};
 
 /// How the instance of a sequence is picked.
@@ -30,12 +31,14 @@ pub enum RouteRule {
     Earliest,
     /// The slowest that is in time; moves.
     JustEnough(JustEnough),
+    /// By booked work and chances; moves and drops.
+    Weir(Weir),
 }
 
 impl RouteRule {
     /// All of them with their default parameters.
     #[must_use]
-    pub fn all() -> [Self; 8] {
+    pub fn all() -> [Self; 9] {
         [
             Self::Random,
             Self::RoundRobin,
@@ -45,6 +48,7 @@ impl RouteRule {
             Self::MostFree(MostFree::default()),
             Self::Earliest,
             Self::JustEnough(JustEnough::default()),
+            Self::Weir(Weir::default()),
         ]
     }
 
@@ -60,6 +64,7 @@ impl RouteRule {
             Self::MostFree(_) => "most-free",
             Self::Earliest => "earliest",
             Self::JustEnough(_) => "just-enough",
+            Self::Weir(_) => "weir",
         }
     }
 
@@ -74,6 +79,8 @@ impl RouteRule {
             Self::MostFree(rule) => rule.pick(cluster, demand),
             Self::Earliest => earliest::pick(cluster, demand),
             Self::JustEnough(rule) => rule.pick(cluster, demand),
+            // It books: `Bookings::place` picks.
+            Self::Weir(_) => earliest::pick(cluster, demand),
         }
     }
 }

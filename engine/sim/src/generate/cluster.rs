@@ -3,7 +3,9 @@
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 use weir_policy::generate::{InstanceSpec, InstanceSpecError, InstanceStats};
-use weir_policy::route::{Prefix, RouteEffect, RouteEvent, Router, RouterSpec, RouterSpecError};
+use weir_policy::route::{
+    Link, Prefix, RouteEffect, RouteEvent, Router, RouterSpec, RouterSpecError, Transfer, TransferCost,
+};
 use weir_types::{DropReason, InstanceId, SequenceId, Span, Timestamp};
 
 use super::driver::{InstanceDriver, Placed, SequenceNews};
@@ -23,35 +25,68 @@ pub struct GenerateRequest {
     pub objective: Span,
     /// What its prompt begins with.
     pub prefix: Option<Prefix>,
+    /// Tokens that a predictor beside the router expects, for [`LengthRule::Given`].
+    pub predicted: Option<u32>,
 }
 
-/// The link between instances, and what goes over it when a sequence moves.
+impl GenerateRequest {
+    /// Its true length, and the one that is predicted.
+    fn lengths(&self) -> [u32; 2] {
+        [self.length, self.predicted.unwrap_or(0)]
+    }
+}
+
+/// What goes over the link when a sequence moves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum MoveBy {
+    /// Numbers of its tokens, which are computed again.
+    TokenIds,
+    /// Its cache.
+    Cache,
+    /// Whichever takes less, by link, tokens and device.
+    Cheaper,
+}
+
+/// The link between instances, and what goes over it.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct MoveLink {
-    /// Until the first bit is there.
-    pub latency: Span,
-    /// Bits a second.
-    pub bandwidth_bps: f64,
-    /// Bytes that a token has: its number, or its part of the cache.
-    pub token_bytes: f64,
-    /// Whether the cache goes with it, so that nothing is computed again.
-    pub with_cache: bool,
+    /// Between any two.
+    pub link: Link,
+    /// What goes over it.
+    pub by: MoveBy,
+    /// Bytes of a token's part of the cache.
+    pub cache_bytes: f64,
 }
 
 impl MoveLink {
-    /// Numbers of tokens over 10 Gb/s, as in the paper (4.1).
+    /// Numbers of tokens over 10 Gb/s, as in the paper (4.1). A cache as of a model of 8 B parameters with eight heads of
+    /// keys and values in 16 bits.
     pub const TOKEN_IDS: Self = Self {
-        latency: Span::from_millis(1),
-        bandwidth_bps: 1e10,
-        token_bytes: 4.0,
-        with_cache: false,
+        link: Link {
+            latency: Span::from_millis(1),
+            bandwidth_bps: 1e10,
+        },
+        by: MoveBy::TokenIds,
+        cache_bytes: 131_072.0,
     };
 
-    /// How long so many tokens are on it.
-    #[must_use]
-    pub fn duration(&self, tokens: u32) -> Span {
-        let bits = 8.0 * self.token_bytes * f64::from(tokens);
-        self.latency + Span::from_secs_f64(bits / self.bandwidth_bps)
+    /// How long a sequence with so many tokens, and so many of them cached, is on it, and what is cached where it goes to.
+    fn carry(&self, [tokens, cached]: [u32; 2], to: &InstanceSpec) -> (Span, u32) {
+        let with_cache = match self.by {
+            MoveBy::TokenIds => false,
+            MoveBy::Cache => true,
+            MoveBy::Cheaper => {
+                let device = (&to.steps, to.max_step_tokens);
+                let cost = TransferCost::new(&self.link, self.cache_bytes, [tokens, cached], device);
+                cost.best() == Transfer::Cache
+            }
+        };
+        if with_cache {
+            (self.link.duration(self.cache_bytes * f64::from(cached)), cached)
+        } else {
+            (self.link.duration(4.0 * f64::from(tokens)), 0)
+        }
     }
 }
 
@@ -298,7 +333,7 @@ impl World<'_> {
     fn on_arrives(&mut self, number: usize) {
         let (sequence, request) = (SequenceId(number as u64), self.requests[number]);
         self.open[number].is_open = true;
-        let expected = self.lengths.rest(sequence, request.length, 0);
+        let expected = self.lengths.rest(sequence, request.lengths(), 0);
         self.outcomes[number].expected = expected;
         self.route(RouteEvent::Arrived {
             sequence,
@@ -349,7 +384,7 @@ impl World<'_> {
                     self.route(RouteEvent::Progressed {
                         sequence,
                         generated: tokens,
-                        expected: self.lengths.rest(sequence, request.length, tokens),
+                        expected: self.lengths.rest(sequence, request.lengths(), tokens),
                     });
                 }
             }
@@ -365,12 +400,12 @@ impl World<'_> {
                 ..
             } => {
                 let number = sequence.index();
-                let link = &self.cluster.link;
                 let tokens = self.requests[number].prompt + generated;
+                let to = &self.cluster.instances[self.open[number].instance];
+                let (took, cached) = self.cluster.link.carry([tokens, cached], to);
                 self.open[number].generated = generated;
-                self.open[number].cached = if link.with_cache { cached } else { 0 };
-                self.queue
-                    .push(self.now + link.duration(tokens), Due::Moved(number));
+                self.open[number].cached = cached;
+                self.queue.push(self.now + took, Due::Moved(number));
             }
         }
     }

@@ -15,6 +15,8 @@ pub enum LengthRule {
     Mean,
     /// A draw from what was seen, likewise (Past-Future; the paper's baseline).
     History,
+    /// What a predictor beside the router said, which comes with the request.
+    Given,
     /// The true length times a log-normal error with this deviation of its logarithm, one for each sequence; 0 for none.
     /// What a sequence already has is known not to be its end: it is expected to have the median of what is left of that
     /// distribution.
@@ -62,12 +64,16 @@ impl Lengths {
         self.sorted.insert(at, length);
     }
 
-    /// Tokens that a sequence of `length`, which nothing but an oracle uses, is expected to generate after `generated`.
+    /// Tokens that a sequence is expected to generate after `generated`. Of its true length and the predicted one (0: none)
+    /// the first is for the oracle alone.
     #[must_use]
-    pub fn rest(&self, sequence: SequenceId, length: u32, generated: u32) -> u32 {
+    pub fn rest(&self, sequence: SequenceId, [length, predicted]: [u32; 2], generated: u32) -> u32 {
         let total = match self.rule {
             LengthRule::Mean => self.mean(generated),
             LengthRule::History => self.draw(sequence, generated),
+            LengthRule::Given if predicted == 0 => self.mean(generated),
+            // What has passed it goes on for a part of what it has.
+            LengthRule::Given => predicted.max(generated.saturating_add(generated / 10)),
             LengthRule::Oracle { error } => self.oracle(sequence, length, generated, error),
         };
         total.saturating_sub(generated).max(1)
@@ -153,13 +159,13 @@ mod tests {
     #[test]
     fn the_mean_and_draws_are_of_what_is_longer_than_what_there_is() {
         let mut lengths = Lengths::new(LengthRule::Mean, 250, 1);
-        assert_eq!(lengths.rest(SequenceId(0), 9, 50), 200, "nothing was seen");
+        assert_eq!(lengths.rest(SequenceId(0), [9, 0], 50), 200, "nothing was seen");
         for length in [100, 300, 200] {
             lengths.on_finished(length);
         }
         for (generated, rest) in [(0, 200), (100, 150), (250, 50), (300, 1)] {
             assert_eq!(
-                lengths.rest(SequenceId(0), 9, generated),
+                lengths.rest(SequenceId(0), [9, 0], generated),
                 rest,
                 "after {generated}"
             );
@@ -169,7 +175,7 @@ mod tests {
             ..lengths
         };
         let draws: std::collections::BTreeSet<u32> = (0..100)
-            .map(|number| history.rest(SequenceId(number), 9, 150))
+            .map(|number| history.rest(SequenceId(number), [9, 0], 150))
             .collect();
         assert_eq!(draws.into_iter().collect::<Vec<_>>(), [50, 150]);
     }
@@ -184,7 +190,7 @@ mod tests {
             lengths.on_finished(length);
         }
         assert_eq!(
-            (lengths.rest(SequenceId(0), 1, 0), lengths.sorted.len()),
+            (lengths.rest(SequenceId(0), [1, 0], 0), lengths.sorted.len()),
             (9, MAX_SEEN)
         );
     }
@@ -194,14 +200,14 @@ mod tests {
         let exact = Lengths::new(LengthRule::Oracle { error: 0.0 }, 1, 1);
         assert_eq!(
             (
-                exact.rest(SequenceId(3), 400, 0),
-                exact.rest(SequenceId(3), 400, 390)
+                exact.rest(SequenceId(3), [400, 0], 0),
+                exact.rest(SequenceId(3), [400, 0], 390)
             ),
             (400, 10)
         );
         let off = Lengths::new(LengthRule::Oracle { error: 0.3 }, 1, 1);
         let logs: Vec<f64> = (0..2_000)
-            .map(|number| (f64::from(off.rest(SequenceId(number), 10_000, 0)) / 1e4).ln())
+            .map(|number| (f64::from(off.rest(SequenceId(number), [10_000, 0], 0)) / 1e4).ln())
             .collect();
         let mean = logs.iter().sum::<f64>() / 2_000.0;
         let deviation = (logs.iter().map(|log| (log - mean).powi(2)).sum::<f64>() / 2_000.0).sqrt();
@@ -210,7 +216,7 @@ mod tests {
             "{mean} {deviation}"
         );
         // One that has passed what was predicted is expected to go on a little.
-        let rest = (0..200).map(|number| off.rest(SequenceId(number), 100, 150));
+        let rest = (0..200).map(|number| off.rest(SequenceId(number), [100, 0], 150));
         assert!(
             rest.clone().all(|rest| (1..150).contains(&rest)),
             "{:?}",

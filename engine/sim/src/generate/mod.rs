@@ -8,8 +8,8 @@ mod published;
 mod tests;
 
 pub use cluster::{
-    GenerateCluster, GenerateClusterError, GenerateOutcome, GenerateRequest, GenerateResult, MoveLink,
-    simulate_cluster,
+    GenerateCluster, GenerateClusterError, GenerateOutcome, GenerateRequest, GenerateResult, MoveBy,
+    MoveLink, simulate_cluster,
 };
 pub use driver::{InstanceDriver, Placed, SequenceNews};
 pub use lengths::{LengthRule, Lengths};

@@ -48,6 +48,7 @@ fn request(at_ms: u64, prompt: u32, length: u32, objective_ms: u64) -> GenerateR
         length,
         objective: Span::from_millis(objective_ms),
         prefix: None,
+        predicted: None,
     }
 }
 
@@ -71,9 +72,10 @@ proptest! {
     fn every_request_ends(
         asked in prop::collection::vec((0_u64..40, 1_u32..200, 1_u32..120, 50_u64..2_000), 1..60),
         rule in 0..RouteRule::all().len(),
-        with_cache in any::<bool>(),
+        by in 0_usize..3,
     ) {
-        let link = MoveLink { with_cache, ..MoveLink::TOKEN_IDS };
+        let by = [MoveBy::TokenIds, MoveBy::Cache, MoveBy::Cheaper][by];
+        let link = MoveLink { by, ..MoveLink::TOKEN_IDS };
         let cluster = cluster(RouteRule::all()[rule], link);
         let mut at = 0;
         let requests: Vec<GenerateRequest> = asked

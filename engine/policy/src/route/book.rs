@@ -1,0 +1,156 @@
+//! What was put on one instance and has not ended: booked work, from which its steps are predicted.
+
+use weir_types::{SequenceId, Span, Timestamp};
+
+use super::belief::{Belief, Beliefs};
+use crate::generate::{InstanceSpec, InstanceState};
+
+/// Sequences whose step time is kept in a table; more take their turns.
+const MAX_TABLE: u32 = 1_024;
+/// Weight of a reported step time.
+const PACE_GAIN: f64 = 0.3;
+
+/// One sequence on an instance.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Booked {
+    pub(super) id: SequenceId,
+    pub(super) deadline: Timestamp,
+    pub(super) belief: Belief,
+    /// At `at`.
+    pub(super) generated: u32,
+    /// When that was; before, its prompt is computed.
+    pub(super) at: Timestamp,
+}
+
+/// One instance.
+#[derive(Debug, Clone)]
+pub(super) struct Book {
+    pub(super) sequences: Vec<Booked>,
+    /// Seconds of a step without prompts, by sequences less one.
+    steps_s: Vec<f64>,
+    /// Measured over profiled step times: what prompts between take, and a busy device.
+    pub(super) pace: f64,
+    /// Prompts that are computed together: since when, how many tokens, and until when.
+    prompts_since: Timestamp,
+    prompt_tokens: u32,
+    prompts_until: Timestamp,
+}
+
+impl Book {
+    pub(super) fn new(spec: &InstanceSpec) -> Self {
+        let table = spec.max_sequences.min(spec.max_step_tokens).clamp(1, MAX_TABLE);
+        Self {
+            sequences: Vec::new(),
+            steps_s: (1..=table)
+                .map(|sequences| spec.steps.decode.duration(sequences).as_secs_f64())
+                .collect(),
+            pace: 1.0,
+            prompts_since: Timestamp::ZERO,
+            prompt_tokens: 0,
+            prompts_until: Timestamp::ZERO,
+        }
+    }
+
+    /// Seconds until each of so many sequences has a further token, prompts between them aside.
+    #[inline]
+    fn bare_token_s(&self, sequences: usize) -> f64 {
+        let last = self.steps_s.len();
+        let step_s = self.steps_s[sequences.clamp(1, last) - 1];
+        // They take turns.
+        let turns = (sequences as f64 / last as f64).max(1.0);
+        step_s * turns
+    }
+
+    /// Seconds until each of so many sequences has a further token.
+    #[inline]
+    pub(super) fn token_s(&self, sequences: usize) -> f64 {
+        self.pace * self.bare_token_s(sequences)
+    }
+
+    /// Seconds until a prompt of so many tokens that is put there now is computed, and by how much of it the sequences that
+    /// are there stand longer than they would without it.
+    #[inline]
+    pub(super) fn prompt_s(&self, spec: &InstanceSpec, tokens: u32, now: Timestamp) -> (f64, f64) {
+        let others = self.sequences.len().min(self.steps_s.len()) as u32;
+        let step_s = self.bare_token_s(self.sequences.len().max(1));
+        let is_busy = self.prompts_until > now;
+        let before = if is_busy { self.prompt_tokens } else { 0 };
+        let room = spec.max_step_tokens.saturating_sub(others).max(1);
+        let total = before.saturating_add(tokens.max(1));
+        let full = (total - 1) / room;
+        let rest = total - full * room;
+        let full_s = f64::from(full) * spec.steps.prompt.duration(spec.max_step_tokens).as_secs_f64();
+        let last_s = spec.steps.prompt.duration(rest + others).as_secs_f64();
+        if is_busy {
+            let begin = now.since(self.prompts_since).as_secs_f64();
+            let ready_s = (full_s + last_s - begin).max(0.0);
+            let known_s = (self.prompts_until - now).as_secs_f64();
+            (ready_s.max(known_s), (ready_s - known_s).max(0.0))
+        } else {
+            // It waits for the step that runs.
+            let rest_s = if others > 0 { 0.5 * step_s } else { 0.0 };
+            (rest_s + full_s + last_s, (full_s + last_s - step_s).max(0.0))
+        }
+    }
+
+    /// It measured step times: `gain` says how far they count.
+    pub(super) fn on_reported(&mut self, state: &InstanceState, follows: bool) {
+        if follows && state.running > 0 {
+            let measured = state.token_s / self.bare_token_s(state.running as usize);
+            // What it measured may be of another load: bounded.
+            self.pace += PACE_GAIN * (measured.clamp(0.5, 4.0) - self.pace);
+        }
+        if state.waiting == 0 && state.running as usize >= self.sequences.len() {
+            self.prompts_until = Timestamp::ZERO;
+        }
+    }
+
+    /// A sequence is put there, with so many tokens to compute first.
+    pub(super) fn add(&mut self, booked: Booked, spec: &InstanceSpec, tokens: u32, now: Timestamp) {
+        let (ready_s, _) = self.prompt_s(spec, tokens, now);
+        if self.prompts_until <= now {
+            (self.prompts_since, self.prompt_tokens) = (now, 0);
+        }
+        self.prompt_tokens = self.prompt_tokens.saturating_add(tokens);
+        let ready = now + Span::from_secs_f64(ready_s);
+        self.prompts_until = ready;
+        self.sequences.push(Booked { at: ready, ..booked });
+    }
+
+    /// A sequence has gone on.
+    pub(super) fn on_progressed(&mut self, id: SequenceId, generated: u32, now: Timestamp) {
+        if let Some(booked) = self.sequences.iter_mut().find(|booked| booked.id == id) {
+            (booked.generated, booked.at) = (generated, now);
+        }
+    }
+
+    /// A sequence left.
+    pub(super) fn remove(&mut self, id: SequenceId) {
+        if let Some(index) = self.sequences.iter().position(|booked| booked.id == id) {
+            self.sequences.swap_remove(index);
+        }
+    }
+
+    /// Chance that a sequence which is there has its last token in time, at `token_s` after it has stood for `stall_s`.
+    pub(super) fn chance(
+        &self,
+        beliefs: &Beliefs,
+        booked: &Booked,
+        [token_s, stall_s]: [f64; 2],
+        now: Timestamp,
+    ) -> f64 {
+        let left_s = seconds_until(booked.deadline, booked.at.max(now)) - stall_s;
+        let since = now.since(booked.at).as_secs_f64() / token_s;
+        let generated = booked.generated + since as u32;
+        beliefs.chance(booked.belief, generated, left_s / token_s)
+    }
+}
+
+/// Seconds until a deadline; negative after it.
+pub(super) fn seconds_until(deadline: Timestamp, now: Timestamp) -> f64 {
+    if deadline >= now {
+        (deadline - now).as_secs_f64()
+    } else {
+        -(now - deadline).as_secs_f64()
+    }
+}

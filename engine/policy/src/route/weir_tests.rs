@@ -1,0 +1,252 @@
+use proptest::prelude::*;
+use weir_types::{DropReason, InstanceId, SequenceId, Span, StepCurve, StepProfile, Timestamp};
+
+use super::belief::Beliefs;
+use super::book::{Book, Booked, seconds_until};
+use super::view::{Cluster, Demand, View};
+use super::weir::Bookings;
+use super::*;
+use crate::generate::InstanceSpec;
+
+/// A step of one sequence takes `step_ms`, of 64 twice that; a prompt of 64 tokens likewise.
+fn spec(step_ms: u64) -> InstanceSpec {
+    let points = [
+        (1, Span::from_millis(step_ms)),
+        (64, Span::from_millis(2 * step_ms)),
+    ];
+    let curve = StepCurve::from_points(&points).unwrap();
+    InstanceSpec {
+        steps: StepProfile {
+            decode: curve.clone(),
+            prompt: curve,
+        },
+        max_step_tokens: 64,
+        max_sequences: 64,
+        max_sequence_tokens: 1_000,
+        blocks: 1_000,
+        block_tokens: 16,
+        reserve_blocks: 0,
+        prompt_gives_token: true,
+    }
+}
+
+fn at_ms(ms: u64) -> Timestamp {
+    Timestamp::from_micros(1_000 * ms)
+}
+
+fn arrived(sequence: u64, expected: u32, deadline_ms: u64) -> RouteEvent {
+    RouteEvent::Arrived {
+        sequence: SequenceId(sequence),
+        prompt: 20,
+        expected,
+        deadline: at_ms(deadline_ms),
+        prefix: None,
+    }
+}
+
+fn effects(router: &mut Router, event: RouteEvent, ms: u64) -> Vec<RouteEffect> {
+    let mut effects = Vec::new();
+    router.step(event, at_ms(ms), &mut effects);
+    effects
+}
+
+/// A slow, a middling and a fast instance whose router has seen predictions that were right.
+fn router() -> Router {
+    let rule = RouteRule::Weir(Weir::default());
+    let mut router = Router::new(RouterSpec::new(rule), vec![spec(40), spec(20), spec(10)]).unwrap();
+    for sequence in 1_000..1_020 {
+        let length = 50 + sequence as u32 % 20;
+        effects(&mut router, arrived(sequence, length, 9_000), 0);
+        let ended = RouteEvent::Ended {
+            sequence: SequenceId(sequence),
+            generated: length,
+        };
+        effects(&mut router, ended, 0);
+    }
+    router
+}
+
+#[test]
+fn the_slowest_that_is_in_time_is_picked_and_what_none_can_finish_is_dropped() {
+    // 100 tokens take 4, 2 and 1 s, and the prompt a little.
+    for (deadline_ms, to) in [
+        (15_000, Some(0)),
+        (13_000, Some(1)),
+        (11_500, Some(2)),
+        (10_500, None),
+    ] {
+        let mut router = router();
+        let found = effects(&mut router, arrived(1, 100, deadline_ms), 10_000);
+        match (found.as_slice(), to) {
+            ([RouteEffect::Route { to: is, .. }], Some(to)) => assert_eq!(is.0, to, "{deadline_ms} ms"),
+            ([RouteEffect::Drop { reason, from, .. }], None) => {
+                assert_eq!((*reason, *from), (DropReason::Infeasible, None));
+            }
+            other => panic!("{deadline_ms} ms: {other:?}"),
+        }
+        assert_eq!(router.sequences().count(), usize::from(to.is_some()));
+    }
+}
+
+#[test]
+fn none_is_put_where_another_would_be_late_for_it() {
+    let mut router = router();
+    // All but 60 ms of the fast one is needed by the first.
+    let first = effects(&mut router, arrived(1, 100, 11_100), 10_000);
+    assert!(
+        matches!(first.as_slice(), [RouteEffect::Route { to, .. }] if to.0 == 2),
+        "{first:?}"
+    );
+    // The second could be in time there alone.
+    let second = effects(&mut router, arrived(2, 100, 11_120), 10_010);
+    assert!(
+        matches!(
+            second.as_slice(),
+            [RouteEffect::Route { .. } | RouteEffect::Drop { .. }]
+        ),
+        "{second:?}"
+    );
+    let slow = effects(&mut router, arrived(3, 100, 13_500), 10_020);
+    assert!(
+        matches!(slow.as_slice(), [RouteEffect::Route { to, .. }] if to.0 == 1),
+        "{slow:?}"
+    );
+}
+
+#[test]
+fn what_is_late_moves_where_it_can_be_in_time_and_is_dropped_where_it_cannot() {
+    let progressed = |generated, expected| RouteEvent::Progressed {
+        sequence: SequenceId(1),
+        generated,
+        expected,
+    };
+    let mut router = router();
+    effects(&mut router, arrived(1, 100, 15_000), 10_000);
+    assert_eq!(effects(&mut router, progressed(50, 50), 12_000), []);
+    // 40 tokens take 1.6 s here, 0.8 s on the middling one, and what it has is computed again.
+    let moved = effects(&mut router, progressed(60, 40), 14_000);
+    let to_middling = RouteEffect::Move {
+        sequence: SequenceId(1),
+        from: InstanceId(0),
+        to: InstanceId(1),
+    };
+    assert_eq!(moved, [to_middling]);
+    effects(
+        &mut router,
+        RouteEvent::Moved {
+            sequence: SequenceId(1),
+        },
+        14_050,
+    );
+    let late = effects(&mut router, progressed(70, 30), 14_990);
+    assert!(
+        matches!(
+            late.as_slice(),
+            [RouteEffect::Drop {
+                from: Some(InstanceId(1)),
+                ..
+            }]
+        ),
+        "{late:?}"
+    );
+    assert_eq!(router.sequences_on(InstanceId(1)), 0);
+}
+
+#[test]
+fn what_runs_past_its_deadline_is_dropped_with_the_next_report() {
+    let mut router = router();
+    effects(&mut router, arrived(1, 100, 11_500), 10_000);
+    let state = crate::generate::InstanceState {
+        running: 1,
+        waiting: 0,
+        free_blocks: 900,
+        wait_s: 0.0,
+        prompt_token_s: 0.001,
+        token_s: 0.01,
+        correction: 1.0,
+    };
+    let reported = |ms| {
+        (
+            RouteEvent::Reported {
+                instance: InstanceId(2),
+                state,
+            },
+            ms,
+        )
+    };
+    let (event, ms) = reported(11_499);
+    assert_eq!(effects(&mut router, event, ms), []);
+    let (event, ms) = reported(11_500);
+    assert_eq!(effects(&mut router, event, ms).len(), 1);
+}
+
+fn belief_of(beliefs: &Beliefs, length: u32) -> super::belief::Belief {
+    beliefs.belief(length)
+}
+
+proptest! {
+    /// With predictions that are right, it takes the slowest instance where the sequence is in time and nobody is late for
+    /// it that would not be; where there is none such, none where more are lost than gained.
+    #[test]
+    fn what_is_picked_is_what_enumeration_picks(
+        steps in prop::collection::vec(5_u64..60, 1..6),
+        there in prop::collection::vec((0_usize..6, 1_u32..200, 100_u64..6_000), 0..40),
+        length in 1_u32..200,
+        left_ms in 1_u64..6_000,
+    ) {
+        let rule = Weir { near: 1e-4, near_gain: 0.0, loss_weight: 1.0, ..Weir::default() };
+        let views: Vec<View> = steps.iter().map(|step| View::new(spec(*step))).collect();
+        let cluster = Cluster { instances: views, seed: 1 };
+        let mut bookings = Bookings::new(rule, &cluster);
+        let mut beliefs = Beliefs::new();
+        for number in 0..40_u32 {
+            let length = 50 + 7 * number;
+            let own = bookings.on_arrived(length);
+            bookings.on_ended(own, length);
+            let own = beliefs.on_arrived(length);
+            beliefs.on_tokens(own, length, true);
+        }
+        let now = at_ms(10_000);
+        let demand = |left_s| Demand { number: 0, prompt: 20, prefix: None, expected: 0, left_s, excluded: None };
+        let mut books: Vec<Book> = steps.iter().map(|step| Book::new(&spec(*step))).collect();
+        for (id, (on, length, left)) in there.into_iter().enumerate() {
+            let on = on % steps.len();
+            let deadline = at_ms(10_000 + left);
+            let belief = belief_of(&beliefs, length);
+            let booked = Booked { id: SequenceId(id as u64), deadline, belief, generated: 0, at: now };
+            bookings.on_placed(&cluster, (booked, InstanceId(on as u32)), &demand(1.0), now);
+            books[on].add(booked, &cluster.instances[on].spec, 20, now);
+        }
+        let left_s = left_ms as f64 / 1e3;
+        let belief = belief_of(&beliefs, length);
+        let picked = bookings.place(&cluster, &demand(left_s), (belief, 0), now);
+        // Spelled out: gain and loss of each.
+        let mut all: Vec<(f64, f64, f64, u32)> = Vec::new();
+        for (index, book) in books.iter().enumerate() {
+            let spec = &cluster.instances[index].spec;
+            let (ready_s, stall_s) = book.prompt_s(spec, 20, now);
+            let count = book.sequences.len();
+            let (before, after) = (book.token_s(count), book.token_s(count + 1));
+            let gain = beliefs.chance(belief, 0, (left_s - ready_s) / after);
+            let loss: f64 = book.sequences.iter().map(|other| {
+                let left = seconds_until(other.deadline, other.at.max(now));
+                let is = beliefs.chance(other.belief, 0, left / before);
+                let then = beliefs.chance(other.belief, 0, (left - stall_s) / after);
+                if is < rule.min_chance { 0.0 } else { (is - then).max(0.0) }
+            }).sum();
+            all.push((gain, loss, after, index as u32));
+        }
+        let best = all.iter().map(|(gain, ..)| *gain).fold(0.0, f64::max);
+        all.retain(|(gain, ..)| *gain >= best - rule.near);
+        all.sort_by(|a, b| b.2.total_cmp(&a.2));
+        let harmless = all.iter().find(|(_, loss, ..)| *loss <= rule.near);
+        let most = || all.iter().map(|(gain, loss, ..)| gain - loss).fold(f64::MIN, f64::max);
+        match picked {
+            None => prop_assert!(best < rule.min_chance || (harmless.is_none() && most() <= 0.0)),
+            Some((to, score)) => match harmless {
+                Some((.., index)) => prop_assert_eq!(to.0, *index),
+                None => prop_assert!((score - most()).abs() < 1e-9 && score > 0.0),
+            },
+        }
+    }
+}
