@@ -1,10 +1,11 @@
 # What there is to do: make setup, demo, test, test-sinks, lint, bench-overhead, bench-sim, bench-reserve, bench-partitioned,
-# bench-accuracy, bench-cameras, bench-cascades, bench-generating, bench-shared, bench-idle-connections, bench-watchers, bench-counts, bench-per-track, soak,
-# fuzz-api, page-pictures, compare-live, reproduce-pard, reproduce-ppipe, reproduce-ken, docs, clips, train, clean. Every target sets up what it needs.
+# bench-accuracy, bench-cameras, bench-cascades, bench-generating, bench-route, bench-shared, bench-idle-connections, bench-watchers, bench-counts,
+# bench-per-track, soak, fuzz-api, page-pictures, compare-live, reproduce-pard, reproduce-ppipe, reproduce-ken, reproduce-goodserve,
+# docs, clips, train, clean. Every target sets up what it needs.
 
 .PHONY: all setup build demo test test-sinks lint bench-overhead bench-sim bench-reserve bench-partitioned bench-accuracy bench-cameras bench-cascades \
-	bench-generating bench-shared bench-idle-connections bench-watchers bench-counts bench-per-track soak fuzz-api page-pictures compare-live reproduce-pard \
-	reproduce-ppipe reproduce-ken docs clips train clean
+	bench-generating bench-route bench-shared bench-idle-connections bench-watchers bench-counts bench-per-track soak fuzz-api page-pictures compare-live reproduce-pard \
+	reproduce-ppipe reproduce-ken reproduce-goodserve docs clips train clean
 .DEFAULT_GOAL := build
 
 CARGO ?= cargo
@@ -62,6 +63,11 @@ reproduce-ppipe:
 reproduce-ken:
 	@scripts/reproduce.sh ken
 
+# GoodServe's evaluation, run again with published step times of the asset pack, into docs/reproduction/goodserve. Needs
+# cargo alone.
+reproduce-goodserve:
+	@scripts/reproduce.sh goodserve
+
 # The live engine against the simulator, on the same graphs, arrivals and emulated devices: six minutes of live runs.
 compare-live: setup
 	@scripts/compare-live.sh --seconds $(SECONDS_EACH)
@@ -73,6 +79,10 @@ bench-sim:
 # Reservations: probing pools of 100 devices, and a dispatch on a cluster of 100. Needs cargo alone.
 bench-reserve:
 	@$(CARGO) run --release --locked -p weir-reproduction --bin bench-reserve
+
+# A router's decision over 512 instances, and 10,000 requests a second over them simulated on one core. Needs cargo alone.
+bench-route:
+	@$(CARGO) run --release --locked -p weir-reproduction --bin bench-route
 
 # Cascades beside graphs without one that do the same work, and a decision on the gear. Needs cargo alone.
 bench-cascades:

@@ -16,8 +16,11 @@ ppipe)
 ken)
     wanted="published profiles and cascades" folder=profiles/ken otherwise="there is nothing to run"
     ;;
+goodserve)
+    wanted="published step times" folder=profiles/llm otherwise="there is nothing to run"
+    ;;
 *)
-    fail "say which: pard, ppipe or ken"
+    fail "say which: pard, ppipe, ken or goodserve"
     ;;
 esac
 assets=$(asset_pack)

@@ -1,6 +1,7 @@
 //! Evaluations of published systems, run again in the simulator, as tables and plots.
 
 pub mod document;
+pub mod goodserve;
 pub mod ken;
 pub mod pard;
 pub mod plot;

@@ -1,0 +1,137 @@
+//! `bench-route`: how long a router takes to decide over 512 instances, and how fast 10,000 requests a second over them are
+//! simulated on one core. Processor time, so that a busy machine counts less; wanted are 20 us a decision (the paper's Figure
+//! 11 has 5 ms a request at this load) and faster than real time.
+
+use std::io::Write as _;
+use std::process::ExitCode;
+
+use weir_policy::generate::InstanceSpec;
+use weir_policy::route::{RouteEffect, RouteEvent, RouteRule, Router, RouterSpec};
+use weir_sim::generate::{GenerateCluster, GenerateRequest, LengthRule, MoveLink, simulate_cluster};
+use weir_types::{SequenceId, Span, StepCurve, StepProfile, Timestamp};
+
+/// Instances.
+const INSTANCES: usize = 512;
+/// Requests a second.
+const RATE: f64 = 10_000.0;
+/// Seconds that are simulated.
+const LENGTH_S: f64 = 4.0;
+/// Decisions that are timed.
+const DECISIONS: u64 = 20_000;
+/// Sequences that are on the instances meanwhile: what 10,000 a second of 300 tokens come to.
+const PRESENT: u64 = 40_000;
+
+/// A device that is so many times slower than the fastest.
+fn instance(times: u64) -> Option<InstanceSpec> {
+    let at = |micros: u64| Span::from_micros(times * micros);
+    let decode = StepCurve::from_points(&[(1, at(12_000)), (128, at(13_000)), (512, at(31_000))]).ok()?;
+    let prompt = StepCurve::from_points(&[(1, at(12_000)), (128, at(13_000)), (512, at(31_000))]).ok()?;
+    Some(InstanceSpec {
+        steps: StepProfile { decode, prompt },
+        max_step_tokens: 512,
+        max_sequences: 512,
+        max_sequence_tokens: 8_192,
+        blocks: 20_000,
+        block_tokens: 16,
+        reserve_blocks: 8,
+        prompt_gives_token: true,
+    })
+}
+
+fn instances() -> Option<Vec<InstanceSpec>> {
+    (0..INSTANCES)
+        .map(|index| instance(1 + index as u64 % 4))
+        .collect()
+}
+
+/// Processor time of this thread in seconds.
+fn cpu_s() -> f64 {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    let nanos = text.split(' ').next().and_then(|text| text.parse::<f64>().ok());
+    nanos.unwrap_or(0.0) / 1e9
+}
+
+/// A length that follows from a number: evenly 100 to 499.
+fn length(number: u64) -> u32 {
+    100 + (number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 33) as u32 % 400
+}
+
+/// Microseconds of a decision while [`PRESENT`] sequences are there, one ending for each that arrives.
+fn decision_us(rule: RouteRule) -> Option<f64> {
+    let mut router = Router::new(RouterSpec::new(rule), instances()?).ok()?;
+    let mut effects: Vec<RouteEffect> = Vec::new();
+    let mut spent = 0.0;
+    for number in 0..PRESENT + DECISIONS {
+        let now = Timestamp::from_micros(number * 100);
+        if number >= PRESENT {
+            let ended = RouteEvent::Ended {
+                sequence: SequenceId(number - PRESENT),
+                generated: length(number - PRESENT),
+            };
+            router.step(ended, now, &mut effects);
+        }
+        let arrived = RouteEvent::Arrived {
+            sequence: SequenceId(number),
+            prompt: 100,
+            expected: length(number),
+            deadline: now + Span::from_secs(12),
+            prefix: None,
+        };
+        let before = if number % 100 == 0 { cpu_s() } else { 0.0 };
+        router.step(arrived, now, &mut effects);
+        if number % 100 == 0 && number >= PRESENT {
+            spent += cpu_s() - before;
+        }
+        effects.clear();
+    }
+    Some(1e6 * spent / (DECISIONS as f64 / 100.0))
+}
+
+/// Seconds that one simulated second takes.
+fn simulated(rule: RouteRule) -> Option<(f64, f64)> {
+    let cluster = GenerateCluster {
+        instances: instances()?,
+        router: RouterSpec::new(rule),
+        link: MoveLink::TOKEN_IDS,
+        lengths: LengthRule::Oracle { error: 0.3 },
+        prior_length: 300,
+        seed: 1,
+    };
+    let count = (RATE * LENGTH_S) as u64;
+    let requests: Vec<GenerateRequest> = (0..count)
+        .map(|number| GenerateRequest {
+            at: Timestamp::from_micros((number as f64 * 1e6 / RATE) as u64),
+            prompt: 100,
+            length: length(number),
+            objective: Span::from_secs(12),
+            prefix: None,
+            predicted: None,
+        })
+        .collect();
+    let before = cpu_s();
+    let result = simulate_cluster(&cluster, &requests).ok()?;
+    let took = cpu_s() - before;
+    let share = result.in_time(&requests) as f64 / count as f64;
+    Some((took / (result.end - Timestamp::ZERO).as_secs_f64(), share))
+}
+
+fn main() -> ExitCode {
+    let mut out = std::io::stdout();
+    for name in ["earliest", "just-enough", "weir"] {
+        let Some(rule) = RouteRule::all().into_iter().find(|rule| rule.name() == name) else {
+            continue;
+        };
+        let (Some(decision), Some((second, share))) = (decision_us(rule), simulated(rule)) else {
+            let _ = writeln!(std::io::stderr(), "bench-route: the instances are none");
+            return ExitCode::FAILURE;
+        };
+        // Standard output may be closed.
+        let _ = writeln!(
+            out,
+            "{name}: a decision over {INSTANCES} instances {decision:.1} us; a second of {RATE:.0} requests {second:.2} s \
+             of one core ({:.1} % in time)",
+            100.0 * share
+        );
+    }
+    ExitCode::SUCCESS
+}

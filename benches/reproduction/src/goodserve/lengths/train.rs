@@ -1,0 +1,257 @@
+//! Training of small nets by Adam, and of a gate with its experts frozen (3.2).
+
+use rand::{RngExt as _, SeedableRng as _};
+use rand_pcg::Pcg64Mcg;
+use weir_policy::lengths::{Experts, Layer, Net};
+
+use super::scenes::{FEATURES, Scene};
+
+/// Outputs of the layers of an expert: four of them, as in the paper, but small.
+const EXPERT: [usize; 4] = [32, 32, 16, 1];
+/// Outputs of the gate's first layer.
+const GATE: usize = 32;
+const EPOCHS: u32 = 40;
+const BATCH: usize = 16;
+const RATE: f32 = 2e-3;
+/// Scenes that a tier must have to be trained on.
+const MIN_TIER: usize = 24;
+
+/// Features and the logarithm of the length.
+type Sample = ([f32; FEATURES], f32);
+
+/// A net in training.
+#[derive(Debug, Clone)]
+struct Trainer {
+    layers: Vec<Layer>,
+    gradients: Vec<Layer>,
+    moments: Vec<[Layer; 2]>,
+    steps: i32,
+}
+
+impl Trainer {
+    fn new(inputs: usize, outputs: &[usize], rng: &mut Pcg64Mcg) -> Self {
+        let mut before = inputs;
+        let mut layers = Vec::new();
+        for &count in outputs {
+            let scale = (6.0 / before as f32).sqrt();
+            let weights = (0..before * count).map(|_| scale * (2.0 * rng.random::<f32>() - 1.0));
+            layers.push(Layer {
+                weights: weights.collect(),
+                biases: vec![0.0; count],
+            });
+            before = count;
+        }
+        let zero = |layer: &Layer| Layer {
+            weights: vec![0.0; layer.weights.len()],
+            biases: vec![0.0; layer.biases.len()],
+        };
+        Self {
+            gradients: layers.iter().map(zero).collect(),
+            moments: layers.iter().map(|layer| [zero(layer), zero(layer)]).collect(),
+            layers,
+            steps: 0,
+        }
+    }
+
+    /// What each layer gives, the input first.
+    fn forward(&self, input: &[f32]) -> Vec<Vec<f32>> {
+        let mut all = vec![input.to_vec()];
+        for (index, layer) in self.layers.iter().enumerate() {
+            let is_last = index + 1 == self.layers.len();
+            let before = &all[index];
+            let rows = layer.weights.chunks_exact(before.len()).zip(&layer.biases);
+            let next = rows.map(|(row, bias)| {
+                let sum: f32 = row.iter().zip(before).map(|(weight, value)| weight * value).sum();
+                if is_last {
+                    sum + bias
+                } else {
+                    (sum + bias).max(0.0)
+                }
+            });
+            let next = next.collect();
+            all.push(next);
+        }
+        all
+    }
+
+    /// Adds the gradient of a loss whose derivative by the outputs is `slopes`.
+    fn backward(&mut self, all: &[Vec<f32>], slopes: Vec<f32>) {
+        let mut slopes = slopes;
+        for index in (0..self.layers.len()).rev() {
+            let (before, layer, gradient) = (&all[index], &self.layers[index], &mut self.gradients[index]);
+            let mut next = vec![0.0; before.len()];
+            for (row, slope) in slopes.iter().enumerate() {
+                gradient.biases[row] += slope;
+                let from = row * before.len();
+                for (column, value) in before.iter().enumerate() {
+                    gradient.weights[from + column] += slope * value;
+                    next[column] += slope * layer.weights[from + column];
+                }
+            }
+            // What was cut at zero gives nothing on.
+            for (slope, value) in next.iter_mut().zip(before) {
+                if *value <= 0.0 && index > 0 {
+                    *slope = 0.0;
+                }
+            }
+            slopes = next;
+        }
+    }
+
+    /// One step of Adam with what was added; then nothing is.
+    fn step(&mut self, rate: f32, count: usize) {
+        self.steps += 1;
+        let (first, second) = (1.0 - 0.9_f32.powi(self.steps), 1.0 - 0.999_f32.powi(self.steps));
+        let scale = 1.0 / count.max(1) as f32;
+        for ((layer, gradient), [mean, square]) in self
+            .layers
+            .iter_mut()
+            .zip(&mut self.gradients)
+            .zip(&mut self.moments)
+        {
+            let update = |values: &mut [f32], slopes: &mut [f32], mean: &mut [f32], square: &mut [f32]| {
+                for (((value, slope), mean), square) in values.iter_mut().zip(slopes).zip(mean).zip(square) {
+                    let gradient = *slope * scale;
+                    *mean += 0.1 * (gradient - *mean);
+                    *square += 0.001 * (gradient * gradient - *square);
+                    *value -= rate * (*mean / first) / ((*square / second).sqrt() + 1e-8);
+                    *slope = 0.0;
+                }
+            };
+            update(
+                &mut layer.weights,
+                &mut gradient.weights,
+                &mut mean.weights,
+                &mut square.weights,
+            );
+            update(
+                &mut layer.biases,
+                &mut gradient.biases,
+                &mut mean.biases,
+                &mut square.biases,
+            );
+        }
+    }
+
+    fn finish(self) -> Option<Net> {
+        Net::try_from(self.layers).ok()
+    }
+}
+
+/// Runs over all samples in random order, batch by batch; `slopes` gives the derivative of the loss by the outputs.
+fn fit(
+    trainer: &mut Trainer,
+    samples: &[Sample],
+    rng: &mut Pcg64Mcg,
+    slopes: impl Fn(&Sample, &[f32]) -> Vec<f32>,
+) {
+    let mut order: Vec<usize> = (0..samples.len()).collect();
+    for epoch in 0..EPOCHS {
+        for index in (1..order.len()).rev() {
+            order.swap(index, rng.random_range(0..=index));
+        }
+        // Steps get smaller towards the end.
+        let rate = RATE * (1.0 - 0.95 * epoch as f32 / EPOCHS as f32);
+        for batch in order.chunks(BATCH) {
+            for index in batch {
+                let sample = &samples[*index];
+                let all = trainer.forward(&sample.0);
+                let slopes = slopes(sample, all.last().map_or(&[], Vec::as_slice));
+                trainer.backward(&all, slopes);
+            }
+            trainer.step(rate, batch.len());
+        }
+    }
+}
+
+/// Derivative of the absolute error, smoothed near zero.
+fn slope(error: f32) -> f32 {
+    (error / 0.05).clamp(-1.0, 1.0)
+}
+
+fn samples(scenes: &[Scene], rng: &mut Pcg64Mcg) -> Vec<Sample> {
+    let of = |scene: &Scene, generated: u32| {
+        let log = (scene.length.max(1) as f32).ln();
+        (scene.features(generated), log)
+    };
+    let mut all = Vec::with_capacity(2 * scenes.len());
+    for scene in scenes {
+        all.push(of(scene, 0));
+        // Again, on its way.
+        let generated = rng.random_range(0..scene.length.max(1)) / 50 * 50;
+        if generated > 0 {
+            all.push(of(scene, generated));
+        }
+    }
+    all
+}
+
+fn train_net(samples: &[Sample], rng: &mut Pcg64Mcg) -> Option<Net> {
+    let mut trainer = Trainer::new(FEATURES, &EXPERT, rng);
+    // From the mean on.
+    if let Some(last) = trainer.layers.last_mut() {
+        let sum: f32 = samples.iter().map(|(_, log)| log).sum();
+        last.biases[0] = sum / samples.len().max(1) as f32;
+    }
+    fit(&mut trainer, samples, rng, |(_, log), out| {
+        vec![slope(out.first().copied().unwrap_or(0.0) - log)]
+    });
+    trainer.finish()
+}
+
+/// One net, trained on all.
+#[must_use]
+pub fn single(scenes: &[Scene], seed: u64) -> Option<Net> {
+    let mut rng = Pcg64Mcg::seed_from_u64(seed);
+    let samples = samples(scenes, &mut rng);
+    train_net(&samples, &mut rng)
+}
+
+/// `tiers` squared experts, each trained on its tier of input and output lengths of one half; then a gate on the other half
+/// with the experts frozen.
+#[must_use]
+pub fn experts(scenes: &[Scene], tiers: usize, seed: u64) -> Option<Experts> {
+    let mut rng = Pcg64Mcg::seed_from_u64(seed);
+    let (first, second) = scenes.split_at(scenes.len() / 2);
+    let bounds = |of: fn(&Scene) -> u32| -> Vec<u32> {
+        let mut all: Vec<u32> = first.iter().map(of).collect();
+        all.sort_unstable();
+        (1..tiers).map(|tier| all[all.len() * tier / tiers]).collect()
+    };
+    let (inputs, outputs) = (bounds(|scene| scene.prompt), bounds(|scene| scene.length));
+    let tier = |bounds: &[u32], value: u32| bounds.partition_point(|bound| *bound <= value);
+    let mut nets = Vec::new();
+    for input in 0..tiers {
+        for output in 0..tiers {
+            let own = first.iter().filter(|scene| {
+                tier(&inputs, scene.prompt) == input && tier(&outputs, scene.length) == output
+            });
+            let own: Vec<Scene> = own.copied().collect();
+            if own.len() >= MIN_TIER {
+                let samples = samples(&own, &mut rng);
+                nets.push(train_net(&samples, &mut rng)?);
+            }
+        }
+    }
+    let mut gate = Trainer::new(FEATURES, &[GATE, nets.len()], &mut rng);
+    let samples = samples(second, &mut rng);
+    fit(&mut gate, &samples, &mut rng, |(features, log), scores| {
+        let most = scores.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+        let weights: Vec<f32> = scores.iter().map(|score| (score - most).exp()).collect();
+        let sum: f32 = weights.iter().sum();
+        let each: Vec<f32> = nets
+            .iter()
+            .map(|net| net.run(features).first().copied().unwrap_or(0.0))
+            .collect();
+        let mixed: f32 = weights
+            .iter()
+            .zip(&each)
+            .map(|(weight, y)| weight / sum * y)
+            .sum();
+        let slope = slope(mixed - log);
+        let each = weights.iter().zip(&each);
+        each.map(|(weight, y)| slope * weight / sum * (y - mixed))
+            .collect()
+    });
+    Experts::new(gate.finish()?, nets).ok()
+}

@@ -1,0 +1,165 @@
+//! All parts of the evaluation, run.
+
+use weir_policy::route::{JustEnough, Moves, RouteRule};
+use weir_sim::generate::LengthRule;
+
+use super::ReproduceError;
+use super::lengths::compare::{Compared, predictors};
+use super::moving::{self, Move};
+use super::setting::{Case, Devices, OBJECTIVES, Outcome, RATES, run_all};
+
+/// True lengths.
+pub const TRUE: LengthRule = LengthRule::Oracle { error: 0.0 };
+/// Where expected lengths come from, and what that is called.
+pub const LENGTHS: [(&str, LengthRule); 4] = [
+    ("true lengths", TRUE),
+    ("log-normal error 0.3", LengthRule::Oracle { error: 0.3 }),
+    ("log-normal error 0.6", LengthRule::Oracle { error: 0.6 }),
+    ("history", LengthRule::History),
+];
+/// Tokens between two looks at a sequence (Figure 10b).
+pub const CHECKS: [u32; 5] = [10, 25, 50, 100, 200];
+/// Rate and objective at which single parts are compared.
+pub const MIDDLE: (u32, u32) = (30, 6);
+
+/// Rule `just-enough` that moves so.
+#[must_use]
+pub fn just_enough(moves: Moves) -> RouteRule {
+    RouteRule::JustEnough(JustEnough {
+        moves,
+        ..JustEnough::default()
+    })
+}
+
+/// All rules, and `just-enough` with other moves, with their names.
+#[must_use]
+pub fn rules() -> Vec<(String, RouteRule)> {
+    let all = RouteRule::all().map(|rule| (rule.name().to_owned(), rule));
+    let variants = [
+        ("just-enough, moves for the better", Moves::Better),
+        ("just-enough, no moves", Moves::Never),
+    ];
+    let variants = variants.map(|(name, moves)| (name.to_owned(), just_enough(moves)));
+    all.into_iter().chain(variants).collect()
+}
+
+/// The paper's baselines.
+#[must_use]
+pub fn baselines() -> Vec<RouteRule> {
+    RouteRule::all()
+        .into_iter()
+        .filter(|rule| !matches!(rule.name(), "earliest" | "just-enough" | "weir"))
+        .collect()
+}
+
+/// Rules by their names, as [`RouteRule::all`] has them.
+#[must_use]
+pub fn rule(name: &str) -> RouteRule {
+    let found = RouteRule::all().into_iter().find(|rule| rule.name() == name);
+    found.unwrap_or(RouteRule::Earliest)
+}
+
+/// What came out.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Studies {
+    /// The devices' names.
+    pub devices: Vec<&'static str>,
+    /// Every case once.
+    pub outcomes: Vec<Outcome>,
+    /// Predictors of lengths.
+    pub predictors: Vec<Compared>,
+    /// Part of scenes described in time with each of these, by rule of [`COMPARED`].
+    pub described: Vec<Vec<f64>>,
+    /// What moves take either way.
+    pub moves: Vec<Move>,
+}
+
+/// Rules that are compared by where lengths come from, in the order of [`rules`].
+pub const COMPARED: [&str; 4] = [
+    "earliest",
+    "just-enough",
+    "weir",
+    "just-enough, moves for the better",
+];
+/// Rate and objective at which scenes are described: lengths are half as long again as in the other cases.
+pub const SCENES: (u32, u32) = (30, 6);
+
+impl Studies {
+    /// Runs all of them.
+    ///
+    /// # Errors
+    /// [`ReproduceError`]: no asset pack, or one that is not as it should be.
+    pub fn run() -> Result<Self, ReproduceError> {
+        let devices = Devices::from_env()?;
+        let mut cases: Vec<Case> = Vec::new();
+        let mut add = |case: Case| {
+            if !cases.contains(&case) {
+                cases.push(case);
+            }
+        };
+        for objective_s in OBJECTIVES {
+            for rate in RATES {
+                for rule in RouteRule::all() {
+                    add(Case::new(rule, TRUE, rate, objective_s));
+                }
+                for (_, lengths) in LENGTHS {
+                    for name in ["earliest", "just-enough", "weir"] {
+                        add(Case::new(rule(name), lengths, rate, objective_s));
+                    }
+                }
+                for (_, lengths) in LENGTHS {
+                    add(Case::new(just_enough(Moves::Better), lengths, rate, objective_s));
+                }
+                add(Case::new(just_enough(Moves::Never), TRUE, rate, objective_s));
+            }
+        }
+        let (rate, objective_s) = MIDDLE;
+        for check_tokens in CHECKS {
+            for name in ["just-enough", "weir"] {
+                let case = Case::new(rule(name), TRUE, rate, objective_s);
+                add(Case { check_tokens, ..case });
+            }
+        }
+        for name in ["earliest", "just-enough", "weir"] {
+            add(Case::new(rule(name), LengthRule::Mean, rate, objective_s));
+        }
+        let predictors = predictors();
+        let mut described = Vec::new();
+        for compared in &predictors {
+            let mut own = Vec::new();
+            for (name, rule) in rules() {
+                if COMPARED.contains(&name.as_str()) {
+                    let case = Case::new(rule, LengthRule::Given, SCENES.0, SCENES.1);
+                    own.push(case.run_scenes(&devices, &compared.predictor)?);
+                }
+            }
+            described.push(own);
+        }
+        Ok(Self {
+            outcomes: run_all(&devices, &cases)?,
+            predictors,
+            described,
+            moves: moving::moves(&devices),
+            devices: devices.names,
+        })
+    }
+
+    /// What came out of a case; nothing where it was not run.
+    #[must_use]
+    pub fn outcome(&self, case: &Case) -> Option<&Outcome> {
+        self.outcomes.iter().find(|outcome| outcome.case == *case)
+    }
+
+    /// Its mean part of requests in time, in per cent.
+    #[must_use]
+    pub fn percent(&self, case: &Case) -> f64 {
+        self.outcome(case)
+            .map_or(f64::NAN, |outcome| 100.0 * outcome.share())
+    }
+
+    /// Its mean requests in time a second.
+    #[must_use]
+    pub fn goodput(&self, case: &Case) -> f64 {
+        self.outcome(case).map_or(f64::NAN, Outcome::goodput)
+    }
+}

@@ -1,0 +1,34 @@
+//! Writes the document and its figures.
+
+use std::path::Path;
+
+use super::ReproduceError;
+use super::lengths::compare;
+use super::studies::Studies;
+use super::{figures, moving, verdicts};
+use crate::document::{self, Filling};
+
+/// Writes the figures (as SVG) and `README.md`, by `template.md`, into `folder`.
+///
+/// # Errors
+/// [`ReproduceError`] where the template does not fit or something cannot be read or written.
+pub fn write(studies: &Studies, folder: &Path) -> Result<(), ReproduceError> {
+    let drawn = [
+        ("figure-2", figures::figure_2(studies)),
+        ("figure-6", figures::figure_6(studies)),
+        ("figure-7", figures::figure_7(studies)),
+        ("figure-8", figures::figure_8(studies)),
+        ("figure-10", figures::figure_10(studies)),
+    ];
+    let mut filling = Filling::default();
+    filling.add("devices", studies.devices.join(", "));
+    filling.add("just-enough", verdicts::just_enough_table(studies));
+    filling.add("weir", verdicts::weir_table(studies));
+    filling.add("rules", figures::table_6(studies));
+    filling.add("predictors", compare::table(&studies.predictors));
+    filling.add("described", figures::table_predictors(studies));
+    filling.add("moves", moving::table(&studies.moves));
+    filling.add("acceptance-lengths", verdicts::lengths_table(studies));
+    filling.add("lengths", figures::table_lengths(studies));
+    Ok(document::write(folder, filling, &drawn)?)
+}
