@@ -61,6 +61,7 @@ fn streams_are_seen_paused_resumed_added_and_removed() {
     browser.wait_until(&tile_has("steady", "live"));
 
     browser.click("#add");
+    assert_eq!(browser.accessibility(), [""; 0]);
     browser.type_into("#add-form [name=name]", "guest");
     browser.type_into("#add-form [name=uri]", "/etc/hostname");
     browser.click("#add-form button.primary");
