@@ -110,6 +110,7 @@ fn world(queueing: Queueing) -> WorldSpec {
             .map(|to| Edge { to, link: None })
             .collect(),
         weight: 1.0,
+        overlap: None,
     };
     WorldSpec {
         slo: ms(400),

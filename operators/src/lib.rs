@@ -14,9 +14,10 @@ pub mod sinks;
 pub use catalog::{heads, operators};
 pub use ffmpeg_info::{ffmpeg_versions, h264_encoder};
 pub use model::{
-    BareDecoder, CutError, LayerChain, LoadError, LoadRequest, MAX_MODEL_BYTES, ModelError, ModelFile,
-    OnnxModel, OnnxPartitionLoader, OpenError, PartitionedOnnx, RejectedBoundary, RuntimeLibraryError,
-    ValidatedCut, dump_index, find_runtime, limit_heap_arenas, load, load_runtime, return_unused_memory,
+    BareDecoder, CutError, GpuOptions, LayerChain, LoadError, LoadRequest, MAX_MODEL_BYTES, ModelError,
+    ModelFile, OnnxModel, OnnxPartitionLoader, OpenError, OutputDifference, PartitionedOnnx, Precision,
+    Provider, RejectedBoundary, RuntimeLibraryError, ValidatedCut, dump_index, find_runtime,
+    limit_heap_arenas, load, load_runtime, return_unused_memory,
 };
 pub use operator::{OperatorError, OperatorRequest, operator};
 pub use pictures::ObjectPictures;

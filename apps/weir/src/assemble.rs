@@ -4,9 +4,13 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use weir_flow::{Model, Operator, PartitionLoader, PartitionedModel, SinkFactory, SourceFactory, Value};
-use weir_graph::{DeviceClass, Graph, ModelNode, ModelOrigin, ModuleNode, SinkNode, SourceNode};
+use weir_graph::{
+    DeviceClass, GpuPrecision, GpuProvider, Graph, ModelNode, ModelOrigin, ModuleNode, SinkNode, SourceNode,
+};
 use weir_operators::media::SourceOptions;
-use weir_operators::{LoadRequest, ModelFile, OnnxModel, OnnxPartitionLoader, OperatorRequest};
+use weir_operators::{
+    GpuOptions, LoadRequest, ModelFile, OnnxModel, OnnxPartitionLoader, OperatorRequest, Precision, Provider,
+};
 use weir_planner::Plan;
 use weir_runtime::{Assembly, Partitioning, Progress};
 
@@ -236,9 +240,28 @@ fn onnx(
     let model = if node.generates() {
         weir_operators::load(&request).map(Loaded::Generative)
     } else {
-        OnnxModel::load(&request).map(|model| Loaded::OfItems(Arc::new(model)))
+        OnnxModel::load(&request)
+            .map(|model| Loaded::OfItems(Arc::new(model.with_gpu_options(gpu_options(node, zoo)))))
     };
     Ok(Some(model.map_err(|error| UserError::new(error.to_string()))?))
+}
+
+/// How the model is run on a GPU. TensorRT keeps its engines in the folder of models.
+fn gpu_options(node: &ModelNode, zoo: &Zoo) -> GpuOptions {
+    GpuOptions {
+        provider: match node.gpu.provider {
+            GpuProvider::Cuda => Provider::Cuda,
+            GpuProvider::TensorRt => Provider::TensorRt,
+        },
+        precision: match node.gpu.precision {
+            GpuPrecision::Fp32 => Precision::Full,
+            GpuPrecision::Tf32 => Precision::Tf32,
+            GpuPrecision::Fp16 => Precision::Half,
+        },
+        graphs: node.gpu.graphs,
+        batches: node.batch.clone(),
+        cache: Some(zoo.cache().join("tensorrt")),
+    }
 }
 
 fn operator(

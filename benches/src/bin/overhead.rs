@@ -268,6 +268,7 @@ fn decision() -> f64 {
         share: 1.0,
         shares: Vec::new(),
         seed: 1,
+        overlap: None,
     });
     let mut effects = Vec::new();
     let times = 200_000_u64;

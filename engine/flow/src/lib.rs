@@ -25,6 +25,7 @@ mod request_results;
 mod results;
 mod sink;
 mod source;
+mod steps;
 mod stop;
 mod tensor;
 mod uri;
@@ -58,6 +59,7 @@ pub use source::{
     Connection, DecodeLimit, GroupCounts, PacketKind, Source, SourceCounts, SourceFactory, SourceInfo,
     Transport,
 };
+pub use steps::{Infer, Prepare, ReadOut, SessionSteps, StepData, step_data};
 pub use stop::StopFlag;
 pub use tensor::{Element, Tensor};
 pub use uri::{is_image, mask_credentials};

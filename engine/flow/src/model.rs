@@ -6,6 +6,7 @@ use crate::device::DeviceKind;
 use crate::error::SessionError;
 use crate::generate::GenerativeModel;
 use crate::item::{Inference, Item};
+use crate::steps::{Infer, Prepare, ReadOut, SessionSteps, StepData, step_data};
 
 /// How many items a model takes in one batch, measured when it was loaded.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,6 +38,14 @@ pub trait Model: Send + Sync {
     /// # Errors
     /// [`SessionError::Load`] and [`SessionError::Device`]; an execution provider that does not register is an error, without a fallback to the CPU.
     fn open(&self, device: DeviceKind) -> Result<Box<dyn Session>, SessionError>;
+    /// Opens a session in steps, for a slot that prepares the next batch while one runs. One that is not divided does all in
+    /// the second.
+    ///
+    /// # Errors
+    /// As [`Model::open`].
+    fn open_steps(&self, device: DeviceKind) -> Result<SessionSteps, SessionError> {
+        self.open(device).map(whole)
+    }
 }
 
 /// Completed step of a batch, in order; reported for timing.
@@ -63,4 +72,39 @@ pub trait Session: Send {
     /// # Errors
     /// As [`Session::run`].
     fn warm_up(&mut self, batch: usize) -> Result<(), SessionError>;
+}
+
+/// Steps of a session that is not divided: all of it is in the second.
+fn whole(session: Box<dyn Session>) -> SessionSteps {
+    SessionSteps {
+        prepare: Box::new(Nothing),
+        infer: Box::new(Whole(session)),
+        read_out: Box::new(Nothing),
+    }
+}
+
+struct Nothing;
+
+impl Prepare for Nothing {
+    fn prepare(&mut self, _items: &[Item]) -> Result<StepData, SessionError> {
+        Ok(Box::new(()))
+    }
+}
+
+impl ReadOut for Nothing {
+    fn read_out(&mut self, items: &[Item], outputs: StepData) -> Result<Vec<Inference>, SessionError> {
+        Ok(*step_data(outputs, items.len())?)
+    }
+}
+
+struct Whole(Box<dyn Session>);
+
+impl Infer for Whole {
+    fn infer(&mut self, items: &[Item], _prepared: StepData) -> Result<StepData, SessionError> {
+        Ok(Box::new(self.0.run(items, &mut |_| ())?))
+    }
+
+    fn warm_up(&mut self, batch: usize) -> Result<(), SessionError> {
+        self.0.warm_up(batch)
+    }
 }

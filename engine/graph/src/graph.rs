@@ -152,6 +152,28 @@ pub struct DeviceNode {
     pub class: DeviceClass,
     /// Slots on it; `None` means one a core for a CPU, one for others.
     pub slots: Option<u32>,
+    /// When inputs of batches are prepared.
+    pub prepare: PrepareMode,
+}
+
+/// When the inputs of a batch are prepared on a slot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PrepareMode {
+    /// Right before it runs, by the thread that runs it: right where that thread is what computes.
+    Inline,
+    /// While the batch before it runs, by a thread of its own: right where a device computes meanwhile.
+    Overlap,
+}
+
+impl PrepareMode {
+    /// Of a device for which nothing is said.
+    #[must_use]
+    pub fn default_for(class: &DeviceClass) -> Self {
+        match class {
+            DeviceClass::Cuda(_) => Self::Overlap,
+            DeviceClass::Cpu | DeviceClass::Emulated(_) | DeviceClass::Workers => Self::Inline,
+        }
+    }
 }
 
 impl DeviceNode {
@@ -200,6 +222,39 @@ pub enum ModelOrigin {
     Emulated,
 }
 
+/// What runs a model on a GPU, and in which numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct GpuSettings {
+    /// By what.
+    pub provider: GpuProvider,
+    /// In which numbers.
+    pub precision: GpuPrecision,
+    /// Whether the launches of a batch are recorded and replayed as one (CUDA graphs).
+    pub graphs: bool,
+}
+
+/// The execution provider of a model on a GPU.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum GpuProvider {
+    /// CUDA.
+    #[default]
+    Cuda,
+    /// TensorRT, and CUDA for what it does not take.
+    TensorRt,
+}
+
+/// In which numbers a model is computed on a GPU.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum GpuPrecision {
+    /// Single precision, as on the CPU.
+    #[default]
+    Fp32,
+    /// Products with a mantissa of ten bits.
+    Tf32,
+    /// Half precision; by TensorRT.
+    Fp16,
+}
+
 /// A model and its device.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ModelNode {
@@ -217,8 +272,12 @@ pub struct ModelNode {
     pub workers: Option<u32>,
     /// Declared durations by batch size (`profile = { "1" = "8ms", "4" = "30ms" }` or a file); empty: measured.
     pub profile: Vec<(u32, Span)>,
+    /// On an emulated device, how long the inputs of a batch are prepared, by its size; empty: no time.
+    pub preparation: Vec<(u32, Span)>,
     /// On an emulated device, each such batch fails in a live run: 100 for one in a hundred. `None`: none does.
     pub fail_every: Option<u32>,
+    /// Where its device is a GPU.
+    pub gpu: GpuSettings,
     /// File of the plan by which it is partitioned over workers.
     pub plan: Option<PathBuf>,
     /// Settings of the head.

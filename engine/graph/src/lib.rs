@@ -35,9 +35,9 @@ pub use gears_file::{
     read_gears,
 };
 pub use graph::{
-    Decoding, DeviceClass, DeviceNode, EMULATE, Escalate, Graph, ModelNode, ModelOrigin, ModuleNode, OnDrop,
-    OnLate, PerTrackNode, SinkNode, SourceMode, SourceNode, StageNode, TRACK, TrackerNode, TransformNode,
-    Vertex, WhenSlow, WorkerNode,
+    Decoding, DeviceClass, DeviceNode, EMULATE, Escalate, GpuPrecision, GpuProvider, GpuSettings, Graph,
+    ModelNode, ModelOrigin, ModuleNode, OnDrop, OnLate, PerTrackNode, PrepareMode, SinkNode, SourceMode,
+    SourceNode, StageNode, TRACK, TrackerNode, TransformNode, Vertex, WhenSlow, WorkerNode,
 };
 pub use policy::{PARTS as POLICY_PARTS, read as read_policy};
 pub use raw::{MODULE_KEYS, section_keys};

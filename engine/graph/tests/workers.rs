@@ -1,8 +1,8 @@
-//! Partition workers and models with a plan.
+//! Partition workers and devices: where models are placed, and what is said of it.
 
 mod common;
 
-use common::{VALID, check, read};
+use common::{VALID, check, check_with, read};
 use weir_graph::DeviceClass;
 
 /// The valid graph with its reader spread over two workers.
@@ -105,4 +105,37 @@ fn plans_and_workers_require_each_other() {
     check(&other, &["33: the plan has no model \"readers\""]);
     let alone = VALID.replace("head = \"ctc\"", "head = \"ctc\"\nplan = \"plan.toml\"");
     check(&alone, &["28: there are no workers"]);
+}
+
+#[test]
+fn keys_of_gpus_and_of_preparation_are_checked_where_they_are_of_use() {
+    let with = |line: &str, expected: &[&str]| check_with("workers = 2", line, expected);
+    let gpu = "device = \"cuda:0\"\n";
+    with(&format!("{gpu}cuda_graphs = true\nprecision = \"tf32\""), &[]);
+    with(
+        &format!("{gpu}provider = \"tensorrt\"\nprecision = \"fp16\""),
+        &[],
+    );
+    with(
+        "precision = \"tf32\"",
+        &["23: `precision` is for models on a GPU"],
+    );
+    with(
+        &format!("{gpu}precision = \"fp16\""),
+        &["24: `precision = \"fp16\"` is computed by TensorRT"],
+    );
+    with(
+        &format!("{gpu}provider = \"tensorrt\"\ncuda_graphs = true"),
+        &["25: `cuda_graphs` is for the provider \"cuda\""],
+    );
+    with(
+        "preparation = { \"1\" = \"8ms\" }",
+        &["23: `preparation` is for emulated devices"],
+    );
+    check_with("slots = 2", "slots = 2\nprepare = \"inline\"", &[]);
+    check_with(
+        "slots = 2",
+        "prepare = \"later\"",
+        &["18: `prepare` cannot be \"later\""],
+    );
 }

@@ -235,6 +235,7 @@ fn requests_are_dropped_as_soon_as_they_become_infeasible() {
             share: 1.0,
             shares: Vec::new(),
             seed: 1,
+            overlap: None,
         });
         let mut effects = Vec::new();
         let arrived = |request, droppable| ModuleEvent::Arrived {

@@ -64,6 +64,7 @@ fn module(policy: Policy) -> Module {
         share: 1.0,
         shares: Vec::new(),
         seed: 1,
+        overlap: None,
     })
 }
 

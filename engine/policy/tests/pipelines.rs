@@ -87,6 +87,7 @@ fn module() -> Module {
         share: 1.0,
         shares: Vec::new(),
         seed: 1,
+        overlap: None,
     })
 }
 

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use weir_flow::{
-    Batching, DeviceKind, Frame, Image, Inference, Item, Model, ModuleOutput, Operator, OwnedPlanes,
-    PixelFormat, Points, Rect, Region, RequestResults, Session, SessionError, Source, SourceError,
-    SourceFactory, SourceInfo, SplitAnswer, Step, StopFlag,
+    Batching, DeviceKind, Frame, Image, Infer, Inference, Item, Model, ModuleOutput, Operator, OwnedPlanes,
+    PixelFormat, Points, Prepare, ReadOut, Rect, Region, RequestResults, Session, SessionError, SessionSteps,
+    Source, SourceError, SourceFactory, SourceInfo, SplitAnswer, Step, StepData, StopFlag, step_data,
 };
 use weir_graph::{EmulatedLoad, EmulatedStream, ModelNode};
 use weir_policy::gears::{emulated_certainty, emulated_regions};
@@ -20,6 +20,8 @@ use crate::clock::{Clock, duration};
 pub(crate) struct EmulatedModel {
     name: String,
     profile: Profile,
+    /// How long inputs are prepared; `None`: no time.
+    preparation: Option<Profile>,
     /// Each such batch fails.
     fail_every: Option<u32>,
     /// Batches of all its sessions, those that failed included.
@@ -32,6 +34,7 @@ impl EmulatedModel {
         Self {
             name: node.name.clone(),
             profile,
+            preparation: Profile::new(node.preparation.clone()),
             fail_every: node.fail_every,
             batches: Arc::default(),
         }
@@ -47,33 +50,69 @@ impl Model for EmulatedModel {
     }
 
     fn open(&self, _device: DeviceKind) -> Result<Box<dyn Session>, SessionError> {
-        Ok(Box::new(EmulatedSession {
+        Ok(Box::new(self.session()))
+    }
+
+    fn open_steps(&self, _device: DeviceKind) -> Result<SessionSteps, SessionError> {
+        let session = self.session();
+        Ok(SessionSteps {
+            prepare: Box::new(session.preparation.clone()),
+            infer: Box::new(session),
+            read_out: Box::new(EmulatedReadOut),
+        })
+    }
+}
+
+impl EmulatedModel {
+    fn session(&self) -> EmulatedSession {
+        EmulatedSession {
             name: self.name.clone(),
-            profile: self.profile.clone(),
+            preparation: EmulatedTime::new(self.preparation.clone()),
+            run: EmulatedTime::new(Some(self.profile.clone())),
             fail_every: self.fail_every,
             batches: Arc::clone(&self.batches),
+        }
+    }
+}
+
+/// Time that a step takes by a profile; `None`: no time.
+#[derive(Clone)]
+struct EmulatedTime {
+    profile: Option<Profile>,
+    clock: Clock,
+    compensator: SleepCompensator,
+}
+
+impl EmulatedTime {
+    fn new(profile: Option<Profile>) -> Self {
+        Self {
+            profile,
             clock: Clock::start(),
             compensator: SleepCompensator::default(),
-        }))
+        }
+    }
+
+    fn pass(&mut self, items: &[Item]) {
+        let Some(profile) = &self.profile else { return };
+        let size = u32::try_from(items.len()).unwrap_or(u32::MAX);
+        let (declared, began) = (profile.duration(size), self.clock.now());
+        std::thread::sleep(duration(self.compensator.sleep_duration(declared)));
+        self.compensator.on_slept(declared, self.clock.now().since(began));
     }
 }
 
 struct EmulatedSession {
     name: String,
-    profile: Profile,
+    preparation: EmulatedTime,
+    run: EmulatedTime,
     fail_every: Option<u32>,
     batches: Arc<AtomicU64>,
-    clock: Clock,
-    compensator: SleepCompensator,
 }
 
-impl Session for EmulatedSession {
-    fn run(&mut self, items: &[Item], on_step: &mut dyn FnMut(Step)) -> Result<Vec<Inference>, SessionError> {
-        let size = u32::try_from(items.len()).unwrap_or(u32::MAX);
-        let (declared, began) = (self.profile.duration(size), self.clock.now());
-        std::thread::sleep(duration(self.compensator.sleep_duration(declared)));
-        self.compensator.on_slept(declared, self.clock.now().since(began));
-        on_step(Step::Inferred);
+impl EmulatedSession {
+    /// Takes the time of a run; fails where its turn has come.
+    fn run_batch(&mut self, items: &[Item]) -> Result<(), SessionError> {
+        self.run.pass(items);
         let number = self.batches.fetch_add(1, Ordering::Relaxed) + 1;
         if let Some(every) = self.fail_every
             && number.is_multiple_of(u64::from(every))
@@ -84,11 +123,26 @@ impl Session for EmulatedSession {
                 reason: format!("it is number {number}, and fail_every is {every}"),
             });
         }
-        let inference = |item: &Item| Inference {
-            certainty: Some(emulated_certainty(item.frame.index, place(item))),
-            ..Inference::default()
-        };
-        Ok(items.iter().map(inference).collect())
+        Ok(())
+    }
+}
+
+/// What is found in items: nothing, with a certainty that follows from the frame and the place in it.
+fn inferences(items: &[Item]) -> Vec<Inference> {
+    let inference = |item: &Item| Inference {
+        certainty: Some(emulated_certainty(item.frame.index, place(item))),
+        ..Inference::default()
+    };
+    items.iter().map(inference).collect()
+}
+
+impl Session for EmulatedSession {
+    fn run(&mut self, items: &[Item], on_step: &mut dyn FnMut(Step)) -> Result<Vec<Inference>, SessionError> {
+        self.preparation.pass(items);
+        on_step(Step::Preprocessed);
+        let ran = self.run_batch(items);
+        on_step(Step::Inferred);
+        ran.map(|()| inferences(items))
     }
 
     fn warm_up(&mut self, _batch: usize) -> Result<(), SessionError> {
@@ -101,6 +155,32 @@ fn place(item: &Item) -> u32 {
     match &item.region {
         Region::Crop { rect, .. } => rect.x0 as u32,
         Region::Whole => 0,
+    }
+}
+
+impl Prepare for EmulatedTime {
+    fn prepare(&mut self, items: &[Item]) -> Result<StepData, SessionError> {
+        self.pass(items);
+        Ok(Box::new(()))
+    }
+}
+
+impl Infer for EmulatedSession {
+    fn infer(&mut self, items: &[Item], _prepared: StepData) -> Result<StepData, SessionError> {
+        self.run_batch(items)?;
+        Ok(Box::new(inferences(items)))
+    }
+
+    fn warm_up(&mut self, _batch: usize) -> Result<(), SessionError> {
+        Ok(())
+    }
+}
+
+struct EmulatedReadOut;
+
+impl ReadOut for EmulatedReadOut {
+    fn read_out(&mut self, items: &[Item], outputs: StepData) -> Result<Vec<Inference>, SessionError> {
+        Ok(*step_data(outputs, items.len())?)
     }
 }
 

@@ -10,7 +10,8 @@ use weir_types::{BatchId, ModuleId, SlotId, Span};
 
 use crate::clock::Clock;
 use crate::processor_time::ProcessorTimes;
-use crate::worker::{BatchResult, Job, PlacedModel, Worker, WorkerHandle};
+use crate::batch::{BatchResult, Job, PlacedModel, WorkerHandle};
+use crate::worker::Worker;
 
 /// A model that takes no time.
 struct EmptyModel;
@@ -101,11 +102,15 @@ pub fn measure_message_latency(rounds: u64) -> std::io::Result<Span> {
         device: DeviceKind::Cpu,
         opener,
     };
-    let worker = Worker::open(SlotId(0), clock, vec![placed]).map_err(std::io::Error::other)?;
+    let worker = Worker::open(SlotId(0), clock, vec![placed], false).map_err(std::io::Error::other)?;
     let mailbox = Context::<PingActor>::new();
     let address = mailbox.address();
     let on_done = Box::new(move |_: BatchResult| address.do_send(Returned));
-    let WorkerHandle { jobs, thread } = worker.start(on_done, &ProcessorTimes::start())?;
+    let Err(worker) = worker.into_instance() else {
+        return Err(std::io::Error::other("a model of items has no instance"));
+    };
+    let WorkerHandle { jobs, threads } =
+        worker.start((Box::new(|_| ()), on_done), &ProcessorTimes::start())?;
     let system = System::new();
     let round_trips = system.block_on(async {
         let (done, round_trips) = oneshot::channel();
@@ -118,8 +123,10 @@ pub fn measure_message_latency(rounds: u64) -> std::io::Result<Span> {
         round_trips.await
     });
     drop(system);
-    thread
-        .join()
-        .map_err(|_| std::io::Error::other("the worker panicked"))?;
+    for thread in threads {
+        thread
+            .join()
+            .map_err(|_| std::io::Error::other("the worker panicked"))?;
+    }
     Ok(round_trips.map_err(std::io::Error::other)? / (2 * rounds.max(1)))
 }

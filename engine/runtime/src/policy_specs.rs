@@ -1,10 +1,10 @@
 //! From the graph and the measured profiles to the specifications of the policy's state machines.
 
-use weir_graph::{Graph, SourceMode};
+use weir_graph::{Graph, PrepareMode, SourceMode};
 use weir_planner::{MAX_PIPELINE_SLOTS, PipelineSlots};
 use weir_policy::route::{RouteRule, RouterSpec};
 use weir_policy::{
-    BatchBinding, BreakerSpec, GenerateSpec, Mailboxes, ModuleInfo, ModuleSpec, Placement, Pool, SlotsSpec,
+    BatchBinding, BreakerSpec, GenerateSpec, Mailboxes, ModuleInfo, ModuleSpec, OverlapSpec, Placement, Pool, SlotsSpec,
     StreamShare,
 };
 use weir_types::{ModuleId, Profile, SlotId, Span, Topology};
@@ -97,6 +97,10 @@ impl PolicySpecs {
                     },
                     max_tokens: module.settings.number("max_tokens", MAX_TOKENS) as u32,
                 }),
+                overlap: match &pipelines[id as usize] {
+                    Some(_) => None,
+                    None => overlap(graph, module),
+                },
             }
         };
         let modules: Vec<ModuleSpec> = (0..).zip(graph.modules()).map(spec).collect();
@@ -106,6 +110,7 @@ impl PolicySpecs {
             arbitration: graph.policy().arbitration,
             topology: topology.clone(),
             forecasts: graph.policy().forming == BatchBinding::Early,
+            overlapped: slots.overlapped_slots(),
         };
         Ok(Self {
             topology,
@@ -136,6 +141,16 @@ impl PolicySpecs {
         let pipelines: u32 = pipelines.map(|spec| spec.slots.len() as u32).sum();
         4 * (self.slots.slots + pipelines).max(1) * batch + 4
     }
+}
+
+/// Set where the slots of a module prepare the next batch while one runs.
+fn overlap(graph: &Graph, module: &weir_graph::ModuleNode) -> Option<OverlapSpec> {
+    let model = &graph.models()[module.model];
+    let overlaps = graph.devices()[model.device].prepare == PrepareMode::Overlap;
+    // An instance of a model that generates prepares by itself.
+    (overlaps && !model.generates()).then(|| OverlapSpec {
+        preparation: Profile::new(model.preparation.clone()),
+    })
 }
 
 /// What the streams are to have under overload; empty where they are alike.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use weir_flow::{DeviceKind, Model, SessionError, StopFlag};
-use weir_graph::{Graph, ModelNode};
+use weir_graph::{Graph, ModelNode, PrepareMode};
 use weir_policy::generate::InstanceSpec;
 use weir_types::{ModuleId, Profile, SlotId, Span, StepProfile};
 
@@ -15,7 +15,8 @@ use crate::fleet::ActivePlan;
 use crate::instance_spec::{InstanceBounds, declared_steps, instance_spec};
 use crate::progress::Progress;
 use crate::slot_layout::SlotLayout;
-use crate::worker::{PlacedModel, Worker};
+use crate::batch::PlacedModel;
+use crate::worker::Worker;
 
 /// Runs by which a batch size is measured.
 const RUNS: usize = 3;
@@ -43,10 +44,11 @@ pub fn measure_profile(
         device,
         opener: Arc::clone(model),
     };
-    let mut worker = Worker::open(SlotId(0), Clock::start(), vec![placed])?;
+    let clock = Clock::start();
+    let mut worker = Worker::open(SlotId(0), clock, vec![placed], false)?;
     let points = batches
         .iter()
-        .map(|&size| Ok((size, worker.measure(0, size, runs)?)));
+        .map(|&size| Ok((size, worker.measure(clock, 0, size, runs)?)));
     Ok(MeasuredProfile {
         points: points.collect::<Result<_, SessionError>>()?,
     })
@@ -112,6 +114,13 @@ pub(crate) fn profiles(
             &mut workers[first.index()],
             stop,
         )?);
+        // What the thread that runs a batch prepares before has the slot, too.
+        if let Some(preparation) = Profile::new(node.preparation.clone())
+            && graph.devices()[node.device].prepare == PrepareMode::Inline
+            && let Some((_, profile)) = profiles.last_mut()
+        {
+            *profile = profile.followed_by(&preparation);
+        }
     }
     Ok(Profiles {
         batches: profiles,
@@ -181,7 +190,7 @@ fn profile(
         if stop.is_raised() {
             return Err(RunError::Stopped);
         }
-        points.push((size, worker.measure(index, size, RUNS)?));
+        points.push((size, worker.measure(Clock::start(), index, size, RUNS)?));
     }
     tracing::debug!(model = %node.name, ?points, "measured");
     Ok((sizes, Profile::new(points).unwrap_or_else(fallback)))

@@ -3,17 +3,18 @@
 use std::sync::Arc;
 
 use weir_flow::{DeviceKind, Model, SessionError};
-use weir_graph::{DeviceClass, Graph};
+use weir_graph::{DeviceClass, Graph, PrepareMode};
 use weir_types::SlotId;
 
 use crate::clock::Clock;
 use crate::progress::Progress;
-use crate::worker::{PlacedModel, Worker};
+use crate::batch::PlacedModel;
+use crate::worker::Worker;
 
 /// Slots and the models placed on them.
 pub(crate) struct SlotLayout {
-    /// By slot: the device it is on.
-    devices: Vec<DeviceKind>,
+    /// By slot: the device it is on, and when inputs are prepared there.
+    devices: Vec<(DeviceKind, PrepareMode)>,
     /// By model: its slots.
     model_slots: Vec<Vec<SlotId>>,
 }
@@ -33,7 +34,7 @@ impl SlotLayout {
             };
             let first = devices.len() as u32;
             let count = device.slot_count(cores);
-            devices.extend((0..count).map(|_| kind));
+            devices.extend((0..count).map(|_| (kind, device.prepare)));
             device_slots.push((first..first + count).map(SlotId).collect());
         }
         let place = |(index, model): (usize, &weir_graph::ModelNode)| {
@@ -69,6 +70,15 @@ impl SlotLayout {
         &self.model_slots[model]
     }
 
+    /// Slots that prepare the next batch while one runs.
+    pub(crate) fn overlapped_slots(&self) -> Vec<SlotId> {
+        let slots = (0..).map(SlotId).zip(&self.devices);
+        slots
+            .filter(|(_, (_, prepare))| *prepare == PrepareMode::Overlap)
+            .map(|(slot, _)| slot)
+            .collect()
+    }
+
     /// Opens the worker of every slot, with a session of each model placed on it.
     pub(crate) fn open_workers(
         &self,
@@ -77,7 +87,7 @@ impl SlotLayout {
         clock: Clock,
         progress: &Progress,
     ) -> Result<Vec<Worker>, SessionError> {
-        let open = |(slot, &device): (u32, &DeviceKind)| {
+        let open = |(slot, &(device, prepare)): (u32, &(DeviceKind, PrepareMode))| {
             let slot = SlotId(slot);
             let here = (0..models.len()).filter(|&model| self.slots_of_model(model).contains(&slot));
             let placed = here.map(|model| PlacedModel {
@@ -94,7 +104,7 @@ impl SlotLayout {
                 self.devices.len(),
                 &names.join(", "),
             );
-            Worker::open(slot, clock, placed)
+            Worker::open(slot, clock, placed, prepare == PrepareMode::Overlap)
         };
         (0..).zip(&self.devices).map(open).collect()
     }

@@ -4,7 +4,7 @@ use weir_policy::{BatchSlice, ModuleState};
 use weir_types::invariant::Kind;
 use weir_types::{Span, StreamState};
 
-use crate::worker::StepTimes;
+use crate::batch::StepTimes;
 
 /// How often module, slot and reservation actors get a tick.
 pub(crate) const TICK_INTERVAL: Span = Span::from_millis(200);

@@ -324,6 +324,7 @@ mod tests {
             arbitration: Arbitration::default(),
             topology: Topology::new(vec![vec![]]),
             forecasts: false,
+            overlapped: Vec::new(),
         }
     }
 
@@ -364,6 +365,7 @@ mod tests {
             share: 1.0,
             shares: Vec::new(),
             seed: 1,
+            overlap: None,
         }
     }
 

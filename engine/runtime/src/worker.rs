@@ -1,89 +1,125 @@
 //! A worker: the thread that owns a slot and the sessions placed on it. It runs one batch at a time, sent over a channel of
 //! one, and reports the result and the measured time. A panic or an error of a batch loses that batch; the session is
-//! built again.
+//! built again. Where its device prepares ahead, it is several threads: see [`overlapped`](crate::overlapped).
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::thread::JoinHandle;
 
-use crossbeam_channel::{Receiver, Sender, bounded};
-use weir_flow::{DeviceKind, Inference, Item, Model, Session, SessionError, Step};
-use weir_types::{BatchId, ModuleId, SlotId, Span};
+use crossbeam_channel::{Receiver, bounded};
+use weir_flow::{Inference, Session, SessionError, Step};
+use weir_types::{SlotId, Span};
 
+use crate::batch::{BatchDoneSender, BatchLaunchedSender, BatchResult, Job, PlacedModel, StepTimes, WorkerHandle};
 use crate::clock::Clock;
 use crate::instance::Instance;
+use crate::overlapped::OverlappedWorker;
 use crate::panic_message::panic_message;
 use crate::processor_time::{ProcessorTimes, ThreadKind, ThreadTimer};
 
-/// A batch to run.
-#[derive(Debug)]
-pub(crate) struct Job {
-    pub(crate) module: ModuleId,
-    pub(crate) model: usize,
-    pub(crate) batch: BatchId,
-    pub(crate) items: Vec<Item>,
-}
-
-/// How a batch ended.
-#[derive(Debug)]
-pub(crate) struct BatchResult {
-    pub(crate) slot: SlotId,
-    pub(crate) module: ModuleId,
-    pub(crate) batch: BatchId,
-    /// How long it had the slot, until its outputs were decoded.
-    pub(crate) took: Span,
-    pub(crate) steps: StepTimes,
-    /// Whether it was lost with a partition worker, and may run again.
-    pub(crate) lost: bool,
-    pub(crate) result: Result<Vec<Inference>, String>,
-}
-
-/// Where the time of a batch went.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct StepTimes {
-    pub(crate) prepared: Span,
-    pub(crate) inferred: Span,
-    pub(crate) decoded: Span,
-}
-
-/// Sends a result to its module; called on the thread of the worker.
-pub(crate) type BatchDoneSender = Box<dyn Fn(BatchResult) + Send>;
-
-/// A model as a worker sees it.
-#[derive(Clone)]
-pub(crate) struct PlacedModel {
-    pub(crate) model: usize,
-    pub(crate) name: String,
-    pub(crate) device: DeviceKind,
-    pub(crate) opener: Arc<dyn Model>,
-}
-
-/// A worker before its thread starts: its sessions are open.
-pub(crate) struct Worker {
-    slot: SlotId,
-    clock: Clock,
-    sessions: BTreeMap<usize, (PlacedModel, Option<Box<dyn Session>>)>,
+/// A worker before its threads start: its sessions are open.
+pub(crate) enum Worker {
+    Inline(InlineWorker),
+    Overlapped(OverlappedWorker),
     /// Where a model that generates is placed, which has its slots alone.
-    instance: Option<Instance>,
-}
-
-/// A worker on its thread.
-pub(crate) struct WorkerHandle {
-    pub(crate) jobs: Sender<Job>,
-    pub(crate) thread: JoinHandle<()>,
+    Generative(Instance),
 }
 
 impl Worker {
-    /// Opens a session of every model that is placed on `slot`.
-    pub(crate) fn open(slot: SlotId, clock: Clock, placed: Vec<PlacedModel>) -> Result<Self, SessionError> {
+    /// Opens a session of every model that is placed on `slot`; `overlaps`: it prepares the next batch while one runs.
+    pub(crate) fn open(
+        slot: SlotId,
+        clock: Clock,
+        placed: Vec<PlacedModel>,
+        overlaps: bool,
+    ) -> Result<Self, SessionError> {
+        let generative = placed.iter().find_map(|placed| Some((placed.device, placed.opener.generative()?)));
+        if let Some((device, model)) = generative {
+            return Ok(Self::Generative(Instance::open(slot, clock, device, model)?));
+        }
+        Ok(if overlaps {
+            Self::Overlapped(OverlappedWorker::open(slot, clock, placed)?)
+        } else {
+            Self::Inline(InlineWorker::open(slot, clock, placed)?)
+        })
+    }
+
+    /// Its instance, where a model that generates is placed on its slot.
+    pub(crate) fn instance_mut(&mut self) -> Option<&mut Instance> {
+        match self {
+            Self::Generative(instance) => Some(instance),
+            Self::Inline(_) | Self::Overlapped(_) => None,
+        }
+    }
+
+    /// The instance that it is, or the worker of batches.
+    pub(crate) fn into_instance(self) -> Result<Instance, BatchWorker> {
+        match self {
+            Self::Generative(instance) => Ok(instance),
+            Self::Inline(worker) => Err(BatchWorker::Inline(worker)),
+            Self::Overlapped(worker) => Err(BatchWorker::Overlapped(worker)),
+        }
+    }
+
+    /// Runs `model` on blank batches of `size` and gives the median time, the first run left out.
+    pub(crate) fn measure(
+        &mut self,
+        clock: Clock,
+        model: usize,
+        size: u32,
+        runs: usize,
+    ) -> Result<Span, SessionError> {
+        self.warm_up(model, size)?;
+        let mut times = Vec::with_capacity(runs);
+        for _ in 0..runs.max(1) {
+            let began = clock.now();
+            self.warm_up(model, size)?;
+            times.push(clock.now().since(began));
+        }
+        times.sort_unstable();
+        Ok(times[times.len() / 2])
+    }
+
+    fn warm_up(&mut self, model: usize, size: u32) -> Result<(), SessionError> {
+        match self {
+            Self::Inline(worker) => worker.warm_up(model, size),
+            Self::Overlapped(worker) => worker.warm_up(model, size),
+            Self::Generative(_) => Ok(()),
+        }
+    }
+}
+
+/// A worker of batches.
+pub(crate) enum BatchWorker {
+    Inline(InlineWorker),
+    Overlapped(OverlappedWorker),
+}
+
+impl BatchWorker {
+    /// Runs jobs on threads of its own until the channel closes.
+    pub(crate) fn start(
+        self,
+        (on_launched, on_done): (BatchLaunchedSender, BatchDoneSender),
+        processor: &Arc<ProcessorTimes>,
+    ) -> std::io::Result<WorkerHandle> {
+        match self {
+            Self::Inline(worker) => worker.start(on_done, processor),
+            Self::Overlapped(worker) => worker.start((on_launched, on_done), processor),
+        }
+    }
+}
+
+/// A worker that prepares, runs and reads each batch on its one thread.
+pub(crate) struct InlineWorker {
+    slot: SlotId,
+    clock: Clock,
+    sessions: BTreeMap<usize, (PlacedModel, Option<Box<dyn Session>>)>,
+}
+
+impl InlineWorker {
+    fn open(slot: SlotId, clock: Clock, placed: Vec<PlacedModel>) -> Result<Self, SessionError> {
         let mut sessions = BTreeMap::new();
-        let mut instance = None;
         for placed in placed {
-            if let Some(model) = placed.opener.generative() {
-                instance = Some(Instance::open(slot, clock, placed.device, model)?);
-                continue;
-            }
             let session = placed.opener.open(placed.device)?;
             sessions.insert(placed.model, (placed, Some(session)));
         }
@@ -91,38 +127,17 @@ impl Worker {
             slot,
             clock,
             sessions,
-            instance,
         })
     }
 
-    /// Its instance, where a model that generates is placed on its slot.
-    pub(crate) fn instance_mut(&mut self) -> Option<&mut Instance> {
-        self.instance.as_mut()
-    }
-
-    /// The instance that it is, or itself.
-    pub(crate) fn into_instance(mut self) -> Result<Instance, Self> {
-        self.instance.take().ok_or(self)
-    }
-
-    /// Runs `model` on blank batches of `size` and gives the median time, the first run left out.
-    pub(crate) fn measure(&mut self, model: usize, size: u32, runs: usize) -> Result<Span, SessionError> {
-        let Some((_, Some(session))) = self.sessions.get_mut(&model) else {
-            return Ok(Span::ZERO);
-        };
-        session.warm_up(size as usize)?;
-        let mut times = Vec::with_capacity(runs);
-        for _ in 0..runs.max(1) {
-            let began = self.clock.now();
-            session.warm_up(size as usize)?;
-            times.push(self.clock.now().since(began));
+    fn warm_up(&mut self, model: usize, size: u32) -> Result<(), SessionError> {
+        match self.sessions.get_mut(&model) {
+            Some((_, Some(session))) => session.warm_up(size as usize),
+            _ => Ok(()),
         }
-        times.sort_unstable();
-        Ok(times[times.len() / 2])
     }
 
-    /// Runs jobs on a thread of its own until the channel closes.
-    pub(crate) fn start(
+    fn start(
         mut self,
         on_done: BatchDoneSender,
         processor: &Arc<ProcessorTimes>,
@@ -133,7 +148,10 @@ impl Worker {
         let thread = std::thread::Builder::new()
             .name(name)
             .spawn(move || self.serve(&queue, &on_done, processor.timer(ThreadKind::Workers)))?;
-        Ok(WorkerHandle { jobs, thread })
+        Ok(WorkerHandle {
+            jobs,
+            threads: vec![thread],
+        })
     }
 
     fn serve(&mut self, queue: &Receiver<Job>, on_done: &BatchDoneSender, mut timer: ThreadTimer) {

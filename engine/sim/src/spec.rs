@@ -2,7 +2,7 @@
 
 use weir_planner::PipelineSlots;
 use weir_policy::reservations::{PlanSpec, ReserveSpec};
-use weir_policy::{AutoscaleRule, ModuleState, Policy, StatePlanner, StreamShare};
+use weir_policy::{AutoscaleRule, ModuleState, OverlapSpec, Policy, StatePlanner, StreamShare};
 use weir_types::{ModuleId, Profile, Span, StreamId, Topology};
 
 use crate::cascades::CascadeSpec;
@@ -94,6 +94,8 @@ pub struct WorldModule {
     pub next: Vec<Edge>,
     /// Its weight under the arbitration `weighted`.
     pub weight: f64,
+    /// Set where what it runs on prepares the next batch while one runs; of no effect over pipelines.
+    pub overlap: Option<OverlapSpec>,
 }
 
 /// What a module runs on.

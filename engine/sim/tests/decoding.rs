@@ -21,6 +21,7 @@ fn run(cameras: u32, group: u32, non_reference: f64, as_needed: bool) -> Report 
             pool: WorldPool::Fixed(2),
             next: Vec::new(),
             weight: 1.0,
+            overlap: None,
         }],
         shared_slots: 0,
         cluster: None,

@@ -285,6 +285,7 @@ fn a_graph_is_the_world_that_one_would_build_by_hand() {
         pool: WorldPool::Shared(slots.to_vec()),
         next,
         weight: 1.0,
+        overlap: None,
     };
     let expected = WorldSpec {
         slo: Span::from_millis(100),

@@ -68,6 +68,7 @@ fn world(seed: u64, feedback: bool, noise: f64) -> (WorldSpec, Vec<Timestamp>) {
             pool: WorldPool::Pipelines(slots),
             next: Vec::new(),
             weight: 1.0,
+            overlap: None,
         }],
         shared_slots: 0,
         cluster: Some(WorldCluster {

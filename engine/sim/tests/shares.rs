@@ -19,6 +19,7 @@ fn world(policy: &str, own: &[StreamSpec]) -> WorldSpec {
         pool: WorldPool::Fixed(1),
         next,
         weight: 1.0,
+        overlap: None,
     };
     WorldSpec {
         slo: Span::from_millis(400),

@@ -50,6 +50,14 @@ impl Profile {
         }
     }
 
+    /// Durations of the one after the other, by batch size.
+    #[must_use]
+    pub fn followed_by(&self, other: &Self) -> Self {
+        let sizes = self.points.iter().chain(&other.points).map(|(size, _)| *size);
+        let points = sizes.map(|size| (size, self.duration(size) + other.duration(size)));
+        Self::new(points.collect()).unwrap_or_else(|| self.clone())
+    }
+
     /// Items a second in batches of `size` items.
     #[must_use]
     #[inline]
@@ -98,6 +106,13 @@ mod tests {
         check(16, 100);
         assert_eq!(profile(&[(4, 40)]).duration(1), Span::from_millis(40), "padded");
         assert_eq!(profile(&[(4, 40)]).duration(8), Span::from_millis(80));
+    }
+
+    #[test]
+    fn durations_one_after_the_other_add_up() {
+        let both = profile(&[(1, 10), (4, 40)]).followed_by(&profile(&[(2, 4)]));
+        let ms = |size| both.duration(size).as_millis_f64();
+        assert_eq!((ms(1), ms(2), ms(4)), (14.0, 24.0, 48.0));
     }
 
     #[test]

@@ -4,7 +4,7 @@ use crate::time::Span;
 
 /// Accumulates how much longer than declared sleeps took, because a thread wakes tenths of a millisecond late, and subtracts
 /// it from later ones. Uncompensated, a fast emulated device would be several percent too slow.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct SleepCompensator {
     overslept: Span,
 }

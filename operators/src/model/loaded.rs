@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::batch_probe::Rows;
 use super::dump::Dump;
+use super::runtime::GpuOptions;
 use crate::heads::{Head, Input};
 
 /// The state that all sessions of a model share.
@@ -15,4 +16,8 @@ pub(super) struct Loaded {
     pub(super) graphs: Vec<Arc<[u8]>>,
     pub(super) rows: Rows,
     pub(super) dump: Option<Dump>,
+    /// Name of the input, by which a provider is given its shapes.
+    pub(super) input_name: String,
+    /// How it is run on a GPU.
+    pub(super) gpu: GpuOptions,
 }

@@ -4,6 +4,7 @@
 //! which batches it supports. Errors are one line with the file, what was found and what is expected.
 
 mod batch_probe;
+mod compare;
 mod cut;
 mod cut_validation;
 mod dump;
@@ -19,15 +20,17 @@ mod prepost;
 mod protobuf;
 mod runtime;
 mod session;
+mod session_steps;
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use weir_flow::{Batching, DeviceKind, Model, Session, SessionError, Settings, Value};
+use weir_flow::{Batching, DeviceKind, Model, Session, SessionError, SessionSteps, Settings, Value};
 
 use crate::heads::{CHARACTERS, HeadKind, Input, KINDS, OutputSpec};
 use batch_probe::{BatchProbe, ProbeInput, Rows, blank, probe_batch};
+pub use compare::OutputDifference;
 pub use cut::CutError;
 pub use cut_validation::{RejectedBoundary, ValidatedCut};
 use dump::Dump;
@@ -40,7 +43,8 @@ use loaded::Loaded;
 pub use partition_session::OnnxPartitionLoader;
 pub use partitioned::PartitionedOnnx;
 pub use runtime::{
-    OpenError, RuntimeLibraryError, find_runtime, limit_heap_arenas, load_runtime, return_unused_memory,
+    GpuOptions, OpenError, Precision, Provider, RuntimeLibraryError, find_runtime, limit_heap_arenas,
+    load_runtime, return_unused_memory,
 };
 use runtime::{OrtSession, OutputView};
 use session::OnnxSession;
@@ -123,6 +127,15 @@ impl OnnxModel {
             batching,
         })
     }
+
+    /// The model, run by `gpu` where it is opened on a GPU. Of no effect once a session of it is open.
+    #[must_use]
+    pub fn with_gpu_options(mut self, gpu: GpuOptions) -> Self {
+        if let Some(loaded) = Arc::get_mut(&mut self.loaded) {
+            loaded.gpu = gpu;
+        }
+        self
+    }
 }
 
 impl Model for OnnxModel {
@@ -142,6 +155,11 @@ impl Model for OnnxModel {
         let session = OnnxSession::open(Arc::clone(&self.loaded), device);
         let session = session.map_err(|error| error::session_error(&self.loaded.name, &error))?;
         Ok(Box::new(session))
+    }
+
+    fn open_steps(&self, device: DeviceKind) -> Result<SessionSteps, SessionError> {
+        session_steps::open(&self.loaded, device)
+            .map_err(|error| error::session_error(&self.loaded.name, &error))
     }
 }
 
@@ -180,6 +198,11 @@ fn read(request: &LoadRequest<'_>) -> Result<(Loaded, Batching), ModelError> {
         graphs.push((bytes, session, input));
     }
     let input = graphs[0].2.clone();
+    let input_name = graphs[0]
+        .1
+        .inputs()
+        .first()
+        .map_or(String::new(), |port| port.name.clone());
     // Text recognisers of the PP-OCR family carry their alphabet with them.
     let characters = cut::read_metadata(&files[0], CHARACTERS);
     let mut settings = Cow::Borrowed(request.settings);
@@ -219,6 +242,8 @@ fn read(request: &LoadRequest<'_>) -> Result<(Loaded, Batching), ModelError> {
             graphs,
             rows,
             dump,
+            input_name,
+            gpu: GpuOptions::default(),
         },
         batching,
     ))

@@ -11,15 +11,19 @@ use crate::pixels::{Arrangement, InputSpec, Projective, Sampler, placement};
 pub(super) struct BatchPrePost {
     sampler: Sampler,
     spec: Option<InputSpec>,
-    transforms: Vec<ItemTransform>,
+    located: LocatedItems,
 }
+
+/// Where the items of a batch are in their pictures, by which its outputs are decoded.
+#[derive(Debug, Default)]
+pub(super) struct LocatedItems(Vec<ItemTransform>);
 
 impl BatchPrePost {
     pub(super) fn new() -> Self {
         Self {
             sampler: Sampler::new(),
             spec: None,
-            transforms: Vec::new(),
+            located: LocatedItems::default(),
         }
     }
 
@@ -35,7 +39,7 @@ impl BatchPrePost {
             Arrangement::Nhwc => [rows, high, wide, channels],
         };
         self.spec = Some(spec);
-        self.transforms.clear();
+        self.located.0.clear();
         shape
     }
 
@@ -53,7 +57,7 @@ impl BatchPrePost {
             };
             item_transform(item, &spec, map)
         });
-        self.transforms.extend(transform);
+        self.located.0.extend(transform);
     }
 
     /// Fills the elements of the batch's input.
@@ -75,13 +79,18 @@ impl BatchPrePost {
             if let Some(dump) = &model.dump {
                 dump.write(item, &map, &shape, out)?;
             }
-            self.transforms.push(item_transform(item, &spec, map));
+            self.located.0.push(item_transform(item, &spec, map));
         }
         // Rows without an item keep old values, which nothing reads; they are zeroed to be deterministic.
         if let Some(rest) = elements.get_mut(items.len() * spec.len()..) {
             rest.fill(0.0);
         }
         Ok(())
+    }
+
+    /// Where the items of the batch are; the next one is started anew.
+    pub(super) fn take_located(&mut self) -> LocatedItems {
+        std::mem::take(&mut self.located)
     }
 
     /// Decodes the outputs of the batch, row by row.
@@ -92,8 +101,21 @@ impl BatchPrePost {
         rows: usize,
         inferences: &mut Vec<Inference>,
     ) {
+        self.located.postprocess(model, data, rows, inferences);
+    }
+}
+
+impl LocatedItems {
+    /// Decodes the outputs of their batch, row by row.
+    pub(super) fn postprocess(
+        &self,
+        model: &Loaded,
+        data: &[&[f32]],
+        rows: usize,
+        inferences: &mut Vec<Inference>,
+    ) {
         let mut outputs = Vec::with_capacity(data.len());
-        for (row, transform) in self.transforms.iter().enumerate() {
+        for (row, transform) in self.0.iter().enumerate() {
             outputs.clear();
             outputs.extend(data.iter().map(|data| output(data, row, rows)));
             let mut inference = model.head.decode(&outputs, transform);

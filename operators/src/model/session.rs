@@ -8,7 +8,7 @@ use weir_flow::{DeviceKind, Inference, Item, Session, SessionError, Step};
 use super::batch_probe::{Rows, blank};
 use super::loaded::Loaded;
 use super::prepost::BatchPrePost;
-use super::runtime::{Feed, OpenError, OrtSession, OutputView};
+use super::runtime::{Feed, GpuInput, KeptOutputs, OpenError, OrtSession, OutputView, SessionOptions};
 
 /// The sessions of one model on one slot, with their input.
 pub(super) struct OnnxSession {
@@ -20,10 +20,19 @@ pub(super) struct OnnxSession {
 
 impl OnnxSession {
     pub(super) fn open(model: Arc<Loaded>, device: DeviceKind) -> Result<Self, OpenError> {
+        let item = model.input.item_shape();
+        let options = SessionOptions {
+            gpu: Some(GpuInput {
+                options: &model.gpu,
+                name: &model.input_name,
+                item: &item,
+            }),
+            ..SessionOptions::default()
+        };
         let sessions: Vec<OrtSession> = model
             .graphs
             .iter()
-            .map(|bytes| OrtSession::open(bytes, device))
+            .map(|bytes| OrtSession::open_with(bytes, device, &options))
             .collect::<Result<_, _>>()?;
         let first = sessions.first().ok_or("there is no graph".to_owned());
         let feed = first.and_then(OrtSession::feed).map_err(OpenError::Refused)?;
@@ -33,6 +42,24 @@ impl OnnxSession {
             feed,
             prepost: BatchPrePost::new(),
         })
+    }
+
+    /// An input tensor beside its own.
+    pub(super) fn another_feed(&self) -> Result<Feed, OpenError> {
+        let first = self.sessions.first().ok_or("there is no graph".to_owned());
+        first.and_then(OrtSession::feed).map_err(OpenError::Refused)
+    }
+
+    pub(super) fn model(&self) -> &Loaded {
+        &self.model
+    }
+
+    /// Runs all graphs on `feed`; the outputs of each stay as they are when it runs again.
+    pub(super) fn run_kept(&mut self, feed: &Feed) -> Result<Vec<KeptOutputs>, String> {
+        self.sessions
+            .iter_mut()
+            .map(|session| session.run_kept(feed))
+            .collect()
     }
 
     /// Runs as many items as one input takes.

@@ -52,7 +52,10 @@ fn document(catalog: &Catalog) -> Value {
             "app": app(),
             "policy": policy(),
             "source": source(catalog),
-            "device": closed(&[], properties(&[("slots", integer(1), "How many batches the device runs at once; default one a core on cpu, otherwise one.")])),
+            "device": closed(&[], properties(&[
+                ("slots", integer(1), "How many batches the device runs at once; default one a core on cpu, otherwise one."),
+                ("prepare", words(&["overlap", "inline"]), "Whether the inputs of a batch are prepared while the one before runs, or by the thread that runs it; default overlap on cuda, otherwise inline."),
+            ])),
             "worker": worker(),
             "model": model(catalog),
             "module": module(catalog),
@@ -292,8 +295,28 @@ fn model(catalog: &Catalog) -> Value {
         ),
         (
             "profile",
-            durations,
+            durations.clone(),
             "Durations by batch size, { \"1\" = \"8ms\" }, or a file with them; default measured.",
+        ),
+        (
+            "preparation",
+            durations,
+            "On emulated devices: how long inputs are prepared, by batch size.",
+        ),
+        (
+            "provider",
+            words(&["cuda", "tensorrt"]),
+            "On a GPU: what runs it; default cuda.",
+        ),
+        (
+            "precision",
+            words(&["fp32", "tf32", "fp16"]),
+            "On a GPU: in which numbers it is computed; default fp32. fp16 by TensorRT alone.",
+        ),
+        (
+            "cuda_graphs",
+            flag(),
+            "On a GPU by CUDA: launches of a batch are recorded once by batch size and replayed as one; default false.",
         ),
         (
             "fail_every",

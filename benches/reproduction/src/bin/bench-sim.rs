@@ -40,6 +40,7 @@ fn world(policy: Policy) -> Option<WorldSpec> {
             Vec::new()
         },
         weight: 1.0,
+        overlap: None,
     };
     Some(WorldSpec {
         slo: Span::from_millis(500),

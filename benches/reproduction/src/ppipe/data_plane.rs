@@ -129,6 +129,7 @@ impl Served<'_> {
                 pool: WorldPool::Pipelines(slots),
                 next: Vec::new(),
                 weight: 1.0,
+                overlap: None,
             }],
             shared_slots: 0,
             cluster: Some(WorldCluster {

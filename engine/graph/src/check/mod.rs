@@ -441,6 +441,8 @@ fn model_node(model: RawModel, device: usize) -> Option<ModelNode> {
         device,
         batch: model.batch,
         workers: model.workers.map(|workers| workers.value),
+        preparation: model.preparation,
+        gpu: model.gpu,
         fail_every: model.fail_every,
         profile: model.profile,
         plan: model.plan.map(|plan| plan.value),

@@ -3,7 +3,7 @@
 use weir_config::{Diagnostics, Spanned, spelling};
 use weir_policy::Mailboxes;
 
-use crate::graph::{DeviceClass, DeviceNode, ModelOrigin, WorkerNode};
+use crate::graph::{DeviceClass, DeviceNode, ModelOrigin, PrepareMode, WorkerNode};
 use crate::raw::{RawDevice, RawGraph};
 
 /// Device of a model that names none.
@@ -43,7 +43,9 @@ pub(super) fn place(raw: &RawGraph, diagnostics: &mut Diagnostics) -> Devices {
                 None => class(spanned, &raw.devices, diagnostics)?,
             };
             let slots = declared.and_then(|device| device.slots);
+            let prepare = declared.and_then(|device| device.prepare);
             devices.nodes.push(DeviceNode {
+                prepare: prepare.unwrap_or(PrepareMode::default_for(&class)),
                 name: spanned.value.clone(),
                 class,
                 slots,

@@ -6,6 +6,7 @@ mod cascade;
 mod connection;
 mod context;
 mod emulated;
+mod gpu;
 mod model;
 mod per_track;
 mod required;

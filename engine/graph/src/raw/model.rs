@@ -7,8 +7,9 @@ use weir_flow::{HeadSpec, ModelDefaults, Settings, Value};
 use weir_types::Span;
 
 use super::context::Context;
+use super::gpu;
 use super::section::{check_known, correct, expect_keys};
-use crate::graph::ModelOrigin;
+use crate::graph::{GpuSettings, ModelOrigin};
 use crate::settings;
 
 /// Larger batches are not useful on any device, and their items are held in memory.
@@ -33,7 +34,9 @@ pub(crate) struct RawModel {
     pub(crate) batch: Vec<u32>,
     pub(crate) workers: Option<Spanned<u32>>,
     pub(crate) profile: Vec<(u32, Span)>,
+    pub(crate) preparation: Vec<(u32, Span)>,
     pub(crate) fail_every: Option<u32>,
+    pub(crate) gpu: GpuSettings,
     /// The plan by which it is partitioned over workers.
     pub(crate) plan: Option<Spanned<PathBuf>>,
     pub(crate) settings: Settings,
@@ -47,7 +50,11 @@ pub(super) const MODEL_KEYS: &[&str] = &[
     "batch",
     "workers",
     "profile",
+    "preparation",
     "fail_every",
+    "provider",
+    "precision",
+    "cuda_graphs",
     "plan",
 ];
 
@@ -107,7 +114,9 @@ pub(super) fn read(name: Spanned<String>, entry: &Entry, context: &mut Context<'
     settings.0.extend(read.settings.0);
     let batch = batch(&fields, context);
     let profile = profile(&fields, on_emulated_device, &batch, context);
+    let preparation = preparation(&fields, on_emulated_device, context);
     let fail_every = fail_every(&fields, on_emulated_device, context);
+    let gpu = gpu::read(&fields, context);
     let plan = plan(&fields, context);
     let classes = spec
         .filter(|_| read.whole && !emulated)
@@ -126,7 +135,9 @@ pub(super) fn read(name: Spanned<String>, entry: &Entry, context: &mut Context<'
             .cloned(),
         batch: batch.into_value().unwrap_or_else(|| vec![1]),
         profile: profile.unwrap_or_default(),
+        preparation: preparation.unwrap_or_default(),
         fail_every,
+        gpu,
         plan,
         settings,
         name,
@@ -302,6 +313,26 @@ fn profile(
         context.diagnostics.add(entry.at, message, hint);
     }
     Some(profile)
+}
+
+/// How long inputs are prepared. Only an emulated device declares it: others prepare, and it is measured.
+fn preparation(fields: &Fields<'_>, emulated: bool, context: &mut Context<'_>) -> Option<Vec<(u32, Span)>> {
+    let entry = fields.entry("preparation")?;
+    if !emulated {
+        let message = format!(
+            "`preparation` is for emulated devices, and {} measures it",
+            fields.owner
+        );
+        context
+            .diagnostics
+            .add(entry.at, message, Some("leave it out".to_owned()));
+    }
+    durations(
+        &entry.node,
+        context.folder,
+        context.environment,
+        context.diagnostics,
+    )
 }
 
 /// Batches of which one fails. Only an emulated device fails on request.

@@ -10,7 +10,7 @@ use super::context::Context;
 use super::required::{required, required_inputs};
 use super::tables::{RawDevice, RawModule, RawModuleTable, RawSink, RawSource};
 use super::{address, cascade, connection, per_track, tracker};
-use crate::graph::{Decoding, OnDrop, SourceMode, WhenSlow};
+use crate::graph::{Decoding, OnDrop, PrepareMode, SourceMode, WhenSlow};
 use crate::graph::{EMULATE, TRACK};
 use crate::settings;
 
@@ -30,7 +30,7 @@ pub(super) fn source_keys() -> Vec<&'static str> {
 }
 
 /// Keys of a device.
-pub(super) const DEVICE_KEYS: &[&str] = &["slots"];
+pub(super) const DEVICE_KEYS: &[&str] = &["slots", "prepare"];
 
 pub(super) fn source(name: Spanned<String>, entry: &Entry, context: &mut Context<'_>) -> Option<RawSource> {
     let owner = format!("source \"{}\"", name.value);
@@ -123,7 +123,9 @@ pub(super) fn device(name: Spanned<String>, entry: &Entry, context: &mut Context
     let mut fields = Fields::open(format!("device \"{}\"", name.value), entry, context.diagnostics)?;
     fields.expect(DEVICE_KEYS, false, context.diagnostics);
     let slots = fields.count("slots", MAX_SLOTS, context.diagnostics).into_value();
-    Some(RawDevice { name, slots })
+    let words = [("overlap", PrepareMode::Overlap), ("inline", PrepareMode::Inline)];
+    let prepare = fields.word("prepare", &words, context.diagnostics).into_value();
+    Some(RawDevice { name, slots, prepare })
 }
 
 /// Keys of a module beside those of its operator.

@@ -8,7 +8,7 @@ use weir_policy::StreamShare;
 use weir_policy::gears::Settle;
 use weir_types::Span;
 
-use crate::graph::{Decoding, Escalate, OnDrop, OnLate, SourceMode, WhenSlow};
+use crate::graph::{Decoding, Escalate, OnDrop, OnLate, PrepareMode, SourceMode, WhenSlow};
 
 pub(crate) struct RawSource {
     pub(crate) name: Spanned<String>,
@@ -52,6 +52,7 @@ impl RawSource {
 pub(crate) struct RawDevice {
     pub(crate) name: Spanned<String>,
     pub(crate) slots: Option<u32>,
+    pub(crate) prepare: Option<PrepareMode>,
 }
 
 #[derive(Clone)]

@@ -51,6 +51,17 @@ pub struct ModuleSpec {
     /// How its model generates, where it does: its slots are instances then, and its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub generate: Option<GenerateSpec>,
+    /// Set where its slots prepare the next batch while one runs; durations are then those of the run alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub overlap: Option<OverlapSpec>,
+}
+
+/// Slots that prepare the next batch while one runs.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct OverlapSpec {
+    /// How long the inputs of a batch are prepared, by its size; `None`: as measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub preparation: Option<Profile>,
 }
 
 /// Slots that serve no other module.
@@ -163,6 +174,14 @@ pub enum ModuleEvent {
         /// When it is expected to be free.
         free_at: Timestamp,
     },
+    /// On a slot that prepares ahead: the inputs of a batch are prepared and its run begins, so that another batch may be
+    /// prepared meanwhile.
+    Launched {
+        /// The batch.
+        batch: BatchId,
+        /// How long its inputs were prepared.
+        prepared: Span,
+    },
     /// A batch came back.
     Finished {
         /// The batch.
@@ -263,7 +282,8 @@ pub struct BatchSlice {
     pub count: u32,
     /// How long the request queued before it was bound, `Q`; of its first part.
     pub queued: Span,
-    /// How long it was bound before the batch ran, `W`.
+    /// How long it was bound before the batch ran, `W`. On a slot that prepares ahead, what is expected of it: preparation, the
+    /// run before it, and the time in which outputs are read.
     pub waited: Span,
 }
 

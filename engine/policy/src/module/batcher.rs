@@ -41,23 +41,26 @@ impl Module {
     ) -> bool {
         let formed = self.take_formed(place);
         let formed = self.drop_infeasible(formed, now, effects);
-        let mut slices = self.fill_batch(formed, self.opening(place, now), now, effects);
+        let start = self.run_start(place, item_count(&formed), now);
+        let mut slices = self.fill_batch(formed, self.opening(place, start), now, effects);
         if slices.is_empty() {
             return false;
         }
+        let beside = self.beside_run(place, item_count(&slices), now);
         for slice in &mut slices {
             // Until now `waited` held nothing; the time of binding is the arrival plus the queueing delay.
             if let Some(entry) = self.mailboxes.get(slice.request) {
-                slice.waited = now.since(entry.arrived_at + slice.queued);
+                slice.waited = now.since(entry.arrived_at + slice.queued) + beside;
             }
         }
+        let start = self.run_start(place, item_count(&slices), now);
         let profiled = self.workers.profiled(item_count(&slices));
         let expected = self.workers.expected_at(place, profiled);
         let Some(worker) = self.workers.at_mut(place) else {
             return false;
         };
         let slot = worker.slot;
-        worker.free_at = now + expected;
+        worker.free_at = start + expected;
         let busy = std::mem::replace(&mut worker.busy, true);
         invariant!(
             !busy,
@@ -96,7 +99,32 @@ impl Module {
         }
         self.starvation_reset.on_run();
         let slices = slices.to_vec();
-        self.running.start(Running { slot, slices, booked })
+        self.running.start(Running {
+            slot,
+            slices,
+            booked,
+            launched_at: None,
+        })
+    }
+
+    /// When a batch that is begun now runs on the slot at `place`, which holds `formed` items already.
+    fn run_start(&self, place: usize, formed: u32, now: Timestamp) -> Timestamp {
+        let Some(overlap) = &self.overlap else {
+            return now;
+        };
+        let waiting = u64::from(formed) + self.mailboxes.items_in(self.mailbox_of(place));
+        let size = waiting.min(u64::from(self.peers.batch_size())) as u32;
+        let free_at = self.workers.at(place).map_or(now, |worker| worker.free_at);
+        overlap.run_start(size.max(formed), free_at, now)
+    }
+
+    /// What a batch of `size` that is begun now needs beside its run on the slot at `place`.
+    fn beside_run(&self, place: usize, size: u32, now: Timestamp) -> Span {
+        let Some(overlap) = &self.overlap else {
+            return Span::ZERO;
+        };
+        let free_at = self.workers.at(place).map_or(now, |worker| worker.free_at);
+        overlap.run_start(size, free_at, now).since(now) + overlap.read_out(size)
     }
 
     /// What counts as the wait of a request: under rule `weir` all of it, since with late binding no batch wait is left.
@@ -175,7 +203,7 @@ impl Module {
         if slices.is_empty() || !self.strategies.drops_early() {
             return slices;
         }
-        let duration = self.workers.expected(item_count(&slices));
+        let duration = self.workers.expected(item_count(&slices)) + self.preparation(item_count(&slices));
         let (late, hopeful): (Vec<BatchSlice>, Vec<BatchSlice>) = slices.into_iter().partition(|slice| {
             let entry = self.mailboxes.get(slice.request);
             entry.is_some_and(|entry| entry.droppable && now + duration > entry.deadline())
@@ -361,7 +389,8 @@ impl Module {
 
     /// Expected time from the start of a batch here to the completion of a request with objective `slo`.
     fn remaining(&self, slo: Span) -> Span {
-        self.workers.expected(self.peers.batch_size()) + self.peers.estimate().downstream_at(slo)
+        let size = self.peers.batch_size();
+        self.workers.expected(size) + self.read_out(size) + self.peers.estimate().downstream_at(slo)
     }
 
     /// Under overload, which requests have slack in a batch that starts at `start`; `None` where slack decides nothing.
@@ -420,7 +449,7 @@ impl Module {
         }
         let size = filled.max(1);
         let profiled = self.workers.profiled(size);
-        self.workers.promised_at(place, size, profiled, opening.pressure) * rounds
+        self.workers.promised_at(place, size, profiled, opening.pressure) * rounds + self.read_out(size)
     }
 
     /// Drops what an admission rule that looks at a window of the queue has passed.
@@ -498,10 +527,14 @@ impl Module {
             .chain(self.mailboxes.foremost(0))
             .filter_map(|request| self.mailboxes.get(request))
             .min_by_key(|entry| (entry.deadline(), entry.arrived_at))?;
-        let duration = self.workers.expected(self.peers.batch_size());
+        let size = self.peers.batch_size();
+        let duration = self.workers.expected(size);
+        let beside = self.preparation(size) + self.read_out(size);
         let downstream = self.peers.estimate().downstream_at(most_urgent.slo);
         Some(Bid {
-            latest_start: most_urgent.deadline().saturating_sub(duration + downstream),
+            latest_start: most_urgent
+                .deadline()
+                .saturating_sub(beside + duration + downstream),
             since: most_urgent.arrived_at,
             duration,
         })

@@ -11,6 +11,45 @@ use super::running::Running;
 use crate::gears::Fallback;
 
 impl Module {
+    /// The inputs of a batch are prepared and it runs: another one may be prepared for its slot.
+    pub(super) fn on_launched(&mut self, batch: BatchId, prepared: Span, now: Timestamp) {
+        let run = self.running.of_mut(batch);
+        let holds = invariant!(
+            self.overlap.is_some() && run.as_ref().is_some_and(|run| run.launched_at.is_none()),
+            Kind::Batches,
+            "the run of batch {} of module {} begins, which was not to be prepared",
+            batch.0,
+            self.spec.id.0
+        );
+        let (Some(run), Some(overlap)) = (run.filter(|_| holds), &mut self.overlap) else {
+            return;
+        };
+        run.launched_at = Some(now);
+        let (slot, size) = (run.slot, item_count(&run.slices));
+        overlap.on_prepared(size, prepared);
+        let Some(place) = self.workers.place(slot) else {
+            return;
+        };
+        let expected = self.workers.expected_at(place, self.workers.profiled(size));
+        if let Some(worker) = self.workers.at_mut(place) {
+            worker.busy = false;
+            worker.free_at = now + expected;
+        }
+        self.wakeups.mark(self.mailbox_of(place));
+    }
+
+    /// How long the inputs of a batch of `size` are prepared before its slot has to be free.
+    pub(super) fn preparation(&self, size: u32) -> Span {
+        let overlap = self.overlap.as_ref();
+        overlap.map_or(Span::ZERO, |overlap| overlap.preparation(size))
+    }
+
+    /// How long after the run of a batch of `size` its outputs are there.
+    pub(super) fn read_out(&self, size: u32) -> Span {
+        let overlap = self.overlap.as_ref();
+        overlap.map_or(Span::ZERO, |overlap| overlap.read_out(size))
+    }
+
     pub(super) fn on_finished(
         &mut self,
         batch: BatchId,
@@ -97,7 +136,15 @@ impl Module {
             self.running.len()
         );
         let run = run?;
-        self.on_slot_free(run.slot, now);
+        match run.launched_at.zip(self.overlap.as_mut()) {
+            // Its slot has prepared, or may run, another one since.
+            Some((at, overlap)) => {
+                let read = now.since((at + took).min(now));
+                overlap.on_read(item_count(&run.slices), read);
+                self.on_run_over(run.slot, now);
+            }
+            None => self.on_slot_free(run.slot, now),
+        }
         spend(&run.slices, took, effects);
         Some(run)
     }

@@ -26,7 +26,7 @@ impl Module {
 
     /// What a request needs at least from here. One that falls back where it would be late goes on, and needs time for that.
     fn least_time(&self) -> Span {
-        let least = self.workers.expected(1);
+        let least = self.preparation(1) + self.workers.expected(1) + self.read_out(1);
         if self.fallback().is_optional() {
             least + self.peers.estimate().downstream
         } else {
@@ -91,6 +91,7 @@ mod tests {
             share: 1.0,
             shares: Vec::new(),
             seed: 1,
+            overlap: None,
         })
     }
 

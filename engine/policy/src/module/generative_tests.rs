@@ -57,6 +57,7 @@ fn spec(drop: &str, rule: RouteRule, slo: Span) -> ModuleSpec {
         share: 1.0,
         shares: Vec::new(),
         seed: 1,
+        overlap: None,
         generate: Some(GenerateSpec {
             instances,
             router: RouterSpec {

@@ -20,6 +20,7 @@ mod mailboxes;
 mod metrics;
 mod objectives;
 mod opening;
+mod overlap;
 mod owned;
 mod peers;
 mod policy_change;
@@ -41,11 +42,12 @@ use crate::strategy::{BatchBinding, Mailboxes, Strategies};
 use crate::weir::duration_spread::DurationSpreadSpec;
 use crate::weir::slack::OverloadTracker;
 
-pub use api::{BatchSlice, ModuleEffect, ModuleEvent, ModuleSpec, Pool};
+pub use api::{BatchSlice, ModuleEffect, ModuleEvent, ModuleSpec, OverlapSpec, Pool};
 pub use instances::GenerateSpec;
 use instances::{Generative, Prompted};
 use mailboxes::{Entry, MailboxSet};
 use metrics::ModuleMetrics;
+use overlap::Overlap;
 use peers::Peers;
 use running::RunningBatches;
 use supply::{BookedSupply, Booking, SharedSupply};
@@ -68,6 +70,8 @@ pub struct Module {
     mailboxes: MailboxSet,
     /// Its slots, and how long batches take on them.
     workers: Workers,
+    /// Set where its slots prepare ahead.
+    overlap: Option<Overlap>,
     running: RunningBatches,
     shared: SharedSupply,
     booked: BookedSupply,
@@ -98,6 +102,7 @@ impl Module {
             overload: OverloadTracker::default(),
             mailboxes: mailboxes(&spec, &strategies, workers.len(), shares.is_some()),
             workers,
+            overlap: spec.overlap.as_ref().map(Overlap::new),
             running: RunningBatches::default(),
             shared: SharedSupply::default(),
             booked: BookedSupply::default(),
@@ -240,7 +245,11 @@ impl Module {
                 self.shared.bid = None;
                 match self.workers.of_mut(slot) {
                     Some(view) => {
-                        view.free_at = now;
+                        // Of a slot that prepares ahead the arbiter has said before when its run ends.
+                        view.free_at = match self.overlap {
+                            Some(_) => view.free_at.max(now),
+                            None => now,
+                        };
                         self.shared.granted.push(slot);
                     }
                     // The arbiter grants what is placed; of anything else it is notified, so that no slot is lost.
@@ -271,6 +280,7 @@ impl Module {
                     view.free_at = free_at;
                 }
             }
+            ModuleEvent::Launched { batch, prepared } => self.on_launched(batch, prepared, now),
             ModuleEvent::Finished { batch, took } => self.on_finished(batch, took, now, effects),
             ModuleEvent::Failed { batch, took } => self.on_failed(batch, took, now, effects),
             ModuleEvent::Lost { batch, took } => self.on_lost(batch, took, now, effects),

@@ -48,6 +48,17 @@ impl Module {
         }
     }
 
+    /// A batch came back from a slot that prepares ahead: where no other one runs there, it may run at once.
+    pub(super) fn on_run_over(&mut self, slot: SlotId, now: Timestamp) {
+        let runs = self.running.is_launched_on(slot);
+        if let Some(place) = self.workers.place(slot) {
+            if let Some(worker) = self.workers.at_mut(place).filter(|worker| !runs && !worker.busy) {
+                worker.free_at = worker.free_at.min(now);
+            }
+            self.wakeups.mark(self.mailbox_of(place));
+        }
+    }
+
     /// A worker came or went.
     pub(super) fn on_slot_change(&mut self, slot: SlotId, up: bool) {
         // Of a shared slot the arbiter knows, of a share in a pipeline the reservations.

@@ -13,6 +13,8 @@ pub(super) struct Running {
     pub(super) slices: Vec<BatchSlice>,
     /// When it was dispatched and how long that should take, where it was booked.
     pub(super) booked: Option<(Timestamp, Span)>,
+    /// When its run began, on a slot that prepares ahead.
+    pub(super) launched_at: Option<Timestamp>,
 }
 
 /// All batches of a module that run. A batch's number is never used again.
@@ -34,6 +36,17 @@ impl RunningBatches {
     /// The batch that ended; `None` where it is not known.
     pub(super) fn end(&mut self, batch: BatchId) -> Option<Running> {
         self.batches.remove(&batch)
+    }
+
+    /// The batch of that number; `None` where it is not known.
+    pub(super) fn of_mut(&mut self, batch: BatchId) -> Option<&mut Running> {
+        self.batches.get_mut(&batch)
+    }
+
+    /// Whether a batch whose run has begun is on `slot`.
+    pub(super) fn is_launched_on(&self, slot: SlotId) -> bool {
+        let mut all = self.batches.values();
+        all.any(|batch| batch.slot == slot && batch.launched_at.is_some())
     }
 
     pub(super) fn len(&self) -> usize {

@@ -30,6 +30,7 @@ fn module(pool: Pool) -> Module {
         share: 1.0,
         shares: Vec::new(),
         seed: 1,
+        overlap: None,
     })
 }
 

@@ -44,6 +44,9 @@ pub struct SlotsSpec {
     pub topology: Topology,
     /// Whether modules want to know when slots will be free (they form batches ahead).
     pub forecasts: bool,
+    /// Slots that prepare the next batch while one runs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub overlapped: Vec<SlotId>,
 }
 
 /// A fact about slots or the modules on them.
@@ -69,7 +72,7 @@ pub enum SlotEvent {
         /// Which.
         slot: SlotId,
     },
-    /// A batch began.
+    /// A batch began; on a slot that prepares ahead, its preparation.
     Started {
         /// Whose.
         module: ModuleId,
@@ -77,6 +80,14 @@ pub enum SlotEvent {
         slot: SlotId,
         /// How long it should take.
         expected: Span,
+    },
+    /// On a slot that prepares ahead: the run of the batch that was started last begins. Comes once for each, before it
+    /// is finished.
+    Launched {
+        /// Whose.
+        module: ModuleId,
+        /// Where.
+        slot: SlotId,
     },
     /// A batch came back, well or not.
     Finished {

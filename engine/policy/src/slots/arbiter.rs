@@ -54,9 +54,11 @@ impl Slots {
     fn free_for(&self, module: ModuleId, tenant: &Tenant, slot: SlotId, now: Timestamp) -> Timestamp {
         let free_at = match self.states.get(slot.index()) {
             _ if self.down.contains(&slot) => Timestamp::MAX,
-            Some(State::Free) => now,
-            Some(State::Granted { module: holder, .. }) if *holder == module => now,
-            Some(State::Granted { duration, .. }) => now + *duration,
+            Some(State::Free) => self.overlapped.run_end(slot, now),
+            Some(State::Granted { module: holder, .. }) if *holder == module => {
+                self.overlapped.run_end(slot, now)
+            }
+            Some(State::Granted { duration, .. }) => self.overlapped.run_end(slot, now) + *duration,
             Some(State::Busy { until, .. }) => (*until).max(now),
             None => Timestamp::MAX,
         };

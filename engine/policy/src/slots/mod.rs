@@ -14,6 +14,7 @@
 mod api;
 mod arbiter;
 mod breaker;
+mod overlap;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,6 +26,7 @@ use crate::measure::window::Window;
 
 pub use api::{Bid, Placement, SlotEffect, SlotEvent, SlotsSpec};
 pub use breaker::{BreakerEffect, BreakerEvent, BreakerSpec, SlotBreaker};
+use overlap::OverlappedSlots;
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum State {
@@ -61,6 +63,7 @@ const SHARES: Span = Span::from_secs(5);
 pub struct Slots {
     spec: SlotsSpec,
     states: Vec<State>,
+    overlapped: OverlappedSlots,
     /// Slots that are lost for now.
     down: BTreeSet<SlotId>,
     tenants: BTreeMap<ModuleId, Tenant>,
@@ -91,6 +94,7 @@ impl Slots {
             .collect();
         Self {
             states: vec![State::Free; spec.slots as usize],
+            overlapped: OverlappedSlots::new(&spec.overlapped),
             down: BTreeSet::new(),
             tenants,
             began: None,
@@ -114,7 +118,7 @@ impl Slots {
                 && !self.down.contains(&slot)
                 && let Some(module) = self.choose(slot)
             {
-                self.grant(module, slot, effects);
+                self.grant(module, slot, now, effects);
             }
         }
         if self.spec.forecasts {
@@ -139,7 +143,8 @@ impl Slots {
                 self.began.get_or_insert(now);
                 // It has made its own guess as it began.
                 self.published.remove(&(module, slot));
-                let until = now + expected;
+                let until = self.overlapped.run_end(slot, now) + expected;
+                self.overlapped.on_started(slot, expected);
                 self.change(
                     slot,
                     State::Busy { module, until },
@@ -147,11 +152,32 @@ impl Slots {
                     |state| state.granted_to(module),
                 );
             }
+            SlotEvent::Launched { module, slot } => {
+                let prepares =
+                    |state| matches!(state, State::Busy { module: holder, .. } if holder == module);
+                let overlaps = self.overlapped.contains(slot);
+                if self.change(slot, State::Free, ("launched", module), |state| {
+                    overlaps && prepares(state)
+                }) {
+                    self.overlapped.on_launched(slot, now);
+                }
+            }
             SlotEvent::Finished { module, slot, took } => {
                 self.tenant(module, |tenant| {
                     tenant.had += took;
                     tenant.recent.observe(took.as_secs_f64(), now);
                 });
+                if self.overlapped.contains(slot) {
+                    let away = self.overlapped.on_finished(slot);
+                    invariant!(
+                        away,
+                        Kind::Slots,
+                        "slot {} is finished by module {} before its run began",
+                        slot.0,
+                        module.0
+                    );
+                    return;
+                }
                 let of_it = |state| matches!(state, State::Busy { module: holder, .. } if holder == module);
                 self.change(slot, State::Free, ("finished", module), of_it);
             }
@@ -188,14 +214,14 @@ impl Slots {
         }
     }
 
-    /// Changes the state of a slot where that is legal from the one that it is in.
+    /// Changes the state of a slot where that is legal from the one that it is in; says whether it is.
     fn change(
         &mut self,
         slot: SlotId,
         next: State,
         (what, module): (&str, ModuleId),
         is_legal: impl FnOnce(State) -> bool,
-    ) {
+    ) -> bool {
         let state = self.states.get_mut(slot.index());
         let holds = invariant!(
             state.as_deref().copied().is_some_and(is_legal),
@@ -207,9 +233,10 @@ impl Slots {
         if let Some(state) = state.filter(|_| holds) {
             *state = next;
         }
+        holds
     }
 
-    fn grant(&mut self, module: ModuleId, slot: SlotId, effects: &mut Vec<SlotEffect>) {
+    fn grant(&mut self, module: ModuleId, slot: SlotId, now: Timestamp, effects: &mut Vec<SlotEffect>) {
         let duration = self
             .tenants
             .get(&module)
@@ -218,6 +245,16 @@ impl Slots {
         self.states[slot.index()] = State::Granted { module, duration };
         // One bid is good for one batch: a module that has more to run bids again when it has bound this one.
         self.tenant(module, |tenant| tenant.bid = None);
+        if self.overlapped.contains(slot) {
+            // It runs when what runs there now is over: the module has to know before it fills a batch.
+            let free_at = self.overlapped.run_end(slot, now);
+            self.published.insert((module, slot), free_at);
+            effects.push(SlotEffect::Forecast {
+                module,
+                slot,
+                free_at,
+            });
+        }
         effects.push(SlotEffect::Grant { module, slot });
     }
 

@@ -21,6 +21,7 @@ fn chain(slots: u32, arbitration: Arbitration) -> Slots {
         arbitration,
         topology: Topology::new(vec![vec![ModuleId(1)], vec![]]),
         forecasts: false,
+        overlapped: Vec::new(),
     })
 }
 
@@ -48,6 +49,47 @@ fn step(slots: &mut Slots, events: impl IntoIterator<Item = SlotEvent>) -> Vec<(
         _ => None,
     };
     effects.iter().filter_map(grant).collect()
+}
+
+/// A slot that prepares ahead is granted again when the run of the batch before begins, and a module learns when that run
+/// is expected to end before it fills the next batch.
+#[test]
+fn a_slot_that_prepares_ahead_is_granted_again_when_a_run_begins() {
+    let mut spec = chain(1, Arbitration::Fifo).spec;
+    spec.overlapped = vec![SlotId(0)];
+    let mut slots = Slots::new(spec);
+    let (module, slot) = (ModuleId(0), SlotId(0));
+    let started = SlotEvent::Started {
+        module,
+        slot,
+        expected: Span::from_millis(5),
+    };
+    let launched = SlotEvent::Launched { module, slot };
+    let finished = SlotEvent::Finished {
+        module,
+        slot,
+        took: Span::from_millis(5),
+    };
+    assert_eq!(step(&mut slots, [bid(0, 9, 1)]), [(0, 0)]);
+    assert_eq!(step(&mut slots, [started, bid(0, 9, 2)]), [], "it is prepared");
+    let mut effects = Vec::new();
+    slots.step([launched], Timestamp::from_micros(2_000), &mut effects);
+    let forecast = SlotEffect::Forecast {
+        module,
+        slot,
+        free_at: Timestamp::from_micros(7_000),
+    };
+    assert_eq!(effects, [forecast, SlotEffect::Grant { module, slot }]);
+    // The outputs of the first may still be read when the second runs.
+    assert_eq!(step(&mut slots, [started, launched, bid(1, 9, 3)]), [(1, 0)]);
+    let declined = SlotEvent::Declined {
+        module: ModuleId(1),
+        slot,
+    };
+    assert_eq!(step(&mut slots, [finished, finished, declined]), []);
+    assert_violates(weir_types::invariant::Kind::Slots, || {
+        step(&mut slots, [finished]);
+    });
 }
 
 /// Whatever the order, the time of a stage that requests can do without is what all others leave.

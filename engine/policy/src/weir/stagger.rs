@@ -93,6 +93,7 @@ mod tests {
             share: 1.0,
             shares: Vec::new(),
             seed: 1,
+            overlap: None,
         })
     }
 

@@ -99,6 +99,7 @@ impl World {
                 share: 1.0,
                 shares: Vec::new(),
                 seed: scenario.seed,
+                overlap: None,
             };
             Module::new(json_round_trip(&spec))
         };
@@ -114,6 +115,7 @@ impl World {
             arbitration: scenario.policy.arbitration,
             topology: topology.clone(),
             forecasts: scenario.policy.forming == BatchBinding::Early,
+            overlapped: Vec::new(),
         };
         let overflow = |stream: &Stream| {
             if stream.lossless {

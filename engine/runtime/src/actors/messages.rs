@@ -20,7 +20,7 @@ use crate::request::{Request, RequestBranch};
 use crate::routes::SinkView;
 use crate::sink::SinkHandle;
 use crate::source::RejectionPermit;
-use crate::worker::BatchResult;
+use crate::batch::{BatchLaunched, BatchResult};
 
 // To a module.
 
@@ -46,6 +46,11 @@ pub(crate) struct BatchDone(pub(crate) BatchResult);
 #[derive(Debug, Message)]
 #[rtype(result = "()")]
 pub(crate) struct StepDone(pub(crate) StepResult);
+
+/// The inputs of a batch are prepared, and its run begins.
+#[derive(Debug, Message)]
+#[rtype(result = "()")]
+pub(crate) struct RunLaunched(pub(crate) BatchLaunched);
 
 /// Something happened to what a module has on pipelines, or is to send there.
 #[derive(Debug, Message)]

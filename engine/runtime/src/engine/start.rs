@@ -16,7 +16,7 @@ use super::packet_observers::SinkObservations;
 use super::{RunContext, RunGraph, RunParts, StartedRun, StreamContext};
 use crate::actors::{
     ActorRefs, BatchDone, DecodeLevelActor, Egress, EgressSetup, GearActor, GearSetup, ModuleActor,
-    ModuleRef, ModuleSetup, ReservationActor, ReservationSetup, RunEnded, SinkRoute, SlotActor, StepDone,
+    ModuleRef, ModuleSetup, ReservationActor, ReservationSetup, RunEnded, RunLaunched, SinkRoute, SlotActor, StepDone,
     Supervisor, SupervisorSetup,
 };
 use crate::admission::{MemoryBudget, StreamAdmission};
@@ -34,7 +34,8 @@ use crate::source::{
     RejectionLimit, SharedDecodeLevels, SharedTarget, SourceControl, SourceTarget, SourceThread,
 };
 use crate::stream_setup::StreamSetup;
-use crate::worker::{BatchDoneSender, BatchResult, Job, Worker, WorkerHandle};
+use crate::batch::{BatchDoneSender, BatchLaunched, BatchLaunchedSender, BatchResult, Job, WorkerHandle};
+use crate::worker::Worker;
 
 /// The mailboxes of all actors, made before any of them: addresses are good at once, and messages wait for the actor.
 struct Mailboxes {
@@ -96,6 +97,16 @@ fn step_done_sender(actors: &ActorRefs) -> StepDoneSender {
     Box::new(move |result: StepResult| {
         if let Some(module) = modules.get(result.module.index()) {
             module.do_send(StepDone(result));
+        }
+    })
+}
+
+/// Sends word of runs that begin to their modules.
+fn batch_launched_sender(actors: &ActorRefs) -> BatchLaunchedSender {
+    let modules = actors.modules.clone();
+    Box::new(move |launched: BatchLaunched| {
+        if let Some(module) = modules.get(launched.module.index()) {
+            module.do_send(RunLaunched(launched));
         }
     })
 }
@@ -230,10 +241,14 @@ impl RunContext<'_> {
                 }
                 Err(worker) => worker,
             };
-            let WorkerHandle { jobs: sender, thread } =
-                worker.start(batch_done_sender(actors), &self.processor)?;
+            let senders = (batch_launched_sender(actors), batch_done_sender(actors));
+            let handle = worker.start(senders, &self.processor)?;
+            let WorkerHandle {
+                jobs: sender,
+                threads: own,
+            } = handle;
             jobs.insert(slot, sender);
-            threads.push(thread);
+            threads.extend(own);
         }
         let mut prepost = BTreeMap::new();
         let Some(partitions) = partitions else {
@@ -447,6 +462,7 @@ impl RunContext<'_> {
                 recorder: recorder.clone(),
                 prepost: threads.prepost.remove(&spec.id),
                 shared: spec.pool == Pool::Shared,
+                overlaps: spec.overlap.is_some(),
                 splits,
                 timeline: self.options.progress.shared_timeline(),
                 actors: Arc::clone(actors),

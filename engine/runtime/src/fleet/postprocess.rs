@@ -11,7 +11,7 @@ use weir_types::{BatchId, ModuleId, SlotId, Span};
 use crate::clock::Clock;
 use crate::panic_message::panic_message;
 use crate::processor_time::{ProcessorTimes, ThreadKind};
-use crate::worker::{BatchDoneSender, BatchResult, StepTimes};
+use crate::batch::{BatchDoneSender, BatchResult, StepTimes};
 
 /// Batches that may wait to be decoded.
 const MAX_WAITING: usize = 256;

@@ -2,8 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use weir_graph::{DeviceClass, EmulatedStream, Graph, OnDrop, SourceMode, Vertex, WorkerCluster};
+use weir_graph::{
+    DeviceClass, EmulatedStream, Graph, OnDrop, PrepareMode, SourceMode, Vertex, WorkerCluster,
+};
 use weir_planner::{PipelineSlots, Plan};
+use weir_policy::OverlapSpec;
 use weir_types::{ModuleId, Profile, Span};
 
 use crate::cascades::CascadeSpec;
@@ -41,6 +44,7 @@ pub fn world_from_graph(graph: &Graph) -> Result<(WorldSpec, Vec<EmulatedStream>
                 pool: WorldPool::Pipelines(slots),
                 next,
                 weight: node.weight,
+                overlap: None,
             });
         }
         let profile = Profile::new(model.profile.clone()).ok_or_else(|| {
@@ -49,6 +53,13 @@ pub fn world_from_graph(graph: &Graph) -> Result<(WorldSpec, Vec<EmulatedStream>
                 model.name
             )
         })?;
+        let preparation = Profile::new(model.preparation.clone());
+        let overlaps = graph.devices()[model.device].prepare == PrepareMode::Overlap;
+        let profile = match &preparation {
+            // The thread that runs a batch prepares it before.
+            Some(preparation) if !overlaps => profile.followed_by(preparation),
+            _ => profile,
+        };
         Ok(WorldModule {
             name: node.name.clone(),
             profile,
@@ -56,6 +67,7 @@ pub fn world_from_graph(graph: &Graph) -> Result<(WorldSpec, Vec<EmulatedStream>
             pool: WorldPool::Shared(pools[node.model].clone()),
             next,
             weight: node.weight,
+            overlap: overlaps.then_some(OverlapSpec { preparation }),
         })
     });
     let spec = WorldSpec {

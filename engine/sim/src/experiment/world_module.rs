@@ -324,6 +324,7 @@ impl RawModule {
             pool: pool?,
             next,
             weight: self.weight,
+            overlap: None,
         })
     }
 

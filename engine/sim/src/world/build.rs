@@ -1,6 +1,6 @@
 //! A world as its specification has it, before the first request.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use rand::SeedableRng;
 use rand_pcg::Pcg64Mcg;
@@ -54,6 +54,10 @@ impl<'a> World<'a> {
                 },
                 shares: spec.shares(),
                 seed: spec.seed,
+                overlap: node
+                    .overlap
+                    .clone()
+                    .filter(|_| !matches!(node.pool, WorldPool::Pipelines(_))),
             })
         };
         let into = |id: usize| {
@@ -110,6 +114,7 @@ impl<'a> World<'a> {
                 .iter()
                 .map(|node| WorkerPool::new(&node.pool))
                 .collect(),
+            run_ends: BTreeMap::new(),
             pipelines: spec.cluster.as_ref().map(BookedCluster::new),
             link_free: vec![Timestamp::ZERO; spec.links.len()],
             random: Pcg64Mcg::seed_from_u64(spec.seed ^ 0x006e_6f69_7365),
@@ -173,6 +178,16 @@ fn slots_of(pool: &WorldPool) -> Vec<SlotId> {
     }
 }
 
+/// Shared slots that prepare ahead.
+fn overlapped(spec: &WorldSpec) -> Vec<SlotId> {
+    let nodes = spec.modules.iter().filter(|node| node.overlap.is_some());
+    let shared = nodes.filter(|node| matches!(node.pool, WorldPool::Shared(_)));
+    let mut slots: Vec<SlotId> = shared.flat_map(|node| slots_of(&node.pool)).collect();
+    slots.sort_unstable();
+    slots.dedup();
+    slots
+}
+
 fn shared(spec: &WorldSpec, topology: &Topology) -> Option<Slots> {
     let placements: Vec<Placement> = (0..)
         .zip(&spec.modules)
@@ -191,6 +206,7 @@ fn shared(spec: &WorldSpec, topology: &Topology) -> Option<Slots> {
             arbitration: spec.policy.arbitration,
             topology: topology.clone(),
             forecasts: spec.policy.forming == BatchBinding::Early,
+            overlapped: overlapped(spec),
         })
     })
 }

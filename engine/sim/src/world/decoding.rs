@@ -25,7 +25,7 @@ impl World<'_> {
     }
 
     fn decode_next(&mut self) {
-        let running = self.pools.iter().map(|pool| pool.running.len()).sum();
+        let running = self.pools.iter().map(|pool| pool.busy_slots()).sum();
         while let Some(turn) = self.decoders.as_mut().and_then(|decoders| decoders.next(running)) {
             match turn {
                 Turn::LeaveOut(stream) => {

@@ -120,16 +120,47 @@ impl World<'_> {
         });
         self.stats.modules.entry(module).or_default().on_run(slices);
         self.timeline.on_run(module, self.now, slices);
-        self.pools[module.index()].on_run(slot, batch, self.now);
+        let overlap = self.spec.modules[module.index()].overlap.as_ref();
+        self.pools[module.index()].on_run(slot, batch, self.now, overlap.is_some());
         self.stages
             .iter_mut()
             .for_each(|stages| stages.on_run(module, batch, slices));
         let failed = self.is_shared(module) && self.is_faulty(slot);
         let took = if failed { FAILS_AFTER } else { took };
-        self.event_queue.push(
-            self.now + took,
-            Event::BatchDone(module, slot, batch, took, failed),
-        );
+        let mut began = self.now;
+        if let Some(overlap) = overlap {
+            let declared = overlap.preparation.as_ref();
+            let declared = declared.map_or(Span::ZERO, |profile| profile.duration(items));
+            let prepared = actual_span(declared, self.spec.noise, &mut self.random);
+            let place = ((!self.is_shared(module)).then_some(module), slot);
+            // Prepared at once, and run when the run before is over.
+            let run_end = self.run_ends.entry(place).or_default();
+            began = (self.now + prepared).max(*run_end);
+            *run_end = began + took;
+            self.event_queue
+                .push(began, Event::Launched(module, slot, batch, prepared));
+        }
+        self.event_queue
+            .push(began + took, Event::BatchDone(module, slot, batch, took, failed));
+    }
+
+    pub(super) fn on_launched(&mut self, module: ModuleId, slot: SlotId, batch: BatchId, prepared: Span) {
+        // What was lost with its worker before is launched no more.
+        if self.pools[module.index()].launch(slot, batch) {
+            self.deliver(module, ModuleEvent::Launched { batch, prepared });
+            if self.is_shared(module) {
+                self.send_slots(SlotEvent::Launched { module, slot });
+            }
+        }
+    }
+
+    /// What was being prepared on a slot that is lost: each batch is launched once before it ends.
+    pub(super) fn launch_lost(&mut self, module: ModuleId, slot: SlotId, batch: BatchId) {
+        let prepared = Span::ZERO;
+        self.deliver(module, ModuleEvent::Launched { batch, prepared });
+        if self.is_shared(module) {
+            self.send_slots(SlotEvent::Launched { module, slot });
+        }
     }
 
     pub(super) fn on_batch_done(

@@ -20,7 +20,7 @@ mod scheduled;
 mod simulate;
 mod stages;
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use rand_pcg::Pcg64Mcg;
 use weir_policy::reservations::{BookingId, ReserveEvent};
@@ -67,6 +67,8 @@ enum Event {
     BreakerTimer,
     /// A batch has ended its use of a share or of links.
     UseEnded(BookingId),
+    /// The inputs of a batch are prepared, which took so long, and it runs.
+    Launched(ModuleId, SlotId, BatchId, Span),
     /// A batch comes back from its slot, failed or not.
     BatchDone(ModuleId, SlotId, BatchId, Span, bool),
     /// A module wanted to be called.
@@ -136,6 +138,8 @@ struct World<'a> {
     stats: RunStats,
     timeline: Timeline,
     pools: Vec<WorkerPool>,
+    /// When the last run on a slot that prepares ahead ends: of a shared slot, or of one of a module's own.
+    run_ends: BTreeMap<(Option<ModuleId>, SlotId), Timestamp>,
     pipelines: Option<BookedCluster<'a>>,
     link_free: Vec<Timestamp>,
     random: Pcg64Mcg,
@@ -197,6 +201,9 @@ impl World<'_> {
             Event::PlanLoaded(index) => self.on_plan_loaded(index),
             Event::BreakerTimer => self.break_slots(None),
             Event::UseEnded(booking) => self.on_use_ended(booking),
+            Event::Launched(module, slot, batch, prepared) => {
+                self.on_launched(module, slot, batch, prepared);
+            }
             Event::BatchDone(module, slot, batch, took, failed) => {
                 self.on_batch_done(module, slot, batch, took, failed);
             }

@@ -12,6 +12,15 @@ use crate::spec::{Scaling, WorldPool};
 /// Over which the rate is taken that workers are scaled by.
 const RATE: Span = Span::from_secs(5);
 
+/// A batch on a slot.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct RunningBatch {
+    pub(super) batch: BatchId,
+    pub(super) since: Timestamp,
+    /// Whether it was prepared ahead and does not run yet.
+    pub(super) is_prepared: bool,
+}
+
 /// The workers of one module.
 #[derive(Debug)]
 pub(super) struct WorkerPool {
@@ -20,7 +29,7 @@ pub(super) struct WorkerPool {
     pub(super) up: BTreeSet<SlotId>,
     pub(super) starting: BTreeSet<SlotId>,
     pub(super) failed: BTreeSet<SlotId>,
-    pub(super) running: BTreeMap<SlotId, (BatchId, Timestamp)>,
+    pub(super) running: BTreeMap<SlotId, Vec<RunningBatch>>,
     /// How many were there since when.
     pub(super) history: Vec<(Timestamp, u32)>,
     pub(super) demand: Window,
@@ -71,27 +80,46 @@ impl WorkerPool {
         (self.up.len() + self.starting.len()) as u32
     }
 
-    pub(super) fn on_run(&mut self, slot: SlotId, batch: BatchId, now: Timestamp) {
-        let before = self.running.insert(slot, (batch, now));
+    /// A batch is on a slot: beside another one only where it is prepared while that one runs (`overlaps`).
+    pub(super) fn on_run(&mut self, slot: SlotId, batch: BatchId, now: Timestamp, overlaps: bool) {
+        let running = self.running.entry(slot).or_default();
         invariant!(
-            before.is_none(),
+            running.iter().all(|before| overlaps && !before.is_prepared),
             Kind::Slots,
-            "batch {} runs on slot {} beside another: {before:?}",
+            "batch {} runs on slot {} beside another: {running:?}",
             batch.0,
             slot.0
         );
+        running.push(RunningBatch {
+            batch,
+            since: now,
+            is_prepared: overlaps,
+        });
+    }
+
+    /// A batch that was prepared runs; says whether it is still there.
+    pub(super) fn launch(&mut self, slot: SlotId, batch: BatchId) -> bool {
+        let mut running = self.running.get_mut(&slot).into_iter().flatten();
+        let found = running.find(|running| running.batch == batch);
+        found.map(|running| running.is_prepared = false).is_some()
+    }
+
+    /// Slots on which a batch is.
+    pub(super) fn busy_slots(&self) -> usize {
+        self.running
+            .values()
+            .filter(|running| !running.is_empty())
+            .count()
     }
 
     /// Says whether the batch was still running.
     pub(super) fn take_running(&mut self, slot: SlotId, batch: BatchId) -> bool {
-        let runs = self
-            .running
-            .get(&slot)
-            .is_some_and(|(running, _)| *running == batch);
-        if runs {
-            self.running.remove(&slot);
-        }
-        runs
+        let Some(running) = self.running.get_mut(&slot) else {
+            return false;
+        };
+        let before = running.len();
+        running.retain(|running| running.batch != batch);
+        running.len() < before
     }
 
     pub(super) fn record_size(&mut self, now: Timestamp) {
@@ -116,12 +144,13 @@ mod tests {
     fn a_second_batch_on_a_slot_is_a_violation_until_the_first_has_ended() {
         let mut pool = WorkerPool::new(&WorldPool::Fixed(2));
         let mut run = |slot, batch| {
-            let ((), violations) = counted(|| pool.on_run(SlotId(slot), BatchId(batch), Timestamp::ZERO));
+            let ((), violations) =
+                counted(|| pool.on_run(SlotId(slot), BatchId(batch), Timestamp::ZERO, false));
             violations.iter().collect::<Vec<_>>()
         };
         assert_eq!((run(0, 1), run(1, 2)), (vec![], vec![]));
         assert_eq!(run(1, 3), [(Kind::Slots, 1)]);
         assert!(pool.take_running(SlotId(0), BatchId(1)));
-        pool.on_run(SlotId(0), BatchId(4), Timestamp::ZERO);
+        pool.on_run(SlotId(0), BatchId(4), Timestamp::ZERO, false);
     }
 }

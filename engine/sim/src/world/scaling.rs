@@ -115,13 +115,18 @@ impl World<'_> {
                     pool.failed.insert(slot);
                 }
                 pool.record_size(now);
-                let lost = pool.running.remove(&slot);
+                let lost = pool.running.remove(&slot).unwrap_or_default();
                 if shared.is_none() && known {
                     self.deliver(module, ModuleEvent::SlotDown { slot });
                 }
-                if let Some((batch, since)) = lost {
-                    self.on_batch_end(module, slot, batch, now.since(since), true);
+                for lost in lost {
+                    if lost.is_prepared {
+                        self.launch_lost(module, slot, lost.batch);
+                    }
+                    self.on_batch_end(module, slot, lost.batch, now.since(lost.since), true);
                 }
+                let own = shared.is_none().then_some(module);
+                self.run_ends.remove(&(own, slot));
             } else if pool.failed.remove(&slot) {
                 pool.up.insert(slot);
                 pool.record_size(now);

@@ -6,7 +6,7 @@ use weir_graph::{Escalate, GearNode, Gears, OnLate, StageNode, StageSetting};
 use weir_planner::{ModelPlan, PipelinePlan, PipelineSlots};
 use weir_policy::gears::{InvocationSize, Settle, ShiftRule};
 use weir_policy::reservations::BookingTable;
-use weir_policy::{AutoscaleRule, Policy};
+use weir_policy::{AutoscaleRule, OverlapSpec, Policy};
 use weir_sim::{
     Branches, CascadeSpec, Crops, Demand, Edge, Link, Scaling, WorkerFailure, WorldCluster, WorldModule,
     WorldPool, WorldSpec, experiment,
@@ -86,6 +86,8 @@ impl Drawn {
         if random.random_bool(0.4) {
             spec.failures = failures(&spec, &mut random);
         }
+        let mut own = Pcg64Mcg::seed_from_u64(seed ^ 0x6f76_6572);
+        overlap(&mut spec, &mut own);
         let load = random.random_range(0.3..2.5);
         let rate = (experiment::capacity(&spec) * load).clamp(5.0, 250.0);
         let arrivals = arrivals(rate, &mut random);
@@ -249,6 +251,7 @@ fn module(id: usize, next: Vec<Edge>, shared_slots: u32, random: &mut Pcg64Mcg) 
         pool: pool(shared_slots, random),
         next,
         weight: random.random_range(0.5..2.0),
+        overlap: None,
     }
 }
 
@@ -272,6 +275,20 @@ fn pool(shared_slots: u32, random: &mut Pcg64Mcg) -> WorldPool {
             }
             WorldPool::Shared(slots)
         }
+    }
+}
+
+/// Lets some pools, or all shared slots, prepare the next batch while one runs.
+fn overlap(spec: &mut WorldSpec, random: &mut Pcg64Mcg) {
+    let shared = random.random_bool(0.4);
+    for module in &mut spec.modules {
+        let overlaps = match module.pool {
+            WorldPool::Shared(_) => shared,
+            WorldPool::Fixed(_) | WorldPool::Scaled(_) => random.random_bool(0.3),
+            WorldPool::Pipelines(_) => false,
+        };
+        let preparation = Profile::new(vec![(1, ms(1)), (8, ms(random.random_range(1..6)))]);
+        module.overlap = overlaps.then_some(OverlapSpec { preparation });
     }
 }
 

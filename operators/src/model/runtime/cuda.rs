@@ -2,23 +2,31 @@
 //!
 //! The input is written into pinned host memory and bound, which copies it to device memory on the session's own
 //! stream; outputs are bound to pinned host memory, so the same stream copies them back and heads read them in place. A
-//! provider that does not register is an error, without a fallback to the CPU.
+//! provider that does not register is an error, without a fallback to the CPU. Where batches are recorded as CUDA graphs, each
+//! size has an input and outputs of its own in device memory, whose addresses the graph holds.
 
-use ort::ep;
+use std::collections::BTreeMap;
+
+use ort::ep::{self, ArbitrarilyConfigurableExecutionProvider};
 use ort::memory::{AllocationDevice, Allocator, AllocatorType, MemoryInfo, MemoryType};
 use ort::session::builder::SessionBuilder;
-use ort::session::{IoBinding, Session, SessionOutputs};
-use ort::value::Tensor;
+use ort::session::{IoBinding, RunOptions, Session, SessionOutputs};
+use ort::value::{DynValue, Tensor};
 
-use super::{Port, text};
+use super::provider::{GpuOptions, Provider, ProviderOptions};
+use super::{GpuInput, Port, text};
 
-pub(super) fn register(builder: SessionBuilder, ordinal: u32) -> Result<SessionBuilder, String> {
-    let provider = ep::CUDA::default()
-        .with_device_id(device_id(ordinal)?)
-        .with_arena_extend_strategy(ep::ArenaExtendStrategy::SameAsRequested)
-        .build()
-        .error_on_failure();
-    builder.with_execution_providers([provider]).map_err(|error| {
+pub(super) fn register(
+    builder: SessionBuilder,
+    ordinal: u32,
+    gpu: Option<GpuInput<'_>>,
+) -> Result<SessionBuilder, String> {
+    device_id(ordinal)?;
+    let plain = GpuOptions::default();
+    let (options, name, item) = gpu.map_or((&plain, "", &[][..]), |gpu| (gpu.options, gpu.name, gpu.item));
+    let providers = options.providers(ordinal, name, item);
+    let providers: Vec<ep::ExecutionProviderDispatch> = providers.iter().map(dispatch).collect();
+    builder.with_execution_providers(providers).map_err(|error| {
         format!(
             "device cuda:{ordinal} cannot be used: {}; it needs the GPU build of ONNX Runtime",
             text(error)
@@ -26,17 +34,118 @@ pub(super) fn register(builder: SessionBuilder, ordinal: u32) -> Result<SessionB
     })
 }
 
+fn dispatch(provider: &ProviderOptions) -> ep::ExecutionProviderDispatch {
+    match provider.provider {
+        Provider::Cuda => configured(ep::CUDA::default(), provider).build(),
+        Provider::TensorRt => configured(ep::TensorRT::default(), provider).build(),
+    }
+    .error_on_failure()
+}
+
+fn configured<P: ArbitrarilyConfigurableExecutionProvider>(provider: P, options: &ProviderOptions) -> P {
+    let set = |provider: P, (key, value): &(&str, String)| provider.with_arbitrary_config(key, value);
+    options.options.iter().fold(provider, set)
+}
+
 /// Bindings of one session.
 pub(super) struct DeviceIo {
     device: i32,
     binding: IoBinding,
+    /// By rows of the input, where batches are recorded.
+    graphs: Option<BTreeMap<i64, RecordedBatch>>,
 }
 
+/// A batch size whose launches are recorded: its input and outputs stay where they are in device memory.
+struct RecordedBatch {
+    binding: IoBinding,
+    input: Tensor<f32>,
+    outputs: Vec<(String, Tensor<f32>)>,
+    options: RunOptions,
+}
+
+/// Key of run options with the number of the graph that is recorded or replayed; -1 for a run that is neither.
+const GRAPH: &str = "gpu_graph_id";
+
 impl DeviceIo {
-    pub(super) fn new(session: &Session, ordinal: u32) -> Result<Self, String> {
+    /// With `graphs`, batches are recorded once by size and then replayed.
+    pub(super) fn new(session: &Session, ordinal: u32, graphs: bool) -> Result<Self, String> {
         Ok(Self {
             device: device_id(ordinal)?,
             binding: session.create_binding().map_err(text)?,
+            graphs: graphs.then(BTreeMap::new),
+        })
+    }
+
+    pub(super) fn has_graphs(&self) -> bool {
+        self.graphs.is_some()
+    }
+
+    /// Runs a batch by the graph of its size, which is recorded where there is none yet; gives its outputs in host memory.
+    pub(super) fn replay(
+        &mut self,
+        session: &mut Session,
+        (inputs, outputs): (&[Port], &[Port]),
+        pinned: &Pinned,
+    ) -> Result<Vec<(String, DynValue)>, String> {
+        let rows = pinned.tensor.shape().first().copied().unwrap_or(0);
+        let mut graphs = self.graphs.take().unwrap_or_default();
+        let ran = match graphs.get_mut(&rows) {
+            Some(recorded) => recorded.run(session, pinned),
+            None => self
+                .record(session, (inputs, outputs), pinned, rows)
+                .and_then(|mut recorded| {
+                    let ran = recorded.run(session, pinned)?;
+                    graphs.insert(rows, recorded);
+                    Ok(ran)
+                }),
+        };
+        self.graphs = Some(graphs);
+        ran
+    }
+
+    /// Makes what a batch of `rows` is recorded on: a run without a graph says how large its outputs are.
+    fn record(
+        &mut self,
+        session: &mut Session,
+        (inputs, outputs): (&[Port], &[Port]),
+        pinned: &Pinned,
+        rows: i64,
+    ) -> Result<RecordedBatch, String> {
+        let mut plain = RunOptions::new().map_err(text)?;
+        plain.set(GRAPH, "-1").map_err(text)?;
+        let produced = self.run_with(session, inputs, outputs, pinned, &plain)?;
+        let mut shapes: Vec<Vec<i64>> = Vec::new();
+        for (index, port) in outputs.iter().enumerate() {
+            let (shape, _) = produced[index].try_extract_tensor::<f32>().map_err(|_| {
+                format!(
+                    "output {} holds {}: it cannot be run with cuda_graphs",
+                    port.name, port.element
+                )
+            })?;
+            shapes.push(shape.to_vec());
+        }
+        drop(produced);
+        let allocator = Allocator::new(session, device_memory(self.device)?).map_err(text)?;
+        let tensor = |shape: Vec<i64>| Tensor::<f32>::new(&allocator, shape).map_err(text);
+        let input = tensor(pinned.tensor.shape().to_vec())?;
+        let mut binding = session.create_binding().map_err(text)?;
+        let name = inputs.first().ok_or("the graph has no input")?.name.as_str();
+        binding.bind_input(name, &input).map_err(text)?;
+        let mut bound = Vec::new();
+        for (port, shape) in outputs.iter().zip(shapes) {
+            let mut output = tensor(shape)?;
+            binding
+                .bind_output(port.name.as_str(), &mut output)
+                .map_err(text)?;
+            bound.push((port.name.clone(), output));
+        }
+        let mut options = RunOptions::new().map_err(text)?;
+        options.set(GRAPH, rows.to_string()).map_err(text)?;
+        Ok(RecordedBatch {
+            binding,
+            input,
+            outputs: bound,
+            options,
         })
     }
 
@@ -53,6 +162,23 @@ impl DeviceIo {
         outputs: &[Port],
         pinned: &Pinned,
     ) -> Result<SessionOutputs<'a>, String> {
+        self.run_with(
+            session,
+            inputs,
+            outputs,
+            pinned,
+            &RunOptions::new().map_err(text)?,
+        )
+    }
+
+    fn run_with<'a>(
+        &'a mut self,
+        session: &'a mut Session,
+        inputs: &[Port],
+        outputs: &[Port],
+        pinned: &Pinned,
+        options: &RunOptions,
+    ) -> Result<SessionOutputs<'a>, String> {
         let input = inputs.first().ok_or("the graph has no input")?;
         // Binding copies, so it is repeated for each batch. Outputs are bound again too, since their sizes follow the
         // batch.
@@ -66,9 +192,26 @@ impl DeviceIo {
                 .map_err(text)?;
         }
         self.binding.synchronize_inputs().map_err(text)?;
-        let produced = session.run_binding(&self.binding).map_err(text)?;
+        let produced = session
+            .run_binding_with_options(&self.binding, options)
+            .map_err(text)?;
         self.binding.synchronize_outputs().map_err(text)?;
         Ok(produced)
+    }
+}
+
+impl RecordedBatch {
+    fn run(&mut self, session: &mut Session, pinned: &Pinned) -> Result<Vec<(String, DynValue)>, String> {
+        pinned.tensor.copy_into(&mut self.input).map_err(text)?;
+        session
+            .run_binding_with_options(&self.binding, &self.options)
+            .map_err(text)?;
+        self.binding.synchronize_outputs().map_err(text)?;
+        let host = |(name, output): &(String, Tensor<f32>)| {
+            let copied = output.to(AllocationDevice::CPU, 0).map_err(text)?;
+            Ok((name.clone(), copied.into_dyn()))
+        };
+        self.outputs.iter().map(host).collect()
     }
 }
 
@@ -89,6 +232,16 @@ impl Pinned {
         }
         Ok(())
     }
+}
+
+fn device_memory(device: i32) -> Result<MemoryInfo<'static>, String> {
+    MemoryInfo::new(
+        AllocationDevice::CUDA,
+        device,
+        AllocatorType::Device,
+        MemoryType::Default,
+    )
+    .map_err(text)
 }
 
 fn memory(device: i32, kind: MemoryType) -> Result<MemoryInfo<'static>, String> {

@@ -9,14 +9,16 @@ mod decoder;
 mod error;
 mod heap;
 mod library;
+mod provider;
 mod tensors;
 
 use std::path::{Path, PathBuf};
 
 use ort::environment::Environment;
 use ort::session::Session;
+use ort::session::SessionOutputs;
 use ort::session::builder::{GraphOptimizationLevel, SessionBuilder};
-use ort::value::{Outlet, TensorElementType, TensorRef, ValueType};
+use ort::value::{DynValue, Outlet, TensorElementType, TensorRef, ValueType};
 use weir_flow::DeviceKind;
 
 pub(crate) use decoder::{HeldTensor, NamedInput};
@@ -24,6 +26,7 @@ pub use error::{OpenError, RuntimeLibraryError};
 use heap::ReturnsUnusedMemory;
 pub use heap::{limit_heap_arenas, return_unused_memory};
 pub use library::{find as find_runtime, load as load_runtime};
+pub use provider::{GpuOptions, Precision, Provider};
 pub(crate) use tensors::{TensorPort, float_bytes, floats, halved};
 
 /// An input or output as the graph declares it.
@@ -82,6 +85,27 @@ pub(crate) struct OutputView<'a> {
     pub(crate) data: &'a [f32],
 }
 
+/// Outputs of one run, which stay as they are when the session runs again.
+pub(crate) struct KeptOutputs(Vec<(String, DynValue)>);
+
+impl KeptOutputs {
+    /// All of them, in the order of the graph.
+    pub(crate) fn views(&self) -> impl Iterator<Item = OutputView<'_>> {
+        self.0.iter().map(|(name, value)| view(name, value))
+    }
+}
+
+fn view<'a>(name: &'a str, value: &'a DynValue) -> OutputView<'a> {
+    match value.try_extract_tensor::<f32>() {
+        Ok((shape, data)) => OutputView { name, shape, data },
+        Err(_) => OutputView {
+            name,
+            shape: &[],
+            data: &[],
+        },
+    }
+}
+
 /// The input tensor of a session, in the memory that its device copies from fastest.
 pub(crate) enum Feed {
     Host {
@@ -131,6 +155,22 @@ pub(crate) struct SessionOptions<'a> {
     pub(crate) profile: Option<&'a Path>,
     /// File for the optimised graph.
     pub(crate) optimized_path: Option<&'a Path>,
+    /// On a GPU; with the defaults where there are none.
+    pub(crate) gpu: Option<GpuInput<'a>>,
+}
+
+/// A model that is run on a GPU: how, and what its input is.
+#[derive(Debug, Clone, Copy)]
+#[cfg_attr(
+    not(feature = "cuda"),
+    expect(dead_code, reason = "a build without CUDA opens none on a GPU")
+)]
+pub(crate) struct GpuInput<'a> {
+    pub(crate) options: &'a GpuOptions,
+    /// Name of its input.
+    pub(crate) name: &'a str,
+    /// Shape of one item.
+    pub(crate) item: &'a [usize],
 }
 
 /// How far the runtime optimises a graph.
@@ -151,6 +191,7 @@ impl Default for SessionOptions<'_> {
             optimization: Optimization::All,
             profile: None,
             optimized_path: None,
+            gpu: None,
         }
     }
 }
@@ -188,7 +229,7 @@ impl OrtSession {
         let builder = builder(&environment, options).map_err(OpenError::Refused)?;
         let builder = match device {
             DeviceKind::Cpu => builder,
-            DeviceKind::Cuda(ordinal) => on_cuda(builder, ordinal).map_err(OpenError::Device)?,
+            DeviceKind::Cuda(ordinal) => on_cuda(builder, ordinal, options.gpu).map_err(OpenError::Device)?,
         };
         let mut builder = builder;
         let session = builder
@@ -201,7 +242,8 @@ impl OrtSession {
         let bound = match device {
             DeviceKind::Cpu => None,
             DeviceKind::Cuda(ordinal) => {
-                Some(cuda::DeviceIo::new(&session, ordinal).map_err(OpenError::Device)?)
+                let graphs = options.gpu.is_some_and(|gpu| gpu.options.has_graphs());
+                Some(cuda::DeviceIo::new(&session, ordinal, graphs).map_err(OpenError::Device)?)
             }
         };
         Ok(Self {
@@ -254,6 +296,41 @@ impl OrtSession {
         feed: &Feed,
         read: impl FnOnce(&[OutputView<'_>]) -> R,
     ) -> Result<R, String> {
+        #[cfg(feature = "cuda")]
+        if self.bound.as_ref().is_some_and(cuda::DeviceIo::has_graphs) {
+            let kept = self.run_kept(feed)?;
+            let views: Vec<OutputView<'_>> = kept.views().collect();
+            return Ok(read(&views));
+        }
+        let (outputs, ports) = self.produce(feed)?;
+        let ports = ports.iter().take(outputs.len()).enumerate();
+        let views: Vec<OutputView<'_>> = ports
+            .map(|(index, port)| view(&port.name, &outputs[index]))
+            .collect();
+        Ok(read(&views))
+    }
+
+    /// Runs the graph on `feed`; its outputs are the caller's.
+    ///
+    /// # Errors
+    /// As [`Self::run`].
+    pub(crate) fn run_kept(&mut self, feed: &Feed) -> Result<KeptOutputs, String> {
+        #[cfg(feature = "cuda")]
+        if let (Feed::Pinned(pinned), Some(bound)) = (feed, &mut self.bound)
+            && bound.has_graphs()
+        {
+            return bound
+                .replay(&mut self.session, (&self.inputs, &self.outputs), pinned)
+                .map(KeptOutputs);
+        }
+        let (outputs, ports) = self.produce(feed)?;
+        // By place: a binding has its names in another order.
+        let names = ports.iter().map(|port| port.name.clone());
+        let values = outputs.into_iter().map(|(_, value)| value);
+        Ok(KeptOutputs(names.zip(values).collect()))
+    }
+
+    fn produce(&mut self, feed: &Feed) -> Result<(SessionOutputs<'_>, &[Port]), String> {
         let outputs = match feed {
             Feed::Host { shape, data } => {
                 let input = TensorRef::from_array_view((shape.clone(), data.as_slice())).map_err(text)?;
@@ -268,22 +345,7 @@ impl OrtSession {
                 bound.run(&mut self.session, &self.inputs, &self.outputs, pinned)?
             }
         };
-        let ports = self.outputs.iter().take(outputs.len()).enumerate();
-        let views: Vec<OutputView<'_>> = ports
-            .map(|(index, port)| match outputs[index].try_extract_tensor::<f32>() {
-                Ok((shape, data)) => OutputView {
-                    name: &port.name,
-                    shape,
-                    data,
-                },
-                Err(_) => OutputView {
-                    name: &port.name,
-                    shape: &[],
-                    data: &[],
-                },
-            })
-            .collect();
-        Ok(read(&views))
+        Ok((outputs, &self.outputs))
     }
 }
 
@@ -312,12 +374,16 @@ fn builder(environment: &Environment, options: &SessionOptions<'_>) -> Result<Se
 }
 
 #[cfg(feature = "cuda")]
-fn on_cuda(builder: SessionBuilder, ordinal: u32) -> Result<SessionBuilder, String> {
-    cuda::register(builder, ordinal)
+fn on_cuda(
+    builder: SessionBuilder,
+    ordinal: u32,
+    gpu: Option<GpuInput<'_>>,
+) -> Result<SessionBuilder, String> {
+    cuda::register(builder, ordinal, gpu)
 }
 
 #[cfg(not(feature = "cuda"))]
-fn on_cuda(_: SessionBuilder, ordinal: u32) -> Result<SessionBuilder, String> {
+fn on_cuda(_: SessionBuilder, ordinal: u32, _: Option<GpuInput<'_>>) -> Result<SessionBuilder, String> {
     Err(format!(
         "device cuda:{ordinal} needs a build with the cargo feature `cuda`; this one has none"
     ))

@@ -13,7 +13,7 @@ use crate::actors::burst::PolicyActor;
 use crate::actors::messages::{ArbiterEvent, BatchDone, BatchLost, RequestLost};
 use crate::telemetry;
 use crate::timeline::Lane;
-use crate::worker::{BatchResult, Job};
+use crate::batch::{BatchResult, Job};
 
 impl ModuleActor {
     /// Sends a batch to the worker of its slot.
@@ -41,7 +41,7 @@ impl ModuleActor {
                 module: self.setup.id,
                 batch,
                 took: Span::ZERO,
-                steps: crate::worker::StepTimes::default(),
+                steps: crate::batch::StepTimes::default(),
                 lost: false,
                 result: Err(reason.to_owned()),
             };
@@ -59,6 +59,30 @@ impl ModuleActor {
         slices.iter().filter_map(of_slice).flatten().cloned().collect()
     }
 
+    /// The run of a batch begins on a slot that prepares ahead: another one may be prepared there.
+    pub(super) fn on_launched(
+        &mut self,
+        slot: SlotId,
+        batch: BatchId,
+        prepared: Span,
+        context: &mut Context<Self>,
+    ) {
+        let running = self
+            .running
+            .get_mut(&batch)
+            .filter(|running| !running.is_launched);
+        let Some(running) = running else {
+            return;
+        };
+        running.is_launched = true;
+        self.on_event(ModuleEvent::Launched { batch, prepared }, context);
+        if self.setup.shared {
+            let module = self.setup.id;
+            let launched = SlotEvent::Launched { module, slot };
+            self.setup.actors.slots.do_send(ArbiterEvent(launched));
+        }
+    }
+
     pub(super) fn on_batch_done(&mut self, result: BatchResult, context: &mut Context<Self>) {
         let BatchResult {
             slot,
@@ -69,6 +93,10 @@ impl ModuleActor {
             lost,
             result,
         } = result;
+        if self.setup.overlaps && self.setup.prepost.is_none() {
+            // One that could not be sent to its worker; of all others the worker has sent word.
+            self.on_launched(slot, batch, steps.prepared, context);
+        }
         // Every batch that was sent comes back once: also from a slot that is out of use, or on a path that was lost.
         let running = self.running.remove(&batch);
         invariant!(
@@ -192,7 +220,7 @@ mod tests {
     use crate::actors::module::{ActorRefs, ModuleSetup};
     use crate::clock::Clock;
     use crate::emulated::EmulatedOperator;
-    use crate::worker::StepTimes;
+    use crate::batch::StepTimes;
 
     /// A module without slots or requests.
     fn idle_module() -> ModuleActor {
@@ -216,6 +244,7 @@ mod tests {
             share: 1.0,
             shares: Vec::new(),
             seed: 1,
+            overlap: None,
         };
         // No actor is behind them.
         let actors = Arc::new(ActorRefs {
@@ -240,6 +269,7 @@ mod tests {
             recorder: None,
             prepost: None,
             shared: false,
+            overlaps: false,
             splits: false,
             has_model: false,
             gate: None,

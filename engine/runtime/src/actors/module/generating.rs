@@ -90,7 +90,7 @@ impl ModuleActor {
             slot, took, result, ..
         } = done;
         self.stats.on_batch_done(took, result.is_err());
-        telemetry::record_batch(&self.setup.name, took, &crate::worker::StepTimes::default());
+        telemetry::record_batch(&self.setup.name, took, &crate::batch::StepTimes::default());
         let now = self.setup.clock.now();
         let time = (now.saturating_sub(took), now);
         let sequences = self.instances.in_step.remove(&slot).unwrap_or(0);

@@ -28,7 +28,7 @@ use super::burst::{Burst, PolicyActor};
 use super::egress::Egress;
 use super::gears::GearActor;
 use super::messages::{
-    AddStats, BatchDone, Deliver, ModuleLoad, PipelineEvent, PolicyEvent, ReportStats, StatsReported,
+    AddStats, BatchDone, Deliver, ModuleLoad, PipelineEvent, PolicyEvent, ReportStats, RunLaunched, StatsReported,
     StepDone, StopActor, TakeLoad, TakeStats,
 };
 use super::reservations::ReservationActor;
@@ -43,7 +43,7 @@ use crate::record::Recorder;
 use crate::request::RequestBranch;
 use crate::telemetry::TICK_INTERVAL;
 use crate::timeline::Timeline;
-use crate::worker::Job;
+use crate::batch::Job;
 
 /// The actors of a run.
 pub(crate) struct ActorRefs {
@@ -77,6 +77,8 @@ pub(crate) struct ModuleSetup {
     pub(crate) prepost: Option<(Preprocessor, Postprocessor)>,
     /// Whether the arbiter of slots grants what it runs on.
     pub(crate) shared: bool,
+    /// Whether its slots prepare the next batch while one runs.
+    pub(crate) overlaps: bool,
     /// Whether any request can be in two modules at once, so that the others must learn of its drop; one whose stream enters
     /// several modules can in any case.
     pub(crate) splits: bool,
@@ -107,6 +109,8 @@ struct RunningBatch {
     slices: Vec<BatchSlice>,
     /// What its outputs are decoded with, while it is on a path; of a batch on a slot the worker has them.
     items: Vec<Item>,
+    /// Whether its run has begun, on a slot that prepares ahead.
+    is_launched: bool,
 }
 
 impl RunningBatch {
@@ -114,6 +118,7 @@ impl RunningBatch {
         Self {
             slices,
             items: Vec::new(),
+            is_launched: false,
         }
     }
 }
@@ -208,6 +213,14 @@ impl Handler<PolicyEvent> for ModuleActor {
             }
         }
         self.on_event(event, context);
+    }
+}
+
+impl Handler<RunLaunched> for ModuleActor {
+    type Result = ();
+
+    fn handle(&mut self, RunLaunched(launched): RunLaunched, context: &mut Self::Context) {
+        self.on_launched(launched.slot, launched.batch, launched.prepared, context);
     }
 }
 

@@ -16,7 +16,7 @@ use crate::actors::burst::PolicyActor;
 use crate::actors::messages::{BatchDone, Dispatched, PipelineEvent, ReservationEvent};
 use crate::fleet::{FinishedBatch, OutboundBatch, WorkerEvent};
 use crate::telemetry;
-use crate::worker::{BatchResult, StepTimes};
+use crate::batch::{BatchResult, StepTimes};
 
 impl ModuleActor {
     pub(super) fn on_pipeline_event(&mut self, event: PipelineEvent, context: &mut Context<Self>) {
@@ -83,7 +83,14 @@ impl ModuleActor {
         }
         self.stats.on_run(&slices);
         telemetry::record_waits(&self.setup.name, &slices);
-        self.running.insert(batch, RunningBatch { slices, items });
+        self.running.insert(
+            batch,
+            RunningBatch {
+                slices,
+                items,
+                is_launched: false,
+            },
+        );
     }
 
     pub(super) fn cancel_booking(&mut self, booking: BookingId, refs: &ActorRefs) {

@@ -30,7 +30,7 @@ use crate::fleet::{ActivePlan, WorkerEvent};
 use crate::record::Recorder;
 use crate::telemetry::TICK_INTERVAL;
 use crate::timeline::{Lane, Timeline};
-use crate::worker::{BatchResult, StepTimes};
+use crate::batch::{BatchResult, StepTimes};
 
 /// What the actor is made from.
 pub(crate) struct ReservationSetup {

@@ -1,0 +1,65 @@
+//! A session in three steps, each of which a thread of its own may do: while a batch runs, the inputs of the next one are
+//! prepared, and the outputs of the one before are read.
+
+use std::any::Any;
+
+use crate::error::SessionError;
+use crate::item::{Inference, Item};
+
+/// What one step of a session hands to the next: only the session knows what it is.
+pub type StepData = Box<dyn Any + Send>;
+
+/// The first step: pixels of items to the input of the model.
+pub trait Prepare: Send {
+    /// Prepares a batch. Its data is taken by the next step of the same model, of this session or of one opened later; at
+    /// most two batches are between the steps at a time.
+    ///
+    /// # Errors
+    /// [`SessionError::Run`]; the batch failed, the session is opened again.
+    fn prepare(&mut self, items: &[Item]) -> Result<StepData, SessionError>;
+}
+
+/// The second step: the run of the model, which alone has the device.
+pub trait Infer: Send {
+    /// Runs a batch that was prepared.
+    ///
+    /// # Errors
+    /// As [`Prepare::prepare`].
+    fn infer(&mut self, items: &[Item], prepared: StepData) -> Result<StepData, SessionError>;
+    /// Runs the model once on a blank batch of `batch` items, to warm it up or to profile it.
+    ///
+    /// # Errors
+    /// As [`Prepare::prepare`].
+    fn warm_up(&mut self, batch: usize) -> Result<(), SessionError>;
+}
+
+/// The last step: outputs of the model to one inference an item.
+pub trait ReadOut: Send {
+    /// Reads the outputs of a batch, in the order of its items.
+    ///
+    /// # Errors
+    /// As [`Prepare::prepare`].
+    fn read_out(&mut self, items: &[Item], outputs: StepData) -> Result<Vec<Inference>, SessionError>;
+}
+
+/// The steps of a session, each for a thread.
+pub struct SessionSteps {
+    /// Before the run.
+    pub prepare: Box<dyn Prepare>,
+    /// The run.
+    pub infer: Box<dyn Infer>,
+    /// After the run.
+    pub read_out: Box<dyn ReadOut>,
+}
+
+/// What the step before handed on, as what it is.
+///
+/// # Errors
+/// [`SessionError::Run`] where `data` is of another type.
+pub fn step_data<T: 'static>(data: StepData, items: usize) -> Result<Box<T>, SessionError> {
+    data.downcast().map_err(|_| SessionError::Run {
+        model: String::new(),
+        batch: items,
+        reason: "a step was given what another model prepared".to_owned(),
+    })
+}

@@ -1,0 +1,111 @@
+//! What a batch needs beside its run on a slot that prepares ahead: time before it, in which its inputs are prepared while
+//! the batch before it runs, and time after it, in which its outputs are read while the next one runs.
+//!
+//! The slot is busy for the run alone, so the profile is that of the run; the latency of a request is all three. Of a batch
+//! of `n` items `preparation = p(n)`, declared, or `n` times the mean of what was measured for an item; `read_out` is `n` times
+//! such a mean. Both are corrected with each batch, as durations are.
+
+use weir_types::{Profile, Span, Timestamp};
+
+use super::api::OverlapSpec;
+use crate::measure::correction::Correction;
+
+/// Weight of a new measurement in the means of an item.
+const GAIN: f64 = 0.1;
+
+/// What is known of the time before and after the run of a batch.
+#[derive(Debug, Clone)]
+pub(super) struct Overlap {
+    declared: Option<Profile>,
+    correction: Correction,
+    /// Microseconds an item, where nothing is declared.
+    prepared_us: Option<f64>,
+    read_us: Option<f64>,
+}
+
+impl Overlap {
+    pub(super) fn new(spec: &OverlapSpec) -> Self {
+        Self {
+            declared: spec.preparation.clone(),
+            correction: Correction::default(),
+            prepared_us: None,
+            read_us: None,
+        }
+    }
+
+    /// How long the inputs of a batch of `size` are expected to be prepared.
+    pub(super) fn preparation(&self, size: u32) -> Span {
+        match &self.declared {
+            Some(profile) => self.correction.expected_duration(profile.duration(size)),
+            None => of_items(self.prepared_us, size),
+        }
+    }
+
+    /// How long the outputs of a batch of `size` are expected to be read after its run.
+    pub(super) fn read_out(&self, size: u32) -> Span {
+        of_items(self.read_us, size)
+    }
+
+    /// When a batch of `size` that is begun now runs on a slot that is free for it at `free_at`.
+    pub(super) fn run_start(&self, size: u32, free_at: Timestamp, now: Timestamp) -> Timestamp {
+        (now + self.preparation(size)).max(free_at)
+    }
+
+    /// The inputs of a batch of `size` were prepared in `took`.
+    pub(super) fn on_prepared(&mut self, size: u32, took: Span) {
+        match &self.declared {
+            Some(profile) => self.correction.on_measured(profile.duration(size), took),
+            None => smooth(&mut self.prepared_us, size, took),
+        }
+    }
+
+    /// The outputs of a batch of `size` were there so long after its run.
+    pub(super) fn on_read(&mut self, size: u32, took: Span) {
+        smooth(&mut self.read_us, size, took);
+    }
+}
+
+fn of_items(each_us: Option<f64>, size: u32) -> Span {
+    Span::from_micros(1).scale(each_us.unwrap_or(0.0) * f64::from(size))
+}
+
+fn smooth(mean: &mut Option<f64>, size: u32, took: Span) {
+    let each = took.micros() as f64 / f64::from(size.max(1));
+    let known = mean.get_or_insert(each);
+    *known += GAIN * (each - *known);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ms(ms: u64) -> Span {
+        Span::from_millis(ms)
+    }
+
+    #[test]
+    fn preparation_is_declared_and_corrected_or_measured_by_item() {
+        let profile = Profile::new(vec![(1, ms(4)), (2, ms(6))]);
+        let mut declared = Overlap::new(&OverlapSpec { preparation: profile });
+        assert_eq!((declared.preparation(1), declared.preparation(2)), (ms(4), ms(6)));
+        declared.on_prepared(2, ms(12));
+        assert_eq!(declared.preparation(1), ms(4).scale(1.1));
+
+        let mut measured = Overlap::new(&OverlapSpec { preparation: None });
+        assert_eq!(measured.preparation(8), Span::ZERO);
+        measured.on_prepared(4, ms(8));
+        assert_eq!(measured.preparation(3), ms(6));
+        measured.on_read(2, ms(4));
+        assert_eq!(measured.read_out(1), ms(2));
+    }
+
+    #[test]
+    fn a_batch_runs_when_it_is_prepared_and_its_slot_is_free() {
+        let overlap = Overlap::new(&OverlapSpec {
+            preparation: Profile::new(vec![(1, ms(4))]),
+        });
+        let at = |ms: u64| Timestamp::from_micros(ms * 1_000);
+        assert_eq!(overlap.run_start(1, at(0), at(10)), at(14));
+        assert_eq!(overlap.run_start(1, at(30), at(10)), at(30));
+    }
+}

@@ -1,0 +1,69 @@
+//! Batches between modules and workers: what is sent to a slot, and what comes back.
+
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use crossbeam_channel::Sender;
+use weir_flow::{DeviceKind, Inference, Item, Model};
+use weir_types::{BatchId, ModuleId, SlotId, Span};
+
+/// A batch to run.
+#[derive(Debug)]
+pub(crate) struct Job {
+    pub(crate) module: ModuleId,
+    pub(crate) model: usize,
+    pub(crate) batch: BatchId,
+    pub(crate) items: Vec<Item>,
+}
+
+/// How a batch ended.
+#[derive(Debug)]
+pub(crate) struct BatchResult {
+    pub(crate) slot: SlotId,
+    pub(crate) module: ModuleId,
+    pub(crate) batch: BatchId,
+    /// How long it had the slot, until its outputs were decoded.
+    pub(crate) took: Span,
+    pub(crate) steps: StepTimes,
+    /// Whether it was lost with a partition worker, and may run again.
+    pub(crate) lost: bool,
+    pub(crate) result: Result<Vec<Inference>, String>,
+}
+
+/// The inputs of a batch are prepared, and its run begins; sent by workers that prepare ahead.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct BatchLaunched {
+    pub(crate) slot: SlotId,
+    pub(crate) module: ModuleId,
+    pub(crate) batch: BatchId,
+    pub(crate) prepared: Span,
+}
+
+/// Where the time of a batch went.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct StepTimes {
+    pub(crate) prepared: Span,
+    pub(crate) inferred: Span,
+    pub(crate) decoded: Span,
+}
+
+/// Sends a result to its module; called on the thread of the worker.
+pub(crate) type BatchDoneSender = Box<dyn Fn(BatchResult) + Send>;
+
+/// Sends word of a run that begins to its module; called on a thread of the worker.
+pub(crate) type BatchLaunchedSender = Box<dyn Fn(BatchLaunched) + Send>;
+
+/// A model as a worker sees it.
+#[derive(Clone)]
+pub(crate) struct PlacedModel {
+    pub(crate) model: usize,
+    pub(crate) name: String,
+    pub(crate) device: DeviceKind,
+    pub(crate) opener: Arc<dyn Model>,
+}
+
+/// A worker on its threads.
+pub(crate) struct WorkerHandle {
+    pub(crate) jobs: Sender<Job>,
+    pub(crate) threads: Vec<JoinHandle<()>>,
+}
