@@ -63,9 +63,9 @@ impl AxisSpan {
 }
 
 impl Axis {
-    /// Computes the taps of `outputs` over a plane of `size` samples. With `boxes`, cells are averages of `floor(step)`
-    /// samples.
-    pub(crate) fn prepare(&mut self, span: &AxisSpan, outputs: &Range<usize>, size: usize, boxes: bool) {
+    /// Samples per cell over a plane of `size` samples, and the first sample of the first cell. With `boxes`, cells are averages
+    /// of `floor(step)` samples.
+    pub(crate) fn cells_of(span: &AxisSpan, size: usize, boxes: bool) -> (usize, usize) {
         let factor = if boxes {
             (span.step.floor() as usize).clamp(1, MAX_FACTOR)
         } else {
@@ -77,6 +77,13 @@ impl Axis {
         } else {
             (span.start.floor().max(0.0) as usize).min(size - 1)
         };
+        (factor, base)
+    }
+
+    /// Computes the taps of `outputs` over a plane of `size` samples. With `boxes`, cells are averages of `floor(step)`
+    /// samples.
+    pub(crate) fn prepare(&mut self, span: &AxisSpan, outputs: &Range<usize>, size: usize, boxes: bool) {
+        let (factor, base) = Self::cells_of(span, size, boxes);
         let cells = (size - base).div_ceil(factor);
         let position = |index: usize| {
             let cell = (span.centre(index) - base as f64) / factor as f64 - 0.5;

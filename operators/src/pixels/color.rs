@@ -51,6 +51,13 @@ impl Conversion {
         }
     }
 
+    /// Gain, red by V, green by U, green by V, blue by U; what is added to each colour; what is added to luma.
+    #[cfg(test)]
+    pub(crate) fn coefficients(&self) -> ([f32; 5], [f32; 3], f32) {
+        let factors = [self.gain, self.red_v, self.green_u, self.green_v, self.blue_u];
+        (factors, self.bias, self.luma_bias)
+    }
+
     /// Turns rows of Y, U, V into red, green, blue, in place.
     pub(crate) fn rows(&self, y: &mut [f32], u: &mut [f32], v: &mut [f32]) {
         for ((y, u), v) in y.iter_mut().zip(u).zip(v) {

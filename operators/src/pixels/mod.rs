@@ -10,6 +10,8 @@
 
 mod axis;
 mod color;
+#[cfg(test)]
+mod device;
 mod projective;
 mod resample;
 mod sampler;

@@ -16,6 +16,12 @@ impl Projective {
         m.iter().all(|value| value.is_finite()).then_some(Self { m })
     }
 
+    /// The nine coefficients, row by row.
+    #[cfg(test)]
+    pub(crate) fn coefficients(&self) -> [f64; 9] {
+        self.m
+    }
+
     /// From an input of `width` by `height` to the quadrilateral with these `corners` in the picture: top left, top
     /// right, bottom right, bottom left in reading direction. `None` if three corners are collinear or the outline is
     /// not convex.

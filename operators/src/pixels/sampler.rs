@@ -21,14 +21,14 @@ pub struct Sampler {
 }
 
 /// Area of the input that a region covers: its first `width` columns and `height` rows.
-struct Target<'a> {
+pub(crate) struct Target<'a> {
     spec: &'a InputSpec,
     width: usize,
     height: usize,
 }
 
 impl<'a> Target<'a> {
-    fn stretched(spec: &'a InputSpec) -> Self {
+    pub(crate) fn stretched(spec: &'a InputSpec) -> Self {
         Self {
             spec,
             width: spec.width as usize,
@@ -36,7 +36,7 @@ impl<'a> Target<'a> {
         }
     }
 
-    fn letterboxed(from: &Rect, spec: &'a InputSpec) -> Self {
+    pub(crate) fn letterboxed(from: &Rect, spec: &'a InputSpec) -> Self {
         let (width, height) = (from.width().max(1e-3), from.height().max(1e-3));
         let ratio = (spec.width as f32 / width).min(spec.height as f32 / height);
         let fit = |side: f32, most: u32| ((side * ratio).round() as usize).clamp(1, (most as usize).max(1));
@@ -80,8 +80,21 @@ pub(crate) fn placement(image: &Image, from: &Rect, spec: &InputSpec, letterbox:
     target.placement(image, from)
 }
 
+/// The samples that the outputs of a region cover, horizontally and vertically.
+pub(crate) fn spans(from: &Rect, target: &Target<'_>) -> (AxisSpan, AxisSpan) {
+    let span = |start: f32, side: f32, count: usize| AxisSpan {
+        start: f64::from(start),
+        step: f64::from(side) / count as f64,
+        count,
+    };
+    (
+        span(from.x0, from.width(), target.width),
+        span(from.y0, from.height(), target.height),
+    )
+}
+
 /// Whether the region or the picture is empty.
-fn is_empty_region(image: &Image, from: &Rect, spec: &InputSpec) -> bool {
+pub(crate) fn is_empty_region(image: &Image, from: &Rect, spec: &InputSpec) -> bool {
     let (width, height) = (from.width(), from.height());
     let empty = !(width > 0.0 && height > 0.0 && (width + height + from.x0 + from.y0).is_finite());
     empty || image.width == 0 || image.height == 0 || spec.is_empty()
@@ -143,19 +156,12 @@ impl Sampler {
     fn place(&mut self, image: &Image, from: &Rect, target: &Target<'_>, out: &mut [f32]) -> ImagePlacement {
         let spec = target.spec;
         assert_eq!(out.len(), spec.len(), "the input's size");
-        let (width, height) = (from.width(), from.height());
         let placement = target.placement(image, from);
         if is_empty_region(image, from, spec) {
             fill(spec, 0..spec.height as usize, 0..spec.width as usize, out);
             return placement;
         }
-        let span = |start: f32, side: f32, count: usize| AxisSpan {
-            start: f64::from(start),
-            step: f64::from(side) / count as f64,
-            count,
-        };
-        let across = span(from.x0, width, target.width);
-        let down = span(from.y0, height, target.height);
+        let (across, down) = spans(from, target);
         let (columns, rows) = (
             across.outputs_inside(image.width),
             down.outputs_inside(image.height),

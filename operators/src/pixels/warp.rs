@@ -43,7 +43,7 @@ impl Sampler {
 }
 
 /// Points to average along each side of an input pixel, by the ratio in the middle of the input.
-fn points_a_side(inverse: &Projective, spec: &InputSpec) -> usize {
+pub(crate) fn points_a_side(inverse: &Projective, spec: &InputSpec) -> usize {
     let (x, y) = (f64::from(spec.width) / 2.0, f64::from(spec.height) / 2.0);
     let (here, right, below) = (inverse.at(x, y), inverse.at(x + 1.0, y), inverse.at(x, y + 1.0));
     let length = |to: (f64, f64)| (to.0 - here.0).hypot(to.1 - here.1);
