@@ -1,10 +1,10 @@
 # What there is to do: make setup, demo, test, test-sinks, lint, bench-overhead, bench-sim, bench-reserve, bench-partitioned,
 # bench-accuracy, bench-cameras, bench-cascades, bench-generating, bench-route, bench-shared, bench-idle-connections, bench-watchers, bench-counts,
-# bench-per-track, soak, fuzz-api, page-pictures, compare-live, reproduce-pard, reproduce-ppipe, reproduce-ken, reproduce-goodserve,
+# bench-per-track, soak, fuzz-api, page-pictures, compare-live, gpu-check, reproduce-pard, reproduce-ppipe, reproduce-ken, reproduce-goodserve,
 # docs, clips, train, clean. Every target sets up what it needs.
 
 .PHONY: all setup build demo test test-sinks lint bench-overhead bench-sim bench-reserve bench-partitioned bench-accuracy bench-cameras bench-cascades \
-	bench-generating bench-route bench-shared bench-idle-connections bench-watchers bench-counts bench-per-track soak fuzz-api page-pictures compare-live reproduce-pard \
+	bench-generating bench-route bench-shared bench-idle-connections bench-watchers bench-counts bench-per-track soak fuzz-api page-pictures compare-live gpu-check reproduce-pard \
 	reproduce-ppipe reproduce-ken reproduce-goodserve docs clips train clean
 .DEFAULT_GOAL := build
 
@@ -142,6 +142,11 @@ page-pictures: setup
 # Five minutes of requests of all kinds to a service, drawn from docs/openapi.json; FUZZ_SEED says which.
 fuzz-api: setup
 	FUZZ_SECONDS=$(or $(FUZZ_SECONDS),300) $(CARGO) test --locked -p weir --test api_fuzz -- --nocapture
+
+# Models and the engine on this machine's GPU: out/gpu-check/gpu-check.md and .json. Needs a driver and Rust alone; WEIR_BIN and
+# ORT_DYLIB_PATH take what was carried along. Without a GPU it says so in one line.
+gpu-check:
+	@scripts/gpu-check.sh
 
 docs: setup
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked

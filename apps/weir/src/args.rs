@@ -76,6 +76,8 @@ pub(crate) enum Command {
     Worker(Worker),
     /// Say what this machine has and what is missing
     Doctor,
+    /// Check models and the engine on a GPU, beside the CPU and the limit of the device
+    GpuCheck(GpuCheck),
     /// Print what a shell reads to complete the command line
     Completions(Completions),
     /// Print the manual page, or write those of all commands
@@ -378,6 +380,32 @@ pub(crate) struct Zones {
     /// The picture to write; CLIP.zones.png in this folder by default
     #[arg(long, value_name = "FILE.png")]
     pub(crate) out: Option<PathBuf>,
+}
+
+/// `weir gpu-check`.
+#[derive(Debug, Group)]
+pub(crate) struct GpuCheck {
+    /// Folder for gpu-check.json and gpu-check.md
+    #[arg(long, value_name = "DIR", default_value = "out/gpu-check")]
+    pub(crate) out: PathBuf,
+    /// What is checked: cuda:0, or cpu to try the check itself
+    #[arg(long, value_name = "DEVICE", default_value = "cuda:0", value_parser = device)]
+    pub(crate) device: weir_flow::DeviceKind,
+    /// Models, such as embedded:street-detector,zoo:yolox-nano; all that ship and all of the zoo that are here
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    pub(crate) models: Vec<String>,
+    /// The largest batch that is measured
+    #[arg(long, value_name = "N", default_value = "64", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub(crate) max_batch: u32,
+    /// A clip that stands for every camera; without it no cameras are tried
+    #[arg(long, value_name = "VIDEO")]
+    pub(crate) clip: Option<PathBuf>,
+    /// The most cameras that are tried
+    #[arg(long, value_name = "N", default_value = "1024", value_parser = clap::value_parser!(u32).range(1..=4096))]
+    pub(crate) cameras: u32,
+    /// Length of each run in seconds
+    #[arg(long, value_name = "N", default_value = "20", value_parser = clap::value_parser!(u32).range(1..=3600))]
+    pub(crate) seconds: u32,
 }
 
 /// `weir profile`.

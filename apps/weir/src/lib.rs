@@ -18,6 +18,7 @@ mod exposition;
 mod extensions;
 mod gears_problem;
 mod gears_watch;
+mod gpu;
 mod handles;
 mod health;
 mod launch;

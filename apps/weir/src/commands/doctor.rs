@@ -1,8 +1,6 @@
 //! `weir doctor`: what this machine has, what is missing, and what to do about it.
 
-use std::path::Path;
-use std::process::Command;
-
+use crate::gpu::facts::GpuFacts;
 use crate::output;
 use crate::settings::Settings;
 use crate::zoo::Zoo;
@@ -93,28 +91,18 @@ fn memory(meminfo: &str) -> Option<crate::settings::Bytes> {
     Some(crate::settings::Bytes(kibibytes.checked_mul(1024)?))
 }
 
-/// GPUs by the driver's own program; the engine needs a build with the feature `cuda` beside the driver.
+/// What models on a GPU run on, or all that keeps them from it.
 fn cuda() -> Result<String, String> {
-    if !Path::new("/proc/driver/nvidia").exists() && !Path::new("/dev/nvidiactl").exists() {
-        return Err("no NVIDIA driver; only needed for device \"cuda:N\"".to_owned());
+    let facts = GpuFacts::gather();
+    let problems = facts.problems();
+    if !problems.is_empty() {
+        return Err(problems.join(&format!("\n{:24}", "")));
     }
-    let query = ["--query-gpu=index,name,memory.total", "--format=csv,noheader"];
-    let gpus = Command::new("nvidia-smi")
-        .args(query)
-        .output()
-        .ok()
-        .filter(|output| output.status.success());
-    let gpus = gpus.map_or_else(
-        || "driver found, but nvidia-smi does not answer".to_owned(),
-        |output| String::from_utf8_lossy(&output.stdout).trim().replace('\n', "; "),
-    );
-    if cfg!(feature = "cuda") {
-        Ok(gpus)
-    } else {
-        Err(format!(
-            "{gpus}; this build cannot use it: run `WEIR_CUDA=1 make setup` and build with --features cuda"
-        ))
-    }
+    let video = facts.video_problem();
+    let video = video.map_or(String::new(), |problem| {
+        format!("; frames are decoded on the CPU: {problem}")
+    });
+    Ok(facts.summary() + &video)
 }
 
 fn models(zoo: &Zoo) -> String {

@@ -4,6 +4,7 @@ mod check;
 mod doctor;
 mod gears;
 mod gears_plan;
+mod gpu_check;
 mod graph;
 mod init;
 mod manual;
@@ -68,6 +69,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
         Command::Verify(args) => verify::verify(&args),
         Command::Zones(args) => zones::zones(&args),
         Command::Doctor => doctor::doctor(&settings, &zoo),
+        Command::GpuCheck(args) => gpu_check::gpu_check(&args, &settings, &zoo),
         // Done above.
         Command::Completions(_) | Command::Man(_) => Ok(()),
     }
