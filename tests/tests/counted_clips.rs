@@ -106,6 +106,7 @@ fn counted(truth: &Truth, kept: impl Fn(u64) -> bool) -> BTreeMap<String, usize>
             classes: Vec::new(),
             settings: TrackerSettings::default(),
             parts: Parts::read(&["plate of car, van, bus".to_owned(), "face of person".to_owned()]).unwrap(),
+            confirmed: Vec::new(),
         }],
         ..AnalyticsPlan::default()
     };

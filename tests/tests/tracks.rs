@@ -192,7 +192,7 @@ per_track = { every = "1s", until = 0.9 }"#,
     };
     let report = run(assemble(graph(&text, &catalog()), parts), &RunOptions::default());
     assert_eq!(report.requests.delivered, 400);
-    // Four objects for two seconds: each is read as it comes, and again a second later.
+    // Four objects for two seconds: each is read until two readings agree.
     let read = reader.0.load(Ordering::Relaxed);
     assert!((8..400).contains(&read), "{read} of 800 objects were read");
     let recorded = tracked.0.lock().unwrap();

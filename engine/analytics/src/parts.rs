@@ -49,8 +49,8 @@ impl Parts {
         self.0.iter().any(|(part, _)| **part == *class)
     }
 
-    /// The object of `modules` that a part belongs to: of those in whose boxes it lies the nearest to the camera, whose lower
-    /// edge is the lowest, for that hides the others.
+    /// The object of `modules` that a part belongs to: of those in whose boxes it lies one that is an event before one that is
+    /// a candidate alone, and of these the one whose middle, from left to right, it is nearest to, in parts of its width.
     pub(crate) fn owner(
         &self,
         results: &RequestResults,
@@ -64,14 +64,22 @@ impl Parts {
             let high = rect.y1.min(object.rect.y1) - rect.y0.max(object.rect.y0);
             wide.max(0.0) * high.max(0.0)
         };
-        let least = MIN_WITHIN * object.rect.area();
+        let (least, part) = (MIN_WITHIN * object.rect.area(), object.rect.centre().x);
         results
             .objects()
             .filter(|(name, it)| modules.contains(&name.module) && owners.contains(&it.class))
             .filter(|(_, it)| shared(&it.rect) >= least)
-            .max_by(|(_, one), (_, other)| one.rect.y1.total_cmp(&other.rect.y1))
+            .min_by(|(_, one), (_, other)| {
+                let by_middle = || off_middle(&one.rect, part).total_cmp(&off_middle(&other.rect, part));
+                one.candidate.cmp(&other.candidate).then_with(by_middle)
+            })
             .map(|(name, _)| name)
     }
+}
+
+/// How far from the middle of a box something is, from left to right, in parts of its width.
+fn off_middle(rect: &Rect, x: f32) -> f32 {
+    (x - rect.centre().x).abs() / rect.width().max(f32::MIN_POSITIVE)
 }
 
 #[cfg(test)]
@@ -100,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_belongs_to_the_nearest_of_those_that_have_it_within() {
+    fn a_part_belongs_to_the_one_that_has_it_in_its_middle() {
         let object = |class: &str, rect: Rect| Object {
             candidate: false,
             class: class.into(),
@@ -109,12 +117,18 @@ mod tests {
             parent: None,
             points: Points::None,
         };
+        let candidate = Object {
+            candidate: true,
+            ..object("car", Rect::new(70.0, 0.0, 80.0, 100.0))
+        };
         let objects = vec![
             object("car", Rect::new(0.0, 0.0, 100.0, 100.0)),
             object("car", Rect::new(20.0, 20.0, 140.0, 140.0)),
             object("person", Rect::new(0.0, 0.0, 200.0, 200.0)),
             object("plate", Rect::new(60.0, 60.0, 90.0, 70.0)),
             object("plate", Rect::new(85.0, 5.0, 115.0, 15.0)),
+            candidate,
+            object("plate", Rect::new(71.0, 5.0, 79.0, 15.0)),
         ];
         let mut results = RequestResults::default();
         results.add(
@@ -127,8 +141,9 @@ mod tests {
         let name = |index| ObjectRef { module: 0, index };
         let read = parts(&["plate of car"]).unwrap();
         let owner = |index| read.owner(&results, name(index), &[0].into());
-        assert_eq!(owner(3), Some(name(1)), "not the person, and not the car behind");
+        assert_eq!(owner(3), Some(name(1)), "not the person, and not the car beside");
         assert_eq!(owner(4), None, "half of it is not within");
+        assert_eq!(owner(6), Some(name(0)), "and not what is no event");
         assert_eq!(owner(0), None, "no part at all");
         assert_eq!(read.owner(&results, name(3), &[1].into()), None);
     }

@@ -81,8 +81,6 @@ struct Reading {
     module: u32,
     name: Arc<str>,
     votes: Votes<Attribute>,
-    /// Media time of the newest.
-    newest_pts_ms: f64,
 }
 
 /// Class and attributes of a track.
@@ -102,7 +100,7 @@ impl Settled {
     }
 
     /// An attribute was read of it by that module.
-    pub(crate) fn on_attribute(&mut self, module: u32, name: &Arc<str>, attribute: &Attribute, pts_ms: f64) {
+    pub(crate) fn on_attribute(&mut self, module: u32, name: &Arc<str>, attribute: &Attribute) {
         let is_it = |known: &Reading| known.module == module && known.name == *name;
         let position = match self.readings.iter().position(is_it) {
             Some(position) => position,
@@ -112,13 +110,11 @@ impl Settled {
                     module,
                     name: Arc::clone(name),
                     votes: Votes::default(),
-                    newest_pts_ms: pts_ms,
                 });
                 self.readings.len() - 1
             }
         };
         let reading = &mut self.readings[position];
-        reading.newest_pts_ms = pts_ms;
         let votes = &mut reading.votes;
         match score(attribute) {
             Some(score) => votes.add(without_vector(attribute), score, same_value),
@@ -134,9 +130,9 @@ impl Settled {
             .collect();
     }
 
-    /// How certain is what a module read, and the media time of its newest reading; `None` before any. The best score of the
-    /// settled value, by the part of all support that it has; 0 until two readings agree.
-    pub(crate) fn certainty(&self, module: u32) -> Option<(f32, f64)> {
+    /// How certain is what a module read; `None` before any. The best score of the settled value, by the part of all support
+    /// that it has; 0 until two readings agree.
+    pub(crate) fn certainty(&self, module: u32) -> Option<f32> {
         let readings = self.readings.iter().filter(|reading| reading.module == module);
         let certain = readings.filter_map(|reading| {
             let winner = reading.votes.winner()?;
@@ -144,9 +140,9 @@ impl Settled {
             // A model may be sure of what it sees too small: one reading alone is not certain.
             let agreed = winner.count > 1 && all > 0.0;
             let share = if agreed { winner.support / all } else { 0.0 };
-            Some((winner.best * share, reading.newest_pts_ms))
+            Some(winner.best * share)
         });
-        certain.reduce(|one, other| (one.0.min(other.0), one.1.max(other.1)))
+        certain.reduce(f32::min)
     }
 
     /// The class with most support; empty before any.
@@ -217,7 +213,7 @@ mod tests {
             text("WR 123", 0.7),
             text("WR 123", 0.5),
         ] {
-            settled.on_attribute(1, &name, &reading, 0.0);
+            settled.on_attribute(1, &name, &reading);
         }
         assert_eq!(
             &*settled.attributes(),
@@ -236,18 +232,18 @@ mod tests {
         assert_eq!(&*settled.class(), "car");
         let number = |value| Attribute::Number { value };
         let name: Arc<str> = "level".into();
-        settled.on_attribute(1, &name, &number(1.0), 0.0);
-        settled.on_attribute(1, &name, &number(2.0), 0.0);
+        settled.on_attribute(1, &name, &number(1.0));
+        settled.on_attribute(1, &name, &number(2.0));
         assert_eq!(settled.attributes()[0].1, number(2.0));
     }
 
     #[test]
     fn values_and_attributes_without_end_are_kept_within_bounds() {
         let mut settled = Settled::default();
-        settled.on_attribute(1, &"plate".into(), &text("right", 1.0), 0.0);
+        settled.on_attribute(1, &"plate".into(), &text("right", 1.0));
         for number in 0..1000 {
-            settled.on_attribute(1, &"plate".into(), &text(&number.to_string(), 0.1), 0.0);
-            settled.on_attribute(1, &number.to_string().into(), &text("x", 0.1), 0.0);
+            settled.on_attribute(1, &"plate".into(), &text(&number.to_string(), 0.1));
+            settled.on_attribute(1, &number.to_string().into(), &text("x", 0.1));
         }
         assert_eq!(settled.readings.len(), MAX_ATTRIBUTES);
         assert_eq!(settled.readings[0].votes.0.len(), MAX_VALUES);
@@ -259,15 +255,14 @@ mod tests {
         let mut settled = Settled::default();
         let name: Arc<str> = "plate".into();
         assert_eq!(settled.certainty(1), None);
-        settled.on_attribute(1, &name, &text("WR 123", 0.9), 40.0);
-        assert_eq!(settled.certainty(1), Some((0.0, 40.0)), "one reading alone");
-        settled.on_attribute(1, &name, &text("WR 123", 0.9), 80.0);
-        assert_eq!(settled.certainty(1), Some((0.9, 80.0)));
-        settled.on_attribute(1, &name, &text("WR 128", 0.9), 120.0);
-        settled.on_attribute(1, &name, &text("WR 129", 0.9), 160.0);
-        let (certainty, newest) = settled.certainty(1).unwrap();
+        settled.on_attribute(1, &name, &text("WR 123", 0.9));
+        assert_eq!(settled.certainty(1), Some(0.0), "one reading alone");
+        settled.on_attribute(1, &name, &text("WR 123", 0.9));
+        assert_eq!(settled.certainty(1), Some(0.9));
+        settled.on_attribute(1, &name, &text("WR 128", 0.9));
+        settled.on_attribute(1, &name, &text("WR 129", 0.9));
+        let certainty = settled.certainty(1).unwrap();
         assert!((certainty - 0.45).abs() < 1e-6, "{certainty}");
-        assert_eq!(newest, 160.0);
         assert_eq!(settled.certainty(2), None, "another module");
     }
 }

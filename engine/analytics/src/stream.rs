@@ -3,11 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use weir_flow::{Attribute, Frame, Incident, ObjectRef, Overlay, Rect, RequestResults, TrackEnd, TrackState};
+use weir_flow::{
+    Attribute, Frame, Incident, ObjectAttribute, ObjectRef, Overlay, Rect, RequestResults, TrackEnd,
+    TrackState,
+};
 
 use crate::ids::TrackIds;
 use crate::parts::Parts;
-use crate::track::{FrameTime, PerTrack};
+use crate::reading::{Candidate, PerTrack};
+use crate::track::FrameTime;
 use crate::tracker::{Detection, Tracker, TrackerSettings};
 use crate::transforms::StreamTransform;
 
@@ -24,6 +28,8 @@ pub struct TrackerPlan {
     pub settings: TrackerSettings,
     /// What of their objects is not followed but part of others.
     pub parts: Parts,
+    /// Classes whose candidates are events where tracks confirm them.
+    pub confirmed: Vec<Arc<str>>,
 }
 
 impl TrackerPlan {
@@ -80,6 +86,8 @@ impl AnalyticsPlan {
 pub struct FrameAnalytics {
     /// Objects that have tracks, each with its tracker.
     pub tracks: BTreeMap<ObjectRef, Vec<(usize, TrackState)>>,
+    /// Candidates that tracks confirm, each with the trackers.
+    pub confirmed: BTreeMap<ObjectRef, Vec<usize>>,
     /// Tracks that count from this frame on, and were seen in earlier ones.
     pub new_tracks: Vec<NewTrack>,
     /// Tracks that ended, each with its tracker.
@@ -97,6 +105,13 @@ impl FrameAnalytics {
         let states = self.tracks.get(&object)?.iter();
         let mut shown = states.filter(|(tracker, _)| trackers.contains(&(*tracker as u32)));
         shown.next().map(|(_, state)| state)
+    }
+
+    /// Whether a candidate is an event by one of these trackers.
+    #[must_use]
+    pub fn is_confirmed(&self, object: ObjectRef, trackers: &BTreeSet<u32>) -> bool {
+        let by = self.confirmed.get(&object);
+        by.is_some_and(|by| by.iter().any(|tracker| trackers.contains(&(*tracker as u32))))
     }
 
     /// Tracks that ended by one of these trackers.
@@ -178,11 +193,14 @@ impl StreamAnalytics {
             let tracked: BTreeMap<ObjectRef, usize> = tracked
                 .filter_map(|(object, track)| Some((object, track?)))
                 .collect();
-            for (track, module, name, attribute) in attributes_of_tracks(&tracked, plan, results) {
+            for (track, module, of) in attributes_of_tracks(&tracked, plan, results) {
                 if let Some(track) = tracker.track_mut(track) {
-                    track.settled.on_attribute(module, name, attribute, time.pts_ms);
+                    let area = results.object(of.object).map_or(0.0, |object| object.rect.area());
+                    track.settled.on_attribute(module, &of.name, &of.attribute);
+                    track.readings.on_read(module, time.pts_ms, area);
                 }
             }
+            tracker.on_delivered(time.pts_ms);
             let began = tracked.values().filter_map(|track| tracker.began_before(*track));
             let began = began.map(|(id, first)| NewTrack {
                 tracker: number,
@@ -191,22 +209,28 @@ impl StreamAnalytics {
             });
             found.new_tracks.extend(began);
             for (object, track) in tracked {
-                if let Some(state) = tracker.track_mut(track).and_then(|track| track.state()) {
-                    found.tracks.entry(object).or_default().push((number, state));
+                let (Some(track), Some(seen)) = (tracker.track_mut(track), results.object(object)) else {
+                    continue;
+                };
+                let is_event = track.standing.on_observed(seen.candidate);
+                let Some(state) = track.state() else { continue };
+                if seen.candidate && is_event && plan.confirmed.contains(&seen.class) {
+                    found.confirmed.entry(object).or_default().push(number);
                 }
+                found.tracks.entry(object).or_default().push((number, state));
             }
         }
         found
     }
 
-    /// Whether a module is to run for an object of a frame that is on its way through the graph: by the newest track that it is
-    /// likely of. What has no track yet is always wanted.
+    /// Whether a module is to run for an object of a frame, of that media time and request, that is on its way through the graph:
+    /// by the newest track that it is likely of. What has no track yet is always wanted.
     pub fn wants(
         &mut self,
         rule: &PerTrack,
         module: u32,
         (results, object): (&RequestResults, ObjectRef),
-        pts_ms: f64,
+        (pts_ms, request): (f64, u64),
     ) -> bool {
         let Some((tracker, plan)) = self
             .trackers
@@ -221,7 +245,20 @@ impl StreamAnalytics {
             return true;
         };
         let track = tracker.nearest(pts_ms, &followed.rect);
-        track.is_none_or(|track| track.ask(rule, module, pts_ms, area))
+        let item = Candidate {
+            module,
+            request,
+            pts_ms,
+            area,
+        };
+        track.is_none_or(|track| track.ask(rule, item))
+    }
+
+    /// The frame of that request is not delivered: what modules were asked about its objects has no answer.
+    pub fn on_dropped(&mut self, request: u64) {
+        for tracker in &mut self.trackers {
+            tracker.on_dropped(request);
+        }
     }
 
     /// The stream ended, was removed or interrupted: everything ends.
@@ -261,14 +298,14 @@ fn attributes_of_tracks<'a>(
     tracked: &'a BTreeMap<ObjectRef, usize>,
     plan: &'a TrackerPlan,
     results: &'a RequestResults,
-) -> impl Iterator<Item = (usize, u32, &'a Arc<str>, &'a Attribute)> {
+) -> impl Iterator<Item = (usize, u32, &'a ObjectAttribute)> {
     let track_of = |object| tracked.get(&plan.followed(results, object)?).copied();
     let attributes = results.outputs();
     let attributes = attributes
         .flat_map(|(module, output)| output.attributes.iter().map(move |attribute| (module, attribute)));
     attributes.filter_map(move |(module, attribute)| {
         let track = track_of(attribute.object)?;
-        Some((track, module, &attribute.name, &attribute.attribute))
+        Some((track, module, attribute))
     })
 }
 
@@ -282,7 +319,7 @@ fn lineage(results: &RequestResults, object: ObjectRef) -> impl Iterator<Item = 
 
 #[cfg(test)]
 mod tests {
-    use weir_flow::{Image, ModuleOutput, Object, ObjectAttribute, Points, Rect};
+    use weir_flow::{Image, ModuleOutput, Object, Points, Rect};
 
     use super::*;
 
@@ -342,6 +379,7 @@ mod tests {
                 classes: Vec::new(),
                 settings: TrackerSettings::default(),
                 parts: Parts::read(&["plate of car".to_owned()]).unwrap(),
+                confirmed: Vec::new(),
             }],
             ..AnalyticsPlan::default()
         });
@@ -406,7 +444,7 @@ mod tests {
             until: 0.99,
         };
         let next = results(3, "");
-        let mut wants = |rule, module, object| analytics.wants(&rule, module, (&next, object), 120.0);
+        let mut wants = |rule, module, object| analytics.wants(&rule, module, (&next, object), (120.0, 3));
         assert!(!wants(rule(1000.0), 1, plate), "its car's was read 40 ms ago");
         assert!(wants(rule(20.0), 1, plate));
         let alone = ObjectRef { module: 0, index: 7 };
@@ -422,6 +460,7 @@ mod tests {
                 appearance: None,
                 settings: TrackerSettings::default(),
                 parts: Parts::default(),
+                confirmed: Vec::new(),
             }],
             ..AnalyticsPlan::default()
         });
@@ -459,8 +498,9 @@ mod tests {
             until,
         };
         let on_the_way = results(3, "");
-        let mut wants =
-            |rule: PerTrack, module, object| analytics.wants(&rule, module, (&on_the_way, object), 120.0);
+        let mut wants = |rule: PerTrack, module, object| {
+            analytics.wants(&rule, module, (&on_the_way, object), (120.0, 3))
+        };
         let plate = ObjectRef { module: 1, index: 0 };
         assert!(
             !wants(rule(1000.0, 0.9), 1, plate),
@@ -471,9 +511,10 @@ mod tests {
             !wants(rule(20.0, 0.5), 1, plate),
             "two of three readings of 0.8 are certain enough"
         );
-        assert!(wants(rule(1000.0, 0.9), 2, car), "another module never read");
+        let always = f32::INFINITY;
+        assert!(wants(rule(1000.0, always), 2, car), "another module never read");
         assert!(
-            !wants(rule(1000.0, 0.9), 2, car),
+            !wants(rule(1000.0, always), 2, car),
             "and is asked, and not answered yet"
         );
         let elsewhere = ObjectRef { module: 3, index: 0 };

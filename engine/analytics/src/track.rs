@@ -6,7 +6,9 @@ use std::sync::Arc;
 use weir_flow::{Attribute, Point, Rect, TrackEnd, TrackState};
 
 use crate::motion::Motion;
+use crate::reading::{Candidate, PerTrack, Readings};
 use crate::settle::Settled;
+use crate::standing::Standing;
 
 /// Observations that a direction is taken from.
 const MAX_RECENT: usize = 8;
@@ -18,32 +20,6 @@ const MAX_BRIDGE_STEPS: u32 = 8;
 
 /// How much a new embedding counts in the mean.
 const NEW_APPEARANCE: f32 = 0.2;
-
-/// An answer of a module that is not there by then, in milliseconds, does not come: its frame was dropped.
-const MAX_ANSWER_MS: f64 = 500.0;
-
-/// An item that is larger than the last by so much, in area, is worth another look before its time.
-const WORTHWHILE_GROWTH: f32 = 1.5;
-
-/// When a module was last asked about a track, and by which item.
-#[derive(Debug, Clone, Copy)]
-struct Asked {
-    module: u32,
-    pts_ms: f64,
-    /// Area in square pixels.
-    area: f32,
-}
-
-/// How often a module runs for one track.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct PerTrack {
-    /// The tracker, by its place in the plan.
-    pub tracker: usize,
-    /// Media time from one reading to the next, in milliseconds.
-    pub every_ms: f64,
-    /// Certainty, 0 to 1, from which on it runs no more.
-    pub until: f32,
-}
 
 /// When a frame was taken and when it arrived.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -74,7 +50,9 @@ pub(crate) struct Track {
     pub(crate) settled: Settled,
     /// Mean of its recent embeddings, of length one.
     appearance: Option<Vec<f32>>,
-    asked: Vec<Asked>,
+    /// What modules that run per track were asked about it.
+    pub(crate) readings: Readings,
+    pub(crate) standing: Standing,
 }
 
 impl Track {
@@ -90,7 +68,8 @@ impl Track {
             recent: VecDeque::from([(time.pts_ms, rect.centre())]),
             settled: Settled::default(),
             appearance: None,
-            asked: Vec::new(),
+            readings: Readings::default(),
+            standing: Standing::default(),
         }
     }
 
@@ -158,31 +137,10 @@ impl Track {
         Some((went.0 * goes.0 + went.1 * goes.1) / (length * other))
     }
 
-    /// Whether a module is to run by that rule for an item of it of that area, at that media time; if so, it counts as asked.
-    pub(crate) fn ask(&mut self, rule: &PerTrack, module: u32, pts_ms: f64, area: f32) -> bool {
-        let read = self.settled.certainty(module);
-        if read.is_some_and(|(certainty, _)| certainty >= rule.until) {
-            return false;
-        }
-        let now = Asked { module, pts_ms, area };
-        let Some(asked) = self.asked.iter_mut().find(|asked| asked.module == module) else {
-            // It may have been read without being asked, before it was of a track.
-            let newest = read.map(|(_, newest)| newest);
-            let recent = newest.filter(|newest| pts_ms - newest < rule.every_ms);
-            self.asked.push(Asked {
-                pts_ms: recent.unwrap_or(pts_ms),
-                ..now
-            });
-            return recent.is_none();
-        };
-        let is_recent = read.is_some_and(|(_, newest)| pts_ms - newest < rule.every_ms);
-        let is_answer_due = pts_ms - asked.pts_ms < rule.every_ms.min(MAX_ANSWER_MS);
-        let is_known = is_recent || is_answer_due;
-        if is_known && area < WORTHWHILE_GROWTH * asked.area {
-            return false;
-        }
-        *asked = now;
-        true
+    /// Whether a module is to run by that rule for an item of it; if so, it counts as asked.
+    pub(crate) fn ask(&mut self, rule: &PerTrack, item: Candidate) -> bool {
+        let certainty = self.settled.certainty(item.module).unwrap_or(0.0);
+        self.readings.ask(rule, item, self.id.is_some(), certainty)
     }
 
     /// What a delivery says of it; `None` while it is tentative.
@@ -220,37 +178,4 @@ fn between(from: &Rect, to: &Rect, part: f32) -> Rect {
         mix(from.x1, to.x1),
         mix(from.y1, to.y1),
     )
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_module_is_asked_again_after_its_time_or_for_what_has_grown() {
-        let time = FrameTime {
-            pts_ms: 0.0,
-            time_ms: 0,
-        };
-        let mut track = Track::new(Rect::new(0.0, 0.0, 40.0, 40.0), time);
-        let rule = PerTrack {
-            tracker: 0,
-            every_ms: 1000.0,
-            until: 0.9,
-        };
-        assert!(track.ask(&rule, 1, 0.0, 100.0), "never read");
-        assert!(!track.ask(&rule, 1, 40.0, 110.0), "an answer may come");
-        assert!(track.ask(&rule, 1, 80.0, 150.0), "half as large again");
-        assert!(!track.ask(&rule, 1, 120.0, 200.0), "than when it was asked last");
-        assert!(track.ask(&rule, 1, 1200.0, 50.0), "long enough ago");
-        let name: Arc<str> = "plate".into();
-        let text = Attribute::Text {
-            text: "WR 123".to_owned(),
-            score: 0.95,
-        };
-        for pts_ms in [1240.0, 1280.0] {
-            track.settled.on_attribute(1, &name, &text, pts_ms);
-        }
-        assert!(!track.ask(&rule, 1, 9000.0, 900.0), "it is certain");
-    }
 }

@@ -66,6 +66,12 @@ pub const KEYS: &[KeySpec] = &[
                 \"face of person\"]: what is read of them belongs to the tracks of these; default none",
     },
     KeySpec {
+        name: "confirm_candidates",
+        kind: KeyKind::Texts,
+        about: "classes of which candidates (`class_thresholds` of the model) are events where a track confirms them that was one \
+                by itself in half of its last eight observations, such as [\"person\"]; default none",
+    },
+    KeySpec {
         name: "appearance",
         kind: KeyKind::Text,
         about: "a module of embeddings (`vector = true`) by which objects are known again that were not seen for a while; \
@@ -325,6 +331,20 @@ impl Tracker {
         let best = overlaps.max_by(|(_, one), (_, other)| one.total_cmp(other));
         let (number, _) = best.filter(|(_, overlap)| *overlap >= MIN_OVERLAP_SEEN)?;
         self.tracks.get_mut(number)
+    }
+
+    /// The frame of that media time is delivered.
+    pub(crate) fn on_delivered(&mut self, pts_ms: f64) {
+        for track in &mut self.tracks {
+            track.readings.on_delivered(pts_ms);
+        }
+    }
+
+    /// The frame of that request is not delivered.
+    pub(crate) fn on_dropped(&mut self, request: u64) {
+        for track in &mut self.tracks {
+            track.readings.on_dropped(request);
+        }
     }
 
     /// Ids and boxes of the tracks, as they are expected to be at that media time.

@@ -10,19 +10,21 @@ use weir_analytics::{
 };
 use weir_flow::{Item, RequestResults, Settings};
 use weir_graph::{Graph, PerTrackNode};
-use weir_types::StreamId;
+use weir_types::{RequestId, StreamId};
 
 use crate::request::Request;
 
 /// The trackers and transforms of a graph.
 pub(crate) fn analytics_plan(graph: &Graph) -> Arc<AnalyticsPlan> {
     let index = |name: &str| graph.modules().iter().position(|module| module.name == name);
+    let classes = |settings: &Settings, key: &str| {
+        let named = texts(settings, key).iter();
+        named.map(|class| class.as_str().into()).collect()
+    };
     let trackers = graph.trackers().iter().map(|node| TrackerPlan {
         modules: node.modules.iter().map(|module| *module as u32).collect(),
-        classes: texts(&node.settings, "classes")
-            .iter()
-            .map(|class| class.as_str().into())
-            .collect(),
+        classes: classes(&node.settings, "classes"),
+        confirmed: classes(&node.settings, "confirm_candidates"),
         appearance: node
             .settings
             .text("appearance")
@@ -93,6 +95,13 @@ impl SharedAnalytics {
         analytics.on_frame(&request.frame, time_ms, results, ids)
     }
 
+    /// The frame of that request is not delivered.
+    pub(crate) fn on_dropped(&self, stream: StreamId, request: RequestId) {
+        if let Some((_, analytics)) = self.lock().get_mut(&stream) {
+            analytics.on_dropped(request.0);
+        }
+    }
+
     /// Forgets a stream: the number of its graph, and what ended with it.
     pub(crate) fn close(&self, stream: StreamId) -> Option<(u32, FrameAnalytics)> {
         let (graph, mut analytics) = self.lock().remove(&stream)?;
@@ -134,7 +143,7 @@ impl TrackGate {
         items.retain(|item| {
             item.object.is_none_or(|object| {
                 let of = (results, object);
-                analytics.wants(&self.rule, self.module, of, request.frame.pts_ms)
+                analytics.wants(&self.rule, self.module, of, (request.frame.pts_ms, request.id.0))
             })
         });
     }

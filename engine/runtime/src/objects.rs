@@ -2,30 +2,35 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use weir_flow::{DeliveredObject, ObjectRef, RequestResults, TrackState};
+use weir_flow::{DeliveredObject, Object, ObjectRef, RequestResults, TrackState};
 
 /// The objects of the modules in `shown`, in the order of modules, each with its track; candidates only where they are asked
-/// for.
+/// for, or confirmed: `track` gives the track of an object, and whether that is so.
 pub(crate) fn assemble_objects(
     results: &RequestResults,
     shown: &BTreeSet<u32>,
     candidates: bool,
-    track: impl Fn(ObjectRef) -> Option<TrackState>,
+    track: impl Fn(ObjectRef) -> (Option<TrackState>, bool),
 ) -> Vec<DeliveredObject> {
     let mut numbers: BTreeMap<ObjectRef, u32> = BTreeMap::new();
     let mut objects: Vec<DeliveredObject> = Vec::new();
-    let all = results.objects().filter(|(name, object)| {
-        let is_wanted = candidates || !object.candidate;
-        is_wanted && shown.contains(&name.module)
-    });
-    for (id, (name, object)) in (0..).zip(all) {
+    for (name, object) in results.objects().filter(|(name, _)| shown.contains(&name.module)) {
+        let (track, is_confirmed) = track(name);
+        let candidate = object.candidate && !is_confirmed;
+        if candidate && !candidates {
+            continue;
+        }
+        let id = objects.len() as u32;
         numbers.insert(name, id);
         objects.push(DeliveredObject {
             id,
-            object: object.clone(),
+            object: Object {
+                candidate,
+                ..object.clone()
+            },
             parent: None,
             attributes: Vec::new(),
-            track: track(name),
+            track,
         });
     }
     for labelled in &mut objects {
@@ -48,7 +53,7 @@ pub(crate) fn assemble_objects(
 
 #[cfg(test)]
 mod tests {
-    use weir_flow::{Attribute, ModuleOutput, Object, ObjectAttribute, Points, Rect};
+    use weir_flow::{Attribute, ModuleOutput, ObjectAttribute, Points, Rect};
 
     use super::*;
 
@@ -95,7 +100,7 @@ mod tests {
                 attributes: vec![attribute],
             },
         );
-        let shown = assemble_objects(&results, &(0..4).collect(), false, |_| None);
+        let shown = assemble_objects(&results, &(0..4).collect(), false, |_| (None, false));
         let classes: Vec<_> = shown
             .iter()
             .map(|labelled| (&*labelled.object.class, labelled.parent))
@@ -103,7 +108,7 @@ mod tests {
         assert_eq!(classes, [("person", None), ("car", None), ("plate", Some(1))]);
         assert_eq!(shown[2].attributes, [("plate".into(), text)]);
         assert_eq!(
-            assemble_objects(&results, &[2].into(), false, |_| None)[0].parent,
+            assemble_objects(&results, &[2].into(), false, |_| (None, false))[0].parent,
             None,
             "a parent that is not shown is not named"
         );

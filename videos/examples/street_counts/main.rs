@@ -6,7 +6,7 @@
 //! boxes of all that is not hidden or cut off by half, as they are and shaken as a detector shakes them; with
 //! `events=A.jsonl,B.jsonl`, one for each seed, from the objects that a detector found in the rendered clips. A crossing is in sight
 //! where at least two frames of the second before it and of that after it show what crosses. `cache=FOLDER` keeps what is
-//! known, as working it out takes most of the time; `show=all` names what was missed.
+//! known, as working it out takes most of the time; `show=all` names what was missed. `lost_after_ms` (2000) is that of the tracker.
 
 #![allow(clippy::print_stdout, reason = "it is a program whose output is the table")]
 
@@ -21,6 +21,7 @@ use std::path::PathBuf;
 use rand::RngExt;
 use rand_pcg::Pcg64;
 use rand_pcg::rand_core::SeedableRng;
+use weir_analytics::TrackerSettings;
 use weir_videos::street::Street;
 use weir_videos::{Light, Part, Seed};
 
@@ -42,6 +43,7 @@ struct Arguments {
     events: Vec<String>,
     cache: Option<PathBuf>,
     show: bool,
+    lost_after_ms: f64,
 }
 
 fn arguments() -> Outcome<Arguments> {
@@ -57,6 +59,7 @@ fn arguments() -> Outcome<Arguments> {
         events: Vec::new(),
         cache: None,
         show: false,
+        lost_after_ms: TrackerSettings::default().lost_after_ms,
     };
     for argument in std::env::args().skip(1) {
         let (key, value) = argument.split_once('=').ok_or("write KEY=VALUE")?;
@@ -69,6 +72,7 @@ fn arguments() -> Outcome<Arguments> {
             "leaving" => all.lines.leaving = value.parse()?,
             "events" => all.events = value.split(',').map(str::to_owned).collect(),
             "cache" => all.cache = Some(value.into()),
+            "lost_after_ms" => all.lost_after_ms = value.parse()?,
             "show" => all.show = value == "all",
             other => return Err(format!("there is no {other}").into()),
         }
@@ -110,7 +114,7 @@ fn main() -> Outcome<()> {
                     let kept = frames
                         .iter()
                         .filter(|_| rate == "all" || rng.random_range(0.0..1.0) < 0.5);
-                    let got = found(&run(kept, &known.transforms));
+                    let got = found(&run(kept, &known.transforms, arguments.lost_after_ms));
                     let is_shown = arguments.show && draw == 0 && *name != "shaken";
                     let show = is_shown.then(|| format!("{name}, {rate}, street {seed}"));
                     sums.add(&compare(&known, &got, show.as_deref()));

@@ -104,6 +104,7 @@ pub(crate) fn run_identities(
 pub(crate) fn run<'a>(
     frames: impl Iterator<Item = &'a Frame>,
     transforms: &[StreamTransform],
+    lost_after_ms: f64,
 ) -> Vec<Incident> {
     let mut running = StreamTransforms::new("street".into(), transforms.to_vec(), 0);
     let plan = AnalyticsPlan {
@@ -111,8 +112,13 @@ pub(crate) fn run<'a>(
             modules: [0].into(),
             appearance: None,
             classes: Vec::new(),
-            settings: TrackerSettings::default(),
+            settings: TrackerSettings {
+                lost_after_ms,
+                remember_ms: lost_after_ms,
+                ..TrackerSettings::default()
+            },
             parts: Parts::default(),
+            confirmed: Vec::new(),
         }],
         ..AnalyticsPlan::default()
     };

@@ -172,6 +172,9 @@ impl Egress {
 
     /// A request ended, with a result or without: delivers the results that waited for it.
     fn release(&mut self, request: RequestId, stream: StreamId, result: Option<RequestBranch>) {
+        if result.is_none() {
+            self.known.on_dropped(stream, request);
+        }
         for branch in self.reorder.on_ended(stream, request, result) {
             self.deliver(branch);
         }
@@ -212,7 +215,8 @@ impl Egress {
                     late: latency > request.slo.unwrap_or(request.route.slo),
                     without: results.without().filter_map(name_of).collect(),
                     objects: assemble_objects(&results, &view.modules, candidates, |object| {
-                        found.track(object, &view.trackers).cloned()
+                        let is_confirmed = found.is_confirmed(object, &view.trackers);
+                        (found.track(object, &view.trackers).cloned(), is_confirmed)
                     }),
                     ended_tracks: found.ended_by(&view.trackers).cloned().collect(),
                     incidents: found.incidents_of(&view.transforms).cloned().collect(),

@@ -1,0 +1,282 @@
+//! When a module that runs per track is to read an object again.
+//!
+//! Pure: asked for an item of a frame on its way, it decides whether the module is to run for it, and it is given what came of
+//! that: the delivery of the frame, or its drop. Let `c` be how certain what was read so far is (`Settled::certainty`: 0
+//! until two readings agree), `until` the certainty that is enough, `every` the longest wait, and `n` the readings of about the
+//! present size. The module runs
+//!
+//! - for what it has not read yet, and for objects of tentative tracks, which may end with what was read of them;
+//! - as soon as the item has [`GROWTH`] times the area that it had in the last reading: what comes near is read better;
+//! - from `every * min(1, max(c / until, n / PATIENCE))` after the last reading on. So what is doubtful is read again at the
+//!   next frame, for its object may be gone before `every` is over, and that less and less often where it stays doubtful.
+//!   Without `until`, always after `every`;
+//! - no more once `c >= until`, unless the item has [`CERTAIN_GROWTH`] times the area of the largest that was read: what a
+//!   model is sure of in a few pixels may still be wrong.
+//!
+//! A question in flight counts as a reading, until its frame is dropped: then the module is asked at the next frame.
+
+/// An item of so many times the area of the last reading is worth another one before its time.
+const GROWTH: f32 = 1.5;
+/// What is certain is read again in so many times the area: twice as long and as high.
+const CERTAIN_GROWTH: f32 = 4.0;
+/// After so many readings of about one size that are still doubtful, it waits for all of `every`.
+const PATIENCE: f32 = 16.0;
+/// Media time in milliseconds after which an answer that has not come does not come, whatever became of its frame.
+const MAX_ANSWER_MS: f64 = 500.0;
+
+/// How often a module runs for one track.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct PerTrack {
+    /// The tracker, by its place in the plan.
+    pub tracker: usize,
+    /// Longest media time from one reading to the next, in milliseconds.
+    pub every_ms: f64,
+    /// Certainty, 0 to 1, from which on it runs no more; infinite: it always does.
+    pub until: f32,
+}
+
+/// A question: for an item of that area, in square pixels, of that frame.
+#[derive(Debug, Clone, Copy)]
+struct Asked {
+    request: u64,
+    pts_ms: f64,
+    area: f32,
+}
+
+/// What a module was asked about one track, and when it last answered.
+#[derive(Debug, Clone)]
+struct Reading {
+    module: u32,
+    /// Not answered yet.
+    asked: Option<Asked>,
+    /// Media time and area of the newest answer.
+    newest: Option<(f64, f32)>,
+    /// Largest area that was read.
+    largest: f32,
+    /// Answers since its area was `counted_from`.
+    count: u32,
+    counted_from: f32,
+}
+
+/// The item that a module may run for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Candidate {
+    pub(crate) module: u32,
+    /// The request of its frame.
+    pub(crate) request: u64,
+    pub(crate) pts_ms: f64,
+    /// In square pixels.
+    pub(crate) area: f32,
+}
+
+/// What modules that run per track were asked about one.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Readings(Vec<Reading>);
+
+impl Readings {
+    /// Whether the module is to run for the item, of a track that is confirmed or not, whose readings so far are certain to
+    /// `certainty`; if so, it counts as asked.
+    pub(crate) fn ask(
+        &mut self,
+        rule: &PerTrack,
+        item: Candidate,
+        is_confirmed: bool,
+        certainty: f32,
+    ) -> bool {
+        let reading = self.of(item.module);
+        let may_be_lost = !is_confirmed && rule.until.is_finite();
+        let is_wanted = may_be_lost || reading.is_wanted(rule, item, certainty);
+        if is_wanted {
+            reading.asked = Some(Asked {
+                request: item.request,
+                pts_ms: item.pts_ms,
+                area: item.area,
+            });
+        }
+        is_wanted
+    }
+
+    /// A module read an item of that area in a frame that is delivered.
+    pub(crate) fn on_read(&mut self, module: u32, pts_ms: f64, area: f32) {
+        self.of(module).on_answer(pts_ms, area);
+    }
+
+    /// The frame of that time is delivered: what was asked in it or before, in the order of frames, has its answer.
+    pub(crate) fn on_delivered(&mut self, pts_ms: f64) {
+        for reading in &mut self.0 {
+            if let Some(asked) = reading.asked.take_if(|asked| asked.pts_ms <= pts_ms) {
+                reading.on_answer(asked.pts_ms, asked.area);
+            }
+        }
+    }
+
+    /// The frame of that request is not delivered.
+    pub(crate) fn on_dropped(&mut self, request: u64) {
+        for reading in &mut self.0 {
+            reading.asked.take_if(|asked| asked.request == request);
+        }
+    }
+
+    fn of(&mut self, module: u32) -> &mut Reading {
+        let position = self.0.iter().position(|reading| reading.module == module);
+        let position = position.unwrap_or_else(|| {
+            self.0.push(Reading::new(module));
+            self.0.len() - 1
+        });
+        &mut self.0[position]
+    }
+}
+
+impl Reading {
+    fn new(module: u32) -> Self {
+        Self {
+            module,
+            asked: None,
+            newest: None,
+            largest: 0.0,
+            count: 0,
+            counted_from: 0.0,
+        }
+    }
+
+    fn on_answer(&mut self, pts_ms: f64, area: f32) {
+        if self.newest.is_some_and(|(newest, _)| newest >= pts_ms) {
+            // A frame has several parts of one object, or the newer one is known by now.
+            return;
+        }
+        if area >= GROWTH * self.counted_from {
+            (self.count, self.counted_from) = (0, area);
+        }
+        self.count = self.count.saturating_add(1);
+        self.newest = Some((pts_ms, area));
+        self.largest = self.largest.max(area);
+    }
+
+    fn is_wanted(&self, rule: &PerTrack, item: Candidate, certainty: f32) -> bool {
+        let part = if rule.until.is_finite() {
+            (certainty / rule.until)
+                .max(self.count as f32 / PATIENCE)
+                .min(1.0)
+        } else {
+            1.0
+        };
+        let wait_ms = rule.every_ms * f64::from(part);
+        let is_due = |asked: &Asked| item.pts_ms - asked.pts_ms < wait_ms.min(MAX_ANSWER_MS);
+        if let Some(asked) = self.asked.filter(is_due) {
+            return item.area >= GROWTH * asked.area;
+        }
+        let Some((newest, area)) = self.newest else {
+            return true;
+        };
+        if certainty >= rule.until {
+            return item.area >= CERTAIN_GROWTH * self.largest;
+        }
+        item.area >= GROWTH * area || item.pts_ms - newest >= wait_ms
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RULE: PerTrack = PerTrack {
+        tracker: 0,
+        every_ms: 1000.0,
+        until: 0.9,
+    };
+    const ALWAYS: PerTrack = PerTrack {
+        until: f32::INFINITY,
+        ..RULE
+    };
+
+    fn item(pts_ms: f64, area: f32) -> Candidate {
+        Candidate {
+            module: 1,
+            request: pts_ms as u64,
+            pts_ms,
+            area,
+        }
+    }
+
+    #[test]
+    fn it_waits_for_an_answer_unless_the_object_has_grown() {
+        let mut readings = Readings::default();
+        let mut ask = |pts_ms, area| readings.ask(&ALWAYS, item(pts_ms, area), true, 0.0);
+        assert!(ask(0.0, 100.0), "never read");
+        assert!(!ask(40.0, 110.0), "an answer may come");
+        assert!(ask(80.0, 150.0), "half as large again");
+        assert!(!ask(120.0, 200.0), "than when it was asked last");
+        assert!(ask(580.0, 200.0), "no answer came");
+    }
+
+    #[test]
+    fn after_a_drop_it_is_asked_at_the_next_frame() {
+        let mut readings = Readings::default();
+        let ask = |readings: &mut Readings, pts_ms| readings.ask(&ALWAYS, item(pts_ms, 100.0), true, 0.0);
+        assert!(ask(&mut readings, 0.0));
+        readings.on_dropped(7);
+        assert!(!ask(&mut readings, 40.0), "another request");
+        readings.on_dropped(0);
+        assert!(ask(&mut readings, 80.0));
+        readings.on_delivered(80.0);
+        assert!(!ask(&mut readings, 1040.0), "answered, though with nothing");
+        assert!(ask(&mut readings, 1080.0));
+    }
+
+    #[test]
+    fn what_is_doubtful_is_read_again_at_once_and_what_is_nearly_certain_late() {
+        let mut readings = Readings::default();
+        let mut ask = |pts_ms, certainty| readings.ask(&RULE, item(pts_ms, 100.0), true, certainty);
+        assert!(ask(0.0, 0.0));
+        assert!(ask(40.0, 0.0), "in flight, and doubtful");
+        readings.on_read(1, 40.0, 100.0);
+        let mut ask = |pts_ms, certainty| readings.ask(&RULE, item(pts_ms, 100.0), true, certainty);
+        assert!(!ask(480.0, 0.45));
+        assert!(ask(560.0, 0.45), "half as certain as it is to be");
+        readings.on_delivered(560.0);
+        let mut ask = |pts_ms, certainty| readings.ask(&RULE, item(pts_ms, 100.0), true, certainty);
+        assert!(!ask(1480.0, 0.89));
+        assert!(ask(1560.0, 0.89));
+    }
+
+    #[test]
+    fn what_stays_doubtful_is_read_less_and_less_often_until_it_is_larger() {
+        let mut readings = Readings::default();
+        let mut times = Vec::new();
+        for frame in 0..500 {
+            let pts_ms = f64::from(frame) * 40.0;
+            if readings.ask(&RULE, item(pts_ms, 100.0), true, 0.0) {
+                times.push(pts_ms);
+                readings.on_delivered(pts_ms);
+            }
+        }
+        let gaps: Vec<f64> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        assert!(gaps.is_sorted(), "{gaps:?}");
+        assert!(gaps[0] <= 80.0 && gaps.last() == Some(&1000.0), "{gaps:?}");
+        assert!(readings.ask(&RULE, item(20_000.0, 150.0), true, 0.0));
+        readings.on_delivered(20_000.0);
+        assert!(
+            readings.ask(&RULE, item(20_080.0, 150.0), true, 0.0),
+            "it counts anew"
+        );
+    }
+
+    #[test]
+    fn what_is_certain_is_read_again_twice_as_long_and_high() {
+        let mut readings = Readings::default();
+        readings.on_read(1, 0.0, 100.0);
+        assert!(!readings.ask(&RULE, item(9000.0, 390.0), true, 0.95));
+        assert!(readings.ask(&RULE, item(9040.0, 400.0), true, 0.95));
+        readings.on_delivered(9040.0);
+        assert!(!readings.ask(&RULE, item(9080.0, 900.0), true, 0.95));
+    }
+
+    #[test]
+    fn a_tentative_track_is_read_in_each_frame_where_certainty_is_asked_for() {
+        let mut readings = Readings::default();
+        for frame in 0..3 {
+            assert!(readings.ask(&RULE, item(f64::from(frame), 100.0), false, 1.0));
+        }
+        assert!(!readings.ask(&ALWAYS, item(4.0, 100.0), false, 0.0));
+    }
+}

@@ -1,0 +1,74 @@
+//! Candidates are events where their tracks were, and only of classes and trackers of which that is asked.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use weir_analytics::{AnalyticsPlan, Parts, StreamAnalytics, TrackIds, TrackerPlan, TrackerSettings};
+use weir_flow::{Frame, Image, ModuleOutput, Object, ObjectRef, Points, Rect, RequestResults};
+
+/// A person and a car that stand still, candidates or not.
+fn results(candidate: bool) -> RequestResults {
+    let object = |class: &str, x: f32| Object {
+        class: class.into(),
+        score: if candidate { 0.3 } else { 0.9 },
+        rect: Rect::new(x, 10.0, x + 40.0, 90.0),
+        parent: None,
+        points: Points::None,
+        candidate,
+    };
+    let mut results = RequestResults::default();
+    let objects = vec![object("person", 0.0), object("car", 200.0)];
+    results.add(
+        0,
+        ModuleOutput {
+            objects,
+            attributes: Vec::new(),
+        },
+    );
+    results
+}
+
+/// Of each frame, whether the person and whether the car is an event by its track.
+fn confirmed(candidates: &[bool]) -> Vec<(bool, bool)> {
+    let tracker = TrackerPlan {
+        modules: [0].into(),
+        classes: Vec::new(),
+        appearance: None,
+        settings: TrackerSettings::default(),
+        parts: Parts::default(),
+        confirmed: vec!["person".into()],
+    };
+    let plan = AnalyticsPlan {
+        trackers: vec![tracker],
+        ..AnalyticsPlan::default()
+    };
+    let (mut analytics, mut ids) = (StreamAnalytics::new(&Arc::new(plan)), TrackIds::default());
+    let (shown, other): (BTreeSet<u32>, BTreeSet<u32>) = ([0].into(), [1].into());
+    let mut all = Vec::new();
+    for (index, candidate) in (0..).zip(candidates) {
+        let frame = Frame::new(index, index as f64 * 40.0, Image::from_rgb(2, 2, vec![0; 12]));
+        let found = analytics.on_frame(&frame, index * 40, &results(*candidate), &mut ids);
+        let [person, car] = [0, 1].map(|index| ObjectRef { module: 0, index });
+        assert!(!found.is_confirmed(person, &other), "another tracker");
+        all.push((
+            found.is_confirmed(person, &shown),
+            found.is_confirmed(car, &shown),
+        ));
+    }
+    all
+}
+
+#[test]
+fn a_candidate_of_a_track_is_an_event_where_its_class_is_named() {
+    let (event, candidate) = (false, true);
+    let found = confirmed(&[event, event, candidate, event]);
+    assert_eq!(
+        found,
+        [(false, false), (false, false), (true, false), (false, false)]
+    );
+}
+
+#[test]
+fn what_was_never_an_event_is_none_by_its_track() {
+    assert_eq!(confirmed(&[true; 6]), [(false, false); 6]);
+}
