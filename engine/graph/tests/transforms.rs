@@ -137,6 +137,78 @@ fn what_is_wrong_with_a_transform_is_said_with_its_line() {
 }
 
 #[test]
+fn what_can_never_hold_is_refused() {
+    let rule = |keys: &str| format!("[transforms.r]\ntype = \"rule\"\ninputs = [\"cars\"]\n{keys}");
+    let named = |text: String| {
+        let plates = "regions = [\"plate\"]";
+        text.replace(plates, &format!("{plates}\nattribute = \"plate\""))
+    };
+    let ends = |transforms: &str, tracker: &str| {
+        let text = named(text(transforms));
+        text.replace(
+            "operator = \"track\"\n",
+            &format!("operator = \"track\"\n{tracker}"),
+        )
+    };
+    let followed = "no tracker among its inputs follows the class";
+    for (transforms, tracker, key, expected) in [
+        (
+            rule("classes = [\"plate\"]"),
+            "classes = [\"car\"]\n",
+            "classes",
+            followed,
+        ),
+        (
+            rule("classes = [\"plate\"]"),
+            "parts = [\"plate of car\"]\n",
+            "classes",
+            followed,
+        ),
+        (
+            format!(
+                "{}\n{YARD}\nclasses = [\"car\"]",
+                rule("classes = [\"plate\"]\nzones = [\"yard\"]")
+            ),
+            "",
+            "classes",
+            "its zones take none of its classes",
+        ),
+        (
+            rule("attributes = [\"plate=A1\", \"plate!=A1\"]"),
+            "",
+            "attributes",
+            "it wants `plate` to be \"A1\", and not to be",
+        ),
+        (
+            rule("attributes = [\"identity=unknown\"]"),
+            "",
+            "attributes",
+            "no module gives the attribute `identity`",
+        ),
+    ] {
+        let text = ends(&transforms, tracker);
+        let begin = text.lines().position(|line| line == "[transforms.r]").unwrap();
+        let line = text
+            .lines()
+            .skip(begin)
+            .position(|line| line.starts_with(key))
+            .unwrap();
+        let expected = format!("{}: \"r\" can never hold: {expected}", begin + line + 1);
+        check(&text, &[&expected]);
+    }
+    for holds in [
+        rule("attributes = [\"plate=A1\", \"plate=A2\", \"plate!=A1\"]"),
+        rule("attributes = [\"plate=*\", \"plate!=A1\"]"),
+        format!(
+            "{}\n{YARD}\nclasses = [\"car\"]",
+            rule("classes = [\"car\", \"plate\"]\nzones = [\"yard\"]")
+        ),
+    ] {
+        graph(&ends(&holds, ""));
+    }
+}
+
+#[test]
 fn only_sinks_and_rules_take_from_transforms() {
     let plates = text(GATE).replace(
         "model = \"reader\"\ninputs = [\"detect\"]",

@@ -1,6 +1,7 @@
 //! Builds a graph from the raw tables: names resolve, there is no cycle, types match, the SLO can be met at all.
 
 mod cascades;
+mod never;
 mod placement;
 mod plan;
 mod reserves;
@@ -45,6 +46,7 @@ pub(crate) fn check(
     types::check_trackers(&raw, &wiring, &models, catalog, diagnostics);
     types::check_per_track(&raw, &wiring, diagnostics);
     transforms::check(&raw, &wiring, &models, catalog, diagnostics);
+    never::check(&raw, &wiring, &models, catalog, diagnostics);
     cascades::check(&mut raw, &models, catalog, diagnostics);
     check_slo(&raw, &wiring, &models, diagnostics);
     check_paths(&raw, &wiring, diagnostics);

@@ -1,5 +1,6 @@
 //! Whether transforms are given what they need: tracks, classes that are found, zones that there are.
 
+use weir_analytics::Parts;
 use weir_analytics::transforms::{TransformKind, TransformSpec};
 use weir_config::{Diagnostics, spelling};
 use weir_flow::Catalog;
@@ -21,6 +22,7 @@ pub(super) fn check(
             check_tracks(transform, spec, taken, diagnostics);
             let found = Upstream::collect(raw, &taken.modules.iter().copied().collect(), models, catalog);
             check_classes(transform, spec, &found, diagnostics);
+            check_followed(raw, transform, spec, taken, diagnostics);
         }
         check_zones(raw, transform, spec, diagnostics);
         check_shown_with(raw, transform, spec, diagnostics);
@@ -28,7 +30,7 @@ pub(super) fn check(
 }
 
 /// Where a key is, or the table where it is not there.
-fn position(transform: &RawTransform, key: &str) -> usize {
+pub(super) fn position(transform: &RawTransform, key: &str) -> usize {
     transform.positions.get(key).copied().unwrap_or(transform.name.at)
 }
 
@@ -70,6 +72,37 @@ fn check_classes(
         );
         let hint = Some(format!("{}{list}", meant.unwrap_or_default()));
         diagnostics.add_if_parsed(position(transform, "classes"), message, hint);
+    }
+}
+
+/// Whether trackers follow the classes that a transform of tracks takes: not those that they leave out, and not parts of others.
+fn check_followed(
+    raw: &RawGraph,
+    transform: &RawTransform,
+    spec: &TransformSpec,
+    taken: &Taken,
+    diagnostics: &mut Diagnostics,
+) {
+    if !spec.kind.needs_tracks() || taken.trackers.is_empty() {
+        return;
+    }
+    let follows = |tracker: usize, class: &str| {
+        let settings = &raw.trackers[tracker].settings;
+        let texts = |key: &str| settings.texts(key).unwrap_or_default();
+        let is_part = Parts::read(texts("parts")).is_ok_and(|parts| parts.contains(class));
+        let classes = texts("classes");
+        !is_part && (classes.is_empty() || classes.iter().any(|followed| followed == class))
+    };
+    for class in &spec.classes {
+        if taken.trackers.iter().any(|tracker| follows(*tracker, class)) {
+            continue;
+        }
+        let message = format!(
+            "\"{}\" can never hold: no tracker among its inputs follows the class \"{class}\"",
+            transform.name.value
+        );
+        let hint = "the tracker leaves it out by `classes`, or has it as a part of others by `parts`";
+        diagnostics.add_if_parsed(position(transform, "classes"), message, Some(hint.to_owned()));
     }
 }
 

@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use weir_analytics::TRACKER_KEYS;
 use weir_config::ConfigError;
 use weir_flow::{
     Catalog, HeadOutput, HeadSpec, KeyKind, KeySpec, ModelDefaults, OperatorInput, OperatorSpec, Settings,
@@ -85,6 +86,11 @@ const CUT: KeySpec = KeySpec {
     kind: KeyKind::OneOf(&["box", "square"]),
     about: "how objects are cut",
 };
+const ATTRIBUTE: KeySpec = KeySpec {
+    name: "attribute",
+    kind: KeyKind::Text,
+    about: "name of the attribute",
+};
 const DETECTOR_KEYS: &[KeySpec] = &[
     THRESHOLD,
     KeySpec {
@@ -111,34 +117,6 @@ const DETECTOR_KEYS: &[KeySpec] = &[
         name: "swap",
         kind: KeyKind::Flag,
         about: "channels",
-    },
-];
-
-const TRACKER_KEYS: &[KeySpec] = &[
-    KeySpec {
-        name: "lost_after",
-        kind: KeyKind::Duration,
-        about: "when it ends",
-    },
-    KeySpec {
-        name: "high",
-        kind: KeyKind::Number { min: 0.0, max: 1.0 },
-        about: "what continues any track",
-    },
-    KeySpec {
-        name: "begin",
-        kind: KeyKind::Number { min: 0.0, max: 1.0 },
-        about: "what begins a track",
-    },
-    KeySpec {
-        name: "low",
-        kind: KeyKind::Number { min: 0.0, max: 1.0 },
-        about: "what continues one",
-    },
-    KeySpec {
-        name: "parts",
-        kind: KeyKind::Texts,
-        about: "what is part of what",
     },
 ];
 
@@ -175,6 +153,7 @@ fn operator(name: &'static str, input: OperatorInput, heads: &'static [&'static 
             },
             LIMIT,
         ],
+        "read-text" => &[LIMIT, ITEMS, CUT, ATTRIBUTE],
         _ => &[LIMIT, ITEMS, CUT],
     };
     OperatorSpec {
