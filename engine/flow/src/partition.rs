@@ -5,9 +5,9 @@
 
 use std::ops::Range;
 
+use crate::device::DeviceKind;
 use crate::error::SessionError;
 use crate::item::{Inference, Item};
-use crate::device::DeviceKind;
 use crate::tensor::Tensor;
 
 /// A model with its head, cut into blocks.

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{VALID, check, check_with, read};
+use common::{VALID, check, read};
 use weir_graph::DeviceClass;
 
 /// The valid graph with its reader spread over two workers.

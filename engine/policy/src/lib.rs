@@ -46,7 +46,9 @@ pub use flow::stream_shares::StreamShare;
 pub use measure::fan_out::FanOut;
 pub use measure::histogram::{Histogram, Quantiles};
 pub use measure::window::Window;
-pub use module::{BatchSlice, GenerateSpec, Module, ModuleEffect, ModuleEvent, ModuleSpec, OverlapSpec, Pool};
+pub use module::{
+    BatchSlice, GenerateSpec, Module, ModuleEffect, ModuleEvent, ModuleSpec, OverlapSpec, Pool,
+};
 pub use pard::batch_wait::{BatchWaitSamples, QuantileSketch, path_wait_quantile};
 pub use pard::estimator::{Estimation, Estimator, Queueing, WaitMeasure, WaitTerm};
 pub use pard::priority::AdaptivePriority;

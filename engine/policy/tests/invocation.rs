@@ -27,6 +27,8 @@ fn module(pool: Pool) -> Module {
         share: 1.0,
         shares: Vec::new(),
         seed: 1,
+        generate: None,
+        overlap: None,
     })
 }
 

@@ -8,9 +8,9 @@ use tokio::sync::oneshot;
 use weir_flow::{Batching, DeviceKind, Inference, Item, Model, Session, SessionError, Step};
 use weir_types::{BatchId, ModuleId, SlotId, Span};
 
+use crate::batch::{BatchResult, Job, PlacedModel, WorkerHandle};
 use crate::clock::Clock;
 use crate::processor_time::ProcessorTimes;
-use crate::batch::{BatchResult, Job, PlacedModel, WorkerHandle};
 use crate::worker::Worker;
 
 /// A model that takes no time.

@@ -4,8 +4,8 @@ use weir_graph::{Graph, PrepareMode, SourceMode};
 use weir_planner::{MAX_PIPELINE_SLOTS, PipelineSlots};
 use weir_policy::route::{RouteRule, RouterSpec};
 use weir_policy::{
-    BatchBinding, BreakerSpec, GenerateSpec, Mailboxes, ModuleInfo, ModuleSpec, OverlapSpec, Placement, Pool, SlotsSpec,
-    StreamShare,
+    BatchBinding, BreakerSpec, GenerateSpec, Mailboxes, ModuleInfo, ModuleSpec, OverlapSpec, Placement, Pool,
+    SlotsSpec, StreamShare,
 };
 use weir_types::{ModuleId, Profile, SlotId, Span, Topology};
 

@@ -8,6 +8,7 @@ use weir_policy::generate::InstanceSpec;
 use weir_types::{ModuleId, Profile, SlotId, Span, StepProfile};
 
 use crate::assembly::RunError;
+use crate::batch::PlacedModel;
 use crate::clock::Clock;
 use crate::emulated::EmulatedModel;
 use crate::emulated_generator::EmulatedGenerator;
@@ -15,7 +16,6 @@ use crate::fleet::ActivePlan;
 use crate::instance_spec::{InstanceBounds, declared_steps, instance_spec};
 use crate::progress::Progress;
 use crate::slot_layout::SlotLayout;
-use crate::batch::PlacedModel;
 use crate::worker::Worker;
 
 /// Runs by which a batch size is measured.

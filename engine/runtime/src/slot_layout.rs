@@ -6,9 +6,9 @@ use weir_flow::{DeviceKind, Model, SessionError};
 use weir_graph::{DeviceClass, Graph, PrepareMode};
 use weir_types::SlotId;
 
+use crate::batch::PlacedModel;
 use crate::clock::Clock;
 use crate::progress::Progress;
-use crate::batch::PlacedModel;
 use crate::worker::Worker;
 
 /// Slots and the models placed on them.
@@ -51,10 +51,10 @@ impl SlotLayout {
         for (model, slots) in graph.models().iter().zip(&mut model_slots) {
             if model.generates() {
                 let device = device_slots[model.device].first();
-                let kind = device.map_or(DeviceKind::Cpu, |slot| devices[slot.index()]);
+                let kind = device.map_or(DeviceKind::Cpu, |slot| devices[slot.index()].0);
                 let first = devices.len() as u32;
                 let count = model.workers.unwrap_or(1).max(1);
-                devices.extend((0..count).map(|_| kind));
+                devices.extend((0..count).map(|_| (kind, PrepareMode::Inline)));
                 *slots = (first..first + count).map(SlotId).collect();
             }
         }

@@ -10,7 +10,9 @@ use crossbeam_channel::{Receiver, bounded};
 use weir_flow::{Inference, Session, SessionError, Step};
 use weir_types::{SlotId, Span};
 
-use crate::batch::{BatchDoneSender, BatchLaunchedSender, BatchResult, Job, PlacedModel, StepTimes, WorkerHandle};
+use crate::batch::{
+    BatchDoneSender, BatchLaunchedSender, BatchResult, Job, PlacedModel, StepTimes, WorkerHandle,
+};
 use crate::clock::Clock;
 use crate::instance::Instance;
 use crate::overlapped::OverlappedWorker;
@@ -33,7 +35,9 @@ impl Worker {
         placed: Vec<PlacedModel>,
         overlaps: bool,
     ) -> Result<Self, SessionError> {
-        let generative = placed.iter().find_map(|placed| Some((placed.device, placed.opener.generative()?)));
+        let generative = placed
+            .iter()
+            .find_map(|placed| Some((placed.device, placed.opener.generative()?)));
         if let Some((device, model)) = generative {
             return Ok(Self::Generative(Instance::open(slot, clock, device, model)?));
         }

@@ -41,6 +41,7 @@ fn world(policy: &str, pool: WorldPool, overlaps: bool) -> WorldSpec {
         decoding: None,
         noise: 0.0,
         interference: None,
+        changes: Vec::new(),
         failures: Vec::new(),
         faults: Vec::new(),
         max_workers: None,

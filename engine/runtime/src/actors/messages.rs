@@ -14,13 +14,13 @@ use weir_policy::{ModuleEvent, ModuleStats, SlotEvent, StreamReport};
 use weir_types::{BatchId, DropReason, ModuleId, RequestId, Shortfall, SlotId, Span, StreamId, Timestamp};
 
 use super::stream_table::EgressCounts;
+use crate::batch::{BatchLaunched, BatchResult};
 use crate::fleet::ActivePlan;
 use crate::instance::StepResult;
 use crate::request::{Request, RequestBranch};
 use crate::routes::SinkView;
 use crate::sink::SinkHandle;
 use crate::source::RejectionPermit;
-use crate::batch::{BatchLaunched, BatchResult};
 
 // To a module.
 

@@ -21,8 +21,8 @@ pub(crate) use gears::{ApplyGears, ForgetStream, GearActor, GearSetup};
 pub(crate) use messages::{
     Abandon, AbandonStream, AddStats, AddStream, ArbiterEvent, Arrived, BatchDone, Completed, Deliver,
     DropGraph, EndWhenIdle, FrameInfo, LeftOut, ModuleLoad, ModuleRef, PolicyEvent, RemoveStream,
-    ReportReservations, ReportStats, RunLaunched, SetStreamSlo, StepDone, StopActor, StreamEnded, StreamPaused,
-    StreamStateChanged, SwapGraph, SwitchPlan, TakeCounts, TakeLoad, TakeStats,
+    ReportReservations, ReportStats, RunLaunched, SetStreamSlo, StepDone, StopActor, StreamEnded,
+    StreamPaused, StreamStateChanged, SwapGraph, SwitchPlan, TakeCounts, TakeLoad, TakeStats,
 };
 pub(crate) use module::{ActorRefs, ModuleActor, ModuleSetup};
 pub(crate) use reservations::{ReservationActor, ReservationSetup};

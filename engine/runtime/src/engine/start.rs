@@ -16,12 +16,13 @@ use super::packet_observers::SinkObservations;
 use super::{RunContext, RunGraph, RunParts, StartedRun, StreamContext};
 use crate::actors::{
     ActorRefs, BatchDone, DecodeLevelActor, Egress, EgressSetup, GearActor, GearSetup, ModuleActor,
-    ModuleRef, ModuleSetup, ReservationActor, ReservationSetup, RunEnded, RunLaunched, SinkRoute, SlotActor, StepDone,
-    Supervisor, SupervisorSetup,
+    ModuleRef, ModuleSetup, ReservationActor, ReservationSetup, RunEnded, RunLaunched, SinkRoute, SlotActor,
+    StepDone, Supervisor, SupervisorSetup,
 };
 use crate::admission::{MemoryBudget, StreamAdmission};
 use crate::analytics::{TrackGate, analytics_plan};
 use crate::assembly::{Pace, RunError};
+use crate::batch::{BatchDoneSender, BatchLaunched, BatchLaunchedSender, BatchResult, Job, WorkerHandle};
 use crate::cascades::{Stage, has_cascades, stages};
 use crate::decoding::Decoding;
 use crate::emulated::EmulatedOperator;
@@ -34,7 +35,6 @@ use crate::source::{
     RejectionLimit, SharedDecodeLevels, SharedTarget, SourceControl, SourceTarget, SourceThread,
 };
 use crate::stream_setup::StreamSetup;
-use crate::batch::{BatchDoneSender, BatchLaunched, BatchLaunchedSender, BatchResult, Job, WorkerHandle};
 use crate::worker::Worker;
 
 /// The mailboxes of all actors, made before any of them: addresses are good at once, and messages wait for the actor.

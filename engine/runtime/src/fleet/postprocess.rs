@@ -8,10 +8,10 @@ use crossbeam_channel::{Receiver, Sender, bounded};
 use weir_flow::{Inference, Item, PrePost, Tensor};
 use weir_types::{BatchId, ModuleId, SlotId, Span};
 
+use crate::batch::{BatchDoneSender, BatchResult, StepTimes};
 use crate::clock::Clock;
 use crate::panic_message::panic_message;
 use crate::processor_time::{ProcessorTimes, ThreadKind};
-use crate::batch::{BatchDoneSender, BatchResult, StepTimes};
 
 /// Batches that may wait to be decoded.
 const MAX_WAITING: usize = 256;

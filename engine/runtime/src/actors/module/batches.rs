@@ -11,9 +11,9 @@ use weir_types::{BatchId, SlotId, Span};
 use super::{ModuleActor, RunningBatch};
 use crate::actors::burst::PolicyActor;
 use crate::actors::messages::{ArbiterEvent, BatchDone, BatchLost, RequestLost};
+use crate::batch::{BatchResult, Job};
 use crate::telemetry;
 use crate::timeline::Lane;
-use crate::batch::{BatchResult, Job};
 
 impl ModuleActor {
     /// Sends a batch to the worker of its slot.
@@ -218,9 +218,9 @@ mod tests {
 
     use super::*;
     use crate::actors::module::{ActorRefs, ModuleSetup};
+    use crate::batch::StepTimes;
     use crate::clock::Clock;
     use crate::emulated::EmulatedOperator;
-    use crate::batch::StepTimes;
 
     /// A module without slots or requests.
     fn idle_module() -> ModuleActor {

@@ -28,13 +28,14 @@ use super::burst::{Burst, PolicyActor};
 use super::egress::Egress;
 use super::gears::GearActor;
 use super::messages::{
-    AddStats, BatchDone, Deliver, ModuleLoad, PipelineEvent, PolicyEvent, ReportStats, RunLaunched, StatsReported,
-    StepDone, StopActor, TakeLoad, TakeStats,
+    AddStats, BatchDone, Deliver, ModuleLoad, PipelineEvent, PolicyEvent, ReportStats, RunLaunched,
+    StatsReported, StepDone, StopActor, TakeLoad, TakeStats,
 };
 use super::reservations::ReservationActor;
 use super::slots::SlotActor;
 use super::supervisor::Supervisor;
 use crate::analytics::TrackGate;
+use crate::batch::Job;
 use crate::cascades::Stage;
 use crate::clock::{Clock, duration};
 use crate::fleet::{Postprocessor, Preprocessor};
@@ -43,7 +44,6 @@ use crate::record::Recorder;
 use crate::request::RequestBranch;
 use crate::telemetry::TICK_INTERVAL;
 use crate::timeline::Timeline;
-use crate::batch::Job;
 
 /// The actors of a run.
 pub(crate) struct ActorRefs {

@@ -14,9 +14,9 @@ use weir_types::{BatchId, SlotId, Span};
 use super::{ActorRefs, ModuleActor, RunningBatch};
 use crate::actors::burst::PolicyActor;
 use crate::actors::messages::{BatchDone, Dispatched, PipelineEvent, ReservationEvent};
+use crate::batch::{BatchResult, StepTimes};
 use crate::fleet::{FinishedBatch, OutboundBatch, WorkerEvent};
 use crate::telemetry;
-use crate::batch::{BatchResult, StepTimes};
 
 impl ModuleActor {
     pub(super) fn on_pipeline_event(&mut self, event: PipelineEvent, context: &mut Context<Self>) {

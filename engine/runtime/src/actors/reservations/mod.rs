@@ -25,12 +25,12 @@ use super::messages::{
     BatchDone, Dispatched, ModuleRef, PipelineEvent, PolicyEvent, ReportReservations, ReservationEvent,
     SwitchPlan,
 };
+use crate::batch::{BatchResult, StepTimes};
 use crate::clock::{Clock, duration};
 use crate::fleet::{ActivePlan, WorkerEvent};
 use crate::record::Recorder;
 use crate::telemetry::TICK_INTERVAL;
 use crate::timeline::{Lane, Timeline};
-use crate::batch::{BatchResult, StepTimes};
 
 /// What the actor is made from.
 pub(crate) struct ReservationSetup {
