@@ -1,11 +1,11 @@
-# What there is to do: make setup, demo, test, test-sinks, lint, bench-overhead, bench-sim, bench-reserve, bench-partitioned,
-# bench-accuracy, bench-cameras, bench-cascades, bench-generating, bench-route, bench-shared, bench-idle-connections, bench-watchers, bench-counts,
-# bench-per-track, soak, fuzz-api, page-pictures, compare-live, gpu-check, reproduce-pard, reproduce-ppipe, reproduce-ken, reproduce-goodserve,
-# docs, clips, train, clean. Every target sets up what it needs.
+# What there is to do: make setup, demo, test, test-sinks, test-kafka, lint, bench-overhead, bench-sim, bench-reserve, bench-partitioned,
+# bench-accuracy, bench-cameras, bench-cascades, bench-generating, bench-route, bench-shared, bench-idle-connections, bench-watchers,
+# bench-counts, bench-per-track, soak, fuzz-api, page-pictures, compare-live, gpu-check, reproduce-pard, reproduce-ppipe, reproduce-ken,
+# reproduce-goodserve, docs, clips, train, clean. Every target sets up what it needs.
 
-.PHONY: all setup build demo test test-sinks lint bench-overhead bench-sim bench-reserve bench-partitioned bench-accuracy bench-cameras bench-cascades \
-	bench-generating bench-route bench-shared bench-idle-connections bench-watchers bench-counts bench-per-track soak fuzz-api page-pictures compare-live gpu-check reproduce-pard \
-	reproduce-ppipe reproduce-ken reproduce-goodserve docs clips train clean
+.PHONY: all setup build demo test test-sinks test-kafka lint bench-overhead bench-sim bench-reserve bench-partitioned bench-accuracy bench-cameras \
+	bench-cascades bench-generating bench-route bench-shared bench-idle-connections bench-watchers bench-counts bench-per-track soak fuzz-api \
+	page-pictures compare-live gpu-check reproduce-pard reproduce-ppipe reproduce-ken reproduce-goodserve docs clips train clean
 .DEFAULT_GOAL := build
 
 CARGO ?= cargo
@@ -14,7 +14,7 @@ APP ?= traffic-monitoring
 # Length of each live run of `make compare-live`.
 SECONDS_EACH ?= 120
 # Features of release builds: sinks whose crates are heavy, and the CUDA provider where setup fetched its library.
-SINKS := parquet
+SINKS := kafka nats parquet
 FEATURES := --features "$(SINKS)$(if $(filter 1,$(WEIR_CUDA)), cuda)"
 
 all: build
@@ -35,11 +35,17 @@ demo: build
 test: setup
 	@scripts/test.sh
 
-# Sinks behind features, which a plain build leaves out: lints and tests of them alone.
+# Sinks behind features, which a plain build leaves out: lints and tests of them alone. All packages are built
+# together, as in `make test`, so that what these features do not concern is built once.
+OF_FEATURES := $(foreach sink,$(SINKS),weir/$(sink))
 test-sinks: setup
-	$(CARGO) clippy -p weir-operators -p weir --features "$(SINKS)" --all-targets --locked -- -D warnings
-	$(CARGO) test -p weir-operators --features "$(SINKS)" --locked --test parquet --test features
-	$(CARGO) test -p weir --features "$(SINKS)" --locked --test sinks
+	$(CARGO) clippy --workspace --features "$(OF_FEATURES)" --all-targets --locked -- -D warnings
+	$(CARGO) test --workspace --features "$(OF_FEATURES)" --locked --test parquet --test features --test programs --test sinks
+	$(CARGO) test --workspace --features "$(OF_FEATURES)" --locked --lib -- sinks::
+
+# The sink `kafka` against the mock cluster of librdkafka, which is compiled for it.
+test-kafka: setup
+	$(CARGO) test --workspace --features "weir-tests/kafka" --locked --test kafka
 
 lint: setup
 	$(CARGO) fmt --all --check

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Installs by apt what is missing of: a C toolchain, libclang (for bindgen), the FFmpeg development files, the ffmpeg
 # program (for the demo and tests), Python (for pip), an RTSP server with what serves H.264 and AAC (for tests), Chromium
-# with its driver and npm (for tests of the page), promtool (for tests of metrics), and an MQTT broker (for tests). Asks no package manager anything while nothing is missing.
+# with its driver and npm (for tests of the page), promtool (for tests of metrics), an MQTT broker, a NATS server and OpenSSL (for tests of
+# sinks). Asks no package manager anything while nothing is missing.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/say.sh
@@ -58,6 +59,8 @@ need ffmpeg command -v ffmpeg
 need mosquitto test -x /usr/sbin/mosquitto
 need npm command -v npm
 need prometheus command -v promtool
+need nats-server test -x /usr/sbin/nats-server
+need openssl command -v openssl
 need python3 command -v python3
 need python3-pip python3 -m pip --version
 need python3-gi /usr/bin/python3 -c 'import gi'

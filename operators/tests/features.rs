@@ -29,4 +29,7 @@ fn a_sink_that_is_not_built_in_is_refused_by_the_name_of_its_feature() {
         &[("path", Value::Text(path))],
     );
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+    let server = Value::Texts(vec!["broker.lan".to_owned()]);
+    check("nats", cfg!(feature = "nats"), &[("servers", server.clone())]);
+    check("kafka", cfg!(feature = "kafka"), &[("brokers", server)]);
 }

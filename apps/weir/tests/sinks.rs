@@ -24,7 +24,11 @@ inputs = ["camera"]
 "#;
 
 /// Sinks that are features of the build, and whether this one has them.
-const FEATURES: &[(&str, bool)] = &[("parquet", cfg!(feature = "parquet"))];
+const FEATURES: &[(&str, bool)] = &[
+    ("kafka", cfg!(feature = "kafka")),
+    ("nats", cfg!(feature = "nats")),
+    ("parquet", cfg!(feature = "parquet")),
+];
 
 /// What `weir check` says of the graph with a sink.
 fn check_sink(sink: &str) -> Output {
@@ -34,7 +38,12 @@ fn check_sink(sink: &str) -> Output {
     std::fs::write(folder.path().join("graph.toml"), graph + sink).unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_weir"));
     command.args(["check", "graph.toml"]).current_dir(folder.path());
-    for secret in ["MQTT_PASSWORD", "WEBHOOK_SECRET"] {
+    for secret in [
+        "KAFKA_PASSWORD",
+        "MQTT_PASSWORD",
+        "NATS_PASSWORD",
+        "WEBHOOK_SECRET",
+    ] {
         command.env(secret, "hidden");
     }
     command.output().unwrap()

@@ -3,13 +3,19 @@
 //! A sink is used by one thread and buffers little: a line, or an encoder for each stream. The runtime bounds the
 //! deliveries that wait for it, and handles a slow sink.
 
+mod addresses;
 mod check_writable;
 mod event;
+mod event_sink;
 mod feature;
 mod jsonl;
+mod kafka;
 mod line_file;
+#[cfg(any(feature = "kafka", feature = "nats"))]
+mod local_runtime;
 mod mp4;
 mod mqtt;
+mod nats;
 mod null;
 mod outbox;
 mod outbox_keys;
@@ -18,6 +24,7 @@ mod recording;
 mod secret;
 mod tables;
 pub(crate) mod target;
+mod tls;
 mod webhook;
 
 use weir_flow::{KeySpec, Settings, SinkError, SinkFactory, SinkSpec};
@@ -36,6 +43,8 @@ static KINDS: &[SinkKind] = &[
     recording::ARCHIVE,
     mqtt::KIND,
     webhook::KIND,
+    nats::KIND,
+    kafka::KIND,
     tables::CSV,
     tables::MOT,
     tables::COCO,

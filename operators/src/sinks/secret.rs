@@ -4,7 +4,7 @@ use std::path::Path;
 
 use weir_flow::{Settings, SinkError};
 
-use super::target::io_failed;
+use super::target::{failed, io_failed};
 
 /// Bytes of a file that holds a secret.
 const MAX_BYTES: u64 = 4 << 10;
@@ -14,24 +14,37 @@ const MAX_BYTES: u64 = 4 << 10;
 /// # Errors
 /// The file cannot be read.
 pub(super) fn secret(settings: &Settings, key: &str, file_key: &str) -> Result<Option<String>, SinkError> {
-    if let Some(secret) = settings.text(key).filter(|secret| !secret.is_empty()) {
-        return Ok(Some(secret.to_owned()));
+    match settings.text(key).filter(|secret| !secret.is_empty()) {
+        Some(secret) => Ok(Some(secret.to_owned())),
+        None => secret_file(settings, file_key),
     }
-    let Some(path) = settings
-        .text(file_key)
-        .filter(|path| !path.is_empty())
-        .map(Path::new)
-    else {
+}
+
+/// The secret in the file that `file_key` names, without the line break at its end; `None` if it names none.
+///
+/// # Errors
+/// The file cannot be read.
+pub(super) fn secret_file(settings: &Settings, file_key: &str) -> Result<Option<String>, SinkError> {
+    let path = settings.text(file_key).filter(|path| !path.is_empty());
+    let Some(path) = path.map(Path::new) else {
         return Ok(None);
     };
-    let failed = |reason: String| SinkError {
-        target: format!("what needs {}", path.display()),
-        reason,
-    };
-    let found = std::fs::metadata(path).map_err(|error| io_failed(path, &error))?;
-    if found.len() > MAX_BYTES {
-        return Err(failed("it is too long for a secret".to_owned()));
-    }
-    let text = std::fs::read_to_string(path).map_err(|error| io_failed(path, &error))?;
+    let text = String::from_utf8(bounded_file(path, MAX_BYTES)?);
+    let text = text.map_err(|_| failed(path, "it holds no text"))?;
     Ok(Some(text.trim_end_matches(['\r', '\n']).to_owned()))
+}
+
+/// What is in a file that a key names, of so many bytes at most.
+///
+/// # Errors
+/// It cannot be read, or is larger.
+pub(super) fn bounded_file(path: &Path, max_bytes: u64) -> Result<Vec<u8>, SinkError> {
+    let found = std::fs::metadata(path).map_err(|error| io_failed(path, &error))?;
+    if found.len() > max_bytes {
+        return Err(failed(
+            path,
+            format!("it is larger than {max_bytes} bytes: name another file"),
+        ));
+    }
+    std::fs::read(path).map_err(|error| io_failed(path, &error))
 }

@@ -109,6 +109,34 @@ pub(crate) fn wait(sink: &dyn Sink, mut watch: impl FnMut(u64)) -> BTreeMap<&'st
     }
 }
 
+/// The same, while the other side is killed and started five times by `kill`, over the whole of the run.
+pub(crate) fn wait_killing(
+    sink: &dyn Sink,
+    events: usize,
+    mut kill: impl FnMut(),
+) -> BTreeMap<&'static str, u64> {
+    let mut killed = 0;
+    let counts = wait(sink, |delivered| {
+        if killed < 5 && delivered as usize >= events * (killed + 1) / 6 {
+            kill();
+            killed += 1;
+        }
+    });
+    assert_eq!(killed, 5);
+    counts
+}
+
+/// Why events are in a file of dead letters.
+pub(crate) fn reasons(path: &Path) -> Vec<String> {
+    let text = std::fs::read_to_string(path).unwrap_or_default();
+    let lines = text.lines().filter(|line| !line.is_empty());
+    let reason = |line: &str| {
+        let letter: Json = serde_json::from_str(line).unwrap();
+        letter["reason"].as_str().unwrap().to_owned()
+    };
+    lines.map(reason).collect()
+}
+
 /// Incidents in a file of dead letters, by id.
 pub(crate) fn dead_letters(path: &Path) -> Vec<String> {
     let text = std::fs::read_to_string(path).unwrap_or_default();

@@ -5,4 +5,7 @@
 
 mod delivered;
 mod mqtt;
+mod mqtt_tls;
+#[cfg(feature = "nats")]
+mod nats;
 mod webhook;

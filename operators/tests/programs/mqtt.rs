@@ -12,31 +12,33 @@ use serde_json::Value as Json;
 use weir_flow::{Notice, TrackEnd, Value};
 use weir_operators::sinks::sink;
 
-use crate::delivered::{car, check, dead_letters, delivery, events, open, send, text, wait};
+use crate::delivered::{car, check, dead_letters, delivery, events, open, send, text, wait_killing};
 
 const MOSQUITTO: &str = "/usr/sbin/mosquitto";
 
 /// Mosquitto, which keeps what it has when it is asked to end.
-struct Broker {
+pub(crate) struct Broker {
     folder: PathBuf,
-    port: u16,
+    pub(crate) port: u16,
     child: Option<Child>,
 }
 
 impl Broker {
     /// `None` where it is not installed.
     fn new(folder: &Path) -> Option<Self> {
+        Self::with(folder, "")
+    }
+
+    /// The same with more of a configuration.
+    pub(crate) fn with(folder: &Path, more: &str) -> Option<Self> {
         if !Path::new(MOSQUITTO).exists() {
+            println!("skipped: there is no {MOSQUITTO}");
             return None;
         }
-        let port = TcpListener::bind("127.0.0.1:0")
-            .unwrap()
-            .local_addr()
-            .unwrap()
-            .port();
+        let port = free_port();
         let config = format!(
             "listener {port} 127.0.0.1\nallow_anonymous true\npersistence true\npersistence_location {}/\n\
-             max_queued_messages 0\nmax_inflight_messages 100\nuser root\n",
+             max_queued_messages 0\nmax_inflight_messages 100\nuser root\n{more}",
             folder.display()
         );
         fs::write(folder.join("mosquitto.conf"), config).unwrap();
@@ -68,11 +70,11 @@ impl Broker {
     }
 
     /// Someone who has asked for all topics, and whom the broker remembers.
-    fn watch(&self) -> Watcher {
-        let mut options = MqttOptions::new("watcher", "127.0.0.1", self.port);
+    pub(crate) fn watch(&self) -> Watcher {
+        let mut options = MqttOptions::new("watcher", ("127.0.0.1", self.port));
         options.set_clean_session(false);
         options.set_max_packet_size(1 << 20, 1 << 20);
-        let (client, connection) = Client::new(options, 16);
+        let (client, connection) = Client::builder(options).capacity(16).build();
         client.subscribe("#", QoS::AtLeastOnce).unwrap();
         let mut watcher = Watcher {
             _client: client,
@@ -95,11 +97,16 @@ impl Drop for Broker {
     }
 }
 
-struct Watcher {
+pub(crate) fn free_port() -> u16 {
+    let free = TcpListener::bind("127.0.0.1:0").unwrap();
+    free.local_addr().unwrap().port()
+}
+
+pub(crate) struct Watcher {
     _client: Client,
     connection: Connection,
     /// Incidents by id, as they came.
-    taken: Vec<String>,
+    pub(crate) taken: Vec<String>,
     /// The last payload of each topic.
     last: BTreeMap<String, String>,
     /// What came to the topic of events.
@@ -112,7 +119,7 @@ impl Watcher {
     }
 
     /// Takes what comes until that is so.
-    fn run_until(&mut self, is_so: impl Fn(&Self) -> bool) {
+    pub(crate) fn run_until(&mut self, is_so: impl Fn(&Self) -> bool) {
         let mut idle = 0;
         while idle < 3_000 {
             if is_so(self) {
@@ -121,7 +128,8 @@ impl Watcher {
             match self.connection.recv_timeout(Duration::from_millis(20)) {
                 Ok(Ok(Event::Incoming(Packet::Publish(message)))) => {
                     let payload = String::from_utf8(message.payload.to_vec()).unwrap();
-                    match message.topic.as_str() {
+                    let topic = String::from_utf8(message.topic.to_vec()).unwrap();
+                    match topic.as_str() {
                         "weir/incidents" => {
                             let incident: Json = serde_json::from_str(&payload).unwrap();
                             self.taken.push(incident["id"].as_str().unwrap().to_owned());
@@ -129,7 +137,7 @@ impl Watcher {
                         "weir/events" => self.events.push(serde_json::from_str(&payload).unwrap()),
                         _ => {}
                     }
-                    self.last.insert(message.topic, payload);
+                    self.last.insert(topic, payload);
                 }
                 Ok(Ok(Event::Incoming(Packet::SubAck(_)))) => {
                     self.last.insert("(subscribed)".to_owned(), String::new());
@@ -151,7 +159,6 @@ impl Watcher {
 fn a_broker_that_goes_and_comes_gets_every_event_in_order() {
     let folder = tempfile::tempdir().unwrap();
     let Some(mut broker) = Broker::new(folder.path()) else {
-        println!("skipped: there is no {MOSQUITTO}");
         return;
     };
     let events = events();
@@ -177,16 +184,11 @@ fn a_broker_that_goes_and_comes_gets_every_event_in_order() {
         watcher
     });
     send(&mut *mqtt, events);
-    let mut killed = 0;
-    let counts = wait(&*mqtt, |delivered| {
-        if killed < 5 && delivered as usize >= events * (killed + 1) / 6 {
-            broker.kill();
-            std::thread::sleep(Duration::from_millis(100));
-            broker.start();
-            killed += 1;
-        }
+    let counts = wait_killing(&*mqtt, events, || {
+        broker.kill();
+        std::thread::sleep(Duration::from_millis(100));
+        broker.start();
     });
-    assert_eq!(killed, 5);
     assert_eq!(
         (counts["delivered"], counts["lost"]),
         (events as u64, 0),
@@ -196,7 +198,7 @@ fn a_broker_that_goes_and_comes_gets_every_event_in_order() {
     let watcher = watching.join().unwrap();
     check(events, &watcher.taken, &dead_letters(&path));
     println!(
-        "{events} events, killed {killed} times: {counts:?}, {} received",
+        "{events} events, killed 5 times: {counts:?}, {} received",
         watcher.taken.len()
     );
 }
@@ -205,7 +207,6 @@ fn a_broker_that_goes_and_comes_gets_every_event_in_order() {
 fn tracks_are_events_as_frigate_has_them_and_counts_are_found_by_home_assistant() {
     let folder = tempfile::tempdir().unwrap();
     let Some(broker) = Broker::new(folder.path()) else {
-        println!("skipped: there is no {MOSQUITTO}");
         return;
     };
     let mut watcher = broker.watch();

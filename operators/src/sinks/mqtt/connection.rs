@@ -4,7 +4,9 @@
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
-use rumqttc::{Client, Connection, ConnectionError, Event, MqttOptions, Packet, QoS};
+use rumqttc::{Client, Connection, ConnectionError, Event, MqttOptions, Packet, PublishOptions};
+
+use super::super::tls;
 
 /// Requests that may wait for the connection.
 const MAX_REQUESTS: usize = 64;
@@ -34,7 +36,8 @@ impl Line {
     /// # Errors
     /// The machine gives no thread.
     pub(super) fn open(options: MqttOptions) -> Result<Self, String> {
-        let (client, connection) = Client::new(options, MAX_REQUESTS);
+        let made = Client::builder(options).capacity(MAX_REQUESTS).try_build();
+        let (client, connection) = made.map_err(|error| error.to_string())?;
         let (sender, signals) = channel();
         let thread = std::thread::Builder::new().name("weir-mqtt-line".to_owned());
         let thread = thread.spawn(move || drive(connection, &sender));
@@ -81,7 +84,8 @@ impl Line {
         mut slices: u32,
         slice: Duration,
     ) -> Result<(), String> {
-        let sent = self.client.try_publish(topic, QoS::AtLeastOnce, retain, payload);
+        let options = PublishOptions::at_least_once().retain(retain);
+        let sent = self.client.try_publish(topic, payload, options);
         sent.map_err(|error| error.to_string())?;
         self.published += 1;
         while self.acknowledged < self.published {
@@ -125,6 +129,6 @@ fn reason(error: &ConnectionError) -> String {
         ConnectionError::ConnectionRefused(code) => {
             format!("the broker refuses the connection ({code:?}): check user and password")
         }
-        other => other.to_string(),
+        other => tls::explained(&other.to_string()),
     }
 }

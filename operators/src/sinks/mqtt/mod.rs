@@ -40,7 +40,7 @@ const KEYS: &[KeySpec] = &[
     KeySpec {
         name: "port",
         kind: KeyKind::Integer { min: 1, max: 65_535 },
-        about: "its port (default 1883)",
+        about: "its port (default 1883, with TLS 8883)",
     },
     KeySpec {
         name: "username",
@@ -50,13 +50,17 @@ const KEYS: &[KeySpec] = &[
     KeySpec {
         name: "password",
         kind: KeyKind::Text,
-        about: "password, as `\"${MQTT_PASSWORD}\"`; the connection is not encrypted",
+        about: "password, as `\"${MQTT_PASSWORD}\"`; anyone on the way can read it without `tls`",
     },
     KeySpec {
         name: "password_file",
         kind: KeyKind::File,
         about: "file that holds the password, instead of `password`",
     },
+    super::tls::TLS,
+    super::tls::CA_FILE,
+    super::tls::CERTIFICATE_FILE,
+    super::tls::KEY_FILE,
     KeySpec {
         name: "prefix",
         kind: KeyKind::Text,

@@ -2,13 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{BuildHasher, Hasher, RandomState};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use rumqttc::{LastWill, MqttOptions, QoS};
+use rumqttc::{LastWill, MqttOptions, QoS, TlsConfiguration};
 use weir_flow::{Settings, SinkError};
 
 use super::super::outbox::{Message, Outcome, Transport};
+use super::super::tls;
 use super::connection::Line;
 
 /// How long the broker may take to accept a connection or to acknowledge a packet: so many slices of that length.
@@ -32,35 +33,43 @@ pub(super) struct Broker {
     username: Option<String>,
     pub(super) password: Option<String>,
     client_id: String,
+    tls: Option<Arc<rustls::ClientConfig>>,
 }
 
 impl Broker {
     /// As `settings` say, without a password.
     ///
     /// # Errors
-    /// No broker is named.
+    /// No broker is named, or keys of TLS cannot be used.
     pub(super) fn new(settings: &Settings) -> Result<Self, SinkError> {
         let text = |key: &str| settings.text(key).filter(|text| !text.is_empty());
         let host = text("host").ok_or_else(|| SinkError {
             target: "to an MQTT broker".to_owned(),
             reason: "it has no `host`: name the broker".to_owned(),
         })?;
+        let tls = tls::tls_config(settings)?;
+        let default_port = if tls.is_some() { 8883.0 } else { 1883.0 };
         let random = RandomState::new().build_hasher().finish();
         Ok(Self {
             host: host.to_owned(),
-            port: settings.number("port", 1883.0) as u16,
+            port: settings.number("port", default_port) as u16,
             username: text("username").map(str::to_owned),
             password: None,
             client_id: text("client_id").map_or_else(|| format!("weir-{random:016x}"), str::to_owned),
+            tls,
         })
     }
 
     fn options(&self, available: &str) -> MqttOptions {
-        let mut options = MqttOptions::new(self.client_id.clone(), self.host.clone(), self.port);
-        options.set_keep_alive(Duration::from_secs(10));
+        let mut options = MqttOptions::new(self.client_id.clone(), (self.host.clone(), self.port));
+        options.set_keep_alive(10);
         options.set_clean_session(true);
         options.set_max_packet_size(MAX_PACKET, MAX_PACKET);
         options.set_last_will(LastWill::new(available, "offline", QoS::AtLeastOnce, true));
+        if let Some(tls) = &self.tls {
+            let tls = TlsConfiguration::Rustls(Arc::clone(tls));
+            options.set_transport(rumqttc::Transport::tls_with_config(tls));
+        }
         if let Some(username) = &self.username {
             options.set_credentials(username, self.password.clone().unwrap_or_default());
         }
@@ -115,13 +124,13 @@ impl States {
 pub(super) struct MqttTransport {
     broker: Broker,
     available: String,
-    states: std::sync::Arc<States>,
+    states: Arc<States>,
     line: Option<Line>,
     idle_rounds: u32,
 }
 
 impl MqttTransport {
-    pub(super) fn new(broker: Broker, available: String, states: std::sync::Arc<States>) -> Self {
+    pub(super) fn new(broker: Broker, available: String, states: Arc<States>) -> Self {
         Self {
             broker,
             available,

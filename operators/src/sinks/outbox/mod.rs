@@ -5,11 +5,15 @@
 //! leave in the order in which they came. What is given up is in the file of dead letters, or counted as lost.
 
 mod backoff;
+#[cfg(any(feature = "kafka", feature = "nats"))]
+mod connections;
 mod dead_letters;
 mod delivery;
 mod message;
 mod queue;
 
+#[cfg(any(feature = "kafka", feature = "nats"))]
+pub(super) use connections::{Connections, Connector, Line};
 pub(super) use dead_letters::DeadLetters;
 pub(super) use delivery::{Outbox, OutboxOptions};
 pub(super) use message::{Message, Outcome, Transport};

@@ -3,17 +3,14 @@
 mod request;
 mod signature;
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use weir_flow::{
-    Delivery, Incident, KeyKind, KeySpec, Notice, Settings, Sink, SinkError, SinkFactory, TrackEnd,
-};
+use weir_flow::{KeyKind, KeySpec, Settings, Sink, SinkError, SinkFactory};
 
 use self::request::HttpTransport;
 use super::SinkKind;
-use super::event::{incident_value, track_value};
-use super::outbox::{Message, Outbox};
+use super::event_sink::{self, EventSink};
+use super::outbox::Outbox;
 use super::outbox_keys::{self, outbox_options};
 use super::secret::secret;
 
@@ -41,11 +38,7 @@ const KEYS: &[KeySpec] = &[
         kind: KeyKind::File,
         about: "file that holds the key, instead of `secret`",
     },
-    KeySpec {
-        name: "tracks",
-        kind: KeyKind::Flag,
-        about: "posts tracks that ended, too; default false",
-    },
+    event_sink::TRACKS,
     KeySpec {
         name: "timeout",
         kind: KeyKind::Duration,
@@ -69,66 +62,11 @@ impl SinkFactory for WebhookFactory {
         let settings = &self.0;
         let secret = secret(settings, "secret", "secret_file")?;
         let transport = HttpTransport::new(request::checked_url(settings)?, secret, settings);
-        Ok(Box::new(Webhook {
-            outbox: Outbox::start("webhook", transport, outbox_options(settings)?)?,
-            tracks: settings.flag("tracks", false),
-        }))
+        let outbox = Outbox::start("webhook", transport, outbox_options(settings)?)?;
+        Ok(Box::new(EventSink::new(outbox, settings, |_, _| String::new())))
     }
 
     fn targets(&self) -> Vec<PathBuf> {
         super::outbox_keys::path(&self.0).into_iter().collect()
-    }
-}
-
-struct Webhook {
-    outbox: Outbox,
-    /// Whether tracks that ended are posted.
-    tracks: bool,
-}
-
-impl Webhook {
-    fn push(&self, stream: &std::sync::Arc<str>, ended_tracks: &[TrackEnd], incidents: &[Incident]) {
-        let message = |id: String, event: &serde_json::Value| Message {
-            stream: std::sync::Arc::clone(stream),
-            id,
-            body: event.to_string().into_bytes(),
-            topic: String::new(),
-        };
-        for track in ended_tracks.iter().filter(|_| self.tracks) {
-            let id = format!("{stream}/track/{}", track.id);
-            self.outbox.push(message(id, &track_value(stream, track)));
-        }
-        for incident in incidents {
-            // Of one incident, several updates may come.
-            let id = format!("{}/{}/{}", incident.id, incident.phase.name(), incident.time_ms);
-            self.outbox.push(message(id, &incident_value(stream, incident)));
-        }
-    }
-}
-
-impl Sink for Webhook {
-    fn accept(&mut self, delivery: &Delivery) -> Result<(), SinkError> {
-        self.push(&delivery.stream, &delivery.ended_tracks, &delivery.incidents);
-        Ok(())
-    }
-
-    fn on_notice(&mut self, notice: &Notice) -> Result<(), SinkError> {
-        if let Notice::Analytics {
-            stream,
-            ended_tracks,
-            incidents,
-        } = notice
-        {
-            self.push(stream, ended_tracks, incidents);
-        }
-        Ok(())
-    }
-
-    fn counts(&self) -> BTreeMap<&'static str, u64> {
-        self.outbox.counts()
-    }
-
-    fn finish(&mut self) -> Result<(), SinkError> {
-        self.outbox.finish()
     }
 }

@@ -1,0 +1,250 @@
+//! A connection to NATS, and what an event's acknowledgement is.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use async_nats::jetstream::context::{PublishError, PublishErrorKind};
+use async_nats::jetstream::message::PublishMessage;
+use async_nats::jetstream::{self, ErrorCode};
+use async_nats::{Client, ConnectError, ConnectErrorKind, ConnectOptions, Event, ServerAddr, Subscriber};
+use futures_util::StreamExt;
+use weir_flow::{Settings, Sink, SinkError, SinkFactory};
+
+use super::super::addresses::addresses;
+use super::super::event_sink::EventSink;
+use super::super::local_runtime::{LocalRuntime, Signal, Waited};
+use super::super::outbox::{Connections, Connector, Line, Message, Outbox, Outcome};
+use super::super::outbox_keys::{self, outbox_options};
+use super::super::secret::{secret, secret_file};
+use super::super::tls;
+use super::subjects::Subjects;
+
+/// How long a connection or an acknowledgement may take.
+const TIMEOUT: Duration = Duration::from_secs(5);
+
+/// What a connection gets between events, every 100 ms: to answer what the server asks.
+const IDLE_TURN: Duration = Duration::from_millis(1);
+
+/// A connection is never made again by itself.
+const NEVER: Duration = Duration::from_secs(86_400);
+
+pub(super) struct NatsFactory(pub(super) Settings);
+
+impl SinkFactory for NatsFactory {
+    fn open(&self) -> Result<Box<dyn Sink>, SinkError> {
+        let settings = &self.0;
+        let subjects = Subjects::new(settings)?;
+        let transport = Connections::new(NatsConnector::new(settings)?);
+        let outbox = Outbox::start("nats", transport, outbox_options(settings)?)?;
+        let topic = move |stream: &str, kind| subjects.of(stream, kind);
+        Ok(Box::new(EventSink::new(outbox, settings, topic)))
+    }
+
+    fn targets(&self) -> Vec<PathBuf> {
+        outbox_keys::path(&self.0).into_iter().collect()
+    }
+}
+
+struct NatsConnector {
+    /// Names of the servers.
+    target: String,
+    servers: Vec<ServerAddr>,
+    options: ConnectOptions,
+    jetstream: bool,
+}
+
+impl NatsConnector {
+    fn new(settings: &Settings) -> Result<Self, SinkError> {
+        let failed = |reason: String| SinkError {
+            target: "to NATS".to_owned(),
+            reason,
+        };
+        let names = addresses(settings, "servers", 4222, "to NATS")?;
+        let servers: Result<Vec<ServerAddr>, _> = names.iter().map(|name| name.parse()).collect();
+        let mut options = ConnectOptions::new()
+            .name("weir")
+            .connection_timeout(TIMEOUT)
+            .request_timeout(Some(TIMEOUT))
+            .ping_interval(Duration::from_secs(10))
+            .client_capacity(16);
+        if let Some(credentials) = secret_file(settings, "credentials_file")? {
+            let read = options.credentials(&credentials);
+            options =
+                read.map_err(|_| failed("`credentials_file` holds no credentials of NATS".to_owned()))?;
+        } else if let Some(user) = settings.text("username").filter(|user| !user.is_empty()) {
+            let password = secret(settings, "password", "password_file")?;
+            options = options.user_and_password(user.to_owned(), password.unwrap_or_default());
+        }
+        if let Some(files) = tls::tls_files(settings)? {
+            options = options.require_tls(true);
+            if let Some(ca) = files.ca {
+                options = options.add_root_certificates(ca.to_owned());
+            }
+            if let Some((certificate, key)) = files.client {
+                options = options.add_client_certificate(certificate.to_owned(), key.to_owned());
+            }
+        }
+        Ok(Self {
+            target: names.join(", "),
+            servers: servers.map_err(|error| failed(error.to_string()))?,
+            options,
+            jetstream: settings.flag("jetstream", true),
+        })
+    }
+}
+
+impl Connector for NatsConnector {
+    type Line = NatsLine;
+
+    fn target(&self) -> &str {
+        &self.target
+    }
+
+    fn connect(&self) -> Result<NatsLine, String> {
+        let runtime = LocalRuntime::new()?;
+        let broken = Arc::<Signal>::default();
+        let is_up = Arc::new(AtomicBool::new(false));
+        let (on_event, was_up) = (Arc::clone(&broken), Arc::clone(&is_up));
+        let options = self.options.clone();
+        let options = options
+            .event_callback(move |event| {
+                if matches!(event, Event::Disconnected | Event::Closed) {
+                    on_event.raise();
+                }
+                std::future::ready(())
+            })
+            .reconnect_delay_callback(move |_| {
+                let was_up = was_up.load(Ordering::Relaxed);
+                if was_up { NEVER } else { Duration::ZERO }
+            });
+        let connecting = async {
+            let client = options.connect(&self.servers[..]).await;
+            let client = client.map_err(|error| connect_reason(&error))?;
+            is_up.store(true, Ordering::Relaxed);
+            let route = if self.jetstream {
+                let context = jetstream::context::ContextBuilder::new();
+                Route::Stored(context.timeout(TIMEOUT).ack_timeout(TIMEOUT).build(client))
+            } else {
+                let inbox = client.new_inbox();
+                let echo = client.subscribe(inbox.clone()).await;
+                let echo = echo.map_err(|error| error.to_string())?;
+                Route::Passed { client, inbox, echo }
+            };
+            Ok::<_, String>(route)
+        };
+        let route = match runtime.run(TIMEOUT, &broken, connecting) {
+            Waited::Done(route) => route?,
+            Waited::TimedOut => return Err("the server does not answer".to_owned()),
+            Waited::Stopped => return Err("the server closed the connection".to_owned()),
+        };
+        Ok(NatsLine {
+            runtime,
+            route,
+            broken,
+        })
+    }
+}
+
+/// A connection that is up. Its parts stand still but while it is used.
+struct NatsLine {
+    runtime: LocalRuntime,
+    route: Route,
+    /// Raised when the server is gone.
+    broken: Arc<Signal>,
+}
+
+/// Whose acknowledgement counts.
+enum Route {
+    /// That of a stream of JetStream.
+    Stored(jetstream::Context),
+    /// The server's own: it passes on what one connection sends in order, so what was sent after an event and comes back
+    /// says that the event was passed on.
+    Passed {
+        client: Client,
+        inbox: String,
+        echo: Subscriber,
+    },
+}
+
+impl Route {
+    async fn send(&mut self, message: &Message) -> Outcome {
+        match self {
+            Self::Stored(context) => {
+                let publish = PublishMessage::build()
+                    .payload(message.body.clone().into())
+                    .message_id(&message.id);
+                let sent = context.send_publish(message.topic.clone(), publish).await;
+                let stored = match sent {
+                    Ok(stored) => stored.await,
+                    Err(error) => Err(error),
+                };
+                stored.map_or_else(
+                    |error| publish_outcome(&error, &message.topic),
+                    |_| Outcome::Delivered,
+                )
+            }
+            Self::Passed { client, inbox, echo } => {
+                let mut headers = async_nats::HeaderMap::new();
+                headers.insert("Nats-Msg-Id", message.id.as_str());
+                let body = message.body.clone().into();
+                let sent = client.publish_with_headers(message.topic.clone(), headers, body);
+                if let Err(error) = sent.await {
+                    return match error.kind() {
+                        async_nats::PublishErrorKind::MaxPayloadExceeded => {
+                            Outcome::Refused(error.to_string())
+                        }
+                        _ => Outcome::Failed(error.to_string()),
+                    };
+                }
+                if let Err(error) = client.publish(inbox.clone(), Vec::new().into()).await {
+                    return Outcome::Failed(error.to_string());
+                }
+                match echo.next().await {
+                    Some(_) => Outcome::Delivered,
+                    None => Outcome::Failed("the connection is over".to_owned()),
+                }
+            }
+        }
+    }
+}
+
+impl Line for NatsLine {
+    fn send(&mut self, message: &Message) -> Outcome {
+        match self.runtime.run(TIMEOUT, &self.broken, self.route.send(message)) {
+            Waited::Done(outcome) => outcome,
+            Waited::TimedOut => Outcome::Failed("the server acknowledges nothing".to_owned()),
+            Waited::Stopped => Outcome::Failed("the server closed the connection".to_owned()),
+        }
+    }
+
+    fn is_up(&mut self) -> bool {
+        self.runtime.turn(IDLE_TURN, &self.broken)
+    }
+}
+
+fn connect_reason(error: &ConnectError) -> String {
+    match error.kind() {
+        ConnectErrorKind::AuthorizationViolation | ConnectErrorKind::Authentication => {
+            "the server refuses the connection: check `username` and `password`, or `credentials_file`"
+                .to_owned()
+        }
+        _ => tls::explained(&error.to_string()),
+    }
+}
+
+fn publish_outcome(error: &PublishError, subject: &str) -> Outcome {
+    let code = std::error::Error::source(error)
+        .and_then(|source| source.downcast_ref::<jetstream::Error>())
+        .map(jetstream::Error::error_code);
+    match (error.kind(), code) {
+        (PublishErrorKind::MaxPayloadExceeded, _) | (_, Some(ErrorCode::STREAM_MESSAGE_EXCEEDS_MAXIMUM)) => {
+            Outcome::Refused(error.to_string())
+        }
+        (PublishErrorKind::StreamNotFound, _) => Outcome::Failed(format!(
+            "no stream of JetStream takes the subject {subject}: add one, or set `jetstream = false`"
+        )),
+        _ => Outcome::Failed(error.to_string()),
+    }
+}
