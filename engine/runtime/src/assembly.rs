@@ -15,6 +15,7 @@ use weir_policy::ReconnectSpec;
 use weir_types::Span;
 
 use crate::progress::Progress;
+use crate::request_traces::TraceOptions;
 use crate::sampling::Sampler;
 
 /// A graph with everything that it names. Tables go by the indices of the graph.
@@ -93,6 +94,8 @@ pub struct RunOptions {
     pub sampler: Option<Arc<dyn Sampler>>,
     /// Takes pictures of objects for transforms; without it they have none.
     pub pictures: Option<Arc<dyn PictureTaker>>,
+    /// Which requests are traced, and who is given their traces; without it none are.
+    pub traces: Option<TraceOptions>,
 }
 
 impl Default for RunOptions {
@@ -113,6 +116,7 @@ impl Default for RunOptions {
             progress: Arc::default(),
             sampler: None,
             pictures: None,
+            traces: None,
         }
     }
 }

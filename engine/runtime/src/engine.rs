@@ -37,6 +37,7 @@ use crate::fleet::PartitionSetup;
 use crate::policy_specs::PolicySpecs;
 use crate::processor_time::ProcessorTimes;
 use crate::record::Recorder;
+use crate::request_traces::RequestTracer;
 use crate::routes::SinkView;
 use crate::sink::CloseTimeout;
 use crate::source::{RejectionLimit, SharedDecodeLevels};
@@ -80,6 +81,7 @@ pub(crate) struct RunContext<'a> {
     pub(crate) module_names: RefCell<Vec<Arc<str>>>,
     /// What is known over time of each stream.
     pub(crate) analytics: SharedAnalytics,
+    pub(crate) tracer: RequestTracer,
     pub(crate) clock: Clock,
     pub(crate) options: &'a RunOptions,
     pub(crate) stop: &'a StopFlag,

@@ -19,6 +19,7 @@ use crate::engine::{RunContext, RunGraph, RunParts};
 use crate::prepare::{ReadyGraph, StartUp, run_header, sink_header};
 use crate::processor_time::ProcessorTimes;
 use crate::record::Recorder;
+use crate::request_traces::RequestTracer;
 use crate::routes::SinkView;
 use crate::sink::{QueueLimits, SinkHandle};
 use crate::stream_setup::{StreamSetup, check_sources};
@@ -125,6 +126,7 @@ pub(crate) fn run_and_serve(
         policy: RefCell::new(graph.policy().clone()),
         module_names: RefCell::new(names.collect()),
         analytics: SharedAnalytics::default(),
+        tracer: RequestTracer::new(options.traces.as_ref(), clock),
         clock,
         options,
         stop,

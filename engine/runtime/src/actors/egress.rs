@@ -25,6 +25,7 @@ use crate::clock::{Clock, duration};
 use crate::objects::assemble_objects;
 use crate::progress::Progress;
 use crate::request::{Request, RequestBranch};
+use crate::request_traces::RequestTracer;
 use crate::routes::SinkView;
 use crate::sink::SinkHandle;
 use crate::source::SharedDecodeLevels;
@@ -73,6 +74,7 @@ pub(crate) struct EgressSetup {
     pub(crate) pictures: Option<Arc<dyn PictureTaker>>,
     pub(crate) decode_levels: SharedDecodeLevels,
     pub(crate) progress: Arc<Progress>,
+    pub(crate) tracer: RequestTracer,
     /// Signalled once, when all streams have ended and nothing is in flight.
     pub(crate) idle: oneshot::Sender<()>,
     /// Sent once, when all modules have reported their counts.
@@ -96,6 +98,7 @@ pub(crate) struct Egress {
     closed_sinks: Vec<(String, SinkHandle)>,
     decode_levels: SharedDecodeLevels,
     progress: Arc<Progress>,
+    tracer: RequestTracer,
     idle: Option<oneshot::Sender<()>>,
     ended: Option<oneshot::Sender<RunEnded>>,
     ledger: Ledger,
@@ -132,6 +135,7 @@ impl Egress {
             closed_sinks: Vec::new(),
             decode_levels: setup.decode_levels,
             progress: setup.progress,
+            tracer: setup.tracer,
             idle: Some(setup.idle),
             ended: Some(setup.ended),
             ledger: Ledger::default(),
@@ -160,7 +164,9 @@ impl Egress {
         self.stats.on_completed(stream, latency);
         self.progress.on_completed(late);
         telemetry::record_latency(self.name(stream), latency);
-        self.record_outcomes(stream, if late { "late" } else { "delivered" }, 1);
+        let outcome = if late { LATE } else { "delivered" };
+        self.record_outcomes(stream, outcome, 1);
+        self.tracer.on_ended(id, outcome, None);
         // A live stream has no use for what is late; an archive wants every frame.
         let is_shown = !late || !request.droppable;
         let frame = self.frames.remove(&id);
@@ -248,6 +254,8 @@ impl Egress {
         }
         self.progress.on_dropped();
         self.record_outcomes(stream, reason.name(), 1);
+        let module = module.and_then(|module| self.module_names.get(module.index()));
+        self.tracer.on_ended(request, reason.name(), module.map(label));
         self.release(request, stream, None);
     }
 
@@ -382,6 +390,8 @@ impl Handler<Arrived> for Egress {
             // Its source did not stop when it was asked to, and the stream was removed without it.
             return;
         }
+        self.tracer
+            .on_arrived(request, self.name(stream), frame.index, frame.sent_at);
         if self.wants_notices {
             self.frames.insert(request, frame);
         }

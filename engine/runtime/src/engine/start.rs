@@ -353,6 +353,7 @@ impl RunContext<'_> {
             pictures: self.options.pictures.clone(),
             decode_levels,
             progress: Arc::clone(&self.options.progress),
+            tracer: self.tracer.clone(),
             idle,
             ended,
         }
@@ -460,6 +461,7 @@ impl RunContext<'_> {
                 }),
                 clock: self.clock,
                 recorder: recorder.clone(),
+                tracer: self.tracer.clone(),
                 prepost: threads.prepost.remove(&spec.id),
                 shared: spec.pool == Pool::Shared,
                 overlaps: spec.overlap.is_some(),

@@ -27,6 +27,7 @@ impl ModuleActor {
         let items = self.items_of(&slices);
         self.stats.on_run(&slices);
         telemetry::record_waits(&self.setup.name, &slices);
+        self.setup.tracer.on_batch_started(&self.setup.name, &slices);
         let job = Job {
             module: self.setup.id,
             model: self.setup.model,
@@ -113,6 +114,9 @@ impl ModuleActor {
         };
         self.stats.on_batch_done(took, result.is_err());
         telemetry::record_batch(&self.setup.name, took, &steps);
+        self.setup
+            .tracer
+            .on_batch_done(&self.setup.name, &slices, took, result.is_err());
         if self.setup.prepost.is_none() {
             let now = self.setup.clock.now();
             let items = slices.iter().map(|slice| slice.count).sum();
@@ -221,6 +225,7 @@ mod tests {
     use crate::batch::StepTimes;
     use crate::clock::Clock;
     use crate::emulated::EmulatedOperator;
+    use crate::request_traces::RequestTracer;
 
     /// A module without slots or requests.
     fn idle_module() -> ModuleActor {
@@ -267,6 +272,7 @@ mod tests {
             max_sequence_tokens: 0,
             clock: Clock::start(),
             recorder: None,
+            tracer: RequestTracer::default(),
             prepost: None,
             shared: false,
             overlaps: false,

@@ -42,6 +42,7 @@ use crate::fleet::{Postprocessor, Preprocessor};
 use crate::instance::InstanceJob;
 use crate::record::Recorder;
 use crate::request::RequestBranch;
+use crate::request_traces::RequestTracer;
 use crate::telemetry::TICK_INTERVAL;
 use crate::timeline::Timeline;
 
@@ -73,6 +74,7 @@ pub(crate) struct ModuleSetup {
     pub(crate) max_sequence_tokens: u32,
     pub(crate) clock: Clock,
     pub(crate) recorder: Option<Recorder>,
+    pub(crate) tracer: RequestTracer,
     /// The threads before the first and after the last partition, where its model is partitioned over workers.
     pub(crate) prepost: Option<(Preprocessor, Postprocessor)>,
     /// Whether the arbiter of slots grants what it runs on.

@@ -83,6 +83,7 @@ impl ModuleActor {
         }
         self.stats.on_run(&slices);
         telemetry::record_waits(&self.setup.name, &slices);
+        self.setup.tracer.on_batch_started(&self.setup.name, &slices);
         self.running.insert(
             batch,
             RunningBatch {
