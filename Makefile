@@ -13,9 +13,9 @@ CARGO ?= cargo
 APP ?= traffic-monitoring
 # Length of each live run of `make compare-live`.
 SECONDS_EACH ?= 120
-# Features of release builds: sinks whose crates are heavy, and the CUDA provider where setup fetched its library.
+# Features of release builds: sinks whose crates are heavy, traces, and the CUDA provider where setup fetched its library.
 SINKS := kafka nats parquet
-FEATURES := --features "$(SINKS)$(if $(filter 1,$(WEIR_CUDA)), cuda)"
+FEATURES := --features "$(SINKS) otlp$(if $(filter 1,$(WEIR_CUDA)), cuda)"
 
 all: build
 
@@ -35,13 +35,13 @@ demo: build
 test: setup
 	@scripts/test.sh
 
-# Sinks behind features, which a plain build leaves out: lints and tests of them alone. All packages are built
+# Sinks and traces behind features, which a plain build leaves out: lints and tests of them alone. All packages are built
 # together, as in `make test`, so that what these features do not concern is built once.
-OF_FEATURES := $(foreach sink,$(SINKS),weir/$(sink))
+OF_FEATURES := $(foreach sink,$(SINKS),weir/$(sink)) weir/otlp
 test-sinks: setup
 	$(CARGO) clippy --workspace --features "$(OF_FEATURES)" --all-targets --locked -- -D warnings
-	$(CARGO) test --workspace --features "$(OF_FEATURES)" --locked --test parquet --test features --test programs --test sinks
-	$(CARGO) test --workspace --features "$(OF_FEATURES)" --locked --lib -- sinks::
+	$(CARGO) test --workspace --features "$(OF_FEATURES)" --locked --test parquet --test features --test programs --test sinks --test traces
+	$(CARGO) test --workspace --features "$(OF_FEATURES)" --locked --lib -- sinks:: traces::
 
 # The sink `kafka` against the mock cluster of librdkafka, which is compiled for it.
 test-kafka: setup

@@ -5,6 +5,7 @@ use std::fmt::Write;
 use weir_runtime::Snapshot;
 
 use crate::process::ProcessUse;
+use crate::traces::SpanCounts;
 
 /// A family of series.
 struct Family {
@@ -85,6 +86,12 @@ const PROCESSOR: Family = family(
     "Processor time of the engine's threads.",
 );
 
+const SPANS: Family = family(
+    "weir_trace_spans_total",
+    "counter",
+    "Spans of traced requests: exported, or lost because the collector did not take them.",
+);
+
 /// The text of a family: a line for each series, if there is any.
 fn write(
     out: &mut String,
@@ -131,6 +138,15 @@ pub(crate) fn process_text(used: ProcessUse) -> String {
     one(&THREADS, used.threads as f64);
     one(&OPEN_FILES, used.open_files as f64);
     one(&PROCESSOR, used.processor_s);
+    out
+}
+
+/// What became of spans.
+pub(crate) fn spans_text(spans: &SpanCounts) -> String {
+    let mut out = String::new();
+    let outcomes = [("exported", spans.exported()), ("lost", spans.lost())];
+    let series = |(outcome, count): (&str, u64)| (vec![("outcome", outcome.to_owned())], count as f64);
+    write(&mut out, &SPANS, outcomes.into_iter().map(series));
     out
 }
 

@@ -21,6 +21,7 @@ use crate::progress::RunLine;
 use crate::score::{self, Score};
 use crate::service::Service;
 use crate::settings::Settings;
+use crate::traces::{self, Traces};
 use crate::whole_file::ReservedFile;
 use crate::zoo::Zoo;
 use crate::{gears_watch, handles, health, interrupt, output, process, reload, report};
@@ -264,12 +265,15 @@ fn run(
     assembly.next_gears = gears_watch::watch(&assembly.graph);
     let stop = StopFlag::default();
     interrupt::watch(&stop, STOPPING)?;
+    let traces = traces::start(settings)?;
     let run = RunOptions {
         sampler: observers.sampler,
+        traces: traces.as_ref().map(|traces| traces.options.clone()),
         ..run_options(options, settings, progress)
     };
     let ended = weir_runtime::run(assembly, &run, &stop);
     drop(shown);
+    traces.into_iter().for_each(Traces::finish);
     let mut report = ended.map_err(mendable)?;
     // The report lists the graph's sinks; a tap that did not fail is none of them.
     if report.sinks.get(TAP).is_some_and(|tap| tap.error.is_none()) {
@@ -312,8 +316,13 @@ pub(crate) fn serve(
     let loaded = graph.clone();
     let assembly = assemble_showing(graph, zoo, None, None, &progress)?;
     let assembly = LiveSink(service.live()).add_to(assembly);
+    let traces = traces::start(settings)?;
+    if let Some(traces) = &traces {
+        service.count_spans(Arc::clone(&traces.counts));
+    }
     let run = RunOptions {
         until_stopped: true,
+        traces: traces.as_ref().map(|traces| traces.options.clone()),
         ..run_options(options, settings, progress)
     };
     let handle = Engine::start(assembly, run, &stop).map_err(mendable)?;
@@ -328,6 +337,7 @@ pub(crate) fn serve(
         .spawn(process::keep_memory_low)?;
     let ended = handle.wait();
     drop(shown);
+    traces.into_iter().for_each(Traces::finish);
     let mut report = ended.map_err(mendable)?;
     report.sinks.remove(live::NAME);
     let ran = RunResult {

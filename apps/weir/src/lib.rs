@@ -34,6 +34,7 @@ mod service;
 mod settings;
 mod tap;
 mod threshold_plot;
+mod traces;
 mod version;
 mod whole_file;
 mod zoo;
@@ -52,9 +53,10 @@ pub use zoo::Zoo;
 pub use {weir_flow as flow, weir_graph as graph, weir_runtime as runtime};
 
 /// What is logged where `RUST_LOG` asks for nothing: errors, what looks wrong with what models give, and where files are
-/// that were not put where the graph says. Not what FFmpeg says of damaged data: that is counted.
-const DEFAULT_LOG: &str =
-    "error,ffmpeg=off,weir::outputs=warn,weir_operators::media::video_place=warn,weir_operators::sinks=warn";
+/// that were not put where the graph says. Not what FFmpeg says of damaged data, which is counted, and not what clients of
+/// brokers say, since sinks say it.
+const DEFAULT_LOG: &str = "error,ffmpeg=off,async_nats=off,rskafka=off,weir::outputs=warn,weir::traces=warn,\
+                           weir_operators::media::video_place=warn,weir_operators::sinks=warn";
 
 /// Carries out the command line of this process.
 #[must_use]

@@ -28,6 +28,7 @@ use crate::live::{self, Live};
 use crate::process::process_use;
 use crate::reload::{Applied, Author, LoadedGraph, Problem};
 use crate::settings::Settings;
+use crate::traces::SpanCounts;
 use crate::zoo::Zoo;
 
 /// Bounds of the buckets that durations are counted in, in seconds.
@@ -90,6 +91,8 @@ pub(crate) struct Service {
     added: Mutex<BTreeSet<String>>,
     metrics: PrometheusHandle,
     live: Arc<Live>,
+    /// What became of spans, where requests are traced.
+    spans: OnceLock<Arc<SpanCounts>>,
     state: Cached<Arc<Snapshot>>,
     /// The same as clients get it: written once, however many ask.
     written: Cached<Arc<str>>,
@@ -132,10 +135,17 @@ impl Service {
             added: Mutex::default(),
             metrics,
             live: Arc::default(),
+            spans: OnceLock::new(),
             state: Cached::new(MAX_AGE),
             written: Cached::new(MAX_AGE),
             rendered: Cached::new(MAX_AGE),
         })
+    }
+
+    /// Metrics have what becomes of spans from now on.
+    pub(crate) fn count_spans(&self, counts: Arc<SpanCounts>) {
+        // There is one run.
+        let _ = self.spans.set(counts);
     }
 
     pub(crate) fn progress(&self) -> Arc<Progress> {
@@ -487,7 +497,9 @@ impl Backend for Service {
             self.metrics.run_upkeep();
             let state = self.snapshot().map(|snapshot| exposition::text(&snapshot));
             let process = process_use().map(exposition::process_text);
-            let metrics = self.metrics.render() + &state.unwrap_or_default() + &process.unwrap_or_default();
+            let spans = self.spans.get().map(|spans| exposition::spans_text(spans));
+            let rest = [state.ok(), process, spans].into_iter().flatten();
+            let metrics = self.metrics.render() + &rest.collect::<String>();
             Ok::<Arc<str>, std::convert::Infallible>(metrics.into())
         };
         let Ok(rendered) = self.rendered.get(render);

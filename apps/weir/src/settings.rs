@@ -14,7 +14,16 @@ use crate::error::UserError;
 /// Keys that hold paths: those of a file are relative to it.
 const PATHS: [&str; 2] = ["model_cache", "model_mirror"];
 /// All keys. Other variables that begin with `WEIR_` are not settings (`WEIR_ASSETS`, `WEIR_VIDEO`).
-const KEYS: [&str; 4] = ["frame_memory", "model_cache", "model_mirror", "sink_events"];
+const KEYS: [&str; 6] = [
+    "frame_memory",
+    "model_cache",
+    "model_mirror",
+    "sink_events",
+    "trace_endpoint",
+    "trace_rate",
+];
+/// Keys that a file may only set which was asked for: models are programs, and traces say what happens here.
+const TRUSTED: [&str; 3] = ["model_cache", "model_mirror", "trace_endpoint"];
 
 /// The settings, all checked.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -29,6 +38,11 @@ pub(crate) struct Settings {
     pub(crate) model_mirror: Option<PathBuf>,
     /// The most deliveries that wait for one sink. 256 by default: some seconds of a few cameras.
     pub(crate) sink_events: SinkEvents,
+    /// The collector of OpenTelemetry that traces of requests go to; without it there are none.
+    #[serde(default)]
+    pub(crate) trace_endpoint: Option<String>,
+    /// The share of requests that are traced.
+    pub(crate) trace_rate: TraceRate,
     /// The file of the settings, where there is one.
     #[serde(skip)]
     pub(crate) file: Option<PathBuf>,
@@ -51,6 +65,7 @@ impl Settings {
         let mut builder = Config::builder()
             .set_default("frame_memory", "512MiB")
             .and_then(|builder| builder.set_default("sink_events", 256))
+            .and_then(|builder| builder.set_default("trace_rate", "0.01"))
             .and_then(|builder| {
                 let cache = default_cache(&variables);
                 builder.set_default("model_cache", cache.to_string_lossy().into_owned())
@@ -103,17 +118,17 @@ fn read_file(file: &Path) -> Result<Config, String> {
     read().map_err(|error: config::ConfigError| wrong(&error))
 }
 
-/// A `weir.toml` that was not named on the command line may not say where models come from: it lies in whatever folder the program was started
-/// in, and a model is a program. What the environment says instead of it is as good as named.
+/// A `weir.toml` that was not named on the command line may not say where models come from, or where traces go: it lies in
+/// whatever folder the program was started in, and a model is a program. What the environment says instead of it is as good as named.
 fn check_trusted(layer: &Config, variables: &[(String, String)]) -> Result<(), String> {
-    for key in PATHS {
+    for key in TRUSTED {
         let variable = format!("WEIR_{}", key.to_uppercase());
         let replaced = variables
             .iter()
             .any(|(name, value)| *name == variable && !value.is_empty());
         if !replaced && layer.get::<config::Value>(key).is_ok() {
             return Err(format!(
-                "the weir.toml of this folder sets {key}, but where models come from must be asked for: \
+                "the weir.toml of this folder sets {key}, but where models come from and traces go must be asked for: \
                  give --settings weir.toml, or set {variable}"
             ));
         }
@@ -206,6 +221,22 @@ impl<'de> Deserialize<'de> for SinkEvents {
     }
 }
 
+/// A share of requests.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct TraceRate(pub(crate) f64);
+
+impl<'de> Deserialize<'de> for TraceRate {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        match text.parse() {
+            Ok(rate) if (0.0..=1.0).contains(&rate) => Ok(Self(rate)),
+            _ => Err(serde::de::Error::custom(format!(
+                "\"{text}\" is no share of requests: write a number from 0 to 1"
+            ))),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -260,6 +291,7 @@ mod tests {
         );
         check("frame_memry = \"1MiB\"", &[], "frame_memry");
         check("", &[("WEIR_SINK_EVENTS", "0")], "not a whole number from 1");
+        check("trace_rate = 1.5", &[], "write a number from 0 to 1");
         check("sink_events = [", &[], "mine.toml");
         assert!(load(Some(Path::new("nowhere.toml")), &[]).is_err());
     }
