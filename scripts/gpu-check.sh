@@ -19,4 +19,8 @@ if [ -z "${WEIR_BIN:-}" ]; then
 fi
 clip=()
 [ -f videos/street-day.mp4 ] && clip=(--clip videos/street-day.mp4)
-exec "$WEIR_BIN" gpu-check --out out/gpu-check "${clip[@]}" "$@"
+out=(--out out/gpu-check)
+for argument in "$@"; do
+    case $argument in --out | --out=*) out=() ;; --clip | --clip=*) clip=() ;; esac
+done
+exec "$WEIR_BIN" gpu-check "${out[@]}" "${clip[@]}" "$@"

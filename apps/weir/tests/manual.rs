@@ -56,7 +56,10 @@ fn manual_pages_know_every_command() {
     let written = weir(folder.path(), &["man", "--out", "pages"]);
     assert!(written.status.success(), "{}", stderr(&written));
     for name in commands(folder.path()) {
-        assert!(page.contains(&format!("weir\\-{name}(1)")), "{name}");
+        assert!(
+            page.contains(&format!("weir\\-{}(1)", name.replace("-", "\\-"))),
+            "{name}"
+        );
         let page = std::fs::read_to_string(folder.path().join(format!("pages/weir-{name}.1"))).unwrap();
         assert!(
             page.contains(&format!(".TH WEIR-{} 1", name.to_uppercase())),

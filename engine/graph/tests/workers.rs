@@ -109,7 +109,7 @@ fn plans_and_workers_require_each_other() {
 
 #[test]
 fn keys_of_gpus_and_of_preparation_are_checked_where_they_are_of_use() {
-    let with = |line: &str, expected: &[&str]| check_with("workers = 2", line, expected);
+    let with = |line: &str, expected: &[&str]| common::check_with("workers = 2", line, expected);
     let gpu = "device = \"cuda:0\"\n";
     with(&format!("{gpu}cuda_graphs = true\nprecision = \"tf32\""), &[]);
     with(
@@ -132,8 +132,8 @@ fn keys_of_gpus_and_of_preparation_are_checked_where_they_are_of_use() {
         "preparation = { \"1\" = \"8ms\" }",
         &["23: `preparation` is for emulated devices"],
     );
-    check_with("slots = 2", "slots = 2\nprepare = \"inline\"", &[]);
-    check_with(
+    common::check_with("slots = 2", "slots = 2\nprepare = \"inline\"", &[]);
+    common::check_with(
         "slots = 2",
         "prepare = \"later\"",
         &["18: `prepare` cannot be \"later\""],

@@ -127,7 +127,8 @@ fn every_operator_can_take_whole_frames_whatever_was_found_in_them() {
         object("plate", Rect::new(0.0, 0.0, 90.0, 90.0), Points::None),
         object("face", Rect::new(30.0, 20.0, 70.0, 60.0), face()),
     ]);
-    for spec in super::specs() {
+    // One that describes needs a model that generates.
+    for spec in super::specs().into_iter().filter(|spec| spec.name != "describe") {
         let operator = of_frames(spec.name);
         for results in [&seen, &RequestResults::default()] {
             let items = operator.items(&frame(), results);

@@ -2,6 +2,7 @@
 //! letters, in order by stream. `WEIR_EVENTS` says how many events; CI takes few.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+#![allow(clippy::print_stdout, reason = "a test that skips says so")]
 
 mod delivered;
 mod mqtt;
