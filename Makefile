@@ -1,9 +1,9 @@
-# What there is to do: make setup, demo, test, test-sinks, test-kafka, lint, bench-overhead, bench-sim, bench-reserve, bench-partitioned,
+# What there is to do: make setup, demo, test, test-sinks, test-brokers, test-kafka, lint, bench-overhead, bench-sim, bench-reserve, bench-partitioned,
 # bench-accuracy, bench-cameras, bench-cascades, bench-generating, bench-route, bench-shared, bench-idle-connections, bench-watchers,
 # bench-counts, bench-per-track, soak, fuzz-api, page-pictures, compare-live, gpu-check, reproduce-pard, reproduce-ppipe, reproduce-ken,
 # reproduce-goodserve, docs, clips, train, clean. Every target sets up what it needs.
 
-.PHONY: all setup build demo test test-sinks test-kafka lint bench-overhead bench-sim bench-reserve bench-partitioned bench-accuracy bench-cameras \
+.PHONY: all setup build demo test test-sinks test-brokers test-kafka lint bench-overhead bench-sim bench-reserve bench-partitioned bench-accuracy bench-cameras \
 	bench-cascades bench-generating bench-route bench-shared bench-idle-connections bench-watchers bench-counts bench-per-track soak fuzz-api \
 	page-pictures compare-live gpu-check reproduce-pard reproduce-ppipe reproduce-ken reproduce-goodserve docs clips train clean
 .DEFAULT_GOAL := build
@@ -13,9 +13,9 @@ CARGO ?= cargo
 APP ?= traffic-monitoring
 # Length of each live run of `make compare-live`.
 SECONDS_EACH ?= 120
-# Features of release builds: sinks whose crates are heavy, traces, and the CUDA provider where setup fetched its library.
+# Features of release builds: sinks whose crates are heavy, and the CUDA provider where setup fetched its library.
 SINKS := kafka nats parquet
-FEATURES := --features "$(SINKS) otlp$(if $(filter 1,$(WEIR_CUDA)), cuda)"
+FEATURES := --features "$(SINKS)$(if $(filter 1,$(WEIR_CUDA)), cuda)"
 
 all: build
 
@@ -35,10 +35,16 @@ demo: build
 test: setup
 	@scripts/test.sh
 
-# Sinks and traces behind features, which a plain build leaves out: lints and tests of them alone. All packages are built
-# together, as in `make test`, so that what these features do not concern is built once.
-OF_FEATURES := $(foreach sink,$(SINKS),weir/$(sink)) weir/otlp
+# The sink that writes Parquet, which a plain build leaves out: lints and tests of it alone.
 test-sinks: setup
+	$(CARGO) clippy -p weir-operators -p weir --features parquet --all-targets --locked -- -D warnings
+	$(CARGO) test -p weir-operators --features parquet --locked --test parquet --test features
+	$(CARGO) test -p weir --features parquet --locked --test sinks
+
+# Sinks and traces behind features: lints and tests of them alone. All packages are built together, as in `make test`, so that
+# what these features do not concern is built once.
+OF_FEATURES := $(foreach sink,$(SINKS),weir/$(sink)) weir/otlp
+test-brokers: setup
 	$(CARGO) clippy --workspace --features "$(OF_FEATURES)" --all-targets --locked -- -D warnings
 	$(CARGO) test --workspace --features "$(OF_FEATURES)" --locked --test parquet --test features --test programs --test sinks --test traces
 	$(CARGO) test --workspace --features "$(OF_FEATURES)" --locked --lib -- sinks:: traces::

@@ -51,8 +51,8 @@ pub(crate) fn start(settings: &Settings) -> anyhow::Result<Option<Traces>> {
     if settings.trace_endpoint.is_none() {
         return Ok(None);
     }
-    let message = "settings: trace_endpoint is set, and this build has no traces: build weir with `--features otlp`, or take a \
-                   release, which has them";
+    let message =
+        "settings: trace_endpoint is set, and this build has no traces: build weir with `--features otlp`";
     Err(crate::error::UserError::new(message).into())
 }
 

@@ -63,9 +63,9 @@ fn each_item_is_answered_once(spec: &WorldSpec, ran: &SimulationResult, splits: 
         let skips = skips
             .flat_map(|gear| gear.stages.values())
             .any(|stage| !stage.is_used);
-        if let Some(handed_on) = handed_on.filter(|_| !skips) {
+        if let Some((handed_on, escalate)) = handed_on.filter(|_| !skips) {
             // An item that is handed on in regions comes as one to four.
-            let most = match stage.escalate {
+            let most = match escalate {
                 Escalate::Frames => handed_on,
                 Escalate::Regions => handed_on * 4,
             };
@@ -73,7 +73,7 @@ fn each_item_is_answered_once(spec: &WorldSpec, ran: &SimulationResult, splits: 
             assert!(splits || came >= handed_on, "{name}: {came} of {handed_on}");
         }
         assert!(!stage.is_last() || counts.handed_on == 0, "{name}: {counts:?}");
-        handed_on = Some(counts.handed_on);
+        handed_on = Some((counts.handed_on, stage.escalate));
     }
     let accuracy = ran.report.accuracy;
     assert!(
