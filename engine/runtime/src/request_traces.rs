@@ -190,6 +190,13 @@ impl RequestTracer {
         }
     }
 
+    /// A request is not counted: nothing is exported of it.
+    pub(crate) fn forget(&self, request: RequestId) {
+        if let Some(tracing) = self.sampling(request) {
+            tracing.open().remove(&request);
+        }
+    }
+
     /// A request ended now.
     pub(crate) fn on_ended(&self, request: RequestId, outcome: &'static str, dropped_by: Option<Arc<str>>) {
         let Some(tracing) = self.sampling(request) else {

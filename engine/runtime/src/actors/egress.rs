@@ -388,10 +388,9 @@ impl Handler<Arrived> for Egress {
         } = arrived;
         if !self.streams.contains_key(&stream) {
             // Its source did not stop when it was asked to, and the stream was removed without it.
+            self.tracer.forget(request);
             return;
         }
-        self.tracer
-            .on_arrived(request, self.name(stream), frame.index, frame.sent_at);
         if self.wants_notices {
             self.frames.insert(request, frame);
         }

@@ -518,6 +518,7 @@ impl RunContext<'_> {
             ),
             next_request: Arc::clone(&context.next_request),
             egress: actors.egress.clone(),
+            tracer: self.tracer.clone(),
             progress: Arc::clone(&self.options.progress),
             target: Arc::clone(&target),
             tap: Arc::clone(&tap),

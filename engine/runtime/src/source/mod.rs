@@ -30,6 +30,7 @@ use crate::decoding::{Decoding, lower_priority};
 use crate::panic_message::panic_message;
 use crate::processor_time::{ProcessorTimes, ThreadKind, ThreadTimer};
 use crate::progress::Progress;
+use crate::request_traces::RequestTracer;
 pub(crate) use control::SourceControl;
 pub(crate) use decode_level::{SharedDecodeLevel, SharedDecodeLevels};
 pub(crate) use rejections::{RejectionLimit, RejectionPermit};
@@ -65,6 +66,7 @@ pub(crate) struct SourceThread {
     /// The id of the next request of any stream.
     pub(crate) next_request: Arc<AtomicU64>,
     pub(crate) egress: Addr<Egress>,
+    pub(crate) tracer: RequestTracer,
     pub(crate) progress: Arc<Progress>,
     pub(crate) target: Arc<SharedTarget>,
     /// Where packets go as they are read.

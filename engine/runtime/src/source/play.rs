@@ -227,6 +227,8 @@ impl SourceThread {
         };
         let id = RequestId(self.next_request.fetch_add(1, Ordering::Relaxed));
         let sent_at = self.sent_at(time);
+        // Before any actor hears of the request: a module may start it before its egress knows of it.
+        self.tracer.on_arrived(id, &self.name, frame.index, sent_at);
         self.egress.do_send(Arrived {
             request: id,
             stream: self.stream,
