@@ -10,21 +10,21 @@ import base64
 import json
 import os
 import selectors
-import shutil
 import socket
 import statistics
 import subprocess
 import sys
 import time
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Iterator
 
-from cameras import write_street
-from idle_connections import GRAPH, STREAMS, goodput
 from service import Service
+from turns import STREAMS, compare
 
-WINDOW_S = float(os.environ.get("WINDOW_S", "15"))
-PAIRS = int(os.environ.get("PAIRS", "4"))
 WATCHERS = int(os.environ.get("WATCHERS", "50"))
+# What each turn took: bytes a second to the watchers, processors of the API's threads and of the watchers.
+SENT, ANSWERING, WATCHING = [], [], []
 # Goodput may be so much less with watchers than without.
 LIMIT = 0.05
 
@@ -93,52 +93,33 @@ def api_seconds(service: Service) -> float:
     return spent / os.sysconf("SC_CLK_TCK")
 
 
+@contextmanager
+def watchers(service: Service, names: list[str]) -> Iterator[None]:
+    """Watchers in a process of their own, and what they and the threads that answer them took."""
+    command = [sys.executable, __file__, "watch", str(service.port), *names]
+    pages = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    try:
+        before, began = api_seconds(service), time.monotonic()
+        yield
+        seconds = time.monotonic() - began
+        ANSWERING.append((api_seconds(service) - before) / seconds)
+        said = json.loads(pages.communicate()[0])
+        SENT.append(said["bytes"] / seconds)
+        WATCHING.append(said["processor_s"] / seconds)
+    finally:
+        pages.kill()
+
+
+def spent() -> str:
+    sent, answering, watching = map(statistics.mean, (SENT, ANSWERING, WATCHING))
+    return f"sent to them: {sent / 1e6:.1f} MB/s, by {answering:.2f} processors; they themselves took {watching:.2f}"
+
+
 def main() -> None:
     if len(sys.argv) >= 4 and sys.argv[1] == "watch":
         return watch(int(sys.argv[2]), sys.argv[3:])
-    if len(sys.argv) != 3:
-        sys.exit(__doc__)
-    weir, folder = Path(sys.argv[1]).resolve(), Path(sys.argv[2]).resolve()
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
-    clip = write_street(folder)
-    names = [f"street-{number}" for number in range(STREAMS)]
-    sources = "".join(f'[sources.{name}]\nuri = "{clip}"\nmode = "live"\nloop = true\n' for name in names)
-    (folder / "graph.toml").write_text(GRAPH.format(sources=sources, names=json.dumps(names)[1:-1]))
-    service = Service(weir, folder, [])
-    found: dict[bool, list[float]] = {True: [], False: []}
-    sent, answering, watching = [], [], []
-    try:
-        while service.ask("GET", "/readyz")[0] != 200:
-            time.sleep(0.2)
-        goodput(service, 5)
-        for turn in range(2 * PAIRS):
-            # Which kind comes first changes, too.
-            is_watched = (turn + turn // 2) % 2 == 0
-            command = [sys.executable, __file__, "watch", str(service.port), *names]
-            pages = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) if is_watched else None
-            time.sleep(3)
-            before = api_seconds(service)
-            found[is_watched].append(goodput(service, WINDOW_S))
-            if pages:
-                answering.append((api_seconds(service) - before) / WINDOW_S)
-                said = json.loads(pages.communicate()[0])
-                sent.append(said["bytes"] / (WINDOW_S + 3))
-                watching.append(said["processor_s"] / (WINDOW_S + 3))
-            time.sleep(1)
-        status = service.stop()
-    finally:
-        service.process.kill()
-    with_them, without = statistics.mean(found[True]), statistics.mean(found[False])
-    print("| | goodput/s of each turn | mean |\n|---|---|---|")
-    for is_watched, label in ((False, "without"), (True, f"{WATCHERS} watchers of {STREAMS} tiles")):
-        turns = " ".join(f"{rate:.1f}" for rate in found[is_watched])
-        print(f"| {label} | {turns} | {statistics.mean(found[is_watched]):.2f} |")
-    print(f"sent to them: {statistics.mean(sent) / 1e6:.1f} MB/s, by {statistics.mean(answering):.2f} processors;"
-          f" they themselves took {statistics.mean(watching):.2f}")
-    print(f"ratio {with_them / without:.4f}, load {os.getloadavg()[0]:.1f}, exit status {status}")
-    if status != 0 or with_them < without * (1 - LIMIT):
-        sys.exit(1)
+    pairs, window_s = int(os.environ.get("PAIRS", "4")), float(os.environ.get("WINDOW_S", "15"))
+    compare(f"{WATCHERS} watchers of {STREAMS} tiles", LIMIT, watchers, pairs=pairs, window_s=window_s, said=spent)
 
 
 if __name__ == "__main__":

@@ -17,17 +17,17 @@ pub fn emulated_certainty(frame: u64, item: u32) -> f32 {
 }
 
 /// Most regions of a frame of which an emulated model is not certain.
-const MAX_REGIONS: u64 = 4;
+pub const MAX_EMULATED_REGIONS: u64 = 4;
 
 /// Regions on average.
-pub const EMULATED_REGIONS: f64 = (1 + MAX_REGIONS) as f64 / 2.0;
+pub const EMULATED_REGIONS: f64 = (1 + MAX_EMULATED_REGIONS) as f64 / 2.0;
 
-/// In how many regions an emulated model hands a frame on, where it does so in regions: 1 to 4, as if drawn evenly by the number
+/// In how many regions an emulated model hands a frame on, where it does so in regions: from 1 to [`MAX_EMULATED_REGIONS`], as if drawn evenly by the number
 /// of the frame.
 #[must_use]
 pub fn emulated_regions(frame: u64) -> u32 {
     let drawn = uniform_hash(frame ^ SALT.rotate_left(1));
-    1 + ((drawn * MAX_REGIONS as f64) as u64).min(MAX_REGIONS - 1) as u32
+    1 + ((drawn * MAX_EMULATED_REGIONS as f64) as u64).min(MAX_EMULATED_REGIONS - 1) as u32
 }
 
 #[cfg(test)]

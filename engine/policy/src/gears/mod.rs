@@ -11,7 +11,7 @@ mod settle;
 mod shift;
 mod shift_rule;
 
-pub use emulated::{EMULATED_REGIONS, emulated_certainty, emulated_regions};
+pub use emulated::{EMULATED_REGIONS, MAX_EMULATED_REGIONS, emulated_certainty, emulated_regions};
 pub use fallback::Fallback;
 pub use invocation::InvocationSize;
 pub use replicas::{Invocation, Replicas};

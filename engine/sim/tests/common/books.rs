@@ -2,6 +2,7 @@
 
 use weir_graph::Escalate;
 use weir_policy::DropRule;
+use weir_policy::gears::MAX_EMULATED_REGIONS;
 use weir_sim::{SimulationResult, WorldPool, WorldSpec};
 
 use super::drawn::Drawn;
@@ -67,7 +68,7 @@ fn each_item_is_answered_once(spec: &WorldSpec, ran: &SimulationResult, splits: 
             // An item that is handed on in regions comes as one to four.
             let most = match escalate {
                 Escalate::Frames => handed_on,
-                Escalate::Regions => handed_on * 4,
+                Escalate::Regions => handed_on * MAX_EMULATED_REGIONS,
             };
             assert!(came <= most, "{name}: {came} of {handed_on}");
             assert!(splits || came >= handed_on, "{name}: {came} of {handed_on}");
