@@ -191,6 +191,11 @@ fn zones_lines_and_tracks_are_drawn_over_the_video() {
     browser.wait_until("document.querySelector('.tile').classList.contains('large')");
     browser.wait_until(&canvas_has("street", ZONE));
     browser.wait_until("!document.getElementById('incidents').hidden");
+    let cards = "document.querySelectorAll('.incident:not([hidden])').length";
+    browser.wait_until("document.querySelectorAll('.incident').length > 8");
+    browser.wait_until(&format!("{cards} === 8"));
+    browser.click("#incidents-more");
+    browser.wait_until(&format!("{cards} > 8"));
     browser.wait_until("document.querySelector('#timeline .lane rect.lane-0') !== null || (document.getElementById('timeline').scrollIntoView(), false)");
     assert_eq!(browser.accessibility(), [""; 0]);
     assert_clean(&browser, &service);

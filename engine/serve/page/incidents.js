@@ -4,8 +4,9 @@ import { clip as askClip, incidents as askIncidents, picture as askPicture } fro
 import { byId, el, setText } from "./dom.js";
 import { count } from "./format.js";
 
-/** Cards on the page. */
+/** Cards on the page, all of them and before more are asked for: what comes below should not be pages away. */
 const MAX_SHOWN = 24;
+const FEW = 8;
 /** Pictures that are asked for side by side. */
 const MAX_ASKED = 4;
 
@@ -86,6 +87,14 @@ export class Incidents {
   #cards = new Map();
   #version = 0;
   #isAsking = false;
+  #showsAll = false;
+
+  constructor() {
+    byId("incidents-more").addEventListener("click", () => {
+      this.#showsAll = !this.#showsAll;
+      this.#fold();
+    });
+  }
 
   /** Asks for them where the state says that there is something new. */
   async update(state) {
@@ -119,6 +128,17 @@ export class Incidents {
       const place = byId("incident-list");
       if (place.children[index] !== card.root) place.insertBefore(card.root, place.children[index] ?? null);
     });
+    this.#fold();
+  }
+
+  /** Hides all cards but a few, where not all are asked for. */
+  #fold() {
+    const cards = [...byId("incident-list").children];
+    cards.forEach((card, index) => { card.hidden = !this.#showsAll && index >= FEW; });
+    const more = byId("incidents-more");
+    more.hidden = cards.length <= FEW;
+    more.setAttribute("aria-expanded", String(this.#showsAll));
+    setText(more, this.#showsAll ? `Show ${FEW}` : `Show ${cards.length}`);
   }
 
   async #showPictures() {
