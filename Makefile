@@ -13,9 +13,9 @@ CARGO ?= cargo
 APP ?= traffic-monitoring
 # Length of each live run of `make compare-live`.
 SECONDS_EACH ?= 120
-# Features of release builds: sinks whose crates are heavy, and the CUDA provider where setup fetched its library.
+# Features of release builds: sinks and traces whose crates are heavy, and the CUDA provider where setup fetched its library.
 SINKS := kafka nats parquet
-FEATURES := --features "$(SINKS)$(if $(filter 1,$(WEIR_CUDA)), cuda)"
+FEATURES := --features "$(SINKS) otlp$(if $(filter 1,$(WEIR_CUDA)), cuda)"
 
 all: build
 
@@ -104,10 +104,10 @@ bench-cascades:
 bench-generating:
 	@$(CARGO) run --release --locked -p weir-benches --bin generating
 
-# Crossings of lines, dwell times and speeds on ten minutes of street by day and at dusk, beside what is known of them. Needs cargo
-# alone.
+# Crossings of lines, dwell times and speeds on ten minutes of street by day, at dusk, at night and in rain, beside what is known
+# of them. Needs cargo alone.
 bench-counts:
-	@for light in day dusk; do \
+	@for light in day dusk night rain; do \
 		$(CARGO) run --release --locked -p weir-videos --no-default-features --example street_counts light=$$light || exit; \
 	done
 

@@ -15,7 +15,7 @@ fn main() -> Outcome {
     let number: u64 = arguments.next().map_or(Ok(1), |number| number.parse())?;
     let stills: u64 = arguments.next().map_or(Ok(8), |number| number.parse())?;
     let folder = Path::new(&folder);
-    for (name, light) in [("day", Light::Day), ("dusk", Light::Dusk)] {
+    for (name, light) in Light::ALL {
         let street = Street::new(Seed::new(Part::Clip, number), light);
         for seconds in [2.0, 7.0, 17.0, 24.0] {
             write(&street.at(seconds), folder, &format!("{name}-{seconds:04.1}"))?;

@@ -49,7 +49,12 @@ pub enum WorldKind {
 
 impl Light {
     /// All, by name.
-    pub const ALL: [(&'static str, Self); 2] = [("day", Self::Day), ("dusk", Self::Dusk)];
+    pub const ALL: [(&'static str, Self); 4] = [
+        ("day", Self::Day),
+        ("dusk", Self::Dusk),
+        ("night", Self::Night),
+        ("rain", Self::Rain),
+    ];
 
     /// The light of that name.
     #[must_use]

@@ -255,7 +255,10 @@ fn mistakes_are_one_line() {
     refuses("card --codec av1 --out a.mp4", "h264, hevc");
     refuses("card --lose 1 --out a.mp4", "--lose");
     refuses("card --part test --out a.mp4", "write train, validation or clip");
-    refuses("street --light noon --out a.mp4", "write day or dusk");
+    refuses(
+        "street --light noon --out a.mp4",
+        "write day, dusk, night or rain",
+    );
     refuses("card --light dusk --out a.mp4", "--light");
     refuses("card --out a.avi", "ends with .mp4");
     refuses("card --out ..", "ends with .mp4");

@@ -1,7 +1,7 @@
 //! Counts, dwell times and speeds on rendered streets, held against what is known of them: a line across the main street
 //! before the crossing, the crossing as a zone, and speeds on it, with all frames and with half of them missing at random.
 //!
-//! `street_counts [KEY=VALUE ...]` prints a table: `seconds` (600), `seeds` (1: several with commas), `light` (day or dusk),
+//! `street_counts [KEY=VALUE ...]` prints a table: `seconds` (600), `seeds` (1: several with commas), `light` (day, dusk, night or rain),
 //! `fps` (25), and where the lines are, `coming` (10) and `leaving` (20) metres ahead of the camera. Tracks come from the true
 //! boxes of all that is not hidden or cut off by half, as they are and shaken as a detector shakes them; with
 //! `events=A.jsonl,B.jsonl`, one for each seed, from the objects that a detector found in the rendered clips. A crossing is in sight
@@ -66,7 +66,7 @@ fn arguments() -> Outcome<Arguments> {
         match key {
             "seconds" => all.seconds = value.parse()?,
             "seeds" => all.seeds = value.split(',').map(str::parse).collect::<Result<_, _>>()?,
-            "light" => all.light = Light::named(value).ok_or("light is day or dusk")?,
+            "light" => all.light = Light::named(value).ok_or("light is day, dusk, night or rain")?,
             "fps" => all.fps = value.parse()?,
             "coming" => all.lines.coming = value.parse()?,
             "leaving" => all.lines.leaving = value.parse()?,

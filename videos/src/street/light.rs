@@ -1,4 +1,4 @@
-//! How a street is lit: sun and sky by day, lamps at dusk.
+//! How a street is lit: sun and sky by day, a white sky in the rain, lamps at dusk and at night.
 
 use rand::RngExt;
 use rand_pcg::Pcg64;
@@ -14,7 +14,14 @@ pub enum Light {
     Day,
     /// Little light is left; lamps burn.
     Dusk,
+    /// Only lamps are left.
+    Night,
+    /// A dark day without a shadow; rain falls.
+    Rain,
 }
+
+/// Metres of clear air after which most of a colour is gone.
+const CLEAR: f32 = 420.0;
 
 /// The light of one world.
 #[derive(Debug, Clone, Copy)]
@@ -31,6 +38,10 @@ pub(super) struct Illumination {
     pub(super) sky: (Rgba, Rgba),
     /// Clouds: how much of the sky they cover.
     pub(super) clouds: f32,
+    /// Metres after which air has taken most of a colour.
+    haze: f32,
+    /// Drops of rain in a picture; nought where it is dry.
+    pub(super) drops: u32,
 }
 
 impl Illumination {
@@ -44,6 +55,8 @@ impl Illumination {
                 rng,
             ),
             Light::Dusk => Self::dusk(azimuth, rng),
+            Light::Night => Self::night(azimuth, rng),
+            Light::Rain => Self::rain(azimuth, rng),
         }
     }
 
@@ -64,6 +77,8 @@ impl Illumination {
                 rgb(0xc9_de_ee).mixed(rgb(0xdc_e0_e2), veil),
             ),
             clouds: rng.random_range(0.2..0.7),
+            haze: CLEAR,
+            drops: 0,
         }
     }
 
@@ -81,6 +96,33 @@ impl Illumination {
                 rgb(0xf0_a8_78).mixed(rgb(0x9a_5a_6a), late),
             ),
             clouds: rng.random_range(0.1..0.6),
+            haze: CLEAR,
+            drops: 0,
+        }
+    }
+
+    fn night(azimuth: f32, rng: &mut Pcg64) -> Self {
+        let level = rng.random_range(0.22..0.32_f32);
+        Self {
+            direct: [0.0; 3],
+            // Lamps of sodium and of white light, together.
+            ambient: [level * 1.08, level * 0.98, level * 0.92],
+            shadow: 0.10,
+            sky: (rgb(0x06_08_12), rgb(0x1c_1c_26)),
+            ..Self::dusk(azimuth, rng)
+        }
+    }
+
+    fn rain(azimuth: f32, rng: &mut Pcg64) -> Self {
+        let level = rng.random_range(0.55..0.70_f32);
+        Self {
+            direct: [0.0; 3],
+            ambient: [level * 0.96, level, level * 1.05],
+            shadow: 0.06,
+            sky: (rgb(0x7e_88_90), rgb(0xa6_ac_b0)),
+            haze: 130.0,
+            drops: rng.random_range(500..1_000),
+            ..Self::day(azimuth, 0.9, 1.0, rng)
         }
     }
 
@@ -106,7 +148,7 @@ impl Illumination {
 
     /// The colour, paler with the metres of air before it.
     pub(super) fn hazed(&self, colour: Rgba, depth: f32) -> Rgba {
-        let part = 1.0 - (-(depth - 15.0).max(0.0) / 420.0).exp();
+        let part = 1.0 - (-(depth - 15.0).max(0.0) / self.haze).exp();
         let air = self.sky.1;
         colour.mixed(Rgba { a: colour.a, ..air }, part)
     }

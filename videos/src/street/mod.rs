@@ -20,6 +20,7 @@ mod people;
 mod place;
 mod plate;
 mod props;
+mod rain;
 mod rider;
 mod scene;
 mod shadows;
@@ -67,7 +68,7 @@ pub struct Street {
 }
 
 impl Street {
-    /// The crossing of that seed, by day or at dusk.
+    /// The crossing of that seed in that light.
     #[must_use]
     pub fn new(seed: Seed, light: Light) -> Self {
         let mut rng = seed.rng("camera");

@@ -10,7 +10,7 @@ use super::scene::{self, Item};
 use super::sight::Sight;
 use super::soft::softened;
 use super::stage::Stage;
-use super::{SIZE, ground, shadows};
+use super::{SIZE, ground, rain, shadows};
 use crate::canvas::{Canvas, Picture, rgb};
 use crate::geometry::Camera;
 use crate::lens::Lens;
@@ -72,7 +72,9 @@ impl Place {
 
     /// What the camera makes of a picture.
     pub(super) fn seen(&self, picture: &Picture, key: u64) -> Picture {
-        self.lens.seen(softened(picture, self.softness), key)
+        let mut picture = softened(picture, self.softness);
+        rain::fall(&mut picture, self.light.drops, key);
+        self.lens.seen(picture, key)
     }
 
     /// Draws the place with what is in it, without the lens.

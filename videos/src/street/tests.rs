@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{Light, SIZE, Street, still};
 use crate::World;
+use crate::canvas::Picture;
 use crate::seed::{Part, Seed};
 use weir_truth::{FrameTruth, TruthAttribute, TruthObject};
 
@@ -85,7 +86,7 @@ fn the_truth_about_stills_is_sound() {
 #[test]
 fn a_street_goes_on_smoothly() {
     for number in 0..5 {
-        let light = if number % 2 == 0 { Light::Day } else { Light::Dusk };
+        let (_, light) = Light::ALL[number as usize % Light::ALL.len()];
         let street = Street::new(Seed::new(Part::Clip, number), light);
         let seconds = 3.0 + 4.7 * number as f32;
         let (before, after) = (street.truth(seconds), street.truth(seconds + 0.04));
@@ -128,4 +129,18 @@ fn what_is_true_of_a_frame_is_the_same_where_it_is_not_drawn() {
     let street = Street::new(Seed::new(Part::Clip, 4), Light::Dusk);
     let (drawn, truth) = (street.at(7.0).1, street.truth(7.0));
     assert!(drawn.objects.len() > 5 && drawn == truth);
+}
+
+#[test]
+fn one_street_is_another_picture_in_each_light_and_the_same_truth() {
+    let seed = Seed::new(Part::Clip, 4);
+    let [day, others @ ..] = Light::ALL.map(|(name, light)| (name, Street::new(seed, light).at(7.0)));
+    let mean = |picture: &Picture| {
+        let sum: u64 = picture.rgb.iter().map(|&value| u64::from(value)).sum();
+        sum / picture.rgb.len() as u64
+    };
+    for (name, (picture, truth)) in others {
+        assert!(truth == day.1.1, "{name}");
+        assert!(mean(&picture) < mean(&day.1.0), "{name}");
+    }
 }

@@ -33,7 +33,7 @@ pub(crate) enum Command {
 /// `render street`.
 #[derive(Debug, Group)]
 pub(crate) struct StreetClip {
-    /// Time of day: day or dusk
+    /// Light: day, dusk, night or rain
     #[arg(long, value_name = "LIGHT", default_value = "day", value_parser = light)]
     pub(crate) light: Light,
     #[command(flatten)]
