@@ -13,14 +13,14 @@
 
 use std::collections::VecDeque;
 
+use super::survival::{HAIR, Survival};
+
 /// Sequences that are remembered: the latest that arrived.
 const MAX_SEEN: usize = 512;
 /// Stand in until this many ended: `(ln(predicted / mean), ln(actual / predicted))`. They are off by a half either way, so
 /// that nothing is built on predictions before they have proved right.
 const ASSUMED: [(f64, f64); 4] = [(-0.6, 0.4), (-0.2, -0.4), (0.2, 0.4), (0.6, -0.4)];
 const ASSUMED_UNTIL: f64 = 12.0;
-/// Points of the distribution.
-const MAX_POINTS: usize = 64;
 /// Sequences that end between two fits, at first and when many were seen.
 const REFIT: [u32; 2] = [4, 32];
 /// Beyond the longest that ended, the part that is still there falls by `e` with each such part of the residuals' deviation.
@@ -43,8 +43,8 @@ pub(super) struct Beliefs {
     since_fit: u32,
     intercept: f64,
     slope: f64,
-    /// Residuals at which sequences ended, ascending, and the part that is still there after each.
-    survival: Vec<(f64, f64)>,
+    /// By residual at which sequences ended, the part that is still there after it.
+    survival: Survival,
     /// Beyond all that were seen.
     tail: Tail,
 }
@@ -60,10 +60,10 @@ struct Tail {
     step: f64,
 }
 
-/// What is believed of one length: its logarithm but for the residual.
+/// What is believed of one length but for the residual: one over it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Belief {
-    middle: f64,
+    per_token: f64,
 }
 
 impl Beliefs {
@@ -74,7 +74,7 @@ impl Beliefs {
             since_fit: 0,
             intercept: 0.0,
             slope: 1.0,
-            survival: vec![(-0.4, 0.75), (0.0, 0.25), (0.4, 0.0)],
+            survival: Survival::new(&[(-0.4, 0.75), (0.0, 0.25), (0.4, 0.0)]),
             tail: Tail {
                 from: 0.4,
                 part: 0.2,
@@ -86,7 +86,7 @@ impl Beliefs {
     /// Of a sequence that is predicted to have so many tokens.
     pub(super) fn belief(&self, predicted: u32) -> Belief {
         Belief {
-            middle: self.intercept + self.slope * log(predicted),
+            per_token: (-self.intercept - self.slope * log(predicted)).exp(),
         }
     }
 
@@ -159,30 +159,23 @@ impl Beliefs {
         let mut all: Vec<(f64, bool)> = known.map(of).chain(stand_in).collect();
         // Of equal ones those that ended come first: the others were still there.
         all.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(b.1.cmp(&a.1)));
-        self.survival.clear();
+        let mut survival: Vec<(f64, f64)> = Vec::with_capacity(all.len());
         let mut there = 1.0;
         let (mut count, mut sum, mut squares) = (0.0, 0.0, 0.0);
         for (index, (residual, is_ended)) in all.iter().enumerate() {
             if *is_ended {
                 let at_risk = (all.len() - index) as f64;
                 there *= 1.0 - 1.0 / at_risk;
-                match self.survival.last_mut() {
+                match survival.last_mut() {
                     Some(last) if last.0 >= *residual => last.1 = there,
-                    _ => self.survival.push((*residual, there)),
+                    _ => survival.push((*residual, there)),
                 }
                 count += 1.0;
                 sum += residual;
                 squares += residual * residual;
             }
         }
-        // A decision asks many instances: a few points are as good.
-        let points = self.survival.len();
-        let every = points.div_ceil(MAX_POINTS).max(1);
-        let mut index = 0;
-        self.survival.retain(|_| {
-            index += 1;
-            index % every == 0 || index == points
-        });
+        self.survival = Survival::new(&survival);
         let deviation = (squares / count - (sum / count).powi(2)).max(0.0).sqrt();
         self.tail = Tail {
             from: all.last().map_or(0.0, |(residual, _)| *residual),
@@ -195,18 +188,13 @@ impl Beliefs {
     /// `S`: the part that has more than so many tokens.
     #[inline]
     fn there_after(&self, belief: Belief, tokens: f64) -> f64 {
-        // A hair more, so that an exact prediction is reached by exactly as many tokens.
-        let at = tokens.ln() - belief.middle + 1e-9;
-        let passed = self.survival.partition_point(|(residual, _)| *residual <= at);
-        if passed == 0 {
-            return 1.0;
-        }
-        let there = self.survival[passed - 1].1;
-        if passed < self.survival.len() {
+        let ratio = tokens * belief.per_token;
+        let (there, is_beyond) = self.survival.after(ratio);
+        if !is_beyond {
             return there;
         }
         // Longer than any that ended: some are.
-        let beyond = (at - self.tail.from).max(0.0);
+        let beyond = (ratio.ln() + HAIR - self.tail.from).max(0.0);
         there.max(self.tail.part) * (-beyond / self.tail.step).exp()
     }
 

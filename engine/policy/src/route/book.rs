@@ -1,12 +1,13 @@
 //! What was put on one instance and has not ended: booked work, from which its steps are predicted.
 
+use std::sync::Arc;
+
 use weir_types::{SequenceId, Span, Timestamp};
 
 use super::belief::{Belief, Beliefs};
-use crate::generate::{InstanceSpec, InstanceState};
+use super::step_times::StepTimes;
+use crate::generate::InstanceState;
 
-/// Sequences whose step time is kept in a table; more take their turns.
-const MAX_TABLE: u32 = 1_024;
 /// Weight of a reported step time.
 const PACE_GAIN: f64 = 0.3;
 
@@ -26,8 +27,7 @@ pub(super) struct Booked {
 #[derive(Debug, Clone)]
 pub(super) struct Book {
     pub(super) sequences: Vec<Booked>,
-    /// Seconds of a step without prompts, by sequences less one.
-    steps_s: Vec<f64>,
+    steps: Arc<StepTimes>,
     /// Measured over profiled step times: what prompts between take, and a busy device.
     pub(super) pace: f64,
     /// Prompts that are computed together: since when, how many tokens, and until when.
@@ -37,13 +37,10 @@ pub(super) struct Book {
 }
 
 impl Book {
-    pub(super) fn new(spec: &InstanceSpec) -> Self {
-        let table = spec.max_sequences.min(spec.max_step_tokens).clamp(1, MAX_TABLE);
+    pub(super) fn new(steps: Arc<StepTimes>) -> Self {
         Self {
             sequences: Vec::new(),
-            steps_s: (1..=table)
-                .map(|sequences| spec.steps.decode.duration(sequences).as_secs_f64())
-                .collect(),
+            steps,
             pace: 1.0,
             prompts_since: Timestamp::ZERO,
             prompt_tokens: 0,
@@ -54,11 +51,12 @@ impl Book {
     /// Seconds until each of so many sequences has a further token, prompts between them aside.
     #[inline]
     fn bare_token_s(&self, sequences: usize) -> f64 {
-        let last = self.steps_s.len();
-        let step_s = self.steps_s[sequences.clamp(1, last) - 1];
-        // They take turns.
-        let turns = (sequences as f64 / last as f64).max(1.0);
-        step_s * turns
+        self.steps.token_s(sequences)
+    }
+
+    /// Nothing is there any more.
+    pub(super) fn clear(&mut self) {
+        *self = Self::new(Arc::clone(&self.steps));
     }
 
     /// Seconds until each of so many sequences has a further token.
@@ -70,17 +68,18 @@ impl Book {
     /// Seconds until a prompt of so many tokens that is put there now is computed, and by how much of it the sequences that
     /// are there stand longer than they would without it.
     #[inline]
-    pub(super) fn prompt_s(&self, spec: &InstanceSpec, tokens: u32, now: Timestamp) -> (f64, f64) {
-        let others = self.sequences.len().min(self.steps_s.len()) as u32;
+    pub(super) fn prompt_s(&self, tokens: u32, now: Timestamp) -> (f64, f64) {
+        let steps = &*self.steps;
+        let others = self.sequences.len().min(steps.places()) as u32;
         let step_s = self.bare_token_s(self.sequences.len().max(1));
         let is_busy = self.prompts_until > now;
         let before = if is_busy { self.prompt_tokens } else { 0 };
-        let room = spec.max_step_tokens.saturating_sub(others).max(1);
+        let room = steps.max_step_tokens.saturating_sub(others).max(1);
         let total = before.saturating_add(tokens.max(1));
         let full = (total - 1) / room;
         let rest = total - full * room;
-        let full_s = f64::from(full) * spec.steps.prompt.duration(spec.max_step_tokens).as_secs_f64();
-        let last_s = spec.steps.prompt.duration(rest + others).as_secs_f64();
+        let full_s = f64::from(full) * steps.prompt_s(steps.max_step_tokens);
+        let last_s = steps.prompt_s(rest + others);
         if is_busy {
             let begin = now.since(self.prompts_since).as_secs_f64();
             let ready_s = (full_s + last_s - begin).max(0.0);
@@ -106,8 +105,8 @@ impl Book {
     }
 
     /// A sequence is put there, with so many tokens to compute first.
-    pub(super) fn add(&mut self, booked: Booked, spec: &InstanceSpec, tokens: u32, now: Timestamp) {
-        let (ready_s, _) = self.prompt_s(spec, tokens, now);
+    pub(super) fn add(&mut self, booked: Booked, tokens: u32, now: Timestamp) {
+        let (ready_s, _) = self.prompt_s(tokens, now);
         if self.prompts_until <= now {
             (self.prompts_since, self.prompt_tokens) = (now, 0);
         }

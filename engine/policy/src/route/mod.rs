@@ -19,6 +19,8 @@ mod recent;
 mod round_robin;
 mod router;
 mod rule;
+mod step_times;
+mod survival;
 #[cfg(test)]
 mod tests;
 mod transfer;

@@ -145,6 +145,12 @@ impl Router {
         self.sequences.iter().map(|(id, routed)| (*id, routed.instance))
     }
 
+    /// Where a sequence is or goes to; `None`: it ended.
+    #[must_use]
+    pub fn instance_of(&self, sequence: SequenceId) -> Option<InstanceId> {
+        self.sequences.get(&sequence).map(|routed| routed.instance)
+    }
+
     /// Sequences that are on an instance or go to it.
     #[must_use]
     pub fn sequences_on(&self, instance: InstanceId) -> u32 {
@@ -201,7 +207,7 @@ impl Router {
                 {
                     *view = View::new(view.spec.clone());
                     if let Some(bookings) = &mut self.bookings {
-                        bookings.on_lost(instance, &self.cluster);
+                        bookings.on_lost(instance);
                     }
                 }
             }
@@ -429,7 +435,7 @@ impl Router {
         view.is_up = false;
         view.sequences = 0;
         if let Some(bookings) = &mut self.bookings {
-            bookings.on_lost(instance, &self.cluster);
+            bookings.on_lost(instance);
         }
         let on_it = self.sequences.iter();
         let on_it = on_it.filter(|(_, routed)| routed.instance == instance);

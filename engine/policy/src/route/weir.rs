@@ -18,8 +18,9 @@ use weir_types::{InstanceId, SequenceId, Timestamp};
 
 use super::belief::{Belief, Beliefs};
 use super::book::{Book, Booked, seconds_until};
+use super::step_times::shared_step_times;
 use super::view::{Cluster, Demand};
-use crate::generate::{InstanceSpec, InstanceState};
+use crate::generate::InstanceState;
 
 /// Its parameters.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -74,12 +75,33 @@ pub(super) enum Verdict {
     Drop,
 }
 
-/// An instance that could take a sequence.
+/// An instance that could take a sequence: so many tokens could be had there in time.
 #[derive(Debug, Clone, Copy)]
 struct Candidate {
     instance: InstanceId,
-    chance: f64,
+    further: f64,
     token_s: f64,
+}
+
+/// Which of many numbers of tokens have a chance of at least so much. Chances rise with tokens: what was asked of some says
+/// it of most others.
+struct Threshold<F> {
+    chance: F,
+    least: f64,
+    /// Most tokens that are known not to have it, and fewest that are known to have it.
+    known: [f64; 2],
+}
+
+impl<F: Fn(f64) -> f64> Threshold<F> {
+    fn has(&mut self, further: f64) -> bool {
+        let [without, with] = self.known;
+        if further >= with || further <= without {
+            return further >= with;
+        }
+        let has = (self.chance)(further) >= self.least;
+        self.known[usize::from(has)] = further;
+        has
+    }
 }
 
 /// What was put where, and what predictions are worth.
@@ -96,10 +118,9 @@ impl Bookings {
     pub(super) fn new(rule: Weir, cluster: &Cluster) -> Self {
         Self {
             rule,
-            books: cluster
-                .instances
-                .iter()
-                .map(|view| Book::new(&view.spec))
+            books: shared_step_times(cluster.instances.iter().map(|view| &view.spec))
+                .into_iter()
+                .map(Book::new)
                 .collect(),
             beliefs: Beliefs::new(),
             lost: 0.0,
@@ -124,33 +145,42 @@ impl Bookings {
         now: Timestamp,
     ) -> Option<(InstanceId, f64)> {
         let mut candidates: Vec<Candidate> = Vec::with_capacity(cluster.instances.len());
-        let mut best = 0.0_f64;
+        let mut most = f64::NEG_INFINITY;
         for (instance, view) in cluster.candidates(demand) {
             let book = &self.books[instance.index()];
             let token_s = book.token_s(book.sequences.len() + 1) * (1.0 + self.rule.margin);
             let tokens = demand.prompt.saturating_sub(view.reused(demand.prefix));
-            let (ready_s, _) = book.prompt_s(&view.spec, tokens, now);
+            let (ready_s, _) = book.prompt_s(tokens, now);
             let further = (demand.left_s - ready_s) / token_s;
-            let chance = self.beliefs.chance(belief, generated, further);
-            best = best.max(chance);
+            most = most.max(further);
             candidates.push(Candidate {
                 instance,
-                chance,
+                further,
                 token_s,
             });
         }
+        let chance = |further: f64| self.beliefs.chance(belief, generated, further);
+        let best = chance(most);
         if best < self.rule.min_chance {
             return None;
         }
         let near = self.rule.near + self.rule.near_gain * self.lost;
-        candidates.retain(|candidate| candidate.chance >= best - near);
-        candidates.sort_by(|a, b| b.token_s.total_cmp(&a.token_s));
+        let threshold = Threshold {
+            chance,
+            least: best - near,
+            known: [f64::NEG_INFINITY, most],
+        };
         let mut chosen: Option<(InstanceId, f64)> = None;
-        for candidate in candidates.iter().take(MAX_LOSSES) {
+        for candidate in slowest(&candidates, threshold) {
             let view = &cluster.instances[candidate.instance.index()];
             let tokens = demand.prompt.saturating_sub(view.reused(demand.prefix));
-            let loss = self.loss(candidate.instance, &view.spec, tokens, now);
-            let score = candidate.chance - self.rule.loss_weight * loss;
+            let chance = chance(candidate.further);
+            // Beyond that it is not picked.
+            let bearable = chosen.map_or(f64::INFINITY, |(_, score)| {
+                (chance - score) / self.rule.loss_weight.max(f64::MIN_POSITIVE)
+            });
+            let loss = self.loss(candidate.instance, tokens, bearable.max(near), now);
+            let score = chance - self.rule.loss_weight * loss;
             if loss <= near {
                 return Some((candidate.instance, score));
             }
@@ -161,20 +191,25 @@ impl Bookings {
         chosen.filter(|(_, score)| *score > 0.0)
     }
 
-    /// Chances that sequences of an instance lose by one more.
-    fn loss(&self, instance: InstanceId, spec: &InstanceSpec, tokens: u32, now: Timestamp) -> f64 {
+    /// Chances that sequences of an instance lose by one more, as far as they are less than `bearable`.
+    fn loss(&self, instance: InstanceId, tokens: u32, bearable: f64, now: Timestamp) -> f64 {
         let book = &self.books[instance.index()];
         let count = book.sequences.len();
-        let (_, stall_s) = book.prompt_s(spec, tokens, now);
+        let (_, stall_s) = book.prompt_s(tokens, now);
         let (before, after) = (book.token_s(count), book.token_s(count + 1));
-        let of = |booked: &Booked| {
+        let mut loss = 0.0;
+        for booked in &book.sequences {
             let is = book.chance(&self.beliefs, booked, [before, 0.0], now);
             if is < self.rule.min_chance {
-                return 0.0;
+                continue;
             }
-            (is - book.chance(&self.beliefs, booked, [after, stall_s], now)).max(0.0)
-        };
-        book.sequences.iter().map(of).sum()
+            loss += (is - book.chance(&self.beliefs, booked, [after, stall_s], now)).max(0.0);
+            // A part of the whole is more already.
+            if loss > bearable {
+                break;
+            }
+        }
+        loss
     }
 
     /// What becomes of a sequence on `from`. `demand` excludes that.
@@ -233,7 +268,7 @@ impl Bookings {
     ) {
         let view = &cluster.instances[to.index()];
         let tokens = demand.prompt.saturating_sub(view.reused(demand.prefix));
-        self.books[to.index()].add(booked, &view.spec, tokens, now);
+        self.books[to.index()].add(booked, tokens, now);
     }
 
     /// A sequence arrived; gives its number among those that were seen.
@@ -264,7 +299,26 @@ impl Bookings {
         self.books[instance.index()].on_reported(state, self.rule.follow_pace);
     }
 
-    pub(super) fn on_lost(&mut self, instance: InstanceId, cluster: &Cluster) {
-        self.books[instance.index()] = Book::new(&cluster.instances[instance.index()].spec);
+    pub(super) fn on_lost(&mut self, instance: InstanceId) {
+        self.books[instance.index()].clear();
     }
+}
+
+/// Of those that have the chance, the slowest first; of equally slow ones the first.
+fn slowest(
+    candidates: &[Candidate],
+    mut threshold: Threshold<impl Fn(f64) -> f64>,
+) -> impl Iterator<Item = Candidate> {
+    let mut slowest: Vec<Candidate> = Vec::with_capacity(MAX_LOSSES + 1);
+    for candidate in candidates {
+        let is_slower = |other: &Candidate| candidate.token_s > other.token_s;
+        let is_full = slowest.len() == MAX_LOSSES;
+        if (is_full && !slowest.last().is_some_and(is_slower)) || !threshold.has(candidate.further) {
+            continue;
+        }
+        let at = slowest.iter().position(is_slower).unwrap_or(slowest.len());
+        slowest.insert(at, *candidate);
+        slowest.truncate(MAX_LOSSES);
+    }
+    slowest.into_iter()
 }

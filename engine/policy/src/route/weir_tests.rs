@@ -1,8 +1,11 @@
+use std::sync::Arc;
+
 use proptest::prelude::*;
 use weir_types::{DropReason, InstanceId, SequenceId, Span, StepCurve, StepProfile, Timestamp};
 
 use super::belief::Beliefs;
 use super::book::{Book, Booked, seconds_until};
+use super::step_times::StepTimes;
 use super::view::{Cluster, Demand, View};
 use super::weir::Bookings;
 use super::*;
@@ -208,14 +211,15 @@ proptest! {
         }
         let now = at_ms(10_000);
         let demand = |left_s| Demand { number: 0, prompt: 20, prefix: None, expected: 0, left_s, excluded: None };
-        let mut books: Vec<Book> = steps.iter().map(|step| Book::new(&spec(*step))).collect();
+        let mut books: Vec<Book> =
+            steps.iter().map(|step| Book::new(Arc::new(StepTimes::new(&spec(*step))))).collect();
         for (id, (on, length, left)) in there.into_iter().enumerate() {
             let on = on % steps.len();
             let deadline = at_ms(10_000 + left);
             let belief = belief_of(&beliefs, length);
             let booked = Booked { id: SequenceId(id as u64), deadline, belief, generated: 0, at: now };
             bookings.on_placed(&cluster, (booked, InstanceId(on as u32)), &demand(1.0), now);
-            books[on].add(booked, &cluster.instances[on].spec, 20, now);
+            books[on].add(booked, 20, now);
         }
         let left_s = left_ms as f64 / 1e3;
         let belief = belief_of(&beliefs, length);
@@ -223,8 +227,7 @@ proptest! {
         // Spelled out: gain and loss of each.
         let mut all: Vec<(f64, f64, f64, u32)> = Vec::new();
         for (index, book) in books.iter().enumerate() {
-            let spec = &cluster.instances[index].spec;
-            let (ready_s, stall_s) = book.prompt_s(spec, 20, now);
+            let (ready_s, stall_s) = book.prompt_s(20, now);
             let count = book.sequences.len();
             let (before, after) = (book.token_s(count), book.token_s(count + 1));
             let gain = beliefs.chance(belief, 0, (left_s - ready_s) / after);

@@ -1,0 +1,104 @@
+//! A falling step function over ratios, looked up in constant time: the part of sequences that is longer than so many times
+//! what is expected.
+//!
+//! A decision over many instances asks it for each of them, and for each sequence that is on those that could take one more.
+//! So it keeps ratios in place of their logarithms, which nobody has to take then, and finds the step by the upper bits of
+//! the ratio: its exponent and the first [`KEY_BITS`] of its fraction name a bucket, in which few steps are.
+
+/// Bits of a fraction that a bucket is named by: 64 buckets from a ratio to twice that.
+const KEY_BITS: u32 = 6;
+/// Most buckets; steps beyond are in the last. Five orders of magnitude have a thousand.
+const MAX_BUCKETS: usize = 1_024;
+/// A hair less, so that an exact prediction is reached by exactly as many tokens.
+pub(super) const HAIR: f64 = 1e-9;
+
+/// The steps.
+#[derive(Debug, Clone)]
+pub(super) struct Survival {
+    /// Ratios at which it falls, ascending, and what it falls to at each.
+    ratios: Vec<f64>,
+    parts: Vec<f64>,
+    /// The key of the first bucket, and how many steps are before each bucket; one more at the end.
+    first_key: u64,
+    before: Vec<u32>,
+}
+
+fn key(ratio: f64) -> u64 {
+    // Of positive numbers the bits ascend as they do.
+    ratio.to_bits() >> (52 - KEY_BITS)
+}
+
+impl Survival {
+    /// Of residuals, that is logarithms of ratios, ascending, and the part that is left after each.
+    pub(super) fn new(residuals: &[(f64, f64)]) -> Self {
+        let ratios: Vec<f64> = residuals
+            .iter()
+            .map(|(residual, _)| (residual - HAIR).exp())
+            .collect();
+        let first_key = ratios.first().map_or(0, |first| key(*first));
+        let last_key = ratios.last().map_or(0, |last| key(*last));
+        let buckets = ((last_key - first_key) as usize + 1).min(MAX_BUCKETS);
+        let below = |bucket: usize| {
+            let from = first_key + bucket as u64;
+            ratios.partition_point(|ratio| key(*ratio) < from) as u32
+        };
+        let mut before: Vec<u32> = (0..buckets).map(below).collect();
+        before.push(ratios.len() as u32);
+        Self {
+            parts: residuals.iter().map(|(_, part)| *part).collect(),
+            ratios,
+            first_key,
+            before,
+        }
+    }
+
+    /// How many steps are at most at that ratio.
+    #[inline]
+    fn passed(&self, ratio: f64) -> usize {
+        let Some(bucket) = key(ratio).checked_sub(self.first_key) else {
+            return 0;
+        };
+        let bucket = (bucket as usize).min(self.before.len() - 2);
+        let (from, to) = (self.before[bucket] as usize, self.before[bucket + 1] as usize);
+        from + self.ratios[from..to].partition_point(|step| *step <= ratio)
+    }
+
+    /// The part beyond a positive ratio, and whether that is beyond all steps.
+    #[inline]
+    pub(super) fn after(&self, ratio: f64) -> (f64, bool) {
+        match self.passed(ratio) {
+            0 => (1.0, false),
+            passed => (self.parts[passed - 1], passed == self.ratios.len()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn a_look_up_finds_what_a_search_over_logarithms_finds(
+            steps in prop::collection::vec(-12.0_f64..12.0, 0..600),
+            near in prop::collection::vec(-1.0_f64..1.0, 0..200),
+            asked in prop::collection::vec(-15.0_f64..15.0, 1..50),
+        ) {
+            let mut residuals: Vec<f64> = steps.into_iter().chain(near).collect();
+            residuals.sort_by(f64::total_cmp);
+            residuals.dedup();
+            let count = residuals.len() as f64;
+            let steps: Vec<(f64, f64)> = (1..).zip(&residuals).map(|(index, at)| (*at, 1.0 - f64::from(index) / count)).collect();
+            let survival = Survival::new(&steps);
+            // Between steps, and at each of them exactly.
+            for at in asked.iter().chain(&residuals) {
+                let passed = steps.partition_point(|(step, _)| *step <= at + HAIR);
+                let part = if passed == 0 { 1.0 } else { steps[passed - 1].1 };
+                let near_a_step = steps.iter().any(|(step, _)| (step - at - HAIR).abs() < 1e-13);
+                prop_assert!(near_a_step || survival.after(at.exp()) == (part, passed > 0 && passed == steps.len()), "at {at}");
+            }
+        }
+    }
+}
