@@ -47,7 +47,7 @@ pub use measure::fan_out::FanOut;
 pub use measure::histogram::{Histogram, Quantiles};
 pub use measure::window::Window;
 pub use module::{
-    BatchSlice, GenerateSpec, Module, ModuleEffect, ModuleEvent, ModuleSpec, OverlapSpec, Pool,
+    Answer, BatchSlice, GenerateSpec, Module, ModuleEffect, ModuleEvent, ModuleSpec, OverlapSpec, Pool,
 };
 pub use pard::batch_wait::{BatchWaitSamples, QuantileSketch, path_wait_quantile};
 pub use pard::estimator::{Estimation, Estimator, Queueing, WaitMeasure, WaitTerm};

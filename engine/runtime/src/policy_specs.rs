@@ -4,8 +4,8 @@ use weir_graph::{Graph, PrepareMode, SourceMode};
 use weir_planner::{MAX_PIPELINE_SLOTS, PipelineSlots};
 use weir_policy::route::{RouteRule, RouterSpec};
 use weir_policy::{
-    BatchBinding, BreakerSpec, GenerateSpec, Mailboxes, ModuleInfo, ModuleSpec, OverlapSpec, Placement, Pool,
-    SlotsSpec, StreamShare,
+    Answer, BatchBinding, BreakerSpec, GenerateSpec, Mailboxes, ModuleInfo, ModuleSpec, OverlapSpec,
+    Placement, Pool, SlotsSpec, StreamShare,
 };
 use weir_types::{ModuleId, Profile, SlotId, Span, Topology};
 
@@ -96,6 +96,7 @@ impl PolicySpecs {
                         ..RouterSpec::new(graph.policy().route.unwrap_or(RouteRule::Earliest))
                     },
                     max_tokens: module.settings.number("max_tokens", MAX_TOKENS) as u32,
+                    answer: Answer::Whole,
                 }),
                 overlap: match &pipelines[id as usize] {
                     Some(_) => None,

@@ -40,6 +40,11 @@ pub trait AdmissionRule {
     /// Why the request is dropped instead of joining; `None` where it joins.
     fn verdict(&self, request: &Candidate, batch: &BatchView) -> Option<DropReason>;
 
+    /// Whether it looks at when a batch will start; else at what has passed alone.
+    fn looks_ahead(&self) -> bool {
+        true
+    }
+
     /// Whether what cannot meet its deadline any more may be dropped before its turn comes.
     fn is_predictive(&self) -> bool {
         false

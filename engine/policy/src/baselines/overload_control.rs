@@ -34,4 +34,8 @@ impl AdmissionRule for TimedOut {
     fn verdict(&self, request: &Candidate, batch: &BatchView) -> Option<DropReason> {
         (batch.start.since(request.sent_at) > batch.slo).then_some(DropReason::Infeasible)
     }
+
+    fn looks_ahead(&self) -> bool {
+        false
+    }
 }

@@ -113,6 +113,9 @@ pub enum ModuleEvent {
         sent_at: Timestamp,
         /// Tokens of the prompts; none passes straight through.
         prompts: Vec<u32>,
+        /// Tokens that each of them is predicted to generate; empty: the mean of those before.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        predicted: Vec<u32>,
         /// False where it must not be dropped (a lossless source).
         droppable: bool,
         /// Its own latency objective; `None`: the graph's.

@@ -18,7 +18,7 @@ use weir_types::{DropReason, InstanceId, RequestId, SequenceId, Shortfall, SlotI
 
 use super::Module;
 use super::api::ModuleEffect;
-use super::instances::{Generating, Generative, Prompted};
+use super::instances::{Answer, Generating, Generative, Prompted, Prompts};
 use crate::admission::{BatchView, Candidate};
 use crate::baselines::shares::of_objective;
 use crate::generate::{Instance, InstanceEffect, InstanceEvent, Step};
@@ -50,11 +50,11 @@ impl Module {
         generative: &mut Generative,
         request: RequestId,
         prompted: Prompted,
-        prompts: &[u32],
+        prompts: Prompts<'_>,
         now: Timestamp,
         effects: &mut Vec<ModuleEffect>,
     ) {
-        let items = prompts.len() as u32;
+        let items = prompts.tokens.len() as u32;
         self.metrics.on_items(prompted.stream, items);
         self.peers.on_arrived(prompted.stream, now);
         if items == 0 {
@@ -63,7 +63,10 @@ impl Module {
         }
         self.metrics.on_arrived(items, now);
         // Its sequences generate beside each other, behind all their prompts.
-        let (wait, duration) = generative.best_estimate(prompts.iter().sum());
+        let predicted = |item: usize| prompts.predicted.get(item).copied();
+        let longest = (0..prompts.tokens.len()).map(|item| generative.expected(predicted(item), 0));
+        let longest = longest.max().unwrap_or(1);
+        let (wait, duration) = generative.best_estimate(prompts.tokens.iter().sum(), longest);
         let deadline = prompted.sent_at + prompted.slo;
         if let Some((reason, shortfall)) = self.verdict(&prompted, now, (wait, duration)) {
             effects.push(self.drop_or_accept(request, reason, shortfall));
@@ -71,8 +74,10 @@ impl Module {
         }
         let is_new = generative.requests.insert(request, prompted).is_none();
         invariant!(is_new, Kind::Sequences, "request {} arrives twice", request.0);
-        let expected = generative.lengths.remaining(0, generative.max_tokens);
-        for (item, prompt) in (0..).zip(prompts) {
+        for (item, prompt) in (0..).zip(prompts.tokens) {
+            let predicted = predicted(item as usize);
+            let expected = generative.expected(predicted, 0);
+            generative.prompts.on_ended(*prompt);
             let id = SequenceId(generative.next);
             generative.next += 1;
             let sequence = Generating {
@@ -80,7 +85,9 @@ impl Module {
                 item,
                 prompt: *prompt,
                 generated: 0,
+                predicted,
                 instance: InstanceId(0),
+                is_placed: false,
                 has_run: false,
             };
             generative.sequences.insert(id, sequence);
@@ -103,6 +110,9 @@ impl Module {
         if !prompted.droppable {
             return None;
         }
+        let rule = self.strategies.admission.rule();
+        // A rule that looks at what has passed drops when that has: it does not believe in waits.
+        let wait = if rule.looks_ahead() { wait } else { Span::ZERO };
         let estimate = self.peers.estimate();
         let candidate = Candidate {
             sent_at: prompted.sent_at,
@@ -118,7 +128,7 @@ impl Module {
             share_up_to_here: of_objective(estimate.budget_up_to_here, self.spec.slo, prompted.slo),
             waiting_items: 1,
         };
-        let reason = self.strategies.admission.rule().verdict(&candidate, &batch)?;
+        let reason = rule.verdict(&candidate, &batch)?;
         let shortfall = Shortfall {
             wait,
             execution: duration,
@@ -140,6 +150,8 @@ impl Module {
         generative.router.step(event, now, &mut routes);
         for route in routes {
             match route {
+                // One that is about to leave another instance is put there when it has.
+                RouteEffect::Route { sequence, .. } if generative.is_leaving(sequence) => {}
                 RouteEffect::Route { sequence, to, .. } => self.place(generative, sequence, to, effects),
                 RouteEffect::Move { sequence, from, to } => {
                     generative.events[from.index()].push(InstanceEvent::Reassigned { sequence, to });
@@ -162,7 +174,7 @@ impl Module {
         let Some(sequence) = generative.sequences.get_mut(&id) else {
             return;
         };
-        sequence.instance = to;
+        (sequence.instance, sequence.is_placed) = (to, true);
         effects.push(ModuleEffect::Place {
             slot: self.slot_of(to),
             sequence: id,
@@ -222,6 +234,41 @@ impl Module {
         true
     }
 
+    /// An instance is lost: what was on it goes on elsewhere, from its tokens, or is dropped.
+    pub(super) fn on_instance_down(
+        &mut self,
+        generative: &mut Generative,
+        slot: SlotId,
+        now: Timestamp,
+        effects: &mut Vec<ModuleEffect>,
+    ) {
+        if let Some(instance) = self.instance_of(slot) {
+            generative.set_up(instance, false);
+            self.route(generative, RouteEvent::Down { instance }, now, effects);
+            // Those that were about to leave it are put where they were to go.
+            for (sequence, to) in generative.left_behind(instance) {
+                self.place(generative, sequence, to, effects);
+                self.route(generative, RouteEvent::Moved { sequence }, now, effects);
+            }
+        }
+    }
+
+    /// An instance is back, and empty.
+    pub(super) fn on_instance_up(
+        &mut self,
+        generative: &mut Generative,
+        slot: SlotId,
+        now: Timestamp,
+        effects: &mut Vec<ModuleEffect>,
+    ) {
+        if let Some(instance) = self.instance_of(slot)
+            && !generative.is_up[instance.index()]
+        {
+            generative.set_up(instance, true);
+            self.route(generative, RouteEvent::Up { instance }, now, effects);
+        }
+    }
+
     /// A step is done: `finished` had their last token. With `failed`, it gave nothing, and all caches of its instance are
     /// lost.
     pub(super) fn on_stepped(
@@ -235,6 +282,10 @@ impl Module {
     ) {
         let instance = self.instance_of(slot);
         let step = instance.and_then(|instance| generative.steps.get_mut(instance.index())?.take());
+        if instance.is_some_and(|instance| !generative.is_up[instance.index()]) {
+            // It was lost with its instance.
+            return;
+        }
         invariant!(
             step.is_some(),
             Kind::Sequences,
@@ -283,7 +334,13 @@ impl Module {
                 generative.lengths.on_ended(generated);
                 generative.end_sequence(part.sequence, now);
                 self.on_sequence_ended(generative, request, part.sequence, now, effects);
-            } else if generated.is_multiple_of(generative.router.spec().check_tokens.max(1)) {
+                continue;
+            }
+            if generated == 1 && generative.answer == Answer::FirstToken {
+                // What follows its first token holds up nobody.
+                self.on_sequence_ended(generative, request, part.sequence, now, effects);
+            }
+            if generated.is_multiple_of(generative.router.spec().check_tokens.max(1)) {
                 self.check_sequence(generative, part.sequence, now, effects);
             }
         }
@@ -293,7 +350,10 @@ impl Module {
     fn spend_step(&self, generative: &Generative, step: &Step, took: Span, effects: &mut Vec<ModuleEffect>) {
         let mut tokens: BTreeMap<RequestId, u32> = BTreeMap::new();
         for part in &step.parts {
-            if let Some(sequence) = generative.sequences.get(&part.sequence) {
+            // What follows an answer is not its request's any more.
+            if let Some(sequence) = generative.sequences.get(&part.sequence)
+                && generative.requests.contains_key(&sequence.request)
+            {
                 *tokens.entry(sequence.request).or_default() += part.tokens;
             }
         }
@@ -341,10 +401,12 @@ impl Module {
             expected,
         };
         self.route(generative, progressed, now, effects);
-        if self.strategies.admission.rule().is_predictive()
+        let rule = self.strategies.admission.rule();
+        if (rule.is_predictive() || !rule.looks_ahead())
             && let Some(prompted) = generative.requests.get(&sequence.request)
         {
-            let left = generative.instances[sequence.instance.index()].remaining_time(expected);
+            let awaited = generative.awaited(expected);
+            let left = generative.instances[sequence.instance.index()].remaining_time(awaited);
             if let Some(why) = self.verdict(prompted, now, (Span::ZERO, left)) {
                 self.drop_sequence(generative, id, why, now, effects);
             }
@@ -359,7 +421,8 @@ impl Module {
             .filter(|(_, sequence)| !sequence.has_run);
         let late = waiting.filter_map(|(id, sequence)| {
             let prompted = generative.requests.get(&sequence.request)?;
-            let (_, duration) = generative.best_estimate(sequence.prompt);
+            let tokens = generative.expected(sequence.predicted, 0);
+            let (_, duration) = generative.best_estimate(sequence.prompt, tokens);
             Some((*id, self.verdict(prompted, now, (Span::ZERO, duration))?))
         });
         let late: Vec<(SequenceId, Why)> = late.collect();
@@ -395,7 +458,7 @@ impl Module {
 
     fn generative_state(&mut self, generative: &Generative, now: Timestamp) -> ModuleState {
         let queueing = self.metrics.queueing.weighted_mean(now).unwrap_or(0.0);
-        let (_, duration) = generative.best_estimate(1);
+        let duration = generative.usual_duration();
         let at_once = |instance: &Instance| {
             let known = instance.spec().steps.decode.known_tokens();
             f64::from(instance.spec().max_sequences.min(known.max(1)))
@@ -483,6 +546,8 @@ impl Module {
                 self.drop_sequence(generative, sequence, (reason, None), now, effects);
             }
             InstanceEffect::Move { sequence, to, .. } => {
+                // Where it was to go may have been lost meanwhile.
+                let to = generative.router.instance_of(sequence).unwrap_or(to);
                 if generative.sequences.contains_key(&sequence) {
                     effects.push(ModuleEffect::Remove { slot, sequence });
                     self.place(generative, sequence, to, effects);

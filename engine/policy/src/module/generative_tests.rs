@@ -65,6 +65,7 @@ fn spec(drop: &str, rule: RouteRule, slo: Span) -> ModuleSpec {
                 ..RouterSpec::new(rule)
             },
             max_tokens: MAX_TOKENS,
+            answer: Answer::Whole,
         }),
     }
 }
@@ -115,6 +116,7 @@ impl Driven {
             stream: StreamId(0),
             sent_at: self.now,
             prompts: prompts.to_vec(),
+            predicted: Vec::new(),
             droppable: true,
             slo: Some(slo),
         });
@@ -238,6 +240,15 @@ impl Driven {
         true
     }
 
+    /// A slot is gone, with the step that it runs and what it had computed.
+    fn lose(&mut self, slot: SlotId) {
+        self.running.remove(&slot);
+        for live in self.live.values_mut().filter(|live| live.slot == slot) {
+            live.computed = 0;
+        }
+        self.event(ModuleEvent::SlotDown { slot });
+    }
+
     fn run_out(&mut self) {
         while self.step_done(self.now + Span::from_secs(1_000), false) {}
     }
@@ -275,11 +286,47 @@ fn a_prompt_longer_than_the_cache_is_a_counted_drop() {
     assert_eq!((driven.module.requests(), driven.live.len()), (0, 0));
 }
 
+#[test]
+fn what_is_on_an_instance_that_is_lost_goes_on_elsewhere_with_its_tokens() {
+    let mut driven = Driven::new(spec("pard", RouteRule::RoundRobin, Span::from_secs(60)));
+    for request in 0..6 {
+        driven.prompted(request, &[10], Span::from_secs(60));
+    }
+    for _ in 0..4 {
+        driven.step_done(driven.now + Span::from_secs(1), false);
+    }
+    let lost = SlotId(4);
+    assert!(driven.live.values().any(|live| live.slot == lost));
+    driven.lose(lost);
+    assert!(
+        driven.live.values().all(|live| live.slot != lost),
+        "all went on elsewhere"
+    );
+    driven.run_out();
+    assert_eq!((driven.forwarded.len(), driven.dropped.len()), (6, 0));
+    driven.event(ModuleEvent::SlotUp { slot: lost });
+    for request in 6..9 {
+        driven.prompted(request, &[10], Span::from_secs(60));
+    }
+    assert!(
+        driven.live.values().any(|live| live.slot == lost),
+        "it is used again"
+    );
+    for slot in 3..6 {
+        driven.lose(SlotId(slot));
+    }
+    assert_eq!(
+        (driven.dropped.len(), driven.live.len()),
+        (3, 0),
+        "there is nowhere to go"
+    );
+}
+
 proptest! {
     #[test]
     fn every_request_ends_once_and_no_token_is_lost_or_repeated(
         actions in prop::collection::vec((0_u32..10, prop::collection::vec(1_u32..40, 0..4), 1_u64..60), 1..60),
-        rule in 0_usize..8,
+        rule in 0..RouteRule::all().len(),
         drop in prop::sample::select(vec!["pard", "weir", "none", "nexus"]),
         slo_ms in 100_u64..3_000,
     ) {
@@ -287,6 +334,11 @@ proptest! {
         let mut driven = Driven::new(spec(drop, RouteRule::all()[rule], slo));
         for (number, (kind, prompts, wait_ms)) in (0_u64..).zip(&actions) {
             match kind {
+                0 if *wait_ms % 5 == 0 => {
+                    let slot = SlotId(3 + (*wait_ms / 5) as u32 % 3);
+                    driven.lose(slot);
+                    driven.event(ModuleEvent::SlotUp { slot });
+                }
                 0 => driven.event(ModuleEvent::Tick),
                 1 if number > 0 => {
                     let request = RequestId(number - 1);

@@ -18,6 +18,28 @@ pub struct GenerateSpec {
     pub router: RouterSpec,
     /// Most tokens that a sequence generates.
     pub max_tokens: u32,
+    /// What a request is answered by.
+    #[serde(default)]
+    pub answer: Answer,
+}
+
+/// What a request is answered by, and its latency objective is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Answer {
+    /// All tokens of its sequences.
+    #[default]
+    Whole,
+    /// The first token of each: the others follow, and nothing waits for them.
+    FirstToken,
+}
+
+/// The prompts of a request, by their tokens.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Prompts<'a> {
+    pub(super) tokens: &'a [u32],
+    /// Tokens that each is predicted to generate; empty where nothing predicts them.
+    pub(super) predicted: &'a [u32],
 }
 
 /// A request with sequences that have not ended.
@@ -55,7 +77,11 @@ pub(super) struct Generating {
     pub(super) item: u32,
     pub(super) prompt: u32,
     pub(super) generated: u32,
+    /// Tokens that it is predicted to generate; `None`: as others before it.
+    pub(super) predicted: Option<u32>,
     pub(super) instance: InstanceId,
+    /// Whether it was put there.
+    pub(super) is_placed: bool,
     /// Whether a step had it.
     pub(super) has_run: bool,
 }
@@ -64,16 +90,21 @@ pub(super) struct Generating {
 #[derive(Debug, Clone)]
 pub(super) struct Generative {
     pub(super) max_tokens: u32,
+    pub(super) answer: Answer,
     pub(super) router: Router,
     pub(super) instances: Vec<Instance>,
     /// By instance: what it was not asked about yet.
     pub(super) events: Vec<Vec<InstanceEvent>>,
     /// By instance: the step that runs.
     pub(super) steps: Vec<Option<Step>>,
+    /// By instance: whether it is there.
+    pub(super) is_up: Vec<bool>,
     pub(super) requests: BTreeMap<RequestId, Prompted>,
     pub(super) sequences: BTreeMap<SequenceId, Generating>,
     pub(super) next: u64,
     pub(super) lengths: MeanLength,
+    /// Tokens of prompts.
+    pub(super) prompts: MeanLength,
     /// When instances reported to the router last.
     pub(super) reported_at: Timestamp,
 }
@@ -86,14 +117,17 @@ impl Generative {
         let instances = instances?;
         Some(Self {
             max_tokens: spec.max_tokens,
+            answer: spec.answer,
             router: Router::new(spec.router, spec.instances.clone()).ok()?,
             events: vec![Vec::new(); instances.len()],
             steps: vec![None; instances.len()],
+            is_up: vec![true; instances.len()],
             instances,
             requests: BTreeMap::new(),
             sequences: BTreeMap::new(),
             next: 0,
             lengths: MeanLength::new(spec.max_tokens),
+            prompts: MeanLength::new(2),
             reported_at: Timestamp::ZERO,
         })
     }
@@ -106,23 +140,81 @@ impl Generative {
         self.instances.iter().map(Instance::stats).collect()
     }
 
+    /// Tokens that a sequence is expected to generate yet.
     pub(super) fn remaining(&self, sequence: SequenceId) -> u32 {
-        let generated = self
-            .sequences
-            .get(&sequence)
-            .map_or(0, |sequence| sequence.generated);
-        self.lengths.remaining(generated, self.max_tokens)
+        let sequence = self.sequences.get(&sequence);
+        let generated = sequence.map_or(0, |sequence| sequence.generated);
+        let predicted = sequence.and_then(|sequence| sequence.predicted);
+        self.expected(predicted, generated)
     }
 
-    /// What a sequence with so many tokens to compute would meet on the best instance: wait and duration.
-    pub(super) fn best_estimate(&self, prompt: u32) -> (Span, Span) {
-        let expected = self.lengths.remaining(0, self.max_tokens);
-        let estimates = self
+    /// The same of one that is predicted to generate so many, and has generated some of them.
+    pub(super) fn expected(&self, predicted: Option<u32>, generated: u32) -> u32 {
+        match predicted {
+            Some(predicted) => predicted.min(self.max_tokens).saturating_sub(generated).max(1),
+            None => self.lengths.remaining(generated, self.max_tokens),
+        }
+    }
+
+    /// Tokens of those that a request waits for.
+    pub(super) fn awaited(&self, tokens: u32) -> u32 {
+        match self.answer {
+            Answer::Whole => tokens,
+            Answer::FirstToken => 1,
+        }
+    }
+
+    /// What a sequence with so many tokens to compute, and so many to generate, would meet on the best instance until its
+    /// request is answered: wait and duration.
+    pub(super) fn best_estimate(&self, prompt: u32, tokens: u32) -> (Span, Span) {
+        let awaited = self.awaited(tokens);
+        let up = self
             .instances
             .iter()
-            .map(|instance| instance.finish_estimate(prompt, expected, |sequence| self.remaining(sequence)));
+            .zip(&self.is_up)
+            .filter(|(_, is_up)| **is_up);
+        let estimates = up.map(|(instance, _)| {
+            instance.finish_estimate(prompt, awaited, |sequence| self.remaining(sequence))
+        });
         let best = estimates.min_by_key(FinishEstimate::total);
         best.map_or((Span::ZERO, Span::ZERO), |best| (best.wait, best.duration))
+    }
+
+    /// As those before were, on the best instance.
+    pub(super) fn usual_duration(&self) -> Span {
+        let prompt = self.prompts.remaining(0, u32::MAX);
+        self.best_estimate(prompt, self.expected(None, 0)).1
+    }
+
+    /// Whether a sequence is on an instance that it is about to leave.
+    pub(super) fn is_leaving(&self, sequence: SequenceId) -> bool {
+        let known = self.sequences.get(&sequence);
+        known.is_some_and(|known| known.is_placed && self.is_up[known.instance.index()])
+    }
+
+    /// Sequences that are on an instance and go elsewhere, and where.
+    pub(super) fn left_behind(&self, instance: InstanceId) -> Vec<(SequenceId, InstanceId)> {
+        let there = self
+            .sequences
+            .iter()
+            .filter(|(_, sequence)| sequence.instance == instance);
+        let going = there.filter_map(|(id, _)| Some((*id, self.router.instance_of(*id)?)));
+        going.filter(|(_, to)| *to != instance).collect()
+    }
+
+    /// An instance is lost, with all that was on it, or begins anew.
+    pub(super) fn set_up(&mut self, instance: InstanceId, is_up: bool) {
+        let place = instance.index();
+        if let Some(new) = self
+            .instances
+            .get(place)
+            .and_then(|old| Instance::new(old.spec().clone()).ok())
+        {
+            self.instances[place] = new;
+            self.events[place].clear();
+            self.steps[place] = None;
+            self.is_up[place] = is_up;
+        }
     }
 
     /// A sequence leaves for good.

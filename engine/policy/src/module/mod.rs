@@ -43,8 +43,8 @@ use crate::weir::duration_spread::DurationSpreadSpec;
 use crate::weir::slack::OverloadTracker;
 
 pub use api::{BatchSlice, ModuleEffect, ModuleEvent, ModuleSpec, OverlapSpec, Pool};
-pub use instances::GenerateSpec;
-use instances::{Generative, Prompted};
+pub use instances::{Answer, GenerateSpec};
+use instances::{Generative, Prompted, Prompts};
 use mailboxes::{Entry, MailboxSet};
 use metrics::ModuleMetrics;
 use overlap::Overlap;
@@ -190,12 +190,17 @@ impl Module {
                 stream,
                 sent_at,
                 prompts,
+                predicted,
                 droppable,
                 slo,
             } => {
                 let slo = slo.unwrap_or(self.spec.slo);
                 let prompted = Prompted::new((stream, sent_at, now), slo, droppable);
-                self.on_prompted(generative, request, prompted, &prompts, now, effects);
+                let prompts = Prompts {
+                    tokens: &prompts,
+                    predicted: &predicted,
+                };
+                self.on_prompted(generative, request, prompted, prompts, now, effects);
             }
             ModuleEvent::Stepped {
                 slot,
@@ -203,6 +208,8 @@ impl Module {
                 finished,
                 failed,
             } => self.on_stepped(generative, slot, (took, failed), &finished, now, effects),
+            ModuleEvent::SlotDown { slot } => self.on_instance_down(generative, slot, now, effects),
+            ModuleEvent::SlotUp { slot } => self.on_instance_up(generative, slot, now, effects),
             ModuleEvent::Cancelled { request } => {
                 self.remove_request(generative, request, now, effects);
             }

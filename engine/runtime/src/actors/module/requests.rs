@@ -55,6 +55,7 @@ impl ModuleActor {
                 stream,
                 sent_at,
                 prompts: sequences.iter().map(|spec| spec.prompt.len() as u32).collect(),
+                predicted: Vec::new(),
                 droppable,
                 slo,
             },
