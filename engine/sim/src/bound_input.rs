@@ -28,7 +28,7 @@ impl BoundCache {
     /// # Errors
     /// [`BoundError`] where `spec` is not that of this run.
     pub fn bound(&self, ran: &SimulationResult, spec: &WorldSpec) -> Result<DeliveryBound, BoundError> {
-        no_pipelines(spec)?;
+        no_unbounded(spec)?;
         ran.input(spec, |input| {
             let known = {
                 let mut all = self.known.lock().unwrap_or_else(PoisonError::into_inner);
@@ -54,7 +54,7 @@ impl SimulationResult {
     /// # Errors
     /// [`BoundError`] where `spec` is not that of this run.
     pub fn bound(&self, spec: &WorldSpec) -> Result<DeliveryBound, BoundError> {
-        no_pipelines(spec)?;
+        no_unbounded(spec)?;
         self.input(spec, bound)
     }
 
@@ -109,13 +109,15 @@ impl SimulationResult {
     }
 }
 
-/// What pipelines could do at most is not known: their slots stand for what is planned.
-fn no_pipelines(spec: &WorldSpec) -> Result<(), BoundError> {
-    let over = |node: &&crate::spec::WorldModule| matches!(node.pool, WorldPool::Pipelines(_));
-    match spec.modules.iter().find(over) {
-        Some(node) => Err(BoundError::Pipelines(node.name.clone())),
-        None => Ok(()),
-    }
+/// What pipelines could do at most is not known: their slots stand for what is planned. Nor is it of models that generate:
+/// who runs beside whom is the policy's choice in each step.
+fn no_unbounded(spec: &WorldSpec) -> Result<(), BoundError> {
+    let unknown = spec.modules.iter().find_map(|node| match node.pool {
+        WorldPool::Pipelines(_) => Some(BoundError::Pipelines(node.name.clone())),
+        WorldPool::Generating(_) => Some(BoundError::Generates(node.name.clone())),
+        _ => None,
+    });
+    unknown.map_or(Ok(()), Err)
 }
 
 /// Workers over time, where one that leaves still finishes what it runs: it counts for the longest batch more.

@@ -2,7 +2,10 @@
 
 use weir_planner::PipelineSlots;
 use weir_policy::reservations::{PlanSpec, ReserveSpec};
-use weir_policy::{AutoscaleRule, ModuleState, OverlapSpec, Policy, StatePlanner, StreamShare};
+use weir_policy::{
+    AutoscaleRule, GOLDEN_GAMMA, GenerateSpec, ModuleState, OverlapSpec, Policy, StatePlanner, StreamShare,
+    uniform_hash,
+};
 use weir_types::{ModuleId, Profile, Span, StreamId, Topology};
 
 use crate::cascades::CascadeSpec;
@@ -109,6 +112,46 @@ pub enum WorldPool {
     Shared(Vec<u32>),
     /// Pipelines of [`WorldSpec::cluster`]: each batch goes where it is booked.
     Pipelines(PipelineSlots),
+    /// Instances of its own, as its model generates.
+    Generating(Box<WorldGenerate>),
+}
+
+/// A module whose model generates, and what it is asked.
+#[derive(Debug, Clone, PartialEq)]
+pub struct WorldGenerate {
+    /// Its instances, where sequences go, and what answers a request.
+    pub spec: GenerateSpec,
+    /// Tokens of prompts.
+    pub prompt: Tokens,
+    /// Tokens that are generated.
+    pub output: Tokens,
+    /// Whether it is known beforehand how many are.
+    pub is_foretold: bool,
+}
+
+/// Numbers of tokens.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Tokens {
+    /// Their logarithms are normally distributed.
+    LogNormal {
+        /// Their mean.
+        mean: f64,
+        /// Standard deviation of the logarithm.
+        spread: f64,
+        /// The most.
+        max: u32,
+    },
+}
+
+impl Tokens {
+    /// Those of a draw that follows from a number.
+    pub(crate) fn draw(&self, seed: u64) -> u32 {
+        let Self::LogNormal { mean, spread, max } = *self;
+        let (u, v) = (uniform_hash(seed), uniform_hash(seed ^ GOLDEN_GAMMA));
+        let normal = (-2.0 * (1.0 - u).ln()).sqrt() * (std::f64::consts::TAU * v).cos();
+        let tokens = mean * (spread * normal - 0.5 * spread * spread).exp();
+        (tokens.round() as u32).clamp(1, max.max(1))
+    }
 }
 
 /// Shares and links that are booked.

@@ -138,6 +138,9 @@ pub enum BoundError {
     /// There is no bound for what a plan spreads over pipelines.
     #[error("module \"{0}\" runs over pipelines, for which no bound is known; simulate without it")]
     Pipelines(String),
+    /// There is no bound for what generates token by token.
+    #[error("module \"{0}\" generates token by token, for which no bound is known; simulate without it")]
+    Generates(String),
     /// Steps must stand in time order.
     #[error("the workers of {0} are not given in the order of time; sort the steps")]
     Steps(String),

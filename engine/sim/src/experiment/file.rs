@@ -48,6 +48,8 @@ pub(super) struct Head {
     pub(super) slo: Option<Span>,
     pub(super) hop: Option<Span>,
     pub(super) noise: Option<f64>,
+    /// Whether it is known beforehand how long sequences of modules that generate will be.
+    pub(super) is_foretold: Option<bool>,
 }
 
 /// `[arrivals]`.
@@ -143,9 +145,14 @@ pub(super) fn read(document: &[Entry], diagnostics: &mut Diagnostics) -> Raw {
     raw
 }
 
+/// How long sequences are expected to be: as those before were in the mean, or as they will be.
+const LENGTHS: &[(&str, bool)] = &[("mean", false), ("true", true)];
+
 fn head(entry: &Entry, diagnostics: &mut Diagnostics) -> Option<Head> {
     let mut fields = Fields::open("[experiment]".to_owned(), entry, diagnostics)?;
-    let keys = ["name", "seeds", "world", "graph", "gears", "slo", "hop", "noise"];
+    let keys = [
+        "name", "seeds", "world", "graph", "gears", "slo", "hop", "noise", "lengths",
+    ];
     fields.expect(&keys, false, diagnostics);
     let world = fields.text("world", diagnostics);
     let graph = fields.text("graph", diagnostics);
@@ -164,6 +171,7 @@ fn head(entry: &Entry, diagnostics: &mut Diagnostics) -> Option<Head> {
         slo: fields.span("slo", diagnostics).into_value(),
         hop: span(&fields, "hop", diagnostics),
         noise: number(&fields, "noise", 0.0, 2.0, diagnostics),
+        is_foretold: fields.word("lengths", LENGTHS, diagnostics).into_value(),
     })
 }
 

@@ -9,6 +9,7 @@ mod capacity;
 mod changes;
 mod decoding;
 mod file;
+mod generate;
 mod graph;
 mod run;
 mod summary;
@@ -25,6 +26,7 @@ use weir_config::ConfigError;
 use weir_config::{Diagnostics, Environment, Spanned, absolute, read_text, report_missing, spelling};
 use weir_graph::{CascadeStage, Catalog, Gears};
 use weir_policy::Policy;
+use weir_policy::route::{RouteRule, RouterSpec};
 
 pub use capacity::capacity;
 pub use graph::world_from_graph;
@@ -169,6 +171,15 @@ impl Loader<'_> {
         spec.interference = raw.interference;
         if let Some(policy) = &raw.policy {
             spec.policy = policy.clone();
+        }
+        for node in &mut spec.modules {
+            if let WorldPool::Generating(generate) = &mut node.pool {
+                generate.is_foretold = raw.head.is_foretold.unwrap_or(false);
+                generate.spec.router = RouterSpec {
+                    seed,
+                    ..RouterSpec::new(spec.policy.route.unwrap_or(RouteRule::Earliest))
+                };
+            }
         }
         for (module, accuracy) in &raw.accuracy {
             if let Some(module) = find_module(&spec, module, diagnostics) {

@@ -11,6 +11,7 @@ use weir_graph::{Escalate, OnLate, StageNode};
 use weir_policy::gears::Settle;
 use weir_types::Profile;
 
+use super::generate::{self, RawGenerate};
 use super::values::number;
 use crate::demand::Crops;
 use crate::gears::{SampledItem, read_samples};
@@ -26,7 +27,7 @@ const MAX_STAGES: usize = 8;
 /// What the models of a module, and of a stage, run on.
 const MODEL: &[&str] = &["profile", "batch", "workers", "device", "weight", "accuracy"];
 const MODULE: &[&str] = &[
-    "inputs", "items", "link", "cascade", "settle", "on_late", "escalate", "samples",
+    "inputs", "items", "link", "cascade", "settle", "on_late", "escalate", "samples", "generate",
 ];
 const STAGE: &[&str] = &["model", "certainty"];
 const CASCADE: &str = "cascade = [{ model = \"small\", profile = \"small.toml\", workers = 1, certainty = 0.3 }, { model = \"large\", .. }]";
@@ -49,6 +50,8 @@ pub(super) struct RawModule {
     device: Option<Spanned<String>>,
     pub(super) link: Option<Spanned<String>>,
     weight: f64,
+    /// Set where its model generates.
+    generate: Option<RawGenerate>,
     pub(super) items: Option<Crops>,
 }
 
@@ -87,7 +90,7 @@ pub(super) fn read(
         }
         return vec![first(model(name, &fields, (folder, environment), diagnostics))];
     };
-    for key in MODEL {
+    for key in MODEL.iter().chain(&["generate"]) {
         if let Some(entry) = fields.entry(key) {
             let message = format!("{} has a `cascade`, and `{key}` beside it", fields.owner);
             let hint = Some("give it to the stages of the cascade".to_owned());
@@ -232,14 +235,25 @@ fn model(
     (folder, environment): (&Path, Environment<'_>),
     diagnostics: &mut Diagnostics,
 ) -> RawModule {
-    let profile = match fields.entry("profile") {
-        Some(profile) => durations(&profile.node, folder, environment, diagnostics).and_then(Profile::new),
+    let points = match fields.entry("profile") {
+        Some(profile) => durations(&profile.node, folder, environment, diagnostics),
         None => {
             let hint = Some("profile = \"../profiles/NAME.toml\", or { \"1\" = \"8ms\" }".to_owned());
             diagnostics.add_if_parsed(fields.at, format!("{} has no `profile`", fields.owner), hint);
             None
         }
     };
+    let generate = fields.entry("generate").zip(points.as_ref());
+    let generate = generate.and_then(|(entry, points)| generate::read(entry, points, diagnostics));
+    let profile = match &generate {
+        Some(generate) => Some(generate.request.clone()),
+        None => points.and_then(Profile::new),
+    };
+    if let (Some(entry), true) = (fields.entry("generate"), fields.entry("device").is_some()) {
+        let message = format!("{} generates, and has a `device`", fields.owner);
+        let hint = Some("its instances are its own: give it `workers`".to_owned());
+        diagnostics.add(entry.at, message, hint);
+    }
     let workers = fields.count("workers", MAX_WORKERS, diagnostics);
     let device = fields.text("device", diagnostics);
     if workers.is_absent() && device.is_absent() {
@@ -260,6 +274,7 @@ fn model(
         device: device.given().cloned(),
         link: None,
         weight: fields.positive("weight", diagnostics).into_value().unwrap_or(1.0),
+        generate,
         items: None,
     }
 }
@@ -334,7 +349,10 @@ impl RawModule {
         diagnostics: &mut Diagnostics,
     ) -> Option<WorldPool> {
         let Some(device) = &self.device else {
-            return self.workers.map(WorldPool::Fixed);
+            return Some(match &self.generate {
+                Some(generate) => WorldPool::Generating(Box::new(generate.with_instances(self.workers?))),
+                None => WorldPool::Fixed(self.workers?),
+            });
         };
         let Some(slots) = devices.get(device.value.as_str()) else {
             let hint = spelling::hint(&device.value, "devices", devices.keys().copied())

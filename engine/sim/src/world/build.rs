@@ -13,12 +13,13 @@ use weir_types::{ModuleId, SlotId, StreamId, Timestamp, Topology};
 use super::booked_cluster::BookedCluster;
 use super::decoders::{Decoders, OBSERVE_INTERVAL};
 use super::gears::{self, GearState};
+use super::generated::Generated;
 use super::pool::WorkerPool;
 use super::stages::Stages;
 use super::{Event, World};
 use crate::demand::DemandSampler;
 use crate::event_queue::EventQueue;
-use crate::spec::{WorldModule, WorldPool, WorldSpec};
+use crate::spec::{WorldGenerate, WorldModule, WorldPool, WorldSpec};
 use crate::timeline::Timeline;
 
 impl<'a> World<'a> {
@@ -34,14 +35,14 @@ impl<'a> World<'a> {
         let peers: Vec<ModuleInfo> = spec.modules.iter().enumerate().map(peer).collect();
         let module = |(id, node): (u32, &WorldModule)| {
             Module::new(ModuleSpec {
-                generate: None,
+                generate: generating(node).map(|generate| generate.spec.clone()),
                 id: ModuleId(id),
                 slo: spec.slo,
                 policy: spec.policy.clone(),
                 slots: slots_of(&node.pool),
                 pool: match node.pool {
                     WorldPool::Shared(_) => Pool::Shared,
-                    WorldPool::Fixed(_) | WorldPool::Scaled(_) => Pool::Own,
+                    WorldPool::Fixed(_) | WorldPool::Scaled(_) | WorldPool::Generating(_) => Pool::Own,
                     WorldPool::Pipelines(_) => Pool::Pipelines,
                 },
                 batch: node.batch.clone(),
@@ -115,6 +116,7 @@ impl<'a> World<'a> {
                 .map(|node| WorkerPool::new(&node.pool))
                 .collect(),
             run_ends: BTreeMap::new(),
+            generated: (0..count).map(|_| Generated::default()).collect(),
             pipelines: spec.cluster.as_ref().map(BookedCluster::new),
             link_free: vec![Timestamp::ZERO; spec.links.len()],
             random: Pcg64Mcg::seed_from_u64(spec.seed ^ 0x006e_6f69_7365),
@@ -167,6 +169,14 @@ impl<'a> World<'a> {
     }
 }
 
+/// What a module generates, where it does.
+pub(super) fn generating(node: &WorldModule) -> Option<&WorldGenerate> {
+    match &node.pool {
+        WorldPool::Generating(generate) => Some(generate),
+        _ => None,
+    }
+}
+
 fn slots_of(pool: &WorldPool) -> Vec<SlotId> {
     match pool {
         WorldPool::Fixed(workers) => (0..*workers).map(SlotId).collect(),
@@ -174,6 +184,7 @@ fn slots_of(pool: &WorldPool) -> Vec<SlotId> {
             .map(SlotId)
             .collect(),
         WorldPool::Shared(slots) => slots.iter().copied().map(SlotId).collect(),
+        WorldPool::Generating(generate) => (0..generate.spec.instances.len() as u32).map(SlotId).collect(),
         WorldPool::Pipelines(slots) => (0..slots.count).map(SlotId).collect(),
     }
 }

@@ -67,11 +67,15 @@ impl World<'_> {
                 self.send_to_peers(module, &ModuleEvent::PeerFanOut { module, fan_out });
             }
             ModuleEffect::SetTimer { at } => self.event_queue.push(at, Event::TimerFired(module)),
-            // No module of a world generates: `generate` has clusters of instances.
-            ModuleEffect::Place { .. }
-            | ModuleEffect::Remove { .. }
-            | ModuleEffect::EvictSequence { .. }
-            | ModuleEffect::RunStep { .. } => {}
+            ModuleEffect::Place {
+                sequence,
+                request,
+                item,
+                ..
+            } => self.on_placed(module, sequence, request, item),
+            ModuleEffect::RunStep { slot, step } => self.run_step(module, slot, step),
+            // Where the cache of a sequence is makes no difference to what it generates.
+            ModuleEffect::Remove { .. } | ModuleEffect::EvictSequence { .. } => {}
         }
     }
 

@@ -12,6 +12,7 @@ mod decoders;
 mod decoding;
 mod effects;
 mod gears;
+mod generated;
 mod pipelines;
 mod pool;
 mod requests;
@@ -39,6 +40,7 @@ use booked_cluster::BookedCluster;
 use decoders::Decoders;
 use gears::GearState;
 pub use gears::Shift;
+use generated::Generated;
 use pool::WorkerPool;
 pub use simulate::{SimulationResult, simulate, simulate_streams};
 use stages::Stages;
@@ -71,6 +73,8 @@ enum Event {
     Launched(ModuleId, SlotId, BatchId, Span),
     /// A batch comes back from its slot, failed or not.
     BatchDone(ModuleId, SlotId, BatchId, Span, bool),
+    /// A step of an instance is done, which took so long.
+    Stepped(ModuleId, SlotId, Span),
     /// A module wanted to be called.
     TimerFired(ModuleId),
     /// A worker has started.
@@ -140,6 +144,8 @@ struct World<'a> {
     pools: Vec<WorkerPool>,
     /// When the last run on a slot that prepares ahead ends: of a shared slot, or of one of a module's own.
     run_ends: BTreeMap<(Option<ModuleId>, SlotId), Timestamp>,
+    /// By module: sequences of those that generate.
+    generated: Vec<Generated>,
     pipelines: Option<BookedCluster<'a>>,
     link_free: Vec<Timestamp>,
     random: Pcg64Mcg,
@@ -207,6 +213,7 @@ impl World<'_> {
             Event::BatchDone(module, slot, batch, took, failed) => {
                 self.on_batch_done(module, slot, batch, took, failed);
             }
+            Event::Stepped(module, slot, took) => self.on_stepped(module, slot, took),
             Event::TimerFired(module) => self.mark_ready(module),
             Event::WorkerStarted(module, slot) => self.on_worker_started(module, slot),
             Event::Failure(index, begins) => self.on_failure(index, begins),

@@ -48,11 +48,13 @@ impl WorkerPool {
                 )
             }
             WorldPool::Shared(slots) => (0, slots.len() as u32, None),
+            // Instances never fail.
+            WorldPool::Generating(generate) => (0, generate.spec.instances.len() as u32, None),
             WorldPool::Pipelines(slots) => (0, slots.count, None),
         };
         let up = match pool {
             WorldPool::Shared(slots) => slots.iter().copied().map(SlotId).collect(),
-            WorldPool::Pipelines(_) => BTreeSet::new(),
+            WorldPool::Pipelines(_) | WorldPool::Generating(_) => BTreeSet::new(),
             WorldPool::Fixed(_) | WorldPool::Scaled(_) => (0..begin).map(SlotId).collect(),
         };
         Self {

@@ -96,6 +96,9 @@ impl World<'_> {
             return;
         };
         let items = self.items_at(module, request);
+        if let Some(prompted) = self.prompted(module, request, items) {
+            return self.deliver(module, prompted);
+        }
         let arrived = ModuleEvent::Arrived {
             request,
             stream: state.stream,

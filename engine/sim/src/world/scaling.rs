@@ -82,6 +82,9 @@ impl World<'_> {
         if let WorldPool::Pipelines(_) = node.pool {
             return self.on_share_failure(failure.module, failure.worker, begins);
         }
+        if let WorldPool::Generating(_) = node.pool {
+            return self.on_instance_failure(ModuleId(failure.module as u32), SlotId(failure.worker), begins);
+        }
         let shared = match &node.pool {
             WorldPool::Shared(slots) => slots.get(failure.worker as usize).copied().map(SlotId),
             _ => None,

@@ -79,6 +79,7 @@ fn simulate_world(
     for (module, state) in (0..).zip(&world.modules) {
         let tally = world.stats.modules.entry(ModuleId(module)).or_default();
         tally.set_priority_switches(state.priority_switches());
+        tally.set_instances(state.instance_stats());
     }
     let run = RunInfo {
         duration_s: duration.as_secs_f64(),

@@ -1,0 +1,149 @@
+//! What a module of a world's file generates: its instances by its profile of steps, and the tokens of what it is asked.
+
+use weir_config::{Diagnostics, Entry, Fields};
+use weir_policy::generate::InstanceSpec;
+use weir_policy::route::{RouteRule, RouterSpec};
+use weir_policy::{Answer, GenerateSpec};
+use weir_types::{Profile, Span, StepCurve, StepProfile};
+
+use super::values::number;
+use crate::spec::{Tokens, WorldGenerate};
+
+/// Most tokens of anything.
+const MAX_TOKENS: u32 = 1 << 20;
+/// Tokens that a block of a cache holds.
+const BLOCK_TOKENS: u32 = 16;
+/// Standard deviation of the logarithm of lengths.
+const SPREAD: f64 = 0.5;
+
+const KEYS: &[&str] = &[
+    "prompt",
+    "prompt_spread",
+    "output",
+    "output_spread",
+    "max_tokens",
+    "max_sequences",
+    "max_step_tokens",
+    "cache_tokens",
+    "answer",
+];
+
+/// A module that generates, but for its instances: those are as many as it has workers.
+#[derive(Debug, Clone)]
+pub(super) struct RawGenerate {
+    generate: WorldGenerate,
+    /// What a request takes of an instance that is full.
+    pub(super) request: Profile,
+}
+
+impl RawGenerate {
+    /// With so many instances.
+    pub(super) fn with_instances(&self, count: u32) -> WorldGenerate {
+        let mut generate = self.generate.clone();
+        let one = generate.spec.instances.first().cloned();
+        generate.spec.instances = one.into_iter().cycle().take(count as usize).collect();
+        generate
+    }
+}
+
+/// Reads `generate`; `None` where something was reported.
+pub(super) fn read(
+    entry: &Entry,
+    steps: &[(u32, Span)],
+    diagnostics: &mut Diagnostics,
+) -> Option<RawGenerate> {
+    let mut fields = Fields::open("`generate`".to_owned(), entry, diagnostics)?;
+    fields.expect(KEYS, false, diagnostics);
+    let curve = match StepCurve::from_points(steps) {
+        Ok(curve) => curve,
+        Err(error) => {
+            diagnostics.add(entry.at, format!("its `profile` is none of steps: {error}"), None);
+            return None;
+        }
+    };
+    let most = f64::from(MAX_TOKENS);
+    let mean = |key: &str, diagnostics: &mut Diagnostics| {
+        if fields.entry(key).is_none() {
+            let hint = Some("generate = { prompt = 100, output = 300 }: tokens in the mean".to_owned());
+            diagnostics.add_if_parsed(fields.at, format!("`generate` has no `{key}`"), hint);
+        }
+        number(&fields, key, 1.0, most, diagnostics)
+    };
+    let (prompt, output) = (mean("prompt", diagnostics), mean("output", diagnostics));
+    let spread = |key: &str, diagnostics: &mut Diagnostics| {
+        number(&fields, key, 0.0, 3.0, diagnostics).unwrap_or(SPREAD)
+    };
+    let (prompt_spread, output_spread) = (
+        spread("prompt_spread", diagnostics),
+        spread("output_spread", diagnostics),
+    );
+    let (prompt, output) = (prompt?, output?);
+    let count = |key: &str, default: u32, diagnostics: &mut Diagnostics| {
+        fields
+            .count(key, MAX_TOKENS, diagnostics)
+            .into_value()
+            .unwrap_or(default)
+    };
+    let answers = [("whole", Answer::Whole), ("first-token", Answer::FirstToken)];
+    let answer = fields.word("answer", &answers, diagnostics).into_value();
+    let max_tokens = count("max_tokens", (4.0 * output).min(most) as u32, diagnostics);
+    let max_prompt = (4.0 * prompt).min(most) as u32;
+    let max_sequences = count("max_sequences", 256, diagnostics);
+    let max_step_tokens = count("max_step_tokens", 512.min(curve.known_tokens()), diagnostics);
+    let max_sequence_tokens = max_prompt.saturating_add(max_tokens);
+    let cache_tokens = count(
+        "cache_tokens",
+        max_sequences.saturating_mul(max_sequence_tokens),
+        diagnostics,
+    );
+    let instance = InstanceSpec {
+        steps: StepProfile {
+            decode: curve.clone(),
+            prompt: curve,
+        },
+        max_step_tokens,
+        max_sequences,
+        max_sequence_tokens,
+        blocks: cache_tokens.div_ceil(BLOCK_TOKENS),
+        block_tokens: BLOCK_TOKENS,
+        reserve_blocks: 0,
+        prompt_gives_token: true,
+    };
+    if let Err(error) = instance.check() {
+        diagnostics.add(entry.at, format!("`generate`: {error}"), None);
+        return None;
+    }
+    let request = Profile::new(vec![(1, full_request(&instance, prompt, output))])?;
+    Some(RawGenerate {
+        request,
+        generate: WorldGenerate {
+            spec: GenerateSpec {
+                instances: vec![instance],
+                router: RouterSpec::new(RouteRule::Earliest),
+                max_tokens,
+                answer: answer.unwrap_or_default(),
+            },
+            prompt: Tokens::LogNormal {
+                mean: prompt,
+                spread: prompt_spread,
+                max: max_prompt,
+            },
+            output: Tokens::LogNormal {
+                mean: output,
+                spread: output_spread,
+                max: max_tokens,
+            },
+            is_foretold: false,
+        },
+    })
+}
+
+/// What one request takes of an instance whose steps are full: its tokens over those of a step, at the best size of steps.
+fn full_request(instance: &InstanceSpec, prompt: f64, output: f64) -> Span {
+    let most = instance.max_sequences.min(instance.max_step_tokens);
+    let token_s = |tokens: u32| instance.steps.decode.duration(tokens).as_secs_f64() / f64::from(tokens);
+    // Prompts fill the steps up in which others generate.
+    let full = instance.max_step_tokens;
+    let least = token_s(full).min(token_s(most));
+    Span::from_secs_f64(least * (prompt + output))
+}

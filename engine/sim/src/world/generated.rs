@@ -1,0 +1,142 @@
+//! Modules of a world whose models generate: how long sequences are, and the steps of their instances.
+
+use std::collections::BTreeMap;
+
+use weir_policy::generate::Step;
+use weir_policy::{GOLDEN_GAMMA, ModuleEvent};
+use weir_types::{ModuleId, RequestId, SequenceId, SlotId, Span, Timestamp};
+
+use super::build::generating;
+use super::{Event, World};
+
+/// What draws are for: those of one thing are independent of those of another.
+const PROMPT: u64 = 0x7072_6f6d;
+const OUTPUT: u64 = 0x6f75_7470;
+
+/// Tokens of a sequence: so far, and in all.
+#[derive(Debug, Clone, Copy)]
+struct Progress {
+    generated: u32,
+    length: u32,
+}
+
+/// Of one module.
+#[derive(Debug, Default)]
+pub(super) struct Generated {
+    sequences: BTreeMap<SequenceId, Progress>,
+    /// By slot: the step that runs, and when it is done.
+    steps: BTreeMap<SlotId, (Step, Timestamp)>,
+}
+
+impl World<'_> {
+    fn token_seed(&self, what: u64, module: ModuleId, (request, item): (RequestId, u32)) -> u64 {
+        let of = (request.0 << 16) ^ (u64::from(item) << 8) ^ u64::from(module.0);
+        (self.spec.seed ^ what).wrapping_mul(GOLDEN_GAMMA) ^ of
+    }
+
+    /// What a request asks of a module that generates; `None` where it does not.
+    pub(super) fn prompted(&self, module: ModuleId, request: RequestId, items: u8) -> Option<ModuleEvent> {
+        let generate = generating(&self.spec.modules[module.index()])?;
+        let state = self.requests[request.index()];
+        let draw = |tokens: crate::spec::Tokens, what: u64| -> Vec<u32> {
+            let items = 0..u32::from(items);
+            items
+                .map(|item| tokens.draw(self.token_seed(what, module, (request, item))))
+                .collect()
+        };
+        Some(ModuleEvent::Prompted {
+            request,
+            stream: state.stream,
+            sent_at: state.sent_at,
+            prompts: draw(generate.prompt, PROMPT),
+            predicted: if generate.is_foretold {
+                draw(generate.output, OUTPUT)
+            } else {
+                Vec::new()
+            },
+            droppable: true,
+            slo: state.slo,
+        })
+    }
+
+    /// A sequence is put somewhere, for the first time or again.
+    pub(super) fn on_placed(
+        &mut self,
+        module: ModuleId,
+        sequence: SequenceId,
+        request: RequestId,
+        item: u32,
+    ) {
+        let Some(generate) = generating(&self.spec.modules[module.index()]) else {
+            return;
+        };
+        let length = generate
+            .output
+            .draw(self.token_seed(OUTPUT, module, (request, item)));
+        let length = length.min(generate.spec.max_tokens);
+        let new = Progress { generated: 0, length };
+        self.generated[module.index()]
+            .sequences
+            .entry(sequence)
+            .or_insert(new);
+    }
+
+    pub(super) fn run_step(&mut self, module: ModuleId, slot: SlotId, step: Step) {
+        let Some(generate) = generating(&self.spec.modules[module.index()]) else {
+            return;
+        };
+        let Some(instance) = generate.spec.instances.get(slot.index()) else {
+            return;
+        };
+        let took = instance.steps.duration(step.tokens, step.prompt_tokens > 0);
+        self.stats.modules.entry(module).or_default().on_step(step.tokens);
+        let end = self.now + took;
+        self.generated[module.index()].steps.insert(slot, (step, end));
+        self.event_queue.push(end, Event::Stepped(module, slot, took));
+    }
+
+    /// An instance is lost with the step that it runs, or is back.
+    pub(super) fn on_instance_failure(&mut self, module: ModuleId, slot: SlotId, begins: bool) {
+        if begins {
+            self.generated[module.index()].steps.remove(&slot);
+            self.deliver(module, ModuleEvent::SlotDown { slot });
+        } else {
+            self.deliver(module, ModuleEvent::SlotUp { slot });
+        }
+    }
+
+    pub(super) fn on_stepped(&mut self, module: ModuleId, slot: SlotId, took: Span) {
+        let generated = &mut self.generated[module.index()];
+        // What was lost with its instance is not done.
+        let is_due = |(_, end): &(Step, Timestamp)| *end == self.now;
+        if !generated.steps.get(&slot).is_some_and(is_due) {
+            return;
+        }
+        let Some((step, _)) = generated.steps.remove(&slot) else {
+            return;
+        };
+        let mut finished = Vec::new();
+        for part in step.parts.iter().filter(|part| part.gives_token) {
+            let Some(progress) = generated.sequences.get_mut(&part.sequence) else {
+                continue;
+            };
+            progress.generated += 1;
+            if progress.generated >= progress.length {
+                generated.sequences.remove(&part.sequence);
+                finished.push(part.sequence);
+            }
+        }
+        self.stats
+            .modules
+            .entry(module)
+            .or_default()
+            .on_batch_done(took, false);
+        let stepped = ModuleEvent::Stepped {
+            slot,
+            took,
+            finished,
+            failed: false,
+        };
+        self.deliver(module, stepped);
+    }
+}
