@@ -252,4 +252,72 @@ proptest! {
             },
         }
     }
+
+    /// Chances of few instances are computed, and losses no further than they matter: what is decided is what all chances and
+    /// whole losses decide, whatever predictions are worth.
+    #[test]
+    fn shortcuts_decide_as_all_chances_and_whole_losses_do(
+        steps in prop::collection::vec(5_u64..60, 1..60),
+        there in prop::collection::vec((0_usize..60, 1_u32..400, 100_u64..9_000, 0_u32..300), 0..200),
+        errors in prop::collection::vec((1_u32..400, -0.8_f64..0.8), 0..200),
+        length in 1_u32..400,
+        left_ms in 1_u64..9_000,
+    ) {
+        let rule = Weir::default();
+        let views: Vec<View> = steps.iter().map(|step| View::new(spec(*step))).collect();
+        let cluster = Cluster { instances: views, seed: 1 };
+        let mut bookings = Bookings::new(rule, &cluster);
+        let mut beliefs = Beliefs::new();
+        for (length, error) in errors {
+            let actual = (f64::from(length) * error.exp()).ceil() as u32;
+            let own = bookings.on_arrived(length);
+            bookings.on_ended(own, actual);
+            let own = beliefs.on_arrived(length);
+            beliefs.on_tokens(own, actual, true);
+        }
+        let now = at_ms(10_000);
+        let demand = |left_s| Demand { number: 0, prompt: 20, prefix: None, expected: 0, left_s, excluded: None };
+        let mut books: Vec<Book> =
+            steps.iter().map(|step| Book::new(Arc::new(StepTimes::new(&spec(*step))))).collect();
+        for (id, (on, length, left, generated)) in there.into_iter().enumerate() {
+            let on = on % steps.len();
+            let deadline = at_ms(10_000 + left);
+            let belief = belief_of(&beliefs, length);
+            let booked = Booked { id: SequenceId(id as u64), deadline, belief, generated, at: now };
+            bookings.on_placed(&cluster, (booked, InstanceId(on as u32)), &demand(1.0), now);
+            books[on].add(booked, 20, now);
+        }
+        let left_s = left_ms as f64 / 1e3;
+        let belief = belief_of(&beliefs, length);
+        let picked = bookings.place(&cluster, &demand(left_s), (belief, 0), now);
+        let mut all: Vec<(u32, f64, f64)> = Vec::new();
+        for (index, book) in (0..).zip(&books) {
+            let token_s = book.token_s(book.sequences.len() + 1);
+            let (ready_s, _) = book.prompt_s(20, now);
+            all.push((index, beliefs.chance(belief, 0, (left_s - ready_s) / token_s), token_s));
+        }
+        let best = all.iter().map(|(_, chance, _)| *chance).fold(0.0, f64::max);
+        all.retain(|(_, chance, _)| *chance >= best - rule.near);
+        all.sort_by(|a, b| b.2.total_cmp(&a.2));
+        let mut expected: Option<(u32, f64)> = None;
+        for (index, chance, after) in all.into_iter().take(8) {
+            let book = &books[index as usize];
+            let (before, (_, stall_s)) = (book.token_s(book.sequences.len()), book.prompt_s(20, now));
+            let loss: f64 = book.sequences.iter().map(|other| {
+                let is = book.chance(&beliefs, other, [before, 0.0], now);
+                let then = book.chance(&beliefs, other, [after, stall_s], now);
+                if is < rule.min_chance { 0.0 } else { (is - then).max(0.0) }
+            }).sum();
+            let score = chance - rule.loss_weight * loss;
+            if loss <= rule.near {
+                expected = Some((index, score));
+                break;
+            }
+            if expected.is_none_or(|(_, best)| score > best) {
+                expected = Some((index, score));
+            }
+        }
+        let expected = expected.filter(|(_, score)| *score > 0.0 && best >= rule.min_chance);
+        prop_assert_eq!(picked.map(|(to, score)| (to.0, score)), expected);
+    }
 }
