@@ -1,9 +1,9 @@
-# What there is to do: make setup, demo, test, test-sinks, test-brokers, test-kafka, lint, bench-overhead, bench-sim, bench-reserve, bench-partitioned,
+# What there is to do: make setup, demo, test, test-sinks, test-brokers, test-kafka, check-cuda, lint, bench-overhead, bench-sim, bench-reserve, bench-partitioned,
 # bench-accuracy, bench-cameras, bench-cascades, bench-generating, bench-route, bench-shared, bench-idle-connections, bench-watchers,
 # bench-counts, bench-per-track, soak, fuzz-api, page-pictures, compare-live, gpu-check, reproduce-pard, reproduce-ppipe, reproduce-ken,
 # reproduce-goodserve, docs, clips, train, clean. Every target sets up what it needs.
 
-.PHONY: all setup build demo test test-sinks test-brokers test-kafka lint bench-overhead bench-sim bench-reserve bench-partitioned bench-accuracy bench-cameras \
+.PHONY: all setup build demo test test-sinks test-brokers test-kafka check-cuda lint bench-overhead bench-sim bench-reserve bench-partitioned bench-accuracy bench-cameras \
 	bench-cascades bench-generating bench-route bench-shared bench-idle-connections bench-watchers bench-counts bench-per-track soak fuzz-api \
 	page-pictures compare-live gpu-check reproduce-pard reproduce-ppipe reproduce-ken reproduce-goodserve docs clips train clean
 .DEFAULT_GOAL := build
@@ -52,6 +52,12 @@ test-brokers: setup
 # The sink `kafka` against the mock cluster of librdkafka, which is compiled for it.
 test-kafka: setup
 	$(CARGO) test --workspace --features "weir-tests/kafka" --locked --test kafka
+
+# What the feature `cuda` brings, which plain builds leave out: it compiles without warnings, also on a machine without CUDA, and the
+# tests that need no GPU pass with it.
+check-cuda: setup
+	$(CARGO) clippy -p weir-operators -p weir --features weir/cuda --all-targets --locked -- -D warnings
+	$(CARGO) test -p weir-operators --features cuda --locked --lib -- gpu:: pixels::device media::hardware
 
 lint: setup
 	$(CARGO) fmt --all --check

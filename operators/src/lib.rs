@@ -3,6 +3,7 @@
 mod catalog;
 mod ffmpeg_info;
 mod files;
+mod gpu;
 mod heads;
 pub mod media;
 mod model;
@@ -13,6 +14,7 @@ pub mod sinks;
 
 pub use catalog::{heads, operators};
 pub use ffmpeg_info::{ffmpeg_versions, h264_encoder};
+pub use gpu::{DeviceFacts, device_facts};
 pub use model::{
     BareDecoder, CutError, GpuOptions, LayerChain, LoadError, LoadRequest, MAX_MODEL_BYTES, ModelError,
     ModelFile, OnnxModel, OnnxPartitionLoader, OpenError, OutputDifference, PartitionedOnnx, Precision,

@@ -7,7 +7,7 @@ mod common;
 use std::path::{Path, PathBuf};
 
 use common::{delivery, object, picture, settings};
-use weir_flow::{Frame, Rect, Source, SourceCounts, SourceError, StopFlag};
+use weir_flow::{DeviceKind, Frame, Rect, Source, SourceCounts, SourceError, StopFlag};
 use weir_operators::media::{SourceOptions, source};
 use weir_operators::sinks::sink;
 
@@ -86,6 +86,38 @@ fn a_video_of_uneven_times_is_read_back_unchanged() {
     assert_eq!(source.counts().damaged, 0);
     assert_eq!(source.info().width, 162);
     assert!(!source.info().live);
+}
+
+/// Where there is no GPU, and where the GPU does not decode it, a source for which one is asked is the same frames.
+#[test]
+fn a_source_for_a_gpu_that_is_not_there_is_decoded_on_the_cpu() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("out.mp4");
+    write_mp4(&path, &uneven(40));
+    let (expected, _) = drain(open(&path).unwrap().as_mut());
+    let options = SourceOptions {
+        // No machine has so many.
+        decoder: DeviceKind::Cuda(4_000),
+        ..SourceOptions::default()
+    };
+    let mut source = source(path.to_str().unwrap(), options)
+        .open(&StopFlag::default())
+        .unwrap();
+    let (frames, error) = drain(source.as_mut());
+    assert!(error.is_none(), "{error:?}");
+    assert_eq!(frames.len(), expected.len());
+    for (frame, expected) in frames.iter().zip(&expected) {
+        assert!((frame.pts_ms - expected.pts_ms).abs() < 1e-9);
+        assert!(frame.image.planes.on_device().is_none());
+        for plane in 0..3 {
+            assert_eq!(
+                frame.image.planes.plane(plane),
+                expected.image.planes.plane(plane)
+            );
+        }
+    }
+    let counts = source.counts();
+    assert_eq!((counts.cpu_decoded, counts.damaged), (frames.len() as u64, 0));
 }
 
 #[test]

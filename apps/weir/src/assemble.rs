@@ -187,6 +187,7 @@ pub(crate) fn source(node: &SourceNode) -> Option<Box<dyn SourceFactory>> {
 pub(crate) fn source_options(node: &SourceNode) -> SourceOptions {
     SourceOptions {
         fps: node.fps,
+        decoder: node.decoder,
         connection: node.connection.clone(),
         ..SourceOptions::default()
     }

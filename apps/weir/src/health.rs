@@ -42,6 +42,7 @@ pub(crate) fn remarks(health: &StreamHealth) -> Vec<String> {
             health.not_decoded,
             "frames not decoded, since no more of it could be used",
         ),
+        (health.cpu_decoded, "frames decoded on the CPU instead of the GPU"),
     ];
     let counts = counts.iter().filter(|(count, _)| *count > 0);
     remarks.extend(counts.map(|(count, what)| format!("{count} {what}")));

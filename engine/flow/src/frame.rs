@@ -35,8 +35,28 @@ pub enum ColorMatrix {
 
 /// Access to the samples. Decoders implement it over their own reference-counted buffers, so no copy is made.
 pub trait Planes: Send + Sync {
-    /// Plane `index` from its first sample on, and the bytes from one row to the next.
+    /// Plane `index` from its first sample on, and the bytes from one row to the next. Samples in the memory of a device are
+    /// copied to the host when they are asked for first.
     fn plane(&self, index: usize) -> (&[u8], usize);
+    /// Where the samples are in the memory of a device, as long as this lives; `None` where they are on the host alone.
+    fn on_device(&self) -> Option<DevicePlanes> {
+        None
+    }
+}
+
+/// Where an NV12 picture is in the memory of a GPU.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DevicePlanes {
+    /// Number of the GPU.
+    pub ordinal: u32,
+    /// Address of its luma.
+    pub luma: u64,
+    /// Address of its pairs of chroma.
+    pub chroma: u64,
+    /// Bytes from one row of luma to the next.
+    pub luma_pitch: u32,
+    /// Bytes from one row of chroma to the next.
+    pub chroma_pitch: u32,
 }
 
 /// Planes in memory that this process allocated.

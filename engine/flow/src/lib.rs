@@ -39,7 +39,7 @@ pub use catalog::{
 pub use delivery::{DeliveredObject, Delivery, Notice, RunHeader, StreamHeader};
 pub use device::DeviceKind;
 pub use error::{SessionError, SinkError, SourceError};
-pub use frame::{ColorMatrix, Frame, Image, MemoryGuard, OwnedPlanes, PixelFormat, Planes};
+pub use frame::{ColorMatrix, DevicePlanes, Frame, Image, MemoryGuard, OwnedPlanes, PixelFormat, Planes};
 pub use generate::{
     Generated, GeneratedToken, GenerativeLimits, GenerativeModel, GenerativeSession, Sampling, SequenceEnd,
     SequenceSpec, SequenceState, SequenceStep,

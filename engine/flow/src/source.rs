@@ -139,6 +139,8 @@ pub struct SourceCounts {
     pub unreadable: u64,
     /// Frames that were left out by the level of decoding: those before the last frame that was delivered, at the end all.
     pub not_decoded: u64,
+    /// Frames that the CPU decoded although a GPU was to.
+    pub cpu_decoded: u64,
 }
 
 impl std::ops::Add for SourceCounts {
@@ -152,6 +154,7 @@ impl std::ops::Add for SourceCounts {
             not_sampled: self.not_sampled + other.not_sampled,
             unreadable: self.unreadable + other.unreadable,
             not_decoded: self.not_decoded + other.not_decoded,
+            cpu_decoded: self.cpu_decoded + other.cpu_decoded,
         }
     }
 }

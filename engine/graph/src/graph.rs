@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use weir_analytics::transforms::TransformSpec;
 use weir_config::Diagnostic;
-use weir_flow::{Connection, Settings};
+use weir_flow::{Connection, DeviceKind, Settings};
 use weir_planner::Plan;
 use weir_policy::gears::{Fallback, Settle};
 use weir_policy::{Policy, StreamShare};
@@ -87,6 +87,8 @@ pub struct SourceNode {
     pub sample: Option<f64>,
     /// How much of it is decoded under overload, where it is live.
     pub decoding: Decoding,
+    /// What decodes it: the CPU, or a GPU whatever it can of it.
+    pub decoder: DeviceKind,
     /// Whether it restarts at its end.
     pub repeat: bool,
     /// Its own latency objective; `None`: the graph's.
@@ -111,6 +113,7 @@ impl SourceNode {
             fps: None,
             sample: None,
             decoding: Decoding::default(),
+            decoder: DeviceKind::Cpu,
             repeat: false,
             slo: None,
             share: StreamShare::default(),

@@ -580,6 +580,26 @@ fn invalid_profiles_are_reported() {
 }
 
 #[test]
+fn invalid_decoders_of_sources_are_reported() {
+    check_with("mode = \"live\"", "decoder = \"cuda:1\"", &[]);
+    check_with("mode = \"live\"", "decoder = \"cpu\"", &[]);
+    for wrong in ["gpu", "cuda", "cuda:", "cuda:x", "cuda:-1"] {
+        check_with(
+            "mode = \"live\"",
+            &format!("decoder = \"{wrong}\""),
+            &[&format!(
+                "11: `decoder` cannot be \"{wrong}\" | it is \"cpu\", or a GPU: \"cuda:0\""
+            )],
+        );
+    }
+    check_with(
+        "uri = \"crossing.mp4\"",
+        "uri = \"emulated:uniform?rate=1\"\ndecoder = \"cuda:0\"",
+        &["11: `decoder` is for streams that are decoded, not for emulated ones"],
+    );
+}
+
+#[test]
 fn invalid_emulated_sources_and_devices_are_reported() {
     check_with(
         "\"crossing.mp4\"",

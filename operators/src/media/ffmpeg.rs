@@ -6,8 +6,8 @@ use ffmpeg_next::codec::threading;
 use ffmpeg_next::format::context::Input;
 use ffmpeg_next::{Discard, Error, Packet, codec, decoder, format, frame, media, picture};
 use weir_flow::{
-    DecodeLevel, DecodeLimit, Frame, FrameSkip, GroupCounts, PacketFormat, PacketKind, PacketTap, Source,
-    SourceCounts, SourceError, SourceInfo, StopFlag,
+    DecodeLevel, DecodeLimit, DeviceKind, Frame, FrameSkip, GroupCounts, PacketFormat, PacketKind, PacketTap,
+    Source, SourceCounts, SourceError, SourceInfo, StopFlag,
 };
 
 use super::driver_thread::{DriverThread, Given};
@@ -16,7 +16,7 @@ use super::packet_reader::{PacketReader, packet_format};
 use super::packet_selection::{PacketSelection, PacketUse};
 use super::picture::Pictures;
 use super::timeline::Timeline;
-use super::{DEFAULT_FPS, SourceOptions, cannot_open, container, ffi, open};
+use super::{DEFAULT_FPS, SourceOptions, cannot_open, container, ffi, hardware, open};
 
 /// Consecutive read errors after which a source is abandoned. A stuck demuxer reports errors without end.
 const MAX_ERRORS_IN_A_ROW: u64 = 10_000;
@@ -127,6 +127,7 @@ impl FfmpegSource {
             count: options.threads.max(1),
             ..threading::Config::default()
         });
+        let ordinal = gpu(&mut context, uri, options.decoder);
         let decoder = context.decoder().video().map_err(fail)?;
         let time_base = stream.time_base();
         let stamped = !open::lacks_timestamps(&input);
@@ -174,7 +175,7 @@ impl FfmpegSource {
             stop: stop.clone(),
             limit: None,
             tap: None,
-            pictures: Pictures::default(),
+            pictures: Pictures::of_gpu(ordinal),
             orientation,
             timeline: None,
             stamped,
@@ -205,11 +206,15 @@ impl FfmpegSource {
                     // Pictures with concealed errors are delivered, marked and counted.
                     let concealed = picture.is_corrupt() || picture.has_decode_errors();
                     let orientation = self.orientation_of(&picture);
+                    let was_surface = hardware::is_surface(&picture);
                     let Some(image) = self.pictures.image(picture, orientation) else {
                         self.counts.damaged += 1;
                         continue;
                     };
                     self.counts.concealed += u64::from(concealed);
+                    if self.options.decoder != DeviceKind::Cpu && !was_surface {
+                        self.on_cpu_decoded();
+                    }
                     let mut frame = Frame::new(index, pts_ms, image);
                     frame.concealed = concealed;
                     frame.stamp_ms = stamp_ms;
@@ -226,6 +231,19 @@ impl FfmpegSource {
                     }
                 }
             }
+        }
+    }
+
+    /// Counts a picture that the CPU decoded although a GPU is to, and says once where that is by the GPU's own choice: that there
+    /// is none was said when the source was opened.
+    fn on_cpu_decoded(&mut self) {
+        self.counts.cpu_decoded += 1;
+        if self.counts.cpu_decoded == 1 && self.pictures.has_gpu() {
+            let (uri, codec) = (
+                weir_flow::mask_credentials(&self.uri),
+                self.info.codec.unwrap_or("video"),
+            );
+            tracing::warn!("{uri} is decoded on the CPU: the GPU does not decode this {codec}");
         }
     }
 
@@ -373,6 +391,21 @@ impl FfmpegSource {
         // Fails only if it was sent before.
         let _ = self.decoder.send_eof();
         State::Draining { reason }
+    }
+}
+
+/// The GPU that decodes what `context` is for; `None`: the CPU does, and where a GPU was to, the log says why.
+fn gpu(context: &mut codec::Context, uri: &str, decoder: DeviceKind) -> Option<u32> {
+    let DeviceKind::Cuda(ordinal) = decoder else {
+        return None;
+    };
+    match hardware::use_gpu(context, ordinal) {
+        Ok(()) => Some(ordinal),
+        Err(reason) => {
+            let uri = weir_flow::mask_credentials(uri);
+            tracing::warn!("{uri} is decoded on the CPU: {reason}");
+            None
+        }
     }
 }
 

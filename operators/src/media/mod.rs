@@ -12,6 +12,7 @@ mod ffi;
 mod ffmpeg;
 mod fifo;
 mod fragments;
+mod hardware;
 mod images;
 mod log;
 mod main_stream;
@@ -22,6 +23,8 @@ mod packet_file;
 mod packet_reader;
 mod packet_selection;
 mod picture;
+#[cfg(feature = "cuda")]
+mod surfaces;
 mod timeline;
 mod video_file;
 mod video_place;
@@ -30,7 +33,7 @@ use std::path::{Path, PathBuf};
 
 use driver_thread::DriverThread;
 use main_stream::TwoStreams;
-use weir_flow::{Connection, Source, SourceError, SourceFactory, StopFlag, is_image};
+use weir_flow::{Connection, DeviceKind, Source, SourceError, SourceFactory, StopFlag, is_image};
 
 pub use encoder::{Encoding, VideoCodec};
 pub(crate) use ffi::Converter;
@@ -55,6 +58,8 @@ pub struct SourceOptions {
     pub timeout_s: f64,
     /// Decoder threads. One by default: cores belong to the workers, and streams decode concurrently.
     pub threads: usize,
+    /// What decodes it: the CPU, or a GPU whatever it can of it.
+    pub decoder: DeviceKind,
     /// How it is connected to.
     pub connection: Connection,
 }
@@ -65,6 +70,7 @@ impl Default for SourceOptions {
             fps: None,
             timeout_s: 10.0,
             threads: 1,
+            decoder: DeviceKind::Cpu,
             connection: Connection::default(),
         }
     }

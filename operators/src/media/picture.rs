@@ -8,6 +8,7 @@ use ffmpeg_next::{color, frame};
 use weir_flow::{ColorMatrix, Image, PixelFormat, Planes};
 
 use super::ffi::Converter;
+use super::hardware;
 use super::orientation::Orientation;
 
 /// Number of lines from which a video without a colour tag is taken as BT.709. Encoders often omit the tag; high
@@ -27,17 +28,72 @@ impl Planes for Decoded {
 #[derive(Default)]
 pub(crate) struct Pictures {
     converter: Option<Converter>,
+    /// The GPU that decodes them.
+    gpu: Option<u32>,
+    /// Where copies of its surfaces are kept; `None` until the first, and where they are kept on the host.
+    #[cfg(feature = "cuda")]
+    surfaces: Option<super::surfaces::Surfaces>,
 }
 
 impl Pictures {
+    /// Of a decoder on this GPU, where it is on one.
+    pub(super) fn of_gpu(gpu: Option<u32>) -> Self {
+        Self {
+            gpu,
+            ..Self::default()
+        }
+    }
+
+    /// Whether a GPU is to decode them.
+    pub(super) fn has_gpu(&self) -> bool {
+        self.gpu.is_some()
+    }
+
     /// The picture in `frame`, rotated for display; `None` if it can be neither used nor converted.
     pub(crate) fn image(&mut self, frame: frame::Video, orientation: Orientation) -> Option<Image> {
+        let frame = if hardware::is_surface(&frame) {
+            if orientation.is_upright()
+                && let Some(image) = self.on_device(&frame)
+            {
+                return Some(image);
+            }
+            hardware::to_host(&frame).ok()?
+        } else {
+            frame
+        };
         let image = self.unturned(frame, orientation)?;
         Some(if orientation.is_upright() {
             image
         } else {
             orientation.turn(&image)
         })
+    }
+
+    /// A copy of a surface in the memory of its GPU; `None` where it comes to the host.
+    #[cfg(feature = "cuda")]
+    fn on_device(&mut self, frame: &frame::Video) -> Option<Image> {
+        let gpu = self.gpu?;
+        let surfaces = self
+            .surfaces
+            .get_or_insert_with(|| super::surfaces::Surfaces::new(gpu));
+        let planes = surfaces.copied(&hardware::surface_planes(frame)?)?;
+        Some(Image {
+            width: frame.width(),
+            height: frame.height(),
+            format: PixelFormat::Nv12,
+            matrix: matrix_of(frame),
+            full_range: full_range_of(frame),
+            planes,
+        })
+    }
+
+    #[cfg(not(feature = "cuda"))]
+    #[expect(
+        clippy::unused_self,
+        reason = "a build without CUDA copies all surfaces to the host"
+    )]
+    fn on_device(&self, _: &frame::Video) -> Option<Image> {
+        None
     }
 
     /// The picture as it was decoded, in a format that can be rotated.

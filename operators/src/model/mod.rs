@@ -7,6 +7,8 @@ mod batch_probe;
 mod compare;
 mod cut;
 mod cut_validation;
+#[cfg(feature = "cuda")]
+mod device_input;
 mod dump;
 mod edit;
 mod error;

@@ -3,8 +3,11 @@
 use weir_flow::{Inference, Item, Point, Points, Rect, Region};
 
 use super::loaded::Loaded;
+use super::runtime::Feed;
 use crate::heads::input::{Align, Fit, ItemTransform, PixelMap, aligned_face};
 use crate::heads::{Input, Output};
+#[cfg(feature = "cuda")]
+use crate::pixels::device::DeviceSampling;
 use crate::pixels::{Arrangement, InputSpec, Projective, Sampler, placement};
 
 /// Pre- and postprocessing of one batch at a time; keeps the transforms of its items.
@@ -49,15 +52,51 @@ impl BatchPrePost {
         self.start_batch(input, items, items.len());
         let spec = self.spec.unwrap_or(input.spec);
         let transform = items.iter().map(|item| {
-            let map = match sampling(input, item, &spec) {
-                Sampling::Warp(inverse) => PixelMap::Warped(inverse),
-                Sampling::Scale { rect, letterbox } => {
-                    PixelMap::Scaled(placement(&item.frame.image, &rect, &spec, letterbox))
-                }
-            };
+            let map = pixel_map(item, sampling(input, item, &spec), &spec);
             item_transform(item, &spec, map)
         });
         self.located.0.extend(transform);
+    }
+
+    /// Starts a batch and fills its input with that many rows: on the device of `feed` where all pictures are there, else on the
+    /// host.
+    pub(super) fn fill(
+        &mut self,
+        model: &Loaded,
+        items: &[Item],
+        rows: usize,
+        feed: &mut Feed,
+    ) -> Result<(), String> {
+        let shape = self.start_batch(&model.input, items, rows);
+        #[cfg(feature = "cuda")]
+        if model.dump.is_none() && self.fill_on_device(&model.input, items, &shape, feed)? {
+            return Ok(());
+        }
+        feed.reshape(&shape)?;
+        self.preprocess(model, items, feed.elements())
+    }
+
+    /// Fills the input in the memory of its device; says whether that can be.
+    #[cfg(feature = "cuda")]
+    fn fill_on_device(
+        &mut self,
+        input: &Input,
+        items: &[Item],
+        shape: &[usize; 4],
+        feed: &mut Feed,
+    ) -> Result<bool, String> {
+        let spec = self.spec.unwrap_or(input.spec);
+        let samplings: Vec<Sampling> = items.iter().map(|item| sampling(input, item, &spec)).collect();
+        let on_device: Vec<DeviceSampling> = samplings.iter().map(Sampling::on_device).collect();
+        if !super::device_input::fill(items, &on_device, &spec, shape, feed)? {
+            return Ok(false);
+        }
+        let located = items.iter().zip(samplings).map(|(item, sampling)| {
+            let map = pixel_map(item, sampling, &spec);
+            item_transform(item, &spec, map)
+        });
+        self.located.0.extend(located);
+        Ok(true)
     }
 
     /// Fills the elements of the batch's input.
@@ -183,11 +222,32 @@ fn aspect(item: &Item) -> f32 {
 }
 
 /// How an item is sampled into the input.
+#[derive(Clone, Copy)]
 enum Sampling {
     /// By a transform, of which this is the inverse.
     Warp(Projective),
     /// This rectangle of the picture, scaled.
     Scale { rect: Rect, letterbox: bool },
+}
+
+#[cfg(feature = "cuda")]
+impl Sampling {
+    fn on_device(&self) -> DeviceSampling {
+        match *self {
+            Self::Warp(inverse) => DeviceSampling::Warp(inverse),
+            Self::Scale { rect, letterbox } => DeviceSampling::Scale { rect, letterbox },
+        }
+    }
+}
+
+/// From pixels of the input to those of the picture.
+fn pixel_map(item: &Item, sampling: Sampling, spec: &InputSpec) -> PixelMap {
+    match sampling {
+        Sampling::Warp(inverse) => PixelMap::Warped(inverse),
+        Sampling::Scale { rect, letterbox } => {
+            PixelMap::Scaled(placement(&item.frame.image, &rect, spec, letterbox))
+        }
+    }
 }
 
 fn item_transform(item: &Item, spec: &InputSpec, map: PixelMap) -> ItemTransform {

@@ -79,9 +79,7 @@ impl OnnxSession {
             feed,
             prepost,
         } = self;
-        let shape = prepost.start_batch(&model.input, items, rows);
-        feed.reshape(&shape)?;
-        prepost.preprocess(model, items, feed.elements())?;
+        prepost.fill(model, items, rows, feed)?;
         on_step(Step::Preprocessed);
         run_all(sessions, feed, &mut Vec::new(), &mut |views| {
             on_step(Step::Inferred);

@@ -70,11 +70,7 @@ impl OnnxPrepare {
     fn fill(&mut self, items: &[Item], rows: usize) -> Result<PreparedBatch, String> {
         let feed = self.feeds.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let mut feed = feed.ok_or("more batches are between the steps than there are input tensors")?;
-        let shape = self.prepost.start_batch(&self.model.input, items, rows);
-        let filled = feed
-            .reshape(&shape)
-            .and_then(|()| self.prepost.preprocess(&self.model, items, feed.elements()));
-        if let Err(reason) = filled {
+        if let Err(reason) = self.prepost.fill(&self.model, items, rows, &mut feed) {
             give_back(&self.feeds, feed);
             return Err(reason);
         }

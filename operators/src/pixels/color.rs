@@ -52,7 +52,7 @@ impl Conversion {
     }
 
     /// Gain, red by V, green by U, green by V, blue by U; what is added to each colour; what is added to luma.
-    #[cfg(test)]
+    #[cfg(any(test, feature = "cuda"))]
     pub(crate) fn coefficients(&self) -> ([f32; 5], [f32; 3], f32) {
         let factors = [self.gain, self.red_v, self.green_u, self.green_v, self.blue_u];
         (factors, self.bias, self.luma_bias)

@@ -3,7 +3,7 @@
 //!
 //! Pictures are NV12 in device memory, inputs are planes of floats (NCHW).
 
-use weir_flow::{Image, PixelFormat, Rect};
+use weir_flow::{DevicePlanes, Image, PixelFormat, Rect};
 
 use super::axis::{Axis, AxisSpan};
 use super::color::{Conversion, source_of};
@@ -54,19 +54,6 @@ pub(crate) struct DeviceItem {
     mean: [f32; 3],
     scale: [f32; 3],
     fill: f32,
-}
-
-/// Where an NV12 picture is in device memory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct DevicePlanes {
-    /// Address of its luma.
-    pub(crate) luma: u64,
-    /// Address of its pairs of chroma.
-    pub(crate) chroma: u64,
-    /// Bytes from one row of luma to the next.
-    pub(crate) luma_pitch: u32,
-    /// Bytes from one row of chroma to the next.
-    pub(crate) chroma_pitch: u32,
 }
 
 /// How an item is sampled.

@@ -10,8 +10,8 @@
 
 mod axis;
 mod color;
-#[cfg(test)]
-mod device;
+#[cfg(any(test, feature = "cuda"))]
+pub(crate) mod device;
 mod projective;
 mod resample;
 mod sampler;

@@ -17,7 +17,7 @@ impl Projective {
     }
 
     /// The nine coefficients, row by row.
-    #[cfg(test)]
+    #[cfg(any(test, feature = "cuda"))]
     pub(crate) fn coefficients(&self) -> [f64; 9] {
         self.m
     }

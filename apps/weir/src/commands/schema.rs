@@ -195,6 +195,11 @@ fn source(catalog: &Catalog) -> Value {
             words(&["as-needed", "all"]),
             "How much of a live source is decoded under overload; default as-needed.",
         ),
+        (
+            "decoder",
+            text(),
+            "What decodes it: cpu, or a GPU such as cuda:0 whatever it can; default cpu.",
+        ),
         ("loop", flag(), "Begin again at the end; default false."),
         (
             "slo",

@@ -425,6 +425,7 @@ pub(crate) fn source_node(source: RawSource) -> Option<SourceNode> {
         fps: source.fps,
         sample: source.sample,
         decoding: source.decoding,
+        decoder: source.decoder,
         slo: source.slo.map(|slo| slo.value),
         share: source.share,
         connection: source.connection,

@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 
 use weir_config::{Content, Diagnostics, Entry, Field, Fields, Spanned, absolute, spelling};
-use weir_flow::{KeySpec, Value};
+use weir_flow::{DeviceKind, KeySpec, Value};
 use weir_policy::StreamShare;
 
 use super::context::Context;
@@ -20,7 +20,7 @@ const MAX_SLOTS: u32 = 1_024;
 /// Keys of a source.
 pub(super) fn source_keys() -> Vec<&'static str> {
     let own = [
-        "template", "mode", "fps", "sample", "decode", "loop", "slo", "weight", "reserve",
+        "template", "mode", "fps", "sample", "decode", "decoder", "loop", "slo", "weight", "reserve",
     ];
     address::KEYS
         .into_iter()
@@ -62,6 +62,7 @@ pub(super) fn source(name: Spanned<String>, entry: &Entry, context: &mut Context
             hint,
         );
     }
+    let decoder = decoder(&fields, addresses.is_emulated(), diagnostics);
     Some(RawSource {
         uri: addresses.uri,
         detect_uri: addresses.detect,
@@ -72,6 +73,7 @@ pub(super) fn source(name: Spanned<String>, entry: &Entry, context: &mut Context
             .word("decode", &decoding, diagnostics)
             .into_value()
             .unwrap_or_default(),
+        decoder,
         repeat: fields.flag("loop", diagnostics).into_value().unwrap_or(false),
         slo: fields.span("slo", diagnostics).given().cloned(),
         share: share(&fields, diagnostics),
@@ -80,6 +82,29 @@ pub(super) fn source(name: Spanned<String>, entry: &Entry, context: &mut Context
         name,
         is_template: false,
     })
+}
+
+/// What decodes the source: `cpu`, or a GPU.
+fn decoder(fields: &Fields<'_>, is_emulated: bool, diagnostics: &mut Diagnostics) -> DeviceKind {
+    let field = fields.text("decoder", diagnostics).and_then(|spanned| {
+        let number = spanned.value.strip_prefix("cuda:").map(str::parse);
+        let decoder = match number {
+            Some(Ok(ordinal)) => Some(DeviceKind::Cuda(ordinal)),
+            None if spanned.value == "cpu" => Some(DeviceKind::Cpu),
+            _ => None,
+        };
+        if decoder.is_none() {
+            let message = format!("`decoder` cannot be \"{}\"", spanned.value);
+            let hint = "it is \"cpu\", or a GPU: \"cuda:0\", \"cuda:1\" and so on".to_owned();
+            diagnostics.add(spanned.at, message, Some(hint));
+        }
+        decoder
+    });
+    if let Some(entry) = fields.entry("decoder").filter(|_| is_emulated) {
+        let message = "`decoder` is for streams that are decoded, not for emulated ones";
+        diagnostics.add(entry.at, message, Some("leave it out".to_owned()));
+    }
+    field.into_value().unwrap_or(DeviceKind::Cpu)
 }
 
 /// Streams that are added bring their own keys.

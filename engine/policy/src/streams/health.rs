@@ -62,6 +62,9 @@ pub struct StreamHealth {
     /// Frames that its decoder left out, since no more of it could be used.
     #[serde(skip_serializing_if = "is_zero")]
     pub not_decoded: u64,
+    /// Frames that the CPU decoded although a GPU was to.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub cpu_decoded: u64,
     /// Unreadable files of a folder.
     pub unreadable: u64,
     /// Frames older than the SLO on arrival.

@@ -74,6 +74,7 @@ impl StreamEntry {
         health.not_sampled = summary.counts.not_sampled;
         health.unreadable = summary.counts.unreadable;
         health.not_decoded = summary.counts.not_decoded;
+        health.cpu_decoded = summary.counts.cpu_decoded;
         health.stale = summary.stale;
         StreamCounts {
             name: Arc::clone(&self.name),

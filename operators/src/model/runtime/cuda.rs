@@ -1,6 +1,6 @@
 //! Sessions on a CUDA device.
 //!
-//! The input is written into pinned host memory and bound, which copies it to device memory on the session's own
+//! The input is prepared in device memory where its pictures are there; otherwise it is written into pinned host memory and bound, which copies it to device memory on the session's own
 //! stream; outputs are bound to pinned host memory, so the same stream copies them back and heads read them in place. A
 //! provider that does not register is an error, without a fallback to the CPU. Where batches are recorded as CUDA graphs, each
 //! size has an input and outputs of its own in device memory, whose addresses the graph holds.
@@ -15,6 +15,7 @@ use ort::value::{DynValue, Tensor};
 
 use super::provider::{GpuOptions, Provider, ProviderOptions};
 use super::{GpuInput, Port, text};
+use crate::gpu::DeviceRoom;
 
 pub(super) fn register(
     builder: SessionBuilder,
@@ -87,7 +88,7 @@ impl DeviceIo {
         (inputs, outputs): (&[Port], &[Port]),
         pinned: &Pinned,
     ) -> Result<Vec<(String, DynValue)>, String> {
-        let rows = pinned.tensor.shape().first().copied().unwrap_or(0);
+        let rows = pinned.filled().shape().first().copied().unwrap_or(0);
         let mut graphs = self.graphs.take().unwrap_or_default();
         let ran = match graphs.get_mut(&rows) {
             Some(recorded) => recorded.run(session, pinned),
@@ -127,7 +128,7 @@ impl DeviceIo {
         drop(produced);
         let allocator = Allocator::new(session, device_memory(self.device)?).map_err(text)?;
         let tensor = |shape: Vec<i64>| Tensor::<f32>::new(&allocator, shape).map_err(text);
-        let input = tensor(pinned.tensor.shape().to_vec())?;
+        let input = tensor(pinned.filled().shape().to_vec())?;
         let mut binding = session.create_binding().map_err(text)?;
         let name = inputs.first().ok_or("the graph has no input")?.name.as_str();
         binding.bind_input(name, &input).map_err(text)?;
@@ -152,7 +153,17 @@ impl DeviceIo {
     pub(super) fn pinned(&self, session: &Session) -> Result<Pinned, String> {
         let allocator = Allocator::new(session, memory(self.device, MemoryType::CPUInput)?).map_err(text)?;
         let tensor = Tensor::<f32>::new(&allocator, vec![0_i64]).map_err(text)?;
-        Ok(Pinned { allocator, tensor })
+        let on_device = DeviceInput {
+            ordinal: self.device.unsigned_abs(),
+            allocator: Allocator::new(session, device_memory(self.device)?).map_err(text)?,
+            tensor: None,
+            is_filled: false,
+        };
+        Ok(Pinned {
+            allocator,
+            tensor,
+            on_device,
+        })
     }
 
     pub(super) fn run<'a>(
@@ -183,7 +194,7 @@ impl DeviceIo {
         // Binding copies, so it is repeated for each batch. Outputs are bound again too, since their sizes follow the
         // batch.
         self.binding
-            .bind_input(input.name.as_str(), &pinned.tensor)
+            .bind_input(input.name.as_str(), pinned.filled())
             .map_err(text)?;
         let host = memory(self.device, MemoryType::CPUOutput)?;
         for output in outputs {
@@ -202,7 +213,7 @@ impl DeviceIo {
 
 impl RecordedBatch {
     fn run(&mut self, session: &mut Session, pinned: &Pinned) -> Result<Vec<(String, DynValue)>, String> {
-        pinned.tensor.copy_into(&mut self.input).map_err(text)?;
+        pinned.filled().copy_into(&mut self.input).map_err(text)?;
         session
             .run_binding_with_options(&self.binding, &self.options)
             .map_err(text)?;
@@ -215,10 +226,20 @@ impl RecordedBatch {
     }
 }
 
-/// An input tensor in pinned host memory.
+/// An input tensor in pinned host memory, and one in device memory for batches that are prepared there.
 pub(crate) struct Pinned {
     allocator: Allocator,
     tensor: Tensor<f32>,
+    on_device: DeviceInput,
+}
+
+/// An input tensor in device memory.
+struct DeviceInput {
+    ordinal: u32,
+    allocator: Allocator,
+    tensor: Option<Tensor<f32>>,
+    /// Whether it, and not the tensor on the host, has the batch.
+    is_filled: bool,
 }
 
 impl Pinned {
@@ -226,11 +247,40 @@ impl Pinned {
         self.tensor.extract_tensor_mut().1
     }
 
+    /// The batch is written on the host.
     pub(super) fn reshape(&mut self, wanted: Vec<i64>) -> Result<(), String> {
+        self.on_device.is_filled = false;
         if **self.tensor.shape() != *wanted {
             self.tensor = Tensor::<f32>::new(&self.allocator, wanted).map_err(text)?;
         }
         Ok(())
+    }
+
+    /// The batch is written on the device: room for it.
+    pub(super) fn device_room(&mut self, wanted: Vec<i64>) -> Result<DeviceRoom<'_>, String> {
+        let DeviceInput {
+            ordinal,
+            allocator,
+            tensor,
+            is_filled,
+        } = &mut self.on_device;
+        let fitting = tensor.take().filter(|tensor| **tensor.shape() == *wanted);
+        let elements = wanted.iter().product::<i64>().unsigned_abs() as usize;
+        let fitting = match fitting {
+            Some(fitting) => fitting,
+            None => Tensor::<f32>::new(allocator, wanted).map_err(text)?,
+        };
+        let address = tensor.insert(fitting).data_ptr_mut() as u64;
+        *is_filled = true;
+        Ok(DeviceRoom::new(*ordinal, address, elements))
+    }
+
+    /// The tensor that has the batch.
+    fn filled(&self) -> &Tensor<f32> {
+        let on_device = self.on_device.tensor.as_ref();
+        on_device
+            .filter(|_| self.on_device.is_filled)
+            .unwrap_or(&self.tensor)
     }
 }
 

@@ -142,6 +142,22 @@ impl Feed {
             Self::Pinned(pinned) => pinned.reshape(wanted),
         }
     }
+
+    /// Changes the shape of the tensor, to be filled in the memory of its device; `None` where it has none.
+    ///
+    /// # Errors
+    /// As [`Self::reshape`].
+    #[cfg(feature = "cuda")]
+    pub(crate) fn device_room(
+        &mut self,
+        wanted: &[usize],
+    ) -> Result<Option<crate::gpu::DeviceRoom<'_>>, String> {
+        let wanted = wanted.iter().map(|size| size.cast_signed() as i64).collect();
+        match self {
+            Self::Host { .. } => Ok(None),
+            Self::Pinned(pinned) => pinned.device_room(wanted).map(Some),
+        }
+    }
 }
 
 /// Options of a session besides its device.

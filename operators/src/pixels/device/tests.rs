@@ -88,6 +88,7 @@ fn picture(random: &mut Seeded) -> Pitched {
         }),
     };
     let planes = DevicePlanes {
+        ordinal: 0,
         luma: 0,
         chroma: luma as u64,
         luma_pitch: pitch,
