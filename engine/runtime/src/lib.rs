@@ -55,7 +55,7 @@ pub use clock::Clock;
 pub use command::{MAX_STREAMS, NewStream, StreamChange, StreamError};
 pub use handle::{Control, Engine, Handle};
 pub use message_latency::measure_message_latency;
-pub use profiles::{MeasuredProfile, measure_profile};
+pub use profiles::{MeasuredProfile, measure_profile, measure_profile_and_memory};
 pub use progress::{Preparation, Progress, ProgressSnapshot};
 pub use request_traces::{Phase, PhaseKind, RequestTrace, TraceExporter, TraceOptions};
 pub use run::run;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use weir_flow::{DeviceKind, Model, SessionError, StopFlag};
 use weir_graph::{Graph, ModelNode, PrepareMode};
 use weir_policy::generate::InstanceSpec;
-use weir_types::{ModuleId, Profile, SlotId, Span, StepProfile};
+use weir_types::{ModuleId, Profile, SlotId, Span, StepProfile, Timestamp};
 
 use crate::assembly::RunError;
 use crate::batch::PlacedModel;
@@ -26,6 +26,12 @@ const RUNS: usize = 3;
 pub struct MeasuredProfile {
     /// `(batch size, duration)`.
     pub points: Vec<(u32, Span)>,
+    /// How long it took to be opened; what of the device is made ready for its first session is in that of the first model that a
+    /// process measures.
+    pub opening: Span,
+    /// Bytes of the device's memory that were free before it was opened and not after its largest batch; `None` where that is not
+    /// known.
+    pub memory_bytes: Option<u64>,
 }
 
 /// Measures `model` alone on `device`.
@@ -38,6 +44,20 @@ pub fn measure_profile(
     batches: &[u32],
     runs: usize,
 ) -> Result<MeasuredProfile, SessionError> {
+    measure_profile_and_memory(model, device, batches, runs, &|| None)
+}
+
+/// As [`measure_profile`]; `free_bytes` says what of the device's memory is free.
+///
+/// # Errors
+/// As [`measure_profile`].
+pub fn measure_profile_and_memory(
+    model: &Arc<dyn Model>,
+    device: DeviceKind,
+    batches: &[u32],
+    runs: usize,
+    free_bytes: &dyn Fn() -> Option<u64>,
+) -> Result<MeasuredProfile, SessionError> {
     let placed = PlacedModel {
         model: 0,
         name: String::new(),
@@ -45,12 +65,20 @@ pub fn measure_profile(
         opener: Arc::clone(model),
     };
     let clock = Clock::start();
+    let free_before = free_bytes();
     let mut worker = Worker::open(SlotId(0), clock, vec![placed], false)?;
+    let opening = clock.now() - Timestamp::ZERO;
     let points = batches
         .iter()
         .map(|&size| Ok((size, worker.measure(clock, 0, size, runs)?)));
+    let points = points.collect::<Result<_, SessionError>>()?;
+    let memory_bytes = free_before
+        .zip(free_bytes())
+        .map(|(before, after)| before.saturating_sub(after));
     Ok(MeasuredProfile {
-        points: points.collect::<Result<_, SessionError>>()?,
+        points,
+        opening,
+        memory_bytes,
     })
 }
 

@@ -11,8 +11,8 @@ use std::sync::Arc;
 use comfy_table::CellAlignment;
 use weir_flow::{DeviceKind, Model};
 use weir_graph::DeviceClass;
-use weir_operators::LoadRequest;
-use weir_runtime::{MeasuredProfile, measure_profile};
+use weir_operators::{DeviceFacts, LoadRequest};
+use weir_runtime::{MeasuredProfile, measure_profile_and_memory};
 use weir_types::Span;
 
 use crate::args::Profile;
@@ -63,8 +63,15 @@ pub(crate) fn profile(args: &Profile, zoo: &Zoo) -> anyhow::Result<()> {
         .skip(1)
         .for_each(|column| column.set_cell_alignment(CellAlignment::Right));
     for profiled in &models {
-        let measured = measure_profile(&profiled.model, profiled.device, &profiled.batches, RUNS)
-            .map_err(|error| UserError::new(error.to_string()))?;
+        let free_bytes = || Some(gpu(profiled.device)?.free_bytes);
+        let measured = measure_profile_and_memory(
+            &profiled.model,
+            profiled.device,
+            &profiled.batches,
+            RUNS,
+            &free_bytes,
+        )
+        .map_err(|error| UserError::new(error.to_string()))?;
         for (size, span) in &measured.points {
             let ms = span.micros() as f64 / 1e3;
             table.add_row([
@@ -80,7 +87,10 @@ pub(crate) fn profile(args: &Profile, zoo: &Zoo) -> anyhow::Result<()> {
             } else {
                 out.join(format!("{}.toml", profiled.name))
             };
-            write(&path, &profiled.name, &measured)?;
+            let share = mps_share(std::env::var("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE").ok().as_deref());
+            let facts = gpu(profiled.device);
+            let text = profile_file(&profiled.name, &measured, facts.as_ref(), share);
+            write(&path, &text)?;
         }
         if let Some(remark) = profiled.model.batching().remark {
             output::remark(&format!("{}: {remark}", profiled.name));
@@ -167,17 +177,100 @@ fn sizes(asked: &[u32], default: &[u32]) -> Vec<u32> {
     sizes
 }
 
-/// Writes what the key `profile` of a model reads.
-fn write(path: &Path, name: &str, measured: &MeasuredProfile) -> anyhow::Result<()> {
+/// What the driver says of the GPU; `None` on others, and where it does not answer.
+fn gpu(device: DeviceKind) -> Option<DeviceFacts> {
+    match device {
+        DeviceKind::Cpu => None,
+        DeviceKind::Cuda(ordinal) => weir_operators::device_facts(ordinal).ok(),
+    }
+}
+
+/// The share of a GPU that MPS gives this process, by the variable that says it in percent: above 0 and at most 1.
+fn mps_share(percent: Option<&str>) -> Option<f64> {
+    let percent: f64 = percent?.trim().parse().ok()?;
+    (percent > 0.0 && percent <= 100.0).then_some(percent / 100.0)
+}
+
+/// What the key `profile` of a model reads, and facts of the device for plans, which that key passes over.
+fn profile_file(
+    name: &str,
+    measured: &MeasuredProfile,
+    gpu: Option<&DeviceFacts>,
+    share: Option<f64>,
+) -> String {
     let mut text =
         format!("# {name}, measured by weir profile: batch size and median duration.\n\n[durations]\n");
     for (size, span) in &measured.points {
         // A reader of the profile refuses a duration of zero.
         let _ = writeln!(text, "{size} = \"{}\"", (*span).max(Span::from_micros(1)));
     }
+    if let Some(gpu) = gpu {
+        text.push_str("\n# The device, and what the model took of it: its opening, the first of a process included, and memory.\n");
+        let name = toml::Value::String(gpu.name.clone());
+        let _ = writeln!(
+            text,
+            "[device]\nname = {name}\nmemory_bytes = {}",
+            gpu.memory_bytes
+        );
+        if let Some(share) = share {
+            let _ = writeln!(text, "share = {share:?}");
+        }
+        let _ = writeln!(text, "\n[session]\nopening = \"{}\"", measured.opening);
+        if let Some(bytes) = measured.memory_bytes {
+            let _ = writeln!(text, "memory_bytes = {bytes}");
+        }
+    }
+    text
+}
+
+fn write(path: &Path, text: &str) -> anyhow::Result<()> {
     std::fs::create_dir_all(path.parent().unwrap_or(Path::new("")))
-        .and_then(|()| write_whole(path, &text))
+        .and_then(|()| write_whole(path, text))
         .map_err(|error| {
             UserError::new(format!("cannot write the profile {}: {error}", path.display())).into()
         })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_profile_of_a_gpu_has_facts_of_it_and_is_toml() {
+        let measured = MeasuredProfile {
+            points: vec![(1, Span::from_micros(2_500)), (4, Span::ZERO)],
+            opening: Span::from_millis(1_250),
+            memory_bytes: Some(300 << 20),
+        };
+        let gpu = DeviceFacts {
+            name: "A \"quoted\" GPU".to_owned(),
+            memory_bytes: 80 << 30,
+            free_bytes: 0,
+        };
+        let text = profile_file("fer", &measured, Some(&gpu), mps_share(Some("25")));
+        let read: toml::Table = text.parse().expect("TOML");
+        assert_eq!(read["durations"]["1"].as_str(), Some("2.5ms"));
+        assert_eq!(read["device"]["name"].as_str(), Some("A \"quoted\" GPU"));
+        assert_eq!(read["device"]["memory_bytes"].as_integer(), Some(80 << 30));
+        assert_eq!(read["device"]["share"].as_float(), Some(0.25));
+        assert_eq!(read["session"]["opening"].as_str(), Some("1.25s"));
+        assert_eq!(read["session"]["memory_bytes"].as_integer(), Some(300 << 20));
+        let on_cpu = profile_file("fer", &measured, None, None);
+        let read: toml::Table = on_cpu.parse().expect("TOML");
+        assert_eq!(read.keys().collect::<Vec<_>>(), ["durations"]);
+    }
+
+    #[test]
+    fn the_share_of_a_process_is_what_mps_says() {
+        for (percent, share) in [
+            ("50", Some(0.5)),
+            (" 100 ", Some(1.0)),
+            ("0", None),
+            ("101", None),
+            ("half", None),
+        ] {
+            assert_eq!(mps_share(Some(percent)), share, "{percent}");
+        }
+        assert_eq!(mps_share(None), None);
+    }
 }
