@@ -118,8 +118,13 @@ pub(super) fn surface_planes(picture: &frame::Video) -> Option<SurfacePlanes> {
 /// # Errors
 /// FFmpeg's.
 pub(super) fn to_host(picture: &frame::Video) -> Result<frame::Video, Error> {
+    // SAFETY: the picture lives as long as the reference to it.
+    if unsafe { (*picture.as_ptr()).hw_frames_ctx.is_null() } {
+        return Err(Error::InvalidData);
+    }
     let mut host = frame::Video::empty();
-    // SAFETY: both are frames of their own; the first is empty, so that its buffers are made as they are needed.
+    // SAFETY: both are frames of their own; the first is empty, so that its buffers are made as they are needed, and the second is
+    // one of a device, which FFmpeg takes for granted.
     let copied = unsafe {
         match ffi::av_hwframe_transfer_data(host.as_mut_ptr(), picture.as_ptr(), 0) {
             0 => ffi::av_frame_copy_props(host.as_mut_ptr(), picture.as_ptr()),
