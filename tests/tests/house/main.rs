@@ -276,6 +276,7 @@ const DIRECTIONS: &[(&str, &[&str])] = &[
         ],
     ),
     ("engine/serve", &[]),
+    ("engine/jobs", &[]),
     ("operators", &["weir-flow", "weir-files"]),
     ("apps/terminal", &["weir-flow", "weir-files"]),
     (
@@ -300,6 +301,7 @@ const ALONE: &[(&str, &[&str])] = &[
     ("metrics", &["engine/runtime"]),
     ("metrics-exporter-prometheus", &["apps/weir"]),
     ("axum", &["engine/serve"]),
+    ("redb", &["engine/jobs"]),
     ("microlp", &["engine/planner"]),
     ("plotters", &["benches/reproduction", "apps/weir"]),
     // Programs, and what they share.

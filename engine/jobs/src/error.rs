@@ -1,0 +1,94 @@
+//! What can go wrong with a queue, for the person who can mend it.
+
+use std::path::{Path, PathBuf};
+
+use thiserror::Error;
+
+/// Why a queue cannot be used, or does not take something.
+#[derive(Debug, Error)]
+pub enum QueueError {
+    /// The folder holds no queue.
+    #[error("there is no queue in {0}: `weir submit` makes one")]
+    Missing(PathBuf),
+    /// A file of the queue cannot be read or written.
+    #[error("{path}: {error}")]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        error: std::io::Error,
+    },
+    /// Another engine works on it.
+    #[error("another engine works on the queue {0}: one at a time may, stop the other one first")]
+    InUse(PathBuf),
+    /// Another program holds the store for too long.
+    #[error("the store of the queue {0} is busy: another program holds its lock, look for one that hangs")]
+    Busy(PathBuf),
+    /// It was written by another version of Weir.
+    #[error(
+        "the queue {path} was written by another version of Weir (format {found}, this one reads {expected}): finish it with \
+         that version, or name another folder"
+    )]
+    Version {
+        /// The folder.
+        path: PathBuf,
+        /// The format that it has.
+        found: String,
+        /// The format that this version reads.
+        expected: u32,
+    },
+    /// Neither the store nor its copy can be read.
+    #[error(
+        "the store of the queue {path} is damaged, and so is its copy ({reason}): move the folder aside, and submit again"
+    )]
+    Damaged {
+        /// The folder.
+        path: PathBuf,
+        /// What is wrong with both.
+        reason: String,
+    },
+    /// The store refuses a change.
+    #[error("the store of the queue {path}: {reason}")]
+    Store {
+        /// The folder.
+        path: PathBuf,
+        /// The reason.
+        reason: String,
+    },
+    /// A row of the store is not what this version writes.
+    #[error(
+        "the store of the queue holds a row that cannot be read ({0}): move the folder aside, and submit again"
+    )]
+    Row(#[from] serde_json::Error),
+    /// There are too many open jobs.
+    #[error("the queue has {0} open jobs, and takes no more: wait until some are done, or cancel some")]
+    Full(usize),
+    /// A job that is submitted cannot be taken.
+    #[error("{0}")]
+    Refused(String),
+    /// There is no such job.
+    #[error("the queue has no job {0}")]
+    Unknown(u64),
+    /// What a commit says does not follow what was committed.
+    #[error("segment {segment} of job {job} cannot be committed after {committed} segments")]
+    OutOfOrder {
+        /// The job.
+        job: u64,
+        /// The segment.
+        segment: u32,
+        /// How many are committed.
+        committed: u32,
+    },
+    /// A file that results are appended to is shorter than what was committed.
+    #[error(
+        "{0} is shorter than what was committed to it: it was changed by another program; submit the job again"
+    )]
+    OutputChanged(PathBuf),
+}
+
+impl QueueError {
+    pub(crate) fn file(path: &Path) -> impl FnOnce(std::io::Error) -> Self {
+        let path = path.to_owned();
+        move |error| Self::File { path, error }
+    }
+}
