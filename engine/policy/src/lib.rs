@@ -7,7 +7,8 @@
 //! [`ReorderBuffer`] join branches and order results; [`Ledger`] counts outcomes, and [`Report`] shows them.
 //! [`MediaClock`], [`SilenceWatch`], [`Backoff`] and [`HealthTracker`] are used by source threads, and
 //! [`DecodeLevels`] says how much they decode. [`gears`] has the choice between cascades of models by load, [`generate`] an
-//! instance of a model that generates, [`route`] which instance a sequence goes to.
+//! instance of a model that generates, [`route`] which instance a sequence goes to, [`residency`] which models are open,
+//! [`groups`] who is served next where there are more models than memory.
 
 mod accounting;
 mod admission;
@@ -15,12 +16,14 @@ mod baselines;
 mod flow;
 pub mod gears;
 pub mod generate;
+pub mod groups;
 pub mod lengths;
 mod measure;
 mod module;
 mod pard;
 mod queue;
 pub mod reservations;
+pub mod residency;
 pub mod route;
 mod slots;
 mod strategy;

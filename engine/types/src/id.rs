@@ -48,3 +48,11 @@ id!(
     /// An instance: a slot or a worker that runs a model which generates, numbered over all devices of the model.
     InstanceId(u32)
 );
+id!(
+    /// A model, numbered over all that may be opened.
+    ModelId(u32)
+);
+id!(
+    /// A group of requests, numbered in the order in which groups come to be.
+    GroupId(u64)
+);

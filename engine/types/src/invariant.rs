@@ -33,10 +33,14 @@ pub enum Kind {
     CacheBlocks,
     /// A sequence is on one instance and in a step at most once; a step has no more tokens than it may.
     Sequences,
+    /// Models take no more memory of a device than it has; a model that runs is open.
+    Residency,
+    /// Each request that waits is in one group, and each group in one virtual queue.
+    Groups,
 }
 
 /// How many kinds there are.
-const KINDS: usize = 10;
+const KINDS: usize = 12;
 
 impl Kind {
     /// All kinds, in the order of their declaration.
@@ -51,6 +55,8 @@ impl Kind {
         Self::StreamLimit,
         Self::CacheBlocks,
         Self::Sequences,
+        Self::Residency,
+        Self::Groups,
     ];
 
     /// As reports, metrics and logs have it.
@@ -67,6 +73,8 @@ impl Kind {
             Self::StreamLimit => "stream-limit",
             Self::CacheBlocks => "cache-blocks",
             Self::Sequences => "sequences",
+            Self::Residency => "residency",
+            Self::Groups => "groups",
         }
     }
 }

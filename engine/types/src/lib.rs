@@ -22,7 +22,7 @@ pub use cluster::{
 pub use decode_level::{DecodeLevel, FrameSkip};
 pub use drop_reason::DropReason;
 pub use gear_plan::{CascadeGear, Gear, GearPlan, GearPlanError, ReplicaGear, StageGear};
-pub use id::{BatchId, InstanceId, ModuleId, RequestId, SequenceId, SlotId, StreamId};
+pub use id::{BatchId, GroupId, InstanceId, ModelId, ModuleId, RequestId, SequenceId, SlotId, StreamId};
 pub use profile::Profile;
 pub use shortfall::Shortfall;
 pub use sleep_compensation::SleepCompensator;

@@ -1,0 +1,241 @@
+//! Request groups (QLM, section 4, Algorithm 1): requests of one model, one class of objectives and one tier of expected
+//! work, so that those of a group are alike; split in halves above `delta` mean batches; first come, first served within.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use weir_types::invariant;
+use weir_types::invariant::Kind;
+use weir_types::{GroupId, ModelId, SequenceId, Timestamp};
+
+/// What requests of a group have in common.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct GroupKey {
+    /// For which model.
+    pub(super) model: ModelId,
+    /// The class of their objectives.
+    pub(super) class: u32,
+    /// The tier of their expected work.
+    pub(super) tier: u32,
+}
+
+/// Tokens of a prompt above which the next tier begins; each is four times the one before.
+const TIER_TOKENS: u32 = 1_024;
+
+/// The tier of a prompt: what a request takes of an instance is mostly this.
+#[must_use]
+pub fn tier(prompt: u32) -> u32 {
+    (prompt / TIER_TOKENS * 4).max(1).ilog(4)
+}
+
+/// What a request adds to its group.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Share {
+    /// Tokens to compute before it generates.
+    pub(super) prompt: f64,
+    /// Tokens that it is expected to generate.
+    pub(super) output: f64,
+    pub(super) deadline: Timestamp,
+}
+
+/// Requests that are planned together.
+#[derive(Debug, Clone)]
+pub(super) struct Group {
+    pub(super) key: GroupKey,
+    /// By arrival, which is the order of their ids.
+    pub(super) requests: BTreeMap<SequenceId, Share>,
+    pub(super) prompt: f64,
+    pub(super) output: f64,
+    /// When its first request should start, as of the last plan.
+    pub(super) start: Timestamp,
+}
+
+impl Group {
+    pub(super) fn first(&self) -> Option<SequenceId> {
+        self.requests.keys().next().copied()
+    }
+
+    /// Deadlines of its first and its last request.
+    pub(super) fn deadlines(&self) -> [Timestamp; 2] {
+        let ends = [self.requests.values().next(), self.requests.values().next_back()];
+        ends.map(|share| share.map_or(Timestamp::ZERO, |share| share.deadline))
+    }
+
+    fn add(&mut self, request: SequenceId, share: Share) {
+        self.prompt += share.prompt;
+        self.output += share.output;
+        self.requests.insert(request, share);
+    }
+}
+
+/// Where a request went.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Joined {
+    pub(super) group: GroupId,
+    /// The group is new, or was split off from this one.
+    pub(super) new: bool,
+    pub(super) split_from: Option<GroupId>,
+}
+
+/// All groups that have requests.
+#[derive(Debug, Clone)]
+pub(super) struct Groups {
+    all: BTreeMap<GroupId, Group>,
+    /// The latest of each key: further requests join it.
+    latest: BTreeMap<GroupKey, GroupId>,
+    next: u64,
+    requests: usize,
+}
+
+impl Groups {
+    pub(super) fn new() -> Self {
+        Self {
+            all: BTreeMap::new(),
+            latest: BTreeMap::new(),
+            next: 0,
+            requests: 0,
+        }
+    }
+
+    pub(super) fn get(&self, id: GroupId) -> Option<&Group> {
+        self.all.get(&id)
+    }
+
+    pub(super) fn get_mut(&mut self, id: GroupId) -> Option<&mut Group> {
+        self.all.get_mut(&id)
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = (GroupId, &Group)> {
+        self.all.iter().map(|(id, group)| (*id, group))
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.all.len()
+    }
+
+    pub(super) fn requests(&self) -> usize {
+        self.requests
+    }
+
+    fn create(&mut self, key: GroupKey) -> GroupId {
+        let id = GroupId(self.next);
+        self.next += 1;
+        let group = Group {
+            key,
+            requests: BTreeMap::new(),
+            prompt: 0.0,
+            output: 0.0,
+            start: Timestamp::ZERO,
+        };
+        self.all.insert(id, group);
+        self.latest.insert(key, id);
+        id
+    }
+
+    /// A request joins the latest group of its key; one that has `max` requests is split before.
+    pub(super) fn join(&mut self, key: GroupKey, request: SequenceId, share: Share, max: usize) -> Joined {
+        let latest = self
+            .latest
+            .get(&key)
+            .copied()
+            .filter(|id| self.all.contains_key(id));
+        self.requests += 1;
+        let (group, new, split_from) = match latest {
+            None => (self.create(key), true, None),
+            Some(id) => {
+                let is_full = self
+                    .all
+                    .get(&id)
+                    .is_some_and(|group| group.requests.len() >= max.max(1));
+                if is_full {
+                    (self.split(id, key), true, Some(id))
+                } else {
+                    (id, false, None)
+                }
+            }
+        };
+        if let Some(group) = self.all.get_mut(&group) {
+            group.add(request, share);
+            let fits = group.requests.len() <= max.max(1);
+            invariant!(fits, Kind::Groups, "a group has more than {max} requests");
+        }
+        Joined {
+            group,
+            new,
+            split_from,
+        }
+    }
+
+    /// The later half goes into a group of its own.
+    fn split(&mut self, id: GroupId, key: GroupKey) -> GroupId {
+        let new = self.create(key);
+        let Some(mut group) = self.all.remove(&id) else {
+            return new;
+        };
+        let half = group.requests.len().div_ceil(2);
+        let middle = group.requests.keys().nth(half).copied();
+        let later = middle
+            .map(|from| group.requests.split_off(&from))
+            .unwrap_or_default();
+        for share in later.values() {
+            group.prompt -= share.prompt;
+            group.output -= share.output;
+        }
+        self.all.insert(id, group);
+        if let Some(other) = self.all.get_mut(&new) {
+            for (request, share) in later {
+                other.add(request, share);
+            }
+        }
+        new
+    }
+
+    /// A request leaves its group; a group without requests is no more.
+    pub(super) fn leave(&mut self, id: GroupId, request: SequenceId) {
+        let Some(group) = self.all.get_mut(&id) else {
+            invariant!(
+                false,
+                Kind::Groups,
+                "request {} leaves a group that is none",
+                request.0
+            );
+            return;
+        };
+        let share = group.requests.remove(&request);
+        invariant!(
+            share.is_some(),
+            Kind::Groups,
+            "request {} is not in its group",
+            request.0
+        );
+        if let Some(share) = share {
+            self.requests -= 1;
+            group.prompt -= share.prompt;
+            group.output -= share.output;
+        }
+        if group.requests.is_empty() {
+            let key = group.key;
+            self.all.remove(&id);
+            if self.latest.get(&key) == Some(&id) {
+                self.latest.remove(&key);
+            }
+        }
+    }
+
+    /// Each request is in one group.
+    pub(super) fn check(&self) {
+        let mut seen = BTreeSet::new();
+        for (id, group) in &self.all {
+            invariant!(
+                !group.requests.is_empty(),
+                Kind::Groups,
+                "group {} is empty",
+                id.0
+            );
+            for request in group.requests.keys() {
+                let once = seen.insert(*request);
+                invariant!(once, Kind::Groups, "request {} is in two groups", request.0);
+            }
+        }
+        invariant!(seen.len() == self.requests, Kind::Groups, "requests were lost");
+    }
+}

@@ -1,0 +1,585 @@
+//! The state machine: what happened, and who is served next.
+
+use std::collections::BTreeMap;
+
+use weir_types::invariant;
+use weir_types::invariant::Kind;
+use weir_types::{GroupId, InstanceId, ModelId, SequenceId, Span, Timestamp};
+
+use super::api::{QueueEffect, QueueEvent, QueuesSpec};
+use super::estimator::{Inefficiency, OutputLengths, ServiceRates};
+use super::group::{GroupKey, Groups, Share, tier};
+use super::instance::At;
+use super::rule::QueueRule;
+use super::sorted::Lines;
+use super::virtual_queue::VirtualQueues;
+use crate::residency::{Residency, ResidencyEffect, ResidencyEvent};
+
+/// Where a request is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Place {
+    /// In a line of `fcfs`, `edf` or `sticky`.
+    Line(usize),
+    Group(GroupId),
+    Running(InstanceId),
+    Returning(InstanceId),
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct Request {
+    pub(super) model: ModelId,
+    pub(super) class: u32,
+    pub(super) prompt: u32,
+    pub(super) generated: u32,
+    /// Tokens whose cache is in the host memory of `home`.
+    pub(super) cached: u32,
+    pub(super) home: Option<InstanceId>,
+    pub(super) arrived: Timestamp,
+    pub(super) deadline: Timestamp,
+    pub(super) place: Place,
+    pub(super) started: Timestamp,
+    /// Seconds in service that were expected when it started, without `eps`.
+    pub(super) service_s: f64,
+}
+
+impl Request {
+    /// What takes part in the lengths that are expected of it.
+    pub(super) fn tier(&self) -> u32 {
+        tier(self.prompt)
+    }
+
+    /// Tokens that are computed before it generates.
+    pub(super) fn pending(&self) -> f64 {
+        f64::from((self.prompt + self.generated).saturating_sub(self.cached))
+    }
+}
+
+/// How waiting requests are held.
+#[derive(Debug, Clone)]
+pub(super) enum Waiting {
+    /// By instance: `fcfs`, `edf`.
+    ByInstance(Lines),
+    /// By model: `sticky`.
+    ByModel(Lines),
+    /// In groups.
+    Virtual(VirtualQueues),
+}
+
+/// What queues did so far.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct QueueStats {
+    /// Plans that were made.
+    pub replans: u64,
+    /// Arrivals and checks at which a violation was predicted.
+    pub violations_predicted: u64,
+    /// Requests that went back with their tokens.
+    pub evicted: u64,
+    /// Requests that went back with their cache.
+    pub swapped: u64,
+    /// Groups at once, at most.
+    pub max_groups: usize,
+    /// Instances that the last plan lacked.
+    pub missing: f64,
+}
+
+/// Queues of requests for several models over several instances.
+#[derive(Debug, Clone)]
+pub struct Queues {
+    pub(super) spec: QueuesSpec,
+    pub(super) requests: BTreeMap<SequenceId, Request>,
+    pub(super) waiting: Waiting,
+    pub(super) at: Vec<At>,
+    /// By model and tier.
+    pub(super) lengths: BTreeMap<(ModelId, u32), OutputLengths>,
+    /// By instance and model.
+    pub(super) rates: Vec<Vec<ServiceRates>>,
+    /// By instance.
+    pub(super) eps: Vec<Inefficiency>,
+    pub(super) stats: QueueStats,
+    pub(super) now: Timestamp,
+    /// Instances that something happened to.
+    touched: Vec<InstanceId>,
+}
+
+/// Whether an instance's memory could hold a model.
+pub(super) fn can_hold(spec: &QueuesSpec, instance: InstanceId, model: ModelId) -> bool {
+    let residency = &spec.instances[instance.index()].residency;
+    let bytes = residency.models[model.index()].device_bytes;
+    residency.memory.is_none_or(|memory| bytes <= memory)
+}
+
+/// The models of an instance, none of which is open.
+fn closed(spec: &QueuesSpec, instance: InstanceId) -> Residency {
+    let mut residency = spec.instances[instance.index()].residency.clone();
+    if !spec.operations.warm_start {
+        residency.host_memory = 0;
+    }
+    Residency::new(&residency)
+}
+
+impl Queues {
+    /// Nothing waits, nothing is open.
+    #[must_use]
+    pub fn new(spec: QueuesSpec) -> Self {
+        let rates = spec.instances.iter().map(|instance| {
+            let models = instance.models.iter().zip(&spec.models);
+            models
+                .map(|(served, prior)| {
+                    ServiceRates::new(&served.spec, prior.prompt, prior.output, instance.reserved)
+                })
+                .collect()
+        });
+        let waiting = match spec.rule {
+            QueueRule::Fcfs | QueueRule::Edf => Waiting::ByInstance(Lines::new(spec.instances.len())),
+            QueueRule::Sticky => Waiting::ByModel(Lines::new(spec.models.len())),
+            QueueRule::Virtual(_) | QueueRule::Shepherd => {
+                Waiting::Virtual(VirtualQueues::new(spec.instances.len()))
+            }
+        };
+        let all = (0..spec.instances.len() as u32).map(InstanceId);
+        let at = all.map(|instance| At::new(closed(&spec, instance)));
+        Self {
+            rates: rates.collect(),
+            waiting,
+            at: at.collect(),
+            lengths: BTreeMap::new(),
+            eps: vec![Inefficiency::new(); spec.instances.len()],
+            requests: BTreeMap::new(),
+            stats: QueueStats::default(),
+            now: Timestamp::ZERO,
+            touched: Vec::new(),
+            spec,
+        }
+    }
+
+    /// What they did so far.
+    #[must_use]
+    pub fn stats(&self) -> QueueStats {
+        self.stats
+    }
+
+    /// The models of an instance.
+    #[must_use]
+    pub fn residency(&self, instance: InstanceId) -> &Residency {
+        &self.at[instance.index()].residency
+    }
+
+    /// Requests that wait.
+    #[must_use]
+    pub fn waiting(&self) -> usize {
+        match &self.waiting {
+            Waiting::ByInstance(lines) | Waiting::ByModel(lines) => lines.len(),
+            Waiting::Virtual(queues) => queues.groups.requests(),
+        }
+    }
+
+    /// When a request should have its last token, by the last plan; `None` where it is not in a group.
+    #[must_use]
+    pub fn estimate(&self, request: SequenceId) -> Option<Timestamp> {
+        let (Waiting::Virtual(queues), Some(found)) = (&self.waiting, self.requests.get(&request)) else {
+            return None;
+        };
+        let Place::Group(id) = found.place else {
+            return None;
+        };
+        let instance = queues.instance_of(id)?;
+        Some(self.group_end(queues, id, instance))
+    }
+
+    /// Takes in what happened, then pulls, opens, and plans where a violation is predicted.
+    pub fn step(&mut self, event: QueueEvent, now: Timestamp, effects: &mut Vec<QueueEffect>) {
+        self.now = now;
+        match event {
+            QueueEvent::Arrived {
+                request,
+                model,
+                class,
+                prompt,
+                deadline,
+            } => self.on_arrived(request, model, [class, prompt], deadline, effects),
+            QueueEvent::Room {
+                instance,
+                sequences,
+                tokens,
+            } => {
+                self.at[instance.index()].room = [sequences, tokens];
+                self.touched.push(instance);
+            }
+            QueueEvent::Finished { request, generated } => self.on_finished(request, generated, effects),
+            QueueEvent::Returned {
+                request,
+                generated,
+                cached,
+            } => self.on_returned(request, generated, cached, effects),
+            QueueEvent::Opened { instance, model } => {
+                self.reside(instance, ResidencyEvent::Opened(model), effects);
+                let room = self.full_room(instance, model);
+                let at = &mut self.at[instance.index()];
+                at.opening = None;
+                if at.model == Some(model) {
+                    at.room = room;
+                }
+                self.touched.push(instance);
+            }
+            QueueEvent::Closed { instance, model } => {
+                self.reside(instance, ResidencyEvent::Closed(model), effects);
+            }
+            QueueEvent::Prefetched { instance, model } => {
+                self.reside(instance, ResidencyEvent::Prefetched(model), effects);
+            }
+            QueueEvent::Down(instance) => self.on_down(instance, effects),
+            QueueEvent::Up(instance) => {
+                self.at[instance.index()].is_up = true;
+                self.touched.push(instance);
+                self.plan(effects);
+            }
+            QueueEvent::Timer => self.check(effects),
+        }
+        while let Some(instance) = self.touched.pop() {
+            self.dispatch(instance, effects);
+        }
+    }
+
+    pub(super) fn touch_all(&mut self) {
+        let all = (0..self.at.len() as u32).rev().map(InstanceId);
+        self.touched = all.collect();
+    }
+
+    pub(super) fn lengths(&self, model: ModelId, tier: u32) -> OutputLengths {
+        let prior = &self.spec.models[model.index()];
+        let known = self.lengths.get(&(model, tier)).copied();
+        known.unwrap_or_else(|| OutputLengths::new(prior.output, prior.output_deviation))
+    }
+
+    fn on_arrived(
+        &mut self,
+        id: SequenceId,
+        model: ModelId,
+        [class, prompt]: [u32; 2],
+        deadline: Timestamp,
+        effects: &mut Vec<QueueEffect>,
+    ) {
+        let is_new = !self.requests.contains_key(&id);
+        if !invariant!(is_new, Kind::Groups, "request {} arrives twice", id.0) {
+            return;
+        }
+        let all = (0..self.at.len() as u32).map(InstanceId);
+        let mut all = all.filter(|instance| can_hold(&self.spec, *instance, model));
+        let fits = all.next().is_some();
+        if !fits {
+            effects.push(QueueEffect::Refuse { request: id });
+            return;
+        }
+        let request = Request {
+            model,
+            class,
+            prompt,
+            generated: 0,
+            cached: 0,
+            home: None,
+            arrived: self.now,
+            deadline,
+            place: Place::Line(0),
+            started: self.now,
+            service_s: 0.0,
+        };
+        self.requests.insert(id, request);
+        self.enqueue(id, effects);
+    }
+
+    /// A request waits, new or again.
+    pub(super) fn enqueue(&mut self, id: SequenceId, effects: &mut Vec<QueueEffect>) {
+        let Some(request) = self.requests.get_mut(&id) else {
+            return;
+        };
+        let by_deadline = self.spec.rule == QueueRule::Edf;
+        let at = &self.at;
+        match &mut self.waiting {
+            Waiting::ByInstance(lines) => {
+                let model = request.model;
+                let holds = |line: usize| can_hold(&self.spec, InstanceId(line as u32), model);
+                let line = lines.shortest(|line| at[line].is_up && holds(line));
+                let line = line.or_else(|| lines.shortest(holds)).unwrap_or(0);
+                let key = if by_deadline {
+                    request.deadline
+                } else {
+                    request.arrived
+                };
+                request.place = Place::Line(line);
+                lines.insert(line, key, id);
+                self.touched.push(InstanceId(line as u32));
+            }
+            Waiting::ByModel(lines) => {
+                let line = request.model.index();
+                request.place = Place::Line(line);
+                lines.insert(line, request.deadline, id);
+                // An instance that has it open, or one that has nothing to do.
+                let (model, all) = (request.model, (0..self.at.len() as u32).rev().map(InstanceId));
+                let idle = all.filter(|id| {
+                    let at = &self.at[id.index()];
+                    at.model == Some(model) || at.running.is_empty()
+                });
+                self.touched.extend(idle);
+            }
+            Waiting::Virtual(_) => self.enqueue_in_group(id, effects),
+        }
+    }
+
+    fn enqueue_in_group(&mut self, id: SequenceId, effects: &mut Vec<QueueEffect>) {
+        let Some(request) = self.requests.get(&id) else {
+            return;
+        };
+        let key = GroupKey {
+            model: request.model,
+            class: request.class,
+            tier: request.tier(),
+        };
+        let share = Share {
+            prompt: request.pending(),
+            output: self.lengths(request.model, key.tier).rest(request.generated),
+            deadline: request.deadline,
+        };
+        let max = self.max_group(key.model);
+        let Waiting::Virtual(queues) = &mut self.waiting else {
+            return;
+        };
+        let joined = queues.groups.join(key, id, share, max);
+        let groups = queues.groups.len();
+        self.stats.max_groups = self.stats.max_groups.max(groups);
+        if let Some(from) = joined.split_from {
+            let moved: Vec<SequenceId> = match queues.groups.get(joined.group) {
+                Some(group) => group.requests.keys().copied().collect(),
+                None => Vec::new(),
+            };
+            queues.put_behind(joined.group, from);
+            for moved in moved {
+                if let Some(request) = self.requests.get_mut(&moved) {
+                    request.place = Place::Group(joined.group);
+                }
+            }
+        }
+        if let Some(request) = self.requests.get_mut(&id) {
+            request.place = Place::Group(joined.group);
+        }
+        self.place_group(
+            joined.group,
+            joined.new && joined.split_from.is_none(),
+            share,
+            effects,
+        );
+    }
+
+    /// Requests that a group of this model has at most: `delta` mean batches of the largest instance.
+    pub(super) fn max_group(&self, model: ModelId) -> usize {
+        let batches = self.rates.iter().map(|rates| rates[model.index()].batch);
+        let batch = batches.fold(1.0, f64::max);
+        (self.spec.delta * batch).max(1.0) as usize
+    }
+
+    fn on_finished(&mut self, id: SequenceId, generated: u32, effects: &mut Vec<QueueEffect>) {
+        let Some(request) = self.requests.remove(&id) else {
+            return;
+        };
+        let instance = match request.place {
+            Place::Running(instance) => instance,
+            Place::Returning(instance) => {
+                self.at[instance.index()].returning -= 1;
+                instance
+            }
+            Place::Line(_) | Place::Group(_) => {
+                invariant!(false, Kind::Groups, "request {} ends while it waits", id.0);
+                return;
+            }
+        };
+        let prior = self.lengths(request.model, request.tier());
+        let lengths = self
+            .lengths
+            .entry((request.model, request.tier()))
+            .or_insert(prior);
+        lengths.on_finished(generated);
+        let served_s = self.now.since(request.started).as_secs_f64();
+        self.eps[instance.index()].on_measured(request.service_s, served_s);
+        self.leave_instance(id, request.model, instance, effects);
+    }
+
+    fn on_returned(&mut self, id: SequenceId, generated: u32, cached: u32, effects: &mut Vec<QueueEffect>) {
+        let Some(request) = self.requests.get_mut(&id) else {
+            return;
+        };
+        let Place::Returning(instance) = request.place else {
+            invariant!(false, Kind::Groups, "request {} returns uncalled", id.0);
+            return;
+        };
+        request.generated = generated;
+        request.cached = cached;
+        request.home = (cached > 0).then_some(instance);
+        let (model, bytes) = (request.model, f64::from(cached));
+        let at = &mut self.at[instance.index()];
+        at.returning -= 1;
+        at.swapped_bytes += bytes * self.spec.instances[instance.index()].models[model.index()].cache_bytes;
+        if cached > 0 {
+            self.stats.swapped += 1;
+        } else {
+            self.stats.evicted += 1;
+        }
+        self.leave_instance(id, model, instance, effects);
+        self.enqueue(id, effects);
+    }
+
+    fn leave_instance(
+        &mut self,
+        id: SequenceId,
+        model: ModelId,
+        instance: InstanceId,
+        effects: &mut Vec<QueueEffect>,
+    ) {
+        self.at[instance.index()].running.remove(&id);
+        self.reside(instance, ResidencyEvent::Ended(model), effects);
+        self.touched.push(instance);
+    }
+
+    fn on_down(&mut self, instance: InstanceId, effects: &mut Vec<QueueEffect>) {
+        let at = &mut self.at[instance.index()];
+        at.is_up = false;
+        at.model = None;
+        at.opening = None;
+        at.returning = 0;
+        at.swapped_bytes = 0.0;
+        at.residency = closed(&self.spec, instance);
+        let running = std::mem::take(&mut at.running);
+        // What was generated is lost with the instance.
+        for (id, request) in &mut self.requests {
+            if running.contains(id) {
+                request.generated = 0;
+            }
+            if request.home == Some(instance) || running.contains(id) {
+                (request.home, request.cached) = (None, 0);
+            }
+        }
+        let (lost, groups) = match &mut self.waiting {
+            Waiting::ByInstance(lines) => (lines.take(instance.index()), Vec::new()),
+            Waiting::ByModel(_) => (Vec::new(), Vec::new()),
+            Waiting::Virtual(queues) => (Vec::new(), queues.clear(instance)),
+        };
+        for group in groups {
+            let deadline = self.now;
+            let none = Share {
+                prompt: 0.0,
+                output: 0.0,
+                deadline,
+            };
+            self.place_group(group, true, none, effects);
+        }
+        for id in running.into_iter().chain(lost) {
+            self.enqueue(id, effects);
+        }
+        self.plan(effects);
+        self.touch_all();
+    }
+
+    /// The residency of an instance takes something in, and what it asks for goes to the driver.
+    pub(super) fn reside(
+        &mut self,
+        instance: InstanceId,
+        event: ResidencyEvent,
+        effects: &mut Vec<QueueEffect>,
+    ) {
+        let mut asked = Vec::new();
+        let at = &mut self.at[instance.index()];
+        at.residency.step(event, &mut asked);
+        for effect in asked {
+            match effect {
+                ResidencyEffect::Open { model, warm } => {
+                    let served = &self.spec.instances[instance.index()].models[model.index()];
+                    let span = if warm { served.open_warm } else { served.open_cold };
+                    at.opening = Some((model, self.now + span));
+                    effects.push(QueueEffect::Open {
+                        instance,
+                        model,
+                        warm,
+                    });
+                }
+                ResidencyEffect::Close(model) => effects.push(QueueEffect::Close { instance, model }),
+                ResidencyEffect::Prefetch(model) => effects.push(QueueEffect::Prefetch { instance, model }),
+                ResidencyEffect::Discard(model) => effects.push(QueueEffect::Discard { instance, model }),
+                // It was looked at when the request arrived: another instance has it.
+                ResidencyEffect::Refuse(_) => {}
+            }
+        }
+    }
+
+    /// Seconds that a request is expected to be in service from its start, `eps` left out.
+    pub(super) fn service_s(&self, request: &Request, instance: InstanceId, beside: f64) -> f64 {
+        let rates = &self.rates[instance.index()][request.model.index()];
+        let output = self
+            .lengths(request.model, request.tier())
+            .rest(request.generated);
+        rates.service_s(request.pending(), output, beside)
+    }
+
+    /// That every request that waits is in one group and one queue; for tests.
+    pub fn check_books(&self) {
+        if let Waiting::Virtual(queues) = &self.waiting {
+            queues.check();
+            for (id, request) in &self.requests {
+                if let Place::Group(group) = request.place {
+                    let found = queues.groups.get(group);
+                    let has = found.is_some_and(|group| group.requests.contains_key(id));
+                    invariant!(has, Kind::Groups, "request {} is not in its group", id.0);
+                }
+            }
+            let max = |model| self.max_group(model);
+            for (id, group) in queues.groups.iter() {
+                let fits = group.requests.len() <= max(group.key.model);
+                invariant!(fits, Kind::Groups, "group {} is too large", id.0);
+            }
+        }
+    }
+
+    /// Groups that there are.
+    #[must_use]
+    pub fn groups(&self) -> usize {
+        match &self.waiting {
+            Waiting::Virtual(queues) => queues.groups.len(),
+            Waiting::ByInstance(_) | Waiting::ByModel(_) => 0,
+        }
+    }
+
+    /// `eps` of an instance.
+    #[must_use]
+    pub fn eps(&self, instance: InstanceId) -> f64 {
+        self.eps[instance.index()].factor()
+    }
+
+    pub(super) fn seconds_until(&self, at: Timestamp) -> f64 {
+        if at >= self.now {
+            at.since(self.now).as_secs_f64()
+        } else {
+            -self.now.since(at).as_secs_f64()
+        }
+    }
+
+    pub(super) fn after_s(&self, seconds: f64) -> Timestamp {
+        self.now + Span::from_secs_f64(seconds.clamp(0.0, 1e7))
+    }
+}
+
+/// Groups of a virtual queue by themselves, for the state machine.
+impl VirtualQueues {
+    pub(super) fn check(&self) {
+        self.groups.check();
+        let mut seen = std::collections::BTreeSet::new();
+        for group in self.orders().flatten() {
+            let once = seen.insert(*group);
+            invariant!(once, Kind::Groups, "group {} is in two queues", group.0);
+        }
+        for (id, _) in self.groups.iter() {
+            let has = seen.contains(&id);
+            invariant!(has, Kind::Groups, "group {} is in no queue", id.0);
+        }
+    }
+
+    pub(super) fn new(instances: usize) -> Self {
+        Self::with(Groups::new(), instances)
+    }
+}

@@ -1,0 +1,365 @@
+//! Which models are open on a device whose memory does not hold all of them (QLM, section 5: model warm start).
+//!
+//! ```text
+//! cold --(prefetch)--> warm          its bytes are in host memory
+//! cold, warm --> opening --> open --> closing --> warm, or cold where host memory has no place for it
+//! ```
+//!
+//! *Opening*, *open* and *closing* take the model's bytes of the device; their sum is never above its memory. Where a model
+//! is wanted that has no place, the least valuable open ones close, never one that runs. What a model is worth is an
+//! argument: of a virtual queue how soon it is needed, else when it was last wanted.
+
+use std::collections::VecDeque;
+
+use serde::{Deserialize, Serialize};
+use weir_types::ModelId;
+use weir_types::invariant;
+use weir_types::invariant::Kind;
+
+#[cfg(test)]
+mod tests;
+
+/// Bytes that a model takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ModelMemory {
+    /// Of the device, while it is opening, open or closing.
+    pub device_bytes: u64,
+    /// Of host memory, while it is warm.
+    pub host_bytes: u64,
+}
+
+/// A device and the models that may be opened on it, by their ids.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ResidencySpec {
+    /// Bytes of the device; `None` for as much as is needed.
+    pub memory: Option<u64>,
+    /// Bytes of host memory for warm models.
+    pub host_memory: u64,
+    /// By id.
+    pub models: Vec<ModelMemory>,
+}
+
+/// Where a model is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Standing {
+    /// In its file alone.
+    Cold,
+    /// In host memory.
+    Warm,
+    /// On its way into the device.
+    Opening,
+    /// It can run.
+    Open,
+    /// On its way out.
+    Closing,
+}
+
+/// What a device's residency is notified of.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ResidencyEvent {
+    /// A model is to run. It is opened once there is memory, in the order of these events.
+    Wanted(ModelId),
+    /// A model that was wanted is not any more. What is opening goes on opening.
+    Unwanted(ModelId),
+    /// A model will be wanted: it is brought into host memory if that has a place.
+    Expected(ModelId),
+    /// What a model is worth from now on: the least goes first.
+    Valued(ModelId, f64),
+    /// A batch or sequence of an open model begins to run.
+    Began(ModelId),
+    /// One of those ended.
+    Ended(ModelId),
+    /// The model is open.
+    Opened(ModelId),
+    /// The model could not be opened; it holds nothing.
+    OpenFailed(ModelId),
+    /// The model is closed, and what it took is free.
+    Closed(ModelId),
+    /// The model is in host memory.
+    Prefetched(ModelId),
+}
+
+/// What a residency asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ResidencyEffect {
+    /// Open the model: from host memory, or from its file.
+    Open {
+        /// Which.
+        model: ModelId,
+        /// Whether its bytes are in host memory.
+        warm: bool,
+    },
+    /// Close the model.
+    Close(ModelId),
+    /// Read the model's file into host memory.
+    Prefetch(ModelId),
+    /// Remove the model's bytes from host memory.
+    Discard(ModelId),
+    /// The model takes more than the device has: it can never be opened.
+    Refuse(ModelId),
+}
+
+/// What happened so far.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct ResidencyStats {
+    /// Openings from a file.
+    pub opened_cold: u64,
+    /// Openings from host memory.
+    pub opened_warm: u64,
+    /// Closings.
+    pub closed: u64,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Model {
+    memory: ModelMemory,
+    /// On the device; [`Standing::Warm`] and [`Standing::Cold`] follow from `host`.
+    device: Option<Standing>,
+    host: Host,
+    running: u32,
+    value: f64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Host {
+    Absent,
+    Coming,
+    Present,
+}
+
+/// The models of one device.
+#[derive(Debug, Clone)]
+pub struct Residency {
+    memory: Option<u64>,
+    host_memory: u64,
+    models: Vec<Model>,
+    /// Wanted and not yet opening, in order.
+    wanted: VecDeque<ModelId>,
+    /// Rises with each wish: the value of a model that has no other.
+    clock: f64,
+    stats: ResidencyStats,
+}
+
+impl Residency {
+    /// Nothing is open, nothing is warm.
+    #[must_use]
+    pub fn new(spec: &ResidencySpec) -> Self {
+        let model = |memory: &ModelMemory| Model {
+            memory: *memory,
+            device: None,
+            host: Host::Absent,
+            running: 0,
+            value: 0.0,
+        };
+        Self {
+            memory: spec.memory,
+            host_memory: spec.host_memory,
+            models: spec.models.iter().map(model).collect(),
+            wanted: VecDeque::new(),
+            clock: 0.0,
+            stats: ResidencyStats::default(),
+        }
+    }
+
+    /// Where a model is.
+    #[must_use]
+    pub fn standing(&self, model: ModelId) -> Standing {
+        let model = &self.models[model.index()];
+        match (model.device, model.host) {
+            (Some(standing), _) => standing,
+            (None, Host::Present) => Standing::Warm,
+            (None, _) => Standing::Cold,
+        }
+    }
+
+    /// Whether its bytes are in host memory, open or not.
+    #[must_use]
+    pub fn is_warm(&self, model: ModelId) -> bool {
+        self.models[model.index()].host == Host::Present
+    }
+
+    /// Bytes of the device that are taken.
+    #[must_use]
+    pub fn used_bytes(&self) -> u64 {
+        let on_device = self.models.iter().filter(|model| model.device.is_some());
+        on_device.map(|model| model.memory.device_bytes).sum()
+    }
+
+    /// Bytes of host memory that are taken.
+    #[must_use]
+    pub fn host_bytes(&self) -> u64 {
+        let in_host = self.models.iter().filter(|model| model.host != Host::Absent);
+        in_host.map(|model| model.memory.host_bytes).sum()
+    }
+
+    /// What happened so far.
+    #[must_use]
+    pub fn stats(&self) -> ResidencyStats {
+        self.stats
+    }
+
+    /// Takes in what happened, then opens and closes what there is to.
+    pub fn step(&mut self, event: ResidencyEvent, effects: &mut Vec<ResidencyEffect>) {
+        match event {
+            ResidencyEvent::Wanted(model) => self.on_wanted(model, effects),
+            ResidencyEvent::Unwanted(model) => self.wanted.retain(|other| *other != model),
+            ResidencyEvent::Expected(model) => self.prefetch(model, effects),
+            ResidencyEvent::Valued(model, value) => self.models[model.index()].value = value,
+            ResidencyEvent::Began(model) => {
+                let is_open = self.standing(model) == Standing::Open;
+                invariant!(is_open, Kind::Residency, "model {} runs and is not open", model.0);
+                self.models[model.index()].running += 1;
+            }
+            ResidencyEvent::Ended(model) => {
+                let running = &mut self.models[model.index()].running;
+                *running = running.saturating_sub(1);
+            }
+            ResidencyEvent::Opened(model) => {
+                self.models[model.index()].device = Some(Standing::Open);
+                // It came through host memory, and stays there while that has a place.
+                if self.models[model.index()].host == Host::Absent && self.make_host_room(model, effects) {
+                    self.models[model.index()].host = Host::Present;
+                }
+            }
+            ResidencyEvent::OpenFailed(model) => self.models[model.index()].device = None,
+            ResidencyEvent::Closed(model) => {
+                self.stats.closed += 1;
+                self.models[model.index()].device = None;
+            }
+            ResidencyEvent::Prefetched(model) => {
+                if self.models[model.index()].host == Host::Coming {
+                    self.models[model.index()].host = Host::Present;
+                }
+            }
+        }
+        self.open_wanted(effects);
+    }
+
+    fn on_wanted(&mut self, model: ModelId, effects: &mut Vec<ResidencyEffect>) {
+        self.clock += 1.0;
+        let bytes = self.models[model.index()].memory.device_bytes;
+        if self.memory.is_some_and(|memory| bytes > memory) {
+            effects.push(ResidencyEffect::Refuse(model));
+            return;
+        }
+        self.models[model.index()].value = self.clock;
+        let on_its_way = matches!(self.standing(model), Standing::Open | Standing::Opening);
+        if !on_its_way && !self.wanted.contains(&model) {
+            self.wanted.push_back(model);
+        }
+    }
+
+    /// Opens the first that is wanted while there is memory; closes what stands in its way.
+    fn open_wanted(&mut self, effects: &mut Vec<ResidencyEffect>) {
+        while let Some(&model) = self.wanted.front() {
+            match self.standing(model) {
+                Standing::Open | Standing::Opening => {
+                    self.wanted.pop_front();
+                    continue;
+                }
+                // It is opened again once it is out.
+                Standing::Closing => return,
+                Standing::Cold | Standing::Warm => {}
+            }
+            let bytes = self.models[model.index()].memory.device_bytes;
+            if let Some(memory) = self.memory
+                && self.used_bytes() + bytes > memory
+            {
+                self.close_for(bytes, memory, effects);
+                return;
+            }
+            self.wanted.pop_front();
+            let warm = self.is_warm(model);
+            self.stats.opened_warm += u64::from(warm);
+            self.stats.opened_cold += u64::from(!warm);
+            self.models[model.index()].device = Some(Standing::Opening);
+            effects.push(ResidencyEffect::Open { model, warm });
+            let within = self.memory.is_none_or(|memory| self.used_bytes() <= memory);
+            invariant!(
+                within,
+                Kind::Residency,
+                "models take more than the device's memory"
+            );
+        }
+    }
+
+    /// Closes the least valuable that do not run, if that and what closes already is enough.
+    fn close_for(&mut self, bytes: u64, memory: u64, effects: &mut Vec<ResidencyEffect>) {
+        let closing = self
+            .models
+            .iter()
+            .filter(|model| model.device == Some(Standing::Closing));
+        let closing: u64 = closing.map(|model| model.memory.device_bytes).sum();
+        let mut left = self.used_bytes() - closing;
+        let mut idle: Vec<ModelId> = (0..self.models.len() as u32)
+            .map(ModelId)
+            .filter(|id| self.standing(*id) == Standing::Open && self.models[id.index()].running == 0)
+            .filter(|id| !self.wanted.contains(id))
+            .collect();
+        idle.sort_by(|a, b| {
+            let (a_value, b_value) = (self.models[a.index()].value, self.models[b.index()].value);
+            a_value.total_cmp(&b_value).then(a.cmp(b))
+        });
+        let mut victims = Vec::new();
+        for id in idle {
+            if left + bytes <= memory {
+                break;
+            }
+            left -= self.models[id.index()].memory.device_bytes;
+            victims.push(id);
+        }
+        // Where it is not enough, something that runs has to end first: what could stay open until then does.
+        if left + bytes <= memory {
+            for id in victims {
+                self.models[id.index()].device = Some(Standing::Closing);
+                effects.push(ResidencyEffect::Close(id));
+            }
+        }
+    }
+
+    fn prefetch(&mut self, model: ModelId, effects: &mut Vec<ResidencyEffect>) {
+        if self.standing(model) == Standing::Cold
+            && self.models[model.index()].host == Host::Absent
+            && self.make_host_room(model, effects)
+        {
+            self.models[model.index()].host = Host::Coming;
+            effects.push(ResidencyEffect::Prefetch(model));
+        }
+    }
+
+    /// Removes warm models worth less than this one from host memory, if that makes a place for it.
+    fn make_host_room(&mut self, model: ModelId, effects: &mut Vec<ResidencyEffect>) -> bool {
+        let own = self.models[model.index()];
+        let mut used = self.host_bytes();
+        let mut others: Vec<ModelId> = (0..self.models.len() as u32)
+            .map(ModelId)
+            .filter(|id| *id != model && self.models[id.index()].host == Host::Present)
+            // What opens is read from there.
+            .filter(|id| self.standing(*id) != Standing::Opening)
+            .filter(|id| self.models[id.index()].value < own.value || self.standing(*id) == Standing::Open)
+            .collect();
+        others.sort_by(|a, b| {
+            let (a_value, b_value) = (self.models[a.index()].value, self.models[b.index()].value);
+            a_value.total_cmp(&b_value).then(a.cmp(b))
+        });
+        let mut victims = Vec::new();
+        for id in others {
+            if used + own.memory.host_bytes <= self.host_memory {
+                break;
+            }
+            used -= self.models[id.index()].memory.host_bytes;
+            victims.push(id);
+        }
+        let fits = used + own.memory.host_bytes <= self.host_memory;
+        if fits {
+            for id in victims {
+                self.models[id.index()].host = Host::Absent;
+                effects.push(ResidencyEffect::Discard(id));
+            }
+        }
+        fits
+    }
+}
