@@ -10,6 +10,8 @@ use super::sorted::sticky_model;
 use crate::residency::{ResidencyEvent, Standing};
 use crate::route::{Transfer, TransferCost};
 
+/// Times that a request goes back at most: after that it runs to its end, so that requests which send each other back end.
+const MAX_RETURNS: u32 = 2;
 /// Seconds in which what runs ends anyway: it is not sent back.
 const NEARLY_DONE_S: f64 = 1.0;
 
@@ -157,7 +159,10 @@ impl Queues {
         if self.at[instance.index()].running.is_empty() {
             let at = &self.at[instance.index()];
             // What is on its way comes first: plans that change their minds would open models and serve nothing.
-            if at.model.is_some_and(|before| at.residency.standing(before) != Standing::Open) {
+            if at
+                .model
+                .is_some_and(|before| at.residency.standing(before) != Standing::Open)
+            {
                 return;
             }
             let room = self.full_room(instance, model);
@@ -185,12 +190,17 @@ impl Queues {
         let ready_s = self.open_s(instance, model) + self.service_s(request, instance, 1.0);
         let margin_s = self.seconds_until(request.deadline) - ready_s;
         let is_urgent = margin_s < drained_s && margin_s > 0.0;
+        // What goes back has its model opened again.
+        let again_s = self.at[instance.index()].model.map_or(0.0, |before| {
+            let served = &self.spec.instances[instance.index()].models[before.index()];
+            served.open_warm.as_secs_f64()
+        });
         let is_costly = self
             .spec
             .rule
             .planning()
             .is_some_and(|planning| planning.when_idle)
-            && drained_s > 2.0 * self.return_cost_s(instance) + NEARLY_DONE_S;
+            && drained_s > 2.0 * self.return_cost_s(instance) + again_s + NEARLY_DONE_S;
         if is_urgent || is_costly {
             let running: Vec<SequenceId> = self.at[instance.index()].running.iter().copied().collect();
             for id in running {
@@ -264,7 +274,7 @@ impl Queues {
         let Some(request) = self.requests.get(&id) else {
             return;
         };
-        if request.place != Place::Running(instance) {
+        if request.place != Place::Running(instance) || request.returns >= MAX_RETURNS {
             return;
         }
         let operations = self.spec.operations;
@@ -324,6 +334,9 @@ impl Queues {
             let Some(running) = self.requests.get(&id) else {
                 continue;
             };
+            if running.returns >= MAX_RETURNS {
+                continue;
+            }
             // It is computed again, and must still be in time then, or be late anyway.
             let again_s = self.service_s(running, instance, beside) * eps + service_s;
             if self.seconds_until(other) < again_s && self.seconds_until(other) > 0.0 {

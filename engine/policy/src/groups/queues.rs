@@ -37,6 +37,8 @@ pub(super) struct Request {
     pub(super) arrived: Timestamp,
     pub(super) deadline: Timestamp,
     pub(super) place: Place,
+    /// Times that it went back.
+    pub(super) returns: u32,
     pub(super) started: Timestamp,
     /// Seconds in service that were expected when it started, without `eps`.
     pub(super) service_s: f64,
@@ -280,6 +282,7 @@ impl Queues {
             arrived: self.now,
             deadline,
             place: Place::Line(0),
+            returns: 0,
             started: self.now,
             service_s: 0.0,
         };
@@ -410,6 +413,7 @@ impl Queues {
             invariant!(false, Kind::Groups, "request {} returns uncalled", id.0);
             return;
         };
+        request.returns += 1;
         request.generated = generated;
         request.cached = cached;
         request.home = (cached > 0).then_some(instance);
