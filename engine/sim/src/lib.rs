@@ -12,6 +12,7 @@ pub mod experiment;
 pub mod gears;
 pub mod generate;
 mod interference;
+pub mod queues;
 mod scheduled;
 mod spec;
 mod timeline;

@@ -20,6 +20,7 @@ pub use calibrate::with_cv;
 pub use generate::generate;
 pub use read::{
     Functions, bin_events, counts_per_second, events_azure_2021, events_azure_llm, functions_azure_2019,
+    lengths_azure_llm,
 };
 
 /// Below this a trace has no room for a burst and for what is between bursts.

@@ -199,6 +199,18 @@ pub fn events_azure_llm(path: &Path) -> Result<Vec<Span>, RecordingError> {
     Ok(from_first(times))
 }
 
+/// Azure LLM inference, as [`events_azure_llm`]: tokens of each request's prompt, and tokens that were generated.
+///
+/// # Errors
+/// [`RecordingError`] where the file or a line of it cannot be read.
+pub fn lengths_azure_llm(path: &Path) -> Result<Vec<[u32; 2]>, RecordingError> {
+    lines(path, 1, "row of a time stamp and tokens", |row| {
+        let mut fields = row.split(',').skip(1);
+        let mut tokens = || fields.next()?.trim().parse::<u32>().ok();
+        Some([tokens()?, tokens()?])
+    })
+}
+
 fn from_first(mut times: Vec<f64>) -> Vec<Span> {
     times.sort_by(f64::total_cmp);
     let first = times.first().copied().unwrap_or(0.0);

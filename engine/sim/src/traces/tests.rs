@@ -196,7 +196,9 @@ fn formats_are_read_packed_and_plain_and_wrong_lines_are_named() {
     );
     let text =
         "TIMESTAMP,ContextTokens,GeneratedTokens\n2024-02-28 23:59:59.5,1,2\n2024-03-01 00:00:00.25,1,2\n";
-    let events = events_azure_llm(&file(folder, "llm", text, true)).unwrap();
+    let path = file(folder, "llm", text, true);
+    let events = events_azure_llm(&path).unwrap();
+    assert_eq!(lengths_azure_llm(&path).unwrap(), [[1, 2], [1, 2]]);
     assert_eq!(events, [Span::ZERO, Span::from_millis(86_400_750)]);
     let wrong = counts_per_second(&file(folder, "posts", "3\nmany\n", false)).unwrap_err();
     assert!(matches!(wrong, RecordingError::Line { line: 2, .. }), "{wrong}");
