@@ -1,11 +1,13 @@
-# What there is to do: make setup, demo, test, test-sinks, test-brokers, test-kafka, check-cuda, lint, bench-overhead, bench-sim, bench-reserve, bench-partitioned,
-# bench-accuracy, bench-cameras, bench-cascades, bench-generating, bench-route, bench-shared, bench-idle-connections, bench-watchers,
-# bench-counts, bench-per-track, soak, fuzz-api, page-pictures, compare-live, gpu-check, reproduce-pard, reproduce-ppipe, reproduce-ken,
-# reproduce-goodserve, docs, clips, train, clean. Every target sets up what it needs.
+# What there is to do: make setup, demo, test, test-sinks, test-brokers, test-kafka, check-cuda, lint, bench-overhead, bench-sim,
+# bench-reserve, bench-partitioned, bench-accuracy, bench-cameras, bench-cascades, bench-generating, bench-route, bench-queues,
+# bench-shared, bench-idle-connections, bench-watchers, bench-counts, bench-per-track, soak, fuzz-api, page-pictures, compare-live,
+# gpu-check, reproduce-pard, reproduce-ppipe, reproduce-ken, reproduce-goodserve, reproduce-qlm, docs, clips, train, clean.
+# Every target sets up what it needs.
 
-.PHONY: all setup build demo test test-sinks test-brokers test-kafka check-cuda lint bench-overhead bench-sim bench-reserve bench-partitioned bench-accuracy bench-cameras \
-	bench-cascades bench-generating bench-route bench-shared bench-idle-connections bench-watchers bench-counts bench-per-track soak fuzz-api \
-	page-pictures compare-live gpu-check reproduce-pard reproduce-ppipe reproduce-ken reproduce-goodserve docs clips train clean
+.PHONY: all setup build demo test test-sinks test-brokers test-kafka check-cuda lint bench-overhead bench-sim bench-reserve \
+	bench-partitioned bench-accuracy bench-cameras bench-cascades bench-generating bench-route bench-queues bench-shared \
+	bench-idle-connections bench-watchers bench-counts bench-per-track soak fuzz-api page-pictures compare-live gpu-check \
+	reproduce-pard reproduce-ppipe reproduce-ken reproduce-goodserve reproduce-qlm docs clips train clean
 .DEFAULT_GOAL := build
 
 CARGO ?= cargo
@@ -86,6 +88,11 @@ reproduce-ken:
 reproduce-goodserve:
 	@scripts/reproduce.sh goodserve
 
+# QLM's evaluation, run again with recorded token lengths and published step times of the asset pack, into
+# docs/reproduction/qlm. Needs cargo alone.
+reproduce-qlm:
+	@scripts/reproduce.sh qlm
+
 # The live engine against the simulator, on the same graphs, arrivals and emulated devices: six minutes of live runs.
 compare-live: setup
 	@scripts/compare-live.sh --seconds $(SECONDS_EACH)
@@ -101,6 +108,10 @@ bench-reserve:
 # A router's decision over 512 instances, and 10,000 requests a second over them simulated on one core. Needs cargo alone.
 bench-route:
 	@$(CARGO) run --release --locked -p weir-reproduction --bin bench-route
+
+# Virtual queues with 400,000 requests: an arrival, and a plan of all groups. Needs cargo alone.
+bench-queues:
+	@$(CARGO) run --release --locked -p weir-reproduction --bin bench-queues
 
 # Cascades beside graphs without one that do the same work, and a decision on the gear. Needs cargo alone.
 bench-cascades:

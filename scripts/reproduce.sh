@@ -19,8 +19,11 @@ ken)
 goodserve)
     wanted="published step times" folder=profiles/llm otherwise="there is nothing to run"
     ;;
+qlm)
+    wanted="recorded lengths and published step times" folder=profiles/llm otherwise="there is nothing to run"
+    ;;
 *)
-    fail "say which: pard, ppipe, ken or goodserve"
+    fail "say which: pard, ppipe, ken, goodserve or qlm"
     ;;
 esac
 assets=$(asset_pack)

@@ -6,3 +6,4 @@ pub mod ken;
 pub mod pard;
 pub mod plot;
 pub mod ppipe;
+pub mod qlm;

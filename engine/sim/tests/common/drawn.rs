@@ -285,7 +285,7 @@ fn overlap(spec: &mut WorldSpec, random: &mut Pcg64Mcg) {
         let overlaps = match module.pool {
             WorldPool::Shared(_) => shared,
             WorldPool::Fixed(_) | WorldPool::Scaled(_) => random.random_bool(0.3),
-            WorldPool::Pipelines(_) => false,
+            WorldPool::Pipelines(_) | WorldPool::Generating(_) => false,
         };
         let preparation = Profile::new(vec![(1, ms(1)), (8, ms(random.random_range(1..6)))]);
         module.overlap = overlaps.then_some(OverlapSpec { preparation });

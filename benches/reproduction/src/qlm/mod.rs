@@ -1,0 +1,35 @@
+//! The evaluation of QLM (section 8, appendix A.1), run again with recorded token lengths and published step times.
+
+pub mod figures;
+pub mod setting;
+pub mod studies;
+pub mod verdicts;
+mod write;
+
+pub use write::write;
+
+use weir_sim::generate::PublishedError;
+use weir_sim::queues::QueueWorldError;
+use weir_sim::traces::RecordingError;
+
+use crate::document::DocumentError;
+
+/// What can go wrong.
+#[derive(Debug, thiserror::Error)]
+pub enum ReproduceError {
+    /// There is no asset pack.
+    #[error("recorded lengths and step times are in the asset pack: set WEIR_ASSETS to its folder")]
+    NoAssets,
+    /// A published profile.
+    #[error(transparent)]
+    Published(#[from] PublishedError),
+    /// The recorded lengths.
+    #[error(transparent)]
+    Recording(#[from] RecordingError),
+    /// There is no such world.
+    #[error(transparent)]
+    World(#[from] QueueWorldError),
+    /// The document cannot be written.
+    #[error(transparent)]
+    Document(#[from] DocumentError),
+}

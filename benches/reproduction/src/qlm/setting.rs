@@ -1,0 +1,325 @@
+//! Four instances, one or eight models, and what is asked of them (section 8, workloads A, B and C).
+
+use std::path::PathBuf;
+
+use weir_policy::generate::InstanceSpec;
+use weir_policy::groups::{ModelPrior, Operations, QueueInstance, QueueRule, QueuesSpec, ServedModel};
+use weir_policy::residency::{ModelMemory, ResidencySpec};
+use weir_policy::route::Link;
+use weir_sim::generate::{published_instance, smoothed};
+use weir_sim::queues::{
+    ClassSpec, MegaSpec, QueueRequest, QueueResult, QueueWorkload, QueueWorld, simulate_queues,
+};
+use weir_sim::traces::lengths_azure_llm;
+use weir_types::Span;
+
+use super::ReproduceError;
+
+/// Instances.
+pub const INSTANCES: usize = 4;
+/// Seeds of every case.
+pub const SEEDS: [u64; 5] = [1, 2, 3, 4, 5];
+/// Files of the asset pack with the step times of a model of 8 B parameters.
+const FAST: &str = "Llama-8B-bf16_1-A100";
+const SLOW: &str = "Llama-3.1-8B-Instruct_2-V100";
+/// Most tokens of a step, and sequences at once.
+const MAX_STEP_TOKENS: u32 = 512;
+const MAX_SEQUENCES: u32 = 128;
+const GIB: u64 = 1 << 30;
+/// Weights of a model in 16 bits.
+const MODEL_BYTES: u64 = 16 * GIB;
+/// Recorded requests that are longer than this together are left out: no instance could hold them.
+const MAX_TOKENS: u32 = 7_500;
+
+/// Devices and lengths.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Devices {
+    fast: InstanceSpec,
+    slow: InstanceSpec,
+    lengths: Vec<[u32; 2]>,
+}
+
+impl Devices {
+    /// From the asset pack that `WEIR_ASSETS` names.
+    ///
+    /// # Errors
+    /// [`ReproduceError`] where it is not there, or is not as it should be.
+    pub fn from_env() -> Result<Self, ReproduceError> {
+        let assets = PathBuf::from(std::env::var_os("WEIR_ASSETS").ok_or(ReproduceError::NoAssets)?);
+        let instance = |file: &str| -> Result<InstanceSpec, ReproduceError> {
+            let path = assets.join(format!("profiles/llm/steps/{file}_complete_profile.json"));
+            let spec = smoothed(&published_instance(&path, Some(MAX_STEP_TOKENS))?);
+            Ok(InstanceSpec {
+                max_sequences: MAX_SEQUENCES,
+                max_sequence_tokens: 8_192,
+                ..spec
+            })
+        };
+        let mut lengths = lengths_azure_llm(&assets.join("traces/azure_llm2023_conv.csv.gz"))?;
+        lengths.retain(|[prompt, output]| prompt + output <= MAX_TOKENS);
+        Ok(Self {
+            fast: instance(FAST)?,
+            slow: instance(SLOW)?,
+            lengths,
+        })
+    }
+}
+
+/// One combination.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Case {
+    /// Who is served next.
+    pub rule: QueueRule,
+    /// Which operations may be used.
+    pub operations: Operations,
+    /// Mean batches of which a group has at most so many.
+    pub delta: f64,
+    /// Whether there are eight models, or one.
+    pub has_many: bool,
+    /// Requests a second.
+    pub rate: f64,
+    /// Requests.
+    pub requests: usize,
+    /// Part of them that is for models of the tail.
+    pub tail_share: f64,
+    /// Part of them that is urgent.
+    pub urgent_share: f64,
+    /// By which objectives are multiplied.
+    pub scale: f64,
+    /// Part of them that is far larger than the rest.
+    pub mega_share: f64,
+    /// Instances that are slow.
+    pub slow: usize,
+}
+
+impl Case {
+    /// Workload A at its middle: eight models.
+    #[must_use]
+    pub const fn many(rule: QueueRule) -> Self {
+        Self {
+            rule,
+            operations: Operations::ALL,
+            delta: 4.0,
+            has_many: true,
+            rate: 8.0,
+            requests: 2_000,
+            tail_share: 0.2,
+            urgent_share: 0.2,
+            scale: 1.0,
+            mega_share: 0.0,
+            slow: 0,
+        }
+    }
+
+    /// Workload B at its middle: one model, and more than the instances can serve.
+    #[must_use]
+    pub const fn one(rule: QueueRule) -> Self {
+        Self {
+            has_many: false,
+            rate: 40.0,
+            tail_share: 0.0,
+            requests: 4_000,
+            ..Self::many(rule)
+        }
+    }
+
+    fn workload(&self, devices: &Devices) -> QueueWorkload {
+        let slo = |seconds: f64| Span::from_secs_f64(self.scale * seconds);
+        QueueWorkload {
+            rate: self.rate,
+            requests: self.requests,
+            // Asked for after Zipf; the rest of eight are the tail.
+            hot: if self.has_many {
+                vec![6.0, 3.0, 2.0]
+            } else {
+                vec![1.0]
+            },
+            tail: if self.has_many { 5 } else { 0 },
+            tail_share: self.tail_share,
+            classes: vec![
+                ClassSpec {
+                    share: self.urgent_share,
+                    slo: slo(30.0),
+                },
+                ClassSpec {
+                    share: 1.0 - self.urgent_share,
+                    slo: slo(300.0),
+                },
+            ],
+            mega: (self.mega_share > 0.0).then_some(MegaSpec {
+                share: self.mega_share,
+                prompt: 5_000,
+                length: 1_500,
+            }),
+            lengths: devices.lengths.clone(),
+        }
+    }
+
+    fn world(&self, devices: &Devices) -> QueueWorld {
+        let workload = self.workload(devices);
+        let [prompt, output, output_deviation] = workload.moments();
+        let models = workload.models();
+        let memory = ModelMemory {
+            device_bytes: MODEL_BYTES,
+            host_bytes: MODEL_BYTES,
+        };
+        let instance = |index: usize| {
+            let spec = if index < self.slow {
+                &devices.slow
+            } else {
+                &devices.fast
+            };
+            let served = ServedModel {
+                spec: spec.clone(),
+                cache_bytes: 131_072.0,
+                open_cold: Span::from_secs(12),
+                open_warm: Span::from_secs(2),
+            };
+            QueueInstance {
+                models: vec![served; models],
+                residency: ResidencySpec {
+                    // One model: the rest of the memory is its cache.
+                    memory: Some(MODEL_BYTES),
+                    host_memory: 4 * MODEL_BYTES,
+                    models: vec![memory; models],
+                },
+                swap_memory: 64 * GIB,
+                // PCIe 4.0 of 16 lanes, half of which is reached.
+                host_link: Link {
+                    latency: Span::from_millis(1),
+                    bandwidth_bps: 1e11,
+                },
+                reserved: 0.0,
+            }
+        };
+        let prior = ModelPrior {
+            prompt,
+            output,
+            output_deviation,
+        };
+        QueueWorld {
+            queues: QueuesSpec {
+                rule: self.rule,
+                operations: self.operations,
+                delta: self.delta,
+                models: vec![prior; models],
+                instances: (0..INSTANCES).map(instance).collect(),
+            },
+            faults: Vec::new(),
+        }
+    }
+
+    /// What was asked and what became of it, with one seed.
+    ///
+    /// # Errors
+    /// [`ReproduceError::World`] where the instances are none.
+    pub fn run_one(
+        &self,
+        devices: &Devices,
+        seed: u64,
+    ) -> Result<(Vec<QueueRequest>, QueueResult), ReproduceError> {
+        let requests = self.workload(devices).draw(seed);
+        let result = simulate_queues(&self.world(devices), &requests)?;
+        Ok((requests, result))
+    }
+
+    /// With the first `seeds` of [`SEEDS`].
+    ///
+    /// # Errors
+    /// As [`Self::run_one`].
+    pub fn run(&self, devices: &Devices, seeds: usize) -> Result<Outcome, ReproduceError> {
+        let mut runs = Vec::new();
+        for seed in SEEDS.into_iter().take(seeds) {
+            let (requests, result) = self.run_one(devices, seed)?;
+            runs.push(Run {
+                throughput: result.throughput(),
+                all: 100.0 * result.attainment(&requests, None),
+                urgent: 100.0 * result.attainment(&requests, Some(0)),
+                batch: 100.0 * result.attainment(&requests, Some(1)),
+                opened: (result.opened_cold + result.opened_warm) as f64,
+                warm: result.opened_warm as f64,
+                returned: (result.stats.evicted + result.stats.swapped) as f64,
+                replans: result.stats.replans as f64,
+                r2: result.r2().unwrap_or(f64::NAN),
+            });
+        }
+        Ok(Outcome { case: *self, runs })
+    }
+}
+
+/// What came out with one seed. Attainments are per cent of requests in time.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Run {
+    /// Requests a second until the last ended.
+    pub throughput: f64,
+    /// Of all requests.
+    pub all: f64,
+    /// Of urgent ones.
+    pub urgent: f64,
+    /// Of the others.
+    pub batch: f64,
+    /// Openings of models.
+    pub opened: f64,
+    /// Of these from host memory.
+    pub warm: f64,
+    /// Requests that went back.
+    pub returned: f64,
+    /// Plans.
+    pub replans: f64,
+    /// Of estimated and actual completion times.
+    pub r2: f64,
+}
+
+/// What came out of a case.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Outcome {
+    /// Of which.
+    pub case: Case,
+    /// By seed.
+    pub runs: Vec<Run>,
+}
+
+impl Outcome {
+    /// Mean over the seeds.
+    #[must_use]
+    pub fn mean(&self, of: impl Fn(&Run) -> f64) -> f64 {
+        self.runs.iter().map(of).sum::<f64>() / self.runs.len().max(1) as f64
+    }
+
+    /// The worst and the best seed.
+    #[must_use]
+    pub fn range(&self, of: impl Fn(&Run) -> f64) -> (f64, f64) {
+        let all = self.runs.iter().map(of);
+        all.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| {
+            (low.min(value), high.max(value))
+        })
+    }
+}
+
+/// All cases with their numbers of seeds, on as many threads as there are processors; in the order in which they are given.
+///
+/// # Errors
+/// As [`Case::run_one`]: the first of them.
+pub fn run_all(devices: &Devices, cases: &[(Case, usize)]) -> Result<Vec<Outcome>, ReproduceError> {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let next = std::sync::atomic::AtomicUsize::new(0);
+    let mut found: Vec<(usize, Result<Outcome, ReproduceError>)> = std::thread::scope(|scope| {
+        let work = || {
+            let mut own = Vec::new();
+            loop {
+                let index = next.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+                let Some((case, seeds)) = cases.get(index) else {
+                    return own;
+                };
+                own.push((index, case.run(devices, *seeds)));
+            }
+        };
+        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+        let joined = workers.into_iter().map(|worker| worker.join());
+        joined
+            .flat_map(|own| own.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+            .collect()
+    });
+    found.sort_by_key(|(index, _)| *index);
+    found.into_iter().map(|(_, outcome)| outcome).collect()
+}
