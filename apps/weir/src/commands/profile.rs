@@ -253,7 +253,7 @@ mod tests {
         assert_eq!(read["device"]["name"].as_str(), Some("A \"quoted\" GPU"));
         assert_eq!(read["device"]["memory_bytes"].as_integer(), Some(80 << 30));
         assert_eq!(read["device"]["share"].as_float(), Some(0.25));
-        assert_eq!(read["session"]["opening"].as_str(), Some("1.25s"));
+        assert_eq!(read["session"]["opening"].as_str(), Some("1250ms"));
         assert_eq!(read["session"]["memory_bytes"].as_integer(), Some(300 << 20));
         let on_cpu = profile_file("fer", &measured, None, None);
         let read: toml::Table = on_cpu.parse().expect("TOML");
