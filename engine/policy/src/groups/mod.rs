@@ -11,6 +11,7 @@ mod estimator;
 mod exact;
 mod group;
 mod instance;
+mod orders;
 mod plan;
 mod queues;
 mod rule;

@@ -8,11 +8,11 @@ use weir_types::{GroupId, InstanceId, ModelId, SequenceId, Span, Timestamp};
 
 use super::api::{QueueEffect, QueueEvent, QueuesSpec};
 use super::estimator::{Inefficiency, OutputLengths, ServiceRates};
-use super::group::{GroupKey, Groups, Share, tier};
+use super::group::{GroupKey, Share, tier};
 use super::instance::At;
+use super::orders::VirtualQueues;
 use super::rule::QueueRule;
 use super::sorted::Lines;
-use super::virtual_queue::VirtualQueues;
 use crate::residency::{Residency, ResidencyEffect, ResidencyEvent};
 
 /// Where a request is.
@@ -565,25 +565,5 @@ impl Queues {
 
     pub(super) fn after_s(&self, seconds: f64) -> Timestamp {
         self.now + Span::from_secs_f64(seconds.clamp(0.0, 1e7))
-    }
-}
-
-/// Groups of a virtual queue by themselves, for the state machine.
-impl VirtualQueues {
-    pub(super) fn check(&self) {
-        self.groups.check();
-        let mut seen = std::collections::BTreeSet::new();
-        for group in self.orders().flatten() {
-            let once = seen.insert(*group);
-            invariant!(once, Kind::Groups, "group {} is in two queues", group.0);
-        }
-        for (id, _) in self.groups.iter() {
-            let has = seen.contains(&id);
-            invariant!(has, Kind::Groups, "group {} is in no queue", id.0);
-        }
-    }
-
-    pub(super) fn new(instances: usize) -> Self {
-        Self::with(Groups::new(), instances)
     }
 }

@@ -35,7 +35,8 @@ impl Planning {
         when_idle: false,
         beside_own: false,
     };
-    /// What was found to be better: `README.md` beside this file.
+    /// By expected late requests, which also plans for idle instances and puts new groups beside their model: `README.md`
+    /// beside this file.
     pub const LATE: Self = Self {
         objective: PlanObjective::Late,
         when_idle: true,
@@ -71,7 +72,7 @@ pub enum QueueRule {
 impl QueueRule {
     /// Virtual queues as in the paper.
     pub const PAPER: Self = Self::Virtual(Planning::PAPER);
-    /// Virtual queues by what was found to be better.
+    /// Virtual queues by expected late requests.
     pub const WEIR: Self = Self::Virtual(Planning::LATE);
 
     /// As it is written in configurations.

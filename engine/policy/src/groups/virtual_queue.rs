@@ -1,13 +1,11 @@
-//! Virtual queues (QLM, section 4): an order of groups for each instance. They refer to groups, and groups to requests, so that
-//! a lost instance costs no request.
+//! Virtual queues (QLM, section 4): where a group goes, and when the orders of groups are planned anew.
 
-use std::collections::BTreeMap;
-
-use weir_types::{GroupId, InstanceId, ModelId, SequenceId, Timestamp};
+use weir_types::{GroupId, InstanceId, ModelId, Timestamp};
 
 use super::api::QueueEffect;
 use super::exact::solve_exactly;
-use super::group::{Group, Groups, Share};
+use super::group::{Group, Share};
+use super::orders::VirtualQueues;
 use super::plan::{GroupCost, PlanGroup, PlanInstance, PlanProblem, Progress};
 use super::queues::{Queues, Waiting, can_hold};
 use super::rule::Planning;
@@ -22,91 +20,6 @@ const MAX_LOOKED_AT: usize = 512;
 const NOT_HERE_S: f64 = 1e7;
 /// Requests more that have to be late than by the last plan, for a violation.
 const VIOLATION: f64 = 0.5;
-
-/// Groups and their orders.
-#[derive(Debug, Clone)]
-pub(super) struct VirtualQueues {
-    pub(super) groups: Groups,
-    orders: Vec<Vec<GroupId>>,
-    instance_of: BTreeMap<GroupId, InstanceId>,
-    /// When what an instance has should be done, and the model of its last group.
-    ends: Vec<(Timestamp, Option<ModelId>)>,
-    planned: Option<Timestamp>,
-    /// Requests that were late by the last plan.
-    known_late: f64,
-    is_violated: bool,
-}
-
-impl VirtualQueues {
-    pub(super) fn with(groups: Groups, instances: usize) -> Self {
-        Self {
-            groups,
-            orders: vec![Vec::new(); instances],
-            instance_of: BTreeMap::new(),
-            ends: vec![(Timestamp::ZERO, None); instances],
-            planned: None,
-            known_late: 0.0,
-            is_violated: false,
-        }
-    }
-
-    pub(super) fn orders(&self) -> impl Iterator<Item = &[GroupId]> {
-        self.orders.iter().map(Vec::as_slice)
-    }
-
-    pub(super) fn instance_of(&self, group: GroupId) -> Option<InstanceId> {
-        self.instance_of.get(&group).copied()
-    }
-
-    pub(super) fn head(&self, instance: InstanceId) -> Option<SequenceId> {
-        let group = self.orders[instance.index()].first()?;
-        self.groups.get(*group).and_then(Group::first)
-    }
-
-    fn head_group(&self, instance: InstanceId) -> Option<&Group> {
-        self.groups.get(*self.orders[instance.index()].first()?)
-    }
-
-    pub(super) fn leave(&mut self, group: GroupId, request: SequenceId) {
-        self.groups.leave(group, request);
-        if self.groups.get(group).is_none()
-            && let Some(instance) = self.instance_of.remove(&group)
-        {
-            self.orders[instance.index()].retain(|other| *other != group);
-        }
-    }
-
-    /// A group that was split off another stands behind it.
-    pub(super) fn put_behind(&mut self, new: GroupId, from: GroupId) {
-        let Some(instance) = self.instance_of(from) else {
-            return;
-        };
-        let start = self.groups.get(from).map_or(Timestamp::ZERO, |group| group.start);
-        if let Some(group) = self.groups.get_mut(new) {
-            group.start = start;
-        }
-        let order = &mut self.orders[instance.index()];
-        let at = order.iter().position(|other| *other == from);
-        order.insert(at.map_or(order.len(), |at| at + 1), new);
-        self.instance_of.insert(new, instance);
-    }
-
-    /// An instance is lost: its groups are nowhere until they are placed.
-    pub(super) fn clear(&mut self, instance: InstanceId) -> Vec<GroupId> {
-        let groups = std::mem::take(&mut self.orders[instance.index()]);
-        for group in &groups {
-            self.instance_of.remove(group);
-        }
-        self.ends[instance.index()] = (Timestamp::ZERO, None);
-        groups
-    }
-
-    fn put(&mut self, group: GroupId, instance: InstanceId, at: usize) {
-        let order = &mut self.orders[instance.index()];
-        order.insert(at.min(order.len()), group);
-        self.instance_of.insert(group, instance);
-    }
-}
 
 /// Where a new group would go.
 #[derive(Debug, Clone, Copy)]

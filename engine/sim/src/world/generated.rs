@@ -1,32 +1,16 @@
-//! Modules of a world whose models generate: how long sequences are, and the steps of their instances.
-
-use std::collections::BTreeMap;
+//! Modules of a world whose models generate: how long sequences are, and what the steps of their instances bring.
 
 use weir_policy::generate::Step;
 use weir_policy::{GOLDEN_GAMMA, ModuleEvent};
 use weir_types::{ModuleId, RequestId, SequenceId, SlotId, Span, Timestamp};
 
 use super::build::generating;
+use super::sequences::Progress;
 use super::{Event, World};
 
 /// What draws are for: those of one thing are independent of those of another.
 const PROMPT: u64 = 0x7072_6f6d;
 const OUTPUT: u64 = 0x6f75_7470;
-
-/// Tokens of a sequence: so far, and in all.
-#[derive(Debug, Clone, Copy)]
-struct Progress {
-    generated: u32,
-    length: u32,
-}
-
-/// Of one module.
-#[derive(Debug, Default)]
-pub(super) struct Generated {
-    sequences: BTreeMap<SequenceId, Progress>,
-    /// By slot: the step that runs, and when it is done.
-    steps: BTreeMap<SlotId, (Step, Timestamp)>,
-}
 
 impl World<'_> {
     fn token_seed(&self, what: u64, module: ModuleId, (request, item): (RequestId, u32)) -> u64 {

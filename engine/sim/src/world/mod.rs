@@ -18,6 +18,7 @@ mod pool;
 mod requests;
 mod scaling;
 mod scheduled;
+mod sequences;
 mod simulate;
 mod stages;
 
@@ -40,8 +41,8 @@ use booked_cluster::BookedCluster;
 use decoders::Decoders;
 use gears::GearState;
 pub use gears::Shift;
-use generated::Generated;
 use pool::WorkerPool;
+use sequences::Generated;
 pub use simulate::{SimulationResult, simulate, simulate_streams};
 use stages::Stages;
 
