@@ -1,12 +1,12 @@
 # What there is to do: make setup, demo, test, test-sinks, test-brokers, test-kafka, check-cuda, lint, bench-overhead, bench-sim,
 # bench-reserve, bench-partitioned, bench-accuracy, bench-cameras, bench-cascades, bench-generating, bench-route, bench-queues,
 # bench-shared, bench-idle-connections, bench-watchers, bench-counts, bench-per-track, soak, fuzz-api, page-pictures, compare-live,
-# gpu-check, reproduce-pard, reproduce-ppipe, reproduce-ken, reproduce-goodserve, reproduce-qlm, docs, clips, train, clean.
+# gpu-check, crash-jobs, reproduce-pard, reproduce-ppipe, reproduce-ken, reproduce-goodserve, reproduce-qlm, docs, clips, train, clean.
 # Every target sets up what it needs.
 
 .PHONY: all setup build demo test test-sinks test-brokers test-kafka check-cuda lint bench-overhead bench-sim bench-reserve \
 	bench-partitioned bench-accuracy bench-cameras bench-cascades bench-generating bench-route bench-queues bench-shared \
-	bench-idle-connections bench-watchers bench-counts bench-per-track soak fuzz-api page-pictures compare-live gpu-check \
+	bench-idle-connections bench-watchers bench-counts bench-per-track soak fuzz-api page-pictures compare-live gpu-check crash-jobs \
 	reproduce-pard reproduce-ppipe reproduce-ken reproduce-goodserve reproduce-qlm docs clips train clean
 .DEFAULT_GOAL := build
 
@@ -120,6 +120,10 @@ bench-cascades:
 # Tokens a second of a model that generates, by sequences at a time and their past, beside a bare loop. Needs the asset pack.
 bench-generating:
 	@$(CARGO) run --release --locked -p weir-benches --bin generating
+
+# The engine is killed 100 times while it works on six jobs; results must be those of an undisturbed run.
+crash-jobs:
+	WEIR_KILLS=100 WEIR_KILL_JOBS=6 $(CARGO) test --workspace --locked --test archive_jobs -- --nocapture killed
 
 # Crossings of lines, dwell times and speeds on ten minutes of street by day, at dusk, at night and in rain, beside what is known
 # of them. Needs cargo alone.

@@ -1,6 +1,7 @@
 //! The command line's shape: commands, arguments, and how their texts are read.
 
 mod glossary;
+mod jobs;
 mod values;
 
 use std::path::PathBuf;
@@ -13,6 +14,7 @@ use weir_types::Span;
 
 use crate::error::UserError;
 use crate::version;
+pub(crate) use jobs::{Jobs, Submit};
 use values::{Bandwidth, Device, device, drop_rule, duration, factor, hops, listen, order};
 pub(crate) use values::{HopNames, Pick, Speed, TruthOf};
 
@@ -42,6 +44,10 @@ pub(crate) enum Command {
     Streams(Streams),
     /// Show the streams and modules of an engine that serves, again every second
     Top(Top),
+    /// Submit recorded videos as a job to a queue that survives crashes; queued sources of a graph take them
+    Submit(Submit),
+    /// List the jobs of a queue, or cancel one
+    Jobs(Jobs),
     /// Replay recorded videos through a graph, each as a camera
     #[command(after_long_help = glossary::TABLE)]
     Replay(Replay),

@@ -7,13 +7,15 @@ use std::time::Duration;
 use serde::Serialize;
 use weir_flow::{SinkFactory, StopFlag, Value};
 use weir_graph::{EmulatedStream, Graph, SinkNode, Vertex, WhenSlow};
+use weir_jobs::EngineLock;
 use weir_policy::Report;
-use weir_runtime::{Engine, Pace, Progress, RunError, RunOptions, Sampler};
+use weir_runtime::{Assembly, Engine, Pace, Progress, RunError, RunOptions, Sampler};
 
 use crate::args::{RunArgs, Speed};
 use crate::assemble::{DumpInputs, assemble_showing, sinks};
 use crate::error::UserError;
 use crate::extensions::Extensions;
+use crate::jobs::{Jobs, JobsReport};
 use crate::live::{self, LiveSink};
 use crate::outputs::Files;
 use crate::printable::line;
@@ -39,6 +41,8 @@ pub(crate) struct LaunchOptions {
     pub(crate) dump_inputs: Option<DumpInputs>,
     /// Files that are read beside those of the graph.
     pub(crate) reads: Vec<PathBuf>,
+    /// The file of the graph, where videos of its queues are to be processed.
+    pub(crate) graph_file: Option<PathBuf>,
 }
 
 /// What is shown a run beside the graph's own sinks.
@@ -59,6 +63,7 @@ impl LaunchOptions {
             out: None,
             dump_inputs: None,
             reads: Vec::new(),
+            graph_file: None,
         }
     }
 }
@@ -69,6 +74,7 @@ pub(crate) struct RunResult {
     /// Whether a sink writes to standard output.
     lines_on_output: bool,
     report_file: Option<ReservedFile>,
+    jobs: Option<JobsReport>,
     /// Whether a broken invariant is an error.
     strict: bool,
 }
@@ -99,7 +105,7 @@ pub(crate) fn execute(
     settings: &Settings,
     zoo: &Zoo,
 ) -> anyhow::Result<RunResult> {
-    if graph.sources().is_empty() {
+    if graph.sources().is_empty() && (graph.queues().is_empty() || options.graph_file.is_none()) {
         let message =
             "the graph has templates and no sources: streams are added to it while `weir serve` runs it";
         return Err(UserError::new(message).into());
@@ -202,17 +208,30 @@ pub(crate) fn print_result(ran: RunResult, accuracy: Option<&Score>) -> anyhow::
         report,
         lines_on_output,
         report_file,
+        jobs,
         strict,
     } = ran;
     let report = &report;
-    let failures = failures(report);
+    let mut failures = failures(report);
+    failures.extend(
+        jobs.iter()
+            .flat_map(|jobs| jobs.stopped.iter().chain(&jobs.reasons).cloned()),
+    );
     let table = || {
         let accuracy = accuracy.map(|score| format!("\n\n{}", score::table(score)));
-        report::table(report) + &accuracy.unwrap_or_default()
+        let jobs = jobs.as_ref().map(|jobs| format!("\n\n{}", jobs.line()));
+        report::table(report) + &jobs.unwrap_or_default() + &accuracy.unwrap_or_default()
     };
     match report_file {
         Some(file) => {
-            let written = report::write(&ReportFile { report, accuracy }, file);
+            let written = report::write(
+                &ReportFile {
+                    report,
+                    jobs: jobs.as_ref(),
+                    accuracy,
+                },
+                file,
+            );
             if written.is_err() {
                 // What a long run came to is not lost with its file.
                 output::remark(&table());
@@ -239,6 +258,8 @@ struct ReportFile<'a> {
     #[serde(flatten)]
     report: &'a Report,
     #[serde(skip_serializing_if = "Option::is_none")]
+    jobs: Option<&'a JobsReport>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     accuracy: Option<&'a Score>,
 }
 
@@ -257,7 +278,9 @@ fn run(
     let progress: Arc<Progress> = Arc::default();
     let shown = RunLine::start(Arc::clone(&progress), options.run_args.duration, lines_on_output)?;
     let (out, dump) = (options.out.as_deref(), options.dump_inputs.as_ref());
+    let jobs = open_jobs(&graph, options)?;
     let mut assembly = assemble_showing(graph, zoo, out, dump, &progress)?;
+    stage(jobs.as_ref(), &mut assembly);
     if let Some(tap) = observers.tap {
         assembly.graph = with_tap(assembly.graph);
         assembly.sinks.push(tap);
@@ -271,7 +294,21 @@ fn run(
         traces: traces.as_ref().map(|traces| traces.options.clone()),
         ..run_options(options, settings, progress)
     };
-    let ended = weir_runtime::run(assembly, &run, &stop);
+    let ended = match &jobs {
+        None => weir_runtime::run(assembly, &run, &stop),
+        Some((jobs, _locks)) => {
+            let run = RunOptions {
+                until_stopped: true,
+                ..run
+            };
+            let handle = Engine::start(assembly, run, &stop).map_err(mendable)?;
+            let feeder = jobs.start(handle.control(), &stop, false)?;
+            let ended = handle.wait();
+            stop.raise();
+            let _ = feeder.join();
+            ended
+        }
+    };
     drop(shown);
     traces.into_iter().for_each(Traces::finish);
     let mut report = ended.map_err(mendable)?;
@@ -283,8 +320,25 @@ fn run(
         report,
         lines_on_output,
         report_file: None,
+        jobs: jobs.map(|(jobs, _locks)| jobs.report()),
         strict: options.run_args.strict,
     })
+}
+
+/// The queues of the graph with their locks, where its jobs are to be processed.
+fn open_jobs(graph: &Graph, options: &LaunchOptions) -> anyhow::Result<Option<(Arc<Jobs>, Vec<EngineLock>)>> {
+    match &options.graph_file {
+        Some(file) => Jobs::open(graph, file),
+        None => Ok(None),
+    }
+}
+
+/// Sinks stage what is found in videos of jobs.
+fn stage(jobs: Option<&(Arc<Jobs>, Vec<EngineLock>)>, assembly: &mut Assembly) {
+    if let Some((jobs, _)) = jobs {
+        let sinks = std::mem::take(&mut assembly.sinks);
+        assembly.sinks = jobs.stage(&assembly.graph, sinks);
+    }
 }
 
 /// Serves the graph until it is asked to end: `service` answers meanwhile, and takes what changes in the file of the graph
@@ -314,7 +368,9 @@ pub(crate) fn serve(
     // What changes in the file from now on is seen.
     let text = weir_config::read_text(service.graph_file()).unwrap_or_default();
     let loaded = graph.clone();
-    let assembly = assemble_showing(graph, zoo, None, None, &progress)?;
+    let jobs = open_jobs(&graph, options)?;
+    let mut assembly = assemble_showing(graph, zoo, None, None, &progress)?;
+    stage(jobs.as_ref(), &mut assembly);
     let assembly = LiveSink(service.live()).add_to(assembly);
     let traces = traces::start(settings)?;
     if let Some(traces) = &traces {
@@ -335,7 +391,13 @@ pub(crate) fn serve(
     std::thread::Builder::new()
         .name("weir-memory".to_owned())
         .spawn(process::keep_memory_low)?;
+    let feeder = match &jobs {
+        Some((jobs, _)) => Some(jobs.start(handle.control(), &stop, true)?),
+        None => None,
+    };
     let ended = handle.wait();
+    stop.raise();
+    let _ = feeder.map(std::thread::JoinHandle::join);
     drop(shown);
     traces.into_iter().for_each(Traces::finish);
     let mut report = ended.map_err(mendable)?;
@@ -344,6 +406,7 @@ pub(crate) fn serve(
         report,
         lines_on_output,
         report_file,
+        jobs: jobs.map(|(jobs, _locks)| jobs.report()),
         strict: options.run_args.strict,
     };
     print_result(ran, None)
@@ -444,6 +507,7 @@ mod tests {
             report: report.clone(),
             lines_on_output: false,
             report_file: Some(report::reserve(path)?),
+            jobs: None,
             strict,
         };
         print_result(ran, None)

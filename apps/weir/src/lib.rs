@@ -21,6 +21,7 @@ mod gears_watch;
 mod gpu;
 mod handles;
 mod health;
+mod jobs;
 mod launch;
 mod live;
 mod plans;

@@ -122,6 +122,12 @@ impl LoadedGraph {
         let control = service
             .control()
             .map_err(|error| vec![Problem::new(error.what(), None)])?;
+        let is_queued = !self.graph.queues().is_empty() || !graph.queues().is_empty();
+        if is_queued && text != self.text {
+            let message =
+                "a graph with queued sources is not changed while it runs: each of its jobs is for one graph";
+            return Err(vec![Problem::new(message, Some("start weir serve again"))]);
+        }
         let is_another = is_another(&changes, &self.graph);
         check(&changes, is_another, author, service, control)?;
         if is_another {

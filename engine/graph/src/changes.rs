@@ -90,6 +90,7 @@ impl Graph {
                 "templates",
                 self.entered_by_templates() == other.entered_by_templates(),
             ),
+            ("queues", self.queues == other.queues),
             ("the name of the graph", self.name == other.name),
             ("slo", self.slo == other.slo),
             ("devices", self.devices == other.devices),

@@ -97,6 +97,24 @@ pub struct SourceNode {
     pub share: StreamShare,
     /// How it is connected to.
     pub connection: Connection,
+    /// Whether a recording is played at the pace of the run; else as fast as it is processed.
+    pub paced: bool,
+}
+
+/// A source whose videos come from the jobs of a queue. It is among the [templates](Graph::templates): each video is a stream
+/// that is added while the graph runs.
+#[derive(Debug, Clone, PartialEq)]
+pub struct QueueNode {
+    /// Name of the source.
+    pub source: String,
+    /// Folder of the queue, absolute.
+    pub queue: PathBuf,
+    /// How long a job may take that does not say so itself.
+    pub slo: Span,
+    /// The least length of a segment, in media time.
+    pub segment: Span,
+    /// Videos that are processed at a time.
+    pub streams: u32,
 }
 
 impl SourceNode {
@@ -118,6 +136,7 @@ impl SourceNode {
             slo: None,
             share: StreamShare::default(),
             connection: Connection::default(),
+            paced: true,
         }
     }
 
@@ -479,6 +498,7 @@ pub struct Graph {
     pub(crate) policy: Policy,
     pub(crate) sources: Vec<SourceNode>,
     pub(crate) templates: Vec<String>,
+    pub(crate) queues: Vec<QueueNode>,
     pub(crate) devices: Vec<DeviceNode>,
     pub(crate) workers: Vec<WorkerNode>,
     pub(crate) models: Vec<ModelNode>,
@@ -523,6 +543,12 @@ impl Graph {
     #[must_use]
     pub fn templates(&self) -> &[String] {
         &self.templates
+    }
+
+    /// Sources whose videos come from jobs; their names are among the templates.
+    #[must_use]
+    pub fn queues(&self) -> &[QueueNode] {
+        &self.queues
     }
 
     /// The number by which inputs name that source or template.

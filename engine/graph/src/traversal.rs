@@ -130,6 +130,7 @@ impl Graph {
         self.sinks.iter_mut().for_each(|sink| replace(&mut sink.inputs));
         self.sources = streams;
         self.templates.clear();
+        self.queues.clear();
         self
     }
 }

@@ -5,6 +5,7 @@
 //! FFmpeg. Nothing here paces, or drops by itself: a recorded video is read as fast as it is requested, and frames are left
 //! out as the level of decoding says.
 
+mod concatenation;
 mod container;
 mod driver_thread;
 mod encoder;
@@ -23,6 +24,7 @@ mod packet_file;
 mod packet_reader;
 mod packet_selection;
 mod picture;
+mod picture_index;
 #[cfg(feature = "cuda")]
 mod surfaces;
 mod timeline;
@@ -35,6 +37,7 @@ use driver_thread::DriverThread;
 use main_stream::TwoStreams;
 use weir_flow::{Connection, DeviceKind, Source, SourceError, SourceFactory, StopFlag, is_image};
 
+pub use concatenation::concatenate;
 pub use encoder::{Encoding, VideoCodec};
 pub(crate) use ffi::Converter;
 pub use ffmpeg::FfmpegSource;
@@ -42,6 +45,7 @@ pub use images::ImageSource;
 pub(crate) use open::init_ffmpeg;
 pub use options::CONNECTION_OPTIONS;
 pub(crate) use packet_file::{PacketFile, WriteError, Written};
+pub use picture_index::{PictureIndex, index_pictures};
 pub use video_file::{Rgb, VideoFile};
 pub(crate) use video_place::{Leftover, part_path, settle_leftover};
 pub use video_place::{Naming, VideoPlace};

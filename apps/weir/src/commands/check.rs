@@ -67,7 +67,15 @@ fn open_all(graph: Graph, settings: &Settings, zoo: &Zoo) -> anyhow::Result<Vec<
     let files = launch::files(&graph, &options, settings, zoo);
     errors.take(files.and_then(|files| files.check()));
     errors.take(handles::require(&graph).map_err(Into::into));
-    if graph.sources().is_empty() {
+    errors.take(crate::jobs::check(&graph).map_err(Into::into));
+    for node in graph.queues() {
+        aside.push(format!(
+            "source {}: its videos come from the queue {}",
+            node.source,
+            node.queue.display()
+        ));
+    }
+    if graph.sources().is_empty() && graph.queues().is_empty() {
         aside.push("it has no sources: streams are added to it while weir serve runs it".to_owned());
     }
     for worker in graph.workers() {

@@ -7,6 +7,7 @@ mod gears_plan;
 mod gpu_check;
 mod graph;
 mod init;
+mod jobs;
 mod manual;
 mod models;
 mod operators;
@@ -20,6 +21,7 @@ mod serve;
 mod session_memory;
 mod simulate;
 mod streams;
+mod submit;
 mod top;
 mod verify;
 mod worker;
@@ -50,6 +52,8 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
         Command::Run(args) => run::run(args, &settings, &zoo),
         Command::Serve(args) => serve::serve(args, &settings, &zoo),
         Command::Streams(args) => streams::streams(&args),
+        Command::Submit(args) => submit::submit(&args, &zoo),
+        Command::Jobs(args) => jobs::jobs(&args),
         Command::Top(args) => top::top(&args),
         Command::Replay(args) => replay::replay(args, &settings, &zoo),
         Command::Score(args) => score::score(args, &settings, &zoo),

@@ -59,6 +59,7 @@ pub(super) fn launch_options(playback: Playback) -> LaunchOptions {
         out: playback.out,
         dump_inputs: None,
         reads: Vec::new(),
+        graph_file: None,
     }
 }
 

@@ -13,5 +13,9 @@ use crate::{catalog, zoo};
 pub(crate) fn run(args: Run, settings: &Settings, zoo: &Zoo) -> anyhow::Result<()> {
     let graph = catalog::load(&args.graph, zoo)?;
     zoo::require(&graph, zoo)?;
-    launch(graph, &LaunchOptions::for_graph(args.run_args), settings, zoo)
+    let options = LaunchOptions {
+        graph_file: Some(args.graph),
+        ..LaunchOptions::for_graph(args.run_args)
+    };
+    launch(graph, &options, settings, zoo)
 }

@@ -181,8 +181,19 @@ fn source(catalog: &Catalog) -> Value {
         ),
         (
             "mode",
-            words(&["live", "lossless"]),
-            "live: what would be late is dropped; lossless: the source is held back.",
+            words(&["live", "lossless", "queued"]),
+            "live: what would be late is dropped; lossless: the source is held back; queued: its videos come from jobs.",
+        ),
+        ("queue", text(), "The folder of the queue of a queued source."),
+        (
+            "segment",
+            text(),
+            "The least length of a segment of a queued source, in media time; default \"10s\".",
+        ),
+        (
+            "streams",
+            json!({ "type": "integer", "minimum": 1, "maximum": 64 }),
+            "Videos of a queued source at a time; default 2.",
         ),
         ("fps", positive(), "Frames a second of streams that do not say."),
         (
@@ -224,7 +235,8 @@ fn source(catalog: &Catalog) -> Value {
         ("options", options, "Options of FFmpeg."),
     ];
     let mut source = closed(&[], properties(&keys));
-    source["anyOf"] = json!([{ "required": ["uri"] }, { "required": ["template"] }]);
+    source["anyOf"] =
+        json!([{ "required": ["uri"] }, { "required": ["template"] }, { "required": ["queue"] }]);
     source
 }
 

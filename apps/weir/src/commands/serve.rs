@@ -40,14 +40,11 @@ pub(crate) fn serve(args: Serve, settings: &Settings, zoo: &Zoo) -> anyhow::Resu
     } else {
         output::say(&listening)?;
     }
-    serve_graph(
-        graph,
-        &LaunchOptions::for_graph(args.run_args),
-        &service,
-        !args.no_watch,
-        settings,
-        zoo,
-    )
+    let options = LaunchOptions {
+        graph_file: Some(args.graph),
+        ..LaunchOptions::for_graph(args.run_args)
+    };
+    serve_graph(graph, &options, &service, !args.no_watch, settings, zoo)
 }
 
 fn resolve(listen: &str) -> Result<SocketAddr, UserError> {

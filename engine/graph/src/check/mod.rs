@@ -398,6 +398,7 @@ fn build(
         policy: raw.policy,
         sources: sources.collect::<Option<_>>()?,
         templates: raw.templates.into_iter().map(|name| name.value).collect(),
+        queues: raw.queues,
         devices: device_nodes,
         workers: raw.workers.into_iter().map(|(_, worker)| worker).collect(),
         models: model_nodes,
@@ -430,6 +431,7 @@ pub(crate) fn source_node(source: RawSource) -> Option<SourceNode> {
         share: source.share,
         connection: source.connection,
         repeat: source.repeat,
+        paced: true,
     })
 }
 

@@ -22,7 +22,7 @@ use weir_config::{Content, Diagnostics, Entry, Fields, Spanned, absolute, spelli
 use weir_policy::Policy;
 use weir_types::Span;
 
-use crate::graph::WorkerNode;
+use crate::graph::{QueueNode, WorkerNode};
 use crate::policy;
 
 pub(crate) use context::Context;
@@ -43,6 +43,7 @@ pub(crate) struct RawGraph {
     pub(crate) sources: Vec<RawSource>,
     /// Numbered behind the sources wherever they are inputs.
     pub(crate) templates: Vec<Spanned<String>>,
+    pub(crate) queues: Vec<QueueNode>,
     pub(crate) devices: Vec<RawDevice>,
     pub(crate) workers: Vec<(Spanned<String>, WorkerNode)>,
     pub(crate) models: Vec<RawModel>,
@@ -127,7 +128,10 @@ pub(crate) fn read(document: &[Entry], context: &mut Context<'_>) -> RawGraph {
         .into_iter()
         .partition(|source| source.is_template);
     graph.sources = sources;
-    graph.templates = templates.into_iter().map(|template| template.name).collect();
+    for template in templates {
+        graph.queues.extend(template.queue);
+        graph.templates.push(template.name);
+    }
     if !app {
         let hint = Some("begin with [app] and slo = \"400ms\"".to_owned());
         context

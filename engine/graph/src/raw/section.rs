@@ -5,22 +5,40 @@ use std::ops::RangeInclusive;
 use weir_config::{Content, Diagnostics, Entry, Field, Fields, Spanned, absolute, spelling};
 use weir_flow::{DeviceKind, KeySpec, Value};
 use weir_policy::StreamShare;
+use weir_types::Span;
 
 use super::context::Context;
 use super::required::{required, required_inputs};
 use super::tables::{RawDevice, RawModule, RawModuleTable, RawSink, RawSource};
 use super::{address, cascade, connection, per_track, tracker};
-use crate::graph::{Decoding, OnDrop, PrepareMode, SourceMode, WhenSlow};
+use crate::graph::{Decoding, OnDrop, PrepareMode, QueueNode, SourceMode, WhenSlow};
 use crate::graph::{EMULATE, TRACK};
 use crate::settings;
 
 /// Slots of a device; bounds the threads of a run.
 const MAX_SLOTS: u32 = 1_024;
 
+/// The mode of a source whose videos come from jobs.
+const QUEUED: &str = "queued";
+
+/// Keys that only such a source has.
+const QUEUE_KEYS: [&str; 3] = ["queue", "segment", "streams"];
+
+/// How long a job may take, unless it or its source says so.
+const QUEUED_SLO: Span = Span::from_secs(3_600);
+
+/// The least length of a segment, unless the source says so: what a crash costs.
+const SEGMENT: Span = Span::from_secs(10);
+
+/// Videos of a queued source at a time, unless it says so: one is opened and ends while another one keeps the models busy.
+const QUEUED_STREAMS: u32 = 2;
+const MAX_QUEUED_STREAMS: u32 = 64;
+
 /// Keys of a source.
 pub(super) fn source_keys() -> Vec<&'static str> {
     let own = [
         "template", "mode", "fps", "sample", "decode", "decoder", "loop", "slo", "weight", "reserve",
+        "queue", "segment", "streams",
     ];
     address::KEYS
         .into_iter()
@@ -41,6 +59,16 @@ pub(super) fn source(name: Spanned<String>, entry: &Entry, context: &mut Context
     if is_template == Some(true) {
         check_template(&fields, &known, context.diagnostics);
         return Some(RawSource::template(name));
+    }
+    if fields.peek("mode").is_some_and(|mode| mode.value == QUEUED) {
+        return queued(name, &fields, &known, context);
+    }
+    for key in QUEUE_KEYS {
+        if let Some(entry) = fields.entry(key) {
+            let message = format!("`{key}` has a meaning only with mode = \"queued\"");
+            let hint = Some("take it out, or set the mode".to_owned());
+            context.diagnostics.add(entry.at, message, hint);
+        }
     }
     let uri = required(
         &fields,
@@ -81,6 +109,44 @@ pub(super) fn source(name: Spanned<String>, entry: &Entry, context: &mut Context
         connection,
         name,
         is_template: false,
+        queue: None,
+    })
+}
+
+/// A source whose videos come from jobs.
+fn queued(
+    name: Spanned<String>,
+    fields: &Fields<'_>,
+    known: &[&str],
+    context: &mut Context<'_>,
+) -> Option<RawSource> {
+    let may = |key: &str| ["mode", "slo"].contains(&key) || QUEUE_KEYS.contains(&key);
+    for key in known.iter().filter(|key| !may(key)) {
+        if let Some(entry) = fields.entry(key) {
+            let message = format!("`{key}` has no meaning for a queued source: its videos come from jobs");
+            context
+                .diagnostics
+                .add(entry.at, message, Some("take it out".to_owned()));
+        }
+    }
+    let queue = required(fields, "queue", "the folder of the queue", context)
+        .given()
+        .cloned();
+    let slo = fields.span("slo", context.diagnostics).into_value();
+    let segment = fields.span("segment", context.diagnostics).into_value();
+    let streams = fields
+        .count("streams", MAX_QUEUED_STREAMS, context.diagnostics)
+        .into_value();
+    let queue = queue.map(|queue| QueueNode {
+        source: name.value.clone(),
+        queue: absolute(context.folder, &queue.value),
+        slo: slo.unwrap_or(QUEUED_SLO),
+        segment: segment.unwrap_or(SEGMENT),
+        streams: streams.unwrap_or(QUEUED_STREAMS),
+    });
+    Some(RawSource {
+        queue,
+        ..RawSource::template(name)
     })
 }
 

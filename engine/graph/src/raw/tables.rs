@@ -8,7 +8,7 @@ use weir_policy::StreamShare;
 use weir_policy::gears::Settle;
 use weir_types::Span;
 
-use crate::graph::{Decoding, Escalate, OnDrop, OnLate, PrepareMode, SourceMode, WhenSlow};
+use crate::graph::{Decoding, Escalate, OnDrop, OnLate, PrepareMode, QueueNode, SourceMode, WhenSlow};
 
 pub(crate) struct RawSource {
     pub(crate) name: Spanned<String>,
@@ -28,6 +28,8 @@ pub(crate) struct RawSource {
     pub(crate) connection: weir_flow::Connection,
     /// Whether it stands for streams that are added while the graph runs.
     pub(crate) is_template: bool,
+    /// Where its streams come from the jobs of a queue.
+    pub(crate) queue: Option<QueueNode>,
 }
 
 impl RawSource {
@@ -47,6 +49,7 @@ impl RawSource {
             reserve_at: None,
             connection: weir_flow::Connection::default(),
             is_template: true,
+            queue: None,
         }
     }
 }

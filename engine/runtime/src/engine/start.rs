@@ -500,7 +500,7 @@ impl RunContext<'_> {
             repeat: node.repeat,
             sample: node.sample,
             droppable: setup.mode == SourceMode::Live,
-            pace: self.options.pace,
+            pace: if node.paced { self.options.pace } else { Pace::Max },
             admission: Arc::clone(&admission),
             clock: self.clock,
             stop: control.stop_flag(self.stop),

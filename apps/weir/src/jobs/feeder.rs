@@ -1,0 +1,419 @@
+//! Takes videos out of the queues, adds each to the engine as a stream, and ends it when its results are committed.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, UNIX_EPOCH};
+
+use weir_flow::StopFlag;
+use weir_graph::{SourceMode, SourceNode};
+use weir_jobs::{FileIdentity, IndexedPicture, JobView, OutputForm, Segment, VideoState, cut};
+use weir_operators::media::{concatenate, index_pictures};
+use weir_runtime::{Clock, Control, NewStream, StreamPhase};
+use weir_types::Span;
+
+use super::progress::{JobStream, Problem, Standing};
+use super::source::VideoFactory;
+use super::{Jobs, OpenQueue};
+
+/// Time between two looks for new jobs, and at most between two at streams.
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
+
+/// How often a video is begun without a segment being committed: one that ends the engine is given up.
+const MAX_BEGUN: u32 = 25;
+
+/// How often a video is tried in one run without a segment being committed.
+const MAX_TRIES: u32 = 3;
+
+/// Time until results are tried again that could not be written, while an engine serves.
+const STORAGE_RETRY_INTERVAL: Duration = Duration::from_secs(30);
+
+/// The wall clock in milliseconds since 1970: deadlines of jobs outlive the process.
+pub(crate) fn now_ms() -> u64 {
+    let clock = Clock::start();
+    clock.utc_ms(clock.now())
+}
+
+/// A video that is processed.
+struct Running {
+    source: usize,
+    stream: Arc<JobStream>,
+    truncation: Option<String>,
+}
+
+/// A video that can be begun.
+struct Next {
+    view: JobView,
+    video: usize,
+}
+
+type Key = (PathBuf, u64, usize);
+
+/// Feeds until `stop` is raised. Where it does not wait for new jobs, raises it once all jobs have ended and no other stream
+/// goes on.
+///
+/// # Errors
+/// A queue that cannot be used any more, or results that cannot be written.
+pub(super) fn feed(jobs: &Jobs, control: &Control, stop: &StopFlag, waits: bool) -> anyhow::Result<()> {
+    let mut running: Vec<Running> = Vec::new();
+    let mut tries: BTreeMap<Key, u32> = BTreeMap::new();
+    while !stop.is_raised() {
+        let mut open = false;
+        for (source, queue) in jobs.queues.iter().enumerate() {
+            let views = queue.queue.jobs()?;
+            remove_cancelled(jobs, control, &views, (source, &mut running));
+            for next in next_videos(queue, views, &running, source) {
+                open = true;
+                let busy = running.iter().filter(|running| running.source == source).count();
+                if busy < queue.node.streams as usize && !stop.is_raised() {
+                    running.extend(begin(jobs, (source, queue), &next, control, stop)?);
+                }
+            }
+        }
+        let mut index = 0;
+        while index < running.len() {
+            let standing = running[index].stream.standing();
+            if standing == Standing::Running {
+                index += 1;
+                continue;
+            }
+            let ended = running.swap_remove(index);
+            if let Some(problem) = end(jobs, ended, control, stop, &mut tries)? {
+                if !waits {
+                    return Err(anyhow::anyhow!("{problem}"));
+                }
+                tracing::error!("{problem}; jobs wait and are tried again");
+                sleep(STORAGE_RETRY_INTERVAL, stop);
+            }
+        }
+        if running.is_empty() && !open && !waits {
+            let others = control
+                .snapshot()
+                .map(|snapshot| snapshot.streams)
+                .unwrap_or_default();
+            if others.iter().all(|stream| stream.state == StreamPhase::Gone) {
+                stop.raise();
+            }
+        }
+        match running.first() {
+            Some(first) => first.stream.wait(POLL_INTERVAL),
+            None => std::thread::sleep(POLL_INTERVAL),
+        }
+    }
+    Ok(())
+}
+
+fn sleep(span: Duration, stop: &StopFlag) {
+    let mut left = span;
+    while !left.is_zero() && !stop.is_raised() {
+        std::thread::sleep(POLL_INTERVAL.min(left));
+        left = left.saturating_sub(POLL_INTERVAL);
+    }
+}
+
+fn remove_cancelled(
+    jobs: &Jobs,
+    control: &Control,
+    views: &[JobView],
+    (source, running): (usize, &mut Vec<Running>),
+) {
+    running.retain(|one| {
+        let is_open = |view: &JobView| view.job.id != one.stream.job || !view.job.cancelled;
+        let goes_on = one.source != source || views.iter().all(is_open);
+        if !goes_on {
+            one.stream
+                .on_problem(Problem::Video("its job was cancelled".to_owned()));
+            let _ = control.remove_stream(&one.stream.name);
+            jobs.streams.remove(&one.stream.name);
+            let _ = fs::remove_dir_all(&one.stream.work);
+        }
+        goes_on
+    });
+}
+
+/// Videos that are open and not processed yet: those of the job with the earliest deadline first.
+fn next_videos(queue: &OpenQueue, views: Vec<JobView>, running: &[Running], source: usize) -> Vec<Next> {
+    let slo_ms = queue.node.slo.micros() / 1_000;
+    let mut views: Vec<JobView> = views
+        .into_iter()
+        .filter(|view| {
+            view.is_open() && view.job.graph == queue.graph && view.job.source == queue.node.source
+        })
+        .collect();
+    views.sort_by_key(|view| (view.deadline_ms(slo_ms), view.job.id));
+    let mut found = Vec::new();
+    for view in views {
+        for video in 0..view.progress.len() {
+            let is_running = running.iter().any(|one| {
+                one.source == source && (one.stream.job, one.stream.video) == (view.job.id, video)
+            });
+            if view.progress[video].state == VideoState::Open && !is_running {
+                found.push(Next {
+                    view: view.clone(),
+                    video,
+                });
+            }
+        }
+    }
+    found
+}
+
+/// Begins a video, or goes on with it; `None` where it ended at once.
+fn begin(
+    jobs: &Jobs,
+    (source, queue): (usize, &OpenQueue),
+    next: &Next,
+    control: &Control,
+    stop: &StopFlag,
+) -> anyhow::Result<Option<Running>> {
+    let (job, video) = (next.view.job.id, next.video);
+    let path = &next.view.job.videos[video];
+    let fail = |reason: String| -> anyhow::Result<Option<Running>> {
+        queue
+            .queue
+            .end(job, video, VideoState::Failed { reason }, now_ms())?;
+        Ok(None)
+    };
+    if next.view.job.digest != queue.digest {
+        return fail("the graph changed since the job was submitted: submit it again".to_owned());
+    }
+    let identity = match file_identity(Path::new(path)) {
+        Ok(identity) => identity,
+        Err(error) => return fail(format!("the video cannot be read: {error}")),
+    };
+    let before = &next.view.progress[video];
+    if before.file.is_some_and(|before| before != identity) {
+        return fail("the video changed since it was begun: submit the job again".to_owned());
+    }
+    if before.begun >= MAX_BEGUN {
+        return fail(format!(
+            "the engine ended {MAX_BEGUN} times at segment {}",
+            before.committed
+        ));
+    }
+    let segments = match queue.queue.segments(job, video)? {
+        Some(segments) => segments,
+        None => {
+            let index = match index_pictures(Path::new(path), stop) {
+                Ok(_) if stop.is_raised() => return Ok(None),
+                Ok(index) if index.pictures.is_empty() => {
+                    return fail("the video has no pictures".to_owned());
+                }
+                Ok(index) => index,
+                Err(_) if stop.is_raised() => return Ok(None),
+                Err(error) => return fail(error.to_string()),
+            };
+            let segments = segments(&index.pictures, queue.node.segment);
+            queue
+                .queue
+                .record_cut((job, video), identity, &segments, index.truncation)?;
+            segments
+        }
+    };
+    let row = queue.queue.begin(job, video)?;
+    remove_uncommitted(&queue.queue.work_folder(job, video), row.committed)?;
+    let stream = Arc::new(JobStream::new(
+        (Arc::clone(&queue.queue), job, video),
+        format!("{}-{job}-{}", queue.node.source, video + 1),
+        path.clone(),
+        segments.iter().map(|segment| segment.first_frame).collect(),
+        row.committed,
+        next.view.deadline_ms(queue.node.slo.micros() / 1_000),
+        queue.sinks.clone(),
+        row.outputs.clone(),
+    ));
+    if row.committed == stream.segments() {
+        finish(&stream, row.truncation)?;
+        return Ok(None);
+    }
+    jobs.streams.insert(&stream);
+    let left_ms = stream.deadline_ms.saturating_sub(now_ms()).max(1);
+    let node = SourceNode {
+        mode: SourceMode::Lossless,
+        mode_given: true,
+        slo: Some(Span::from_millis(left_ms)),
+        paced: false,
+        ..SourceNode::new(stream.name.clone(), path.clone())
+    };
+    let from = if queue.from_start {
+        0
+    } else {
+        stream.first_open_frame()
+    };
+    let factory = VideoFactory {
+        stream: Arc::clone(&stream),
+        from,
+        is_truncated: row.truncation.is_some(),
+    };
+    let added = control.add_stream(NewStream {
+        node,
+        factory: Some(Box::new(factory)),
+        like: Some(queue.node.source.clone()),
+    });
+    if let Err(error) = added {
+        jobs.streams.remove(&stream.name);
+        if stop.is_raised() {
+            return Ok(None);
+        }
+        return Err(error.into());
+    }
+    Ok(Some(Running {
+        source,
+        stream,
+        truncation: row.truncation,
+    }))
+}
+
+fn file_identity(path: &Path) -> std::io::Result<FileIdentity> {
+    let found = fs::metadata(path)?;
+    if !found.is_file() {
+        return Err(std::io::Error::other("it is no file"));
+    }
+    let modified = found.modified()?.duration_since(UNIX_EPOCH).unwrap_or_default();
+    Ok(FileIdentity {
+        bytes: found.len(),
+        modified_ms: u64::try_from(modified.as_millis()).unwrap_or(u64::MAX),
+    })
+}
+
+fn segments(pictures: &[(f64, bool)], length: Span) -> Vec<Segment> {
+    let indexed = pictures.iter().map(|(pts_ms, key)| IndexedPicture {
+        pts_ms: *pts_ms,
+        key: *key,
+    });
+    let indexed: Vec<IndexedPicture> = indexed.collect();
+    let cuts = cut(&indexed, length.as_millis_f64());
+    let segment = |first: usize| Segment {
+        first_frame: first as u64,
+        pts_ms: indexed[first].pts_ms,
+    };
+    cuts.into_iter().map(segment).collect()
+}
+
+/// Removes staged results of segments that are not committed: a run that ended left them.
+fn remove_uncommitted(work: &Path, committed: u32) -> std::io::Result<()> {
+    let Ok(sinks) = fs::read_dir(work) else {
+        return Ok(());
+    };
+    for sink in sinks {
+        for file in fs::read_dir(sink?.path())? {
+            let path = file?.path();
+            let name = path
+                .file_name()
+                .unwrap_or_default()
+                .to_string_lossy()
+                .into_owned();
+            let segment = name
+                .split('.')
+                .next()
+                .and_then(|number| number.parse::<u32>().ok());
+            let is_whole = name.matches('.').count() == 1;
+            if !is_whole || segment.is_none_or(|segment| segment >= committed) {
+                fs::remove_file(&path)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// All segments of a video are committed: makes its files, and ends it.
+fn finish(stream: &JobStream, truncation: Option<String>) -> anyhow::Result<()> {
+    let views = stream.queue.jobs()?;
+    let view = views.iter().find(|view| view.job.id == stream.job);
+    let Some(row) = view.and_then(|view| view.progress.get(stream.video)) else {
+        return Ok(());
+    };
+    let segments = stream
+        .queue
+        .segments(stream.job, stream.video)?
+        .unwrap_or_default();
+    for (sink, output) in row
+        .outputs
+        .iter()
+        .filter(|(_, output)| output.form == OutputForm::Files)
+    {
+        let file = |(number, segment): (usize, &Segment)| {
+            (
+                segment.pts_ms,
+                stream.work.join(sink).join(format!("{number:06}.mp4")),
+            )
+        };
+        let parts = segments.iter().enumerate().map(file);
+        let parts: Vec<(f64, PathBuf)> = parts.filter(|(_, part)| part.exists()).collect();
+        if !parts.is_empty() {
+            concatenate(&parts, &output.target)?;
+        }
+    }
+    let state = match truncation {
+        None => VideoState::Done,
+        Some(how) => VideoState::Failed {
+            reason: format!("the video was cut off ({how}): what there is of it was processed"),
+        },
+    };
+    stream.queue.end(stream.job, stream.video, state, now_ms())?;
+    Ok(())
+}
+
+/// Ends a stream whose source has ended, or that has a problem. Gives the problem where no video can go on.
+fn end(
+    jobs: &Jobs,
+    running: Running,
+    control: &Control,
+    stop: &StopFlag,
+    tries: &mut BTreeMap<Key, u32>,
+) -> anyhow::Result<Option<String>> {
+    let Running {
+        stream, truncation, ..
+    } = running;
+    // Refused where the engine is stopping: then the next run goes on with it.
+    let removed = control.remove_stream(&stream.name).is_ok();
+    while removed && !stream.is_removed() && !stop.is_raised() {
+        stream.wait(POLL_INTERVAL);
+    }
+    jobs.streams.remove(&stream.name);
+    if stream.is_committed() {
+        return match finish(&stream, truncation) {
+            Ok(()) => Ok(None),
+            Err(error) => Ok(Some(error.to_string())),
+        };
+    }
+    if stop.is_raised() {
+        return Ok(None);
+    }
+    let reason = match (stream.problem(), stream.standing()) {
+        (Some(Problem::Storage(reason)), _) => return Ok(Some(reason)),
+        (Some(Problem::Video(reason)), _) | (None, Standing::Broken(Problem::Video(reason))) => reason,
+        _ => "not all of its segments came out".to_owned(),
+    };
+    let key = (stream.queue.folder().to_owned(), stream.job, stream.video);
+    let count = tries.entry(key).or_default();
+    *count = if stream.has_advanced() { 1 } else { *count + 1 };
+    if *count >= MAX_TRIES {
+        let state = VideoState::Failed { reason };
+        stream.queue.end(stream.job, stream.video, state, now_ms())?;
+    }
+    Ok(None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_run_left_of_segments_that_are_not_committed_is_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let work = folder.path().join("events");
+        fs::create_dir_all(&work).unwrap();
+        for name in ["000000.mp4", "000001.mp4", "000002.mp4", "000001.mp4.part", "odd"] {
+            fs::write(work.join(name), "").unwrap();
+        }
+        remove_uncommitted(folder.path(), 1).unwrap();
+        let left: Vec<_> = fs::read_dir(&work)
+            .unwrap()
+            .map(|file| file.unwrap().file_name())
+            .collect();
+        assert_eq!(left, ["000000.mp4"]);
+        remove_uncommitted(&folder.path().join("none"), 0).unwrap();
+    }
+}

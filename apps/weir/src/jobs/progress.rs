@@ -1,0 +1,255 @@
+//! How far the streams of jobs have come: what their sources gave, and what each sink has of which segment. A segment that all
+//! sinks have whole is committed.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use weir_jobs::{Output, Queue, StagedOutput};
+
+use super::feeder::now_ms;
+
+/// A video of a job while it is processed.
+pub(super) struct JobStream {
+    pub(super) queue: Arc<Queue>,
+    pub(super) job: u64,
+    pub(super) video: usize,
+    /// Name of the stream.
+    pub(super) name: String,
+    /// The path of the video.
+    pub(super) path: String,
+    /// Index of the first frame of each segment.
+    pub(super) starts: Vec<u64>,
+    /// Segments that were committed before it began.
+    pub(super) committed: u32,
+    pub(super) deadline_ms: u64,
+    /// Names of the sinks that take its results.
+    pub(super) sinks: Vec<String>,
+    /// Where results went before, by sink.
+    pub(super) outputs: BTreeMap<String, Output>,
+    /// Folder for results of segments.
+    pub(super) work: PathBuf,
+    progress: Mutex<Progress>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct Progress {
+    /// Frames that its source gave.
+    given: u64,
+    /// Whether its source has ended, and why where that was no regular end.
+    ended: Option<Result<(), String>>,
+    /// Deliveries and drops by sink.
+    seen: BTreeMap<String, u64>,
+    /// By segment and sink: results, and how many frames.
+    staged: BTreeMap<u32, BTreeMap<String, (Option<StagedOutput>, u64)>>,
+    /// Sinks that have nothing more of it.
+    removed: u32,
+    committed: u32,
+    /// Why nothing more of it is committed in this run.
+    problem: Option<Problem>,
+}
+
+/// Why a stream is not processed to its end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Problem {
+    /// A frame, or the source: it is tried again some times.
+    Video(String),
+    /// Results cannot be written: no video can go on.
+    Storage(String),
+}
+
+/// Where a stream stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Standing {
+    /// It goes on.
+    Running,
+    /// Its source has ended and all sinks have seen all of it.
+    Complete,
+    /// It is to be given up.
+    Broken(Problem),
+}
+
+impl JobStream {
+    #[expect(clippy::too_many_arguments, reason = "what a stream is made of")]
+    pub(super) fn new(
+        (queue, job, video): (Arc<Queue>, u64, usize),
+        name: String,
+        path: String,
+        starts: Vec<u64>,
+        committed: u32,
+        deadline_ms: u64,
+        sinks: Vec<String>,
+        outputs: BTreeMap<String, Output>,
+    ) -> Self {
+        let work = queue.work_folder(job, video);
+        let progress = Progress {
+            committed,
+            ..Progress::default()
+        };
+        Self {
+            queue,
+            job,
+            video,
+            name,
+            path,
+            starts,
+            committed,
+            deadline_ms,
+            sinks,
+            outputs,
+            work,
+            progress: Mutex::new(progress),
+            changed: Condvar::new(),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Progress> {
+        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Index of the first frame that is not committed.
+    pub(super) fn first_open_frame(&self) -> u64 {
+        self.starts
+            .get(self.committed as usize)
+            .copied()
+            .unwrap_or(u64::MAX)
+    }
+
+    /// The segment of a frame.
+    pub(super) fn segment_of(&self, frame: u64) -> u32 {
+        let after = self.starts.partition_point(|start| *start <= frame);
+        after.saturating_sub(1) as u32
+    }
+
+    pub(super) fn segments(&self) -> u32 {
+        self.starts.len() as u32
+    }
+
+    pub(super) fn on_given(&self) {
+        self.lock().given += 1;
+    }
+
+    /// Its source has ended.
+    pub(super) fn on_source_end(&self, ended: Result<(), String>) {
+        self.lock().ended.get_or_insert(ended);
+        self.changed.notify_all();
+    }
+
+    /// A sink has seen a frame, delivered or dropped.
+    pub(super) fn on_seen(&self, sink: &str) {
+        let mut progress = self.lock();
+        *progress.seen.entry(sink.to_owned()).or_default() += 1;
+        drop(progress);
+        self.changed.notify_all();
+    }
+
+    pub(super) fn on_problem(&self, problem: Problem) {
+        self.lock().problem.get_or_insert(problem);
+        self.changed.notify_all();
+    }
+
+    pub(super) fn is_broken(&self) -> bool {
+        self.lock().problem.is_some()
+    }
+
+    /// A sink has the results of a segment whole. The last one to have them commits the segment.
+    pub(super) fn on_segment(&self, sink: &str, segment: u32, staged: Option<StagedOutput>, frames: u64) {
+        let mut progress = self.lock();
+        if progress.problem.is_some() {
+            return;
+        }
+        let by_sink = progress.staged.entry(segment).or_default();
+        by_sink.insert(sink.to_owned(), (staged, frames));
+        if by_sink.len() < self.sinks.len() {
+            return;
+        }
+        let by_sink = progress.staged.remove(&segment).unwrap_or_default();
+        let frames = by_sink.values().map(|(_, frames)| *frames).max().unwrap_or(0);
+        let outputs: Vec<StagedOutput> = by_sink.into_values().filter_map(|(staged, _)| staged).collect();
+        let is_late = now_ms() > self.deadline_ms;
+        let key = (self.job, self.video, segment);
+        match self.queue.commit(key, frames, is_late, &outputs) {
+            Ok(()) => progress.committed = segment + 1,
+            Err(error) => {
+                progress
+                    .problem
+                    .get_or_insert(Problem::Storage(error.to_string()));
+            }
+        }
+        drop(progress);
+        self.changed.notify_all();
+    }
+
+    /// A sink has nothing more of it.
+    pub(super) fn on_removed(&self) {
+        self.lock().removed += 1;
+        self.changed.notify_all();
+    }
+
+    /// Whether all sinks have nothing more of it.
+    pub(super) fn is_removed(&self) -> bool {
+        self.lock().removed as usize >= self.sinks.len()
+    }
+
+    /// Whether all segments are committed.
+    pub(super) fn is_committed(&self) -> bool {
+        self.lock().committed == self.segments()
+    }
+
+    /// Whether anything was committed since it began.
+    pub(super) fn has_advanced(&self) -> bool {
+        self.lock().committed > self.committed
+    }
+
+    pub(super) fn problem(&self) -> Option<Problem> {
+        self.lock().problem.clone()
+    }
+
+    pub(super) fn standing(&self) -> Standing {
+        let progress = self.lock();
+        if let Some(problem) = &progress.problem {
+            return Standing::Broken(problem.clone());
+        }
+        match &progress.ended {
+            None => Standing::Running,
+            Some(Err(reason)) => Standing::Broken(Problem::Video(reason.clone())),
+            Some(Ok(())) => {
+                let seen = |sink: &String| progress.seen.get(sink).copied().unwrap_or(0);
+                let all = self.sinks.iter().all(|sink| seen(sink) >= progress.given);
+                if all {
+                    Standing::Complete
+                } else {
+                    Standing::Running
+                }
+            }
+        }
+    }
+
+    /// Waits a little for a change.
+    pub(super) fn wait(&self, at_most: Duration) {
+        let waited = self.changed.wait_timeout(self.lock(), at_most);
+        drop(waited.unwrap_or_else(PoisonError::into_inner));
+    }
+}
+
+/// The streams of jobs that are processed, by name.
+#[derive(Default)]
+pub(super) struct Streams(Mutex<BTreeMap<String, Arc<JobStream>>>);
+
+impl Streams {
+    pub(super) fn get(&self, name: &str) -> Option<Arc<JobStream>> {
+        let streams = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        streams.get(name).map(Arc::clone)
+    }
+
+    pub(super) fn insert(&self, stream: &Arc<JobStream>) {
+        let mut streams = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        streams.insert(stream.name.clone(), Arc::clone(stream));
+    }
+
+    pub(super) fn remove(&self, name: &str) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(name);
+    }
+}
