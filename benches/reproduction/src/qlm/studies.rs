@@ -136,6 +136,7 @@ impl Studies {
                 let case = Case::one(rule);
                 add(Case { urgent_share, ..case }, 3);
             }
+            add(Case::one(rule), 3);
             for scale in SCALES {
                 add(
                     Case {
