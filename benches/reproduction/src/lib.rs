@@ -3,6 +3,7 @@
 pub mod document;
 pub mod goodserve;
 pub mod ken;
+pub mod parallel;
 pub mod pard;
 pub mod plot;
 pub mod ppipe;

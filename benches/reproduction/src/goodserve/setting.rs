@@ -242,29 +242,3 @@ impl Outcome {
         })
     }
 }
-
-/// All cases, on as many threads as there are processors; in the order in which they are given.
-///
-/// # Errors
-/// As [`Case::run_one`]: the first of them.
-pub fn run_all(devices: &Devices, cases: &[Case]) -> Result<Vec<Outcome>, ReproduceError> {
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let next = std::sync::atomic::AtomicUsize::new(0);
-    let mut found: Vec<(usize, Result<Outcome, ReproduceError>)> = std::thread::scope(|scope| {
-        let work = || {
-            let mut own = Vec::new();
-            loop {
-                let index = next.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-                let Some(case) = cases.get(index) else { return own };
-                own.push((index, case.run(devices)));
-            }
-        };
-        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
-        let joined = workers.into_iter().map(|worker| worker.join());
-        joined
-            .flat_map(|own| own.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
-            .collect()
-    });
-    found.sort_by_key(|(index, _)| *index);
-    found.into_iter().map(|(_, outcome)| outcome).collect()
-}

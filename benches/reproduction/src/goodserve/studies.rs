@@ -6,7 +6,8 @@ use weir_sim::generate::LengthRule;
 use super::ReproduceError;
 use super::lengths::compare::{Compared, predictors};
 use super::moving::{self, Move};
-use super::setting::{Case, Devices, OBJECTIVES, Outcome, RATES, run_all};
+use super::setting::{Case, Devices, OBJECTIVES, Outcome, RATES};
+use crate::parallel::in_parallel;
 
 /// True lengths.
 pub const TRUE: LengthRule = LengthRule::Oracle { error: 0.0 };
@@ -136,7 +137,7 @@ impl Studies {
             described.push(own);
         }
         Ok(Self {
-            outcomes: run_all(&devices, &cases)?,
+            outcomes: in_parallel(&cases, |case| case.run(&devices))?,
             predictors,
             described,
             moves: moving::moves(&devices),

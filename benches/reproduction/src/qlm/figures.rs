@@ -317,19 +317,14 @@ pub fn table_many(studies: &Studies) -> String {
         for tail in TAILS {
             for (name, rule) in RULES {
                 let case = many(rule, rate, tail);
-                let cell = |of: Of| format!("{:.1}", studies.mean(&case, of));
-                rows.push(vec![
+                let mut row = vec![
                     format!("{rate:.0}/s"),
                     format!("{:.0} %", 100.0 * tail),
                     name.to_owned(),
-                    format!("{:.2}", studies.mean(&case, |run| run.throughput)),
-                    cell(|run| run.all),
-                    cell(|run| run.urgent),
-                    cell(|run| run.batch),
-                    format!("{:.0}", studies.mean(&case, |run| run.opened)),
-                    format!("{:.0}", studies.mean(&case, |run| run.returned)),
-                    format!("{:.0}", studies.mean(&case, |run| run.replans)),
-                ]);
+                ];
+                row.extend(cells(studies, &case));
+                row.push(format!("{:.0}", studies.mean(&case, |run| run.replans)));
+                rows.push(row);
             }
         }
     }
@@ -348,6 +343,19 @@ pub fn table_many(studies: &Studies) -> String {
     markdown(&head, &rows)
 }
 
+/// Throughput, parts in time, openings and returns of a case.
+fn cells(studies: &Studies, case: &Case) -> [String; 6] {
+    let mean = |of: Of, digits: usize| format!("{:.digits$}", studies.mean(case, of));
+    [
+        mean(|run| run.throughput, 2),
+        mean(|run| run.all, 1),
+        mean(|run| run.urgent, 1),
+        mean(|run| run.batch, 1),
+        mean(|run| run.opened, 0),
+        mean(|run| run.returned, 0),
+    ]
+}
+
 /// What operations bring, as numbers.
 #[must_use]
 pub fn table_operations(studies: &Studies) -> String {
@@ -364,17 +372,9 @@ pub fn table_operations(studies: &Studies) -> String {
     for (workload, case) in cases {
         for (name, operations) in ablations() {
             let case = Case { operations, ..case };
-            let cell = |of: Of| format!("{:.1}", studies.mean(&case, of));
-            rows.push(vec![
-                workload.to_owned(),
-                name.to_owned(),
-                format!("{:.2}", studies.mean(&case, |run| run.throughput)),
-                cell(|run| run.all),
-                cell(|run| run.urgent),
-                cell(|run| run.batch),
-                format!("{:.0}", studies.mean(&case, |run| run.opened)),
-                format!("{:.0}", studies.mean(&case, |run| run.returned)),
-            ]);
+            let mut row = vec![workload.to_owned(), name.to_owned()];
+            row.extend(cells(studies, &case));
+            rows.push(row);
         }
     }
     let head = [

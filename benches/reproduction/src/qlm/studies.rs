@@ -3,7 +3,8 @@
 use weir_policy::groups::{Operations, QueueRule};
 
 use super::ReproduceError;
-use super::setting::{Case, Devices, Outcome, Run, SEEDS, run_all};
+use super::setting::{Case, Devices, Outcome, Run, SEEDS};
+use crate::parallel::in_parallel;
 
 /// Rules with their names.
 pub const RULES: [(&str, QueueRule); 6] = [
@@ -199,7 +200,7 @@ impl Studies {
             .filter_map(|outcome| Some((outcome.estimate?.as_secs_f64(), outcome.last?.as_secs_f64())));
         Ok(Self {
             estimates: estimates.collect(),
-            outcomes: run_all(&devices, &cases)?,
+            outcomes: in_parallel(&cases, |(case, seeds)| case.run(&devices, *seeds))?,
         })
     }
 
