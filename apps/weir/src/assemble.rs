@@ -5,11 +5,13 @@ use std::sync::Arc;
 
 use weir_flow::{Model, Operator, PartitionLoader, PartitionedModel, SinkFactory, SourceFactory, Value};
 use weir_graph::{
-    DeviceClass, GpuPrecision, GpuProvider, Graph, ModelNode, ModelOrigin, ModuleNode, SinkNode, SourceNode,
+    DeviceClass, GpuPrecision, GpuProvider, Graph, ModelNode, ModelOrigin, ModelServers, ModuleNode,
+    ServerProtocol, SinkNode, SourceNode,
 };
 use weir_operators::media::SourceOptions;
 use weir_operators::{
     GpuOptions, LoadRequest, ModelFile, OnnxModel, OnnxPartitionLoader, OperatorRequest, Precision, Provider,
+    ServerModel,
 };
 use weir_planner::Plan;
 use weir_runtime::{Assembly, Partitioning, Progress};
@@ -18,6 +20,9 @@ use crate::error::{ErrorList, UserError};
 use crate::extensions::Extensions;
 use crate::plans;
 use crate::zoo::Zoo;
+
+/// Bytes of a file that holds a token.
+const MAX_TOKEN_BYTES: u64 = 64 << 10;
 
 /// Where copies of inputs go.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -122,15 +127,15 @@ pub(crate) fn assemble_extended(
 enum Loaded {
     /// It takes items, and may be cut into partitions.
     OfItems(Arc<OnnxModel>),
-    /// It generates.
-    Generative(Arc<dyn Model>),
+    /// It generates, or runs on model servers.
+    Whole(Arc<dyn Model>),
 }
 
 impl Loaded {
     fn into_model(self) -> Arc<dyn Model> {
         match self {
             Self::OfItems(model) => model,
-            Self::Generative(model) => model,
+            Self::Whole(model) => model,
         }
     }
 }
@@ -223,6 +228,7 @@ fn onnx(
             ModelFile::Bytes(model.onnx.into())
         }
         ModelOrigin::Emulated => return Ok(None),
+        ModelOrigin::Server(servers) => ModelFile::Server(server_model(servers)?),
     };
     let Some(head) = &node.head else {
         return Err(UserError::new(format!("model {} has no head; add head = \"...\"", node.name)).into());
@@ -238,13 +244,33 @@ fn onnx(
             .filter(|dump| dump.model.as_ref().is_none_or(|name| *name == node.name))
             .map(|dump| dump.folder.clone()),
     };
-    let model = if node.generates() {
-        weir_operators::load(&request).map(Loaded::Generative)
+    let model = if node.generates() || matches!(request.file, ModelFile::Server(_)) {
+        weir_operators::load(&request).map(Loaded::Whole)
     } else {
         OnnxModel::load(&request)
             .map(|model| Loaded::OfItems(Arc::new(model.with_gpu_options(gpu_options(node, zoo)))))
     };
     Ok(Some(model.map_err(|error| UserError::new(error.to_string()))?))
+}
+
+/// The model on its servers, with its token read.
+fn server_model(servers: &ModelServers) -> anyhow::Result<ServerModel> {
+    let token = servers.token_file.as_ref().map(|path| {
+        let bytes = weir_files::read(path, MAX_TOKEN_BYTES);
+        let text = bytes
+            .map_err(|error| error.to_string())
+            .and_then(|bytes| String::from_utf8(bytes).map_err(|_| "it holds no text".to_owned()));
+        let text = text.map(|text| text.trim_end_matches(['\r', '\n']).to_owned());
+        text.map_err(|reason| UserError::new(format!("token file {}: {reason}", path.display())))
+    });
+    let ServerProtocol::KServe = servers.protocol;
+    Ok(ServerModel {
+        urls: servers.urls.clone(),
+        name: servers.name.clone(),
+        version: servers.version.clone(),
+        token: token.transpose()?,
+        timeout: std::time::Duration::from_micros(servers.timeout.micros()),
+    })
 }
 
 /// How the model is run on a GPU. TensorRT keeps its engines in the folder of models.

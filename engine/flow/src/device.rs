@@ -7,4 +7,6 @@ pub enum DeviceKind {
     Cpu,
     /// CUDA GPU with this ordinal.
     Cuda(u32),
+    /// A model server, by its place among those of the model.
+    Server(u32),
 }

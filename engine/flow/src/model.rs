@@ -1,6 +1,7 @@
 //! A model with its head, and the session that runs it on a slot.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::device::DeviceKind;
 use crate::error::SessionError;
@@ -72,6 +73,9 @@ pub trait Session: Send {
     /// # Errors
     /// As [`Session::run`].
     fn warm_up(&mut self, batch: usize) -> Result<(), SessionError>;
+    /// How long the next batch may take to be of use to anyone; `None`: as long as it takes. A session that waits for another machine
+    /// gives up then; one that computes here runs to its end.
+    fn within(&mut self, _limit: Option<Duration>) {}
 }
 
 /// Steps of a session that is not divided: all of it is in the second.

@@ -163,6 +163,8 @@ pub enum DeviceClass {
     Emulated(String),
     /// Partition workers: a plan assigns the partitions of a model to them.
     Workers,
+    /// The model servers of one model; this many.
+    Servers(u32),
 }
 
 /// A device with its slots.
@@ -193,7 +195,9 @@ impl PrepareMode {
     pub fn default_for(class: &DeviceClass) -> Self {
         match class {
             DeviceClass::Cuda(_) => Self::Overlap,
-            DeviceClass::Cpu | DeviceClass::Emulated(_) | DeviceClass::Workers => Self::Inline,
+            DeviceClass::Cpu | DeviceClass::Emulated(_) | DeviceClass::Workers | DeviceClass::Servers(_) => {
+                Self::Inline
+            }
         }
     }
 }
@@ -206,6 +210,7 @@ impl DeviceNode {
             DeviceClass::Workers => 0,
             DeviceClass::Cpu => self.slots.unwrap_or(cores).max(1),
             DeviceClass::Cuda(_) | DeviceClass::Emulated(_) => self.slots.unwrap_or(1).max(1),
+            DeviceClass::Servers(servers) => self.slots.unwrap_or(servers).max(servers),
         }
     }
 }
@@ -242,6 +247,32 @@ pub enum ModelOrigin {
     Embedded(String),
     /// No model: the device is emulated.
     Emulated,
+    /// On model servers.
+    Server(ModelServers),
+}
+
+/// The model servers of a model, all of which have it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ModelServers {
+    /// How they are spoken to.
+    pub protocol: ServerProtocol,
+    /// Their addresses, `http://HOST:PORT` or `https://HOST:PORT`; at least one.
+    pub urls: Vec<String>,
+    /// Name of the model there.
+    pub name: String,
+    /// Its version there; `None`: the server's choice.
+    pub version: Option<String>,
+    /// File with a token that is sent along.
+    pub token_file: Option<PathBuf>,
+    /// The longest that a call may take.
+    pub timeout: Span,
+}
+
+/// The protocol of a model server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ServerProtocol {
+    /// KServe v2 over HTTP, with binary tensors.
+    KServe,
 }
 
 /// What runs a model on a GPU, and in which numbers.

@@ -36,8 +36,9 @@ pub use gears_file::{
 };
 pub use graph::{
     Decoding, DeviceClass, DeviceNode, EMULATE, Escalate, GpuPrecision, GpuProvider, GpuSettings, Graph,
-    ModelNode, ModelOrigin, ModuleNode, OnDrop, OnLate, PerTrackNode, PrepareMode, QueueNode, SinkNode,
-    SourceMode, SourceNode, StageNode, TRACK, TrackerNode, TransformNode, Vertex, WhenSlow, WorkerNode,
+    ModelNode, ModelOrigin, ModelServers, ModuleNode, OnDrop, OnLate, PerTrackNode, PrepareMode, QueueNode,
+    ServerProtocol, SinkNode, SourceMode, SourceNode, StageNode, TRACK, TrackerNode, TransformNode, Vertex,
+    WhenSlow, WorkerNode,
 };
 pub use policy::{PARTS as POLICY_PARTS, read as read_policy};
 pub use raw::{MODULE_KEYS, section_keys};

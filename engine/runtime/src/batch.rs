@@ -5,7 +5,7 @@ use std::thread::JoinHandle;
 
 use crossbeam_channel::Sender;
 use weir_flow::{DeviceKind, Inference, Item, Model};
-use weir_types::{BatchId, ModuleId, SlotId, Span};
+use weir_types::{BatchId, ModuleId, SlotId, Span, Timestamp};
 
 /// A batch to run.
 #[derive(Debug)]
@@ -14,6 +14,8 @@ pub(crate) struct Job {
     pub(crate) model: usize,
     pub(crate) batch: BatchId,
     pub(crate) items: Vec<Item>,
+    /// When its results are of no more use to any request; `None`: always of use.
+    pub(crate) useful_until: Option<Timestamp>,
 }
 
 /// How a batch ended.

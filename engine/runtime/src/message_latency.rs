@@ -62,6 +62,7 @@ impl PingActor {
             model: 0,
             batch: BatchId(self.rounds),
             items: Vec::new(),
+            useful_until: None,
         };
         // The channel of one is free: the batch before is done.
         let _ = self.jobs.try_send(job);

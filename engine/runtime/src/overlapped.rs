@@ -256,6 +256,7 @@ fn read_all(
             model,
             batch,
             items,
+            useful_until: _,
         } = job;
         let result = data.and_then(|data| {
             let steps = outer.get(&model).ok_or(NO_SESSION)?;

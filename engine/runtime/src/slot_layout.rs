@@ -28,13 +28,15 @@ impl SlotLayout {
         let mut devices = Vec::new();
         let mut device_slots: Vec<Vec<SlotId>> = Vec::new();
         for device in graph.devices() {
-            let kind = match device.class {
+            let kind = |slot: u32| match device.class {
                 DeviceClass::Cpu | DeviceClass::Emulated(_) | DeviceClass::Workers => DeviceKind::Cpu,
                 DeviceClass::Cuda(ordinal) => DeviceKind::Cuda(ordinal),
+                // In turn, so that each has as many.
+                DeviceClass::Servers(servers) => DeviceKind::Server(slot % servers.max(1)),
             };
             let first = devices.len() as u32;
             let count = device.slot_count(cores);
-            devices.extend((0..count).map(|_| (kind, device.prepare)));
+            devices.extend((0..count).map(|slot| (kind(slot), device.prepare)));
             device_slots.push((first..first + count).map(SlotId).collect());
         }
         let place = |(index, model): (usize, &weir_graph::ModelNode)| {

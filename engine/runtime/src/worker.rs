@@ -5,10 +5,11 @@
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::time::Duration;
 
 use crossbeam_channel::{Receiver, bounded};
 use weir_flow::{Inference, Session, SessionError, Step};
-use weir_types::{SlotId, Span};
+use weir_types::{SlotId, Span, Timestamp};
 
 use crate::batch::{
     BatchDoneSender, BatchLaunchedSender, BatchResult, Job, PlacedModel, StepTimes, WorkerHandle,
@@ -169,6 +170,7 @@ impl InlineWorker {
                 model,
                 batch,
                 items,
+                useful_until: _,
             } = job;
             drop(items);
             let took = self.clock.now().since(began);
@@ -194,6 +196,8 @@ impl InlineWorker {
         let clock = self.clock;
         let session = self.session(job.model)?;
         let mut last = clock.now();
+        let left = |until: Timestamp| Duration::from_micros(until.since(last).micros());
+        session.within(job.useful_until.map(left));
         let mut on_step = |step| {
             let now = clock.now();
             let span = now.since(last);

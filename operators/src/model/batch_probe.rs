@@ -129,7 +129,8 @@ fn check(bytes: &[u8], single: &mut OrtSession, input: &ProbeInput) -> Result<()
     for size in sizes {
         let rows: Vec<usize> = (0..size).collect();
         run(&mut session, &rows, input, |views| {
-            compare(views, &expected[..size])
+            let views = views.iter().map(|view| (view.name, view.shape, view.data));
+            compare_rows(views, &expected[..size])
         })
         .map_err(|error| format!("fails at a batch of {size}: {error}"))?
         .map_err(|error| format!("gives other results at a batch of {size}: {error}"))?;
@@ -155,22 +156,28 @@ fn run<R>(
     session.run(&feed, read)
 }
 
-fn compare(views: &[OutputView<'_>], expected: &[Vec<Vec<f32>>]) -> Result<(), String> {
-    for (index, view) in views.iter().enumerate() {
-        let each = view.data.len() / expected.len();
+/// Compares the outputs of a batch, each with its name and shape, with those of its items alone.
+///
+/// # Errors
+/// The first difference.
+pub(super) fn compare_rows<'a>(
+    outputs: impl Iterator<Item = (&'a str, &'a [i64], &'a [f32])>,
+    expected: &[Vec<Vec<f32>>],
+) -> Result<(), String> {
+    for (index, (name, shape, data)) in outputs.enumerate() {
+        let each = data.len() / expected.len().max(1);
         if expected.iter().any(|single| single[index].len() != each) {
-            return Err(format!("output {} has shape {:?}", view.name, view.shape));
+            return Err(format!("output {name} has shape {shape:?}"));
         }
         for (row, single) in expected.iter().enumerate() {
             let single = &single[index];
             let scale = single.iter().fold(0.0_f32, |most, value| most.max(value.abs()));
-            let batched = &view.data[row * each..(row + 1) * each];
+            let batched = &data[row * each..(row + 1) * each];
             let differs = batched.iter().zip(single).position(|(a, b)| !same(*a, *b, scale));
             if let Some(at) = differs {
                 let (got, wanted) = (batched[at], single[at]);
                 return Err(format!(
-                    "output {} differs in row {row}: {got} instead of {wanted}",
-                    view.name
+                    "output {name} differs in row {row}: {got} instead of {wanted}"
                 ));
             }
         }

@@ -13,6 +13,7 @@ mod dump;
 mod edit;
 mod error;
 pub(crate) mod generate;
+mod kserve;
 mod layer_chain;
 mod loaded;
 mod noise;
@@ -40,6 +41,7 @@ pub use dump::dump_index;
 pub use error::{LoadError, ModelError};
 pub use generate::BareDecoder;
 use generate::GenerativeOnnx;
+pub use kserve::ServerModel;
 pub use layer_chain::LayerChain;
 use loaded::Loaded;
 pub use partition_session::OnnxPartitionLoader;
@@ -58,6 +60,8 @@ pub enum ModelFile {
     Path(PathBuf),
     /// In memory, shipped with the program.
     Bytes(Arc<[u8]>),
+    /// On model servers.
+    Server(ServerModel),
 }
 
 /// The model to load.
@@ -91,15 +95,25 @@ pub fn load(request: &LoadRequest<'_>) -> Result<Arc<dyn Model>, LoadError> {
     if request.head == generate::HEAD {
         return Ok(Arc::new(load_generative(request)?));
     }
+    if let ModelFile::Server(server) = &request.file {
+        return Ok(Arc::new(load_from_server(request, server)?));
+    }
     Ok(Arc::new(OnnxModel::load(request)?))
 }
 
+fn load_from_server(
+    request: &LoadRequest<'_>,
+    server: &ServerModel,
+) -> Result<kserve::KServeModel, LoadError> {
+    let loaded = head_kind(request.head).and_then(|kind| kserve::load(request, server, kind));
+    loaded.map_err(|cause| LoadError {
+        model: shown_name(request),
+        cause,
+    })
+}
+
 fn load_generative(request: &LoadRequest<'_>) -> Result<GenerativeOnnx, LoadError> {
-    let bytes = match &request.file {
-        ModelFile::Path(path) => file(path),
-        ModelFile::Bytes(bytes) => Ok(Arc::clone(bytes)),
-    };
-    let loaded = bytes.and_then(|bytes| GenerativeOnnx::load(request.name, bytes, request.settings));
+    let loaded = bytes(request).and_then(|bytes| GenerativeOnnx::load(request.name, bytes, request.settings));
     loaded.map_err(|cause| LoadError {
         model: shown_name(request),
         cause,
@@ -110,8 +124,30 @@ fn load_generative(request: &LoadRequest<'_>) -> Result<GenerativeOnnx, LoadErro
 fn shown_name(request: &LoadRequest<'_>) -> String {
     match &request.file {
         ModelFile::Path(path) => format!("{} ({})", request.name, path.display()),
-        ModelFile::Bytes(_) => request.name.to_owned(),
+        ModelFile::Bytes(_) | ModelFile::Server(_) => request.name.to_owned(),
     }
+}
+
+/// The ONNX file.
+fn bytes(request: &LoadRequest<'_>) -> Result<Arc<[u8]>, ModelError> {
+    match &request.file {
+        ModelFile::Path(path) => file(path),
+        ModelFile::Bytes(bytes) => Ok(Arc::clone(bytes)),
+        ModelFile::Server(_) => {
+            let reason = "it is on a model server, where it is neither generated with nor cut: name a file";
+            Err(ModelError::Head(reason.to_owned()))
+        }
+    }
+}
+
+fn head_kind(name: &str) -> Result<&'static HeadKind, ModelError> {
+    HeadKind::named(name).ok_or_else(|| {
+        let names: Vec<&str> = KINDS.iter().map(|kind| kind.name).collect();
+        ModelError::NoHead {
+            name: name.to_owned(),
+            known: names.join(", "),
+        }
+    })
 }
 
 impl OnnxModel {
@@ -166,18 +202,8 @@ impl Model for OnnxModel {
 }
 
 fn read(request: &LoadRequest<'_>) -> Result<(Loaded, Batching), ModelError> {
-    let kind = HeadKind::named(request.head).ok_or_else(|| {
-        let names: Vec<&str> = KINDS.iter().map(|kind| kind.name).collect();
-        ModelError::NoHead {
-            name: request.head.to_owned(),
-            known: names.join(", "),
-        }
-    })?;
-    let first = match &request.file {
-        ModelFile::Path(path) => file(path)?,
-        ModelFile::Bytes(bytes) => Arc::clone(bytes),
-    };
-    let mut files = vec![first];
+    let kind = head_kind(request.head)?;
+    let mut files = vec![bytes(request)?];
     if let Some(second) = request.settings.text("second") {
         let failed = |cause| ModelError::Second {
             path: second.to_owned(),

@@ -124,6 +124,7 @@ fn open_all(graph: Graph, settings: &Settings, zoo: &Zoo) -> anyhow::Result<Vec<
             let device = match graph.devices()[node.device].class {
                 DeviceClass::Cpu => DeviceKind::Cpu,
                 DeviceClass::Cuda(ordinal) => DeviceKind::Cuda(ordinal),
+                DeviceClass::Servers(_) => DeviceKind::Server(0),
                 // Nothing is opened there.
                 DeviceClass::Emulated(_) | DeviceClass::Workers => continue,
             };

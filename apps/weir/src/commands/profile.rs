@@ -147,6 +147,7 @@ fn graph_models(path: &Path, args: &Profile, zoo: &Zoo) -> anyhow::Result<Vec<Pr
         let device = match graph.devices()[node.device].class {
             DeviceClass::Cpu | DeviceClass::Workers => DeviceKind::Cpu,
             DeviceClass::Cuda(ordinal) => DeviceKind::Cuda(ordinal),
+            DeviceClass::Servers(_) => DeviceKind::Server(0),
             DeviceClass::Emulated(_) => {
                 let name = &node.name;
                 output::remark(&format!(
@@ -180,7 +181,7 @@ fn sizes(asked: &[u32], default: &[u32]) -> Vec<u32> {
 /// What the driver says of the GPU; `None` on others, and where it does not answer.
 fn gpu(device: DeviceKind) -> Option<DeviceFacts> {
     match device {
-        DeviceKind::Cpu => None,
+        DeviceKind::Cpu | DeviceKind::Server(_) => None,
         DeviceKind::Cuda(ordinal) => weir_operators::device_facts(ordinal).ok(),
     }
 }

@@ -340,6 +340,36 @@ fn model(catalog: &Catalog) -> Value {
             integer(1),
             "On emulated devices: every such batch fails.",
         ),
+        (
+            "backend",
+            words(&["onnx", "kserve"]),
+            "What runs it: ONNX Runtime here, or model servers by KServe v2; default onnx.",
+        ),
+        (
+            "url",
+            json!({ "anyOf": [text(), texts()] }),
+            "On model servers: their addresses, http://HOST:PORT.",
+        ),
+        (
+            "name",
+            text(),
+            "On model servers: its name there; default the name of the table.",
+        ),
+        (
+            "version",
+            text(),
+            "On model servers: its version there; default the server's choice.",
+        ),
+        (
+            "token_file",
+            text(),
+            "On model servers: the file of a token that is sent along.",
+        ),
+        (
+            "timeout",
+            text(),
+            "On model servers: the longest that a call may take; default 5s.",
+        ),
     ]);
     let mut variants = Vec::new();
     let mut all = shared.clone();

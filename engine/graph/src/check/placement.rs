@@ -28,6 +28,16 @@ pub(super) fn place(raw: &RawGraph, diagnostics: &mut Diagnostics) -> Devices {
         of_model: Vec::with_capacity(raw.models.len()),
     };
     for model in &raw.models {
+        if let (Some(ModelOrigin::Server(servers)), Some(slots)) = (&model.origin, model.server_slots) {
+            devices.nodes.push(DeviceNode {
+                name: format!("kserve:{}", model.name.value),
+                class: DeviceClass::Servers(servers.urls.len() as u32),
+                slots: Some(slots),
+                prepare: PrepareMode::Inline,
+            });
+            devices.of_model.push(Some(devices.nodes.len() - 1));
+            continue;
+        }
         let default = if model.plan.is_some() { WORKERS } else { DEFAULT };
         let fallback = Spanned::new(default.to_owned(), model.name.at);
         let spanned = model.device.given().unwrap_or(&fallback);

@@ -64,6 +64,7 @@ fn slots(node: &DeviceNode) -> Option<u32> {
     match node.class {
         DeviceClass::Cpu => node.slots,
         DeviceClass::Cuda(_) | DeviceClass::Emulated(_) => Some(node.slots.unwrap_or(1)),
+        DeviceClass::Servers(servers) => Some(node.slots.unwrap_or(servers)),
         DeviceClass::Workers => None,
     }
 }

@@ -11,6 +11,7 @@ mod model;
 mod per_track;
 mod required;
 mod section;
+mod server;
 mod tables;
 mod tracker;
 mod transform;

@@ -9,6 +9,7 @@ use weir_types::Span;
 use super::context::Context;
 use super::gpu;
 use super::section::{check_known, correct, expect_keys};
+use super::server;
 use crate::graph::{GpuSettings, ModelOrigin};
 use crate::settings;
 
@@ -33,6 +34,8 @@ pub(crate) struct RawModel {
     pub(crate) device: Field<String>,
     pub(crate) batch: Vec<u32>,
     pub(crate) workers: Option<Spanned<u32>>,
+    /// Of one on model servers: calls at a time to all of them.
+    pub(crate) server_slots: Option<u32>,
     pub(crate) profile: Vec<(u32, Span)>,
     pub(crate) preparation: Vec<(u32, Span)>,
     pub(crate) fail_every: Option<u32>,
@@ -56,6 +59,12 @@ pub(super) const MODEL_KEYS: &[&str] = &[
     "precision",
     "cuda_graphs",
     "plan",
+    "backend",
+    "url",
+    "name",
+    "version",
+    "token_file",
+    "timeout",
 ];
 
 pub(super) fn read(name: Spanned<String>, entry: &Entry, context: &mut Context<'_>) -> Option<RawModel> {
@@ -86,14 +95,24 @@ pub(super) fn read(name: Spanned<String>, entry: &Entry, context: &mut Context<'
         context,
     );
 
-    let origin = origin(&fields, emulated, context);
+    let servers = server::read(&name.value, &fields, context);
+    let remote = servers.is_some();
+    let calls = fields.count("workers", u32::MAX, context.diagnostics);
+    let server_slots = servers
+        .as_ref()
+        .map(|servers| servers.urls.len() as u32)
+        .map(|servers| servers.saturating_mul(calls.given().map_or(1, |calls| calls.value)));
+    let origin = match servers {
+        Some(servers) => Some(ModelOrigin::Server(servers)),
+        None => origin(&fields, emulated, context),
+    };
     let head = fields.text("head", context.diagnostics);
     if let Some(spanned) = head.given() {
         check_known(spanned, "head", heads(), context);
     } else if head.is_absent()
         && hint.is_none()
         && !emulated
-        && !fields.text("model", context.diagnostics).is_absent()
+        && (remote || !fields.text("model", context.diagnostics).is_absent())
     {
         let hint = spelling::list("heads", heads());
         context
@@ -128,11 +147,8 @@ pub(super) fn read(name: Spanned<String>, entry: &Entry, context: &mut Context<'
             .map_or(HeadName::Unknown, |spec| HeadName::Known(spec.name.to_owned())),
         classes,
         device: fields.text("device", context.diagnostics),
-        workers: fields
-            .count("workers", u32::MAX, context.diagnostics)
-            .given()
-            .filter(|_| plan.is_none())
-            .cloned(),
+        workers: calls.given().filter(|_| plan.is_none() && !remote).cloned(),
+        server_slots,
         batch: batch.into_value().unwrap_or_else(|| vec![1]),
         profile: profile.unwrap_or_default(),
         preparation: preparation.unwrap_or_default(),

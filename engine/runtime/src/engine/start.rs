@@ -459,6 +459,7 @@ impl RunContext<'_> {
                     let bounds = generate.instances.iter().map(|spec| spec.max_sequence_tokens);
                     bounds.min().unwrap_or(0)
                 }),
+                slo: graph.slo(),
                 clock: self.clock,
                 recorder: recorder.clone(),
                 tracer: self.tracer.clone(),

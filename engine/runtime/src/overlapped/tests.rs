@@ -153,6 +153,7 @@ impl Bench {
             model: 0,
             batch: BatchId(batch),
             items: Vec::new(),
+            useful_until: None,
         };
         self.handle.jobs.send(job).unwrap();
     }

@@ -117,6 +117,23 @@ pub(crate) enum Feed {
 }
 
 impl Feed {
+    /// An empty one in the memory of this process.
+    pub(crate) fn host() -> Self {
+        Self::Host {
+            shape: Vec::new(),
+            data: Vec::new(),
+        }
+    }
+
+    /// Its shape and elements, where they are in the memory of this process.
+    pub(crate) fn host_parts(&self) -> Option<(&[i64], &[f32])> {
+        match self {
+            Self::Host { shape, data } => Some((shape, data)),
+            #[cfg(feature = "cuda")]
+            Self::Pinned(_) => None,
+        }
+    }
+
     /// Elements, row after row.
     pub(crate) fn elements(&mut self) -> &mut [f32] {
         match self {
@@ -246,6 +263,10 @@ impl OrtSession {
         let builder = match device {
             DeviceKind::Cpu => builder,
             DeviceKind::Cuda(ordinal) => on_cuda(builder, ordinal, options.gpu).map_err(OpenError::Device)?,
+            DeviceKind::Server(_) => {
+                let reason = "a model of a file does not run on a model server";
+                return Err(OpenError::Device(reason.to_owned()));
+            }
         };
         let mut builder = builder;
         let session = builder
@@ -256,7 +277,7 @@ impl OrtSession {
             })?;
         #[cfg(feature = "cuda")]
         let bound = match device {
-            DeviceKind::Cpu => None,
+            DeviceKind::Cpu | DeviceKind::Server(_) => None,
             DeviceKind::Cuda(ordinal) => {
                 let graphs = options.gpu.is_some_and(|gpu| gpu.options.has_graphs());
                 Some(cuda::DeviceIo::new(&session, ordinal, graphs).map_err(OpenError::Device)?)
@@ -297,10 +318,7 @@ impl OrtSession {
         if let Some(bound) = &self.bound {
             return Ok(Feed::Pinned(bound.pinned(&self.session)?));
         }
-        Ok(Feed::Host {
-            shape: Vec::new(),
-            data: Vec::new(),
-        })
+        Ok(Feed::host())
     }
 
     /// Runs the graph on `feed` and hands its outputs to `read`.

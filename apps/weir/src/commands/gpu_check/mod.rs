@@ -98,6 +98,7 @@ fn device_name(device: DeviceKind) -> String {
     match device {
         DeviceKind::Cpu => "cpu".to_owned(),
         DeviceKind::Cuda(ordinal) => format!("cuda:{ordinal}"),
+        DeviceKind::Server(server) => format!("server {server}"),
     }
 }
 

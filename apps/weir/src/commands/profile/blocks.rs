@@ -116,6 +116,10 @@ fn open(single: SingleModel, args: &Profile, max_batch: u32) -> Result<LayerChai
         ModelFile::Path(path) => weir_files::read(&path, weir_operators::MAX_MODEL_BYTES)
             .map_err(|error| UserError::new(format!("cannot read {}: {error}", path.display())))?
             .into(),
+        ModelFile::Server(_) => {
+            let reason = "a model on a model server is not cut: name its file";
+            return Err(UserError::new(format!("model {}: {reason}", single.name)));
+        }
     };
     let name = &single.name;
     let chain = match single.head {

@@ -6,7 +6,7 @@ use weir_flow::{Inference, Item};
 use weir_policy::{BatchSlice, ModuleEvent, SlotEvent};
 use weir_types::invariant;
 use weir_types::invariant::Kind;
-use weir_types::{BatchId, SlotId, Span};
+use weir_types::{BatchId, SlotId, Span, Timestamp};
 
 use super::{ModuleActor, RunningBatch};
 use crate::actors::burst::PolicyActor;
@@ -25,6 +25,7 @@ impl ModuleActor {
         context: &mut Context<Self>,
     ) {
         let items = self.items_of(&slices);
+        let useful_until = self.useful_until(&slices);
         self.stats.on_run(&slices);
         telemetry::record_waits(&self.setup.name, &slices);
         self.setup.tracer.on_batch_started(&self.setup.name, &slices);
@@ -33,6 +34,7 @@ impl ModuleActor {
             model: self.setup.model,
             batch,
             items,
+            useful_until,
         };
         let sent = send(self.setup.jobs.get(&slot), slot, job);
         self.running.insert(batch, RunningBatch::on_slot(slices));
@@ -48,6 +50,17 @@ impl ModuleActor {
             };
             context.notify(BatchDone(result));
         }
+    }
+
+    /// The latest deadline of its requests; none where one of them is never dropped.
+    fn useful_until(&self, slices: &[BatchSlice]) -> Option<Timestamp> {
+        let deadline = |slice: &BatchSlice| {
+            let request = &self.pending.get(&slice.request)?.branch.request;
+            let slo = request.slo.unwrap_or(self.setup.slo);
+            request.droppable.then_some(request.sent_at + slo)
+        };
+        let deadlines: Option<Vec<Timestamp>> = slices.iter().map(deadline).collect();
+        deadlines?.into_iter().max()
     }
 
     /// The items of a batch, in its order.
@@ -270,6 +283,7 @@ mod tests {
             jobs: BTreeMap::new(),
             instances: BTreeMap::new(),
             max_sequence_tokens: 0,
+            slo: Span::from_secs(1),
             clock: Clock::start(),
             recorder: None,
             tracer: RequestTracer::default(),
@@ -309,6 +323,7 @@ mod tests {
             model: 0,
             batch: BatchId(batch),
             items: Vec::new(),
+            useful_until: None,
         }
     }
 

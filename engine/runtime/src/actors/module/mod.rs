@@ -19,7 +19,7 @@ use weir_flow::{Inference, Item, Operator, SequenceSpec};
 use weir_partition::Stage as PathStage;
 use weir_policy::reservations::BookingId;
 use weir_policy::{BatchSlice, Join, Module, ModuleEffect, ModuleEvent, ModuleStats};
-use weir_types::{BatchId, ModuleId, RequestId, SlotId};
+use weir_types::{BatchId, ModuleId, RequestId, SlotId, Span};
 
 use instances::Instances;
 use output_check::OutputCheck;
@@ -72,6 +72,8 @@ pub(crate) struct ModuleSetup {
     pub(crate) instances: BTreeMap<SlotId, Sender<InstanceJob>>,
     /// Most tokens of a sequence there, its prompt included.
     pub(crate) max_sequence_tokens: u32,
+    /// The latency objective of requests without one of their own.
+    pub(crate) slo: Span,
     pub(crate) clock: Clock,
     pub(crate) recorder: Option<Recorder>,
     pub(crate) tracer: RequestTracer,
