@@ -1,11 +1,11 @@
-# What there is to do: make setup, demo, test, test-sinks, test-brokers, test-kafka, check-cuda, lint, bench-overhead, bench-sim,
-# bench-reserve, bench-partitioned, bench-accuracy, bench-cameras, bench-cascades, bench-generating, bench-route, bench-queues,
+# What there is to do: make setup, demo, dist, test, test-sinks, test-brokers, test-kafka, check-cuda, lint, bench-overhead, bench-sim,
+# bench-reserve, bench-partitioned, bench-accuracy, bench-cameras, bench-cascades, bench-generating, bench-route, bench-queues, bench-fleet,
 # bench-shared, bench-idle-connections, bench-watchers, bench-counts, bench-per-track, soak, fuzz-api, page-pictures, compare-live,
 # gpu-check, crash-jobs, reproduce-pard, reproduce-ppipe, reproduce-ken, reproduce-goodserve, reproduce-qlm, docs, clips, train, clean.
 # Every target sets up what it needs.
 
-.PHONY: all setup build demo test test-sinks test-brokers test-kafka check-cuda lint bench-overhead bench-sim bench-reserve \
-	bench-partitioned bench-accuracy bench-cameras bench-cascades bench-generating bench-route bench-queues bench-shared \
+.PHONY: all setup build dist demo test test-sinks test-brokers test-kafka check-cuda lint bench-overhead bench-sim bench-reserve \
+	bench-partitioned bench-accuracy bench-cameras bench-cascades bench-generating bench-route bench-queues bench-fleet bench-shared \
 	bench-idle-connections bench-watchers bench-counts bench-per-track soak fuzz-api page-pictures compare-live gpu-check crash-jobs \
 	reproduce-pard reproduce-ppipe reproduce-ken reproduce-goodserve reproduce-qlm docs clips train clean
 .DEFAULT_GOAL := build
@@ -27,6 +27,10 @@ setup:
 
 build: setup
 	$(CARGO) build --release --locked -p weir $(FEATURES)
+
+# Packages of a release build, into dist/: a tarball and a .deb.
+dist: build
+	@scripts/dist.sh
 
 # One clip through one application: a table with its accuracy, an events file, an annotated video. PUBLIC=1 takes public
 # models and a clip of the asset pack.
@@ -112,6 +116,10 @@ bench-route:
 # Virtual queues with 400,000 requests: an arrival, and a plan of all groups. Needs cargo alone.
 bench-queues:
 	@$(CARGO) run --release --locked -p weir-reproduction --bin bench-queues
+
+# A fleet of 100 engines and 5,000 streams in virtual time, with engines that fail and load that swings. Needs cargo alone.
+bench-fleet:
+	@$(CARGO) run --release --locked -p weir-reproduction --bin bench-fleet
 
 # Cascades beside graphs without one that do the same work, and a decision on the gear. Needs cargo alone.
 bench-cascades:

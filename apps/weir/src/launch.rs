@@ -26,7 +26,7 @@ use crate::settings::Settings;
 use crate::traces::{self, Traces};
 use crate::whole_file::ReservedFile;
 use crate::zoo::Zoo;
-use crate::{gears_watch, handles, health, interrupt, output, process, reload, report};
+use crate::{gears_watch, handles, health, interrupt, output, process, reload, report, systemd};
 
 /// How a graph is run.
 #[derive(Debug, Clone, PartialEq)]
@@ -383,6 +383,7 @@ pub(crate) fn serve(
     };
     let handle = Engine::start(assembly, run, &stop).map_err(mendable)?;
     service.connect(handle.control(), (loaded, text), (options, settings));
+    systemd::watch(handle.control())?;
     let watching = Arc::clone(service);
     // Both end with the program.
     std::thread::Builder::new()

@@ -33,6 +33,7 @@ mod samples;
 mod score;
 mod service;
 mod settings;
+mod systemd;
 mod tap;
 mod threshold_plot;
 mod traces;

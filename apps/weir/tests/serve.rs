@@ -5,6 +5,8 @@
 mod common;
 
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixDatagram;
+use std::process::Stdio;
 use std::time::Duration;
 
 use common::service::{GRAPH, Service, folder, weir};
@@ -179,4 +181,28 @@ fn what_no_engine_answers_is_said() {
         .output()
         .unwrap();
     refuses(&list, &["no engine answers at 127.0.0.1:1", "weir serve"]);
+}
+
+#[test]
+fn systemd_is_told_that_it_is_ready_and_that_it_lives() {
+    let folder = folder();
+    let socket = UnixDatagram::bind(folder.path().join("notify")).unwrap();
+    socket.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    let mut process = weir(folder.path())
+        .args(["serve", "graph.toml", "--listen", "127.0.0.1:0"])
+        .env("NOTIFY_SOCKET", folder.path().join("notify"))
+        .env("WATCHDOG_USEC", "300000")
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut word = [0; 64];
+    let mut said = Vec::new();
+    while said.len() < 3 {
+        let length = socket.recv(&mut word).unwrap();
+        said.push(String::from_utf8_lossy(&word[..length]).trim().to_owned());
+    }
+    process.kill().unwrap();
+    process.wait().unwrap();
+    assert_eq!(said, ["READY=1", "WATCHDOG=1", "WATCHDOG=1"]);
 }

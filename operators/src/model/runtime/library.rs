@@ -46,7 +46,7 @@ pub(super) fn environment() -> Result<Environment, RuntimeLibraryError> {
 }
 
 /// Path of `libonnxruntime.so`: `ORT_DYLIB_PATH`, else `.runtime/onnxruntime/` beside an ancestor of the executable or
-/// of the current folder.
+/// of the current folder, or `lib/weir/` beside an ancestor of the executable, where packages have it.
 ///
 /// # Errors
 /// [`RuntimeLibraryError::NotAFile`] and [`RuntimeLibraryError::NotInstalled`].
@@ -59,12 +59,14 @@ pub fn find() -> Result<PathBuf, RuntimeLibraryError> {
             Err(RuntimeLibraryError::NotAFile(path))
         };
     }
-    let starts = [std::env::current_exe().ok(), std::env::current_dir().ok()];
-    starts
-        .iter()
-        .flatten()
-        .flat_map(|start| start.ancestors())
-        .find_map(|folder| library_in(&folder.join(".runtime/onnxruntime")))
+    let (program, current) = (std::env::current_exe().ok(), std::env::current_dir().ok());
+    let below = |start: &Option<PathBuf>, place: &str| {
+        let mut folders = start.iter().flat_map(|start| start.ancestors());
+        folders.find_map(|folder| library_in(&folder.join(place)))
+    };
+    below(&program, ".runtime/onnxruntime")
+        .or_else(|| below(&current, ".runtime/onnxruntime"))
+        .or_else(|| below(&program, "lib/weir"))
         .ok_or(RuntimeLibraryError::NotInstalled)
 }
 
