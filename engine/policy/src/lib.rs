@@ -13,6 +13,7 @@
 mod accounting;
 mod admission;
 mod baselines;
+pub mod fleet;
 mod flow;
 pub mod gears;
 pub mod generate;

@@ -9,6 +9,7 @@ mod cluster_usage;
 mod demand;
 mod event_queue;
 pub mod experiment;
+pub mod fleet;
 pub mod gears;
 pub mod generate;
 mod interference;

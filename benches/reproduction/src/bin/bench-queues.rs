@@ -11,6 +11,7 @@ use weir_policy::groups::{
 };
 use weir_policy::residency::{ModelMemory, ResidencySpec};
 use weir_policy::route::Link;
+use weir_reproduction::cpu_time::thread_cpu_s;
 use weir_types::{ModelId, SequenceId, Span, StepCurve, StepProfile, Timestamp};
 
 const REQUESTS: u64 = 400_000;
@@ -71,13 +72,6 @@ fn spec(rule: QueueRule) -> Option<QueuesSpec> {
     })
 }
 
-/// Processor time of this thread in seconds.
-fn cpu_s() -> f64 {
-    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
-    let nanos = text.split(' ').next().and_then(|text| text.parse::<f64>().ok());
-    nanos.unwrap_or(0.0) / 1e9
-}
-
 fn arrived(number: u64, now: Timestamp) -> QueueEvent {
     let hash = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let class = u32::from(hash >> 60 != 0);
@@ -108,9 +102,9 @@ fn main() -> ExitCode {
         for number in 0..REQUESTS {
             now = now + Span::from_micros(100);
             let replans = queues.stats().replans;
-            let before = cpu_s();
+            let before = thread_cpu_s();
             queues.step(arrived(number, now), now, &mut effects);
-            let took_s = cpu_s() - before;
+            let took_s = thread_cpu_s() - before;
             effects.clear();
             if queues.stats().replans > replans {
                 plans += 1;
@@ -127,9 +121,9 @@ fn main() -> ExitCode {
             now = now + Span::from_secs(1);
             let replans = queues.stats().replans;
             queues.step(arrived(REQUESTS + number, now), now, &mut effects);
-            let before = cpu_s();
+            let before = thread_cpu_s();
             queues.step(QueueEvent::Timer, now, &mut effects);
-            let took_s = cpu_s() - before;
+            let took_s = thread_cpu_s() - before;
             effects.clear();
             if queues.stats().replans > replans {
                 plans += 1;
