@@ -206,6 +206,35 @@ per_track = { every = "1s", until = 0.9 }"#,
 }
 
 #[test]
+fn a_module_that_runs_once_per_track_is_asked_one_time_for_what_was_not_there_before() {
+    let text = GRAPH.replace("frames=40", "frames=200").replace(
+        "inputs = [\"tracks\"]",
+        r#"inputs = ["read"]
+[modules.read]
+operator = "emulate"
+model = "any"
+inputs = ["tracks"]
+per_track = { once = true }"#,
+    );
+    let (reader, tracked) = (Reader::default(), Recording::default());
+    let parts = Parts {
+        operators: vec![("find", Arc::new(Street)), ("read", Arc::new(reader.clone()))],
+        sinks: vec![
+            ("tracked", Box::new(tracked.clone())),
+            ("plain", Box::new(Recording::default())),
+        ],
+        ..Parts::default()
+    };
+    let report = run(assemble(graph(&text, &catalog()), parts), &RunOptions::default());
+    assert_eq!(report.requests.delivered, 400);
+    assert_eq!(
+        reader.0.load(Ordering::Relaxed),
+        4,
+        "two objects in each of two streams"
+    );
+}
+
+#[test]
 fn objects_keep_their_ids_and_tracks_end_with_their_stream() {
     let (tracked, plain) = (Recording::default(), Recording::default());
     let parts = Parts {

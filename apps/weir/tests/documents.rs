@@ -136,7 +136,7 @@ fn examples_of_trackers_are_graphs_and_show_every_key() {
     for key in keys.keys() {
         assert!(shown.contains(key), "docs/tracking.md shows no {key}");
     }
-    assert_eq!(per_track, ["every", "until"].map(str::to_owned).into());
+    assert_eq!(per_track, ["every", "once", "until"].map(str::to_owned).into());
 }
 
 #[test]

@@ -85,6 +85,7 @@ fn main() -> Outcome<()> {
         tracker: 0,
         every_ms: 1000.0,
         until: 0.9,
+        once: false,
     };
     let mut arguments = Arguments {
         rate: 4.0,

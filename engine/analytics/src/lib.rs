@@ -6,7 +6,6 @@
 mod assignment;
 mod ids;
 mod motion;
-mod parts;
 mod reading;
 mod scene;
 mod settle;
@@ -17,9 +16,9 @@ mod tracker;
 pub mod transforms;
 
 pub use ids::TrackIds;
-pub use parts::Parts;
 pub use reading::PerTrack;
 pub use scene::{close_transforms, run_transforms};
 pub use stream::{AnalyticsPlan, FrameAnalytics, NewTrack, StreamAnalytics, TrackerPlan};
 pub use track::FrameTime;
 pub use tracker::{Detection, KEYS as TRACKER_KEYS, Tracker, TrackerSettings};
+pub use weir_flow::Parts;

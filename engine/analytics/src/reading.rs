@@ -14,6 +14,9 @@
 //!   model is sure of in a few pixels may still be wrong.
 //!
 //! A question in flight counts as a reading, until its frame is dropped: then the module is asked at the next frame.
+//!
+//! With `once` it runs one time for each track, as soon as the track counts, and for nothing that has none: for what was not there
+//! before.
 
 /// An item of so many times the area of the last reading is worth another one before its time.
 const GROWTH: f32 = 1.5;
@@ -33,6 +36,8 @@ pub struct PerTrack {
     pub every_ms: f64,
     /// Certainty, 0 to 1, from which on it runs no more; infinite: it always does.
     pub until: f32,
+    /// It runs one time for each track that counts, whatever the other two say.
+    pub once: bool,
 }
 
 /// A question: for an item of that area, in square pixels, of that frame.
@@ -84,8 +89,12 @@ impl Readings {
         certainty: f32,
     ) -> bool {
         let reading = self.of(item.module);
-        let may_be_lost = !is_confirmed && rule.until.is_finite();
-        let is_wanted = may_be_lost || reading.is_wanted(rule, item, certainty);
+        let is_wanted = if rule.once {
+            is_confirmed && reading.asked.is_none() && reading.newest.is_none()
+        } else {
+            let may_be_lost = !is_confirmed && rule.until.is_finite();
+            may_be_lost || reading.is_wanted(rule, item, certainty)
+        };
         if is_wanted {
             reading.asked = Some(Asked {
                 request: item.request,
@@ -183,11 +192,14 @@ mod tests {
         tracker: 0,
         every_ms: 1000.0,
         until: 0.9,
+        once: false,
     };
     const ALWAYS: PerTrack = PerTrack {
         until: f32::INFINITY,
         ..RULE
     };
+
+    const ONCE: PerTrack = PerTrack { once: true, ..RULE };
 
     fn item(pts_ms: f64, area: f32) -> Candidate {
         Candidate {
@@ -221,6 +233,24 @@ mod tests {
         readings.on_delivered(80.0);
         assert!(!ask(&mut readings, 1040.0), "answered, though with nothing");
         assert!(ask(&mut readings, 1080.0));
+    }
+
+    #[test]
+    fn once_is_one_time_for_a_track_that_counts_and_again_only_after_a_drop() {
+        let mut readings = Readings::default();
+        let ask = |readings: &mut Readings, pts_ms, is_confirmed| {
+            readings.ask(&ONCE, item(pts_ms, pts_ms + 100.0), is_confirmed, 0.0)
+        };
+        assert!(!ask(&mut readings, 0.0, false), "it may be nothing");
+        assert!(ask(&mut readings, 40.0, true));
+        assert!(
+            !ask(&mut readings, 2000.0, true),
+            "in flight, however long and however large"
+        );
+        readings.on_dropped(40);
+        assert!(ask(&mut readings, 2040.0, true));
+        readings.on_delivered(2040.0);
+        assert!(!ask(&mut readings, 90_000.0, true));
     }
 
     #[test]

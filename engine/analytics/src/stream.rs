@@ -4,12 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use weir_flow::{
-    Attribute, Frame, Incident, ObjectAttribute, ObjectRef, Overlay, Rect, RequestResults, TrackEnd,
+    Attribute, Frame, Incident, ObjectAttribute, ObjectRef, Overlay, Parts, Rect, RequestResults, TrackEnd,
     TrackState,
 };
 
 use crate::ids::TrackIds;
-use crate::parts::Parts;
 use crate::reading::{Candidate, PerTrack};
 use crate::track::FrameTime;
 use crate::tracker::{Detection, Tracker, TrackerSettings};
@@ -46,7 +45,9 @@ impl TrackerPlan {
             if self.follows(name.module, class) {
                 return Some(name);
             }
-            let owner = self.parts.owner(results, name, &self.modules)?;
+            let owner = self
+                .parts
+                .owner(results, name, &|module| self.modules.contains(&module))?;
             let class = &results.object(owner)?.class;
             self.follows(owner.module, class).then_some(owner)
         })
@@ -224,7 +225,7 @@ impl StreamAnalytics {
     }
 
     /// Whether a module is to run for an object of a frame, of that media time and request, that is on its way through the graph:
-    /// by the newest track that it is likely of. What has no track yet is always wanted.
+    /// by the newest track that it is likely of. What has no track yet is wanted, but by a rule that has it once.
     pub fn wants(
         &mut self,
         rule: &PerTrack,
@@ -237,12 +238,12 @@ impl StreamAnalytics {
             .get_mut(rule.tracker)
             .zip(self.plan.trackers.get(rule.tracker))
         else {
-            return true;
+            return !rule.once;
         };
         let area = results.object(object).map_or(0.0, |object| object.rect.area());
         let followed = plan.followed(results, object);
         let Some(followed) = followed.and_then(|name| results.object(name)) else {
-            return true;
+            return !rule.once;
         };
         let track = tracker.nearest(pts_ms, &followed.rect);
         let item = Candidate {
@@ -251,7 +252,10 @@ impl StreamAnalytics {
             pts_ms,
             area,
         };
-        track.is_none_or(|track| track.ask(rule, item))
+        match track {
+            Some(track) => track.ask(rule, item),
+            None => !rule.once,
+        }
     }
 
     /// The frame of that request is not delivered: what modules were asked about its objects has no answer.
@@ -442,6 +446,7 @@ mod tests {
             tracker: 0,
             every_ms,
             until: 0.99,
+            once: false,
         };
         let next = results(3, "");
         let mut wants = |rule, module, object| analytics.wants(&rule, module, (&next, object), (120.0, 3));
@@ -496,6 +501,7 @@ mod tests {
             tracker: 0,
             every_ms,
             until,
+            once: false,
         };
         let on_the_way = results(3, "");
         let mut wants = |rule: PerTrack, module, object| {
@@ -519,6 +525,13 @@ mod tests {
         );
         let elsewhere = ObjectRef { module: 3, index: 0 };
         assert!(wants(rule(1000.0, 0.0), 1, elsewhere), "nobody follows it");
+        let once = PerTrack {
+            once: true,
+            ..rule(1000.0, 0.0)
+        };
+        assert!(!wants(once, 1, plate), "its car's was read");
+        assert!(wants(once, 3, car) && !wants(once, 3, car), "one time");
+        assert!(!wants(once, 1, elsewhere), "it has no track");
 
         // Nothing for longer than it waits, then the end of the stream has nothing left to say.
         let later = analytics.on_frame(&frame(60), 1_002_400, &RequestResults::default(), &mut ids);

@@ -412,6 +412,8 @@ pub struct PerTrackNode {
     pub every: Span,
     /// Certainty, 0 to 1, of what is settled from which on it runs no more; `None`: it goes on.
     pub until: Option<f32>,
+    /// Whether it runs one time for each track.
+    pub once: bool,
 }
 
 /// What happens to a request that a module cannot serve in time, or whose batch failed.

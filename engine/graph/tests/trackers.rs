@@ -113,8 +113,9 @@ fn a_module_that_runs_per_track_knows_the_tracker_before_it() {
     let plates = "inputs = [\"detect\"]\nregions = [\"plate\"]";
     assert!(VALID.contains(plates));
     let with = |keys: &str| text(FOLLOWS).replace(plates, &format!("{plates}\n{keys}"));
-    let graph = graph(&with("per_track = { every = \"2s\", until = 0.9 }"));
-    let rule = graph.modules()[1].per_track.unwrap();
+    let rule = |keys: &str| graph(&with(keys)).modules()[1].per_track.unwrap();
+    assert!(rule("per_track = { once = true }").once && !rule("per_track = {}").once);
+    let rule = rule("per_track = { every = \"2s\", until = 0.9 }");
     assert_eq!(
         (rule.tracker, rule.every.as_millis_f64(), rule.until),
         (0, 2000.0, Some(0.9))
@@ -128,6 +129,7 @@ fn a_module_that_runs_per_track_knows_the_tracker_before_it() {
     for (keys, expected) in [
         ("per_track = { until = 1.5 }", "`until` must lie between 0 and 1"),
         ("per_track = { evry = \"1s\" }", "every"),
+        ("per_track = { once = true, until = 0.9 }", "`once` stands alone"),
         ("per_track = \"1s\"", "per_track"),
         ("per_track = { every = \"0s\" }", "every"),
     ] {

@@ -124,6 +124,7 @@ impl TrackGate {
                 tracker: node.tracker,
                 every_ms: node.every.as_millis_f64(),
                 until: node.until.unwrap_or(f32::INFINITY),
+                once: node.once,
             },
             module,
             graph,
@@ -138,6 +139,8 @@ impl TrackGate {
             .get_mut(&request.stream)
             .filter(|(graph, _)| *graph == self.graph)
         else {
+            // Nothing was delivered yet: what is there has no track.
+            items.retain(|item| item.object.is_none() || !self.rule.once);
             return;
         };
         items.retain(|item| {

@@ -7,11 +7,12 @@ use std::sync::Arc;
 
 use weir_flow::{
     Attribute, Frame, Generated, GenerativeModel, Inference, Item, KeyKind, KeySpec, ModuleOutput, Object,
-    ObjectAttribute, ObjectRef, Operator, Rect, RequestResults, Sampling, SequenceEnd, SequenceSpec,
+    ObjectAttribute, ObjectRef, Operator, Parts, Rect, RequestResults, Sampling, SequenceEnd, SequenceSpec,
     Settings,
 };
 
 use super::error::OperatorError;
+use super::seen::Seen;
 use super::template::Template;
 use super::{ConfiguredOperator, OperatorRequest, crops, output};
 
@@ -21,14 +22,14 @@ pub(super) const KEYS: &[KeySpec] = &[
         name: "template",
         kind: KeyKind::Text,
         about: "the prompt: {objects} stands for the objects of the frame, or within the region, each by `object`, {count} for \
-                their number, and for a region the names of `object` for its object; what is in [...] is left out where a name \
-                in it has nothing; default \"{objects}\"",
+                their number, {scene} for those of the frame, and for a region the names of `object` for its object; what is in \
+                [...] is left out where a name in it has nothing; default \"{objects}\"",
     },
     KeySpec {
         name: "object",
         kind: KeyKind::Text,
         about: "what {objects} says of each: {class}, {place} (such as top left), and its attributes by their names ({plate}), \
-                those of objects found within it included; default \"{class} {place}\"",
+                those of objects found within it and of its `parts` included; default \"{class} {place}\"",
     },
     KeySpec {
         name: "separator",
@@ -38,7 +39,13 @@ pub(super) const KEYS: &[KeySpec] = &[
     KeySpec {
         name: "objects",
         kind: KeyKind::Texts,
-        about: "classes that {objects} speaks of; default all but those within others",
+        about: "classes that {objects} and {scene} speak of; default all but those within others and `parts`",
+    },
+    KeySpec {
+        name: "parts",
+        kind: KeyKind::Texts,
+        about: "classes found in the whole frame that are parts of others, such as [\"plate of car, van\"]: what was read of them \
+                is said of what they are part of; default none",
     },
     KeySpec {
         name: "max_tokens",
@@ -88,6 +95,7 @@ struct Describe {
     object: Template,
     separator: String,
     classes: Vec<String>,
+    parts: Parts,
     max_tokens: u32,
     stop: Arc<[String]>,
     cut_short: CutShort,
@@ -111,12 +119,15 @@ pub(super) fn describe(
         let read = Template::read(settings.text(key).unwrap_or(default));
         read.map_err(|reason| OperatorError::Template { key, reason })
     };
+    let parts = Parts::read(settings.texts("parts").unwrap_or_default());
+    let parts = parts.map_err(|reason| OperatorError::Template { key: "parts", reason })?;
     let whole = |key: &str, default: f64| settings.number(key, default) as u32;
     Ok(Arc::new(Describe {
         template: template("template", "{objects}")?,
         object: template("object", "{class} {place}")?,
         separator: settings.text("separator").unwrap_or(", ").to_owned(),
         classes: settings.texts("objects").unwrap_or_default().to_vec(),
+        parts,
         max_tokens: whole("max_tokens", 64.0),
         stop: settings.texts("stop").unwrap_or_default().into(),
         cut_short: match settings.text("cut_short") {
@@ -136,20 +147,11 @@ pub(super) fn describe(
 }
 
 impl Describe {
-    /// What a name stands for, of an object.
-    fn of_object(&self, name: &str, (of, object): (ObjectRef, &Object), seen: &Seen<'_>) -> String {
-        match name {
-            "class" => object.class.to_string(),
-            "place" => place(&object.rect, seen.frame).to_owned(),
-            _ => seen.attribute(of, name),
-        }
-    }
-
     /// What {objects} stands for: those of the frame, or within a box.
     fn objects(&self, within: Option<(ObjectRef, &Rect)>, seen: &Seen<'_>) -> Vec<String> {
         let is_meant = |(of, object): &(ObjectRef, &Object)| {
             let listed = match &*self.classes {
-                [] => object.parent.is_none() || within.is_some(),
+                [] => (object.parent.is_none() || within.is_some()) && !self.parts.contains(&object.class),
                 classes => classes.iter().any(|class| **class == *object.class),
             };
             let is_inside = within.is_none_or(|(own, rect)| {
@@ -162,7 +164,7 @@ impl Describe {
         };
         let chosen = seen.results.objects().filter(is_meant).take(self.items.max_items);
         chosen
-            .map(|found| self.object.fill(&|name| self.of_object(name, found, seen)))
+            .map(|found| self.object.fill(&|name| seen.of_object(name, found)))
             .collect()
     }
 
@@ -170,68 +172,18 @@ impl Describe {
         let seen = Seen {
             frame: &item.frame,
             results,
+            parts: &self.parts,
         };
         let own = item.object.and_then(|of| Some((of, results.object(of)?)));
         let objects = self.objects(own.map(|(of, object)| (of, &object.rect)), &seen);
         self.template.fill(&|name| match (name, own) {
             ("objects", _) => objects.join(&self.separator),
             ("count", _) => objects.len().to_string(),
-            (name, Some(own)) => self.of_object(name, own, &seen),
+            ("scene", _) => self.objects(None, &seen).join(&self.separator),
+            (name, Some(own)) => seen.of_object(name, own),
             (_, None) => String::new(),
         })
     }
-}
-
-/// What is known of a frame.
-struct Seen<'a> {
-    frame: &'a Frame,
-    results: &'a RequestResults,
-}
-
-impl Seen<'_> {
-    /// An attribute of an object, or of one that was found within it; nothing where it has none that is a word or a number.
-    fn attribute(&self, of: ObjectRef, name: &str) -> String {
-        let belongs = |attribute: &&ObjectAttribute| {
-            let is_within = || {
-                let object = self.results.object(attribute.object);
-                object.and_then(|object| object.parent) == Some(of)
-            };
-            *attribute.name == *name && (attribute.object == of || is_within())
-        };
-        let all = self.results.outputs().flat_map(|(_, output)| &output.attributes);
-        let words = all.filter(belongs).map(|attribute| words(&attribute.attribute));
-        words
-            .into_iter()
-            .find(|words| !words.is_empty())
-            .unwrap_or_default()
-    }
-}
-
-fn words(attribute: &Attribute) -> String {
-    match attribute {
-        Attribute::Text { text, .. } => text.clone(),
-        Attribute::Class { class, .. } => class.to_string(),
-        Attribute::Match { r#match, .. } => r#match.as_ref().map_or(String::new(), ToString::to_string),
-        Attribute::Number { value } => format!("{value:.0}"),
-        _ => String::new(),
-    }
-}
-
-/// Where in the picture a box is, by thirds.
-fn place(rect: &Rect, frame: &Frame) -> &'static str {
-    let third = |at: f32, size: u32| match 3.0 * at / size.max(1) as f32 {
-        at if at < 1.0 => 0,
-        at if at < 2.0 => 1,
-        _ => 2,
-    };
-    let centre = rect.centre();
-    let column = third(centre.x, frame.image.width);
-    let row = third(centre.y, frame.image.height);
-    [
-        ["top left", "top", "top right"],
-        ["left", "centre", "right"],
-        ["bottom left", "bottom", "bottom right"],
-    ][row][column]
 }
 
 impl Operator for Describe {

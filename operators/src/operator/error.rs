@@ -30,7 +30,7 @@ pub enum OperatorError {
         /// The model's classes, separated by commas.
         known: String,
     },
-    /// A template of a prompt cannot be read.
+    /// What makes a prompt cannot be read.
     #[error("`{key}`: {reason}")]
     Template {
         /// The key.

@@ -8,6 +8,7 @@ mod error;
 mod gallery;
 mod output;
 mod regions;
+mod seen;
 mod template;
 
 #[cfg(test)]

@@ -76,8 +76,8 @@ const MODULE_KEYS: &[[&str; 3]] = &[
         "per_track",
         "a table",
         "`{ every = \"1s\", until = 0.9 }`: it runs for the objects of a track once in that media time, and no more once what it \
-         read is as certain as that, 0 to 1 (docs/tracking.md); default: for every object of every frame; `every` default 1s, \
-         without `until` it goes on",
+         read is as certain as that, 0 to 1; `{ once = true }`: one time for each track, as soon as it counts (docs/tracking.md); \
+         default: for every object of every frame; `every` default 1s, without `until` it goes on",
     ],
     [
         "weight",

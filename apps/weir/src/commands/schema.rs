@@ -414,6 +414,11 @@ fn module(catalog: &Catalog) -> Value {
                 number(0.0, 1.0),
                 "No more once what it read is as certain as that.",
             ),
+            (
+                "once",
+                flag(),
+                "One time for each track, as soon as it counts; alone.",
+            ),
         ]),
     );
     let shared = properties(&[

@@ -460,6 +460,7 @@ fn per_track_node((rule, tracker): (RawPerTrack, usize)) -> PerTrackNode {
         tracker,
         every: rule.every,
         until: rule.until,
+        once: rule.once,
     }
 }
 

@@ -1,4 +1,5 @@
-//! `per_track = { every = "1s", until = 0.9 }` of a module: it runs for the objects of a track now and then, until it is certain.
+//! `per_track = { every = "1s", until = 0.9 }` of a module: it runs for the objects of a track now and then, until it is certain;
+//! `per_track = { once = true }`: one time.
 
 use weir_config::{Content, Fields};
 use weir_types::Span;
@@ -13,7 +14,7 @@ pub(super) fn read(fields: &Fields<'_>, context: &mut Context<'_>) -> Option<Raw
     let entry = fields.entry("per_track")?;
     let owner = format!("`per_track` of {}", fields.owner);
     let mut own = Fields::open(owner, entry, context.diagnostics)?;
-    own.expect(&["every", "until"], false, context.diagnostics);
+    own.expect(&["every", "until", "once"], false, context.diagnostics);
     let every = own.span("every", context.diagnostics).into_value();
     let until = own.read("until", context.diagnostics, |node| match node.content {
         Content::Float(number) => Ok(number),
@@ -25,9 +26,20 @@ pub(super) fn read(fields: &Fields<'_>, context: &mut Context<'_>) -> Option<Raw
         let hint = "how certain the settled attribute is from which on the module runs no more for a track";
         context.diagnostics.add(given.at, message, Some(hint.to_owned()));
     }
+    let once = own
+        .flag("once", context.diagnostics)
+        .into_value()
+        .unwrap_or(false);
+    if once && let Some(entry) = own.entry("every").or(own.entry("until")) {
+        let message =
+            "`once` stands alone: it runs one time for each track, however certain that was".to_owned();
+        let hint = "leave out `every` and `until`, or `once`";
+        context.diagnostics.add(entry.at, message, Some(hint.to_owned()));
+    }
     Some(RawPerTrack {
         at: entry.at,
         every: every.unwrap_or(DEFAULT_EVERY),
         until: until.into_value().map(|until| until as f32),
+        once,
     })
 }

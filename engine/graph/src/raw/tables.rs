@@ -116,6 +116,7 @@ pub(crate) struct RawPerTrack {
     pub(crate) every: Span,
     /// `None`: it goes on.
     pub(crate) until: Option<f32>,
+    pub(crate) once: bool,
 }
 
 /// What a module is in a cascade.

@@ -20,6 +20,7 @@ use weir_flow::{
     KeyKind, KeySpec, Model, Session, SessionError, Settings,
 };
 
+use super::cut;
 use super::error::{self, ModelError};
 use super::runtime::OrtSession;
 pub use bare::BareDecoder;
@@ -48,7 +49,8 @@ const KEYS: &[KeySpec] = &[
     KeySpec {
         name: "vocabulary",
         kind: KeyKind::File,
-        about: "the pieces that its tokens stand for: a `.bin` of llama2.c, or a `.txt` with a piece on each line; required",
+        about: "the pieces that its tokens stand for: a `.bin` of llama2.c, or a `.txt` with a piece on each line; default \
+                what the metadata of the model has as `vocabulary`, in the form of a `.txt`",
     },
     KeySpec {
         name: "max_sequence_tokens",
@@ -146,10 +148,7 @@ impl GenerativeOnnx {
     pub(super) fn load(name: &str, bytes: Arc<[u8]>, settings: &Settings) -> Result<Self, ModelError> {
         let mut session = OrtSession::open(&bytes, DeviceKind::Cpu)?;
         let ports = Ports::find(&session, settings).map_err(ModelError::Head)?;
-        let file = settings.text("vocabulary").ok_or_else(|| {
-            ModelError::Head("a model with the head generate needs `vocabulary`, a file".to_owned())
-        })?;
-        let tokenizer = Tokenizer::read(Path::new(file)).map_err(ModelError::Head)?;
+        let (tokenizer, file) = vocabulary(&bytes, settings).map_err(ModelError::Head)?;
         let vocabulary = probe(&mut session, &ports).map_err(ModelError::Run)?;
         if vocabulary != tokenizer.len() {
             return Err(ModelError::Head(format!(
@@ -180,6 +179,19 @@ impl GenerativeOnnx {
             },
         })))
     }
+}
+
+/// The vocabulary of the file that the settings name, or else the model's own, and where it stands.
+fn vocabulary(bytes: &[u8], settings: &Settings) -> Result<(Tokenizer, String), String> {
+    if let Some(file) = settings.text("vocabulary") {
+        return Ok((Tokenizer::read(Path::new(file))?, file.to_owned()));
+    }
+    let lines = cut::read_metadata(bytes, "vocabulary").ok_or(
+        "a model with the head generate needs `vocabulary`, a file: its metadata has none of its own",
+    )?;
+    let own = "the vocabulary in its metadata";
+    let tokenizer = Tokenizer::from_lines(&lines).map_err(|reason| format!("{own}: {reason}"))?;
+    Ok((tokenizer, own.to_owned()))
 }
 
 fn stop_tokens(text: &str) -> Result<Vec<u32>, String> {

@@ -33,6 +33,14 @@ impl Tokenizer {
         read.map_err(|reason| format!("vocabulary {}: {reason}", path.display()))
     }
 
+    /// Reads a piece from each line.
+    ///
+    /// # Errors
+    /// Which line is wrong.
+    pub(super) fn from_lines(text: &str) -> Result<Self, String> {
+        lines(text.as_bytes())
+    }
+
     fn new(pieces: Vec<Vec<u8>>, scores: Vec<f32>) -> Self {
         let mut numbers = BTreeMap::new();
         for (number, piece) in (0..).zip(&pieces) {

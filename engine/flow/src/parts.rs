@@ -1,10 +1,9 @@
-//! Parts of objects that a detector finds in the whole frame: the plate of a car, the face of a person. They are not followed
-//! themselves, for they are small, and soon elsewhere: what is read of them belongs to the track of what they are part of.
+//! Parts of objects that a detector finds in the whole frame: the plate of a car, the face of a person. What is read of them
+//! belongs to what they are part of.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use weir_flow::{ObjectRef, Rect, RequestResults};
+use crate::{ObjectRef, Rect, RequestResults};
 
 /// Least share of a part that lies within the box of what it is part of.
 const MIN_WITHIN: f32 = 0.7;
@@ -49,15 +48,17 @@ impl Parts {
         self.0.iter().any(|(part, _)| **part == *class)
     }
 
-    /// The object of `modules` that a part belongs to: of those in whose boxes it lies one that is an event before one that is
-    /// a candidate alone, and of these the one whose middle, from left to right, it is nearest to, in parts of its width.
-    pub(crate) fn owner(
+    /// The object that a part belongs to, both of modules that `is_of` takes: of those in whose boxes it lies one that is an event
+    /// before one that is a candidate alone, and of these the one whose middle, from left to right, it is nearest to, in parts of
+    /// its width.
+    #[must_use]
+    pub fn owner(
         &self,
         results: &RequestResults,
         part: ObjectRef,
-        modules: &BTreeSet<u32>,
+        is_of: &dyn Fn(u32) -> bool,
     ) -> Option<ObjectRef> {
-        let object = results.object(part).filter(|_| modules.contains(&part.module))?;
+        let object = results.object(part).filter(|_| is_of(part.module))?;
         let (_, owners) = self.0.iter().find(|(class, _)| *class == object.class)?;
         let shared = |rect: &Rect| {
             let wide = rect.x1.min(object.rect.x1) - rect.x0.max(object.rect.x0);
@@ -67,7 +68,7 @@ impl Parts {
         let (least, part) = (MIN_WITHIN * object.rect.area(), object.rect.centre().x);
         results
             .objects()
-            .filter(|(name, it)| modules.contains(&name.module) && owners.contains(&it.class))
+            .filter(|(name, it)| is_of(name.module) && owners.contains(&it.class))
             .filter(|(_, it)| shared(&it.rect) >= least)
             .min_by(|(_, one), (_, other)| {
                 let by_middle = || off_middle(&one.rect, part).total_cmp(&off_middle(&other.rect, part));
@@ -84,9 +85,8 @@ fn off_middle(rect: &Rect, x: f32) -> f32 {
 
 #[cfg(test)]
 mod tests {
-    use weir_flow::{ModuleOutput, Object, Points};
-
     use super::*;
+    use crate::{ModuleOutput, Object, Points};
 
     fn parts(texts: &[&str]) -> Result<Parts, String> {
         Parts::read(&texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>())
@@ -140,11 +140,11 @@ mod tests {
         );
         let name = |index| ObjectRef { module: 0, index };
         let read = parts(&["plate of car"]).unwrap();
-        let owner = |index| read.owner(&results, name(index), &[0].into());
+        let owner = |index| read.owner(&results, name(index), &|module| module == 0);
         assert_eq!(owner(3), Some(name(1)), "not the person, and not the car beside");
         assert_eq!(owner(4), None, "half of it is not within");
         assert_eq!(owner(6), Some(name(0)), "and not what is no event");
         assert_eq!(owner(0), None, "no part at all");
-        assert_eq!(read.owner(&results, name(3), &[1].into()), None);
+        assert_eq!(read.owner(&results, name(3), &|module| module == 1), None);
     }
 }
