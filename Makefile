@@ -1,13 +1,15 @@
 # What there is to do: make setup, demo, dist, test, test-sinks, test-brokers, test-kafka, check-cuda, lint, bench-overhead, bench-sim,
-# bench-reserve, bench-partitioned, bench-accuracy, bench-cameras, bench-cascades, bench-generating, bench-route, bench-queues, bench-fleet,
-# bench-shared, bench-idle-connections, bench-watchers, bench-counts, bench-per-track, soak, fuzz-api, page-pictures, compare-live,
-# gpu-check, crash-jobs, reproduce-pard, reproduce-ppipe, reproduce-ken, reproduce-goodserve, reproduce-qlm, docs, clips, train, clean.
+# bench-reserve, bench-partitioned, bench-accuracy, bench-cameras, bench-cascades, bench-generating, bench-route, bench-queues,
+# bench-fleet, bench-shared, bench-idle-connections, bench-watchers, bench-counts, bench-per-track, bench-reports, soak,
+# fuzz-api, page-pictures, compare-live, gpu-check, crash-jobs, reproduce-pard, reproduce-ppipe, reproduce-ken, reproduce-goodserve,
+# reproduce-qlm, docs, clips, train, clean.
 # Every target sets up what it needs.
 
 .PHONY: all setup build dist demo test test-sinks test-brokers test-kafka check-cuda lint bench-overhead bench-sim bench-reserve \
-	bench-partitioned bench-accuracy bench-cameras bench-cascades bench-generating bench-route bench-queues bench-fleet bench-shared \
-	bench-idle-connections bench-watchers bench-counts bench-per-track soak fuzz-api page-pictures compare-live gpu-check crash-jobs \
-	reproduce-pard reproduce-ppipe reproduce-ken reproduce-goodserve reproduce-qlm docs clips train clean
+	bench-partitioned bench-accuracy bench-cameras bench-cascades bench-generating bench-route bench-queues bench-fleet \
+	bench-shared bench-idle-connections bench-watchers bench-counts bench-per-track bench-reports soak fuzz-api page-pictures \
+	compare-live gpu-check crash-jobs reproduce-pard reproduce-ppipe reproduce-ken reproduce-goodserve reproduce-qlm docs clips train \
+	clean
 .DEFAULT_GOAL := build
 
 CARGO ?= cargo
@@ -143,6 +145,10 @@ bench-counts:
 # Traffic monitoring on 16 cameras with modules that read in every frame, and per track, in turn: four minutes.
 bench-per-track: build
 	@scripts/bench-per-track.py
+
+# Reports in words on every frame of a clip at half of what this machine sustains, and at all of it: four minutes.
+bench-reports: build
+	@scripts/bench-reports.py
 
 # Traffic monitoring with its detector over three worker processes, one of which is killed and started again.
 bench-partitioned: setup

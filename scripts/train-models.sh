@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Trains the models that ship, from scratch: train-models.sh [NET ...]; all where none is named.
-# Stills are rendered into out/training, the nets and their cards go into models/. PyTorch comes by pip into a virtual
+# Stills and scenes are rendered into out/training, the nets and their cards go into models/. PyTorch comes by pip into a virtual
 # environment of its own; nothing at run time needs it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -29,13 +29,25 @@ gallery() {
     say "faces of 600 people, part $1"
     "$render" gallery --part "$1" --people 600 --out "$folder"
 }
-gallery train
-gallery validation
-stills street train 4000
-stills street validation 500
-stills live train 4000
-stills live validation 500
-stills game train 3000
-stills game validation 400
+if [ "$*" != scribe ]; then
+    gallery train
+    gallery validation
+    stills street train 4000
+    stills street validation 500
+    stills live train 4000
+    stills live validation 500
+    stills game train 3000
+    stills game validation 400
+fi
+
+# What scribe learns from: more lines than it takes are not read.
+scenes() {
+    local file=$work/scenes/$1.jsonl
+    [ -f "$file" ] && return
+    say "$2 scenes in words, part $1"
+    "$render" scenes --part "$1" --count "$2" --out "$file"
+}
+scenes train 170000
+scenes validation 4000
 
 "$python" models/training/train.py --stills "$work" --out models "$@"

@@ -36,6 +36,7 @@ const FILES: &[(&str, &[u8])] = files![
     "plate-reader-small.onnx",
     "plate-reader.onnx",
     "pose.onnx",
+    "scribe.onnx",
     "street-detector-small.onnx",
     "street-detector.onnx",
     "street-faces.onnx",
@@ -54,6 +55,14 @@ pub struct Shipped {
     pub settings: Settings,
     /// Content of its ONNX file.
     pub onnx: &'static [u8],
+}
+
+impl Shipped {
+    /// Whether it generates text, token by token.
+    #[must_use]
+    pub fn generates(&self) -> bool {
+        self.head == "generate"
+    }
 }
 
 /// A model's table in the list.

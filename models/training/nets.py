@@ -13,7 +13,7 @@ ICONS = (
 
 @dataclass(frozen=True)
 class Net:
-    """One net. A detector sees whole frames; all others see crops of the objects of class `of`, made wider and higher by
+    """One net. A net with the task `report` sees no picture, but scenes in words. A detector sees whole frames; all others see crops of the objects of class `of`, made wider and higher by
     the part `widen` as the module of the graph does, and learn their `attribute`. Where `window` is given, a detector
     learns from windows of that width and height in its pictures. Crops of the world `also` are learned from, too.
     `widths` are the channels of its stages, `neck` those in which a detector's scales are mixed. A net with `before` is
@@ -22,8 +22,8 @@ class Net:
     name: str
     world: str
     task: str
-    width: int
-    height: int
+    width: int = 0
+    height: int = 0
     labels: tuple = ()
     of: str = ""
     attribute: str = ""
@@ -80,5 +80,6 @@ NETS = {
             widths=(16, 16, 32, 48), steps=3000, batch=48, jitter=0.08, before="plate-reader"),
         Net("expression-small", "live", "class", 64, 64, EXPRESSIONS, attribute="expression", channels=1,
             widths=(16, 16, 48, 64), steps=4000, before="expression", **FACE),
+        Net("scribe", "scenes", "report", steps=5000, batch=32),
     )
 }

@@ -1,8 +1,8 @@
-"""Trains nets from scratch on rendered stills, and writes each as ONNX with its card.
+"""Trains nets from scratch on rendered stills and scenes, and writes each as ONNX with its card.
 
     python train.py --stills DIR --out DIR [NET ...]
 
-DIR holds folders of stills as `scripts/train-models.sh` renders them: street-train, street-validation and so on.
+DIR holds folders of stills and of scenes as `scripts/train-models.sh` renders them: street-train, street-validation and so on.
 """
 
 import argparse
@@ -16,6 +16,7 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 import detector
+import scribe
 from fit import fit, relit
 from nets import NETS
 from readers import TASKS
@@ -96,6 +97,8 @@ def train(name, stills, out):
     if net.before and share_of_next(net) > 1 / 3:
         raise ValueError(f"{name} takes more than a third of the work of {net.before}")
     torch.manual_seed(SEED)
+    if net.task == "report":
+        return train_scribe(net, stills, out, begun)
     folders = [f"{net.world}-train", f"{net.world}-validation"] + ([f"{net.also}-train"] if net.also else [])
     learn = train_detector if net.task == "detect" else train_reader
     model, figures, samples = learn(net, *(Stills(stills / folder) for folder in folders))
@@ -106,6 +109,17 @@ def train(name, stills, out):
     _, mark, measured = path.read_text().partition("\n## Operating") if path.exists() else ("", "", "")
     path.write_text(card(net, model, samples, minutes, figures) + mark + measured)
     return f"{name}: {minutes} min, " + ", ".join(f"{figure} {value:.4f}" for figure, value in figures.items())
+
+
+def train_scribe(net, stills, out, begun):
+    model, figures, samples = scribe.learn(net, stills / net.world, SEED)
+    scribe.export(model, out / f"{net.name}.onnx")
+    minutes = round((time.monotonic() - begun) / 60, 1)
+    path = out / "cards" / f"{net.name}.md"
+    # As below: what was measured through the engine stays.
+    _, mark, measured = path.read_text().partition("\n## Through") if path.exists() else ("", "", "")
+    path.write_text(scribe.card(net, model, samples, minutes, figures) + mark + measured)
+    return f"{net.name}: {minutes} min, " + ", ".join(f"{figure} {value:.4f}" for figure, value in figures.items())
 
 
 def card(net, model, samples, minutes, figures):
@@ -143,7 +157,7 @@ def main():
     (args.out / "cards").mkdir(parents=True, exist_ok=True)
     with ProcessPoolExecutor(os.cpu_count(), multiprocessing.get_context("spawn")) as pool:
         # What takes longest comes first.
-        names = sorted(args.nets, key=lambda name: NETS[name].task != "detect")
+        names = sorted(args.nets, key=lambda name: NETS[name].task not in ("detect", "report"))
         trained = [pool.submit(train, name, args.stills, args.out) for name in names]
         for net in trained:
             print(net.result(), flush=True)

@@ -58,7 +58,8 @@ fn batches_of_every_shipped_model_equal_single_items() {
     if !runtime() {
         return;
     }
-    for shipped in weir_models::shipped() {
+    // What generates text takes no pictures; `generating` runs it.
+    for shipped in weir_models::shipped().iter().filter(|model| !model.generates()) {
         let model = model(&shipped.name);
         let batching = model.batching();
         assert!(

@@ -12,6 +12,7 @@ mod image_file;
 pub mod lens;
 pub mod live;
 pub mod person;
+pub mod scenes;
 pub mod seed;
 pub mod street;
 pub mod test_card;

@@ -1,4 +1,4 @@
-//! Decoders that generate text, on the decoder of the asset pack.
+//! Decoders that generate text: that of the asset pack, and `scribe`, which ships.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -20,6 +20,24 @@ fn decoder(assets: &Path, settings: &[(&str, Value)]) -> Result<Arc<dyn Model>, 
         "generate",
         &keys(&all),
     )
+}
+
+/// The decoder that ships, where models can be run.
+fn scribe() -> Option<Arc<dyn GenerativeModel>> {
+    if let Err(reason @ weir_operators::RuntimeLibraryError::NotInstalled) = weir_operators::find_runtime() {
+        println!("skipped: {reason}");
+        return None;
+    }
+    let shipped = weir_models::find("scribe").expect("scribe ships");
+    let model = load(&LoadRequest {
+        name: "scribe",
+        file: ModelFile::Bytes(shipped.onnx.into()),
+        head: &shipped.head,
+        settings: &shipped.settings,
+        max_batch: 1,
+        dump: None,
+    });
+    Some(model.expect("loads").generative().expect("it generates"))
 }
 
 fn generative(assets: &Path) -> Arc<dyn GenerativeModel> {
@@ -51,10 +69,36 @@ const BEGINNINGS: [&str; 8] = [
     "It was dark",
 ];
 
-fn specs(model: &dyn GenerativeModel, count: usize, seed: u64) -> Vec<SequenceSpec> {
+/// How a story begins.
+fn beginning(draws: &mut Draws) -> String {
+    let name = ["", " Ben", " Mia", " the cat", " and the frog", " Anna"][draws.below(6)];
+    format!("{}{name}", BEGINNINGS[draws.below(8)])
+}
+
+/// What scribe is told of a street.
+fn street(draws: &mut Draws) -> String {
+    let mut thing = || {
+        let class = ["car", "van", "bus", "bicycle", "person", "person"][draws.below(6)];
+        let place = ["top left", "top", "left", "centre", "right", "bottom right"][draws.below(6)];
+        let plate = match draws.below(4) {
+            0 => format!("#AB{}X ", 100 + draws.below(900)),
+            _ => String::new(),
+        };
+        format!("{plate}{class} {place}")
+    };
+    let new = thing();
+    let more: Vec<String> = (0..3).map(|_| thing()).collect();
+    format!("New: {new}. Seen: {new} {}.", more[..1 + new.len() % 3].join(" "))
+}
+
+fn specs(
+    model: &dyn GenerativeModel,
+    prompt: fn(&mut Draws) -> String,
+    count: usize,
+    seed: u64,
+) -> Vec<SequenceSpec> {
     let mut draws = Draws(seed);
     let spec = |number: usize| {
-        let name = ["", " Ben", " Mia", " the cat", " and the frog", " Anna"][draws.below(6)];
         let sampling = match number % 3 {
             0 => Sampling {
                 temperature: 0.8,
@@ -64,7 +108,7 @@ fn specs(model: &dyn GenerativeModel, count: usize, seed: u64) -> Vec<SequenceSp
             _ => Sampling::default(),
         };
         SequenceSpec {
-            prompt: model.encode(&format!("{}{name}", BEGINNINGS[draws.below(8)])),
+            prompt: model.encode(&prompt(&mut draws)),
             max_tokens: 4 + draws.below(50) as u32,
             stop: Arc::new([]),
             sampling,
@@ -201,14 +245,21 @@ fn at_random(
 
 #[test]
 fn batches_evictions_and_moves_give_what_each_sequence_gives_alone() {
-    let Some(assets) = assets() else { return };
-    let model = generative(&assets);
-    let specs = specs(model.as_ref(), 64, 17);
+    if let Some(assets) = assets() {
+        same_as_alone(generative(&assets).as_ref(), beginning);
+    }
+    if let Some(model) = scribe() {
+        same_as_alone(model.as_ref(), street);
+    }
+}
+
+fn same_as_alone(model: &dyn GenerativeModel, prompt: fn(&mut Draws) -> String) {
+    let specs = specs(model, prompt, 64, 17);
     let mut session = model.open(DeviceKind::Cpu).expect("opens");
     let expected: Vec<Vec<u32>> = specs.iter().map(|spec| alone(session.as_mut(), spec)).collect();
     for (max_batch, seed) in [(1, 1), (2, 2), (5, 3), (16, 4), (32, 5)] {
         println!("batches up to {max_batch}, seed {seed}");
-        let found = at_random(model.as_ref(), &specs, max_batch, seed);
+        let found = at_random(model, &specs, max_batch, seed);
         for (number, (found, expected)) in found.iter().zip(&expected).enumerate() {
             let texts = (model.decode(found), model.decode(expected));
             assert_eq!(found, expected, "sequence {number}: {texts:?}, seed {seed}");

@@ -5,6 +5,8 @@
 //!
 //! Renderers write it and `weir score` reads it: it is a crate of its own so that neither needs the other.
 
+pub mod report;
+
 use std::collections::BTreeMap;
 use std::io::{BufRead, Write};
 

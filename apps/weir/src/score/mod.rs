@@ -14,6 +14,7 @@ mod matching;
 mod measure;
 mod observed;
 mod points;
+mod reports;
 mod share;
 mod table;
 mod text;
@@ -31,6 +32,7 @@ use weir_truth::Truth;
 
 use attributes::AttributeFigures;
 use detection::ClassFigures;
+use reports::Reports;
 use tracking::Tracking;
 
 pub(crate) use answers::{rate_frame, rate_objects};
@@ -47,6 +49,9 @@ pub(crate) struct Score {
     pub(crate) delivered: Figures,
     /// Attributes that the truth has and no event ever had.
     pub(crate) not_looked_for: Vec<String>,
+    /// Of attributes `report`, where events have them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) reports: Option<Reports>,
     /// Figures over thresholds, where they were asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) curves: Option<Curves>,
@@ -129,6 +134,7 @@ pub(crate) fn score<'a>(truths: &[&'a Truth], frames: &[Observed<'a>], curves: b
         all: scope.figures(frames),
         delivered: scope.figures(&delivered),
         not_looked_for: names.map(|name| (*name).to_owned()).collect(),
+        reports: reports::figures(&delivered),
         curves: curves.then(|| curve::curves(&scope, &delivered)),
     }
 }

@@ -35,6 +35,18 @@ pub(crate) fn table(score: &Score) -> String {
             delivered.fragmentations
         ));
     }
+    if let Some(reports) = &score.reports {
+        parts.push(format!(
+            "reports: {} of them; of {} sentences {} right, of {} facts {} right; {} of {} true facts told",
+            reports.reports,
+            reports.sentences.stated,
+            percent(reports.sentences.of_stated),
+            reports.facts.stated,
+            percent(reports.facts.of_stated),
+            percent(reports.told_of_true),
+            reports.true_facts
+        ));
+    }
     if !all.unknown_classes.is_empty() {
         let unknown = all.unknown_classes.iter();
         let unknown: Vec<String> = unknown.map(|(class, count)| format!("{class} {count}")).collect();

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args as Group, Parser, Subcommand, ValueEnum};
 use weir_videos::{Light, Part, WorldKind};
 
-/// Render a world whose truth is known: a clip, single pictures, or the faces of the gallery
+/// Render a world whose truth is known: a clip, single pictures, scenes in words, or the faces of the gallery
 #[derive(Debug, Parser)]
 #[command(name = "render", version, arg_required_else_help = true)]
 pub(crate) struct Args {
@@ -26,6 +26,8 @@ pub(crate) enum Command {
     Card(Clip),
     /// Single pictures, each of another world, with truth.jsonl beside them
     Stills(Stills),
+    /// Scenes without pictures: a prompt and a report of each, as JSON lines
+    Scenes(Scenes),
     /// Faces of people as a gallery knows them, as PNG
     Gallery(Gallery),
 }
@@ -128,6 +130,23 @@ pub(crate) struct Stills {
     /// Threads that render; one a core by default
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub(crate) threads: Option<u32>,
+}
+
+/// `render scenes`.
+#[derive(Debug, Group)]
+pub(crate) struct Scenes {
+    /// How many
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
+    pub(crate) count: u64,
+    /// Seed number of the first
+    #[arg(long, value_name = "N", default_value = "0", value_parser = clap::value_parser!(u64).range(..=1_000_000_000_000))]
+    pub(crate) first: u64,
+    /// What they are for, which never share a seed: train, validation or clip
+    #[arg(long, value_name = "PART", default_value = "train", value_parser = part)]
+    pub(crate) part: Part,
+    /// File to write
+    #[arg(long, value_name = "FILE.jsonl")]
+    pub(crate) out: PathBuf,
 }
 
 fn world(text: &str) -> Result<WorldKind, String> {

@@ -8,6 +8,7 @@ mod clip;
 mod gallery;
 mod ordered;
 mod replaced;
+mod scenes;
 mod stills;
 mod timing;
 mod unfinished;
@@ -46,6 +47,7 @@ fn render(command: &Command) -> anyhow::Result<()> {
         Command::Game(args) => clip::clip(WorldKind::Game, Light::Day, args, &stop),
         Command::Card(args) => clip::clip(WorldKind::Card, Light::Day, args, &stop),
         Command::Stills(args) => stills::stills(args, &stop),
+        Command::Scenes(args) => scenes::scenes(args, &stop),
         Command::Gallery(args) => gallery::gallery(args, &stop),
     }
 }

@@ -51,6 +51,13 @@ impl SingleModel {
                 "no model of the name {PREFIX}{name} ships; there are {known}"
             ))
         })?;
+        if model.generates() {
+            return Err(UserError::new(format!(
+                "{PREFIX}{name} generates text token by token: a graph with it measures its steps as it starts, and `weir profile` \
+                 what has one answer for each item"
+            ))
+            .into());
+        }
         let own = || (model.head.clone(), model.settings.clone());
         let asked = args.head.clone().map(|head| (head, Settings::default()));
         Ok(Self {

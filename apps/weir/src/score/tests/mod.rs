@@ -4,6 +4,7 @@
 
 mod attributes;
 mod precision;
+mod reports;
 
 use serde_json::{Value, json};
 use weir_truth::{FrameTruth, Truth, TruthObject};
