@@ -50,7 +50,7 @@ def row(name, report, seconds):
     print(
         f"| {name} | {frames / seconds:.1f} | {reports['reports']} | {share(reports['sentences']['of_stated'])}"
         f" of {reports['sentences']['stated']} | {share(reports['facts']['of_stated'])} of {reports['facts']['stated']} |"
-        f" {share(reports['told_of_true'])} |",
+        f" {share(reports['reported_of_true'])} |",
         flush=True,
     )
     return 100 * reports["sentences"]["of_stated"]
@@ -62,7 +62,7 @@ def main():
     arguments.add_argument("--clip", default="street-day")
     given = arguments.parse_args()
     clip = ROOT / "videos" / given.clip
-    print("| load | delivered/s | reports | sentences right | facts right | true facts told |")
+    print("| load | delivered/s | reports | sentences right | facts right | true facts reported |")
     print("|---|---|---|---|---|---|", flush=True)
     with tempfile.TemporaryDirectory() as folder:
         folder = Path(folder)

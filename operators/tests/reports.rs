@@ -98,10 +98,10 @@ fn check(model: &dyn GenerativeModel, of: &str, scenes: &[Scene]) {
             .filter(|(expected, found)| expected == *found)
             .count();
         let stated = |sentence: &str| facts(sentence).unwrap_or_default();
-        let told: Vec<_> = found.iter().flat_map(|sentence| stated(sentence)).collect();
+        let given: Vec<_> = found.iter().flat_map(|sentence| stated(sentence)).collect();
         let to_tell: Vec<_> = expected.iter().flat_map(|sentence| stated(sentence)).collect();
-        facts_all += to_tell.len().max(told.len());
-        facts_right += to_tell.iter().filter(|fact| told.contains(fact)).count();
+        facts_all += to_tell.len().max(given.len());
+        facts_right += to_tell.iter().filter(|fact| given.contains(fact)).count();
         if *said == scene.report() {
             whole += 1;
         } else if shown < 5 {
@@ -205,7 +205,7 @@ fn found(frame: &FrameTruth) -> RequestResults {
 }
 
 #[test]
-fn the_graph_tells_it_what_it_was_trained_to_be_told() {
+fn the_graph_gives_it_prompts_as_in_its_training() {
     let Some(model) = scribe() else { return };
     let graph = Path::new(env!("CARGO_MANIFEST_DIR")).join("../apps/traffic-monitoring/reports.toml");
     let catalog = weir_flow::Catalog {
@@ -254,14 +254,14 @@ fn the_graph_tells_it_what_it_was_trained_to_be_told() {
         let specs = operator.sequences(&items, &results);
         let scene = Scene::of(frame, size);
         // Whose part a plate or face is, the truth knows where two stand in front of each other; a graph takes the nearest.
-        let told = |scene: &Scene| model.encode(&scene.prompt());
+        let encoded = |scene: &Scene| model.encode(&scene.prompt());
         for spec in &specs {
             let same = scene.things.iter().any(|new| {
                 let scene = Scene {
                     new: Some(new.clone()),
                     ..scene.clone()
                 };
-                told(&scene) == *spec.prompt
+                encoded(&scene) == *spec.prompt
             });
             all += 1;
             checked += usize::from(same);

@@ -75,7 +75,7 @@ fn beginning(draws: &mut Draws) -> String {
     format!("{}{name}", BEGINNINGS[draws.below(8)])
 }
 
-/// What scribe is told of a street.
+/// What scribe is given of a street.
 fn street(draws: &mut Draws) -> String {
     let mut thing = || {
         let class = ["car", "van", "bus", "bicycle", "person", "person"][draws.below(6)];

@@ -24,8 +24,8 @@ pub(crate) struct Reports {
     /// Facts that are true of the frames that reports are of.
     pub(crate) true_facts: u64,
     /// Those of them that the report states.
-    pub(crate) told: u64,
-    pub(crate) told_of_true: Option<f64>,
+    pub(crate) reported: u64,
+    pub(crate) reported_of_true: Option<f64>,
 }
 
 /// What was stated, and what of it is right.
@@ -67,7 +67,7 @@ pub(super) fn figures(frames: &[Observed<'_>]) -> Option<Reports> {
             all.add(report, truth);
         }
     }
-    all.told_of_true = share(all.told, all.true_facts);
+    all.reported_of_true = share(all.reported, all.true_facts);
     (all.reports > 0).then_some(all)
 }
 
@@ -94,7 +94,7 @@ impl Reports {
         }
         let to_tell = to_tell(truth);
         self.true_facts += to_tell.len() as u64;
-        self.told += to_tell.iter().filter(|told| told.is_in(&stated)).count() as u64;
+        self.reported += to_tell.iter().filter(|fact| fact.is_in(&stated)).count() as u64;
     }
 }
 
@@ -172,7 +172,7 @@ impl ToTell<'_> {
     }
 }
 
-/// What there is to tell of a frame. How many there are of a class is to be told where none of them is ignored.
+/// What there is to tell of a frame. How many there are of a class is to be reported where none of them is ignored.
 fn to_tell(truth: &[TrueThing]) -> BTreeSet<ToTell<'_>> {
     let asked = truth.iter().filter(|it| it.is_asked);
     asked

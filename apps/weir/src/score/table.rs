@@ -37,13 +37,13 @@ pub(crate) fn table(score: &Score) -> String {
     }
     if let Some(reports) = &score.reports {
         parts.push(format!(
-            "reports: {} of them; of {} sentences {} right, of {} facts {} right; {} of {} true facts told",
+            "reports: {} of them; of {} sentences {} right, of {} facts {} right; {} of {} true facts reported",
             reports.reports,
             reports.sentences.stated,
             percent(reports.sentences.of_stated),
             reports.facts.stated,
             percent(reports.facts.of_stated),
-            percent(reports.told_of_true),
+            percent(reports.reported_of_true),
             reports.true_facts
         ));
     }

@@ -1,4 +1,4 @@
-//! Scenes without pictures: what a model is told of each, and the report that it is to give.
+//! Scenes without pictures: what a model is given of each, and the report that it is to give.
 
 use std::io::{BufWriter, Write};
 

@@ -1,7 +1,7 @@
 //! Reports: two to ten sentences about a scene, by a grammar. What a scene is to be called is a function of it, so what a
 //! model says of one can be held against it, sentence by sentence and fact by fact.
 //!
-//! [`Scene::prompt`] is what a model is told of a scene, [`Scene::sentences`] what it is to say, and [`facts`] reads a sentence
+//! [`Scene::prompt`] is what a model is given of a scene, [`Scene::sentences`] what it is to say, and [`facts`] reads a sentence
 //! back as the facts that it states. Each part of the grammar is in a function of its own.
 
 mod facts;

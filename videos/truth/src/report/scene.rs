@@ -1,4 +1,4 @@
-//! What is in a frame, what a model is told of it, and what there is to say of it.
+//! What is in a frame, what a model is given of it, and what there is to say of it.
 
 use std::io::Write;
 
@@ -45,8 +45,8 @@ pub struct Thing {
 }
 
 impl Thing {
-    /// What a model is told of it.
-    fn told(&self) -> String {
+    /// What a model is given of it.
+    fn given(&self) -> String {
         let plate = self.plate.as_ref().map(|plate| format!(" #{plate}"));
         let name = self.name.as_ref().map(|name| format!(" @{name}"));
         let more = [plate, name].into_iter().flatten();
@@ -71,11 +71,11 @@ pub struct Scene {
 }
 
 impl Scene {
-    /// What a model is told of the scene; a graph says it by the templates of `describe`.
+    /// What a model is given of the scene; a graph says it by the templates of `describe`.
     #[must_use]
     pub fn prompt(&self) -> String {
-        let new = self.new.as_ref().map(|new| format!("New:{}. ", new.told()));
-        let things: String = self.things.iter().map(Thing::told).collect();
+        let new = self.new.as_ref().map(|new| format!("New:{}. ", new.given()));
+        let things: String = self.things.iter().map(Thing::given).collect();
         format!("{}Seen:{things}.", new.unwrap_or_default())
     }
 

@@ -39,13 +39,13 @@ fn reported(text: &str) -> Value {
     serde_json::to_value(score.reports.unwrap()).unwrap()
 }
 
-fn check(text: &str, sentences: [u64; 2], facts: [u64; 2], told: [u64; 2]) {
+fn check(text: &str, sentences: [u64; 2], facts: [u64; 2], reported_facts: [u64; 2]) {
     let reports = reported(text);
     let of =
         |key: &str| [&reports[key]["stated"], &reports[key]["right"]].map(|value| value.as_u64().unwrap());
     assert_eq!((of("sentences"), of("facts")), (sentences, facts), "{text}");
-    let told_of = [&reports["true_facts"], &reports["told"]].map(|value| value.as_u64().unwrap());
-    assert_eq!(told_of, told, "{text}");
+    let reported_of = [&reports["true_facts"], &reports["reported"]].map(|value| value.as_u64().unwrap());
+    assert_eq!(reported_of, reported_facts, "{text}");
 }
 
 #[test]
