@@ -122,6 +122,10 @@ fn applications_run_on_what_ships() {
         let events = std::fs::read_to_string(folder.path().join(out).join("events.jsonl")).unwrap();
         let frames = events.matches(r#""type":"frame""#).count();
         assert_eq!(frames, 3, "{graph}: {events}");
+        assert!(
+            done(&weir(&folder, &["check", arguments[1]])).contains("no problems"),
+            "{graph}"
+        );
     }
 }
 

@@ -129,7 +129,10 @@ fn open_all(graph: Graph, settings: &Settings, zoo: &Zoo) -> anyhow::Result<Vec<
                 DeviceClass::Emulated(_) | DeviceClass::Workers => continue,
             };
             let Some(model) = model else { continue };
-            let session = model.open(device).map(drop);
+            let session = match model.generative() {
+                Some(model) => model.open(device).map(drop),
+                None => model.open(device).map(drop),
+            };
             errors.take(session.map_err(|error| UserError::new(error.to_string()).into()));
         }
     }
