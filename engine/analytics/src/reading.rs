@@ -239,7 +239,7 @@ mod tests {
     fn once_is_one_time_for_a_track_that_counts_and_again_only_after_a_drop() {
         let mut readings = Readings::default();
         let ask = |readings: &mut Readings, pts_ms, is_confirmed| {
-            readings.ask(&ONCE, item(pts_ms, pts_ms + 100.0), is_confirmed, 0.0)
+            readings.ask(&ONCE, item(pts_ms, pts_ms as f32 + 100.0), is_confirmed, 0.0)
         };
         assert!(!ask(&mut readings, 0.0, false), "it may be nothing");
         assert!(ask(&mut readings, 40.0, true));

@@ -102,7 +102,7 @@ fn keys_of_model_servers_are_checked() {
     );
     let no_head = on_server(url).replace("head = \"ctc\"\n", "");
     check(&no_head, &[&format!("{table}: model \"reader\" has no `head`")]);
-    let no_backend = on_server(url).replace("backend = \"kserve\"\n", "model = \"embedded:plate-reader\"\n");
+    let no_backend = on_server(url).replace("backend = \"kserve\"\n", "model = \"reader.onnx\"\n");
     let line = line_of(&no_backend, "url = ");
     check(&no_backend, &[&format!("{line}: has a `url` and no `backend`")]);
 }

@@ -2,16 +2,22 @@
 //! checked against. It takes all that `weir check` takes, and refuses unknown keys and values of the wrong kind; what hangs
 //! together between tables is for `weir check`.
 
-use std::collections::BTreeMap;
+mod model;
+mod shapes;
 
 use serde_json::{Map, Value, json};
 use weir_analytics::transforms::TRANSFORM_TYPES;
-use weir_flow::{Catalog, KeyKind, KeySpec};
+use weir_flow::{Catalog, KeySpec};
 use weir_graph::{EMULATE, TRACK};
 use weir_policy::{DropRule, Policy};
 
 use crate::output;
 use crate::zoo::Zoo;
+use model::model;
+use shapes::{
+    closed, described, flag, integer, number, positive, properties, reference, spec_properties, text, texts,
+    words,
+};
 
 /// Prints the schema.
 ///
@@ -281,114 +287,6 @@ fn worker() -> Value {
     closed(&["class"], properties(&keys))
 }
 
-/// One of the heads, or, where a model is known by name, the keys of any.
-fn model(catalog: &Catalog) -> Value {
-    let durations = json!({ "anyOf": [
-        text(),
-        { "type": "object", "additionalProperties": { "type": "string" } },
-    ] });
-    let batch = json!({ "type": "array", "minItems": 1, "items": { "type": "integer", "minimum": 1, "maximum": 4096 } });
-    let shared = properties(&[
-        (
-            "model",
-            text(),
-            "The path of an ONNX file, zoo:NAME, or embedded:NAME.",
-        ),
-        ("device", text(), "cpu, cuda:N or emulated:CLASS; default cpu."),
-        (
-            "batch",
-            batch,
-            "The batch sizes that it may run, ascending; default [1].",
-        ),
-        (
-            "workers",
-            integer(1),
-            "On how many of the device's slots it is placed; default all.",
-        ),
-        (
-            "plan",
-            text(),
-            "The file of a plan by which it is cut and spread over [workers].",
-        ),
-        (
-            "profile",
-            durations.clone(),
-            "Durations by batch size, { \"1\" = \"8ms\" }, or a file with them; default measured.",
-        ),
-        (
-            "preparation",
-            durations,
-            "On emulated devices: how long inputs are prepared, by batch size.",
-        ),
-        (
-            "provider",
-            words(&["cuda", "tensorrt"]),
-            "On a GPU: what runs it; default cuda.",
-        ),
-        (
-            "precision",
-            words(&["fp32", "tf32", "fp16"]),
-            "On a GPU: in which numbers it is computed; default fp32. fp16 by TensorRT alone.",
-        ),
-        (
-            "cuda_graphs",
-            flag(),
-            "On a GPU by CUDA: launches of a batch are recorded once by batch size and replayed as one; default false.",
-        ),
-        (
-            "fail_every",
-            integer(1),
-            "On emulated devices: every such batch fails.",
-        ),
-        (
-            "backend",
-            words(&["onnx", "kserve"]),
-            "What runs it: ONNX Runtime here, or model servers by KServe v2; default onnx.",
-        ),
-        (
-            "url",
-            json!({ "anyOf": [text(), texts()] }),
-            "On model servers: their addresses, http://HOST:PORT.",
-        ),
-        (
-            "name",
-            text(),
-            "On model servers: its name there; default the name of the table.",
-        ),
-        (
-            "version",
-            text(),
-            "On model servers: its version there; default the server's choice.",
-        ),
-        (
-            "token_file",
-            text(),
-            "On model servers: the file of a token that is sent along.",
-        ),
-        (
-            "timeout",
-            text(),
-            "On model servers: the longest that a call may take; default 5s.",
-        ),
-    ]);
-    let mut variants = Vec::new();
-    let mut all = shared.clone();
-    for head in &catalog.heads {
-        let mut keys = shared.clone();
-        keys.insert(
-            "head".to_owned(),
-            json!({ "const": head.name, "description": head.about }),
-        );
-        for (name, value) in spec_properties(&head.keys) {
-            merge(&mut all, &name, &value);
-            keys.insert(name, value);
-        }
-        variants.push(closed(&["head"], keys));
-    }
-    variants.push(closed(&[], all));
-    json!({ "oneOf": variants })
-}
-
 fn module(catalog: &Catalog) -> Value {
     let stage = closed(
         &["model"],
@@ -533,119 +431,9 @@ fn typed(name: &str, about: &str, specs: &[KeySpec], inputs: &str, when_slow: Op
     keys.extend(when_slow.map(|value| ("when_slow".to_owned(), value.clone())));
     closed(&["type", "inputs"], keys)
 }
-
-/// A table that has these keys and no others.
-fn closed(required: &[&str], properties: Map<String, Value>) -> Value {
-    let mut table = json!({ "type": "object", "additionalProperties": false });
-    table["properties"] = Value::Object(properties);
-    if !required.is_empty() {
-        table["required"] = json!(required);
-    }
-    table
-}
-
-fn properties(keys: &[(&str, Value, &str)]) -> Map<String, Value> {
-    let entry =
-        |(name, value, about): &(&str, Value, &str)| ((*name).to_owned(), described(value.clone(), about));
-    keys.iter().map(entry).collect()
-}
-
-/// The keys of the catalog. One that is listed twice may be of either kind.
-fn spec_properties(keys: &[KeySpec]) -> Map<String, Value> {
-    let mut by_name: BTreeMap<&str, Vec<&KeySpec>> = BTreeMap::new();
-    for key in keys {
-        by_name.entry(key.name).or_default().push(key);
-    }
-    let mut properties = Map::new();
-    for (name, specs) in by_name {
-        let about = specs.iter().map(|spec| spec.about).collect::<Vec<_>>().join("; ");
-        let value = match specs.as_slice() {
-            [spec] => kind(spec.kind),
-            several => json!({ "anyOf": several.iter().map(|spec| kind(spec.kind)).collect::<Vec<_>>() }),
-        };
-        properties.insert(name.to_owned(), described(value, &about));
-    }
-    properties
-}
-
-/// Adds a key that may be there with another kind: then it may be of either.
-fn merge(all: &mut Map<String, Value>, name: &str, value: &Value) {
-    let Some(there) = all.get_mut(name) else {
-        all.insert(name.to_owned(), value.clone());
-        return;
-    };
-    if there == value {
-        return;
-    }
-    // What was merged before has no text of its own.
-    let merged = there.get("anyOf").filter(|_| there.get("description").is_none());
-    let mut alternatives = match merged.and_then(Value::as_array) {
-        Some(alternatives) => alternatives.clone(),
-        None => vec![there.clone()],
-    };
-    if !alternatives.contains(value) {
-        alternatives.push(value.clone());
-        *there = json!({ "anyOf": alternatives });
-    }
-}
-
-fn described(mut value: Value, about: &str) -> Value {
-    value["description"] = about.into();
-    value
-}
-
-fn reference(name: &str) -> Value {
-    json!({ "$ref": format!("#/definitions/{name}") })
-}
-
-fn kind(kind: KeyKind) -> Value {
-    match kind {
-        KeyKind::Number { min, max } => number(min, max),
-        KeyKind::Integer { min, max } => json!({ "type": "integer", "minimum": min, "maximum": max }),
-        KeyKind::Text | KeyKind::File | KeyKind::Folder => text(),
-        KeyKind::OneOf(known) => words(known),
-        KeyKind::Texts => texts(),
-        KeyKind::Flag => flag(),
-        KeyKind::Duration => json!({ "type": "string", "examples": ["500ms", "2s", "24h"] }),
-        KeyKind::Bytes => json!({ "type": "string", "examples": ["500kB", "64MiB"] }),
-        KeyKind::Points => json!({
-            "type": "array",
-            "items": { "type": "array", "minItems": 2, "maxItems": 2, "items": { "type": "number" } },
-        }),
-    }
-}
-
-fn text() -> Value {
-    json!({ "type": "string" })
-}
-
-fn texts() -> Value {
-    json!({ "type": "array", "items": { "type": "string" } })
-}
-
-fn flag() -> Value {
-    json!({ "type": "boolean" })
-}
-
-fn number(min: f64, max: f64) -> Value {
-    json!({ "type": "number", "minimum": min, "maximum": max })
-}
-
-fn positive() -> Value {
-    json!({ "type": "number", "exclusiveMinimum": 0 })
-}
-
-fn integer(min: u32) -> Value {
-    json!({ "type": "integer", "minimum": min })
-}
-
-/// One of these, or what the environment says.
-fn words(words: &[&str]) -> Value {
-    json!({ "anyOf": [{ "enum": words }, reference("variable")] })
-}
-
 #[cfg(test)]
 mod tests {
+    use super::shapes::merge;
     use super::*;
 
     const DOCS: &str = include_str!("../../../../docs/graph.schema.json");

@@ -1,0 +1,114 @@
+//! The schema of models.
+
+use serde_json::{Value, json};
+use weir_flow::Catalog;
+
+use super::shapes::{closed, flag, integer, merge, properties, spec_properties, text, texts, words};
+
+/// One of the heads, or, where a model is known by name, the keys of any.
+pub(super) fn model(catalog: &Catalog) -> Value {
+    let durations = json!({ "anyOf": [
+        text(),
+        { "type": "object", "additionalProperties": { "type": "string" } },
+    ] });
+    let batch = json!({ "type": "array", "minItems": 1, "items": { "type": "integer", "minimum": 1, "maximum": 4096 } });
+    let shared = properties(&[
+        (
+            "model",
+            text(),
+            "The path of an ONNX file, zoo:NAME, or embedded:NAME.",
+        ),
+        ("device", text(), "cpu, cuda:N or emulated:CLASS; default cpu."),
+        (
+            "batch",
+            batch,
+            "The batch sizes that it may run, ascending; default [1].",
+        ),
+        (
+            "workers",
+            integer(1),
+            "On how many of the device's slots it is placed; default all.",
+        ),
+        (
+            "plan",
+            text(),
+            "The file of a plan by which it is cut and spread over [workers].",
+        ),
+        (
+            "profile",
+            durations.clone(),
+            "Durations by batch size, { \"1\" = \"8ms\" }, or a file with them; default measured.",
+        ),
+        (
+            "preparation",
+            durations,
+            "On emulated devices: how long inputs are prepared, by batch size.",
+        ),
+        (
+            "provider",
+            words(&["cuda", "tensorrt"]),
+            "On a GPU: what runs it; default cuda.",
+        ),
+        (
+            "precision",
+            words(&["fp32", "tf32", "fp16"]),
+            "On a GPU: in which numbers it is computed; default fp32. fp16 by TensorRT alone.",
+        ),
+        (
+            "cuda_graphs",
+            flag(),
+            "On a GPU by CUDA: launches of a batch are recorded once by batch size and replayed as one; default false.",
+        ),
+        (
+            "fail_every",
+            integer(1),
+            "On emulated devices: every such batch fails.",
+        ),
+        (
+            "backend",
+            words(&["onnx", "kserve"]),
+            "What runs it: ONNX Runtime here, or model servers by KServe v2; default onnx.",
+        ),
+        (
+            "url",
+            json!({ "anyOf": [text(), texts()] }),
+            "On model servers: their addresses, http://HOST:PORT.",
+        ),
+        (
+            "name",
+            text(),
+            "On model servers: its name there; default the name of the table.",
+        ),
+        (
+            "version",
+            text(),
+            "On model servers: its version there; default the server's choice.",
+        ),
+        (
+            "token_file",
+            text(),
+            "On model servers: the file of a token that is sent along.",
+        ),
+        (
+            "timeout",
+            text(),
+            "On model servers: the longest that a call may take; default 5s.",
+        ),
+    ]);
+    let mut variants = Vec::new();
+    let mut all = shared.clone();
+    for head in &catalog.heads {
+        let mut keys = shared.clone();
+        keys.insert(
+            "head".to_owned(),
+            json!({ "const": head.name, "description": head.about }),
+        );
+        for (name, value) in spec_properties(&head.keys) {
+            merge(&mut all, &name, &value);
+            keys.insert(name, value);
+        }
+        variants.push(closed(&["head"], keys));
+    }
+    variants.push(closed(&[], all));
+    json!({ "oneOf": variants })
+}
