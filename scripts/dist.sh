@@ -34,8 +34,9 @@ fill() {
     "$program" completions zsh >"$root/share/zsh/vendor-completions/_weir"
     "$program" completions fish >"$root/share/fish/vendor_completions.d/weir.fish"
     local documents=$root/share/doc/weir
-    install -d "$documents/examples"
-    install --mode=644 README.md CHANGELOG.md LICENSE LICENSE-MIT LICENSE-APACHE docs/*.md docs/*.json "$documents/"
+    install -d "$documents/docs" "$documents/examples"
+    install --mode=644 README.md CHANGELOG.md LICENSE LICENSE-MIT LICENSE-APACHE "$documents/"
+    install --mode=644 docs/*.md docs/*.json "$documents/docs/"
     install --mode=644 deploy/docker/graph.toml "$documents/examples/"
     cp -r deploy/docker deploy/kubernetes "$documents/examples/"
     chmod -R u=rwX,go=rX "$root"
