@@ -21,7 +21,7 @@ use weir_videos::scenes::scene;
 use weir_videos::{Part, Seed};
 
 /// Sentences of so many hundred that are to be right.
-const LEAST_PERCENT: usize = 95;
+const MIN_PERCENT: usize = 95;
 
 /// `scribe`, where models can be run.
 fn scribe() -> Option<Arc<dyn Model>> {
@@ -118,7 +118,7 @@ fn check(model: &dyn GenerativeModel, of: &str, scenes: &[Scene]) {
         scenes.len()
     );
     assert!(
-        right * 100 >= LEAST_PERCENT * count,
+        right * 100 >= MIN_PERCENT * count,
         "{of}: {right} of {count} sentences"
     );
 }

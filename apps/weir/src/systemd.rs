@@ -1,4 +1,4 @@
-//! What systemd is told where it starts the engine (`Type=notify`): that it is ready, that its control thread answers
+//! What systemd is notified of where it starts the engine (`Type=notify`): that it is ready, that its control thread answers
 //! (`WatchdogSec`), and that it ends. Nothing happens elsewhere.
 
 use std::time::Duration;
@@ -34,6 +34,6 @@ pub(crate) fn watch(control: Control) -> std::io::Result<()> {
 
 fn tell(state: NotifyState<'_>) {
     if let Err(error) = sd_notify::notify(&[state]) {
-        tracing::warn!(%error, "systemd is not told of the state of the service");
+        tracing::warn!(%error, "systemd is not notified of the state of the service");
     }
 }

@@ -184,7 +184,7 @@ fn what_no_engine_answers_is_said() {
 }
 
 #[test]
-fn systemd_is_told_that_it_is_ready_and_that_it_lives() {
+fn systemd_is_notified_that_it_is_ready_and_that_it_lives() {
     let folder = folder();
     let socket = UnixDatagram::bind(folder.path().join("notify")).unwrap();
     socket.set_read_timeout(Some(Duration::from_secs(60))).unwrap();

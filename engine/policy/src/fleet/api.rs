@@ -91,7 +91,7 @@ pub enum FleetEvent {
         /// Which stream.
         stream: StreamKey,
     },
-    /// It has let go of it.
+    /// It has released it.
     Unclaimed {
         /// Which engine.
         engine: EngineId,
@@ -154,7 +154,7 @@ pub enum FleetEffect {
 pub struct FleetStats {
     /// Streams that it took.
     pub taken: u64,
-    /// Streams that it let go.
+    /// Streams that it released.
     pub released: u64,
     /// Streams that it redirected.
     pub redirected: u64,

@@ -20,7 +20,7 @@ struct Engine {
     missed: f64,
     /// Since when it has missed too much.
     overloaded_since: Option<Timestamp>,
-    /// Work that was sent there since it last told of its load.
+    /// Work that was sent there since it last reported its load.
     sent: f64,
 }
 
@@ -278,7 +278,7 @@ impl FleetMember {
         Some(redirected.copied().unwrap_or(home))
     }
 
-    /// Takes a stream that is assigned to this engine, and lets go of one that its engine has.
+    /// Takes a stream that is assigned to this engine, and releases one that its engine has.
     fn settle(&mut self, key: StreamKey) {
         let me = self.me;
         let Some(stream) = self.streams.get(&key) else {
@@ -295,7 +295,7 @@ impl FleetMember {
             self.effects.push(FleetEffect::Release { stream: key });
             self.effects.push(FleetEffect::Unclaim { stream: key });
         } else if !is_mine && stream.is_taken && !stream.claims.contains(&me) {
-            // It was being opened and belongs to another now, who opens it as well: nothing is lost by letting go.
+            // It was being opened and belongs to another now, who opens it as well: nothing is lost by releasing it.
             self.stats.released += 1;
             self.effects.push(FleetEffect::Release { stream: key });
         } else {

@@ -9,7 +9,7 @@
 //! moves the streams that it gets or had, and no others. What engines say of themselves is state and not messages (tokens that go
 //! with their engine), so that one that joins late sees the same.
 //!
-//! A stream changes hands without a gap: its new engine takes it, says so once frames arrive, and only then the old one lets go. An
+//! A stream changes hands without a gap: its new engine takes it, says so once frames arrive, and only then the old one releases it. An
 //! engine that is lost has said nothing: its streams are taken at once by whom they are assigned to.
 //!
 //! An overloaded engine redirects streams of which it is the home, one at a time, to an engine with room. Hysteresis keeps that from

@@ -190,7 +190,7 @@ fn each_stream_is_taken_once_and_a_lost_engine_moves_only_its_own() {
 }
 
 #[test]
-fn the_old_engine_lets_go_when_the_new_one_has_frames() {
+fn the_old_engine_closes_a_stream_when_the_new_one_has_frames() {
     let mut fleet = Fleet::new(2, 40, true);
     fleet.opens = false;
     fleet.start(2, 10);
@@ -204,7 +204,7 @@ fn the_old_engine_lets_go_when_the_new_one_has_frames() {
     assert!(!moving.is_empty());
     assert!(
         moving.iter().all(|stream| holders[stream].len() == 2),
-        "nobody lets go before"
+        "nobody releases it before"
     );
     for stream in &moving {
         let event = FleetEvent::Live { stream: *stream };

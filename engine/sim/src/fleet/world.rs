@@ -78,7 +78,7 @@ impl Default for FleetWorld {
 #[derive(Debug, Clone, Copy)]
 enum Due {
     /// A member is notified; the number of its engine's life.
-    Told(usize, u32, FleetEvent),
+    Notified(usize, u32, FleetEvent),
     /// A stream that an engine opens gives frames; lives of the engine and of the opening.
     Opened(usize, u32, StreamKey, u64),
     Second,
@@ -215,7 +215,7 @@ impl World {
                 break;
             }
             match due {
-                Due::Told(engine, life, event) => {
+                Due::Notified(engine, life, event) => {
                     if self.engines[engine].life == life {
                         self.notify(engine, event, now);
                     }
@@ -294,7 +294,8 @@ impl World {
             if to != from && self.engines[to].member.is_some() {
                 let delay = self.about(self.spec.delay);
                 let life = self.engines[to].life;
-                self.queue.push(now + after + delay, Due::Told(to, life, event));
+                self.queue
+                    .push(now + after + delay, Due::Notified(to, life, event));
             }
         }
     }

@@ -1,5 +1,5 @@
 //! A session on a model server gives what one of the same file gives here; a server that fails, stalls or says what is not so ends in
-//! one clear error. The server is a small one that runs the file itself, or does as it is told.
+//! one clear error. The server is a small one that runs the file itself, or does as it is notified.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};

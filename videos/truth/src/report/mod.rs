@@ -24,7 +24,7 @@ pub const VEHICLES: [(&str, &str); 4] = [
 /// The class of persons, with its plural.
 pub const PERSON: (&str, &str) = ("person", "persons");
 /// Most plates, and most names, of a report: those of the first things that have one.
-pub const MOST_NAMED: usize = 3;
+pub const MAX_NAMED: usize = 3;
 
 /// How many there are, as a sentence begins; above five it is not said.
 const NUMBERS: [&str; 5] = ["One", "Two", "Three", "Four", "Five"];

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use serde::Serialize;
 
-use super::{MANY, MOST_NAMED, NO_VEHICLE, NOBODY, NUMBERS, PERSON, VEHICLES, classes};
+use super::{MANY, MAX_NAMED, NO_VEHICLE, NOBODY, NUMBERS, PERSON, VEHICLES, classes};
 
 /// Places in a picture by thirds, row by row: the order in which a report names them.
 pub const PLACES: [&str; 9] = [
@@ -91,11 +91,11 @@ impl Scene {
         }
         said.push(self.all_of(PERSON).unwrap_or_else(|| NOBODY.to_owned()));
         let known = || self.things.iter().filter(|thing| is_known(thing));
-        let plates = known().filter_map(plate).take(MOST_NAMED);
+        let plates = known().filter_map(plate).take(MAX_NAMED);
         said.extend(plates);
         let names: Vec<&str> = known()
             .filter_map(|thing| thing.name.as_deref())
-            .take(MOST_NAMED)
+            .take(MAX_NAMED)
             .collect();
         said.extend(names_of(&names));
         said
