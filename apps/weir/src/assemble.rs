@@ -256,12 +256,9 @@ fn onnx(
 /// The model on its servers, with its token read.
 fn server_model(servers: &ModelServers) -> anyhow::Result<ServerModel> {
     let token = servers.token_file.as_ref().map(|path| {
-        let bytes = weir_files::read(path, MAX_TOKEN_BYTES);
-        let text = bytes
-            .map_err(|error| error.to_string())
-            .and_then(|bytes| String::from_utf8(bytes).map_err(|_| "it holds no text".to_owned()));
+        let text = weir_files::read_text(path, MAX_TOKEN_BYTES);
         let text = text.map(|text| text.trim_end_matches(['\r', '\n']).to_owned());
-        text.map_err(|reason| UserError::new(format!("token file {}: {reason}", path.display())))
+        text.map_err(|error| UserError::new(format!("token file {}: {error}", path.display())))
     });
     let ServerProtocol::KServe = servers.protocol;
     Ok(ServerModel {

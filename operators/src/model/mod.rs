@@ -344,10 +344,7 @@ fn outputs(session: &mut OrtSession, input: &Input) -> Result<Vec<OutputSpec>, S
     let specs = |views: &[OutputView<'_>]| {
         let one = |(view, readable): (&OutputView<'_>, &bool)| OutputSpec {
             name: view.name.to_owned(),
-            shape: session::row_shape(view, rows)
-                .iter()
-                .map(|size| size.unsigned_abs() as usize)
-                .collect(),
+            shape: session::row_shape(view.shape, rows),
             readable: *readable,
         };
         views.iter().zip(&readable).map(one).collect()

@@ -145,9 +145,10 @@ fn run_all(
 }
 
 /// Sizes of one row of an output.
-pub(super) fn row_shape<'a>(view: &OutputView<'a>, rows: usize) -> &'a [i64] {
-    match view.shape {
+pub(super) fn row_shape(shape: &[i64], rows: usize) -> Vec<usize> {
+    let sizes = match shape {
         [first, rest @ ..] if first.unsigned_abs() as usize == rows => rest,
         whole => whole,
-    }
+    };
+    sizes.iter().map(|size| size.unsigned_abs() as usize).collect()
 }

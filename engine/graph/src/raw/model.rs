@@ -98,10 +98,10 @@ pub(super) fn read(name: Spanned<String>, entry: &Entry, context: &mut Context<'
     let servers = server::read(&name.value, &fields, context);
     let remote = servers.is_some();
     let calls = fields.count("workers", u32::MAX, context.diagnostics);
-    let server_slots = servers
-        .as_ref()
-        .map(|servers| servers.urls.len() as u32)
-        .map(|servers| servers.saturating_mul(calls.given().map_or(1, |calls| calls.value)));
+    let server_slots = servers.as_ref().map(|servers| {
+        let calls = calls.given().map_or(1, |calls| calls.value);
+        calls.saturating_mul(servers.urls.len() as u32)
+    });
     let origin = match servers {
         Some(servers) => Some(ModelOrigin::Server(servers)),
         None => origin(&fields, emulated, context),

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use weir_types::{Span, Timestamp};
+use weir_types::Timestamp;
 
 use super::api::{EngineId, FleetEffect, FleetEvent, FleetSpec, FleetStats, StreamKey};
 use super::rendezvous::{home, score};
@@ -410,11 +410,8 @@ impl FleetMember {
         let is_calm =
             own.overloaded_since.is_none() && own.load + (own.sent + work) / own.capacity <= self.spec.calm;
         self.calm_since = is_calm.then(|| self.calm_since.unwrap_or(now));
-        let long_enough = |since: Timestamp, dwell: Span| now.since(since) >= dwell;
-        if self
-            .calm_since
-            .is_some_and(|since| long_enough(since, self.spec.dwell))
-        {
+        let dwell = self.spec.dwell;
+        if self.calm_since.is_some_and(|since| now.since(since) >= dwell) {
             self.redirect(key, work, self.me, now);
         }
     }

@@ -1,6 +1,6 @@
 //! Engines that fail and come back, streams whose work swings, and words that travel.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::f64::consts::TAU;
 
 use serde::{Deserialize, Serialize};
@@ -91,7 +91,7 @@ struct Engine {
     member: Option<FleetMember>,
     life: u32,
     /// Streams of which it has frames.
-    live: BTreeMap<StreamKey, ()>,
+    live: BTreeSet<StreamKey>,
     /// Streams that it opens, by the number of the opening.
     opening: BTreeMap<StreamKey, u64>,
     /// What it has said, which goes with its token.
@@ -159,7 +159,7 @@ impl World {
                 capacity,
                 member: None,
                 life: 0,
-                live: BTreeMap::new(),
+                live: BTreeSet::new(),
                 opening: BTreeMap::new(),
                 redirects: BTreeMap::new(),
             });
@@ -253,7 +253,7 @@ impl World {
             let capacity = self.engines[other].capacity;
             let up = |engine| FleetEvent::EngineUp { engine, capacity };
             self.notify(engine, up(id_of(other)), now);
-            let claims: Vec<StreamKey> = self.engines[other].live.keys().copied().collect();
+            let claims: Vec<StreamKey> = self.engines[other].live.iter().copied().collect();
             for stream in claims {
                 let engine_id = id_of(other);
                 self.notify(
@@ -325,7 +325,7 @@ impl World {
             }
             FleetEffect::Release { stream } => {
                 self.engines[engine].opening.remove(&stream);
-                if self.engines[engine].live.remove(&stream).is_some() {
+                if self.engines[engine].live.remove(&stream) {
                     self.holds(stream, -1, now);
                     if let Some(known) = self.streams.get_mut(stream.0 as usize) {
                         known.left = Some((engine, now));
@@ -370,7 +370,7 @@ impl World {
             return;
         }
         own.opening.remove(&stream);
-        own.live.insert(stream, ());
+        own.live.insert(stream);
         self.holds(stream, 1, now);
         self.moved(stream, engine, now);
         self.notify(engine, FleetEvent::Live { stream }, now);
@@ -436,16 +436,9 @@ impl World {
             if own.member.is_none() {
                 continue;
             }
-            let offered: f64 = own
-                .live
-                .keys()
-                .filter_map(|stream| works.get(stream.0 as usize))
-                .sum();
-            let held: Vec<(StreamKey, f64)> = own
-                .live
-                .keys()
-                .filter_map(|stream| Some((*stream, *works.get(stream.0 as usize)?)))
-                .collect();
+            let work = |stream: &StreamKey| Some((*stream, *works.get(stream.0 as usize)?));
+            let held: Vec<(StreamKey, f64)> = own.live.iter().filter_map(work).collect();
+            let offered: f64 = held.iter().map(|(_, work)| work).sum();
             capacity += own.capacity;
             all_done += offered.min(own.capacity);
             let load = offered / own.capacity;
@@ -491,7 +484,7 @@ impl World {
         own.life += 1;
         own.opening.clear();
         own.redirects.clear();
-        let lost: Vec<StreamKey> = std::mem::take(&mut own.live).into_keys().collect();
+        let lost = std::mem::take(&mut own.live);
         for stream in lost {
             self.holds(stream, -1, now);
         }

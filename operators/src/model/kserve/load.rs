@@ -1,6 +1,5 @@
 //! A model on servers is loaded: what they say of it is checked, and it runs on a blank item and on noise.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use weir_flow::Batching;
@@ -12,9 +11,10 @@ use super::super::error::ModelError;
 use super::super::loaded::Loaded;
 use super::super::noise::noise;
 use super::super::runtime::GpuOptions;
+use super::super::session::row_shape;
 use super::client::{Call, Client};
 use super::protocol::{FP32, Metadata, ReceivedTensor, SentTensor, TensorMetadata, write_request};
-use super::{KServeModel, OutputShapes, ServerModel, row_shape};
+use super::{KServeModel, OutputShapes, ServerModel};
 use crate::heads::{HeadKind, OutputSpec};
 
 /// Loads it.
@@ -65,7 +65,7 @@ pub(in super::super) fn load(
         })
         .collect();
     let head = kind
-        .build(&Cow::Borrowed(request.settings), &input, &specs)
+        .build(request.settings, &input, &specs)
         .map_err(ModelError::Head)?;
     let (rows, batching) = match fixed {
         Some(rows) => (

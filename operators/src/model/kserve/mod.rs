@@ -16,6 +16,7 @@ use std::time::Duration;
 use weir_flow::{Batching, DeviceKind, Model, Session, SessionError};
 
 use super::loaded::Loaded;
+use super::session::row_shape;
 use crate::heads::OutputSpec;
 use client::Client;
 pub(super) use load::load;
@@ -115,15 +116,6 @@ impl OutputShapes {
             }
         }
         Ok(())
-    }
-}
-
-/// Sizes of one row.
-fn row_shape(shape: &[i64], rows: usize) -> Vec<usize> {
-    let sizes = shape.iter().map(|size| size.unsigned_abs() as usize);
-    match shape {
-        [first, ..] if first.unsigned_abs() as usize == rows => sizes.skip(1).collect(),
-        _ => sizes.collect(),
     }
 }
 

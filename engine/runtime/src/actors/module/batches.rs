@@ -59,8 +59,8 @@ impl ModuleActor {
             let slo = request.slo.unwrap_or(self.setup.slo);
             request.droppable.then_some(request.sent_at + slo)
         };
-        let deadlines: Option<Vec<Timestamp>> = slices.iter().map(deadline).collect();
-        deadlines?.into_iter().max()
+        let latest = |one: Option<Timestamp>, other: Option<Timestamp>| Some(one?.max(other?));
+        slices.iter().map(deadline).reduce(latest)?
     }
 
     /// The items of a batch, in its order.
