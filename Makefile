@@ -1,12 +1,12 @@
 # What there is to do: make setup, demo, dist, test, test-sinks, test-brokers, test-kafka, check-cuda, lint, bench-overhead, bench-sim,
 # bench-reserve, bench-partitioned, bench-accuracy, bench-cameras, bench-cascades, bench-generating, bench-route, bench-queues,
-# bench-fleet, bench-shared, bench-idle-connections, bench-watchers, bench-counts, bench-per-track, bench-reports, soak,
+# bench-routing, bench-fleet, bench-shared, bench-idle-connections, bench-watchers, bench-counts, bench-per-track, bench-reports, soak,
 # fuzz-api, page-pictures, compare-live, gpu-check, crash-jobs, reproduce-pard, reproduce-ppipe, reproduce-ken, reproduce-goodserve,
 # reproduce-qlm, docs, clips, train, clean.
 # Every target sets up what it needs.
 
 .PHONY: all setup build dist demo test test-sinks test-brokers test-kafka check-cuda lint bench-overhead bench-sim bench-reserve \
-	bench-partitioned bench-accuracy bench-cameras bench-cascades bench-generating bench-route bench-queues bench-fleet \
+	bench-partitioned bench-accuracy bench-cameras bench-cascades bench-generating bench-route bench-queues bench-routing bench-fleet \
 	bench-shared bench-idle-connections bench-watchers bench-counts bench-per-track bench-reports soak fuzz-api page-pictures \
 	compare-live gpu-check crash-jobs reproduce-pard reproduce-ppipe reproduce-ken reproduce-goodserve reproduce-qlm docs clips train \
 	clean
@@ -114,6 +114,11 @@ bench-reserve:
 # A router's decision over 512 instances, and 10,000 requests a second over them simulated on one core. Needs cargo alone.
 bench-route:
 	@$(CARGO) run --release --locked -p weir-reproduction --bin bench-route
+
+# Routing live: three workers that take 1, 2 and 4 times as long, one of which is killed and comes back; then detection on such
+# parts of the processor. About nine minutes. Needs the asset pack.
+bench-routing: build
+	@scripts/bench-routing.sh
 
 # Virtual queues with 400,000 requests: an arrival, and a plan of all groups. Needs cargo alone.
 bench-queues:

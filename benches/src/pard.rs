@@ -12,7 +12,8 @@ use weir_policy::{
     StatePlanner,
 };
 use weir_sim::{
-    CascadeSpec, Demand, Edge, SimulationResult, WorldModule, WorldPool, WorldSpec, experiment, simulate,
+    CascadeSpec, Demand, Edge, SimulationResult, WorldMemory, WorldModule, WorldPool, WorldSpec, experiment,
+    simulate,
 };
 use weir_types::{ModuleId, Profile, RequestId, Span, Timestamp, Topology};
 
@@ -111,6 +112,7 @@ fn world(queueing: Queueing) -> WorldSpec {
             .collect(),
         weight: 1.0,
         overlap: None,
+        model: None,
     };
     WorldSpec {
         slo: ms(400),
@@ -127,6 +129,7 @@ fn world(queueing: Queueing) -> WorldSpec {
         },
         modules: (0..MODULES).map(module).collect(),
         shared_slots: 0,
+        memory: WorldMemory::default(),
         cluster: None,
         hop: Span::ZERO,
         links: Vec::new(),

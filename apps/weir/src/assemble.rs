@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use weir_flow::{Model, Operator, PartitionLoader, PartitionedModel, SinkFactory, SourceFactory, Value};
 use weir_graph::{
-    DeviceClass, GpuPrecision, GpuProvider, Graph, ModelNode, ModelOrigin, ModelServers, ModuleNode,
-    ServerProtocol, SinkNode, SourceNode,
+    GpuPrecision, GpuProvider, Graph, ModelNode, ModelOrigin, ModelServers, ModuleNode, ServerProtocol,
+    SinkNode, SourceNode,
 };
 use weir_operators::media::SourceOptions;
 use weir_operators::{
@@ -80,7 +80,7 @@ pub(crate) fn assemble_extended(
     }
     let mut errors = ErrorList::default();
     let sinks = errors.take(sinks(&graph, out, extensions));
-    let runs_models = graph.models().iter().any(|node| !is_emulated(node, &graph));
+    let runs_models = graph.models().iter().any(|node| !graph.is_emulated(node));
     // Said once, and not of each model.
     let runtime = match weir_operators::find_runtime() {
         Err(error) if runs_models => errors.take(Err(UserError::new(error.to_string()).into())),
@@ -146,11 +146,6 @@ fn all_or_none<T>(made: impl Iterator<Item = Option<T>>) -> Option<Vec<T>> {
     made.into_iter().collect()
 }
 
-fn is_emulated(node: &ModelNode, graph: &Graph) -> bool {
-    node.origin == ModelOrigin::Emulated
-        || matches!(graph.devices()[node.device].class, DeviceClass::Emulated(_))
-}
-
 /// Models that have a plan, cut as it says.
 fn partitioning(graph: &Graph, models: &[Option<Loaded>]) -> anyhow::Result<Option<Partitioning>> {
     let loader = Some(Arc::new(OnnxPartitionLoader::default()) as Arc<dyn PartitionLoader>);
@@ -214,7 +209,7 @@ fn onnx(
     zoo: &Zoo,
     dump: Option<&DumpInputs>,
 ) -> anyhow::Result<Option<Loaded>> {
-    if is_emulated(node, graph) {
+    if graph.is_emulated(node) {
         return Ok(None);
     }
     let file = match &node.origin {

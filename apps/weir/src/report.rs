@@ -191,6 +191,12 @@ fn remarks(report: &Report) -> Vec<String> {
             .map(|drop| format!("{} {} at {}", drop.count, drop.reason.name(), drop.module));
         remarks.push(format!("dropped: {}", drops.collect::<Vec<_>>().join(", ")));
     }
+    if let Some(residency) = &report.residency {
+        remarks.push(format!(
+            "models opened: {} from files, {} from host memory, {:.1} s of slots",
+            residency.opened_cold, residency.opened_warm, residency.seconds
+        ));
+    }
     for (name, stream) in &report.streams {
         if stream.damaged > 0 {
             remarks.push(format!(
@@ -278,6 +284,20 @@ mod tests {
             !table.contains("it broke off"),
             "what the run ends with is said once"
         );
+    }
+
+    #[test]
+    fn the_table_says_how_often_models_were_opened() {
+        let mut report = report();
+        report.residency = Some(weir_policy::ResidencyReport {
+            opened_cold: 5,
+            opened_warm: 41,
+            seconds: 0.62,
+            ..weir_policy::ResidencyReport::default()
+        });
+        let table = table(&report);
+        let said = "models opened: 5 from files, 41 from host memory, 0.6 s of slots";
+        assert!(table.contains(said), "{table}");
     }
 
     #[test]

@@ -138,7 +138,8 @@ fn every_model_runs_in_batches_and_can_be_cut() {
     for model in weir_models::shipped().iter().filter(|model| !model.generates()) {
         let name = format!("embedded:{}", model.name);
         let table = done(&weir(&folder, &["profile", &name, "--batches", "1,3"]));
-        assert_eq!(table.lines().count(), 3, "{table}");
+        let durations = table.lines().take_while(|line| !line.trim().is_empty());
+        assert_eq!(durations.count(), 3, "{table}");
     }
     let blocks = ["--blocks", "1", "--batches", "1", "--out", "blocks.toml"];
     done(&weir(

@@ -8,7 +8,7 @@
 //! A graph takes its rate from the variable `RATE`. The loads of a graph run at the same time, each in an engine of its
 //! own: emulated devices sleep, they do not compute. The limits are a twentieth of the goodput and two points of the drop
 //! rate; of cascades two
-//! points of what each stage hands on; beyond them the program ends with 1.
+//! points of what each stage hands on, of devices with limited memory a tenth of the openings; beyond them the program ends with 1.
 
 #![allow(clippy::print_stdout, reason = "a benchmark prints what it measured")]
 
@@ -25,16 +25,20 @@ use weir_sim::experiment::{capacity, world_from_graph};
 use weir_sim::{WorldSpec, simulate};
 use weir_types::{Span, Timestamp};
 
-const GRAPHS: [&str; 5] = [
+const GRAPHS: [&str; 8] = [
     "config/emulated-chain.toml",
     "config/emulated-batches.toml",
     "config/emulated-shared.toml",
     "config/emulated-partitioned.toml",
     "config/emulated-cascade.toml",
+    "config/emulated-memory.toml",
+    "config/emulated-unequal.toml",
+    "config/emulated-routing.toml",
 ];
 const MAX_GOODPUT_ERROR: f64 = 0.05;
 const MAX_DROP_RATE_ERROR: f64 = 0.02;
 const MAX_HANDED_ON_ERROR: f64 = 0.02;
+const MAX_OPENINGS_ERROR: f64 = 0.1;
 
 struct Options {
     seconds: u64,
@@ -102,7 +106,12 @@ fn main() -> anyhow::Result<ExitCode> {
 
 fn graph(path: &Path, rate: f64) -> anyhow::Result<Graph> {
     let variables = |name: &str| (name == "RATE").then(|| rate.to_string());
-    Ok(weir_graph::load(path, &Catalog::default(), &variables)?)
+    let catalog = Catalog {
+        heads: weir_operators::heads(),
+        operators: weir_operators::operators(),
+        ..Catalog::default()
+    };
+    Ok(weir_graph::load(path, &catalog, &variables)?)
 }
 
 /// Part of its items that each stage of a cascade hands on.
@@ -113,6 +122,12 @@ fn handed_on(report: &Report) -> Vec<f64> {
         stage.handed_on as f64 / (all as f64).max(1.0)
     };
     stages.map(part).collect()
+}
+
+/// Openings of models, and the seconds that they took; none where no memory is limited.
+fn openings(report: &Report) -> Option<(u64, f64)> {
+    let residency = report.residency.as_ref()?;
+    Some((residency.opened_cold + residency.opened_warm, residency.seconds))
 }
 
 /// One graph at one load, both ways.
@@ -193,6 +208,9 @@ impl Pair {
                 batches.join(" "),
                 each.join(" ")
             );
+            if let Some((count, seconds)) = openings(report) {
+                println!("    {count} openings, {seconds:.1} s");
+            }
             if let Some(gears) = &report.gears {
                 let parts = handed_on(report)
                     .into_iter()
@@ -210,13 +228,22 @@ impl Pair {
         let drops = live.drop_rate() - simulated.drop_rate();
         let parts = handed_on(&self.live).into_iter().zip(handed_on(&self.simulated));
         let parts = parts.map(|(live, simulated)| (live - simulated).abs());
-        let close = goodput.abs() <= MAX_GOODPUT_ERROR
+        let opened = openings(&self.live).zip(openings(&self.simulated));
+        let openings = opened.map_or(0.0, |((live, _), (simulated, _))| {
+            live as f64 / (simulated as f64).max(1.0) - 1.0
+        });
+        let close = openings.abs() <= MAX_OPENINGS_ERROR
+            && goodput.abs() <= MAX_GOODPUT_ERROR
             && drops.abs() <= MAX_DROP_RATE_ERROR
             && parts.fold(0.0, f64::max) <= MAX_HANDED_ON_ERROR;
         println!(
-            "  load {load:.1}: goodput {:+.2} %, drop rate {:+.2} points: {}",
+            "  load {load:.1}: goodput {:+.2} %, drop rate {:+.2} points{}: {}",
             goodput * 100.0,
             drops * 100.0,
+            match opened {
+                Some(_) => format!(", openings {:+.1} %", openings * 100.0),
+                None => String::new(),
+            },
             if close { "close" } else { "APART" }
         );
         close

@@ -247,6 +247,7 @@ fn decision() -> f64 {
     let profile = Profile::new(vec![(1, Span::from_millis(8))]).unwrap_or_else(|| unreachable!("one point"));
     let slot = SlotId(0);
     let mut module = Module::new(ModuleSpec {
+        ends: Vec::new(),
         generate: None,
         id: ModuleId(0),
         slo: Span::from_millis(400),

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use weir_types::Span;
 
+use crate::bytes::parse_bytes;
 use crate::diagnostics::Diagnostics;
 use crate::document::{Content, Entry, Node};
 use crate::spelling;
@@ -239,6 +240,20 @@ impl<'d> Fields<'d> {
                 diagnostics.add(spanned.at, message, None);
                 None
             }
+        })
+    }
+
+    /// An amount of memory above zero, such as `"96MiB"`, in bytes.
+    pub fn bytes(&self, name: &str, diagnostics: &mut Diagnostics) -> Field<u64> {
+        self.text(name, diagnostics).and_then(|spanned| {
+            let bytes = parse_bytes(&spanned.value);
+            if bytes.is_none() {
+                let message = format!("`{name}`: \"{}\" is not an amount of memory", spanned.value);
+                let hint =
+                    "write a whole number with a unit in quotes, such as \"96MiB\" or \"2GiB\"".to_owned();
+                diagnostics.add(spanned.at, message, Some(hint));
+            }
+            bytes
         })
     }
 

@@ -74,6 +74,14 @@ pub enum SessionError {
         /// Cause and remedy.
         reason: String,
     },
+    /// The device or the worker that the session is on is gone, with all that it held. Nothing was computed; it may come back.
+    #[error("model {model} is gone from where it ran: {reason}")]
+    Gone {
+        /// Name of the model.
+        model: String,
+        /// Cause.
+        reason: String,
+    },
     /// One batch failed; the session may be used or rebuilt.
     #[error("model {model} failed on a batch of {batch}: {reason}")]
     Run {

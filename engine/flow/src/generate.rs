@@ -131,6 +131,11 @@ pub trait GenerativeModel: Send + Sync {
     fn encode(&self, text: &str) -> Vec<u32>;
     /// The text of tokens that were generated, without those that end a sequence.
     fn decode(&self, tokens: &[u32]) -> String;
+    /// The bytes from which [`PartitionLoader::load_generator`](crate::PartitionLoader::load_generator) opens it in another
+    /// process; `None` where it cannot be sent.
+    fn portable(&self) -> Option<Vec<u8>> {
+        None
+    }
     /// Opens a session for one worker thread.
     ///
     /// # Errors
@@ -153,7 +158,8 @@ pub trait GenerativeSession: Send {
     ///
     /// # Errors
     /// [`SessionError::Run`]: the model failed, or a sequence is not here or has not so many tokens. What is computed of the
-    /// sequences of the step is unknown then: they are to be evicted, or the session built again.
+    /// sequences of the step is unknown then: they are to be evicted, or the session built again. [`SessionError::Gone`]: the
+    /// device or worker is gone, and all that the session held with it.
     fn step(&mut self, steps: &[SequenceStep]) -> Result<Vec<GeneratedToken>, SessionError>;
     /// Gives up the cache of a sequence, which is computed again from its tokens.
     fn evict(&mut self, sequence: SequenceId);

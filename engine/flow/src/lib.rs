@@ -47,7 +47,7 @@ pub use generate::{
 };
 pub use geometry::{Affine, Point, Rect};
 pub use item::{BoxCertainty, Inference, Item, Region};
-pub use model::{Batching, Model, Session, Step};
+pub use model::{Batching, Model, PreparedModel, Session, Step};
 pub use operator::Operator;
 pub use packet::{Packet, PacketCodec, PacketFormat, PacketObserver};
 pub use packet_tap::{PacketSubscription, PacketTap};

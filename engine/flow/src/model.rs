@@ -1,5 +1,7 @@
 //! A model with its head, and the session that runs it on a slot.
 
+use std::any::Any;
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,6 +18,21 @@ pub struct Batching {
     pub max: Option<u32>,
     /// Finding for the log: "batch dimension made symbolic", "fails above 1: ...".
     pub remark: Option<String>,
+}
+
+/// What a model is opened from faster than from its file: kept in host memory, and understood by the model that gave it.
+#[derive(Clone)]
+pub struct PreparedModel {
+    /// Bytes that it takes.
+    pub bytes: u64,
+    /// What it is.
+    pub data: Arc<dyn Any + Send + Sync>,
+}
+
+impl fmt::Debug for PreparedModel {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "PreparedModel({} bytes)", self.bytes)
+    }
 }
 
 /// A model with its head, loaded and checked. It opens one session for each slot that it is placed on.
@@ -39,6 +56,32 @@ pub trait Model: Send + Sync {
     /// # Errors
     /// [`SessionError::Load`] and [`SessionError::Device`]; an execution provider that does not register is an error, without a fallback to the CPU.
     fn open(&self, device: DeviceKind) -> Result<Box<dyn Session>, SessionError>;
+    /// Opens a session, and gives what others are opened from faster; `None` where there is nothing of the kind.
+    ///
+    /// # Errors
+    /// As [`Model::open`].
+    fn open_cold(
+        &self,
+        device: DeviceKind,
+    ) -> Result<(Box<dyn Session>, Option<PreparedModel>), SessionError> {
+        Ok((self.open(device)?, None))
+    }
+    /// Opens a session from what [`Model::open_cold`] gave.
+    ///
+    /// # Errors
+    /// As [`Model::open`].
+    fn open_warm(
+        &self,
+        device: DeviceKind,
+        prepared: &PreparedModel,
+    ) -> Result<Box<dyn Session>, SessionError> {
+        let _ = prepared;
+        self.open(device)
+    }
+    /// Bytes of its file, where it has one: a session takes no less.
+    fn file_bytes(&self) -> Option<u64> {
+        None
+    }
     /// Opens a session in steps, for a slot that prepares the next batch while one runs. One that is not divided does all in
     /// the second.
     ///

@@ -4,9 +4,11 @@
 //! Partitions exchange tensors only, so they can run in another process.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use crate::device::DeviceKind;
 use crate::error::SessionError;
+use crate::generate::GenerativeModel;
 use crate::item::{Inference, Item};
 use crate::tensor::Tensor;
 
@@ -54,6 +56,16 @@ pub trait PartitionLoader: Send + Sync {
         device: DeviceKind,
         half: bool,
     ) -> Result<Box<dyn PartitionSession>, SessionError>;
+    /// Opens a model that generates from what [`GenerativeModel::portable`] gave.
+    ///
+    /// # Errors
+    /// [`SessionError::Load`] where the bytes are no such model, or this loader knows none.
+    fn load_generator(&self, _model: &[u8]) -> Result<Arc<dyn GenerativeModel>, SessionError> {
+        Err(SessionError::Load {
+            model: "that was sent".to_owned(),
+            reason: "this worker opens no models that generate".to_owned(),
+        })
+    }
 }
 
 /// A partition opened on one slot, owned by the thread that runs it.

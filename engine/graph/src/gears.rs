@@ -37,6 +37,9 @@ pub struct GearNode {
     pub accuracy: Option<f64>,
     /// By the index of a stage's module.
     pub stages: BTreeMap<usize, StageSetting>,
+    /// By the index of a stage's module, which part of its items each slot of its model does, 0 to 1, by the place of the slot;
+    /// of one that is not here, each as much as it can.
+    pub shares: BTreeMap<usize, Vec<f64>>,
 }
 
 /// The gears of a graph.
@@ -59,6 +62,13 @@ impl Gears {
         let gear = self.gears.get(gear);
         gear.and_then(|gear| gear.stages.get(&module).copied())
             .unwrap_or(own)
+    }
+
+    /// Which part of a stage's items the slot of its model at a place does in a gear; `None` where the gear does not say.
+    #[must_use]
+    pub fn share(&self, gear: usize, module: usize, place: usize) -> Option<f64> {
+        let shares = self.gears.get(gear)?.shares.get(&module)?;
+        Some(shares.get(place).copied().unwrap_or(0.0))
     }
 
     /// What they are shifted by.

@@ -21,7 +21,7 @@ use weir_policy::gears::{InvocationSize, ShiftDown, ShiftRule, ShiftScope};
 use weir_types::Span;
 
 use crate::gears::{GearNode, Gears, StageSetting};
-use crate::graph::{Graph, ModuleNode};
+use crate::graph::{DeviceClass, Graph, ModuleNode};
 
 /// A gears file as it is written.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -84,6 +84,10 @@ pub struct StageFile {
     /// It waits no longer than this for them; default half of the time that they have.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wait: Option<String>,
+    /// Which part of its items each slot of its model does, by the place of the slot: 0 where it is not placed; default each as
+    /// much as it can.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shares: Option<Vec<f64>>,
 }
 
 impl GearsFile {
@@ -132,9 +136,34 @@ impl StageFile {
                 .map(|certainty| format!("certainty = {certainty:?}")),
             self.items.map(|items| format!("items = {items}")),
             self.wait.as_ref().map(|wait| format!("wait = {}", quoted(wait))),
+            self.shares.as_ref().map(|shares| format!("shares = {shares:?}")),
         ];
         let keys: Vec<String> = keys.into_iter().flatten().collect();
         format!("{{ {} }}", keys.join(", "))
+    }
+
+    /// The shares of its slots, where it has any.
+    fn shares(&self, slots: Option<usize>) -> Result<Option<Vec<f64>>, String> {
+        let model = &self.model;
+        let Some(shares) = &self.shares else {
+            return Ok(None);
+        };
+        if let Some(slots) = slots.filter(|slots| shares.len() > *slots) {
+            return Err(format!(
+                "`shares` of \"{model}\" are of {} slots, and it has {slots}",
+                shares.len()
+            ));
+        }
+        if let Some(share) = shares.iter().find(|share| !(0.0..=1.0).contains(*share)) {
+            return Err(format!(
+                "`shares` of \"{model}\" must lie between 0 and 1, not {share}"
+            ));
+        }
+        let sum: f64 = shares.iter().sum();
+        if (sum - 1.0).abs() > SHARE_TOLERANCE {
+            return Err(format!("`shares` of \"{model}\" must add up to 1, not {sum:.3}"));
+        }
+        Ok(Some(shares.clone()))
     }
 
     /// What it waits for before it runs a batch.
@@ -163,6 +192,9 @@ impl StageFile {
 fn quoted(text: &str) -> String {
     toml::Value::String(text.to_owned()).to_string()
 }
+
+/// What shares may miss 1 by: they are written with few digits.
+const SHARE_TOLERANCE: f64 = 0.02;
 
 /// Most items that a stage may wait for; batches hold fewer.
 const MAX_ITEMS: u32 = 1_024;
@@ -196,16 +228,26 @@ pub struct CascadeStage {
     pub cascade: String,
     /// Name of its model.
     pub model: String,
+    /// Slots that its model has; `None` where the machine says.
+    pub slots: Option<usize>,
 }
 
 /// The stages of the cascades of a graph, those of each in order.
 #[must_use]
 pub fn cascade_stages(graph: &Graph) -> Vec<CascadeStage> {
     let stage = |(module, node): (usize, &ModuleNode)| {
+        let model = &graph.models()[node.model];
+        let device = &graph.devices()[model.device];
+        let on_device = match device.class {
+            DeviceClass::Cpu => device.slots,
+            _ => Some(device.slot_count(1)),
+        };
+        let workers = on_device.map(|slots| model.workers.unwrap_or(slots).min(slots));
         Some(CascadeStage {
             module,
             cascade: node.stage.as_ref()?.cascade.clone(),
-            model: graph.models()[node.model].name.clone(),
+            model: model.name.clone(),
+            slots: workers.map(|workers| workers as usize),
         })
     };
     graph.modules().iter().enumerate().filter_map(stage).collect()
@@ -284,7 +326,7 @@ fn node(gear: &GearFile, known: &[CascadeStage]) -> Result<GearNode, String> {
     if let Some(accuracy) = gear.accuracy.filter(|accuracy| !(0.0..=1.0).contains(accuracy)) {
         return Err(format!("`accuracy` must lie between 0 and 1, not {accuracy}"));
     }
-    let mut stages = BTreeMap::new();
+    let (mut stages, mut shares) = (BTreeMap::new(), BTreeMap::new());
     for (name, planned) in &gear.cascades {
         let all: Vec<&CascadeStage> = known.iter().filter(|stage| stage.cascade == *name).collect();
         if all.is_empty() {
@@ -292,11 +334,21 @@ fn node(gear: &GearFile, known: &[CascadeStage]) -> Result<GearNode, String> {
         }
         let settings = settings(planned, &all).map_err(|reason| format!("cascade \"{name}\": {reason}"))?;
         stages.extend(all.iter().map(|stage| stage.module).zip(settings));
+        for stage in planned {
+            let Some(known) = all.iter().find(|known| known.model == stage.model) else {
+                continue;
+            };
+            let of_slots = stage
+                .shares(known.slots)
+                .map_err(|reason| format!("cascade \"{name}\": {reason}"))?;
+            shares.extend(of_slots.map(|of_slots| (known.module, of_slots)));
+        }
     }
     Ok(GearNode {
         up_to: gear.up_to,
         accuracy: gear.accuracy,
         stages,
+        shares,
     })
 }
 

@@ -11,6 +11,8 @@ use weir_policy::{Policy, StreamShare};
 use weir_types::Span;
 
 use crate::gears::Gears;
+use crate::gpu_settings::GpuSettings;
+use crate::model_servers::ModelServers;
 
 /// The operator that no catalog has to list: it needs no head, takes frames or boxes, and runs models on emulated devices
 /// only.
@@ -165,6 +167,8 @@ pub enum DeviceClass {
     Workers,
     /// The model servers of one model; this many.
     Servers(u32),
+    /// One worker in another process, by its name: it runs an instance of a model that generates.
+    Worker(String),
 }
 
 /// A device with its slots.
@@ -178,6 +182,24 @@ pub struct DeviceNode {
     pub slots: Option<u32>,
     /// When inputs of batches are prepared.
     pub prepare: PrepareMode,
+    /// What its models may take together, where they cannot all be open; `None`: all are.
+    pub memory: Option<MemoryLimit>,
+    /// Factor by which what runs on it is slowed down, to stand for a slower device; at least 1.
+    pub slowdown: f64,
+}
+
+/// Memory for the models of a device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MemoryLimit {
+    /// Bytes that sessions on all its slots may take together.
+    pub bytes: u64,
+    /// Bytes of host memory for what models are opened from faster than from their files.
+    pub host_bytes: u64,
+}
+
+impl MemoryLimit {
+    /// Host memory where the graph does not say.
+    pub const HOST_BYTES: u64 = 512 << 20;
 }
 
 /// When the inputs of a batch are prepared on a slot.
@@ -195,9 +217,11 @@ impl PrepareMode {
     pub fn default_for(class: &DeviceClass) -> Self {
         match class {
             DeviceClass::Cuda(_) => Self::Overlap,
-            DeviceClass::Cpu | DeviceClass::Emulated(_) | DeviceClass::Workers | DeviceClass::Servers(_) => {
-                Self::Inline
-            }
+            DeviceClass::Cpu
+            | DeviceClass::Emulated(_)
+            | DeviceClass::Workers
+            | DeviceClass::Worker(_)
+            | DeviceClass::Servers(_) => Self::Inline,
         }
     }
 }
@@ -207,7 +231,7 @@ impl DeviceNode {
     #[must_use]
     pub fn slot_count(&self, cores: u32) -> u32 {
         match self.class {
-            DeviceClass::Workers => 0,
+            DeviceClass::Workers | DeviceClass::Worker(_) => 0,
             DeviceClass::Cpu => self.slots.unwrap_or(cores).max(1),
             DeviceClass::Cuda(_) | DeviceClass::Emulated(_) => self.slots.unwrap_or(1).max(1),
             DeviceClass::Servers(servers) => self.slots.unwrap_or(servers).max(servers),
@@ -251,63 +275,6 @@ pub enum ModelOrigin {
     Server(ModelServers),
 }
 
-/// The model servers of a model, all of which have it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ModelServers {
-    /// How they are spoken to.
-    pub protocol: ServerProtocol,
-    /// Their addresses, `http://HOST:PORT` or `https://HOST:PORT`; at least one.
-    pub urls: Vec<String>,
-    /// Name of the model there.
-    pub name: String,
-    /// Its version there; `None`: the server's choice.
-    pub version: Option<String>,
-    /// File with a token that is sent along.
-    pub token_file: Option<PathBuf>,
-    /// The longest that a call may take.
-    pub timeout: Span,
-}
-
-/// The protocol of a model server.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ServerProtocol {
-    /// KServe v2 over HTTP, with binary tensors.
-    KServe,
-}
-
-/// What runs a model on a GPU, and in which numbers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct GpuSettings {
-    /// By what.
-    pub provider: GpuProvider,
-    /// In which numbers.
-    pub precision: GpuPrecision,
-    /// Whether the launches of a batch are recorded and replayed as one (CUDA graphs).
-    pub graphs: bool,
-}
-
-/// The execution provider of a model on a GPU.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum GpuProvider {
-    /// CUDA.
-    #[default]
-    Cuda,
-    /// TensorRT, and CUDA for what it does not take.
-    TensorRt,
-}
-
-/// In which numbers a model is computed on a GPU.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum GpuPrecision {
-    /// Single precision, as on the CPU.
-    #[default]
-    Fp32,
-    /// Products with a mantissa of ten bits.
-    Tf32,
-    /// Half precision; by TensorRT.
-    Fp16,
-}
-
 /// A model and its device.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ModelNode {
@@ -317,11 +284,13 @@ pub struct ModelNode {
     pub origin: ModelOrigin,
     /// Its head, from the graph or the zoo; `None` on emulated devices only.
     pub head: Option<String>,
-    /// Index of its device.
+    /// Index of its device; of several the first.
     pub device: usize,
+    /// Where it is on several devices: all of them, each with slots that are this model's alone. Empty where it is on one.
+    pub ends: Vec<EndNode>,
     /// Batch sizes it may run, ascending, at least one.
     pub batch: Vec<u32>,
-    /// Number of the device's slots that it runs on; `None`: all.
+    /// Number of the device's slots that it runs on, of each where it is on several; `None`: all.
     pub workers: Option<u32>,
     /// Declared durations by batch size (`profile = { "1" = "8ms", "4" = "30ms" }` or a file); empty: measured.
     pub profile: Vec<(u32, Span)>,
@@ -329,6 +298,12 @@ pub struct ModelNode {
     pub preparation: Vec<(u32, Span)>,
     /// On an emulated device, each such batch fails in a live run: 100 for one in a hundred. `None`: none does.
     pub fail_every: Option<u32>,
+    /// Bytes that one session takes, declared; `None`: measured where its device needs it.
+    pub memory: Option<u64>,
+    /// On an emulated device, how long it takes to open from its file; no time where not given.
+    pub open_cold: Option<Span>,
+    /// On an emulated device, how long it takes to open from host memory; `open_cold` where not given.
+    pub open_warm: Option<Span>,
     /// Where its device is a GPU.
     pub gpu: GpuSettings,
     /// File of the plan by which it is partitioned over workers.
@@ -337,7 +312,29 @@ pub struct ModelNode {
     pub settings: Settings,
 }
 
+/// One of the devices that a model is on.
+#[derive(Debug, Clone, PartialEq)]
+pub struct EndNode {
+    /// Index of the device.
+    pub device: usize,
+    /// Declared durations there; empty: measured.
+    pub profile: Vec<(u32, Span)>,
+}
+
 impl ModelNode {
+    /// Its device, or all of them, with what is declared for each.
+    pub fn ends(&self) -> impl Iterator<Item = (usize, &[(u32, Span)])> {
+        let one = self.ends.is_empty().then_some((self.device, &self.profile[..]));
+        let several = self.ends.iter().map(|end| (end.device, &end.profile[..]));
+        one.into_iter().chain(several)
+    }
+
+    /// Whether its slots are its own, on each of its devices.
+    #[must_use]
+    pub fn has_own_slots(&self) -> bool {
+        self.generates() || !self.ends.is_empty()
+    }
+
     /// Whether it generates text token by token: on slots of its own, in steps.
     #[must_use]
     pub fn generates(&self) -> bool {
@@ -618,6 +615,17 @@ impl Graph {
     #[must_use]
     pub fn gears(&self) -> Option<&Gears> {
         self.gears.as_ref()
+    }
+
+    /// Whether a model is emulated: it has no file, or is on emulated devices alone. One that is on others too is run on all of
+    /// them, and on emulated ones for as long as their profiles say.
+    #[must_use]
+    pub fn is_emulated(&self, model: &ModelNode) -> bool {
+        let is_emulated = |device: usize| {
+            let device = self.devices.get(device);
+            device.is_some_and(|device| matches!(device.class, DeviceClass::Emulated(_)))
+        };
+        model.origin == ModelOrigin::Emulated || model.ends().all(|(device, _)| is_emulated(device))
     }
 
     /// The models that modules use.

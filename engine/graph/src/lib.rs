@@ -11,7 +11,10 @@ mod critical_path;
 mod emulated;
 mod gears;
 mod gears_file;
+mod gpu_settings;
 mod graph;
+mod model_servers;
+mod own_slots;
 pub mod planning;
 mod policy;
 mod raw;
@@ -34,12 +37,14 @@ pub use gears_file::{
     CascadeStage, GearFile, GearsFile, ShiftFile, StageFile, cascade_stages, parse_gears, parse_gears_of,
     read_gears,
 };
+pub use gpu_settings::{GpuPrecision, GpuProvider, GpuSettings};
 pub use graph::{
-    Decoding, DeviceClass, DeviceNode, EMULATE, Escalate, GpuPrecision, GpuProvider, GpuSettings, Graph,
-    ModelNode, ModelOrigin, ModelServers, ModuleNode, OnDrop, OnLate, PerTrackNode, PrepareMode, QueueNode,
-    ServerProtocol, SinkNode, SourceMode, SourceNode, StageNode, TRACK, TrackerNode, TransformNode, Vertex,
-    WhenSlow, WorkerNode,
+    Decoding, DeviceClass, DeviceNode, EMULATE, EndNode, Escalate, Graph, MemoryLimit, ModelNode,
+    ModelOrigin, ModuleNode, OnDrop, OnLate, PerTrackNode, PrepareMode, QueueNode, SinkNode, SourceMode,
+    SourceNode, StageNode, TRACK, TrackerNode, TransformNode, Vertex, WhenSlow, WorkerNode,
 };
+pub use model_servers::{ModelServers, ServerProtocol};
+pub use own_slots::own_slots;
 pub use policy::{PARTS as POLICY_PARTS, read as read_policy};
 pub use raw::{MODULE_KEYS, section_keys};
 pub use sources::Sources;

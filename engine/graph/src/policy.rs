@@ -29,6 +29,7 @@ const VALUES: &[&str] = &[
     "order",
     "forming",
     "arbitration",
+    "queues",
     "mailbox",
     "sweep",
     "fair",
@@ -73,6 +74,7 @@ pub fn read(entry: &Entry, diagnostics: &mut Diagnostics) -> Policy {
     set(&mut policy.order, word(&fields, "order", diagnostics));
     set(&mut policy.forming, word(&fields, "forming", diagnostics));
     set(&mut policy.arbitration, word(&fields, "arbitration", diagnostics));
+    set(&mut policy.queues, word(&fields, "queues", diagnostics).map(Some));
     set(&mut policy.mailbox, word(&fields, "mailbox", diagnostics));
     set(&mut policy.sizing, word(&fields, "sizing", diagnostics).map(Some));
     set(&mut policy.tables, word(&fields, "tables", diagnostics));

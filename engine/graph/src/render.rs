@@ -157,11 +157,11 @@ impl Graph {
         if !module.regions.is_empty() {
             lines.push(format!("of {}", module.regions.join(", ")));
         }
-        lines.push(format!(
-            "{}, batch {}",
-            self.devices[model.device].name,
-            sizes.join("/")
-        ));
+        let devices: Vec<&str> = model
+            .ends()
+            .map(|(device, _)| &*self.devices[device].name)
+            .collect();
+        lines.push(format!("{}, batch {}", devices.join(" "), sizes.join("/")));
         lines
     }
 }

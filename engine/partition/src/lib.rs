@@ -16,7 +16,9 @@ mod timeouts;
 pub mod wire;
 mod worker;
 
-pub use client::{Client, ClientOptions, DispatchError, Event, Listener, Stage, WorkerId, WorkerInfo};
+pub use client::{
+    Client, ClientOptions, DispatchError, Event, Listener, RemoteGenerator, Stage, WorkerId, WorkerInfo,
+};
 pub use local_workers::LocalWorkers;
 pub use pin::pin_to_core;
 pub use time::{Now, Timebase};

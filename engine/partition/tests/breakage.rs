@@ -166,6 +166,7 @@ fn one_engine_at_a_time() {
 fn connections_are_bounded() {
     let options = WorkerOptions {
         max_connections: ConnectionQuota {
+            generators: 1,
             engines: 1,
             peers: 1,
             unidentified: 1,

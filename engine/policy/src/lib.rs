@@ -37,8 +37,9 @@ mod weir;
 pub use accounting::ledger::{Counts, Ledger, Outcome, RemovedStreams};
 pub use accounting::report::{
     DropCount, GearReport, ModuleReport, ModuleStats, ModuleTotals, ProcessorReport, Report, RunInfo,
-    RunStats, SinkReport, StageCounts, StreamReport,
+    RunStats, SinkReport, SlotCounts, StageCounts, StreamReport,
 };
+pub use accounting::residency::{ModelResidency, ResidencyReport};
 pub use admission::{AdmissionRule, BatchView, Candidate};
 pub use baselines::nexus::{NexusScan, ScanBy};
 pub use baselines::overload_control::OverloadControl;
@@ -49,6 +50,7 @@ pub use flow::reorder::ReorderBuffer;
 pub use flow::stream_shares::StreamShare;
 pub use measure::fan_out::FanOut;
 pub use measure::histogram::{Histogram, Quantiles};
+pub use measure::mean_profile::mean_profile;
 pub use measure::window::Window;
 pub use module::{
     Answer, BatchSlice, GenerateSpec, Module, ModuleEffect, ModuleEvent, ModuleSpec, OverlapSpec, Pool,
@@ -61,12 +63,12 @@ pub use pard::state_planner::StatePlanner;
 pub use queue::depq::{Depq, End};
 pub use queue::tie_break::{GOLDEN_GAMMA, uniform_hash};
 pub use slots::{
-    Bid, BreakerEffect, BreakerEvent, BreakerSpec, Placement, SlotBreaker, SlotEffect, SlotEvent, Slots,
-    SlotsSpec,
+    Bid, BreakerEffect, BreakerEvent, BreakerSpec, DeviceMemory, DeviceModel, Placement, QueuesReport,
+    SlotBreaker, SlotEffect, SlotEvent, Slots, SlotsSpec, WaitingWork,
 };
 pub use strategy::{
     Arbitration, BatchAdmission, BatchBinding, DropRule, Estimate, Lookahead, Mailboxes, Order, Policy,
-    Sizing, Switch,
+    Sizing, SlotQueues, Switch,
 };
 pub use streams::decode_level::{DecodeEffect, DecodeEvent, DecodeLevels, DecodeObservation};
 pub use streams::decode_load::{DecodeLoad, DecodingReport};

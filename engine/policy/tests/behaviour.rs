@@ -214,6 +214,7 @@ fn requests_are_dropped_as_soon_as_they_become_infeasible() {
     let ms = |ms| Timestamp::ZERO + Span::from_millis(ms);
     for forming in [BatchBinding::Late, BatchBinding::Early] {
         let mut module = Module::new(ModuleSpec {
+            ends: Vec::new(),
             generate: None,
             id: ModuleId(0),
             slo: Span::from_millis(100),

@@ -46,6 +46,7 @@ fn module(policy: Policy) -> Module {
         fallback: weir_policy::gears::Fallback::Never,
     };
     Module::new(ModuleSpec {
+        ends: Vec::new(),
         generate: None,
         id: ModuleId(1),
         slo: ms(300),

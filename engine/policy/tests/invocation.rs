@@ -10,6 +10,7 @@ use weir_types::{ModuleId, Profile, RequestId, SlotId, Span, StreamId, Timestamp
 fn module(pool: Pool) -> Module {
     let profile = Profile::new(vec![(1, Span::from_millis(10)), (4, Span::from_millis(16))]).unwrap();
     Module::new(ModuleSpec {
+        ends: Vec::new(),
         id: ModuleId(0),
         slo: Span::from_secs(1),
         policy: Policy::default(),

@@ -74,6 +74,7 @@ fn module() -> Module {
         fallback: weir_policy::gears::Fallback::Never,
     };
     Module::new(ModuleSpec {
+        ends: Vec::new(),
         generate: None,
         id: ModuleId(0),
         slo: SLO,

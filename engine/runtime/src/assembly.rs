@@ -169,6 +169,23 @@ pub enum RunError {
         /// What does not fit, and what to do.
         reason: String,
     },
+    /// A model that could never be opened.
+    #[error(
+        "model {model} takes {} MiB as measured, and device {device} has {} MiB: raise `memory` of the device, or use a \
+         smaller model",
+        bytes.div_ceil(1 << 20),
+        memory >> 20
+    )]
+    ModelTooLarge {
+        /// Its name.
+        model: String,
+        /// Its device.
+        device: String,
+        /// What one session takes.
+        bytes: u64,
+        /// What the device has.
+        memory: u64,
+    },
     /// Stages of a cascade that cannot answer for each other.
     #[error("cascade \"{cascade}\": {reason}")]
     Cascade {

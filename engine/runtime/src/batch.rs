@@ -7,6 +7,8 @@ use crossbeam_channel::Sender;
 use weir_flow::{DeviceKind, Inference, Item, Model};
 use weir_types::{BatchId, ModuleId, SlotId, Span, Timestamp};
 
+use crate::session_control::SessionControl;
+
 /// A batch to run.
 #[derive(Debug)]
 pub(crate) struct Job {
@@ -68,4 +70,6 @@ pub(crate) struct PlacedModel {
 pub(crate) struct WorkerHandle {
     pub(crate) jobs: Sender<Job>,
     pub(crate) threads: Vec<JoinHandle<()>>,
+    /// Where the memory of its device does not hold all its models.
+    pub(crate) sessions: Option<SessionControl>,
 }

@@ -6,8 +6,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use weir_flow::{
     Batching, DeviceKind, Frame, Image, Infer, Inference, Item, Model, ModuleOutput, Operator, OwnedPlanes,
-    PixelFormat, Points, Prepare, ReadOut, Rect, Region, RequestResults, Session, SessionError, SessionSteps,
-    Source, SourceError, SourceFactory, SourceInfo, SplitAnswer, Step, StepData, StopFlag, step_data,
+    PixelFormat, Points, Prepare, PreparedModel, ReadOut, Rect, Region, RequestResults, Session,
+    SessionError, SessionSteps, Source, SourceError, SourceFactory, SourceInfo, SplitAnswer, Step, StepData,
+    StopFlag, step_data,
 };
 use weir_graph::{EmulatedLoad, EmulatedStream, ModelNode};
 use weir_policy::gears::{emulated_certainty, emulated_regions};
@@ -24,6 +25,8 @@ pub(crate) struct EmulatedModel {
     preparation: Option<Profile>,
     /// Each such batch fails.
     fail_every: Option<u32>,
+    /// How long it takes to open from its file and from host memory.
+    opening: [Span; 2],
     /// Batches of all its sessions, those that failed included.
     batches: Arc<AtomicU64>,
 }
@@ -36,9 +39,16 @@ impl EmulatedModel {
             profile,
             preparation: Profile::new(node.preparation.clone()),
             fail_every: node.fail_every,
+            opening: opening_times(node),
             batches: Arc::default(),
         }
     }
+}
+
+/// How long an emulated model takes to open from its file and from host memory.
+pub(crate) fn opening_times(node: &ModelNode) -> [Span; 2] {
+    let cold = node.open_cold.unwrap_or(Span::ZERO);
+    [cold, node.open_warm.unwrap_or(cold)]
 }
 
 impl Model for EmulatedModel {
@@ -50,6 +60,27 @@ impl Model for EmulatedModel {
     }
 
     fn open(&self, _device: DeviceKind) -> Result<Box<dyn Session>, SessionError> {
+        Ok(Box::new(self.session()))
+    }
+
+    fn open_cold(
+        &self,
+        _device: DeviceKind,
+    ) -> Result<(Box<dyn Session>, Option<PreparedModel>), SessionError> {
+        std::thread::sleep(duration(self.opening[0]));
+        let prepared = PreparedModel {
+            bytes: 0,
+            data: Arc::new(()),
+        };
+        Ok((Box::new(self.session()), Some(prepared)))
+    }
+
+    fn open_warm(
+        &self,
+        _device: DeviceKind,
+        _prepared: &PreparedModel,
+    ) -> Result<Box<dyn Session>, SessionError> {
+        std::thread::sleep(duration(self.opening[1]));
         Ok(Box::new(self.session()))
     }
 

@@ -11,7 +11,7 @@ use weir_flow::{
 };
 use weir_graph::ModelNode;
 use weir_policy::generate::emulated_length;
-use weir_types::{SequenceId, SleepCompensator, StepCurve};
+use weir_types::{SequenceId, SleepCompensator, Span, StepCurve};
 
 use crate::clock::{Clock, duration};
 use crate::emulated::EmulatedOperator;
@@ -36,8 +36,9 @@ pub(crate) struct EmulatedGenerator {
 }
 
 impl EmulatedGenerator {
-    pub(crate) fn new(node: &ModelNode) -> Self {
-        let declared = declared_steps(node).and_then(Result::ok);
+    /// The model of `node` on one of its devices, with the step times that are declared there.
+    pub(crate) fn new(node: &ModelNode, declared: &[(u32, Span)]) -> Self {
+        let declared = declared_steps(declared).and_then(Result::ok);
         Self {
             name: node.name.clone(),
             steps: declared.unwrap_or_else(millisecond),

@@ -38,6 +38,7 @@ use crate::policy_specs::PolicySpecs;
 use crate::processor_time::ProcessorTimes;
 use crate::record::Recorder;
 use crate::request_traces::RequestTracer;
+use crate::residency_tally::ResidencyTally;
 use crate::routes::SinkView;
 use crate::sink::CloseTimeout;
 use crate::source::{RejectionLimit, SharedDecodeLevels};
@@ -88,6 +89,7 @@ pub(crate) struct RunContext<'a> {
     pub(crate) violations: RunViolations,
     pub(crate) processor: Arc<ProcessorTimes>,
     pub(crate) gears: Arc<GearTally>,
+    pub(crate) residency: Arc<ResidencyTally>,
     pub(crate) next_gears: RefCell<Option<NextGears>>,
 }
 
@@ -349,6 +351,8 @@ impl RunContext<'_> {
         let mut report = counts.stats.report_of(run, &counts.ledger, &streams, &modules);
         report.processor = Some(self.processor.report());
         report.gears = self.gears.report();
+        report.residency = self.residency.report();
+        report.queues = self.residency.queues_report();
         for stream in counts.streams.into_values() {
             if let Some(report) = report.streams.get_mut(&*stream.name) {
                 stream.complete(report);

@@ -1,12 +1,13 @@
 //! The thread of an instance: it owns a session of a model that generates, and runs one step at a time. What is asked of the
 //! session before a step comes with it, over a channel of one. A step that fails or panics loses the session, which is opened
-//! again: its sequences are to be put in anew.
+//! again: its sequences are to be put in anew. Where its device or worker is gone, it is tried again until that is back.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::thread::JoinHandle;
+use std::time::Duration;
 
-use crossbeam_channel::{Receiver, Sender, bounded};
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
 use weir_flow::{
     DeviceKind, GeneratedToken, GenerativeModel, GenerativeSession, Sampling, SequenceSpec, SequenceState,
     SequenceStep, SessionError,
@@ -25,6 +26,8 @@ const PROMPT_SIZES: [u32; 5] = [1, 16, 64, 256, 1024];
 const PROMPT_TOKENS: u32 = 32;
 /// Steps by which a size is measured.
 const RUNS: usize = 3;
+/// Between two attempts to open a session whose device or worker is gone: at first, and at most.
+const REOPEN_INTERVALS: [Duration; 2] = [Duration::from_millis(100), Duration::from_secs(2)];
 
 /// What a session is asked for before a step.
 #[derive(Debug)]
@@ -39,12 +42,16 @@ pub(crate) enum InstanceCommand {
     Remove(SequenceId),
     /// Its cache is given up.
     Evict(SequenceId),
+    /// All are gone: the session is opened anew.
+    Reopen,
 }
 
 /// A step, and what goes before it.
 #[derive(Debug)]
 pub(crate) struct InstanceJob {
     pub(crate) module: ModuleId,
+    /// Among the steps of its module: a result is of no use where the instance was lost since.
+    pub(crate) number: u64,
     pub(crate) commands: Vec<InstanceCommand>,
     pub(crate) steps: Vec<SequenceStep>,
 }
@@ -54,13 +61,37 @@ pub(crate) struct InstanceJob {
 pub(crate) struct StepResult {
     pub(crate) module: ModuleId,
     pub(crate) slot: SlotId,
+    /// As its job has it.
+    pub(crate) number: u64,
     /// How long it had the slot.
     pub(crate) took: Span,
-    pub(crate) result: Result<Vec<GeneratedToken>, String>,
+    pub(crate) result: Result<Vec<GeneratedToken>, StepFailure>,
 }
 
-/// Sends a result to its module; called on the thread of the instance.
-pub(crate) type StepDoneSender = Box<dyn Fn(StepResult) + Send>;
+/// Why a step gave nothing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct StepFailure {
+    pub(crate) reason: String,
+    /// Whether the instance is gone with all that it held, until it says that it is back.
+    pub(crate) is_gone: bool,
+}
+
+/// What an instance says.
+#[derive(Debug)]
+pub(crate) enum InstanceReport {
+    /// A step ended.
+    Stepped(StepResult),
+    /// The instance was gone, and is there again, empty.
+    Back {
+        /// Whose.
+        module: ModuleId,
+        /// Which.
+        slot: SlotId,
+    },
+}
+
+/// Sends what an instance says to its module; called on the thread of the instance.
+pub(crate) type InstanceReportSender = Box<dyn Fn(InstanceReport) + Send>;
 
 /// An instance before its thread starts: its session is open.
 pub(crate) struct Instance {
@@ -175,7 +206,7 @@ impl Instance {
     /// Runs jobs on a thread of its own until the channel closes.
     pub(crate) fn start(
         mut self,
-        on_done: StepDoneSender,
+        on_report: InstanceReportSender,
         processor: &Arc<ProcessorTimes>,
     ) -> std::io::Result<InstanceHandle> {
         let (jobs, queue): (_, Receiver<InstanceJob>) = bounded(1);
@@ -184,39 +215,98 @@ impl Instance {
             .name(format!("weir-slot-{}", self.slot.0))
             .spawn(move || {
                 let mut timer = processor.timer(ThreadKind::Workers);
-                for job in queue {
+                while let Ok(mut job) = queue.recv() {
                     let began = self.clock.now();
+                    let result = self.run(&mut job);
+                    let took = self.clock.now().since(began);
+                    let is_gone = result.as_ref().is_err_and(|failure| failure.is_gone);
                     let module = job.module;
-                    let result = self.run(job);
-                    on_done(StepResult {
-                        module,
-                        slot: self.slot,
-                        took: self.clock.now().since(began),
-                        result,
-                    });
+                    on_report(InstanceReport::Stepped(self.result(&job, took, result)));
+                    if is_gone {
+                        self.await_return(module, &queue, &on_report);
+                    }
                     timer.update();
                 }
             })?;
         Ok(InstanceHandle { jobs, thread })
     }
 
-    fn run(&mut self, job: InstanceJob) -> Result<Vec<GeneratedToken>, String> {
-        let session = self.session().map_err(|error| error.to_string())?;
+    /// Tries to open the session of `module` again until that is possible, or the run is over.
+    fn await_return(
+        &mut self,
+        module: ModuleId,
+        queue: &Receiver<InstanceJob>,
+        on_report: &InstanceReportSender,
+    ) {
+        let [mut interval, longest] = REOPEN_INTERVALS;
+        loop {
+            match queue.recv_timeout(interval) {
+                Err(RecvTimeoutError::Disconnected) => return,
+                Err(RecvTimeoutError::Timeout) => {}
+                // Sent before its module knew.
+                Ok(job) => on_report(InstanceReport::Stepped(self.result(
+                    &job,
+                    Span::ZERO,
+                    Err(StepFailure {
+                        reason: "the instance is gone".to_owned(),
+                        is_gone: true,
+                    }),
+                ))),
+            }
+            match self.session().map(|_| ()) {
+                Ok(()) => {
+                    let slot = self.slot;
+                    return on_report(InstanceReport::Back { module, slot });
+                }
+                Err(error) => tracing::debug!(slot = self.slot.0, "{error}"),
+            }
+            interval = (interval * 2).min(longest);
+        }
+    }
+
+    fn result(
+        &self,
+        job: &InstanceJob,
+        took: Span,
+        result: Result<Vec<GeneratedToken>, StepFailure>,
+    ) -> StepResult {
+        StepResult {
+            module: job.module,
+            slot: self.slot,
+            number: job.number,
+            took,
+            result,
+        }
+    }
+
+    fn run(&mut self, job: &mut InstanceJob) -> Result<Vec<GeneratedToken>, StepFailure> {
+        let commands = std::mem::take(&mut job.commands);
+        if matches!(commands.first(), Some(InstanceCommand::Reopen)) {
+            self.discard();
+        }
+        let session = self.session().map_err(|error| failure(&error))?;
         let ran = catch_unwind(AssertUnwindSafe(|| {
-            for command in job.commands {
+            for command in commands {
                 carry_out(session.as_mut(), command);
             }
             session.step(&job.steps)
         }));
         let reason = match ran {
             Ok(Ok(tokens)) => return Ok(tokens),
-            Ok(Err(error)) => error.to_string(),
-            Err(panic) => format!("the session panicked: {}", panic_message(panic.as_ref())),
+            Ok(Err(error)) => failure(&error),
+            Err(panic) => StepFailure {
+                reason: format!("the session panicked: {}", panic_message(panic.as_ref())),
+                is_gone: false,
+            },
         };
+        self.discard();
+        Err(reason)
+    }
+
+    fn discard(&mut self) {
         // A broken session may panic as it is dropped, too.
         let broken = self.session.take();
         let _ = catch_unwind(AssertUnwindSafe(move || drop(broken)));
-        Err(reason)
     }
 
     fn session(&mut self) -> Result<&mut Box<dyn GenerativeSession>, SessionError> {
@@ -225,6 +315,13 @@ impl Instance {
             None => self.model.open(self.device)?,
         };
         Ok(self.session.insert(opened))
+    }
+}
+
+fn failure(error: &SessionError) -> StepFailure {
+    StepFailure {
+        reason: error.to_string(),
+        is_gone: matches!(error, SessionError::Gone { .. }),
     }
 }
 
@@ -239,6 +336,8 @@ fn carry_out(session: &mut dyn GenerativeSession, command: InstanceCommand) {
                 generated,
                 ..SequenceState::new(spec)
             };
+            // It may have been here before, and was not taken out while its slot was out of use.
+            session.take(sequence, false);
             // One that cannot be put in is in no step either, but for a defect, which fails that step.
             if let Err(error) = session.put(sequence, state) {
                 tracing::debug!("{error}");
@@ -248,6 +347,8 @@ fn carry_out(session: &mut dyn GenerativeSession, command: InstanceCommand) {
             session.take(sequence, false);
         }
         InstanceCommand::Evict(sequence) => session.evict(sequence),
+        // It is carried out before there is a session.
+        InstanceCommand::Reopen => {}
     }
 }
 

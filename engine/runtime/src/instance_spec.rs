@@ -3,7 +3,7 @@
 use weir_flow::GenerativeLimits;
 use weir_graph::ModelNode;
 use weir_policy::generate::{InstanceSpec, InstanceSpecError};
-use weir_types::{StepCurve, StepCurveError, StepProfile};
+use weir_types::{Span, StepCurve, StepCurveError, StepProfile};
 
 /// Tokens that a block of the cache holds.
 const BLOCK_TOKENS: u32 = 16;
@@ -20,9 +20,9 @@ pub(crate) struct InstanceBounds {
 impl InstanceBounds {
     /// As the keys of the model say: steps of 256 tokens and 32 sequences, and a cache for as many whole sequences, where they
     /// do not. Of a declared profile steps are no larger than it is known for.
-    pub(crate) fn new(node: &ModelNode, limits: GenerativeLimits) -> Self {
+    pub(crate) fn new(node: &ModelNode, declared: &[(u32, Span)], limits: GenerativeLimits) -> Self {
         let whole = |key: &str, default: u32| node.settings.number(key, f64::from(default)) as u32;
-        let known = node.profile.last().map_or(u32::MAX, |(tokens, _)| *tokens);
+        let known = declared.last().map_or(u32::MAX, |(tokens, _)| *tokens);
         let max_sequences = whole("max_sequences", 32);
         Self {
             max_step_tokens: whole("max_step_tokens", 256.min(known)),
@@ -58,7 +58,7 @@ pub(crate) fn instance_spec(
     Ok(spec)
 }
 
-/// The step times that a graph declares: durations by tokens.
-pub(crate) fn declared_steps(node: &ModelNode) -> Option<Result<StepCurve, StepCurveError>> {
-    (!node.profile.is_empty()).then(|| StepCurve::from_points(&node.profile))
+/// The step times that a graph declares of a model on a device: durations by tokens.
+pub(crate) fn declared_steps(declared: &[(u32, Span)]) -> Option<Result<StepCurve, StepCurveError>> {
+    (!declared.is_empty()).then(|| StepCurve::from_points(declared))
 }

@@ -110,8 +110,10 @@ pub fn measure_message_latency(rounds: u64) -> std::io::Result<Span> {
     let Err(worker) = worker.into_instance() else {
         return Err(std::io::Error::other("a model of items has no instance"));
     };
-    let WorkerHandle { jobs, threads } =
-        worker.start((Box::new(|_| ()), on_done), &ProcessorTimes::start())?;
+    let WorkerHandle { jobs, threads, .. } = worker.start(
+        (Box::new(|_| ()), on_done, Box::new(|_| ())),
+        &ProcessorTimes::start(),
+    )?;
     let system = System::new();
     let round_trips = system.block_on(async {
         let (done, round_trips) = oneshot::channel();

@@ -135,7 +135,11 @@ impl OverlappedWorker {
                 Box::new(move |timer| read_all(&ran, &on_done, &outer, (slot, clock), timer)),
             )?,
         ];
-        Ok(WorkerHandle { jobs, threads })
+        Ok(WorkerHandle {
+            jobs,
+            threads,
+            sessions: None,
+        })
     }
 
     fn run_all(

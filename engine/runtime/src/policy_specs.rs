@@ -2,16 +2,18 @@
 
 use weir_graph::{Graph, PrepareMode, SourceMode};
 use weir_planner::{MAX_PIPELINE_SLOTS, PipelineSlots};
+use weir_policy::residency::ModelMemory;
 use weir_policy::route::{RouteRule, RouterSpec};
 use weir_policy::{
-    Answer, BatchBinding, BreakerSpec, GenerateSpec, Mailboxes, ModuleInfo, ModuleSpec, OverlapSpec,
-    Placement, Pool, SlotsSpec, StreamShare,
+    Answer, BatchBinding, BreakerSpec, DeviceMemory, DeviceModel, GenerateSpec, Mailboxes, ModuleInfo,
+    ModuleSpec, OverlapSpec, Placement, Pool, SlotsSpec, StreamShare,
 };
-use weir_types::{ModuleId, Profile, SlotId, Span, Topology};
+use weir_types::{ModelId, ModuleId, Profile, SlotId, Span, Topology};
 
 use crate::assembly::{RunError, RunOptions};
 use crate::fleet::ActivePlan;
 use crate::profiles::Profiles;
+use crate::resident::SessionUse;
 use crate::routes::topology;
 use crate::slot_layout::SlotLayout;
 
@@ -24,6 +26,8 @@ pub(crate) struct PolicySpecs {
     pub(crate) modules: Vec<ModuleSpec>,
     pub(crate) slots: SlotsSpec,
     pub(crate) breaker: BreakerSpec,
+    /// By module whose model is on several devices, the names of these by slot; of others empty.
+    pub(crate) devices: Vec<Vec<String>>,
 }
 
 impl PolicySpecs {
@@ -41,9 +45,12 @@ impl PolicySpecs {
         let topology = topology(graph);
         let Profiles {
             batches: profiles,
+            ends,
             instances,
+            sessions,
         } = profiles;
-        check_slo(graph, profiles, options)?;
+        let memory = device_memory(graph, slots, sessions)?;
+        check_slo(graph, (profiles, ends), options)?;
         let pipelines: Vec<Option<PipelineSlots>> = (0..graph.modules().len() as u32)
             .map(|id| active.and_then(|active| active.pipeline_slots(ModuleId(id))))
             .collect();
@@ -75,7 +82,7 @@ impl PolicySpecs {
                 pool: match graph.policy().mailbox {
                     _ if pipelines[id as usize].is_some() => Pool::Pipelines,
                     // Its instances are its own.
-                    _ if instances[module.model].is_some() => Pool::Own,
+                    _ if graph.models()[module.model].has_own_slots() => Pool::Own,
                     // The graph's check has seen to it that slots are not shared then.
                     Mailboxes::Worker => Pool::Own,
                     Mailboxes::Pool => Pool::Shared,
@@ -89,8 +96,9 @@ impl PolicySpecs {
                     .map_or(1.0, |pipelines| pipelines.share),
                 shares: shares.clone(),
                 seed: options.seed,
-                generate: instances[module.model].as_ref().map(|instance| GenerateSpec {
-                    instances: vec![instance.clone(); slots.slots_of_model(module.model).len()],
+                ends: ends[module.model].clone(),
+                generate: (!instances[module.model].is_empty()).then(|| GenerateSpec {
+                    instances: instances[module.model].clone(),
                     router: RouterSpec {
                         seed: options.seed,
                         ..RouterSpec::new(graph.policy().route.unwrap_or(RouteRule::Earliest))
@@ -105,6 +113,11 @@ impl PolicySpecs {
             }
         };
         let modules: Vec<ModuleSpec> = (0..).zip(graph.modules()).map(spec).collect();
+        let devices = graph
+            .modules()
+            .iter()
+            .map(|module| devices(graph, slots, module.model))
+            .collect();
         let slots = SlotsSpec {
             slots: slots.slot_count(),
             placements: placements(graph, &modules),
@@ -112,12 +125,15 @@ impl PolicySpecs {
             topology: topology.clone(),
             forecasts: graph.policy().forming == BatchBinding::Early,
             overlapped: slots.overlapped_slots(),
+            memory,
+            queues: graph.policy().queues,
         };
         Ok(Self {
             topology,
             modules,
             slots,
             breaker: BreakerSpec::default(),
+            devices,
         })
     }
 
@@ -144,12 +160,22 @@ impl PolicySpecs {
     }
 }
 
+/// The devices of a model's slots, where there are several.
+fn devices(graph: &Graph, slots: &SlotLayout, model: usize) -> Vec<String> {
+    let ends = &graph.models()[model].ends;
+    let of_slot = |slot: &SlotId| {
+        let end = ends.get(slots.end_of_slot(model, *slot))?;
+        Some(graph.devices()[end.device].name.clone())
+    };
+    slots.slots_of_model(model).iter().filter_map(of_slot).collect()
+}
+
 /// Set where the slots of a module prepare the next batch while one runs.
 fn overlap(graph: &Graph, module: &weir_graph::ModuleNode) -> Option<OverlapSpec> {
     let model = &graph.models()[module.model];
     let overlaps = graph.devices()[model.device].prepare == PrepareMode::Overlap;
-    // An instance of a model that generates prepares by itself.
-    (overlaps && !model.generates()).then(|| OverlapSpec {
+    // What has its slots alone prepares by itself there.
+    (overlaps && !model.has_own_slots()).then(|| OverlapSpec {
         preparation: Profile::new(model.preparation.clone()),
     })
 }
@@ -173,18 +199,79 @@ fn placements(graph: &Graph, modules: &[ModuleSpec]) -> Vec<Placement> {
             slots: spec.slots.clone(),
             weight: node.weight,
             optional: node.fallback().is_optional(),
+            model: {
+                let device = graph.models()[node.model].device;
+                let limited = graph.devices()[device].memory.is_some();
+                limited.then_some(ModelId(node.model as u32))
+            },
         })
         .collect()
 }
 
-fn check_slo(graph: &Graph, profiles: &[(Vec<u32>, Profile)], options: &RunOptions) -> Result<(), RunError> {
+/// Devices whose memory does not hold all their models, with what a session of each takes.
+///
+/// # Errors
+/// [`RunError::ModelTooLarge`] where a model alone takes more than its device has.
+fn device_memory(
+    graph: &Graph,
+    slots: &SlotLayout,
+    sessions: &[Option<SessionUse>],
+) -> Result<Vec<DeviceMemory>, RunError> {
+    let mut devices = Vec::new();
+    for (index, device) in graph.devices().iter().enumerate() {
+        let Some(limit) = device.memory else { continue };
+        let mut models = Vec::new();
+        for (id, (node, session)) in graph.models().iter().zip(sessions).enumerate() {
+            let Some(session) = session.filter(|_| node.device == index) else {
+                continue;
+            };
+            if session.device_bytes > limit.bytes {
+                return Err(RunError::ModelTooLarge {
+                    model: node.name.clone(),
+                    device: device.name.clone(),
+                    bytes: session.device_bytes,
+                    memory: limit.bytes,
+                });
+            }
+            models.push(DeviceModel {
+                model: ModelId(id as u32),
+                slots: slots.slots_of_model(id).to_vec(),
+                memory: ModelMemory {
+                    device_bytes: session.device_bytes,
+                    host_bytes: session.host_bytes,
+                },
+                open_cold: session.open_cold,
+                open_warm: session.open_warm,
+            });
+        }
+        devices.push(DeviceMemory {
+            memory: limit.bytes,
+            host_memory: limit.host_bytes,
+            models,
+        });
+    }
+    Ok(devices)
+}
+
+/// Batch sizes of a model, and how long they take.
+type BatchProfile = (Vec<u32>, Profile);
+
+fn check_slo(
+    graph: &Graph,
+    (profiles, ends): (&[BatchProfile], &[Vec<Profile>]),
+    options: &RunOptions,
+) -> Result<(), RunError> {
     let durations: Vec<Span> = graph
         .modules()
         .iter()
         .map(|module| match module.fallback().is_optional() {
             // Requests without the time for it go on without.
             true => Span::ZERO,
-            false => profiles[module.model].1.duration(1),
+            // On the fastest of its devices.
+            false => {
+                let own = ends[module.model].iter().map(|profile| profile.duration(1));
+                own.min().unwrap_or_else(|| profiles[module.model].1.duration(1))
+            }
         })
         .collect();
     let bare = weir_graph::bare_execution(graph, &durations);

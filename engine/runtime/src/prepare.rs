@@ -14,10 +14,11 @@ use crate::assembly::{Assembly, Partitioning, RunError, RunOptions};
 use crate::bounded_wait::{BoundedOutcome, WaitLimits, run_bounded};
 use crate::cascades;
 use crate::clock::Clock;
+use crate::ends::end_models;
 use crate::fleet::PartitionSetup;
 use crate::policy_specs::PolicySpecs;
 use crate::processor_time::ProcessorTimes;
-use crate::profiles::{models, profiles};
+use crate::profiles::profiles;
 use crate::routes::SinkView;
 use crate::sink::{QueueLimits, SinkHandle};
 use crate::slot_layout::SlotLayout;
@@ -147,7 +148,7 @@ impl StartUp<'_> {
     ) -> Result<(ReadyGraph, Option<PartitionSetup>), RunError> {
         let (clock, options, stop) = (self.clock, self.options, self.stop);
         cascades::check(graph, given)?;
-        let models = Arc::new(models(graph, given));
+        let models = Arc::new(end_models(graph, given, clock)?);
         let slots = Arc::new(SlotLayout::new(graph));
         let workers = {
             let (graph, models, slots) = (Arc::clone(graph), Arc::clone(&models), Arc::clone(&slots));

@@ -3,18 +3,20 @@
 use std::sync::Arc;
 
 use weir_flow::{DeviceKind, Model, SessionError, StopFlag};
-use weir_graph::{Graph, ModelNode, PrepareMode};
+use weir_graph::{Graph, ModelNode, ModelOrigin, PrepareMode};
 use weir_policy::generate::InstanceSpec;
+use weir_policy::mean_profile;
 use weir_types::{ModuleId, Profile, SlotId, Span, StepProfile, Timestamp};
 
 use crate::assembly::RunError;
 use crate::batch::PlacedModel;
 use crate::clock::Clock;
-use crate::emulated::EmulatedModel;
-use crate::emulated_generator::EmulatedGenerator;
+use crate::emulated::opening_times;
+use crate::ends::{EndModels, fallback};
 use crate::fleet::ActivePlan;
 use crate::instance_spec::{InstanceBounds, declared_steps, instance_spec};
 use crate::progress::Progress;
+use crate::resident::{ResidentWorker, SessionUse};
 use crate::slot_layout::SlotLayout;
 use crate::worker::Worker;
 
@@ -32,6 +34,8 @@ pub struct MeasuredProfile {
     /// Bytes of the device's memory that were free before it was opened and not after its largest batch; `None` where that is not
     /// known.
     pub memory_bytes: Option<u64>,
+    /// On a CPU: how long it is opened and what a session takes.
+    pub session: Option<SessionUse>,
 }
 
 /// Measures `model` alone on `device`.
@@ -75,43 +79,66 @@ pub fn measure_profile_and_memory(
     let memory_bytes = free_before
         .zip(free_bytes())
         .map(|(before, after)| before.saturating_sub(after));
+    let session = match (device, model.generative()) {
+        (DeviceKind::Cpu, None) => Some(measure_session(model, device, batches)?),
+        // Providers of GPUs may take minutes to open a model.
+        _ => None,
+    };
     Ok(MeasuredProfile {
         points,
         opening,
         memory_bytes,
+        session,
     })
 }
 
-/// The models of a graph, emulated ones included, by index.
-pub(crate) fn models(graph: &Graph, given: &[Option<Arc<dyn Model>>]) -> Vec<Arc<dyn Model>> {
-    let model = |(node, given): (&ModelNode, &Option<Arc<dyn Model>>)| match given {
-        Some(model) => Arc::clone(model),
-        None if node.generates() => Arc::new(EmulatedGenerator::new(node)) as Arc<dyn Model>,
-        None => Arc::new(EmulatedModel::new(node, declared(node).unwrap_or_else(fallback))) as Arc<dyn Model>,
+/// Opens `model` on `device` from its file and from host memory, and measures what a session takes with the largest of `batches`.
+///
+/// # Errors
+/// [`SessionError`] where it cannot be opened or run.
+pub fn measure_session(
+    model: &Arc<dyn Model>,
+    device: DeviceKind,
+    batches: &[u32],
+) -> Result<SessionUse, SessionError> {
+    let placed = PlacedModel {
+        model: 0,
+        name: String::new(),
+        device,
+        opener: Arc::clone(model),
     };
-    graph.models().iter().zip(given).map(model).collect()
+    let mut worker = ResidentWorker::new(SlotId(0), Clock::start(), vec![placed], Arc::default());
+    let most = model.batching().max.unwrap_or(u32::MAX);
+    let largest = batches.iter().copied().filter(|size| *size <= most).max();
+    worker.examine(0, largest.unwrap_or(1))
 }
 
 /// How long the models of a graph take, by index.
 pub(crate) struct Profiles {
     /// Batch sizes and their durations; of a model that generates, a sequence of one token.
     pub(crate) batches: Vec<(Vec<u32>, Profile)>,
-    /// What an instance of a model that generates is.
-    pub(crate) instances: Vec<Option<InstanceSpec>>,
+    /// By slot of a model that is on several devices and does not generate, how long a batch takes there; else empty. What it
+    /// takes by `batches` is then what the slots together come to.
+    pub(crate) ends: Vec<Vec<Profile>>,
+    /// By slot of a model that generates, what an instance of it is; of others empty.
+    pub(crate) instances: Vec<Vec<InstanceSpec>>,
+    /// What a session takes, where the memory of its device does not hold all models.
+    pub(crate) sessions: Vec<Option<SessionUse>>,
 }
 
 /// Batch sizes and durations of every model. Those of a partitioned model are its plan's; others are declared, or measured
 /// on the first slot of the model.
 pub(crate) fn profiles(
     graph: &Graph,
-    models: &[Arc<dyn Model>],
+    models: &EndModels,
     slots: &SlotLayout,
     workers: &mut [Worker],
     active: Option<&ActivePlan>,
     (progress, stop): (&Progress, &StopFlag),
 ) -> Result<Profiles, RunError> {
     let mut profiles = Vec::new();
-    let mut instances = Vec::new();
+    let (mut ends, mut instances) = (Vec::new(), Vec::new());
+    let mut sessions = vec![None; models.len()];
     for (index, node) in graph.models().iter().enumerate() {
         if stop.is_raised() {
             return Err(RunError::Stopped);
@@ -119,13 +146,24 @@ pub(crate) fn profiles(
         let first = slots.slots_of_model(index).first().copied().unwrap_or(SlotId(0));
         if node.generates() {
             progress.set_preparing("measuring models", index + 1, models.len(), &node.name);
-            let instance = generative(node, models[index].as_ref(), &mut workers[first.index()])?;
-            let one = instance.steps.duration(1, true);
-            profiles.push((vec![1], Profile::new(vec![(1, one)]).unwrap_or_else(fallback)));
-            instances.push(Some(instance));
+            let own = own_instances(node, &models[index], index, slots, workers)?;
+            let one = own.iter().map(|instance| instance.steps.duration(1, true)).min();
+            let one = one.and_then(|one| Profile::new(vec![(1, one)]));
+            profiles.push((vec![1], one.unwrap_or_else(fallback)));
+            ends.push(Vec::new());
+            instances.push(own);
             continue;
         }
-        instances.push(None);
+        instances.push(Vec::new());
+        if !node.ends.is_empty() {
+            progress.set_preparing("measuring models", index + 1, models.len(), &node.name);
+            let (sizes, own) = own_profiles(node, &models[index], index, slots, workers, stop)?;
+            let together = mean_profile(&own, &sizes).unwrap_or_else(fallback);
+            profiles.push((sizes, together));
+            ends.push(own);
+            continue;
+        }
+        ends.push(Vec::new());
         let module = (0..)
             .zip(graph.modules())
             .find(|(_, module)| module.model == index);
@@ -135,13 +173,20 @@ pub(crate) fn profiles(
             continue;
         }
         progress.set_preparing("measuring models", index + 1, models.len(), &node.name);
+        let (worker, model) = (&mut workers[first.index()], &models[index][0]);
+        if let Some(resident) = worker.resident_mut() {
+            sessions[index] = Some(session_use((index, node), model, resident)?);
+        }
         profiles.push(profile(
-            node,
+            (node, &node.profile),
             index,
-            &models[index],
-            &mut workers[first.index()],
+            model.as_ref(),
+            worker,
             stop,
         )?);
+        if let Some(resident) = worker.resident_mut() {
+            resident.close(index);
+        }
         // What the thread that runs a batch prepares before has the slot, too.
         if let Some(preparation) = Profile::new(node.preparation.clone())
             && graph.devices()[node.device].prepare == PrepareMode::Inline
@@ -152,20 +197,129 @@ pub(crate) fn profiles(
     }
     Ok(Profiles {
         batches: profiles,
+        ends,
         instances,
+        sessions,
     })
 }
 
+/// What a session of a model takes: as declared, or measured, with its session open from then on.
+fn session_use(
+    (index, node): (usize, &ModelNode),
+    model: &Arc<dyn Model>,
+    worker: &mut ResidentWorker,
+) -> Result<SessionUse, SessionError> {
+    if node.origin == ModelOrigin::Emulated {
+        let [open_cold, open_warm] = opening_times(node);
+        return Ok(SessionUse {
+            device_bytes: node.memory.unwrap_or(0),
+            host_bytes: node.memory.unwrap_or(0),
+            open_cold,
+            open_warm,
+        });
+    }
+    let most = model.batching().max.unwrap_or(u32::MAX);
+    let sizes = node.batch.iter().copied().filter(|size| *size <= most);
+    let measured = worker.examine(index, sizes.max().unwrap_or(1))?;
+    tracing::debug!(model = %node.name, ?measured, "session");
+    Ok(SessionUse {
+        device_bytes: node.memory.unwrap_or(measured.device_bytes),
+        ..measured
+    })
+}
+
+/// What is known of a model on each of its devices, by slot: each device is asked once, by its first slot.
+fn by_slot<T: Clone>(
+    slots: &SlotLayout,
+    model: usize,
+    mut of_end: impl FnMut(usize, SlotId) -> Result<T, RunError>,
+) -> Result<Vec<T>, RunError> {
+    let mut known: Vec<(usize, T)> = Vec::new();
+    let mut all = Vec::new();
+    for slot in slots.slots_of_model(model) {
+        let end = slots.end_of_slot(model, *slot);
+        let found = known.iter().find(|(known, _)| *known == end);
+        let own = match found {
+            Some((_, own)) => own.clone(),
+            None => {
+                let own = of_end(end, *slot)?;
+                known.push((end, own.clone()));
+                own
+            }
+        };
+        all.push(own);
+    }
+    Ok(all)
+}
+
+/// The instances of a model that generates, by slot. All take the same tokens.
+fn own_instances(
+    node: &ModelNode,
+    models: &[Arc<dyn Model>],
+    index: usize,
+    slots: &SlotLayout,
+    workers: &mut [Worker],
+) -> Result<Vec<InstanceSpec>, RunError> {
+    let declared: Vec<&[(u32, Span)]> = node.ends().map(|(_, declared)| declared).collect();
+    let vocabulary = |end: usize| models[end].generative().map(|model| model.limits().vocabulary);
+    for end in 1..models.len() {
+        if vocabulary(end) != vocabulary(0) {
+            let words = |end| vocabulary(end).map_or_else(|| "none".to_owned(), |count| count.to_string());
+            return Err(RunError::Generate {
+                model: node.name.clone(),
+                reason: format!(
+                    "it has {} different tokens on its first device and {} on the next: sequences could not go on from one to \
+                     the other. Give all of its devices the same model",
+                    words(0),
+                    words(end)
+                ),
+            });
+        }
+    }
+    by_slot(slots, index, |end, slot| {
+        let worker = &mut workers[slot.index()];
+        generative((node, declared[end]), models[end].as_ref(), worker)
+    })
+}
+
+/// Batch sizes of a model that is on several devices, and their durations by slot.
+fn own_profiles(
+    node: &ModelNode,
+    models: &[Arc<dyn Model>],
+    index: usize,
+    slots: &SlotLayout,
+    workers: &mut [Worker],
+    stop: &StopFlag,
+) -> Result<(Vec<u32>, Vec<Profile>), RunError> {
+    let declared: Vec<&[(u32, Span)]> = node.ends().map(|(_, declared)| declared).collect();
+    let mut sizes = Vec::new();
+    let profiles = by_slot(slots, index, |end, slot| {
+        let worker = &mut workers[slot.index()];
+        let (own, profile) = profile((node, declared[end]), index, models[end].as_ref(), worker, stop)?;
+        sizes = own;
+        // The thread that runs a batch prepares it before.
+        Ok(match Profile::new(node.preparation.clone()) {
+            Some(preparation) => profile.followed_by(&preparation),
+            None => profile,
+        })
+    })?;
+    Ok((sizes, profiles))
+}
+
 /// What an instance of a model that generates is: its step times are declared, or measured.
-fn generative(node: &ModelNode, model: &dyn Model, worker: &mut Worker) -> Result<InstanceSpec, RunError> {
+fn generative(
+    (node, declared): (&ModelNode, &[(u32, Span)]),
+    model: &dyn Model,
+    worker: &mut Worker,
+) -> Result<InstanceSpec, RunError> {
     let bad = |reason: String| RunError::Generate {
         model: node.name.clone(),
         reason,
     };
     let limits = model.generative().map(|model| model.limits());
     let limits = limits.ok_or_else(|| bad("it does not generate".to_owned()))?;
-    let bounds = InstanceBounds::new(node, limits);
-    let steps = match declared_steps(node) {
+    let bounds = InstanceBounds::new(node, declared, limits);
+    let steps = match declared_steps(declared) {
         Some(curve) => {
             let curve = curve.map_err(|error| bad(error.to_string()))?;
             StepProfile {
@@ -183,21 +337,10 @@ fn generative(node: &ModelNode, model: &dyn Model, worker: &mut Worker) -> Resul
     instance_spec(&bounds, steps).map_err(|error| bad(error.to_string()))
 }
 
-fn declared(node: &ModelNode) -> Option<Profile> {
-    Profile::new(node.profile.clone())
-}
-
-/// A profile for a model that was neither declared nor measured: one millisecond a batch. The graph's check asks for a
-/// declared one where a device is emulated, so no batch is ever judged by this one.
-fn fallback() -> Profile {
-    #[expect(clippy::unwrap_used, reason = "one point of size one is a profile")]
-    Profile::new(vec![(1, Span::from_millis(1))]).unwrap()
-}
-
 fn profile(
-    node: &ModelNode,
+    (node, declared): (&ModelNode, &[(u32, Span)]),
     index: usize,
-    model: &Arc<dyn Model>,
+    model: &dyn Model,
     worker: &mut Worker,
     stop: &StopFlag,
 ) -> Result<(Vec<u32>, Profile), RunError> {
@@ -210,7 +353,7 @@ fn profile(
     if sizes.is_empty() {
         sizes.push(1);
     }
-    if let Some(profile) = declared(node) {
+    if let Some(profile) = Profile::new(declared.to_vec()) {
         return Ok((sizes, profile));
     }
     let mut points: Vec<(u32, Span)> = Vec::new();

@@ -133,6 +133,7 @@ pub(crate) fn run_and_serve(
         violations,
         processor,
         gears: Arc::default(),
+        residency: Arc::default(),
         next_gears: RefCell::new(next_gears),
     };
     let parts = RunParts {

@@ -320,11 +320,14 @@ mod tests {
                 slots,
                 weight: 1.0,
                 optional: false,
+                model: None,
             }],
             arbitration: Arbitration::default(),
             topology: Topology::new(vec![vec![]]),
             forecasts: false,
             overlapped: Vec::new(),
+            memory: Vec::new(),
+            queues: None,
         }
     }
 
@@ -347,6 +350,7 @@ mod tests {
     fn module_spec() -> ModuleSpec {
         let profile = Profile::new(vec![(1, Span::from_millis(10))]).unwrap();
         ModuleSpec {
+            ends: Vec::new(),
             generate: None,
             id: ModuleId(0),
             slo: Span::from_secs(1),

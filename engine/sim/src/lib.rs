@@ -30,7 +30,7 @@ pub use interference::Interference;
 pub use scheduled::{ChangeKind, ScheduledChange};
 pub use spec::{
     DecodingSpec, Edge, LaterPlan, Link, Scaling, SlotFault, StreamSpec, Tokens, WorkerFailure, WorldCluster,
-    WorldGenerate, WorldModule, WorldPool, WorldSpec,
+    WorldGenerate, WorldMemory, WorldModule, WorldPool, WorldSpec,
 };
 pub use timeline::{ModuleTimeline, Timeline};
 pub use world::{Shift, SimulationResult, simulate, simulate_streams};

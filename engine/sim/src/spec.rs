@@ -1,12 +1,13 @@
 //! What a world is made of: modules, pools, links, demand, faults. Plain values, and what follows from them alone.
 
 use weir_planner::PipelineSlots;
+use weir_policy::generate::emulated_length;
 use weir_policy::reservations::{PlanSpec, ReserveSpec};
 use weir_policy::{
-    AutoscaleRule, GOLDEN_GAMMA, GenerateSpec, ModuleState, OverlapSpec, Policy, StatePlanner, StreamShare,
-    uniform_hash,
+    AutoscaleRule, DeviceMemory, GOLDEN_GAMMA, GenerateSpec, ModuleState, OverlapSpec, Policy, StatePlanner,
+    StreamShare, uniform_hash,
 };
-use weir_types::{ModuleId, Profile, Span, StreamId, Topology};
+use weir_types::{ModelId, ModuleId, Profile, Span, StreamId, Topology};
 
 use crate::cascades::CascadeSpec;
 use crate::demand::Demand;
@@ -24,6 +25,8 @@ pub struct WorldSpec {
     pub modules: Vec<WorldModule>,
     /// Slots that an arbiter grants, for modules in shared pools.
     pub shared_slots: u32,
+    /// Devices among them whose memory does not hold all their models.
+    pub memory: WorldMemory,
     /// What modules over pipelines book.
     pub cluster: Option<WorldCluster>,
     /// How long a message takes from one actor to the next; links come on top.
@@ -56,6 +59,15 @@ pub struct WorldSpec {
     pub max_workers: Option<u32>,
     /// Where random draws begin.
     pub seed: u64,
+}
+
+/// Devices whose memory does not hold all their models.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct WorldMemory {
+    /// The devices; what opening takes there is what it does take.
+    pub devices: Vec<DeviceMemory>,
+    /// Names of models, by their ids.
+    pub names: Vec<String>,
 }
 
 /// Decoding on the cores that run batches. Streams are alike, and send each frame of their groups of pictures.
@@ -99,6 +111,8 @@ pub struct WorldModule {
     pub weight: f64,
     /// Set where what it runs on prepares the next batch while one runs; of no effect over pipelines.
     pub overlap: Option<OverlapSpec>,
+    /// The model that it runs, by which [`WorldSpec::memory`] knows it; of no effect elsewhere.
+    pub model: Option<ModelId>,
 }
 
 /// What a module runs on.
@@ -106,6 +120,9 @@ pub struct WorldModule {
 pub enum WorldPool {
     /// Workers of its own, always there.
     Fixed(u32),
+    /// Workers of its own that are not alike, always there: how long batches take on each. The profile of the module is what
+    /// they come to together.
+    Unequal(Vec<Profile>),
     /// Workers of its own that come and go with the load.
     Scaled(Scaling),
     /// Some of the slots that an arbiter grants.
@@ -127,6 +144,8 @@ pub struct WorldGenerate {
     pub output: Tokens,
     /// Whether it is known beforehand how many are.
     pub is_foretold: bool,
+    /// Sequences a second that all instances can do together; `None`: as the module's profile says of one instance.
+    pub capacity: Option<f64>,
 }
 
 /// Numbers of tokens.
@@ -141,12 +160,23 @@ pub enum Tokens {
         /// The most.
         max: u32,
     },
+    /// Always so many.
+    Fixed(u32),
+    /// As an emulated model of the live engine generates them: drawn evenly, up to so many.
+    Even {
+        /// The most.
+        max: u32,
+    },
 }
 
 impl Tokens {
     /// Those of a draw that follows from a number.
     pub(crate) fn draw(&self, seed: u64) -> u32 {
-        let Self::LogNormal { mean, spread, max } = *self;
+        let (mean, spread, max) = match *self {
+            Self::LogNormal { mean, spread, max } => (mean, spread, max),
+            Self::Fixed(tokens) => return tokens,
+            Self::Even { max } => return emulated_length(seed, max),
+        };
         let (u, v) = (uniform_hash(seed), uniform_hash(seed ^ GOLDEN_GAMMA));
         let normal = (-2.0 * (1.0 - u).ln()).sqrt() * (std::f64::consts::TAU * v).cos();
         let tokens = mean * (spread * normal - 0.5 * spread * spread).exp();

@@ -3,7 +3,9 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use weir_policy::{Policy, Report};
-use weir_sim::{CascadeSpec, DecodingSpec, Demand, WorldModule, WorldPool, WorldSpec, simulate_streams};
+use weir_sim::{
+    CascadeSpec, DecodingSpec, Demand, WorldMemory, WorldModule, WorldPool, WorldSpec, simulate_streams,
+};
 use weir_types::{DropReason, Profile, Span, StreamId, Timestamp};
 
 const SECONDS: u64 = 60;
@@ -22,8 +24,10 @@ fn run(cameras: u32, group: u32, non_reference: f64, as_needed: bool) -> Report 
             next: Vec::new(),
             weight: 1.0,
             overlap: None,
+            model: None,
         }],
         shared_slots: 0,
+        memory: WorldMemory::default(),
         cluster: None,
         hop: Span::ZERO,
         links: Vec::new(),

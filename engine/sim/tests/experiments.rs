@@ -9,7 +9,9 @@ use weir_config::ConfigError;
 use weir_graph::Catalog;
 use weir_policy::Policy;
 use weir_sim::experiment::{Experiment, ExperimentReport, RunReport, capacity, load, rows, run_all};
-use weir_sim::{BoundCache, CascadeSpec, DecodingSpec, Demand, Edge, WorldModule, WorldPool, WorldSpec};
+use weir_sim::{
+    BoundCache, CascadeSpec, DecodingSpec, Demand, Edge, WorldMemory, WorldModule, WorldPool, WorldSpec,
+};
 use weir_types::{Profile, Span};
 
 const WORLD: &str = r#"
@@ -286,6 +288,7 @@ fn a_graph_is_the_world_that_one_would_build_by_hand() {
         next,
         weight: 1.0,
         overlap: None,
+        model: None,
     };
     let expected = WorldSpec {
         slo: Span::from_millis(100),
@@ -296,6 +299,7 @@ fn a_graph_is_the_world_that_one_would_build_by_hand() {
             module("two", 20, &[3, 4], Vec::new()),
         ],
         shared_slots: 5,
+        memory: WorldMemory::default(),
         cluster: None,
         hop: Span::ZERO,
         links: Vec::new(),

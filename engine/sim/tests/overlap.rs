@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use weir_policy::{OverlapSpec, Policy, Report};
-use weir_sim::{CascadeSpec, Demand, WorldModule, WorldPool, WorldSpec, poisson, simulate};
+use weir_sim::{CascadeSpec, Demand, WorldMemory, WorldModule, WorldPool, WorldSpec, poisson, simulate};
 use weir_types::{Profile, Span, Timestamp};
 
 const RUN: Span = Span::from_millis(20);
@@ -28,8 +28,10 @@ fn world(policy: &str, pool: WorldPool, overlaps: bool) -> WorldSpec {
             next: Vec::new(),
             weight: 1.0,
             overlap: overlaps.then_some(overlap),
+            model: None,
         }],
         shared_slots: 1,
+        memory: WorldMemory::default(),
         cluster: None,
         hop: Span::ZERO,
         links: Vec::new(),

@@ -9,7 +9,7 @@ use weir_policy::reservations::{BookingTable, ReserveSpec, ResourceUse};
 use weir_policy::{DropRule, Order, Policy};
 use weir_sim::{
     CascadeSpec, ClusterUsage, Demand, LaterPlan, SimulationResult, SlotFault, WorkerFailure, WorldCluster,
-    WorldModule, WorldPool, WorldSpec, poisson, simulate,
+    WorldMemory, WorldModule, WorldPool, WorldSpec, poisson, simulate,
 };
 use weir_types::{
     ClusterSpec, DropReason, ModuleId, PipelineSpec, Profile, ServerId, ServerSpec, ShareId, ShareSpec, Span,
@@ -69,8 +69,10 @@ fn world(seed: u64, feedback: bool, noise: f64) -> (WorldSpec, Vec<Timestamp>) {
             next: Vec::new(),
             weight: 1.0,
             overlap: None,
+            model: None,
         }],
         shared_slots: 0,
+        memory: WorldMemory::default(),
         cluster: Some(WorldCluster {
             trace: true,
             ..WorldCluster::new(ReserveSpec {

@@ -4,7 +4,8 @@
 
 use weir_policy::{Policy, Report, StreamShare};
 use weir_sim::{
-    CascadeSpec, Demand, Edge, StreamSpec, WorldModule, WorldPool, WorldSpec, poisson, simulate_streams,
+    CascadeSpec, Demand, Edge, StreamSpec, WorldMemory, WorldModule, WorldPool, WorldSpec, poisson,
+    simulate_streams,
 };
 use weir_types::{Profile, Span, StreamId, Timestamp};
 
@@ -20,6 +21,7 @@ fn world(policy: &str, own: &[StreamSpec]) -> WorldSpec {
         next,
         weight: 1.0,
         overlap: None,
+        model: None,
     };
     WorldSpec {
         slo: Span::from_millis(400),
@@ -29,6 +31,7 @@ fn world(policy: &str, own: &[StreamSpec]) -> WorldSpec {
             module("second", [15, 40], Vec::new()),
         ],
         shared_slots: 0,
+        memory: WorldMemory::default(),
         cluster: None,
         hop: Span::ZERO,
         links: Vec::new(),

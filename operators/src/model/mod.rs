@@ -19,6 +19,7 @@ mod loaded;
 mod noise;
 mod partition_session;
 mod partitioned;
+mod prepared;
 mod prepost;
 mod protobuf;
 mod runtime;
@@ -29,7 +30,9 @@ use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use weir_flow::{Batching, DeviceKind, Model, Session, SessionError, SessionSteps, Settings, Value};
+use weir_flow::{
+    Batching, DeviceKind, Model, PreparedModel, Session, SessionError, SessionSteps, Settings, Value,
+};
 
 use crate::heads::{CHARACTERS, HeadKind, Input, KINDS, OutputSpec};
 use batch_probe::{BatchProbe, ProbeInput, Rows, blank, probe_batch};
@@ -193,6 +196,29 @@ impl Model for OnnxModel {
         let session = OnnxSession::open(Arc::clone(&self.loaded), device);
         let session = session.map_err(|error| error::session_error(&self.loaded.name, &error))?;
         Ok(Box::new(session))
+    }
+
+    fn open_cold(
+        &self,
+        device: DeviceKind,
+    ) -> Result<(Box<dyn Session>, Option<PreparedModel>), SessionError> {
+        let opened = prepared::open_cold(&self.loaded, device);
+        let (session, prepared) = opened.map_err(|error| error::session_error(&self.loaded.name, &error))?;
+        Ok((Box::new(session), prepared))
+    }
+
+    fn open_warm(
+        &self,
+        device: DeviceKind,
+        prepared: &PreparedModel,
+    ) -> Result<Box<dyn Session>, SessionError> {
+        let session = prepared::open_warm(&self.loaded, device, prepared);
+        let session = session.map_err(|error| error::session_error(&self.loaded.name, &error))?;
+        Ok(Box::new(session))
+    }
+
+    fn file_bytes(&self) -> Option<u64> {
+        Some(self.loaded.graphs.iter().map(|graph| graph.len() as u64).sum())
     }
 
     fn open_steps(&self, device: DeviceKind) -> Result<SessionSteps, SessionError> {

@@ -1,11 +1,15 @@
 //! Partitions of a model, opened and run in ONNX Runtime.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
-use weir_flow::{DeviceKind, Element, PartitionLoader, PartitionSession, SessionError, Tensor};
+use weir_flow::{
+    DeviceKind, Element, GenerativeModel, PartitionLoader, PartitionSession, SessionError, Tensor,
+};
 
 use super::cut::{LAST, SENDS, read_metadata};
 use super::error::session_error;
+use super::generate::GenerativeOnnx;
 use super::runtime::{OrtSession, SessionOptions, halved};
 
 /// Name of a partition in error messages.
@@ -46,6 +50,10 @@ impl PartitionLoader for OnnxPartitionLoader {
             .map_err(|error| session_error(MODEL_NAME, &error))?;
         let partition = OnnxPartition::new(session, bytes, half).map_err(failed)?;
         Ok(Box::new(partition))
+    }
+
+    fn load_generator(&self, model: &[u8]) -> Result<Arc<dyn GenerativeModel>, SessionError> {
+        GenerativeOnnx::unpack(model)
     }
 }
 

@@ -1,6 +1,7 @@
 //! A session: items in, inferences out. Pixels are sampled from the decoder's planes directly into the input tensor,
 //! and outputs are decoded in the runtime's memory.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use weir_flow::{DeviceKind, Inference, Item, Session, SessionError, Step};
@@ -8,7 +9,9 @@ use weir_flow::{DeviceKind, Inference, Item, Session, SessionError, Step};
 use super::batch_probe::{Rows, blank};
 use super::loaded::Loaded;
 use super::prepost::BatchPrePost;
-use super::runtime::{Feed, GpuInput, KeptOutputs, OpenError, OrtSession, OutputView, SessionOptions};
+use super::runtime::{
+    Feed, GpuInput, KeptOutputs, OpenError, Optimization, OrtSession, OutputView, SessionOptions,
+};
 
 /// The sessions of one model on one slot, with their input.
 pub(super) struct OnnxSession {
@@ -20,20 +23,34 @@ pub(super) struct OnnxSession {
 
 impl OnnxSession {
     pub(super) fn open(model: Arc<Loaded>, device: DeviceKind) -> Result<Self, OpenError> {
+        let graphs = model.graphs.clone();
+        Self::open_graphs(model, device, &graphs, (Optimization::All, &[]))
+    }
+
+    /// Opens `graphs`, which compute what those of the model do, optimised so far, and writes them as they are then to the paths
+    /// where there are any.
+    pub(super) fn open_graphs(
+        model: Arc<Loaded>,
+        device: DeviceKind,
+        graphs: &[Arc<[u8]>],
+        (optimization, optimized_paths): (Optimization, &[PathBuf]),
+    ) -> Result<Self, OpenError> {
         let item = model.input.item_shape();
-        let options = SessionOptions {
-            gpu: Some(GpuInput {
-                options: &model.gpu,
-                name: &model.input_name,
-                item: &item,
-            }),
-            ..SessionOptions::default()
+        let gpu = GpuInput {
+            options: &model.gpu,
+            name: &model.input_name,
+            item: &item,
         };
-        let sessions: Vec<OrtSession> = model
-            .graphs
-            .iter()
-            .map(|bytes| OrtSession::open_with(bytes, device, &options))
-            .collect::<Result<_, _>>()?;
+        let open = |(place, bytes): (usize, &Arc<[u8]>)| {
+            let options = SessionOptions {
+                optimization,
+                optimized_path: optimized_paths.get(place).map(PathBuf::as_path),
+                gpu: Some(gpu),
+                ..SessionOptions::default()
+            };
+            OrtSession::open_with(bytes, device, &options)
+        };
+        let sessions: Vec<OrtSession> = graphs.iter().enumerate().map(open).collect::<Result<_, _>>()?;
         let first = sessions.first().ok_or("there is no graph".to_owned());
         let feed = first.and_then(OrtSession::feed).map_err(OpenError::Refused)?;
         Ok(Self {

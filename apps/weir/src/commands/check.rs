@@ -8,6 +8,7 @@ use weir_graph::{DeviceClass, EmulatedStream, Graph, Sources, TransformNode};
 use weir_operators::media::{SourceOptions, source};
 use weir_operators::sinks::check_writable;
 
+use super::check_memory;
 use super::replay::replace_sources;
 use crate::args::{Check, RunArgs};
 use crate::error::{ErrorList, UserError};
@@ -109,6 +110,11 @@ fn open_all(graph: Graph, settings: &Settings, zoo: &Zoo) -> anyhow::Result<Vec<
         let probed = check_writable(&node.kind, &node.settings, &streams);
         errors.take(probed.map_err(|error| UserError::new(format!("sink {}: {error}", node.name)).into()));
     }
+    if zoo::require(&graph, zoo).is_ok()
+        && let Some(remarks) = errors.take(check_memory::check(&graph, zoo))
+    {
+        aside.extend(remarks);
+    }
     // What is missing of the zoo is said together, with one command that brings it; the other models are opened all the same.
     if errors.take(zoo::require(&graph, zoo)).is_none() {
         for node in graph
@@ -121,19 +127,21 @@ fn open_all(graph: Graph, settings: &Settings, zoo: &Zoo) -> anyhow::Result<Vec<
     } else if let Some(assembly) = errors.take(assemble::assemble(graph, zoo, None, None)) {
         let graph = &assembly.graph;
         for (node, model) in graph.models().iter().zip(&assembly.models) {
-            let device = match graph.devices()[node.device].class {
-                DeviceClass::Cpu => DeviceKind::Cpu,
-                DeviceClass::Cuda(ordinal) => DeviceKind::Cuda(ordinal),
-                DeviceClass::Servers(_) => DeviceKind::Server(0),
-                // Nothing is opened there.
-                DeviceClass::Emulated(_) | DeviceClass::Workers => continue,
-            };
             let Some(model) = model else { continue };
-            let session = match model.generative() {
-                Some(model) => model.open(device).map(drop),
-                None => model.open(device).map(drop),
-            };
-            errors.take(session.map_err(|error| UserError::new(error.to_string()).into()));
+            for (device, _) in node.ends() {
+                let device = match graph.devices()[device].class {
+                    DeviceClass::Cpu => DeviceKind::Cpu,
+                    DeviceClass::Cuda(ordinal) => DeviceKind::Cuda(ordinal),
+                    DeviceClass::Servers(_) => DeviceKind::Server(0),
+                    // Nothing is opened there.
+                    DeviceClass::Emulated(_) | DeviceClass::Workers | DeviceClass::Worker(_) => continue,
+                };
+                let session = match model.generative() {
+                    Some(model) => model.open(device).map(drop),
+                    None => model.open(device).map(drop),
+                };
+                errors.take(session.map_err(|error| UserError::new(error.to_string()).into()));
+            }
         }
     }
     errors.finish()?;

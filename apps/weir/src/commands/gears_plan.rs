@@ -1,6 +1,7 @@
 //! `weir gears plan`: which stages are asked, and how certain they must be, by load.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::path::Path;
 
 use weir_graph::planning::{self, PlanSearch, PlannedCascades, PlannedLatency};
@@ -223,6 +224,11 @@ fn gears(problem: &GearsProblem, plan: &Evaluated) -> Vec<GearFile> {
             let stage = |(place, stage): (usize, &weir_types::StageGear)| StageFile {
                 model: problem.problem.models[stage.model].name.clone(),
                 certainty: (place < last).then_some(stage.certainty),
+                shares: shares(
+                    gear,
+                    stage.model,
+                    problem.problem.models[stage.model].slots.clone(),
+                ),
                 ..invocation(gear, stage.model)
             };
             let stages = choice.stages.iter().enumerate().map(stage).collect();
@@ -240,6 +246,20 @@ fn gears(problem: &GearsProblem, plan: &Evaluated) -> Vec<GearFile> {
         }
     }
     gears
+}
+
+/// Which part of a model's items each of its slots does; `None` where all do the same.
+fn shares(gear: &Gear, model: usize, slots: Range<usize>) -> Option<Vec<f64>> {
+    let share = |slot| {
+        let replicas = gear.replicas.iter();
+        let of_slot = replicas.filter(|replica| replica.model == model && replica.slot == slot);
+        let share: f64 = of_slot.map(|replica| replica.share).sum();
+        (share * 1e3).round() / 1e3
+    };
+    let shares: Vec<f64> = slots.map(share).collect();
+    let even = 1.0 / shares.len().max(1) as f64;
+    let is_even = shares.iter().all(|share| (share - even).abs() < 2e-3);
+    (!is_even).then_some(shares)
 }
 
 /// What a stage waits for: a module has one queue for all of its slots, so it is the mean of its replicas.

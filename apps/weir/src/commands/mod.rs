@@ -1,6 +1,7 @@
 //! One module a command.
 
 mod check;
+mod check_memory;
 mod doctor;
 mod gears;
 mod gears_plan;

@@ -62,6 +62,12 @@ pub(crate) fn profile(args: &Profile, zoo: &Zoo) -> anyhow::Result<()> {
         .column_iter_mut()
         .skip(1)
         .for_each(|column| column.set_cell_alignment(CellAlignment::Right));
+    let mut openings = plain_table(&["model", "open cold ms", "open warm ms", "session MiB"]);
+    openings
+        .column_iter_mut()
+        .skip(1)
+        .for_each(|column| column.set_cell_alignment(CellAlignment::Right));
+    let mut has_openings = false;
     for profiled in &models {
         let free_bytes = || Some(gpu(profiled.device)?.free_bytes);
         let measured = measure_profile_and_memory(
@@ -81,6 +87,16 @@ pub(crate) fn profile(args: &Profile, zoo: &Zoo) -> anyhow::Result<()> {
                 format!("{:.1}", f64::from(*size) * 1e3 / ms.max(1e-3)),
             ]);
         }
+        if let Some(session) = &measured.session {
+            has_openings = true;
+            let ms = |span: Span| format!("{:.1}", span.micros() as f64 / 1e3);
+            openings.add_row([
+                profiled.name.clone(),
+                ms(session.open_cold),
+                ms(session.open_warm),
+                format!("{:.1}", session.device_bytes as f64 / f64::from(1 << 20)),
+            ]);
+        }
         if let Some(out) = &args.out {
             let path = if is_model {
                 out.clone()
@@ -95,6 +111,10 @@ pub(crate) fn profile(args: &Profile, zoo: &Zoo) -> anyhow::Result<()> {
         if let Some(remark) = profiled.model.batching().remark {
             output::remark(&format!("{}: {remark}", profiled.name));
         }
+    }
+    if has_openings {
+        output::say(&table.trim_fmt())?;
+        return output::say(&format!("\n{}", openings.trim_fmt()));
     }
     output::say(&table.trim_fmt())
 }
@@ -145,7 +165,7 @@ fn graph_models(path: &Path, args: &Profile, zoo: &Zoo) -> anyhow::Result<Vec<Pr
     let mut models = Vec::new();
     for node in graph.models() {
         let device = match graph.devices()[node.device].class {
-            DeviceClass::Cpu | DeviceClass::Workers => DeviceKind::Cpu,
+            DeviceClass::Cpu | DeviceClass::Workers | DeviceClass::Worker(_) => DeviceKind::Cpu,
             DeviceClass::Cuda(ordinal) => DeviceKind::Cuda(ordinal),
             DeviceClass::Servers(_) => DeviceKind::Server(0),
             DeviceClass::Emulated(_) => {
@@ -221,6 +241,14 @@ fn profile_file(
             let _ = writeln!(text, "memory_bytes = {bytes}");
         }
     }
+    if let Some(session) = &measured.session {
+        let _ = writeln!(
+            text,
+            "\n# How long a session is opened from the file and from host memory, and what it takes.\n[session]\nopen_cold = \"{}\"\n\
+             open_warm = \"{}\"\nmemory_bytes = {}",
+            session.open_cold, session.open_warm, session.device_bytes
+        );
+    }
     text
 }
 
@@ -235,6 +263,7 @@ fn write(path: &Path, text: &str) -> anyhow::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use weir_runtime::SessionUse;
 
     #[test]
     fn a_profile_of_a_gpu_has_facts_of_it_and_is_toml() {
@@ -242,6 +271,7 @@ mod tests {
             points: vec![(1, Span::from_micros(2_500)), (4, Span::ZERO)],
             opening: Span::from_millis(1_250),
             memory_bytes: Some(300 << 20),
+            session: None,
         };
         let gpu = DeviceFacts {
             name: "A \"quoted\" GPU".to_owned(),
@@ -256,9 +286,21 @@ mod tests {
         assert_eq!(read["device"]["share"].as_float(), Some(0.25));
         assert_eq!(read["session"]["opening"].as_str(), Some("1250ms"));
         assert_eq!(read["session"]["memory_bytes"].as_integer(), Some(300 << 20));
+        let session = SessionUse {
+            device_bytes: 20 << 20,
+            host_bytes: 2 << 20,
+            open_cold: Span::from_millis(30),
+            open_warm: Span::from_millis(9),
+        };
+        let measured = MeasuredProfile {
+            session: Some(session),
+            ..measured
+        };
         let on_cpu = profile_file("fer", &measured, None, None);
         let read: toml::Table = on_cpu.parse().expect("TOML");
-        assert_eq!(read.keys().collect::<Vec<_>>(), ["durations"]);
+        assert_eq!(read.keys().collect::<Vec<_>>(), ["durations", "session"]);
+        assert_eq!(read["session"]["open_warm"].as_str(), Some("9ms"));
+        assert_eq!(read["session"]["memory_bytes"].as_integer(), Some(20 << 20));
     }
 
     #[test]

@@ -61,6 +61,9 @@ fn document(catalog: &Catalog) -> Value {
             "device": closed(&[], properties(&[
                 ("slots", integer(1), "How many batches the device runs at once; default one a core on cpu, otherwise one."),
                 ("prepare", words(&["overlap", "inline"]), "Whether the inputs of a batch are prepared while the one before runs, or by the thread that runs it; default overlap on cuda, otherwise inline."),
+                ("memory", text(), "What its models may take together, such as \"96MiB\": they are opened and closed as they are needed; default all stay open."),
+                ("host_memory", text(), "Beside `memory`: host memory for what models are opened from faster than from their files; default 512MiB."),
+                ("slowdown", json!({ "type": "number", "minimum": 1 }), "Factor by which what runs on it is slowed down, to stand for a slower device; default 1."),
             ])),
             "worker": worker(),
             "model": model(catalog),
@@ -123,6 +126,11 @@ fn policy() -> Value {
             "arbitration",
             words(&["least-slack", "downstream-first", "fifo", "weighted"]),
             "Which module's batch runs next on a shared slot; default downstream-first.",
+        ),
+        (
+            "queues",
+            words(&["fcfs", "edf", "shepherd", "sticky", "virtual"]),
+            "Which work is served next on a device with memory for some of its models; default by the arbitration and turns.",
         ),
         (
             "mailbox",

@@ -49,6 +49,7 @@ fn spec(rule: QueueRule) -> Option<QueuesSpec> {
         residency: ResidencySpec {
             memory: Some(16),
             host_memory: 64,
+            same_bytes: Vec::new(),
             models: vec![memory; MODELS],
         },
         swap_memory: 1 << 36,

@@ -16,7 +16,7 @@
 use std::time::Instant;
 
 use weir_policy::{BatchBinding, DropRule, Lookahead, Mailboxes, Policy};
-use weir_sim::{CascadeSpec, Demand, Edge, WorldModule, WorldPool, WorldSpec, simulate};
+use weir_sim::{CascadeSpec, Demand, Edge, WorldMemory, WorldModule, WorldPool, WorldSpec, simulate};
 use weir_types::{Profile, Span, Timestamp};
 
 const REQUESTS: u64 = 1_000_000;
@@ -41,12 +41,14 @@ fn world(policy: Policy) -> Option<WorldSpec> {
         },
         weight: 1.0,
         overlap: None,
+        model: None,
     };
     Some(WorldSpec {
         slo: Span::from_millis(500),
         policy,
         modules: (0..MODULES).map(module).collect(),
         shared_slots: 0,
+        memory: WorldMemory::default(),
         cluster: None,
         hop: Span::ZERO,
         links: Vec::new(),

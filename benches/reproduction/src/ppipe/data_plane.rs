@@ -6,8 +6,8 @@ use weir_planner::{ModelPlan, PipelineSlots};
 use weir_policy::reservations::{BookingTable, ReserveSpec};
 use weir_policy::{DropRule, Order, Policy};
 use weir_sim::{
-    CascadeSpec, Demand, ResourceUsage, SimulationResult, WorldCluster, WorldModule, WorldPool, WorldSpec,
-    simulate,
+    CascadeSpec, Demand, ResourceUsage, SimulationResult, WorldCluster, WorldMemory, WorldModule, WorldPool,
+    WorldSpec, simulate,
 };
 use weir_types::{ClusterSpec, ModuleId, Span, Timestamp};
 
@@ -130,8 +130,10 @@ impl Served<'_> {
                 next: Vec::new(),
                 weight: 1.0,
                 overlap: None,
+                model: None,
             }],
             shared_slots: 0,
+            memory: WorldMemory::default(),
             cluster: Some(WorldCluster {
                 trace,
                 ..WorldCluster::new(ReserveSpec {

@@ -181,6 +181,7 @@ impl Case {
                     // One model: the rest of the memory is its cache.
                     memory: Some(MODEL_BYTES),
                     host_memory: 4 * MODEL_BYTES,
+                    same_bytes: Vec::new(),
                     models: vec![memory; models],
                 },
                 swap_memory: 64 * GIB,

@@ -1,6 +1,7 @@
 //! Builds a graph from the raw tables: names resolve, there is no cycle, types match, the SLO can be met at all.
 
 mod cascades;
+mod memory;
 mod never;
 mod placement;
 mod plan;
@@ -19,7 +20,7 @@ use weir_types::Span;
 use crate::critical_path;
 use crate::gears_file;
 use crate::graph::{
-    Graph, ModelNode, ModuleNode, OnDrop, PerTrackNode, SinkNode, SourceMode, SourceNode, StageNode,
+    EndNode, Graph, ModelNode, ModuleNode, OnDrop, PerTrackNode, SinkNode, SourceMode, SourceNode, StageNode,
     TrackerNode, TransformNode, Vertex,
 };
 use crate::raw::{HeadName, RawGraph, RawModel, RawModule, RawPerTrack, RawSource, RawStage};
@@ -54,6 +55,7 @@ pub(crate) fn check(
     let devices = placement::place(&raw, diagnostics);
     placement::check_exclusive_slots(&raw, &models, &devices, diagnostics);
     placement::check_plans(&raw, diagnostics);
+    memory::check(&raw, &devices, diagnostics);
     let plan = plan::read(&raw, diagnostics);
     warn_unused(&raw, &wiring, &models, &devices, diagnostics);
     reserves::warn(&raw, &wiring, &models, &devices, diagnostics);
@@ -131,7 +133,15 @@ fn actions_on_drop(raw: &RawGraph, wiring: &Wiring) -> Vec<OnDrop> {
 
 /// The declared duration of the smallest batch of each module; zero where none is declared.
 fn min_durations(raw: &RawGraph, wiring: &Wiring, models: &[Option<usize>]) -> Vec<Span> {
-    let smallest = |model: &RawModel| model.profile.first().map_or(Span::ZERO, |(_, span)| *span);
+    // On the fastest of its devices.
+    let smallest = |model: &RawModel| {
+        let own = model.ends.devices.iter().map(|device| {
+            let profile = model.ends.profile_of(&device.value).unwrap_or(&model.profile);
+            profile.first().map_or(Span::ZERO, |(_, span)| *span)
+        });
+        let one = || model.profile.first().map_or(Span::ZERO, |(_, span)| *span);
+        own.min().unwrap_or_else(one)
+    };
     let actions = actions_on_drop(raw, wiring);
     let of_module = |((module, model), action): ((&RawModule, &Option<usize>), OnDrop)| match model {
         // Requests without the time for it go on without.
@@ -313,13 +323,20 @@ fn build(
         .enumerate()
         .filter(|(index, _)| models.contains(&Some(*index)))
     {
-        let on = devices.of_model.get(index).copied().flatten()?;
-        let device = *device_kept[on].get_or_insert_with(|| {
-            device_nodes.push(devices.nodes[on].clone());
-            device_nodes.len() - 1
+        let ends = devices.of_model.get(index)?.iter().map(|end| {
+            let on = end.device?;
+            let device = *device_kept[on].get_or_insert_with(|| {
+                device_nodes.push(devices.nodes[on].clone());
+                device_nodes.len() - 1
+            });
+            Some(EndNode {
+                device,
+                profile: end.profile.clone(),
+            })
         });
+        let ends: Option<Vec<EndNode>> = ends.collect();
         kept[index] = Some(model_nodes.len());
-        model_nodes.push(model_node(model, device)?);
+        model_nodes.push(model_node(model, ends?)?);
     }
     let mut modules: Vec<Option<_>> = raw.modules.into_iter().map(Some).collect();
     let mut module_nodes: Vec<ModuleNode> = Vec::with_capacity(modules.len());
@@ -435,7 +452,8 @@ pub(crate) fn source_node(source: RawSource) -> Option<SourceNode> {
     })
 }
 
-fn model_node(model: RawModel, device: usize) -> Option<ModelNode> {
+fn model_node(model: RawModel, ends: Vec<EndNode>) -> Option<ModelNode> {
+    let first = ends.first()?.clone();
     Some(ModelNode {
         name: model.name.value,
         origin: model.origin?,
@@ -443,13 +461,17 @@ fn model_node(model: RawModel, device: usize) -> Option<ModelNode> {
             HeadName::Known(head) => Some(head),
             HeadName::Unknown => None,
         },
-        device,
+        device: first.device,
         batch: model.batch,
         workers: model.workers.map(|workers| workers.value),
         preparation: model.preparation,
         gpu: model.gpu,
         fail_every: model.fail_every,
-        profile: model.profile,
+        memory: model.memory.map(|memory| memory.value),
+        open_cold: model.open_cold,
+        open_warm: model.open_warm,
+        profile: first.profile,
+        ends: if model.ends.are_given() { ends } else { Vec::new() },
         plan: model.plan.map(|plan| plan.value),
         settings: model.settings,
     })

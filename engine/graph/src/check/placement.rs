@@ -2,21 +2,34 @@
 
 use weir_config::{Diagnostics, Spanned, spelling};
 use weir_policy::Mailboxes;
+use weir_types::Span;
 
-use crate::graph::{DeviceClass, DeviceNode, ModelOrigin, PrepareMode, WorkerNode};
-use crate::raw::{RawDevice, RawGraph};
+use crate::graph::{DeviceClass, DeviceNode, GENERATE, MemoryLimit, ModelOrigin, PrepareMode, WorkerNode};
+use crate::raw::{HeadName, RawDevice, RawGraph, RawModel};
 
 /// Device of a model that names none.
 const DEFAULT: &str = "cpu";
 /// Device of a model with a plan.
 const WORKERS: &str = "workers";
+/// What the name of a device begins with that stands for all workers of a class.
+const OF_CLASS: &str = "workers:";
+/// What the name of a device begins with that is a worker.
+const ONE_WORKER: &str = "worker:";
 
 /// The devices that models are placed on.
 pub(super) struct Devices {
     /// Each once, in the order of the text.
     pub(super) nodes: Vec<DeviceNode>,
-    /// The device of each model, by index; `None` where it was reported.
-    pub(super) of_model: Vec<Option<usize>>,
+    /// The devices of each model, by index, at least one.
+    pub(super) of_model: Vec<Vec<PlacedEnd>>,
+}
+
+/// One of the devices of a model.
+pub(super) struct PlacedEnd {
+    /// Its index; `None` where it was reported.
+    pub(super) device: Option<usize>,
+    /// What is declared there.
+    pub(super) profile: Vec<(u32, Span)>,
 }
 
 pub(super) fn place(raw: &RawGraph, diagnostics: &mut Diagnostics) -> Devices {
@@ -34,52 +47,172 @@ pub(super) fn place(raw: &RawGraph, diagnostics: &mut Diagnostics) -> Devices {
                 class: DeviceClass::Servers(servers.urls.len() as u32),
                 slots: Some(slots),
                 prepare: PrepareMode::Inline,
+                memory: None,
+                slowdown: 1.0,
             });
-            devices.of_model.push(Some(devices.nodes.len() - 1));
+            devices.of_model.push(vec![PlacedEnd {
+                device: Some(devices.nodes.len() - 1),
+                profile: model.profile.clone(),
+            }]);
             continue;
         }
         let default = if model.plan.is_some() { WORKERS } else { DEFAULT };
         let fallback = Spanned::new(default.to_owned(), model.name.at);
-        let spanned = model.device.given().unwrap_or(&fallback);
-        let known = devices.nodes.iter().position(|node| node.name == spanned.value);
+        let first = model.device.given().unwrap_or(&fallback);
+        let named = match &model.ends.devices[..] {
+            [] => std::slice::from_ref(first),
+            ends => ends,
+        };
+        let mut ends = Vec::new();
+        for name in named {
+            let declared = |device: &str| {
+                let own = model.ends.profile_of(device);
+                own.or_else(|| model.ends.profile_of(&name.value))
+                    .unwrap_or(&model.profile)
+                    .to_vec()
+            };
+            match workers_of_class(name, raw, diagnostics) {
+                Some(workers) => ends.extend(workers.iter().map(|worker| PlacedEnd {
+                    profile: declared(&worker.value),
+                    device: devices.place(worker, raw, diagnostics),
+                })),
+                None => ends.push(PlacedEnd {
+                    profile: declared(&name.value),
+                    device: devices.place(name, raw, diagnostics),
+                }),
+            }
+        }
+        for end in &ends {
+            if let Some(node) = end.device.and_then(|index| devices.nodes.get(index)) {
+                check_workers(model, node, diagnostics);
+                check_generates(model, node, diagnostics);
+            }
+        }
+        devices.of_model.push(ends);
+    }
+    devices
+}
+
+/// The workers that a device `workers:CLASS` stands for, as devices; `None` for another device.
+fn workers_of_class(
+    name: &Spanned<String>,
+    raw: &RawGraph,
+    diagnostics: &mut Diagnostics,
+) -> Option<Vec<Spanned<String>>> {
+    let class = name.value.strip_prefix(OF_CLASS)?;
+    let own = raw.workers.iter().filter(|(_, worker)| worker.class == class);
+    let own: Vec<Spanned<String>> = own
+        .map(|(worker, _)| Spanned::new(format!("{ONE_WORKER}{}", worker.value), name.at))
+        .collect();
+    if own.is_empty() {
+        let classes = raw.workers.iter().map(|(_, worker)| worker.class.as_str());
+        let hint = spelling::hint(class, "classes", classes)
+            .or_else(|| Some("add [workers.NAME] with class and address".to_owned()));
+        let message = format!("there is no worker of class \"{}\"", class.escape_debug());
+        diagnostics.add_if_parsed(name.at, message, hint);
+    }
+    Some(own)
+}
+
+/// Other processes run models that generate, step by step; of other models they run the partitions of a plan.
+fn check_generates(model: &RawModel, node: &DeviceNode, diagnostics: &mut Diagnostics) {
+    let generates = matches!(&model.head, HeadName::Known(head) if head == GENERATE);
+    if matches!(node.class, DeviceClass::Worker(_)) && !generates {
+        let message = format!(
+            "model \"{}\" does not generate, and worker devices run models that do",
+            model.name.value
+        );
+        let hint = "spread it over workers by a plan: weir plan, then plan = \"FILE\"";
+        diagnostics.add_if_parsed(model.name.at, message, Some(hint.to_owned()));
+    }
+}
+
+impl Devices {
+    /// The index of a device that a model names; `None`, reported, where there is none.
+    fn place(
+        &mut self,
+        spanned: &Spanned<String>,
+        raw: &RawGraph,
+        diagnostics: &mut Diagnostics,
+    ) -> Option<usize> {
+        let known = self.nodes.iter().position(|node| node.name == spanned.value);
         let declared = raw
             .devices
             .iter()
             .find(|device| device.name.value == spanned.value);
-        let index = known.or_else(|| {
+        known.or_else(|| {
             // A declared device with a bad name was reported where it is declared.
             let class = match declared {
                 Some(device) => parse(&device.name.value)?,
                 None => class(spanned, &raw.devices, diagnostics)?,
             };
+            if let DeviceClass::Worker(name) = &class {
+                check_worker(spanned, name, raw, diagnostics)?;
+            }
             let slots = declared.and_then(|device| device.slots);
             let prepare = declared.and_then(|device| device.prepare);
-            devices.nodes.push(DeviceNode {
+            // A part of a CPU is one slot of it.
+            let is_part = class == DeviceClass::Cpu && spanned.value != DEFAULT;
+            self.nodes.push(DeviceNode {
                 prepare: prepare.unwrap_or(PrepareMode::default_for(&class)),
                 name: spanned.value.clone(),
                 class,
-                slots,
+                memory: declared.and_then(memory),
+                slots: slots.or(is_part.then_some(1)),
+                slowdown: declared.map_or(1.0, |device| device.slowdown),
             });
-            Some(devices.nodes.len() - 1)
-        });
-        devices.of_model.push(index);
-        let (Some(index), Some(workers)) = (index, &model.workers) else {
-            continue;
-        };
-        let node = &devices.nodes[index];
-        // Only the runtime knows the number of cores: a graph is for more than one machine.
-        let slots = node.slots.or((node.class != DeviceClass::Cpu).then_some(1));
-        if slots.is_some_and(|slots| workers.value > slots) {
-            let slots = slots.unwrap_or(1);
-            let message = format!(
-                "{} workers do not fit on device \"{}\" with {slots} slots",
-                workers.value, node.name
-            );
-            let hint = format!("lower `workers`, or set slots under [devices.\"{}\"]", node.name);
-            diagnostics.add(workers.at, message, Some(hint));
-        }
+            Some(self.nodes.len() - 1)
+        })
     }
-    devices
+}
+
+/// A worker that is a device is there, in another process.
+fn check_worker(
+    spanned: &Spanned<String>,
+    name: &str,
+    raw: &RawGraph,
+    diagnostics: &mut Diagnostics,
+) -> Option<()> {
+    let names = || raw.workers.iter().map(|(worker, _)| worker.value.as_str());
+    let Some((_, worker)) = raw.workers.iter().find(|(worker, _)| worker.value == name) else {
+        let hint = spelling::hint(name, "workers", names())
+            .or_else(|| Some("add [workers.NAME] with class and address".to_owned()));
+        let message = format!("there is no worker \"{}\"", name.escape_debug());
+        diagnostics.add_if_parsed(spanned.at, message, hint);
+        return None;
+    };
+    if worker.address.is_none() {
+        let message = format!("worker \"{name}\" is in this process, and a device is one with an `address`");
+        let hint = "start weir worker --listen HOST:PORT, and name it as `address`; or use a part of the CPU, \"cpu:NAME\"";
+        diagnostics.add(spanned.at, message, Some(hint.to_owned()));
+        return None;
+    }
+    Some(())
+}
+
+/// Slots that a model asks for are there.
+fn check_workers(model: &RawModel, node: &DeviceNode, diagnostics: &mut Diagnostics) {
+    let Some(workers) = &model.workers else { return };
+    // Only the runtime knows the number of cores: a graph is for more than one machine.
+    let slots = node.slots.or((node.class != DeviceClass::Cpu).then_some(1));
+    if slots.is_some_and(|slots| workers.value > slots) {
+        let slots = slots.unwrap_or(1);
+        let message = format!(
+            "{} workers do not fit on device \"{}\" with {slots} slots",
+            workers.value, node.name
+        );
+        let hint = format!("lower `workers`, or set slots under [devices.\"{}\"]", node.name);
+        diagnostics.add(workers.at, message, Some(hint));
+    }
+}
+
+/// What the models of a device may take together.
+fn memory(device: &RawDevice) -> Option<MemoryLimit> {
+    let memory = device.memory.as_ref()?;
+    Some(MemoryLimit {
+        bytes: memory.value,
+        host_bytes: device.host_memory.unwrap_or(MemoryLimit::HOST_BYTES),
+    })
 }
 
 /// A model has a plan exactly where it is on partition workers.
@@ -140,7 +273,11 @@ pub(super) fn check_exclusive_slots(
         return;
     }
     let device = |model: &Option<usize>| {
-        let device = devices.of_model.get((*model)?).copied().flatten()?;
+        if raw.models[(*model)?].ends.are_given() {
+            // Its slots are its own.
+            return None;
+        }
+        let device = devices.of_model.get((*model)?)?.first()?.device?;
         (devices.nodes[device].class != DeviceClass::Workers).then_some(device)
     };
     for (place, module) in raw.modules.iter().enumerate() {
@@ -160,18 +297,23 @@ pub(super) fn check_exclusive_slots(
 }
 
 fn parse(name: &str) -> Option<DeviceClass> {
-    if name == "cpu" {
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    let is_plain = |name: &str| !name.is_empty() && name.chars().all(plain);
+    // Parts of a CPU have names.
+    if name == DEFAULT || name.strip_prefix("cpu:").is_some_and(is_plain) {
         return Some(DeviceClass::Cpu);
     }
     if name == WORKERS {
         return Some(DeviceClass::Workers);
     }
+    if let Some(worker) = name.strip_prefix(ONE_WORKER) {
+        return (!worker.is_empty()).then(|| DeviceClass::Worker(worker.to_owned()));
+    }
     if let Some(ordinal) = name.strip_prefix("cuda:") {
         return ordinal.parse().ok().map(DeviceClass::Cuda);
     }
     let class = name.strip_prefix("emulated:")?;
-    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-    (!class.is_empty() && class.chars().all(plain)).then(|| DeviceClass::Emulated(class.to_owned()))
+    is_plain(class).then(|| DeviceClass::Emulated(class.to_owned()))
 }
 
 fn class(
@@ -187,7 +329,7 @@ fn class(
         let hint = match name.value.as_str() {
             "cuda" | "gpu" => "did you mean \"cuda:0\"?".to_owned(),
             other => spelling::nearest(other, usual).map_or_else(
-                || "devices are \"cpu\", \"cuda:0\", \"cuda:1\" and so on, or \"emulated:CLASS\"".to_owned(),
+                || "devices are \"cpu\", parts of it as \"cpu:NAME\", \"cuda:0\", \"cuda:1\" and so on, or \"emulated:CLASS\"".to_owned(),
                 |meant| format!("did you mean \"{meant}\"?"),
             ),
         };

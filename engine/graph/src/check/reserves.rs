@@ -32,7 +32,11 @@ pub(super) fn warn(
         for module in wiring.passed_by(source) {
             let regions = raw.modules[module].regions.given();
             let model = models.get(module).copied().flatten();
-            let device = model.and_then(|model| devices.of_model.get(model).copied().flatten());
+            // Of several devices none has to do it alone.
+            let device = model.and_then(|model| match devices.of_model.get(model).map(Vec::as_slice) {
+                Some([end]) => end.device,
+                _ => None,
+            });
             let (Some(model), Some(device), None) = (model, device, regions) else {
                 continue;
             };
@@ -65,6 +69,6 @@ fn slots(node: &DeviceNode) -> Option<u32> {
         DeviceClass::Cpu => node.slots,
         DeviceClass::Cuda(_) | DeviceClass::Emulated(_) => Some(node.slots.unwrap_or(1)),
         DeviceClass::Servers(servers) => Some(node.slots.unwrap_or(servers)),
-        DeviceClass::Workers => None,
+        DeviceClass::Workers | DeviceClass::Worker(_) => None,
     }
 }

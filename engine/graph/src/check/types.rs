@@ -112,7 +112,9 @@ pub(super) fn check_per_track(raw: &RawGraph, wiring: &Wiring, diagnostics: &mut
 fn is_emulated(raw: &RawGraph, model: usize) -> bool {
     let model = &raw.models[model];
     let device = model.device.given();
+    let mut ends = model.ends.devices.iter();
     model.origin == Some(ModelOrigin::Emulated)
+        || (model.ends.are_given() && ends.all(|device| device.value.starts_with("emulated:")))
         || device.is_some_and(|device| device.value.starts_with("emulated:"))
 }
 

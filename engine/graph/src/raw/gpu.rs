@@ -3,7 +3,7 @@
 use weir_config::Fields;
 
 use super::context::Context;
-use crate::graph::{GpuPrecision, GpuProvider, GpuSettings};
+use crate::gpu_settings::{GpuPrecision, GpuProvider, GpuSettings};
 
 const PROVIDERS: [(&str, GpuProvider); 2] =
     [("cuda", GpuProvider::Cuda), ("tensorrt", GpuProvider::TensorRt)];

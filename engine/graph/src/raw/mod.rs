@@ -6,6 +6,7 @@ mod cascade;
 mod connection;
 mod context;
 mod emulated;
+mod ends;
 mod gpu;
 mod model;
 mod per_track;
@@ -41,6 +42,8 @@ pub(crate) struct RawGraph {
     /// The file of the gears that cascades are shifted by.
     pub(crate) gears: Option<Spanned<PathBuf>>,
     pub(crate) policy: Policy,
+    /// Position of `[policy]`.
+    pub(crate) policy_at: usize,
     pub(crate) sources: Vec<RawSource>,
     /// Numbered behind the sources wherever they are inputs.
     pub(crate) templates: Vec<Spanned<String>>,
@@ -94,7 +97,10 @@ pub(crate) fn read(document: &[Entry], context: &mut Context<'_>) -> RawGraph {
                 app = true;
                 read_app(entry, &mut graph, context);
             }
-            "policy" => graph.policy = policy::read(entry, context.diagnostics),
+            "policy" => {
+                graph.policy = policy::read(entry, context.diagnostics);
+                graph.policy_at = entry.at;
+            }
             "sources" => graph
                 .sources
                 .extend(each(entry, section, context, section::source)),

@@ -7,10 +7,12 @@ use weir_flow::{HeadSpec, ModelDefaults, Settings, Value};
 use weir_types::Span;
 
 use super::context::Context;
+use super::ends::{self, RawEnds};
 use super::gpu;
 use super::section::{check_known, correct, expect_keys};
 use super::server;
-use crate::graph::{GpuSettings, ModelOrigin};
+use crate::gpu_settings::GpuSettings;
+use crate::graph::ModelOrigin;
 use crate::settings;
 
 /// Larger batches are not useful on any device, and their items are held in memory.
@@ -32,6 +34,8 @@ pub(crate) struct RawModel {
     /// Classes of its objects; `None` where they are unknown.
     pub(crate) classes: Option<Vec<String>>,
     pub(crate) device: Field<String>,
+    /// Where it is on several devices.
+    pub(crate) ends: RawEnds,
     pub(crate) batch: Vec<u32>,
     pub(crate) workers: Option<Spanned<u32>>,
     /// Of one on model servers: calls at a time to all of them.
@@ -39,6 +43,10 @@ pub(crate) struct RawModel {
     pub(crate) profile: Vec<(u32, Span)>,
     pub(crate) preparation: Vec<(u32, Span)>,
     pub(crate) fail_every: Option<u32>,
+    /// Bytes that one session takes.
+    pub(crate) memory: Option<Spanned<u64>>,
+    pub(crate) open_cold: Option<Span>,
+    pub(crate) open_warm: Option<Span>,
     pub(crate) gpu: GpuSettings,
     /// The plan by which it is partitioned over workers.
     pub(crate) plan: Option<Spanned<PathBuf>>,
@@ -50,11 +58,16 @@ pub(super) const MODEL_KEYS: &[&str] = &[
     "model",
     "head",
     "device",
+    "devices",
     "batch",
     "workers",
     "profile",
+    "profiles",
     "preparation",
     "fail_every",
+    "memory",
+    "open_cold",
+    "open_warm",
     "provider",
     "precision",
     "cuda_graphs",
@@ -71,9 +84,14 @@ pub(super) fn read(name: Spanned<String>, entry: &Entry, context: &mut Context<'
     let mut fields = Fields::open(format!("model \"{}\"", name.value), entry, context.diagnostics)?;
     let catalog = context.catalog;
     let heads = || catalog.heads.iter().map(|head| head.name);
-    let on_emulated_device = fields
-        .peek("device")
-        .is_some_and(|device| device.value.starts_with("emulated:"));
+    let ends = ends::read(&fields, context);
+    let on_emulated_device = if ends.are_given() {
+        let mut names = ends.devices.iter();
+        names.all(|device| device.value.starts_with("emulated:"))
+    } else {
+        let device = fields.peek("device");
+        device.is_some_and(|device| device.value.starts_with("emulated:"))
+    };
     // A plan says all of a model that workers emulate.
     let is_plan_alone = fields.entry("plan").is_some() && fields.entry("model").is_none();
     let emulated = on_emulated_device || is_plan_alone;
@@ -132,9 +150,12 @@ pub(super) fn read(name: Spanned<String>, entry: &Entry, context: &mut Context<'
     }
     settings.0.extend(read.settings.0);
     let batch = batch(&fields, context);
-    let profile = profile(&fields, on_emulated_device, &batch, context);
+    let profile = profile(&fields, (on_emulated_device, &ends), &batch, context);
     let preparation = preparation(&fields, on_emulated_device, context);
     let fail_every = fail_every(&fields, on_emulated_device, context);
+    let memory = fields.bytes("memory", context.diagnostics).given().cloned();
+    let [open_cold, open_warm] =
+        ["open_cold", "open_warm"].map(|key| opening(key, &fields, on_emulated_device, context));
     let gpu = gpu::read(&fields, context);
     let plan = plan(&fields, context);
     let classes = spec
@@ -147,12 +168,16 @@ pub(super) fn read(name: Spanned<String>, entry: &Entry, context: &mut Context<'
             .map_or(HeadName::Unknown, |spec| HeadName::Known(spec.name.to_owned())),
         classes,
         device: fields.text("device", context.diagnostics),
+        ends,
         workers: calls.given().filter(|_| plan.is_none() && !remote).cloned(),
         server_slots,
         batch: batch.into_value().unwrap_or_else(|| vec![1]),
         profile: profile.unwrap_or_default(),
         preparation: preparation.unwrap_or_default(),
         fail_every,
+        memory,
+        open_cold,
+        open_warm,
         gpu,
         plan,
         settings,
@@ -293,12 +318,32 @@ fn batch(fields: &Fields<'_>, context: &mut Context<'_>) -> Field<Vec<u32>> {
 
 fn profile(
     fields: &Fields<'_>,
-    emulated: bool,
+    (emulated, ends): (bool, &RawEnds),
     batch: &Field<Vec<u32>>,
     context: &mut Context<'_>,
 ) -> Option<Vec<(u32, Span)>> {
+    let largest = batch
+        .given()
+        .and_then(|batch| batch.value.last().copied())
+        .unwrap_or(1);
+    for (device, profile) in &ends.profiles {
+        let max_profiled = profile.last().map_or(0, |(size, _)| *size);
+        if largest > max_profiled {
+            let at = fields.entry("profiles").map_or(fields.at, |entry| entry.at);
+            let hint = Some(format!("measure or declare it for batches of {largest}"));
+            let message = format!(
+                "`profiles` of \"{device}\" ends at batches of {max_profiled}, but {} may run {largest}",
+                fields.owner
+            );
+            context.diagnostics.add(at, message, hint);
+        }
+    }
     let Some(entry) = fields.entry("profile") else {
-        if emulated {
+        // What is emulated takes what is declared.
+        let mut emulated_ends = ends.devices.iter();
+        let lacks = emulated_ends
+            .any(|device| device.value.starts_with("emulated:") && ends.profile_of(&device.value).is_none());
+        if lacks || (emulated && !ends.are_given()) {
             let hint = Some(
                 "an emulated device runs a profile: profile = { \"1\" = \"8ms\", \"4\" = \"30ms\" }"
                     .to_owned(),
@@ -316,10 +361,6 @@ fn profile(
         context.diagnostics,
     )?;
     let max_profiled = profile.last().map_or(0, |(size, _)| *size);
-    let largest = batch
-        .given()
-        .and_then(|batch| batch.value.last().copied())
-        .unwrap_or(1);
     if largest > max_profiled {
         let hint = Some(format!("measure or declare it for batches of {largest}"));
         let message = format!(
@@ -365,6 +406,22 @@ fn fail_every(fields: &Fields<'_>, emulated: bool, context: &mut Context<'_>) ->
             .add(batches.at, message, Some("leave it out".to_owned()));
     }
     Some(batches.value)
+}
+
+/// How long opening takes. Only an emulated device declares it: others open, and it is measured.
+fn opening(key: &str, fields: &Fields<'_>, emulated: bool, context: &mut Context<'_>) -> Option<Span> {
+    let span = fields.span(key, context.diagnostics);
+    let span = span.given()?;
+    if !emulated {
+        let message = format!(
+            "`{key}` is for emulated devices, and {} measures it",
+            fields.owner
+        );
+        context
+            .diagnostics
+            .add(span.at, message, Some("leave it out".to_owned()));
+    }
+    Some(span.value)
 }
 
 /// Classes of a model's objects: its labels, or else those of its head.

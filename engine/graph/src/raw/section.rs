@@ -48,7 +48,7 @@ pub(super) fn source_keys() -> Vec<&'static str> {
 }
 
 /// Keys of a device.
-pub(super) const DEVICE_KEYS: &[&str] = &["slots", "prepare"];
+pub(super) const DEVICE_KEYS: &[&str] = &["slots", "prepare", "memory", "host_memory", "slowdown"];
 
 pub(super) fn source(name: Spanned<String>, entry: &Entry, context: &mut Context<'_>) -> Option<RawSource> {
     let owner = format!("source \"{}\"", name.value);
@@ -216,7 +216,30 @@ pub(super) fn device(name: Spanned<String>, entry: &Entry, context: &mut Context
     let slots = fields.count("slots", MAX_SLOTS, context.diagnostics).into_value();
     let words = [("overlap", PrepareMode::Overlap), ("inline", PrepareMode::Inline)];
     let prepare = fields.word("prepare", &words, context.diagnostics).into_value();
-    Some(RawDevice { name, slots, prepare })
+    let memory = fields.bytes("memory", context.diagnostics).given().cloned();
+    let host_memory = fields.bytes("host_memory", context.diagnostics);
+    if let Some(host) = host_memory.given().filter(|_| fields.entry("memory").is_none()) {
+        let message = "`host_memory` keeps models that are not open, and without `memory` all are open";
+        let hint = "say what the device's models may take together: memory = \"96MiB\"".to_owned();
+        context.diagnostics.add(host.at, message, Some(hint));
+    }
+    let slowdown = super::worker::slowdown(&fields, context)?;
+    if slowdown > 1.0
+        && name.value.starts_with("emulated:")
+        && let Some(entry) = fields.entry("slowdown")
+    {
+        let message = format!("{} takes as long as its profile says", fields.owner);
+        let hint = "leave `slowdown` out, and declare longer durations";
+        context.diagnostics.add(entry.at, message, Some(hint.to_owned()));
+    }
+    Some(RawDevice {
+        name,
+        slots,
+        prepare,
+        memory,
+        host_memory: host_memory.into_value(),
+        slowdown,
+    })
 }
 
 /// Keys of a module beside those of its operator.

@@ -5,7 +5,7 @@ use weir_flow::mask_credentials;
 use weir_types::Span;
 
 use super::context::Context;
-use crate::graph::{ModelServers, ServerProtocol};
+use crate::model_servers::{ModelServers, ServerProtocol};
 
 /// Servers of one model: each has slots of its own.
 const MAX_SERVERS: usize = 64;
@@ -33,6 +33,7 @@ pub(super) fn read(model: &str, fields: &Fields<'_>, context: &mut Context<'_>) 
             "the model is the server's: say `name` for its name there",
         ),
         ("device", "it runs where its servers run it"),
+        ("devices", "it runs where its servers run it"),
         ("plan", "a server runs it whole"),
     ] {
         if let Some(entry) = fields.entry(key) {

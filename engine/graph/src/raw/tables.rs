@@ -58,6 +58,11 @@ pub(crate) struct RawDevice {
     pub(crate) name: Spanned<String>,
     pub(crate) slots: Option<u32>,
     pub(crate) prepare: Option<PrepareMode>,
+    /// Bytes that its models may take together.
+    pub(crate) memory: Option<Spanned<u64>>,
+    pub(crate) host_memory: Option<u64>,
+    /// Factor by which what runs on it is slowed down; at least 1.
+    pub(crate) slowdown: f64,
 }
 
 #[derive(Clone)]

@@ -91,12 +91,12 @@ fn address(spanned: &Spanned<String>, context: &mut Context<'_>) -> Option<Strin
 }
 
 /// Factor by which it is slower than the machine, at least 1.
-fn slowdown(fields: &Fields<'_>, context: &mut Context<'_>) -> Option<f64> {
+pub(super) fn slowdown(fields: &Fields<'_>, context: &mut Context<'_>) -> Option<f64> {
     match fields.positive("slowdown", context.diagnostics) {
         Field::Absent => Some(1.0),
         Field::Given(spanned) if spanned.value >= 1.0 => Some(spanned.value),
         Field::Given(spanned) => {
-            let hint = Some("a worker can emulate a slower device, not a faster one".to_owned());
+            let hint = Some("a slower device can be emulated, not a faster one".to_owned());
             context
                 .diagnostics
                 .add(spanned.at, "`slowdown` must be 1 or more", hint);

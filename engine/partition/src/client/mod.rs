@@ -7,6 +7,7 @@
 
 mod connection_manager;
 mod event;
+mod generator;
 mod in_flight;
 mod options;
 mod shared;
@@ -23,6 +24,7 @@ use crate::time::Now;
 use crate::wire::{Address, BatchFailure, BatchKey, LoadPartition, PartitionId};
 
 pub use event::{Event, Stage, WorkerInfo};
+pub use generator::RemoteGenerator;
 pub use options::{ClientOptions, DispatchError};
 pub use shared::Listener;
 use shared::Shared;

@@ -48,4 +48,10 @@ pub(super) mod kind {
     pub(crate) const FAILED: u8 = 15;
     pub(crate) const PING: u8 = 16;
     pub(crate) const PONG: u8 = 17;
+    pub(crate) const GENERATE: u8 = 18;
+    pub(crate) const LOAD_GENERATOR: u8 = 19;
+    pub(crate) const GENERATOR_LOADED: u8 = 20;
+    pub(crate) const STEP: u8 = 21;
+    pub(crate) const STEPPED: u8 = 22;
+    pub(crate) const STEP_FAILED: u8 = 23;
 }

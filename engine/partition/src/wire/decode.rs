@@ -10,6 +10,7 @@ use weir_types::{BatchId, ModuleId, Span, Timestamp};
 use super::body::Body;
 use super::codes::{self, kind};
 use super::error::WireError;
+use super::generate;
 use super::message::{
     Address, BatchFailure, BatchKey, Hop, LoadPartition, Message, PartitionId, Resource, StageInput,
     StageTimes, Usage, Welcome,
@@ -63,6 +64,20 @@ pub(super) fn message<R: Read>(kind: u8, mut body: Body<R>) -> Read_<Message> {
             sent: moment(b)?,
             at: moment(b)?,
         },
+        kind::GENERATE => Message::Generate,
+        kind::LOAD_GENERATOR => Message::LoadGenerator {
+            model: Arc::new(b.block()?),
+        },
+        kind::GENERATOR_LOADED => Message::GeneratorLoaded {
+            vocabulary: b.u32()?,
+            max_sequence_tokens: b.u32()?,
+        },
+        kind::STEP => Message::Step(generate::decode_step(b)?),
+        kind::STEPPED => Message::Stepped {
+            took: Span::from_micros(b.u64()?),
+            tokens: generate::decode_tokens(b)?,
+        },
+        kind::STEP_FAILED => Message::StepFailed { reason: reason(b)? },
         _ => return Err(b.bad("there is no such kind")),
     };
     body.finish()?;

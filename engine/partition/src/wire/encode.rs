@@ -5,14 +5,11 @@ use std::io::{self, Write};
 use weir_flow::Tensor;
 
 use super::codes::{self, kind};
+use super::generate;
 use super::message::{
     Address, BatchFailure, BatchKey, Hop, LoadPartition, Message, Resource, StageInput, StageTimes, Usage,
 };
-
-/// Whoever takes the pieces of a body: once to add up its length, once to write it.
-pub(super) trait Pieces {
-    fn put(&mut self, bytes: &[u8]) -> io::Result<()>;
-}
+use super::pieces::{Pieces, block, each, text, u8, u32, u64};
 
 /// Adds up.
 #[derive(Default)]
@@ -53,12 +50,18 @@ pub(super) const fn kind_of(message: &Message) -> u8 {
         Message::Failed { .. } => kind::FAILED,
         Message::Ping { .. } => kind::PING,
         Message::Pong { .. } => kind::PONG,
+        Message::Generate => kind::GENERATE,
+        Message::LoadGenerator { .. } => kind::LOAD_GENERATOR,
+        Message::GeneratorLoaded { .. } => kind::GENERATOR_LOADED,
+        Message::Step(_) => kind::STEP,
+        Message::Stepped { .. } => kind::STEPPED,
+        Message::StepFailed { .. } => kind::STEP_FAILED,
     }
 }
 
 pub(super) fn body<P: Pieces>(to: &mut P, message: &Message) -> io::Result<()> {
     match message {
-        Message::Peer => Ok(()),
+        Message::Peer | Message::Generate => Ok(()),
         Message::Hello { engine } => u64(to, *engine),
         Message::Welcome(welcome) => {
             text(to, &welcome.class, codes::MAX_NAME_BYTES)?;
@@ -118,41 +121,21 @@ pub(super) fn body<P: Pieces>(to: &mut P, message: &Message) -> io::Result<()> {
             u64(to, sent.micros())?;
             u64(to, at.micros())
         }
+        Message::LoadGenerator { model } => block(to, model),
+        Message::GeneratorLoaded {
+            vocabulary,
+            max_sequence_tokens,
+        } => {
+            u32(to, *vocabulary)?;
+            u32(to, *max_sequence_tokens)
+        }
+        Message::Step(step) => generate::encode_step(to, step),
+        Message::Stepped { took, tokens } => {
+            u64(to, took.micros())?;
+            generate::encode_tokens(to, tokens)
+        }
+        Message::StepFailed { reason } => text(to, reason, codes::MAX_TEXT_BYTES),
     }
-}
-
-fn u8<P: Pieces>(to: &mut P, value: u8) -> io::Result<()> {
-    to.put(&[value])
-}
-
-fn u32<P: Pieces>(to: &mut P, value: u32) -> io::Result<()> {
-    to.put(&value.to_le_bytes())
-}
-
-fn u64<P: Pieces>(to: &mut P, value: u64) -> io::Result<()> {
-    to.put(&value.to_le_bytes())
-}
-
-fn length<P: Pieces>(to: &mut P, length: usize) -> io::Result<()> {
-    u32(
-        to,
-        u32::try_from(length).map_err(|_| io::ErrorKind::InvalidInput)?,
-    )
-}
-
-fn each<P: Pieces, T>(to: &mut P, all: &[T], one: impl Fn(&mut P, &T) -> io::Result<()>) -> io::Result<()> {
-    length(to, all.len())?;
-    all.iter().try_for_each(|value| one(to, value))
-}
-
-fn block<P: Pieces>(to: &mut P, bytes: &[u8]) -> io::Result<()> {
-    length(to, bytes.len())?;
-    to.put(bytes)
-}
-
-/// A text, cut where it is too long: reasons come from anywhere.
-fn text<P: Pieces>(to: &mut P, text: &str, max: usize) -> io::Result<()> {
-    block(to, &text.as_bytes()[..text.floor_char_boundary(max)])
 }
 
 fn key<P: Pieces>(to: &mut P, key: BatchKey) -> io::Result<()> {

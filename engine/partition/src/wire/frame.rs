@@ -11,7 +11,7 @@ use super::{decode, encode};
 /// What a connection begins with.
 pub const MAGIC: [u8; 8] = *b"weirpart";
 /// The version of what follows.
-pub const VERSION: u16 = 2;
+pub const VERSION: u16 = 3;
 
 /// How large messages may be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,7 +35,13 @@ impl Default for Limits {
 impl Limits {
     fn max_bytes(&self, kind: u8) -> u32 {
         match kind {
-            kind::LOAD | kind::RUN | kind::FEATURE | kind::DONE => self.max_message_bytes,
+            kind::LOAD
+            | kind::RUN
+            | kind::FEATURE
+            | kind::DONE
+            | kind::LOAD_GENERATOR
+            | kind::STEP
+            | kind::STEPPED => self.max_message_bytes,
             _ => self.max_small_bytes.min(self.max_message_bytes),
         }
     }

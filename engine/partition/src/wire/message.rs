@@ -4,9 +4,11 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use weir_flow::Tensor;
+use weir_flow::{GeneratedToken, Tensor};
 pub use weir_types::PartitionId;
 use weir_types::{BatchId, ModuleId, Span, Timestamp};
+
+use super::generate::InstanceStep;
 
 /// A batch, by the module whose it is: modules number their batches each for itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -272,6 +274,34 @@ pub enum Message {
         /// The worker's own clock.
         at: Timestamp,
     },
+    /// Engine to worker, first: it runs an instance of a model that generates over this connection.
+    Generate,
+    /// The model of that instance.
+    LoadGenerator {
+        /// For a [`weir_flow::PartitionLoader`].
+        model: Arc<Vec<u8>>,
+    },
+    /// The instance is there.
+    GeneratorLoaded {
+        /// Different tokens of its model.
+        vocabulary: u32,
+        /// Most tokens of a sequence there.
+        max_sequence_tokens: u32,
+    },
+    /// A step of the instance.
+    Step(InstanceStep),
+    /// It is done.
+    Stepped {
+        /// How long it took.
+        took: Span,
+        /// What it gave.
+        tokens: Vec<GeneratedToken>,
+    },
+    /// It is not, or the instance could not be opened; the connection is closed after that.
+    StepFailed {
+        /// Why.
+        reason: String,
+    },
 }
 
 impl Message {
@@ -296,6 +326,12 @@ impl Message {
             Self::Failed { .. } => "failed",
             Self::Ping { .. } => "ping",
             Self::Pong { .. } => "pong",
+            Self::Generate => "generate",
+            Self::LoadGenerator { .. } => "load-generator",
+            Self::GeneratorLoaded { .. } => "generator-loaded",
+            Self::Step(_) => "step",
+            Self::Stepped { .. } => "stepped",
+            Self::StepFailed { .. } => "step-failed",
         }
     }
 }

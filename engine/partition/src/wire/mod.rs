@@ -14,12 +14,15 @@ mod decode;
 mod encode;
 mod error;
 mod frame;
+mod generate;
 mod message;
+mod pieces;
 
 pub use error::WireError;
 pub use frame::{
     Limits, MAGIC, VERSION, read_message, read_preamble, wire_bytes, write_message, write_preamble,
 };
+pub use generate::{InstanceStep, SequenceCommand};
 pub use message::{
     Address, BatchFailure, BatchKey, Hop, LoadPartition, Message, PartitionId, Resource, StageInput,
     StageTimes, Usage, Welcome,

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use proptest::collection::vec;
 use proptest::prelude::*;
-use weir_flow::{Element, Tensor};
-use weir_types::{BatchId, ModuleId, Span, Timestamp};
+use weir_flow::{Element, GeneratedToken, Sampling, SequenceEnd, SequenceSpec, SequenceStep, Tensor};
+use weir_types::{BatchId, ModuleId, SequenceId, Span, Timestamp};
 
 use super::codes::ELEMENTS;
 use super::*;
@@ -138,6 +138,67 @@ fn welcome() -> impl Strategy<Value = Welcome> {
     )
 }
 
+fn tokens() -> impl Strategy<Value = Vec<u32>> {
+    vec(any::<u32>(), 0..6)
+}
+
+fn command() -> impl Strategy<Value = SequenceCommand> {
+    let id = || any::<u64>().prop_map(SequenceId);
+    let put = (
+        id(),
+        tokens(),
+        tokens(),
+        any::<[u32; 2]>(),
+        vec(".{0,9}", 0..3),
+        -9.0_f32..9.0,
+    );
+    prop_oneof![
+        put.prop_map(
+            |(sequence, prompt, generated, [max_tokens, top_k], stop, temperature)| {
+                SequenceCommand::Put {
+                    sequence,
+                    spec: SequenceSpec {
+                        prompt,
+                        max_tokens,
+                        stop: stop.into(),
+                        sampling: Sampling {
+                            temperature,
+                            top_k,
+                            seed: u64::from(top_k),
+                        },
+                    },
+                    generated,
+                }
+            }
+        ),
+        id().prop_map(SequenceCommand::Remove),
+        id().prop_map(SequenceCommand::Evict),
+    ]
+}
+
+fn instance_step() -> impl Strategy<Value = InstanceStep> {
+    let step = (any::<u64>(), any::<u32>()).prop_map(|(id, tokens)| SequenceStep {
+        sequence: SequenceId(id),
+        tokens,
+    });
+    (vec(command(), 0..5), vec(step, 0..5)).prop_map(|(commands, steps)| InstanceStep { commands, steps })
+}
+
+fn generated() -> impl Strategy<Value = GeneratedToken> {
+    let end = prop_oneof![
+        Just(None),
+        Just(Some(SequenceEnd::StopToken)),
+        Just(Some(SequenceEnd::StopText)),
+        Just(Some(SequenceEnd::MaxTokens)),
+    ];
+    (any::<u64>(), any::<u32>(), 0.0_f32..1.0, end).prop_map(|(id, token, probability, end)| GeneratedToken {
+        sequence: SequenceId(id),
+        token,
+        probability,
+        end,
+    })
+}
+
 fn message() -> impl Strategy<Value = Message> {
     let what = prop_oneof![Just(Resource::Transfer), Just(Resource::Run)];
     let partition = || any::<u32>().prop_map(PartitionId);
@@ -175,6 +236,22 @@ fn message() -> impl Strategy<Value = Message> {
         }),
         (moment(), any::<Option<i64>>()).prop_map(|(sent, offset)| Message::Ping { sent, offset }),
         (moment(), moment()).prop_map(|(sent, at)| Message::Pong { sent, at }),
+        Just(Message::Generate),
+        vec(any::<u8>(), 0..200).prop_map(|model| Message::LoadGenerator {
+            model: Arc::new(model)
+        }),
+        (any::<u32>(), any::<u32>()).prop_map(|(vocabulary, max_sequence_tokens)| {
+            Message::GeneratorLoaded {
+                vocabulary,
+                max_sequence_tokens,
+            }
+        }),
+        instance_step().prop_map(Message::Step),
+        (any::<u64>(), vec(generated(), 0..5)).prop_map(|(took, tokens)| Message::Stepped {
+            took: Span::from_micros(took),
+            tokens
+        }),
+        ".{0,40}".prop_map(|reason| Message::StepFailed { reason }),
     ]
 }
 
@@ -344,7 +421,7 @@ fn strangers_and_other_versions_are_distinguished() {
         matches!(
             read,
             Err(WireError::Version {
-                theirs: 3,
+                theirs: 4,
                 ours: VERSION
             })
         ),

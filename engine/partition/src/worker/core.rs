@@ -22,6 +22,7 @@ pub(crate) struct Core {
     shares: Arc<Vec<ShareHandle>>,
     control: Sender<(u64, ControlCommand)>,
     loaded: LoadedPartitions,
+    loader: Arc<dyn PartitionLoader>,
 }
 
 impl Core {
@@ -58,7 +59,7 @@ impl Core {
         let context = ShareContext {
             state: Arc::clone(&state),
             uplink,
-            loader,
+            loader: Arc::clone(&loader),
             device: options.device,
             emulation: options.emulation,
         };
@@ -78,12 +79,17 @@ impl Core {
             shares,
             control: control.map_err(WorkerError::Thread)?,
             loaded,
+            loader,
             options,
         }))
     }
 
     pub(crate) fn options(&self) -> &WorkerOptions {
         &self.options
+    }
+
+    pub(super) fn loader(&self) -> &dyn PartitionLoader {
+        self.loader.as_ref()
     }
 
     pub(super) fn state(&self) -> &Arc<WorkerState> {

@@ -12,6 +12,7 @@
 mod control;
 mod core;
 mod emulation;
+mod generating;
 mod hops;
 mod options;
 mod permit;

@@ -81,6 +81,8 @@ pub struct ConnectionQuota {
     pub engines: usize,
     /// Of other workers.
     pub peers: usize,
+    /// Of engines that run an instance of a model that generates.
+    pub generators: usize,
     /// Of those that have not said yet what they are.
     pub unidentified: usize,
 }
@@ -91,6 +93,7 @@ impl Default for ConnectionQuota {
             engines: 4,
             // A plan's pipelines are short, but any worker of a large cluster may come before this one.
             peers: 64,
+            generators: 16,
             unidentified: 16,
         }
     }

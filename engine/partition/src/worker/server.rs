@@ -8,6 +8,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use super::core::Core;
+use super::generating;
 use super::options::WorkerError;
 use super::state::count;
 use crate::connection::{MessageReader, MessageWriter, split};
@@ -31,6 +32,7 @@ pub(super) struct Server {
 struct OpenConnections {
     engines: Arc<AtomicUsize>,
     peers: Arc<AtomicUsize>,
+    generators: Arc<AtomicUsize>,
     unidentified: Arc<AtomicUsize>,
 }
 
@@ -216,10 +218,11 @@ fn handshake(
     let first = reader.read_now()?;
     let (kind, most, bytes) = match &first {
         Message::Hello { .. } => (&open.engines, quota.engines, bytes),
+        Message::Generate => (&open.generators, quota.generators, bytes),
         _ => (&open.peers, quota.peers, bytes / 2),
     };
     let _slot = match &first {
-        Message::Hello { .. } | Message::Peer => taken(kind, most, writer)?,
+        Message::Hello { .. } | Message::Peer | Message::Generate => taken(kind, most, writer)?,
         other => return Err(WireError::Unexpected(other.name())),
     };
     drop(unidentified);
@@ -246,6 +249,7 @@ fn handshake(
             writer.send(&Message::Welcome(core.welcome(Vec::new())))?;
             read_features(core, reader)
         }
+        Message::Generate => generating::serve(core, reader, writer),
         other => Err(WireError::Unexpected(other.name())),
     }
 }

@@ -2,3 +2,4 @@
 
 pub(crate) mod ledger;
 pub(crate) mod report;
+pub(crate) mod residency;

@@ -6,10 +6,12 @@ use serde::{Deserialize, Serialize};
 use weir_types::{DropReason, ModuleId, Span, StreamId};
 
 use crate::accounting::ledger::{Counts, Ledger, RemovedStreams};
-use crate::generate::InstanceStats;
+use crate::accounting::residency::ResidencyReport;
+use crate::generate::{InstanceStats, SequenceReport, SequenceStats};
 use crate::measure::histogram::{Histogram, Quantiles};
 use crate::module::BatchSlice;
 use crate::reservations::ReserveReport;
+use crate::slots::QueuesReport;
 use crate::strategy::{Policy, summary};
 use crate::streams::decode_load::DecodingReport;
 use crate::streams::health::StreamHealth;
@@ -123,6 +125,25 @@ pub struct ModuleReport {
     /// By instance, where its model generates; `batches` are steps then, and `items` their tokens.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub instances: Vec<InstanceStats>,
+    /// What became of its sequences, where its model generates.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sequences: Option<SequenceReport>,
+    /// By slot, where its model is on several devices.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub slots: Vec<SlotCounts>,
+}
+
+/// What ran on one slot of a module.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct SlotCounts {
+    /// The device that it is on.
+    pub device: String,
+    /// Batches, or steps.
+    pub batches: u64,
+    /// Items in them, or tokens.
+    pub items: u64,
+    /// Time that they took, in seconds.
+    pub busy_s: f64,
 }
 
 /// What became of the items that came to a stage of a cascade; together they are all that came.
@@ -195,6 +216,12 @@ pub struct Report {
     /// Gears, where cascades are shifted by a plan.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gears: Option<GearReport>,
+    /// Openings and closings of models, where the memory of a device is limited.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub residency: Option<ResidencyReport>,
+    /// Planning of the order of work, where `queues` of the policy is set and the memory of a device is limited.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queues: Option<QueuesReport>,
     /// Reservations of partitioned models, if there are any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reservations: Option<ReserveReport>,
@@ -324,6 +351,8 @@ pub struct ModuleStats {
     stage: Option<StageCounts>,
     degraded: u64,
     instances: Vec<InstanceStats>,
+    sequences: Option<SequenceStats>,
+    slots: Vec<SlotCounts>,
     queue: Histogram,
     wait: Histogram,
     exec: Histogram,
@@ -374,6 +403,10 @@ impl ModuleStats {
         self.failed += other.failed;
         self.degraded += other.degraded;
         self.instances.extend_from_slice(&other.instances);
+        self.slots.extend_from_slice(&other.slots);
+        if let Some(sequences) = &other.sequences {
+            self.sequences.get_or_insert_default().merge(sequences);
+        }
         self.warnings.extend_from_slice(&other.warnings);
         self.priority_switches += other.priority_switches;
         self.queue.merge(&other.queue);
@@ -386,9 +419,32 @@ impl ModuleStats {
         self.warnings.push(warning);
     }
 
+    /// Its slots are counted apart, on these devices.
+    pub fn set_devices(&mut self, devices: impl IntoIterator<Item = String>) {
+        let slots = devices.into_iter().map(|device| SlotCounts {
+            device,
+            ..SlotCounts::default()
+        });
+        self.slots = slots.collect();
+    }
+
+    /// A batch of so many items, or a step of so many tokens, ended on the slot at `place`.
+    pub fn on_slot_done(&mut self, place: usize, items: u64, took: Span) {
+        if let Some(slot) = self.slots.get_mut(place) {
+            slot.batches += 1;
+            slot.items += items;
+            slot.busy_s += took.as_secs_f64();
+        }
+    }
+
     /// What its instances did so far.
     pub fn set_instances(&mut self, instances: Vec<InstanceStats>) {
         self.instances = instances;
+    }
+
+    /// What became of its sequences so far.
+    pub fn set_sequences(&mut self, sequences: Option<&SequenceStats>) {
+        self.sequences = sequences.cloned();
     }
 
     /// Sets the number of priority changes so far.
@@ -431,6 +487,8 @@ impl ModuleStats {
             stage: self.stage,
             degraded: self.degraded,
             instances: self.instances.clone(),
+            sequences: self.sequences.as_ref().map(SequenceStats::report),
+            slots: self.slots.clone(),
         }
     }
 }
@@ -527,6 +585,8 @@ impl RunStats {
             decoding: None,
             processor: None,
             gears: None,
+            residency: None,
+            queues: None,
             accuracy: None,
             right_rps: None,
             requests: total,

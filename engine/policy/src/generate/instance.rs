@@ -34,6 +34,9 @@ pub struct InstanceStats {
     pub moved_out: u64,
     /// Sequences that the cache could never hold.
     pub dropped: u64,
+    /// Sequences that were on it when it was lost.
+    #[serde(default)]
+    pub lost: u64,
     /// Time in steps.
     pub busy: Span,
 }
@@ -77,6 +80,18 @@ impl Instance {
             stats: InstanceStats::default(),
             spec,
         })
+    }
+
+    /// It is lost with all that is on it, and empty when it is back; what it did stays counted.
+    pub fn lose(&mut self) {
+        let lost = self.running.len() + self.waiting.len();
+        self.stats.lost += lost as u64;
+        self.pool = BlockPool::new(self.spec.blocks);
+        self.running.clear();
+        self.waiting.clear();
+        self.step = None;
+        self.correction = Correction::default();
+        self.monitor = Monitor::new(&self.spec.steps, self.spec.max_step_tokens);
     }
 
     /// Its step times and bounds.

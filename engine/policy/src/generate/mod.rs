@@ -12,6 +12,7 @@ mod instance;
 pub(crate) mod length;
 mod monitor;
 mod sequence;
+mod sequence_stats;
 #[cfg(test)]
 mod tests;
 
@@ -21,3 +22,5 @@ pub use finish::FinishEstimate;
 pub use instance::{Instance, InstanceStats};
 pub use length::emulated_length;
 pub use monitor::InstanceState;
+pub(crate) use sequence_stats::Expectation;
+pub use sequence_stats::{SequenceReport, SequenceStats};

@@ -30,3 +30,4 @@ pub use plan::{
 };
 pub use queues::{QueueStats, Queues};
 pub use rule::{Planning, QueueRule};
+pub(crate) use search::{complete, plan};

@@ -7,6 +7,7 @@
 
 use weir_types::ModelId;
 
+use super::exact::solve_exactly;
 use super::plan::{PlanCost, PlanProblem, Progress};
 
 /// Groups that are tried to be moved in one round.
@@ -51,6 +52,28 @@ pub(super) fn search(problem: &PlanProblem, current: &Orders, max_visits: usize)
     let mut orders = search.orders;
     problem.late_last(&mut orders);
     orders
+}
+
+/// The order that there is, with groups that are nowhere put where they are done first.
+pub(crate) fn complete(problem: &PlanProblem, current: &Orders) -> Orders {
+    let up: Vec<usize> = problem.up().collect();
+    if up.is_empty() {
+        return vec![Vec::new(); problem.instances.len()];
+    }
+    completed(problem, current, &up)
+}
+
+/// A plan: exactly for at most so many groups, else by the search from what there is, which looks at most at so many.
+pub(crate) fn plan(
+    problem: &PlanProblem,
+    current: &Orders,
+    (exact_groups, max_visits): (usize, usize),
+) -> Orders {
+    if problem.groups.len() <= exact_groups {
+        solve_exactly(problem)
+    } else {
+        search(problem, current, max_visits)
+    }
 }
 
 /// Groups that are nowhere, where they are done first, behind what is there.

@@ -160,6 +160,7 @@ fn spec(rule: QueueRule) -> QueuesSpec {
         residency: ResidencySpec {
             memory: Some(10),
             host_memory: 20,
+            same_bytes: Vec::new(),
             models: vec![memory; 4],
         },
         swap_memory: 1_000_000,

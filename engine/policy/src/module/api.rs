@@ -36,6 +36,10 @@ pub struct ModuleSpec {
     pub batch: Vec<u32>,
     /// How long they take.
     pub profile: Profile,
+    /// How long they take on each of its slots, in the order of these, where slots are not alike; they are its own then, and
+    /// `profile` is what they come to together.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ends: Vec<Profile>,
     /// The graph's shape.
     pub topology: Topology,
     /// Every module of the graph, by id.
@@ -259,10 +263,10 @@ pub enum ModuleEvent {
 }
 
 impl ModuleEvent {
-    /// What the arbiter of slots decided, as a fact for the module that it concerns.
+    /// What the arbiter of slots decided, as a fact for the module that it concerns; `None` where it is for the driver.
     #[must_use]
-    pub fn from_slots(effect: SlotEffect) -> (ModuleId, Self) {
-        match effect {
+    pub fn from_slots(effect: SlotEffect) -> Option<(ModuleId, Self)> {
+        Some(match effect {
             SlotEffect::Grant { module, slot } => (module, Self::Granted { slot }),
             SlotEffect::Forecast {
                 module,
@@ -270,7 +274,12 @@ impl ModuleEvent {
                 free_at,
             } => (module, Self::Forecast { slot, free_at }),
             SlotEffect::Share { module, share } => (module, Self::Share { share }),
-        }
+            SlotEffect::Open { .. }
+            | SlotEffect::Close { .. }
+            | SlotEffect::Discard { .. }
+            | SlotEffect::Planned { .. }
+            | SlotEffect::SetTimer { .. } => return None,
+        })
     }
 }
 

@@ -44,11 +44,7 @@ impl Module {
         }
         entry.key = self.key(request, &entry, now);
         entry.deprioritized = self.is_deprioritized(stream, items);
-        let mailbox = if self.mailboxes.count() > 1 {
-            self.workers.in_turn()
-        } else {
-            0
-        };
+        let mailbox = self.mailbox_of_arrival(&entry, now);
         self.mailboxes.insert(request, entry, mailbox);
         self.wakeups.mark(mailbox);
     }

@@ -16,7 +16,7 @@ use crate::admission::{BatchView, Candidate};
 use crate::baselines::shares::of_objective;
 use crate::pard::estimator::WaitMeasure;
 use crate::queue::depq::End;
-use crate::slots::Bid;
+use crate::slots::{Bid, WaitingWork};
 use crate::weir::slack::{Backlog, SlackSpec, SlackThreshold};
 use crate::weir::stagger::staggered_batch_limit;
 
@@ -54,7 +54,7 @@ impl Module {
             }
         }
         let start = self.run_start(place, item_count(&slices), now);
-        let profiled = self.workers.profiled(item_count(&slices));
+        let profiled = self.workers.profiled_at(place, item_count(&slices));
         let expected = self.workers.expected_at(place, profiled);
         let Some(worker) = self.workers.at_mut(place) else {
             return false;
@@ -203,7 +203,7 @@ impl Module {
         if slices.is_empty() || !self.strategies.drops_early() {
             return slices;
         }
-        let duration = self.workers.expected(item_count(&slices)) + self.preparation(item_count(&slices));
+        let duration = self.workers.least(item_count(&slices)) + self.preparation(item_count(&slices));
         let (late, hopeful): (Vec<BatchSlice>, Vec<BatchSlice>) = slices.into_iter().partition(|slice| {
             let entry = self.mailboxes.get(slice.request);
             entry.is_some_and(|entry| entry.droppable && now + duration > entry.deadline())
@@ -284,7 +284,7 @@ impl Module {
             let Some(request) = self.next_request(mailbox, slack, by_share, now) else {
                 break;
             };
-            let entry = self.mailboxes.get(request);
+            let entry = self.mailboxes.get(request).copied();
             invariant!(
                 entry.is_some(),
                 Kind::Items,
@@ -317,6 +317,9 @@ impl Module {
             } else {
                 None
             };
+            if verdict.is_some() && self.reroute(request, place, now) {
+                continue;
+            }
             if let Some((reason, downstream)) = verdict {
                 let shortfall = Shortfall {
                     wait: start.since(now),
@@ -448,7 +451,7 @@ impl Module {
             return takes * rounds;
         }
         let size = filled.max(1);
-        let profiled = self.workers.profiled(size);
+        let profiled = self.workers.profiled_at(place, size);
         self.workers.promised_at(place, size, profiled, opening.pressure) * rounds + self.read_out(size)
     }
 
@@ -516,6 +519,19 @@ impl Module {
         (at > now).then_some(at)
     }
 
+    /// What waits in all, where the order of work on slots is planned.
+    fn backlog(&self, size: u32, duration: Span) -> Option<WaitingWork> {
+        self.spec.policy.queues.filter(|queues| queues.plans())?;
+        let items = u32::try_from(self.mailboxes.waiting_items())
+            .unwrap_or(u32::MAX)
+            .max(1);
+        let batches = items.div_ceil(size.max(1));
+        Some(WaitingWork {
+            items,
+            time: duration * u64::from(batches),
+        })
+    }
+
     /// What waits for a slot: the most urgent request decides how urgent the batch is.
     fn work(&self) -> Option<Bid> {
         let formed = self
@@ -537,6 +553,7 @@ impl Module {
                 .saturating_sub(beside + duration + downstream),
             since: most_urgent.arrived_at,
             duration,
+            backlog: self.backlog(size, duration),
         })
     }
 }

@@ -158,7 +158,7 @@ impl Module {
         self.spec.batch = vec![batch.max(1)];
         let first = self.spec.slots.first().map_or(0, |slot| slot.0);
         self.spec.slots = (first..first + lanes.max(1)).map(SlotId).collect();
-        self.workers = Workers::new(&self.spec.slots, &self.spec.profile, batch.max(1), None);
+        self.workers = Workers::new(&self.spec.slots, (&self.spec.profile, &[]), batch.max(1), None);
         self.peers.set_batch_size(batch.max(1));
         self.metrics.set_share(share);
         // Whatever was asked, was asked of the plan before.

@@ -30,7 +30,9 @@ impl Module {
         let Some(place) = self.workers.place(slot) else {
             return;
         };
-        let expected = self.workers.expected_at(place, self.workers.profiled(size));
+        let expected = self
+            .workers
+            .expected_at(place, self.workers.profiled_at(place, size));
         if let Some(worker) = self.workers.at_mut(place) {
             worker.busy = false;
             worker.free_at = now + expected;
@@ -63,7 +65,7 @@ impl Module {
         let size = item_count(&run.slices);
         let (expected, actual) = match run.booked {
             Some((at, takes)) => (takes, now.since(at)),
-            None => (self.workers.profiled(size), took),
+            None => (self.workers.profiled_on(run.slot, size), took),
         };
         self.workers.measured(run.slot, size, expected, actual, now);
         for slice in run.slices {

@@ -26,7 +26,7 @@ impl Module {
 
     /// What a request needs at least from here. One that falls back where it would be late goes on, and needs time for that.
     fn least_time(&self) -> Span {
-        let least = self.preparation(1) + self.workers.expected(1) + self.read_out(1);
+        let least = self.preparation(1) + self.workers.least(1) + self.read_out(1);
         if self.fallback().is_optional() {
             least + self.peers.estimate().downstream
         } else {
@@ -36,7 +36,7 @@ impl Module {
 
     /// The same as what it is short of.
     fn least_shortfall(&self, deadline: Timestamp, now: Timestamp) -> Shortfall {
-        let execution = self.workers.expected(1);
+        let execution = self.workers.least(1);
         Shortfall {
             wait: Span::ZERO,
             execution,
@@ -73,6 +73,7 @@ mod tests {
     fn module() -> Module {
         let profile = Profile::new(vec![(1, Span::from_millis(60))]).unwrap();
         Module::new(ModuleSpec {
+            ends: Vec::new(),
             generate: None,
             id: ModuleId(0),
             slo: Span::from_millis(100),

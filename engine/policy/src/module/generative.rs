@@ -21,7 +21,7 @@ use super::api::ModuleEffect;
 use super::instances::{Answer, Generating, Generative, Prompted, Prompts};
 use crate::admission::{BatchView, Candidate};
 use crate::baselines::shares::of_objective;
-use crate::generate::{Instance, InstanceEffect, InstanceEvent, Step};
+use crate::generate::{Expectation, Instance, InstanceEffect, InstanceEvent, Step};
 use crate::pard::batch_wait::BatchWaitSamples;
 use crate::pard::state::ModuleState;
 use crate::pard::state_planner::is_publish_due;
@@ -75,6 +75,10 @@ impl Module {
         let is_new = generative.requests.insert(request, prompted).is_none();
         invariant!(is_new, Kind::Sequences, "request {} arrives twice", request.0);
         for (item, prompt) in (0..).zip(prompts.tokens) {
+            if !generative.requests.contains_key(&request) {
+                // One of its sequences fits nowhere.
+                return;
+            }
             let predicted = predicted(item as usize);
             let expected = generative.expected(predicted, 0);
             generative.prompts.on_ended(*prompt);
@@ -89,6 +93,11 @@ impl Module {
                 instance: InstanceId(0),
                 is_placed: false,
                 has_run: false,
+                expectation: Expectation {
+                    at: now,
+                    estimate: Span::ZERO,
+                    tokens: expected,
+                },
             };
             generative.sequences.insert(id, sequence);
             if let Some(prompted) = generative.requests.get_mut(&request) {
@@ -152,8 +161,22 @@ impl Module {
             match route {
                 // One that is about to leave another instance is put there when it has.
                 RouteEffect::Route { sequence, .. } if generative.is_leaving(sequence) => {}
-                RouteEffect::Route { sequence, to, .. } => self.place(generative, sequence, to, effects),
-                RouteEffect::Move { sequence, from, to } => {
+                RouteEffect::Route {
+                    sequence,
+                    to,
+                    estimate,
+                    ..
+                } => {
+                    if let Some(known) = generative.sequences.get_mut(&sequence)
+                        && !known.is_placed
+                    {
+                        known.expectation.estimate = estimate;
+                    }
+                    self.place(generative, sequence, to, effects);
+                }
+                RouteEffect::Move {
+                    sequence, from, to, ..
+                } => {
                     generative.events[from.index()].push(InstanceEvent::Reassigned { sequence, to });
                 }
                 RouteEffect::Drop { sequence, reason, .. } => {
@@ -244,6 +267,11 @@ impl Module {
     ) {
         if let Some(instance) = self.instance_of(slot) {
             generative.set_up(instance, false);
+            let on_it = generative.sequences.values();
+            let lost = on_it.filter(|sequence| sequence.is_placed && sequence.instance == instance);
+            for _ in 0..lost.count() {
+                generative.counted.on_lost();
+            }
             self.route(generative, RouteEvent::Down { instance }, now, effects);
             // Those that were about to leave it are put where they were to go.
             for (sequence, to) in generative.left_behind(instance) {
@@ -330,8 +358,13 @@ impl Module {
             };
             sequence.generated += 1;
             let (request, generated) = (sequence.request, sequence.generated);
+            let expectation = sequence.expectation;
+            if generated == 1 {
+                generative.counted.on_first_token(expectation, now);
+            }
             if known.contains(&part.sequence) {
                 generative.lengths.on_ended(generated);
+                generative.counted.on_finished(expectation, generated, now);
                 generative.end_sequence(part.sequence, now);
                 self.on_sequence_ended(generative, request, part.sequence, now, effects);
                 continue;
@@ -523,7 +556,18 @@ impl Module {
     ) {
         let slot = self.slot_of(instance);
         match effect {
-            InstanceEffect::Step(step) => {
+            InstanceEffect::Step(mut step) => {
+                // A request may have been dropped by what the instance said before, with all its sequences.
+                step.parts
+                    .retain(|part| generative.sequences.contains_key(&part.sequence));
+                step.tokens = step.parts.iter().map(|part| part.tokens).sum();
+                if step.parts.is_empty() {
+                    generative.events[instance.index()].push(InstanceEvent::Stepped {
+                        took: step.expected,
+                        finished: Vec::new(),
+                    });
+                    return;
+                }
                 for part in &step.parts {
                     let Some(sequence) = generative.sequences.get_mut(&part.sequence) else {
                         continue;
@@ -550,6 +594,7 @@ impl Module {
                 let to = generative.router.instance_of(sequence).unwrap_or(to);
                 if generative.sequences.contains_key(&sequence) {
                     effects.push(ModuleEffect::Remove { slot, sequence });
+                    generative.counted.on_moved();
                     self.place(generative, sequence, to, effects);
                     self.route(generative, RouteEvent::Moved { sequence }, now, effects);
                 }

@@ -40,6 +40,7 @@ fn spec(drop: &str, rule: RouteRule, slo: Span) -> ModuleSpec {
     let profile = Profile::new(vec![(1, Span::from_millis(10))]).unwrap();
     let instances = vec![instance(5, 40), instance(10, 64), instance(20, 64)];
     ModuleSpec {
+        ends: Vec::new(),
         id: ModuleId(0),
         slo,
         policy: Policy::preset(drop).unwrap(),
@@ -283,6 +284,17 @@ fn a_prompt_longer_than_the_cache_is_a_counted_drop() {
     let mut driven = Driven::new(spec("none", RouteRule::Earliest, Span::from_secs(5)));
     driven.prompted(1, &[64], Span::from_secs(5));
     assert_eq!(driven.dropped, [(RequestId(1), DropReason::MemoryFull)].into());
+    assert_eq!((driven.module.requests(), driven.live.len()), (0, 0));
+}
+
+#[test]
+fn of_a_request_with_one_prompt_that_fits_nowhere_no_other_is_begun() {
+    let mut driven = Driven::new(spec("none", RouteRule::Earliest, Span::from_secs(5)));
+    driven.prompted(1, &[3, 64, 3], Span::from_secs(5));
+    assert_eq!(driven.dropped, [(RequestId(1), DropReason::MemoryFull)].into());
+    driven.run_out();
+    let stats = driven.module.instance_stats();
+    assert_eq!(stats.iter().map(|stats| stats.finished).sum::<u64>(), 0);
     assert_eq!((driven.module.requests(), driven.live.len()), (0, 0));
 }
 

@@ -6,7 +6,9 @@ use serde::{Deserialize, Serialize};
 use weir_types::{InstanceId, RequestId, SequenceId, Span, StreamId, Timestamp};
 
 use crate::generate::length::MeanLength;
-use crate::generate::{FinishEstimate, Instance, InstanceEvent, InstanceSpec, InstanceStats, Step};
+use crate::generate::{
+    Expectation, FinishEstimate, Instance, InstanceEvent, InstanceSpec, InstanceStats, SequenceStats, Step,
+};
 use crate::route::{RouteEvent, Router, RouterSpec};
 
 /// How a module generates.
@@ -84,6 +86,8 @@ pub(super) struct Generating {
     pub(super) is_placed: bool,
     /// Whether a step had it.
     pub(super) has_run: bool,
+    /// What was thought of it at first.
+    pub(super) expectation: Expectation,
 }
 
 /// Requests, sequences and instances of a module that generates.
@@ -102,6 +106,7 @@ pub(super) struct Generative {
     pub(super) requests: BTreeMap<RequestId, Prompted>,
     pub(super) sequences: BTreeMap<SequenceId, Generating>,
     pub(super) next: u64,
+    pub(super) counted: SequenceStats,
     pub(super) lengths: MeanLength,
     /// Tokens of prompts.
     pub(super) prompts: MeanLength,
@@ -126,6 +131,7 @@ impl Generative {
             requests: BTreeMap::new(),
             sequences: BTreeMap::new(),
             next: 0,
+            counted: SequenceStats::default(),
             lengths: MeanLength::new(spec.max_tokens),
             prompts: MeanLength::new(2),
             reported_at: Timestamp::ZERO,
@@ -205,12 +211,8 @@ impl Generative {
     /// An instance is lost, with all that was on it, or begins anew.
     pub(super) fn set_up(&mut self, instance: InstanceId, is_up: bool) {
         let place = instance.index();
-        if let Some(new) = self
-            .instances
-            .get(place)
-            .and_then(|old| Instance::new(old.spec().clone()).ok())
-        {
-            self.instances[place] = new;
+        if let Some(instance) = self.instances.get_mut(place) {
+            instance.lose();
             self.events[place].clear();
             self.steps[place] = None;
             self.is_up[place] = is_up;

@@ -288,6 +288,12 @@ impl MailboxSet {
         self.mailboxes.iter().map(of).sum()
     }
 
+    /// Requests that wait in one mailbox.
+    pub(super) fn requests_in(&self, mailbox: usize) -> u64 {
+        let of = &self.mailboxes[mailbox];
+        (of.waiting.len() + of.deprioritized.len() + of.partially_run.len()) as u64
+    }
+
     /// Items that wait for a batch in one mailbox.
     pub(super) fn items_in(&self, mailbox: usize) -> u64 {
         self.mailboxes[mailbox].items

@@ -25,6 +25,8 @@ mod owned;
 mod peers;
 mod policy_change;
 mod publish;
+mod routed;
+mod routes;
 mod running;
 mod supply;
 mod wakeups;
@@ -49,6 +51,7 @@ use mailboxes::{Entry, MailboxSet};
 use metrics::ModuleMetrics;
 use overlap::Overlap;
 use peers::Peers;
+use routes::Routes;
 use running::RunningBatches;
 use supply::{BookedSupply, Booking, SharedSupply};
 use wakeups::Wakeups;
@@ -70,6 +73,8 @@ pub struct Module {
     mailboxes: MailboxSet,
     /// Its slots, and how long batches take on them.
     workers: Workers,
+    /// What was put on each slot, where these are not alike.
+    routes: Option<Routes>,
     /// Set where its slots prepare ahead.
     overlap: Option<Overlap>,
     running: RunningBatches,
@@ -93,7 +98,7 @@ impl Module {
         let strategies = spec.policy.resolve();
         let max_batch = spec.batch.last().copied().unwrap_or(1);
         let spread = duration_spread(&spec, &strategies);
-        let workers = Workers::new(&spec.slots, &spec.profile, max_batch, spread);
+        let workers = Workers::new(&spec.slots, (&spec.profile, &spec.ends), max_batch, spread);
         let shares = StreamShares::new(&spec.shares);
         Self {
             peers: Peers::new(&spec, &strategies),
@@ -101,6 +106,7 @@ impl Module {
             priority: AdaptivePriority::new(strategies.order),
             overload: OverloadTracker::default(),
             mailboxes: mailboxes(&spec, &strategies, workers.len(), shares.is_some()),
+            routes: (!spec.ends.is_empty()).then(|| Routes::new(workers.len())),
             workers,
             overlap: spec.overlap.as_ref().map(Overlap::new),
             running: RunningBatches::default(),
@@ -140,6 +146,7 @@ impl Module {
         if !any || self.mailboxes.count() == 1 {
             self.wakeups.mark_all(self.mailboxes.count());
         }
+        self.reroute_late(now);
         let changed = self.wakeups.take();
         for &mailbox in &changed {
             self.drop_early(mailbox, now, effects);
@@ -162,6 +169,7 @@ impl Module {
                 for &mailbox in &changed {
                     self.run_on_own(mailbox, now, effects);
                 }
+                self.run_rerouted(now, effects);
             }
             Pool::Shared => self.update_bid(now, effects),
             Pool::Pipelines => self.request_path(effects),
@@ -341,6 +349,12 @@ impl Module {
         self.generative.as_ref().map_or(Vec::new(), |own| own.stats())
     }
 
+    /// What became of its sequences so far, where its model generates.
+    #[must_use]
+    pub fn sequence_stats(&self) -> Option<&crate::generate::SequenceStats> {
+        self.generative.as_ref().map(|own| &own.counted)
+    }
+
     /// The batch size that dynamic batching has chosen for now.
     #[must_use]
     pub fn batch_size(&self) -> u32 {
@@ -365,6 +379,8 @@ fn mailboxes(spec: &ModuleSpec, strategies: &Strategies, workers: usize, shared:
     // Which slot is granted next is the arbiter's choice: in a shared pool no request waits at one worker.
     let mailboxes = match (strategies.mailbox, spec.pool) {
         (Mailboxes::Worker, Pool::Own) => workers,
+        // Slots that are not alike are chosen for requests as these arrive.
+        (Mailboxes::Pool, Pool::Own) if !spec.ends.is_empty() => workers,
         (Mailboxes::Pool, _) | (_, Pool::Shared | Pool::Pipelines) => 1,
     };
     MailboxSet::new(mailboxes, asks_urgency(spec, strategies), shared)
@@ -384,5 +400,7 @@ fn asks_urgency(spec: &ModuleSpec, strategies: &Strategies) -> bool {
 
 #[cfg(test)]
 mod generative_tests;
+#[cfg(test)]
+mod routed_tests;
 #[cfg(test)]
 mod tests;

@@ -12,6 +12,7 @@ use crate::{ModuleInfo, Policy};
 fn module(pool: Pool) -> Module {
     let profile = Profile::new(vec![(1, Span::from_millis(10))]).unwrap();
     Module::new(ModuleSpec {
+        ends: Vec::new(),
         generate: None,
         id: ModuleId(0),
         slo: Span::from_secs(1),

@@ -49,6 +49,8 @@ pub(super) struct Workers {
     profile: Profile,
     /// Durations by batch size, as the profile has them.
     durations: Vec<Span>,
+    /// By place, where slots are not alike: durations by batch size.
+    ends: Vec<Vec<Span>>,
 }
 
 /// Weight of a measurement in what a slot differs in from the others.
@@ -58,10 +60,10 @@ const SLOT_GAIN: f64 = 0.02;
 const MAX_KEPT_SIZES: u32 = 1_024;
 
 impl Workers {
-    /// Workers on `slots`, whose batches of up to `max_batch` items take as long as `profile` says.
+    /// Workers on `slots`, whose batches of up to `max_batch` items take as long as `profile` says, or `ends` by slot.
     pub(super) fn new(
         slots: &[SlotId],
-        profile: &Profile,
+        (profile, ends): (&Profile, &[Profile]),
         max_batch: u32,
         spread: Option<DurationSpreadSpec>,
     ) -> Self {
@@ -76,15 +78,21 @@ impl Workers {
         let mut all: Vec<WorkerView> = slots.iter().map(view).collect();
         all.sort_by_key(|worker| worker.slot);
         all.dedup_by_key(|worker| worker.slot);
+        let durations = |profile: &Profile| -> Vec<Span> {
+            let sizes = 0..=max_batch.min(MAX_KEPT_SIZES);
+            sizes.map(|size| profile.duration(size)).collect()
+        };
+        let mut by_slot: Vec<(SlotId, &Profile)> = slots.iter().copied().zip(ends).collect();
+        by_slot.sort_by_key(|(slot, _)| *slot);
+        by_slot.dedup_by_key(|(slot, _)| *slot);
         Self {
             up: (0..all.len()).collect(),
             all,
             ratio: 1.0,
             spread: spread.map(DurationSpread::new),
             turn: 0,
-            durations: (0..=max_batch.min(MAX_KEPT_SIZES))
-                .map(|size| profile.duration(size))
-                .collect(),
+            ends: by_slot.iter().map(|(_, profile)| durations(profile)).collect(),
+            durations: durations(profile),
             profile: profile.clone(),
         }
     }
@@ -93,6 +101,33 @@ impl Workers {
     pub(super) fn profiled(&self, size: u32) -> Span {
         let known = self.durations.get(size as usize).copied();
         known.unwrap_or_else(|| self.profile.duration(size))
+    }
+
+    /// The same on the slot at `place`.
+    pub(super) fn profiled_at(&self, place: usize, size: u32) -> Span {
+        let own = self.ends.get(place);
+        let known = own.and_then(|durations| durations.get(size as usize).or(durations.last()));
+        known.copied().unwrap_or_else(|| self.profiled(size))
+    }
+
+    /// The same on the slot of that number.
+    pub(super) fn profiled_on(&self, slot: SlotId, size: u32) -> Span {
+        match self.place(slot) {
+            Some(place) => self.profiled_at(place, size),
+            None => self.profiled(size),
+        }
+    }
+
+    /// What a batch of `size` takes at least, on the slots as they were recently: on the fastest of those that are there.
+    pub(super) fn least(&self, size: u32) -> Span {
+        if self.ends.is_empty() {
+            return self.expected(size);
+        }
+        let own = self
+            .up
+            .iter()
+            .map(|&place| self.expected_at(place, self.profiled_at(place, size)));
+        own.min().unwrap_or_else(|| self.expected(size))
     }
 
     /// Expected duration of a batch of `size` on the slots as they were recently.

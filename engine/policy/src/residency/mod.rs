@@ -37,6 +37,10 @@ pub struct ResidencySpec {
     pub host_memory: u64,
     /// By id.
     pub models: Vec<ModelMemory>,
+    /// By id, the first that is opened from the same bytes of host memory, which count once: the sessions of one model on several
+    /// slots. Empty where each has its own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub same_bytes: Vec<ModelId>,
 }
 
 /// Where a model is.
@@ -69,6 +73,8 @@ pub enum ResidencyEvent {
     Valued(ModelId, f64),
     /// A batch or sequence of an open model begins to run.
     Began(ModelId),
+    /// A model that opens or is open is not closed until that has [`Ended`](Self::Ended), as if something of it ran.
+    Kept(ModelId),
     /// One of those ended.
     Ended(ModelId),
     /// The model is open.
@@ -136,6 +142,8 @@ pub struct Residency {
     memory: Option<u64>,
     host_memory: u64,
     models: Vec<Model>,
+    /// By id, whose bytes in host memory it is opened from.
+    homes: Vec<ModelId>,
     /// Wanted and not yet opening, in order.
     wanted: VecDeque<ModelId>,
     /// Rises with each wish: the value of a model that has no other.
@@ -158,6 +166,9 @@ impl Residency {
             memory: spec.memory,
             host_memory: spec.host_memory,
             models: spec.models.iter().map(model).collect(),
+            homes: (0..spec.models.len())
+                .map(|id| spec.same_bytes.get(id).copied().unwrap_or(ModelId(id as u32)))
+                .collect(),
             wanted: VecDeque::new(),
             clock: 0.0,
             stats: ResidencyStats::default(),
@@ -167,8 +178,7 @@ impl Residency {
     /// Where a model is.
     #[must_use]
     pub fn standing(&self, model: ModelId) -> Standing {
-        let model = &self.models[model.index()];
-        match (model.device, model.host) {
+        match (self.models[model.index()].device, self.host(model)) {
             (Some(standing), _) => standing,
             (None, Host::Present) => Standing::Warm,
             (None, _) => Standing::Cold,
@@ -178,7 +188,27 @@ impl Residency {
     /// Whether its bytes are in host memory, open or not.
     #[must_use]
     pub fn is_warm(&self, model: ModelId) -> bool {
-        self.models[model.index()].host == Host::Present
+        self.host(model) == Host::Present
+    }
+
+    fn host(&self, model: ModelId) -> Host {
+        self.models[self.homes[model.index()].index()].host
+    }
+
+    fn set_host(&mut self, model: ModelId, host: Host) {
+        self.models[self.homes[model.index()].index()].host = host;
+    }
+
+    /// All that are opened from the same bytes.
+    fn sharers(&self, home: ModelId) -> impl Iterator<Item = ModelId> {
+        let ids = (0..self.models.len() as u32).map(ModelId);
+        ids.filter(move |id| self.homes[id.index()] == home)
+    }
+
+    /// What bytes in host memory are worth: as much as the most valuable of those that are opened from them.
+    fn host_value(&self, home: ModelId) -> f64 {
+        let values = self.sharers(home).map(|id| self.models[id.index()].value);
+        values.fold(f64::NEG_INFINITY, f64::max)
     }
 
     /// Bytes of the device that are taken.
@@ -213,6 +243,7 @@ impl Residency {
                 invariant!(is_open, Kind::Residency, "model {} runs and is not open", model.0);
                 self.models[model.index()].running += 1;
             }
+            ResidencyEvent::Kept(model) => self.models[model.index()].running += 1,
             ResidencyEvent::Ended(model) => {
                 let running = &mut self.models[model.index()].running;
                 *running = running.saturating_sub(1);
@@ -220,8 +251,8 @@ impl Residency {
             ResidencyEvent::Opened(model) => {
                 self.models[model.index()].device = Some(Standing::Open);
                 // It came through host memory, and stays there while that has a place.
-                if self.models[model.index()].host == Host::Absent && self.make_host_room(model, effects) {
-                    self.models[model.index()].host = Host::Present;
+                if self.host(model) == Host::Absent && self.make_host_room(model, effects) {
+                    self.set_host(model, Host::Present);
                 }
             }
             ResidencyEvent::OpenFailed(model) => self.models[model.index()].device = None,
@@ -230,8 +261,8 @@ impl Residency {
                 self.models[model.index()].device = None;
             }
             ResidencyEvent::Prefetched(model) => {
-                if self.models[model.index()].host == Host::Coming {
-                    self.models[model.index()].host = Host::Present;
+                if self.host(model) == Host::Coming {
+                    self.set_host(model, Host::Present);
                 }
             }
         }
@@ -322,38 +353,38 @@ impl Residency {
 
     fn prefetch(&mut self, model: ModelId, effects: &mut Vec<ResidencyEffect>) {
         if self.standing(model) == Standing::Cold
-            && self.models[model.index()].host == Host::Absent
+            && self.host(model) == Host::Absent
             && self.make_host_room(model, effects)
         {
-            self.models[model.index()].host = Host::Coming;
+            self.set_host(model, Host::Coming);
             effects.push(ResidencyEffect::Prefetch(model));
         }
     }
 
     /// Removes warm models worth less than this one from host memory, if that makes a place for it.
     fn make_host_room(&mut self, model: ModelId, effects: &mut Vec<ResidencyEffect>) -> bool {
-        let own = self.models[model.index()];
+        let home = self.homes[model.index()];
+        let (own, own_value) = (self.models[home.index()].memory, self.host_value(home));
         let mut used = self.host_bytes();
-        let mut others: Vec<ModelId> = (0..self.models.len() as u32)
+        let stands = |home, standing| self.sharers(home).any(|id| self.standing(id) == standing);
+        let mut others: Vec<(f64, ModelId)> = (0..self.models.len() as u32)
             .map(ModelId)
-            .filter(|id| *id != model && self.models[id.index()].host == Host::Present)
+            .filter(|id| *id != home && self.models[id.index()].host == Host::Present)
             // What opens is read from there.
-            .filter(|id| self.standing(*id) != Standing::Opening)
-            .filter(|id| self.models[id.index()].value < own.value || self.standing(*id) == Standing::Open)
+            .filter(|id| !stands(*id, Standing::Opening))
+            .map(|id| (self.host_value(id), id))
+            .filter(|(value, id)| *value < own_value || stands(*id, Standing::Open))
             .collect();
-        others.sort_by(|a, b| {
-            let (a_value, b_value) = (self.models[a.index()].value, self.models[b.index()].value);
-            a_value.total_cmp(&b_value).then(a.cmp(b))
-        });
+        others.sort_by(|(a_value, a), (b_value, b)| a_value.total_cmp(b_value).then(a.cmp(b)));
         let mut victims = Vec::new();
-        for id in others {
-            if used + own.memory.host_bytes <= self.host_memory {
+        for (_, id) in others {
+            if used + own.host_bytes <= self.host_memory {
                 break;
             }
             used -= self.models[id.index()].memory.host_bytes;
             victims.push(id);
         }
-        let fits = used + own.memory.host_bytes <= self.host_memory;
+        let fits = used + own.host_bytes <= self.host_memory;
         if fits {
             for id in victims {
                 self.models[id.index()].host = Host::Absent;

@@ -8,6 +8,7 @@ fn spec(memory: u64, host_memory: u64, bytes: &[u64]) -> ResidencySpec {
     ResidencySpec {
         memory: Some(memory),
         host_memory,
+        same_bytes: Vec::new(),
         models: bytes
             .iter()
             .map(|bytes| ModelMemory {

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use weir_types::{DropReason, InstanceId, SequenceId, Span, Timestamp};
 
+use super::transfer::Transfer;
 use crate::generate::InstanceState;
 
 /// What prompts begin with that have a beginning in common.
@@ -94,6 +95,8 @@ pub enum RouteEffect {
         from: InstanceId,
         /// Where to.
         to: InstanceId,
+        /// What goes over the link.
+        by: Transfer,
     },
     /// End it: no instance can finish it in time, or none is there.
     Drop {

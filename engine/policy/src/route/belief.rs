@@ -25,6 +25,10 @@ const ASSUMED_UNTIL: f64 = 12.0;
 const REFIT: [u32; 2] = [4, 32];
 /// Beyond the longest that ended, the part that is still there falls by `e` with each such part of the residuals' deviation.
 const TAIL: f64 = 0.5;
+/// So many steps beyond the longest that ended, next to nothing is still there: less than the last bit of a chance, where at least
+/// [`SURELY_THERE`] was before.
+const NOTHING: f64 = 46.0;
+const SURELY_THERE: f64 = 1e-3;
 
 /// A sequence that arrived.
 #[derive(Debug, Clone, Copy)]
@@ -58,6 +62,19 @@ struct Tail {
     part: f64,
     /// How fast it ends: by `e` with each such step.
     step: f64,
+    /// Ratio from which on nothing is there.
+    over: f64,
+}
+
+impl Tail {
+    fn new(from: f64, part: f64, step: f64) -> Self {
+        Self {
+            from,
+            part,
+            step,
+            over: (from - HAIR + NOTHING * step).exp(),
+        }
+    }
 }
 
 /// What is believed of one length but for the residual: one over it.
@@ -75,11 +92,7 @@ impl Beliefs {
             intercept: 0.0,
             slope: 1.0,
             survival: Survival::new(&[(-0.4, 0.75), (0.0, 0.25), (0.4, 0.0)]),
-            tail: Tail {
-                from: 0.4,
-                part: 0.2,
-                step: 0.2,
-            },
+            tail: Tail::new(0.4, 0.2, 0.2),
         }
     }
 
@@ -177,12 +190,12 @@ impl Beliefs {
         }
         self.survival = Survival::new(&survival);
         let deviation = (squares / count - (sum / count).powi(2)).max(0.0).sqrt();
-        self.tail = Tail {
-            from: all.last().map_or(0.0, |(residual, _)| *residual),
+        self.tail = Tail::new(
+            all.last().map_or(0.0, |(residual, _)| *residual),
             // The next is the longest of all as often as any other.
-            part: 1.0 / (count + 1.0),
-            step: TAIL * deviation + 1e-12,
-        };
+            1.0 / (count + 1.0),
+            TAIL * deviation + 1e-12,
+        );
     }
 
     /// `S`: the part that has more than so many tokens.
@@ -209,7 +222,12 @@ impl Beliefs {
         } else {
             self.there_after(belief, has)
         };
-        1.0 - self.there_after(belief, has + further) / there.max(f64::MIN_POSITIVE)
+        let tokens = has + further;
+        // Most have more than enough time: they need no logarithm.
+        if tokens * belief.per_token >= self.tail.over && there >= SURELY_THERE {
+            return 1.0;
+        }
+        1.0 - self.there_after(belief, tokens) / there.max(f64::MIN_POSITIVE)
     }
 }
 
@@ -280,6 +298,34 @@ mod tests {
         }
         let within = beliefs.chance(beliefs.belief(300), 0, 110.0);
         assert!((within - 0.2).abs() < 0.05, "{within}");
+    }
+
+    #[test]
+    fn what_has_more_than_enough_time_is_as_sure_as_by_its_logarithm() {
+        let mut beliefs = Beliefs::new();
+        for number in 0..600_u32 {
+            end(&mut beliefs, 100 + number * 37 % 400, 80 + number * 151 % 400);
+            let belief = beliefs.belief(100 + number % 300);
+            for (generated, further) in [
+                (0, 50.0),
+                (0, 400.0),
+                (90, 900.0),
+                (90, 5e4),
+                (2_000, 1e6),
+                (9_000, 1e9),
+            ] {
+                let there = match generated {
+                    0 => 1.0,
+                    generated => beliefs.there_after(belief, f64::from(generated)),
+                };
+                let left = beliefs.there_after(belief, f64::from(generated) + further);
+                let plain = 1.0 - left / there.max(f64::MIN_POSITIVE);
+                assert_eq!(
+                    beliefs.chance(belief, generated, further).to_bits(),
+                    plain.to_bits()
+                );
+            }
+        }
     }
 
     #[test]

@@ -7,7 +7,7 @@ const SLICES: usize = 12;
 
 /// What was added within a window, in slices.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Recent {
+pub(crate) struct Recent {
     slice: Span,
     /// By number of the slice since the beginning.
     newest: u64,
@@ -15,7 +15,7 @@ pub(super) struct Recent {
 }
 
 impl Recent {
-    pub(super) fn new(window: Span) -> Self {
+    pub(crate) fn new(window: Span) -> Self {
         Self {
             slice: Span::from_micros((window.micros() / SLICES as u64).max(1)),
             newest: 0,
@@ -23,7 +23,7 @@ impl Recent {
         }
     }
 
-    pub(super) fn add(&mut self, amount: f64, now: Timestamp) {
+    pub(crate) fn add(&mut self, amount: f64, now: Timestamp) {
         let slice = now.micros() / self.slice.micros();
         let passed = slice.saturating_sub(self.newest).min(SLICES as u64);
         for number in 0..passed {
@@ -37,7 +37,7 @@ impl Recent {
     }
 
     /// Without what is older than the window at `now`.
-    pub(super) fn sum(&self, now: Timestamp) -> f64 {
+    pub(crate) fn sum(&self, now: Timestamp) -> f64 {
         let slice = now.micros() / self.slice.micros();
         let passed = slice.saturating_sub(self.newest).min(SLICES as u64);
         (passed..SLICES as u64)

@@ -11,6 +11,7 @@ use weir_types::{DropReason, InstanceId, SequenceId, Span, Timestamp};
 use super::api::{Prefix, RouteEffect, RouteEvent};
 use super::book::Booked;
 use super::rule::RouteRule;
+use super::transfer::MoveCost;
 use super::view::{Cluster, Demand, View};
 use super::weir::{Bookings, Verdict};
 use crate::generate::{InstanceSpec, InstanceSpecError, InstanceState};
@@ -28,6 +29,9 @@ pub struct RouterSpec {
     pub wait_gain: f64,
     /// For what is drawn.
     pub seed: u64,
+    /// What moves cost; `None`: the numbers of tokens go at once, and are computed again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transfer: Option<MoveCost>,
 }
 
 impl RouterSpec {
@@ -40,6 +44,7 @@ impl RouterSpec {
             report_interval: Span::from_millis(500),
             wait_gain: 0.8,
             seed: 1,
+            transfer: None,
         }
     }
 }
@@ -248,13 +253,17 @@ impl Router {
             });
             return;
         };
+        let estimate_s = match &self.bookings {
+            Some(bookings) => bookings.estimate_s(&self.cluster, to, &demand, now),
+            None => self.cluster.instances[to.index()].estimate_s(&demand),
+        };
         self.book(sequence, &routed, (to, &demand), now);
         let view = &mut self.cluster.instances[to.index()];
         effects.push(RouteEffect::Route {
             sequence,
             to,
             reused: view.reused(routed.prefix),
-            estimate: Span::from_secs_f64(view.estimate_s(&demand)),
+            estimate: Span::from_secs_f64(estimate_s),
         });
         view.on_routed(&demand, now);
         self.sequences.insert(
@@ -292,6 +301,7 @@ impl Router {
             expected: routed.expected,
             left_s,
             excluded,
+            transfer: self.spec.transfer.filter(|_| excluded.is_some()),
         }
     }
 
@@ -375,8 +385,15 @@ impl Router {
             bookings.on_left(sequence, from);
         }
         self.book(sequence, &routed, (to, demand), now);
-        self.cluster.instances[to.index()].on_routed(demand, now);
-        effects.push(RouteEffect::Move { sequence, from, to });
+        let view = &mut self.cluster.instances[to.index()];
+        let by = view.arriving(demand).by;
+        view.on_routed(demand, now);
+        effects.push(RouteEffect::Move {
+            sequence,
+            from,
+            to,
+            by,
+        });
     }
 
     fn on_ended(&mut self, sequence: SequenceId, generated: u32, now: Timestamp) {

@@ -143,6 +143,7 @@ fn a_sequence_that_is_late_moves_as_often_as_it_may() {
         sequence: SequenceId(1),
         from: InstanceId(from),
         to: InstanceId(to),
+        by: Transfer::TokenIds,
     };
     assert_eq!(effects(&mut router, progressed(100, 100), 2_500), [moved(0, 1)]);
     assert_eq!(
@@ -319,6 +320,7 @@ proptest! {
             expected,
             left_s,
             excluded: excluded.map(InstanceId),
+            transfer: None,
         };
         let may = |index: usize, view: &View| view.is_up && excluded != Some(index as u32);
         for rule in RouteRule::all() {
@@ -397,7 +399,7 @@ proptest! {
                         let generated = on.get(&sequence.0).map_or(0, |(_, generated)| *generated);
                         on.insert(sequence.0, (to.0, generated));
                     }
-                    RouteEffect::Move { sequence, from, to } => {
+                    RouteEffect::Move { sequence, from, to, .. } => {
                         let (instance, _) = on.get_mut(&sequence.0).expect("it has not ended");
                         prop_assert_eq!(*instance, from.0);
                         prop_assert_ne!(from, to);
@@ -417,4 +419,66 @@ proptest! {
             }
         }
     }
+}
+
+#[test]
+fn what_a_move_costs_decides_what_goes_over_the_link_and_whether_it_pays() {
+    // Prompts are slow here, 400 ms for 64 tokens: what was generated takes long to be computed again.
+    let slow_prompts = |step_ms: u64| InstanceSpec {
+        steps: StepProfile {
+            prompt: StepCurve::from_points(&[(1, Span::from_millis(400)), (64, Span::from_millis(400))])
+                .unwrap(),
+            ..spec(step_ms, 100).steps
+        },
+        ..spec(step_ms, 100)
+    };
+    let moved = |transfer: Option<MoveCost>| {
+        let rule = RouteRule::JustEnough(JustEnough {
+            moves: Moves::Better,
+            ..JustEnough::default()
+        });
+        let spec_of = RouterSpec {
+            transfer,
+            ..RouterSpec::new(rule)
+        };
+        let mut router = Router::new(spec_of, vec![slow_prompts(40), slow_prompts(10)]).unwrap();
+        assert_eq!(routed(&mut router, arrived(1, 100, 15_000), 0), 0);
+        // It is late: 40 ms for each of 100 tokens, in 3 s.
+        effects(
+            &mut router,
+            RouteEvent::Progressed {
+                sequence: SequenceId(1),
+                generated: 400,
+                expected: 100,
+            },
+            12_000,
+        )
+    };
+    let link = |bandwidth_bps: f64, latency_ms: u64| MoveCost {
+        link: Link {
+            latency: Span::from_millis(latency_ms),
+            bandwidth_bps,
+        },
+        cache_bytes: 1e5,
+    };
+    // 500 tokens take 3.1 s to be computed again, and the rest 1 s: longer than it would take where it is.
+    let by = |effects: &[RouteEffect]| match effects {
+        [RouteEffect::Move { by, .. }] => Some(*by),
+        _ => None,
+    };
+    assert_eq!(
+        by(&moved(Some(link(1e10, 1)))),
+        Some(Transfer::Cache),
+        "40 ms on the link"
+    );
+    assert_eq!(
+        by(&moved(Some(link(1e6, 1)))),
+        None,
+        "50 MB over 1 Mb/s, or all computed again"
+    );
+    assert_eq!(
+        by(&moved(Some(link(1e10, 9_000)))),
+        None,
+        "the link alone takes longer"
+    );
 }

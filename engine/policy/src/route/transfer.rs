@@ -11,6 +11,8 @@
 use serde::{Deserialize, Serialize};
 use weir_types::{Span, StepProfile};
 
+use crate::generate::InstanceSpec;
+
 /// Bytes of a token's number.
 const ID_BYTES: f64 = 4.0;
 
@@ -39,6 +41,45 @@ impl Link {
     pub fn duration(&self, bytes: f64) -> Span {
         self.latency + Span::from_secs_f64(8.0 * bytes / self.bandwidth_bps.max(1.0))
     }
+}
+
+/// What moves go over, and what a cache takes: by that a router picks what goes over it, and knows what a move costs.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct MoveCost {
+    /// Between any two instances.
+    pub link: Link,
+    /// Bytes of a token's part of the cache.
+    pub cache_bytes: f64,
+}
+
+impl MoveCost {
+    /// What a sequence with so many tokens, all of them cached, takes to a device.
+    pub(super) fn of(&self, tokens: u32, to: &InstanceSpec) -> Arriving {
+        let device = (&to.steps, to.max_step_tokens);
+        let cost = TransferCost::new(&self.link, self.cache_bytes, [tokens, tokens], device);
+        match cost.best() {
+            Transfer::Cache => Arriving {
+                by: Transfer::Cache,
+                tokens: 0,
+                delay_s: cost.cache.as_secs_f64(),
+            },
+            Transfer::TokenIds => Arriving {
+                by: Transfer::TokenIds,
+                tokens,
+                delay_s: self.link.duration(ID_BYTES * f64::from(tokens)).as_secs_f64(),
+            },
+        }
+    }
+}
+
+/// How a sequence comes to an instance.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Arriving {
+    pub(super) by: Transfer,
+    /// Tokens that are computed there before it goes on.
+    pub(super) tokens: u32,
+    /// Until it is there.
+    pub(super) delay_s: f64,
 }
 
 /// What a move would take either way.

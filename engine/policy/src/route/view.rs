@@ -6,6 +6,7 @@ use weir_types::{InstanceId, Span, Timestamp};
 
 use super::api::Prefix;
 use super::recent::Recent;
+use super::transfer::{Arriving, MoveCost, Transfer};
 use crate::generate::{InstanceSpec, InstanceState};
 
 /// Prefixes that an instance is taken to have in its cache: the latest. What it has no blocks for it does not keep.
@@ -25,6 +26,8 @@ pub(super) struct Demand {
     pub(super) left_s: f64,
     /// Where it must not go.
     pub(super) excluded: Option<InstanceId>,
+    /// Where it comes from another instance: what that costs. `None`: it is computed at once.
+    pub(super) transfer: Option<MoveCost>,
 }
 
 /// What is known of one instance.
@@ -99,6 +102,19 @@ impl View {
         known.map_or(0, |known| known.tokens.min(prefix.tokens))
     }
 
+    /// How a sequence comes here: what of it is computed, and until when it is there.
+    #[inline]
+    pub(super) fn arriving(&self, demand: &Demand) -> Arriving {
+        match demand.transfer {
+            Some(cost) => cost.of(demand.prompt, &self.spec),
+            None => Arriving {
+                by: Transfer::TokenIds,
+                tokens: demand.prompt.saturating_sub(self.reused(demand.prefix)),
+                delay_s: 0.0,
+            },
+        }
+    }
+
     /// A prompt that begins so was put here.
     pub(super) fn on_prefix(&mut self, prefix: Prefix) {
         self.prefixes.retain(|known| known.id != prefix.id);
@@ -109,9 +125,10 @@ impl View {
     /// `T = q + p (in - reused) + d out` (equation 2), in seconds.
     #[inline]
     pub(super) fn estimate_s(&self, demand: &Demand) -> f64 {
-        let prompt = demand.prompt.saturating_sub(self.reused(demand.prefix));
+        let arriving = self.arriving(demand);
         self.wait_s
-            + self.state.prompt_token_s * f64::from(prompt)
+            + arriving.delay_s
+            + self.state.prompt_token_s * f64::from(arriving.tokens)
             + self.token_s() * f64::from(demand.expected)
     }
 
@@ -134,7 +151,7 @@ impl View {
 
     /// A sequence was put here.
     pub(super) fn on_routed(&mut self, demand: &Demand, now: Timestamp) {
-        let prompt = demand.prompt.saturating_sub(self.reused(demand.prefix));
+        let prompt = self.arriving(demand).tokens;
         let work =
             self.state.prompt_token_s * f64::from(prompt) + self.idle_token_s * f64::from(demand.expected);
         self.work_s.add(work, now);

@@ -149,9 +149,9 @@ impl Bookings {
         for (instance, view) in cluster.candidates(demand) {
             let book = &self.books[instance.index()];
             let token_s = book.token_s(book.sequences.len() + 1) * (1.0 + self.rule.margin);
-            let tokens = demand.prompt.saturating_sub(view.reused(demand.prefix));
-            let (ready_s, _) = book.prompt_s(tokens, now);
-            let further = (demand.left_s - ready_s) / token_s;
+            let arriving = view.arriving(demand);
+            let (ready_s, _) = book.prompt_s(arriving.tokens, now);
+            let further = (demand.left_s - arriving.delay_s - ready_s) / token_s;
             most = most.max(further);
             candidates.push(Candidate {
                 instance,
@@ -173,7 +173,7 @@ impl Bookings {
         let mut chosen: Option<(InstanceId, f64)> = None;
         for candidate in slowest(&candidates, threshold) {
             let view = &cluster.instances[candidate.instance.index()];
-            let tokens = demand.prompt.saturating_sub(view.reused(demand.prefix));
+            let tokens = view.arriving(demand).tokens;
             let chance = chance(candidate.further);
             // Beyond that it is not picked.
             let bearable = chosen.map_or(f64::INFINITY, |(_, score)| {
@@ -189,6 +189,21 @@ impl Bookings {
             }
         }
         chosen.filter(|(_, score)| *score > 0.0)
+    }
+
+    /// How long a sequence should take on an instance, by what is booked there.
+    pub(super) fn estimate_s(
+        &self,
+        cluster: &Cluster,
+        to: InstanceId,
+        demand: &Demand,
+        now: Timestamp,
+    ) -> f64 {
+        let book = &self.books[to.index()];
+        let view = &cluster.instances[to.index()];
+        let arriving = view.arriving(demand);
+        let (ready_s, _) = book.prompt_s(arriving.tokens, now);
+        arriving.delay_s + ready_s + book.token_s(book.sequences.len() + 1) * f64::from(demand.expected)
     }
 
     /// Chances that sequences of an instance lose by one more, as far as they are less than `bearable`.
@@ -267,7 +282,7 @@ impl Bookings {
         now: Timestamp,
     ) {
         let view = &cluster.instances[to.index()];
-        let tokens = demand.prompt.saturating_sub(view.reused(demand.prefix));
+        let tokens = view.arriving(demand).tokens;
         self.books[to.index()].add(booked, tokens, now);
     }
 

@@ -132,6 +132,7 @@ fn what_is_late_moves_where_it_can_be_in_time_and_is_dropped_where_it_cannot() {
         sequence: SequenceId(1),
         from: InstanceId(0),
         to: InstanceId(1),
+        by: Transfer::TokenIds,
     };
     assert_eq!(moved, [to_middling]);
     effects(
@@ -210,7 +211,7 @@ proptest! {
             beliefs.on_tokens(own, length, true);
         }
         let now = at_ms(10_000);
-        let demand = |left_s| Demand { number: 0, prompt: 20, prefix: None, expected: 0, left_s, excluded: None };
+        let demand = |left_s| Demand { number: 0, prompt: 20, prefix: None, expected: 0, left_s, excluded: None, transfer: None };
         let mut books: Vec<Book> =
             steps.iter().map(|step| Book::new(Arc::new(StepTimes::new(&spec(*step))))).collect();
         for (id, (on, length, left)) in there.into_iter().enumerate() {
@@ -276,7 +277,7 @@ proptest! {
             beliefs.on_tokens(own, actual, true);
         }
         let now = at_ms(10_000);
-        let demand = |left_s| Demand { number: 0, prompt: 20, prefix: None, expected: 0, left_s, excluded: None };
+        let demand = |left_s| Demand { number: 0, prompt: 20, prefix: None, expected: 0, left_s, excluded: None, transfer: None };
         let mut books: Vec<Book> =
             steps.iter().map(|step| Book::new(Arc::new(StepTimes::new(&spec(*step))))).collect();
         for (id, (on, length, left, generated)) in there.into_iter().enumerate() {

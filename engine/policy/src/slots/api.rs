@@ -1,9 +1,10 @@
 //! What happens to slots and what the arbiter wants done: bids, placements, events and effects.
 
 use serde::{Deserialize, Serialize};
-use weir_types::{ModuleId, SlotId, Span, Timestamp, Topology};
+use weir_types::{ModelId, ModuleId, SlotId, Span, Timestamp, Topology};
 
-use crate::strategy::Arbitration;
+use super::memory::DeviceMemory;
+use crate::strategy::{Arbitration, SlotQueues};
 
 /// What a module asks for: one batch's time on one of its slots.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -14,6 +15,18 @@ pub struct Bid {
     pub since: Timestamp,
     /// How long the batch will take.
     pub duration: Span,
+    /// What waits in all, where the order of work is planned.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub backlog: Option<WaitingWork>,
+}
+
+/// What waits for slots at one module.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WaitingWork {
+    /// Items.
+    pub items: u32,
+    /// How long a slot takes for all of them.
+    pub time: Span,
 }
 
 /// A module on slots.
@@ -29,6 +42,9 @@ pub struct Placement {
     /// the answers that they have, which costs less than to drop one that has no answer yet.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub optional: bool,
+    /// The model that it runs; of no effect where the memory of its device is not limited.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<ModelId>,
 }
 
 /// What the slots are, for as long as the run lasts.
@@ -47,6 +63,12 @@ pub struct SlotsSpec {
     /// Slots that prepare the next batch while one runs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub overlapped: Vec<SlotId>,
+    /// Devices whose memory does not hold all their models; all is open on others.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub memory: Vec<DeviceMemory>,
+    /// Which work is served next there; `None`: by the arbitration and turns.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queues: Option<SlotQueues>,
 }
 
 /// A fact about slots or the modules on them.
@@ -108,6 +130,16 @@ pub enum SlotEvent {
         /// Which.
         slot: SlotId,
     },
+    /// A module is to do this part of its work on the slot from now on, 0 to 1; zero: it is not placed there. `None`: it has no
+    /// share; where it has none on any slot, it runs on whichever is free.
+    ShareSet {
+        /// Who.
+        module: ModuleId,
+        /// Where.
+        slot: SlotId,
+        /// Which part.
+        share: Option<f64>,
+    },
     /// Another policy is in force.
     PolicyApplied {
         /// Which bid goes first.
@@ -115,6 +147,37 @@ pub enum SlotEvent {
         /// Whether modules want to know when slots will be free.
         forecasts: bool,
     },
+    /// A model is open on the slot.
+    Opened {
+        /// Where.
+        slot: SlotId,
+        /// Which.
+        model: ModelId,
+        /// Whether it was opened from host memory.
+        warm: bool,
+        /// How long it had the slot.
+        took: Span,
+    },
+    /// A model could not be opened on the slot, and takes nothing there.
+    OpenFailed {
+        /// Where.
+        slot: SlotId,
+        /// Which.
+        model: ModelId,
+        /// How long it had the slot.
+        took: Span,
+    },
+    /// A model is closed on the slot, and what it took is free.
+    Closed {
+        /// Where.
+        slot: SlotId,
+        /// Which.
+        model: ModelId,
+        /// How long it had the slot.
+        took: Span,
+    },
+    /// The time of [`SlotEffect::SetTimer`] has come.
+    TimerFired,
     /// Time passed.
     Tick,
 }
@@ -145,5 +208,38 @@ pub enum SlotEffect {
         module: ModuleId,
         /// From 0 to 1.
         share: f64,
+    },
+    /// Open the model on the slot, which does nothing else meanwhile.
+    Open {
+        /// Where.
+        slot: SlotId,
+        /// Which.
+        model: ModelId,
+        /// Whether from host memory; else from its file.
+        warm: bool,
+    },
+    /// Close the model on the slot.
+    Close {
+        /// Where.
+        slot: SlotId,
+        /// Which.
+        model: ModelId,
+    },
+    /// Remove what is kept of the model in host memory.
+    Discard {
+        /// Which.
+        model: ModelId,
+    },
+    /// The order of work on slots with limited memory was planned anew; it is in force.
+    Planned {
+        /// Groups of work that waited.
+        groups: u32,
+        /// Items that are expected to be late by it.
+        late: f64,
+    },
+    /// A step is due then; replaces the previous timer.
+    SetTimer {
+        /// When.
+        at: Timestamp,
     },
 }

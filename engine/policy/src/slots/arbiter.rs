@@ -7,27 +7,54 @@ use weir_types::{ModuleId, SlotId, Span, Timestamp};
 use super::{Bid, SlotEffect, Slots, State, Tenant};
 use crate::strategy::Arbitration;
 
+/// Which bid goes first: the smallest.
+pub(super) type Rank = (bool, bool, u64, Timestamp, Reverse<usize>);
+
 impl Slots {
     /// The module whose bid on `slot` goes first. Ties go to the lower id.
     pub(super) fn choose(&self, slot: SlotId) -> Option<ModuleId> {
-        self.tenants
-            .iter()
-            .filter(|(_, tenant)| tenant.slots.contains(&slot))
-            .filter_map(|(&module, tenant)| Some((self.rank(tenant, tenant.bid?), module)))
+        let bids = self.bids_on(slot);
+        bids.map(|(rank, module, _)| (rank, module))
             .min()
             .map(|(_, module)| module)
     }
 
+    /// The bids that may be granted `slot`, by their ranks there.
+    pub(super) fn bids_on(&self, slot: SlotId) -> impl Iterator<Item = (Rank, ModuleId, &Tenant)> {
+        self.tenants.iter().filter_map(move |(&module, tenant)| {
+            let bid = tenant
+                .bid
+                .filter(|_| tenant.slots.contains(&slot) && tenant.may_run_on(slot, &self.down))?;
+            let waits = self.has_shares && self.has_better_slot(tenant, slot);
+            (!waits).then(|| (self.rank((module, tenant), bid, slot), module, tenant))
+        })
+    }
+
+    /// Whether another slot is free that is further behind its share of a tenant's work.
+    fn has_better_slot(&self, tenant: &Tenant, slot: SlotId) -> bool {
+        let lead = tenant.shares.lead(slot);
+        tenant.slots.iter().any(|other| {
+            *other != slot
+                && self.states.get(other.index()) == Some(&State::Free)
+                && !self.down.contains(other)
+                && tenant.may_run_on(*other, &self.down)
+                && tenant.shares.lead(*other) < lead
+        })
+    }
+
     /// Smaller goes first.
-    fn rank(&self, tenant: &Tenant, bid: Bid) -> (bool, u64, Timestamp, Reverse<usize>) {
+    fn rank(&self, (module, tenant): (ModuleId, &Tenant), bid: Bid, slot: SlotId) -> Rank {
         let first = match self.spec.arbitration {
+            _ if self.spec.queues.is_some() => self.queue_place((module, tenant), bid, slot),
             Arbitration::LeastSlack => bid.latest_start.micros(),
             Arbitration::DownstreamFirst => tenant.longest_path_len as u64,
             Arbitration::Fifo => bid.since.micros(),
             Arbitration::Weighted => (tenant.had.micros() as f64 / tenant.weight.max(1e-9)) as u64,
         };
         let steps = Reverse(tenant.longest_path_len);
-        (tenant.optional, first, bid.latest_start, steps)
+        // By a batch and more.
+        let is_ahead = tenant.shares.lead(slot) > bid.duration.as_secs_f64();
+        (tenant.optional, is_ahead, first, bid.latest_start, steps)
     }
 
     /// When each slot will be free for each module: after what runs on it, and after the bids that go first, shared
@@ -53,13 +80,14 @@ impl Slots {
 
     fn free_for(&self, module: ModuleId, tenant: &Tenant, slot: SlotId, now: Timestamp) -> Timestamp {
         let free_at = match self.states.get(slot.index()) {
-            _ if self.down.contains(&slot) => Timestamp::MAX,
+            _ if self.down.contains(&slot) || !tenant.may_run_on(slot, &self.down) => return Timestamp::MAX,
             Some(State::Free) => self.overlapped.run_end(slot, now),
             Some(State::Granted { module: holder, .. }) if *holder == module => {
                 self.overlapped.run_end(slot, now)
             }
             Some(State::Granted { duration, .. }) => self.overlapped.run_end(slot, now) + *duration,
-            Some(State::Busy { until, .. }) => (*until).max(now),
+            Some(State::Busy { until, .. } | State::Opening { until, .. }) => (*until).max(now),
+            Some(State::Closing { .. }) => now,
             None => Timestamp::MAX,
         };
         // Who asks for nothing yet would come last among equals.
@@ -67,19 +95,22 @@ impl Slots {
             latest_start: Timestamp::MAX,
             since: Timestamp::MAX,
             duration: Span::ZERO,
+            backlog: None,
         });
-        let own = (self.rank(tenant, bid), module);
+        let own = (self.rank((module, tenant), bid, slot), module);
         let before: Span = self
             .tenants
             .iter()
-            .filter(|(other, rival)| **other != module && rival.slots.contains(&slot))
+            .filter(|(other, rival)| {
+                **other != module && rival.slots.contains(&slot) && rival.may_run_on(slot, &self.down)
+            })
             .filter_map(|(&other, rival)| {
                 let bid = rival.bid?;
-                let first = (self.rank(rival, bid), other) < own;
+                let first = (self.rank((other, rival), bid, slot), other) < own;
                 first.then(|| bid.duration / rival.slots.len() as u64)
             })
             .sum();
-        free_at + before
+        free_at + before + self.opening_time(tenant, slot)
     }
 
     /// Tells every module which share of its slots it could have: all but what modules take that go before it.

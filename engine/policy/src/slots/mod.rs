@@ -8,31 +8,50 @@
 //!   ^                └──Declined──> Free
 //! ```
 //!
+//! Where the memory of a device does not hold all its models, a slot also opens and closes them, and a module is granted only
+//! a slot on which its model is open:
+//!
+//! ```text
+//! Free ──Open──> Opening ──Opened, OpenFailed──> Free ──Close──> Closing ──Closed──> Free
+//! ```
+//!
 //! A slot that is lost (Down, until Up) is granted to no module, whatever its state: a batch that was granted before may
 //! still start and comes back, so that a slot which returns meanwhile is not booked twice.
 
 mod api;
 mod arbiter;
 mod breaker;
+mod memory;
+mod order;
 mod overlap;
+mod planning;
+mod residents;
+mod shares;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use weir_types::invariant;
 use weir_types::invariant::Kind;
-use weir_types::{ModuleId, SlotId, Span, Timestamp};
+use weir_types::{ModelId, ModuleId, SlotId, Span, Timestamp};
 
 use crate::measure::window::Window;
 
-pub use api::{Bid, Placement, SlotEffect, SlotEvent, SlotsSpec};
+pub use api::{Bid, Placement, SlotEffect, SlotEvent, SlotsSpec, WaitingWork};
 pub use breaker::{BreakerEffect, BreakerEvent, BreakerSpec, SlotBreaker};
+pub use memory::{DeviceMemory, DeviceModel};
+use memory::{SlotMemory, Turn};
+pub use order::QueuesReport;
+use order::SlotPlan;
 use overlap::OverlappedSlots;
+use shares::SlotShares;
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum State {
     Free,
     Granted { module: ModuleId, duration: Span },
     Busy { module: ModuleId, until: Timestamp },
+    Opening { model: ModelId, until: Timestamp },
+    Closing { model: ModelId },
 }
 
 impl State {
@@ -47,12 +66,22 @@ struct Tenant {
     slots: Vec<SlotId>,
     weight: f64,
     optional: bool,
+    model: Option<ModelId>,
     /// Steps from here to the end of the graph: what was begun longest ago has the fewest.
     longest_path_len: usize,
     bid: Option<Bid>,
+    shares: SlotShares,
     /// Time it had on slots, in all and recently.
     had: Span,
     recent: Window,
+}
+
+impl Tenant {
+    /// Whether it may run on a slot of its own: by the shares of its slots, unless all that have any are lost.
+    fn may_run_on(&self, slot: SlotId, down: &BTreeSet<SlotId>) -> bool {
+        let is_there = |slot: &SlotId| self.shares.is_placed(*slot) && !down.contains(slot);
+        self.shares.is_placed(slot) || !self.slots.iter().any(is_there)
+    }
 }
 
 /// How far back the shares of slots are looked at.
@@ -64,9 +93,17 @@ pub struct Slots {
     spec: SlotsSpec,
     states: Vec<State>,
     overlapped: OverlappedSlots,
+    /// Where the memory of some device is limited.
+    memory: Option<SlotMemory>,
+    /// Where the order of work is planned.
+    plan: Option<SlotPlan>,
+    /// When it is to be called for a turn that ends.
+    timer: Option<Timestamp>,
     /// Slots that are lost for now.
     down: BTreeSet<SlotId>,
     tenants: BTreeMap<ModuleId, Tenant>,
+    /// Whether a module's slots have shares, and are preferred by them now.
+    has_shares: bool,
     began: Option<Timestamp>,
     /// When each slot was last said to be free, by module.
     published: BTreeMap<(ModuleId, SlotId), Timestamp>,
@@ -75,7 +112,11 @@ pub struct Slots {
 impl Slots {
     /// All slots free, and no bids.
     #[must_use]
-    pub fn new(spec: SlotsSpec) -> Self {
+    pub fn new(mut spec: SlotsSpec) -> Self {
+        if spec.memory.is_empty() {
+            // All is open: there is nothing to queue for.
+            spec.queues = None;
+        }
         let tenants = spec
             .placements
             .iter()
@@ -84,8 +125,10 @@ impl Slots {
                     slots: placement.slots.clone(),
                     weight: placement.weight,
                     optional: placement.optional,
+                    model: placement.model,
                     longest_path_len: spec.topology.longest_path_len(placement.module),
                     bid: None,
+                    shares: SlotShares::default(),
                     had: Span::ZERO,
                     recent: Window::new(SHARES),
                 };
@@ -95,8 +138,12 @@ impl Slots {
         Self {
             states: vec![State::Free; spec.slots as usize],
             overlapped: OverlappedSlots::new(&spec.overlapped),
+            memory: SlotMemory::new(&spec.memory, Turn::of(spec.queues)),
+            plan: spec.queues.and_then(|queues| SlotPlan::new(queues, &spec.memory)),
+            timer: None,
             down: BTreeSet::new(),
             tenants,
+            has_shares: false,
             began: None,
             published: BTreeMap::new(),
             spec,
@@ -113,27 +160,50 @@ impl Slots {
         for event in events {
             self.record(event, now, effects);
         }
-        for slot in (0..self.spec.slots).map(SlotId) {
-            if self.states[slot.index()] == State::Free
-                && !self.down.contains(&slot)
-                && let Some(module) = self.choose(slot)
-            {
-                self.grant(module, slot, now, effects);
-            }
+        if self.memory.is_some() {
+            self.step_memory(now, effects);
+            self.plan_order(now, effects);
+        }
+        self.grant_free(now, effects);
+        if self.has_shares {
+            // What was left to a slot that is further behind and went to others.
+            self.has_shares = false;
+            self.grant_free(now, effects);
+            self.has_shares = true;
+        }
+        if self.memory.is_some() {
+            self.set_turn_timer(now, effects);
         }
         if self.spec.forecasts {
             self.forecast(now, effects);
         }
     }
 
+    fn grant_free(&mut self, now: Timestamp, effects: &mut Vec<SlotEffect>) {
+        for slot in (0..self.spec.slots).map(SlotId) {
+            if self.states[slot.index()] == State::Free
+                && !self.down.contains(&slot)
+                && let Some(module) = self.choose_ready(slot, now, effects)
+            {
+                self.grant(module, slot, now, effects);
+            }
+        }
+    }
+
     fn record(&mut self, event: SlotEvent, now: Timestamp, effects: &mut Vec<SlotEffect>) {
         match event {
             SlotEvent::Bid { module, bid } => self.tenant(module, |tenant| tenant.bid = Some(bid)),
-            SlotEvent::BidCancelled { module } => self.tenant(module, |tenant| tenant.bid = None),
+            SlotEvent::BidCancelled { module } => {
+                self.expect_nothing(module);
+                self.tenant(module, |tenant| tenant.bid = None);
+            }
             SlotEvent::Declined { module, slot } => {
-                self.change(slot, State::Free, ("declined", module), |state| {
+                if self.change(slot, State::Free, ("declined", module), |state| {
                     state.granted_to(module)
-                });
+                }) {
+                    self.free_model(module, slot, now);
+                    self.compare_end(slot, false, now);
+                }
             }
             SlotEvent::Started {
                 module,
@@ -179,7 +249,10 @@ impl Slots {
                     return;
                 }
                 let of_it = |state| matches!(state, State::Busy { module: holder, .. } if holder == module);
-                self.change(slot, State::Free, ("finished", module), of_it);
+                if self.change(slot, State::Free, ("finished", module), of_it) {
+                    self.free_model(module, slot, now);
+                    self.compare_end(slot, true, now);
+                }
             }
             // Legal in any state: what was granted before goes on. It may be reported more than once, by what loses workers and
             // by what gives them a rest.
@@ -189,6 +262,11 @@ impl Slots {
             SlotEvent::Up { slot } => {
                 self.down.remove(&slot);
             }
+            SlotEvent::ShareSet { module, slot, share } => {
+                self.tenant(module, |tenant| tenant.shares.set(slot, share));
+                self.has_shares = self.tenants.values().any(|tenant| tenant.shares.is_set());
+                self.expect_model(module, slot, share, now);
+            }
             SlotEvent::PolicyApplied {
                 arbitration,
                 forecasts,
@@ -197,6 +275,12 @@ impl Slots {
                 // What was published before they were wanted may be forgotten by now.
                 self.published.clear();
             }
+            SlotEvent::Opened {
+                slot, model, took, ..
+            } => self.on_opened((slot, model), took, now),
+            SlotEvent::OpenFailed { slot, model, took } => self.on_open_failed((slot, model), took, now),
+            SlotEvent::Closed { slot, model, took } => self.on_closed((slot, model), took, now),
+            SlotEvent::TimerFired => self.timer = None,
             SlotEvent::Tick => self.tell_shares(now, effects),
         }
     }
@@ -243,6 +327,9 @@ impl Slots {
             .and_then(|tenant| tenant.bid)
             .map_or(Span::ZERO, |bid| bid.duration);
         self.states[slot.index()] = State::Granted { module, duration };
+        self.use_model(module, slot, now);
+        self.expect_end(module, slot);
+        self.tenant(module, |tenant| tenant.shares.on_granted(slot, duration));
         // One bid is good for one batch: a module that has more to run bids again when it has bound this one.
         self.tenant(module, |tenant| tenant.bid = None);
         if self.overlapped.contains(slot) {
@@ -267,5 +354,7 @@ impl Slots {
     }
 }
 
+#[cfg(test)]
+mod memory_tests;
 #[cfg(test)]
 mod tests;

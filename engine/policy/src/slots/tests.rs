@@ -14,6 +14,7 @@ fn chain(slots: u32, arbitration: Arbitration) -> Slots {
         slots: all.clone(),
         weight,
         optional: false,
+        model: None,
     };
     Slots::new(SlotsSpec {
         slots,
@@ -22,6 +23,8 @@ fn chain(slots: u32, arbitration: Arbitration) -> Slots {
         topology: Topology::new(vec![vec![ModuleId(1)], vec![]]),
         forecasts: false,
         overlapped: Vec::new(),
+        memory: Vec::new(),
+        queues: None,
     })
 }
 
@@ -34,6 +37,7 @@ fn bid(module: u32, latest_start: u64, since: u64) -> SlotEvent {
         latest_start,
         since,
         duration: Span::from_millis(1),
+        backlog: None,
     };
     SlotEvent::Bid {
         module: ModuleId(module),
@@ -279,4 +283,87 @@ fn a_module_that_is_placed_nowhere_and_a_slot_that_is_not_there_are_violations()
     let (module, slot) = (ModuleId(0), SlotId(7));
     let declined = SlotEvent::Declined { module, slot };
     assert_violates(Kind::Slots, || step(&mut chain(1, Arbitration::Fifo), [declined]));
+}
+
+fn share(module: u32, slot: u32, share: Option<f64>) -> SlotEvent {
+    SlotEvent::ShareSet {
+        module: ModuleId(module),
+        slot: SlotId(slot),
+        share,
+    }
+}
+
+/// Runs `batches` of module 0, one after the other and as fast as slots are free; gives how many each slot ran.
+fn shares_of(slots: &mut Slots, batches: u32) -> Vec<u32> {
+    let span = Span::from_millis(1);
+    let module = ModuleId(0);
+    let mut ran = vec![0; slots.states.len()];
+    for number in 0..batches {
+        let granted = step(slots, [bid(0, 0, u64::from(number))]);
+        let [(0, slot)] = granted[..] else {
+            panic!("{granted:?}");
+        };
+        ran[slot as usize] += 1;
+        let slot = SlotId(slot);
+        let started = SlotEvent::Started {
+            module,
+            slot,
+            expected: span,
+        };
+        let finished = SlotEvent::Finished {
+            module,
+            slot,
+            took: span,
+        };
+        assert_eq!(step(slots, [started, finished]), []);
+    }
+    ran
+}
+
+#[test]
+fn of_free_slots_the_one_that_is_behind_its_share_is_granted_and_another_gear_moves_the_work() {
+    let mut slots = chain(2, Arbitration::Fifo);
+    assert_eq!(shares_of(&mut slots, 100), [100, 0]);
+    step(&mut slots, [share(0, 0, Some(0.25)), share(0, 1, Some(0.75))]);
+    assert_eq!(shares_of(&mut slots, 100), [25, 75]);
+    step(&mut slots, [share(0, 0, Some(0.0)), share(0, 1, Some(1.0))]);
+    assert_eq!(shares_of(&mut slots, 100), [0, 100]);
+    step(&mut slots, [share(0, 0, None), share(0, 1, None)]);
+    assert_eq!(shares_of(&mut slots, 100), [100, 0]);
+}
+
+#[test]
+fn a_module_is_placed_where_its_share_is_not_zero_unless_that_is_lost() {
+    let mut slots = chain(2, Arbitration::Fifo);
+    step(&mut slots, [share(0, 0, Some(0.0)), share(0, 1, Some(1.0))]);
+    let (first, second) = (SlotId(0), SlotId(1));
+    assert_eq!(step(&mut slots, [bid(0, 0, 0)]), [(0, 1)]);
+    // The other one is free, and not for it.
+    assert_eq!(step(&mut slots, [bid(0, 0, 1)]), []);
+    assert_eq!(step(&mut slots, [bid(1, 0, 2)]), [(1, 0)]);
+    let declined = SlotEvent::Declined {
+        module: ModuleId(1),
+        slot: first,
+    };
+    assert_eq!(step(&mut slots, [declined]), []);
+    assert_eq!(step(&mut slots, [SlotEvent::Down { slot: second }]), [(0, 0)]);
+}
+
+#[test]
+fn nothing_waits_for_a_slot_that_is_busy_while_another_one_is_free() {
+    let mut slots = chain(2, Arbitration::Fifo);
+    step(&mut slots, [share(0, 0, Some(0.1)), share(0, 1, Some(0.9))]);
+    assert_eq!(step(&mut slots, [bid(0, 0, 0)]), [(0, 0)]);
+    assert_eq!(step(&mut slots, [bid(0, 0, 1)]), [(0, 1)]);
+}
+
+#[test]
+fn on_a_slot_that_is_ahead_of_its_share_others_go_first() {
+    let mut two = chain(2, Arbitration::Fifo);
+    step(&mut two, [share(0, 0, Some(0.1)), share(0, 1, Some(0.9))]);
+    // The second is lost meanwhile: the first does all.
+    let down = SlotEvent::Down { slot: SlotId(1) };
+    step(&mut two, [down]);
+    assert_eq!(shares_of(&mut two, 50), [50, 0]);
+    assert_eq!(step(&mut two, [bid(0, 0, 0), bid(1, 9, 9)]), [(1, 0)]);
 }

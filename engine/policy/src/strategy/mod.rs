@@ -32,7 +32,7 @@ pub use drop_rule::{DropRule, Lookahead};
 pub use estimate::Estimate;
 pub(crate) use strategies::Strategies;
 pub use switch::Switch;
-pub use values::{Arbitration, BatchBinding, Mailboxes, Order, Sizing};
+pub use values::{Arbitration, BatchBinding, Mailboxes, Order, Sizing, SlotQueues};
 
 /// The whole policy of a graph.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -46,6 +46,9 @@ pub struct Policy {
     pub forming: BatchBinding,
     /// Which module's batch runs next on a slot that several share.
     pub arbitration: Arbitration,
+    /// Which work is served next where the memory of a device does not hold all models; `None`: by the arbitration and turns.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub queues: Option<SlotQueues>,
     /// Where requests wait.
     pub mailbox: Mailboxes,
     /// Whether a request that is certainly late is dropped at once, rather than when its turn comes (the paper).
@@ -109,6 +112,7 @@ impl Policy {
     pub fn fixed_differences(&self, other: &Self) -> Vec<&'static str> {
         let keys = [
             ("mailbox", self.mailbox == other.mailbox),
+            ("queues", self.queues == other.queues),
             ("tables", self.tables == other.tables),
             (
                 "head_min_fraction",
@@ -133,6 +137,7 @@ impl Default for Policy {
             order: Order::default(),
             forming: BatchBinding::default(),
             arbitration: Arbitration::default(),
+            queues: None,
             mailbox: Mailboxes::default(),
             sweep: true,
             fair: true,

@@ -53,6 +53,31 @@ pub enum BatchBinding {
     Late,
 }
 
+/// Which module's work is served next on a slot whose device does not hold all models, where that is not left to the
+/// arbitration and to turns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SlotQueues {
+    /// What has waited longest, whatever is open.
+    Fcfs,
+    /// What must start soonest, whatever is open.
+    Edf,
+    /// By a plan that takes durations for known and openings for nothing.
+    Shepherd,
+    /// What is open until nothing waits for it; then what must start soonest and is open nowhere else.
+    Sticky,
+    /// By a plan of groups on slots, made when work is expected to be late (QLM).
+    Virtual,
+}
+
+impl SlotQueues {
+    /// Whether it plans, for which bids say how much waits.
+    #[must_use]
+    pub const fn plans(self) -> bool {
+        matches!(self, Self::Shepherd | Self::Virtual)
+    }
+}
+
 /// Which module's batch runs next on a slot that several share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

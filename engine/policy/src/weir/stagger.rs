@@ -72,6 +72,7 @@ mod tests {
         let profile = Profile::new(points.to_vec()).unwrap();
         let batch = vec![1, 2, 4, 8, 16, FULL];
         Module::new(ModuleSpec {
+            ends: Vec::new(),
             generate: None,
             id: ModuleId(0),
             slo: Span::from_secs(10),

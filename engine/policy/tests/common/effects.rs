@@ -270,7 +270,9 @@ impl World {
                     serde_json::to_string(&json_round_trip(&effect)).unwrap()
                 );
             }
-            let (to, event) = ModuleEvent::from_slots(effect);
+            let Some((to, event)) = ModuleEvent::from_slots(effect) else {
+                continue;
+            };
             self.send(self.scenario.message_delay, Message::Module(to, event));
         }
     }

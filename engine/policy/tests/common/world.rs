@@ -86,6 +86,7 @@ impl World {
         let peers: Vec<ModuleInfo> = scenario.vertices.iter().map(peer).collect();
         let module = |(id, vertex): (u32, &Vertex)| {
             let spec = ModuleSpec {
+                ends: Vec::new(),
                 generate: None,
                 id: ModuleId(id),
                 slo: scenario.slo,
@@ -108,6 +109,7 @@ impl World {
             slots: slots_of(vertex),
             weight: 1.0,
             optional: false,
+            model: None,
         };
         let slots = SlotsSpec {
             slots: scenario.slots,
@@ -116,6 +118,8 @@ impl World {
             topology: topology.clone(),
             forecasts: scenario.policy.forming == BatchBinding::Early,
             overlapped: Vec::new(),
+            memory: Vec::new(),
+            queues: None,
         };
         let overflow = |stream: &Stream| {
             if stream.lossless {

@@ -6,7 +6,7 @@
 
 use actix::fut::{self, ActorFutureExt};
 use actix::{Actor, AsyncContext, Context, SpawnHandle};
-use weir_types::Timestamp;
+use weir_types::{Span, Timestamp};
 
 use crate::clock::Clock;
 use crate::record::Recorder;
@@ -22,6 +22,8 @@ pub(crate) struct Burst<M: StateMachine> {
     effects: Vec<M::Effect>,
     decide_pending: bool,
     timer: Option<SpawnHandle>,
+    /// How long the last step took.
+    last_step: Span,
 }
 
 impl<M: StateMachine> Burst<M> {
@@ -34,11 +36,17 @@ impl<M: StateMachine> Burst<M> {
             effects: Vec::new(),
             decide_pending: false,
             timer: None,
+            last_step: Span::ZERO,
         }
     }
 
     pub(crate) fn machine(&self) -> &M {
         &self.machine
+    }
+
+    /// How long the last step took.
+    pub(crate) fn last_step(&self) -> Span {
+        self.last_step
     }
 
     /// Adds an event to those that the next step takes.
@@ -53,9 +61,13 @@ impl<M: StateMachine> Burst<M> {
         let events = std::mem::take(&mut self.events);
         let mut effects = std::mem::take(&mut self.effects);
         match &self.recorder {
-            None => self.machine.step(events, now, &mut effects),
+            None => {
+                self.machine.step(events, now, &mut effects);
+                self.last_step = self.clock.now().since(now);
+            }
             Some(recorder) => {
                 self.machine.step(events.iter().cloned(), now, &mut effects);
+                self.last_step = self.clock.now().since(now);
                 recorder.record_step(&self.machine, now, &events, &effects);
             }
         }

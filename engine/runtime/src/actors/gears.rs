@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use actix::{Actor, ActorContext, AsyncContext, Context, Handler, Message, Recipient};
 use weir_graph::{Gears, StageSetting};
-use weir_policy::ModuleEvent;
 use weir_policy::gears::{GearEffect, GearEvent, GearShift, InvocationSize, ShiftScope, ShiftSpec};
-use weir_types::{Span, StreamId, Timestamp};
+use weir_policy::{ModuleEvent, SlotEvent};
+use weir_types::{ModuleId, SlotId, Span, StreamId, Timestamp};
 
 use super::burst::{Burst, PolicyActor};
-use super::messages::{PolicyEvent, StopActor};
+use super::messages::{ArbiterEvent, PolicyEvent, StopActor};
 use crate::cascades::{GearTally, StageSwitch};
 use crate::clock::{Clock, duration};
 use crate::record::Recorder;
@@ -30,6 +30,9 @@ pub(crate) struct GearSetup {
     pub(crate) tally: Arc<GearTally>,
     /// By module: what waits for items where a gear says so.
     pub(crate) modules: Vec<Recipient<PolicyEvent>>,
+    /// By module: the slots that the arbiter grants it.
+    pub(crate) slots: Vec<Vec<SlotId>>,
+    pub(crate) arbiter: Recipient<ArbiterEvent>,
 }
 
 pub(crate) struct GearActor {
@@ -41,6 +44,9 @@ pub(crate) struct GearActor {
     modules: Vec<Recipient<PolicyEvent>>,
     /// What each module was last set to wait for.
     invocations: Vec<InvocationSize>,
+    /// By module: its slots, and the share that each was last set to.
+    shares: Vec<Vec<(SlotId, Option<f64>)>>,
+    arbiter: Recipient<ArbiterEvent>,
     /// Arrivals that were counted, by module.
     counted: Vec<u64>,
     /// Items that waited, by stream, as they were last seen.
@@ -75,6 +81,10 @@ impl GearActor {
             tally: setup.tally,
             invocations: vec![InvocationSize::default(); setup.modules.len()],
             modules: setup.modules,
+            shares: (setup.slots.into_iter())
+                .map(|slots| slots.into_iter().map(|slot| (slot, None)).collect())
+                .collect(),
+            arbiter: setup.arbiter,
         };
         actor.begin_plan();
         actor
@@ -122,6 +132,7 @@ impl GearActor {
         let of_streams = machine.stream_gears().map(|(_, gear)| gear).max();
         let gear = of_streams.unwrap_or_default().max(machine.gear());
         telemetry::record_gear(gear);
+        self.set_shares(gear);
         let stages = self.stages.iter().zip(&mut self.invocations).zip(&self.modules);
         for (module, ((stage, known), actor)) in stages.enumerate() {
             let Some((_, own, _)) = stage else { continue };
@@ -129,6 +140,23 @@ impl GearActor {
             let invocation = planned.unwrap_or(*own).invocation;
             if std::mem::replace(known, invocation) != invocation {
                 actor.do_send(PolicyEvent(ModuleEvent::InvocationChanged { invocation }));
+            }
+        }
+    }
+
+    /// Sets which part of a stage's work each of its slots does in a gear.
+    fn set_shares(&mut self, gear: usize) {
+        for (module, slots) in self.shares.iter_mut().enumerate() {
+            for (place, (slot, known)) in slots.iter_mut().enumerate() {
+                let gears = self.gears.as_ref();
+                let share = gears.and_then(|gears| gears.share(gear, module, place));
+                if std::mem::replace(known, share) != share {
+                    self.arbiter.do_send(ArbiterEvent(SlotEvent::ShareSet {
+                        module: ModuleId(module as u32),
+                        slot: *slot,
+                        share,
+                    }));
+                }
             }
         }
     }

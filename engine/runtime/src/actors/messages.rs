@@ -16,7 +16,7 @@ use weir_types::{BatchId, DropReason, ModuleId, RequestId, Shortfall, SlotId, Sp
 use super::stream_table::EgressCounts;
 use crate::batch::{BatchLaunched, BatchResult};
 use crate::fleet::ActivePlan;
-use crate::instance::StepResult;
+use crate::instance::InstanceReport;
 use crate::request::{Request, RequestBranch};
 use crate::routes::SinkView;
 use crate::sink::SinkHandle;
@@ -42,10 +42,10 @@ pub(crate) struct PolicyEvent(pub(crate) ModuleEvent);
 #[rtype(result = "()")]
 pub(crate) struct BatchDone(pub(crate) BatchResult);
 
-/// A step of a model that generates ended, well or not.
+/// A step of a model that generates ended, well or not; or an instance that was gone is back.
 #[derive(Debug, Message)]
 #[rtype(result = "()")]
-pub(crate) struct StepDone(pub(crate) StepResult);
+pub(crate) struct InstanceSaid(pub(crate) InstanceReport);
 
 /// The inputs of a batch are prepared, and its run begins.
 #[derive(Debug, Message)]

@@ -20,12 +20,12 @@ pub(crate) use egress::{Egress, EgressSetup, RunEnded, SinkRoute};
 pub(crate) use gears::{ApplyGears, ForgetStream, GearActor, GearSetup};
 pub(crate) use messages::{
     Abandon, AbandonStream, AddStats, AddStream, ArbiterEvent, Arrived, BatchDone, Completed, Deliver,
-    DropGraph, EndWhenIdle, FrameInfo, LeftOut, ModuleLoad, ModuleRef, PolicyEvent, RemoveStream,
-    ReportReservations, ReportStats, RunLaunched, SetStreamSlo, StepDone, StopActor, StreamEnded,
+    DropGraph, EndWhenIdle, FrameInfo, InstanceSaid, LeftOut, ModuleLoad, ModuleRef, PolicyEvent,
+    RemoveStream, ReportReservations, ReportStats, RunLaunched, SetStreamSlo, StopActor, StreamEnded,
     StreamPaused, StreamStateChanged, SwapGraph, SwitchPlan, TakeCounts, TakeLoad, TakeStats,
 };
 pub(crate) use module::{ActorRefs, ModuleActor, ModuleSetup};
 pub(crate) use reservations::{ReservationActor, ReservationSetup};
-pub(crate) use slots::SlotActor;
+pub(crate) use slots::{SlotActor, SlotSessions};
 pub(crate) use stream_table::{EgressCounts, StreamCounts};
 pub(crate) use supervisor::{Supervisor, SupervisorSetup};

@@ -15,9 +15,9 @@ use super::live_streams::{LiveStream, LiveStreams};
 use super::packet_observers::SinkObservations;
 use super::{RunContext, RunGraph, RunParts, StartedRun, StreamContext};
 use crate::actors::{
-    ActorRefs, BatchDone, DecodeLevelActor, Egress, EgressSetup, GearActor, GearSetup, ModuleActor,
-    ModuleRef, ModuleSetup, ReservationActor, ReservationSetup, RunEnded, RunLaunched, SinkRoute, SlotActor,
-    StepDone, Supervisor, SupervisorSetup,
+    ActorRefs, ArbiterEvent, BatchDone, DecodeLevelActor, Egress, EgressSetup, GearActor, GearSetup,
+    InstanceSaid, ModuleActor, ModuleRef, ModuleSetup, ReservationActor, ReservationSetup, RunEnded,
+    RunLaunched, SinkRoute, SlotActor, SlotSessions, Supervisor, SupervisorSetup,
 };
 use crate::admission::{MemoryBudget, StreamAdmission};
 use crate::analytics::{TrackGate, analytics_plan};
@@ -28,9 +28,10 @@ use crate::decoding::Decoding;
 use crate::emulated::EmulatedOperator;
 use crate::emulated_generator::EmulatedDescriber;
 use crate::fleet::{PartitionSetup, Postprocessor, Preprocessor};
-use crate::instance::{InstanceHandle, InstanceJob, StepDoneSender, StepResult};
+use crate::instance::{InstanceHandle, InstanceJob, InstanceReport, InstanceReportSender};
 use crate::prepare::shown_detect_uri;
 use crate::routes::{Entrance, Route, SinkView};
+use crate::session_control::{SessionChangeSender, SessionControl};
 use crate::source::{
     RejectionLimit, SharedDecodeLevels, SharedTarget, SourceControl, SourceTarget, SourceThread,
 };
@@ -91,12 +92,16 @@ fn batch_done_sender(actors: &ActorRefs) -> BatchDoneSender {
     })
 }
 
-/// Sends results of steps to their modules.
-fn step_done_sender(actors: &ActorRefs) -> StepDoneSender {
+/// Sends what instances say to their modules.
+fn instance_report_sender(actors: &ActorRefs) -> InstanceReportSender {
     let modules = actors.modules.clone();
-    Box::new(move |result: StepResult| {
-        if let Some(module) = modules.get(result.module.index()) {
-            module.do_send(StepDone(result));
+    Box::new(move |report: InstanceReport| {
+        let module = match &report {
+            InstanceReport::Stepped(result) => result.module,
+            InstanceReport::Back { module, .. } => *module,
+        };
+        if let Some(module) = modules.get(module.index()) {
+            module.do_send(InstanceSaid(report));
         }
     })
 }
@@ -111,6 +116,12 @@ fn batch_launched_sender(actors: &ActorRefs) -> BatchLaunchedSender {
     })
 }
 
+/// Sends what became of sessions to the arbiter.
+fn session_change_sender(actors: &ActorRefs) -> SessionChangeSender {
+    let slots = actors.slots.clone();
+    Box::new(move |change| slots.do_send(ArbiterEvent(change)))
+}
+
 /// Where the batches of modules run.
 struct BatchThreads {
     jobs: BTreeMap<SlotId, crossbeam_channel::Sender<Job>>,
@@ -118,6 +129,8 @@ struct BatchThreads {
     instances: BTreeMap<SlotId, crossbeam_channel::Sender<InstanceJob>>,
     /// Around each partitioned model.
     prepost: BTreeMap<ModuleId, (Preprocessor, Postprocessor)>,
+    /// Where sessions are opened and closed: on devices whose memory does not hold all their models.
+    sessions: BTreeMap<SlotId, SessionControl>,
 }
 
 impl RunContext<'_> {
@@ -148,7 +161,8 @@ impl RunContext<'_> {
         let routes: Vec<Arc<Route>> = (0..streams.len()).map(route).collect();
         let mailboxes = Mailboxes::new(specs.modules.len(), partitions.is_some(), has_cascades(graph));
         let actors = Arc::new(mailboxes.addresses());
-        let batch_threads = self.start_batch_threads(&in_force, workers, partitions, &actors, threads)?;
+        let mut batch_threads = self.start_batch_threads(&in_force, workers, partitions, &actors, threads)?;
+        let sessions = self.slot_sessions(&in_force, &mut batch_threads);
 
         let (idle_sender, idle) = oneshot::channel();
         let (ended_sender, ended) = oneshot::channel();
@@ -176,6 +190,7 @@ impl RunContext<'_> {
             self.clock,
             in_force.recorder.clone(),
             module_refs(&actors),
+            sessions,
         ));
         if let (Some(mailbox), Some(partitions)) = (mailboxes.reservations, partitions) {
             let reservations = self.reservation_setup(partitions, module_refs(&actors));
@@ -230,23 +245,30 @@ impl RunContext<'_> {
         threads: &mut Vec<JoinHandle<()>>,
     ) -> Result<BatchThreads, RunError> {
         let (mut jobs, mut instances) = (BTreeMap::new(), BTreeMap::new());
+        let mut sessions = BTreeMap::new();
         for (slot, worker) in (0..).map(SlotId).zip(workers) {
             let worker = match worker.into_instance() {
                 Ok(instance) => {
                     let InstanceHandle { jobs: sender, thread } =
-                        instance.start(step_done_sender(actors), &self.processor)?;
+                        instance.start(instance_report_sender(actors), &self.processor)?;
                     instances.insert(slot, sender);
                     threads.push(thread);
                     continue;
                 }
                 Err(worker) => worker,
             };
-            let senders = (batch_launched_sender(actors), batch_done_sender(actors));
+            let senders = (
+                batch_launched_sender(actors),
+                batch_done_sender(actors),
+                session_change_sender(actors),
+            );
             let handle = worker.start(senders, &self.processor)?;
             let WorkerHandle {
                 jobs: sender,
                 threads: own,
+                sessions: control,
             } = handle;
+            sessions.extend(control.map(|control| (slot, control)));
             jobs.insert(slot, sender);
             threads.extend(own);
         }
@@ -256,6 +278,7 @@ impl RunContext<'_> {
                 jobs,
                 instances,
                 prepost,
+                sessions,
             });
         };
         for (module, model) in &partitions.active.models {
@@ -279,7 +302,22 @@ impl RunContext<'_> {
             jobs,
             instances,
             prepost,
+            sessions,
         })
+    }
+
+    /// The sessions that the arbiter of a graph opens and closes.
+    fn slot_sessions(&self, running: &RunGraph, threads: &mut BatchThreads) -> SlotSessions {
+        let controls = std::mem::take(&mut threads.sessions);
+        if !controls.is_empty() {
+            self.residency.begin();
+        }
+        let models = running.graph.models().iter();
+        SlotSessions {
+            controls,
+            names: models.map(|model| model.name.clone()).collect(),
+            tally: Arc::clone(&self.residency),
+        }
     }
 
     /// Starts the actors of another graph, beside those that run; `splits`: some stream enters several of its modules.
@@ -305,7 +343,8 @@ impl RunContext<'_> {
             supervisor: supervisor.address(),
             gears: gears.as_ref().map(AsyncContext::address),
         });
-        let batch_threads = self.start_batch_threads(running, workers, None, &actors, threads)?;
+        let mut batch_threads = self.start_batch_threads(running, workers, None, &actors, threads)?;
+        let sessions = self.slot_sessions(running, &mut batch_threads);
         supervisor.run(Supervisor::new(SupervisorSetup {
             clock: self.clock,
             recorder: running.recorder.clone(),
@@ -317,6 +356,7 @@ impl RunContext<'_> {
             self.clock,
             running.recorder.clone(),
             module_refs(&actors),
+            sessions,
         ));
         self.run_modules(
             running,
@@ -424,6 +464,15 @@ impl RunContext<'_> {
                     .iter()
                     .map(|module| module.clone().recipient())
                     .collect(),
+                slots: specs
+                    .modules
+                    .iter()
+                    .map(|spec| match spec.pool {
+                        Pool::Shared => spec.slots.clone(),
+                        Pool::Own | Pool::Pipelines => Vec::new(),
+                    })
+                    .collect(),
+                arbiter: actors.slots.clone().recipient(),
             }));
         }
         for ((mailbox, spec), operator) in mailboxes.into_iter().zip(&specs.modules).zip(operators) {
@@ -460,6 +509,12 @@ impl RunContext<'_> {
                     bounds.min().unwrap_or(0)
                 }),
                 slo: graph.slo(),
+                devices: spec
+                    .slots
+                    .iter()
+                    .copied()
+                    .zip(specs.devices[spec.id.index()].iter().cloned())
+                    .collect(),
                 clock: self.clock,
                 recorder: recorder.clone(),
                 tracer: self.tracer.clone(),

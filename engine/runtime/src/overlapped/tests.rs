@@ -135,7 +135,7 @@ fn bench() -> Bench {
         panic!("it runs batches");
     };
     let handle = worker
-        .start((on_launched, on_done), &ProcessorTimes::start())
+        .start((on_launched, on_done, Box::new(|_| ())), &ProcessorTimes::start())
         .unwrap();
     Bench {
         handle,
@@ -181,7 +181,7 @@ impl Bench {
 
     /// Closes the channel of jobs; gives the results that were still to come.
     fn end(self) -> Vec<(u64, bool)> {
-        let WorkerHandle { jobs, threads } = self.handle;
+        let WorkerHandle { jobs, threads, .. } = self.handle;
         drop(jobs);
         for thread in threads {
             thread.join().unwrap();

@@ -13,6 +13,8 @@ use crate::spec::{Tokens, WorldGenerate};
 const MAX_TOKENS: u32 = 1 << 20;
 /// Tokens that a block of a cache holds.
 const BLOCK_TOKENS: u32 = 16;
+/// Tokens of the prompts of an emulated model.
+const EMULATED_PROMPT: u32 = 32;
 /// Standard deviation of the logarithm of lengths.
 const SPREAD: f64 = 0.5;
 
@@ -134,8 +136,76 @@ pub(super) fn read(
                 max: max_tokens,
             },
             is_foretold: false,
+            capacity: None,
         },
     })
+}
+
+/// What a model of a graph generates as the live engine emulates it: prompts of one length, texts whose length is drawn evenly;
+/// `declared` are step times by instance.
+pub(super) fn emulated_generator(
+    model: &weir_graph::ModelNode,
+    module: &weir_graph::ModuleNode,
+    declared: &[&[(u32, Span)]],
+) -> Result<WorldGenerate, String> {
+    let whole = |key: &str, default: u32| model.settings.number(key, f64::from(default)) as u32;
+    let max_sequence_tokens = whole("max_sequence_tokens", 512);
+    let max_sequences = whole("max_sequences", 32);
+    let cache_tokens = whole("cache_tokens", max_sequences.saturating_mul(max_sequence_tokens));
+    let max_tokens = module.settings.number("max_tokens", 64.0) as u32;
+    let instance = |steps: &&[(u32, Span)]| {
+        let bad = |reason: String| format!("model \"{}\": {reason}", model.name);
+        let curve = StepCurve::from_points(steps).map_err(|error| bad(error.to_string()))?;
+        let known = curve.known_tokens();
+        let instance = InstanceSpec {
+            steps: StepProfile {
+                decode: curve.clone(),
+                prompt: curve,
+            },
+            max_step_tokens: whole("max_step_tokens", 256.min(known)),
+            max_sequences,
+            max_sequence_tokens,
+            blocks: cache_tokens.div_ceil(BLOCK_TOKENS),
+            block_tokens: BLOCK_TOKENS,
+            reserve_blocks: 0,
+            prompt_gives_token: true,
+        };
+        instance.check().map_err(|error| bad(error.to_string()))?;
+        Ok(instance)
+    };
+    let bound = max_sequence_tokens.saturating_sub(EMULATED_PROMPT).max(1);
+    let instances: Vec<InstanceSpec> = declared.iter().map(instance).collect::<Result<_, String>>()?;
+    let output = f64::from(1 + max_tokens.min(bound)) / 2.0;
+    let rates = instances
+        .iter()
+        .map(|instance| most_sequences(instance, f64::from(EMULATED_PROMPT), output));
+    Ok(WorldGenerate {
+        capacity: Some(rates.sum()),
+        spec: GenerateSpec {
+            instances,
+            router: RouterSpec::new(RouteRule::Earliest),
+            max_tokens,
+            answer: Answer::Whole,
+        },
+        prompt: Tokens::Fixed(EMULATED_PROMPT),
+        output: Tokens::Even {
+            max: max_tokens.min(bound),
+        },
+        is_foretold: false,
+    })
+}
+
+/// Sequences a second that an instance can do: in each step so many run, one token each, and as many prompt tokens beside them as
+/// those bring that take the places of what ends.
+fn most_sequences(instance: &InstanceSpec, prompt: f64, output: f64) -> f64 {
+    let rate = |sequences: u32| {
+        let tokens = f64::from(sequences) * (1.0 + prompt / output);
+        let tokens = (tokens.round() as u32).clamp(1, instance.max_step_tokens);
+        // Where a step has no room for all of that, fewer run.
+        let running = f64::from(tokens) / (1.0 + prompt / output);
+        running / output / instance.steps.prompt.duration(tokens).as_secs_f64().max(1e-9)
+    };
+    (1..=instance.max_sequences).map(rate).fold(0.0, f64::max)
 }
 
 /// What one request takes of an instance whose steps are full: its tokens over those of a step, at the best size of steps.

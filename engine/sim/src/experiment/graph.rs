@@ -6,12 +6,14 @@ use weir_graph::{
     DeviceClass, EmulatedStream, Graph, OnDrop, PrepareMode, SourceMode, Vertex, WorkerCluster,
 };
 use weir_planner::{PipelineSlots, Plan};
-use weir_policy::OverlapSpec;
-use weir_types::{ModuleId, Profile, Span};
+use weir_policy::residency::ModelMemory;
+use weir_policy::{DeviceMemory, DeviceModel, OverlapSpec, mean_profile};
+use weir_types::{ModelId, ModuleId, Profile, SlotId, Span};
 
+use super::generate::emulated_generator;
 use crate::cascades::CascadeSpec;
 use crate::demand::Demand;
-use crate::spec::{Edge, StreamSpec, WorldCluster, WorldModule, WorldPool, WorldSpec};
+use crate::spec::{Edge, StreamSpec, WorldCluster, WorldMemory, WorldModule, WorldPool, WorldSpec};
 
 /// Requests of one live stream that may be in flight, as in the live engine.
 const MAX_IN_FLIGHT: u32 = 256;
@@ -27,9 +29,11 @@ pub fn world_from_graph(graph: &Graph) -> Result<(WorldSpec, Vec<EmulatedStream>
     let modules = graph.modules().iter().enumerate();
     let modules = modules.map(|(id, node)| {
         let model = &graph.models()[node.model];
-        if model.generates() {
+        if model.has_own_slots()
+            && let Some(device) = model.ends().find_map(|(device, _)| remote(&graph.devices()[device]))
+        {
             return Err(format!(
-                "model \"{}\" generates, and graphs with such models are not simulated yet: run it live, on emulated devices",
+                "model \"{}\" is on device \"{device}\", whose times are measured live: a world needs profiles",
                 model.name
             ));
         }
@@ -45,14 +49,26 @@ pub fn world_from_graph(graph: &Graph) -> Result<(WorldSpec, Vec<EmulatedStream>
                 next,
                 weight: node.weight,
                 overlap: None,
+                model: None,
             });
         }
-        let profile = Profile::new(model.profile.clone()).ok_or_else(|| {
+        let undeclared = || {
             format!(
                 "model \"{}\" declares no profile; `weir profile --out` measures one",
                 model.name
             )
-        })?;
+        };
+        if model.has_own_slots() {
+            return Ok(WorldModule {
+                name: node.name.clone(),
+                batch: if model.generates() { vec![1] } else { model.batch.clone() },
+                next,
+                weight: node.weight,
+                overlap: None,
+                ..own_pool(graph, node, undeclared)?
+            });
+        }
+        let profile = Profile::new(model.profile.clone()).ok_or_else(undeclared)?;
         let preparation = Profile::new(model.preparation.clone());
         let overlaps = graph.devices()[model.device].prepare == PrepareMode::Overlap;
         let profile = match &preparation {
@@ -68,6 +84,10 @@ pub fn world_from_graph(graph: &Graph) -> Result<(WorldSpec, Vec<EmulatedStream>
             next,
             weight: node.weight,
             overlap: overlaps.then_some(OverlapSpec { preparation }),
+            model: {
+                let limited = graph.devices()[model.device].memory.is_some();
+                limited.then_some(ModelId(node.model as u32))
+            },
         })
     });
     let spec = WorldSpec {
@@ -75,6 +95,7 @@ pub fn world_from_graph(graph: &Graph) -> Result<(WorldSpec, Vec<EmulatedStream>
         policy: graph.policy().clone(),
         modules: modules.collect::<Result<_, String>>()?,
         shared_slots: slots,
+        memory: memory(graph, &pools)?,
         cluster: placed
             .as_ref()
             .map(|placed| WorldCluster::new(graph.policy().reserve_spec(placed.workers.cluster.clone()))),
@@ -95,6 +116,91 @@ pub fn world_from_graph(graph: &Graph) -> Result<(WorldSpec, Vec<EmulatedStream>
         seed: 0,
     };
     Ok((spec, streams))
+}
+
+/// Devices whose memory does not hold all their models.
+fn memory(graph: &Graph, pools: &[Vec<u32>]) -> Result<WorldMemory, String> {
+    let mut devices = Vec::new();
+    for (index, device) in graph.devices().iter().enumerate() {
+        let Some(limit) = device.memory else { continue };
+        let models = graph.models().iter().enumerate();
+        let of_device = models.filter(|(_, model)| model.device == index);
+        let model = |(id, model): (usize, &weir_graph::ModelNode)| {
+            let bytes = model.memory.ok_or_else(|| {
+                format!(
+                    "model \"{}\" declares no `memory`, and its device has a limit; `weir profile` measures what it takes",
+                    model.name
+                )
+            })?;
+            let open_cold = model.open_cold.unwrap_or(Span::ZERO);
+            Ok(DeviceModel {
+                model: ModelId(id as u32),
+                slots: pools[id].iter().copied().map(SlotId).collect(),
+                memory: ModelMemory {
+                    device_bytes: bytes,
+                    host_bytes: bytes,
+                },
+                open_cold,
+                open_warm: model.open_warm.unwrap_or(open_cold),
+            })
+        };
+        devices.push(DeviceMemory {
+            memory: limit.bytes,
+            host_memory: limit.host_bytes,
+            models: of_device.map(model).collect::<Result<_, String>>()?,
+        });
+    }
+    if devices.is_empty() {
+        return Ok(WorldMemory::default());
+    }
+    Ok(WorldMemory {
+        devices,
+        names: graph.models().iter().map(|model| model.name.clone()).collect(),
+    })
+}
+
+/// A device whose times a graph cannot declare.
+fn remote(device: &weir_graph::DeviceNode) -> Option<&str> {
+    matches!(device.class, DeviceClass::Worker(_)).then_some(&*device.name)
+}
+
+/// The pool of a module whose slots are its own, and how long it takes on them; the rest is for the caller.
+fn own_pool(
+    graph: &Graph,
+    node: &weir_graph::ModuleNode,
+    undeclared: impl Fn() -> String,
+) -> Result<WorldModule, String> {
+    let model = &graph.models()[node.model];
+    // One profile a slot: as many slots as the live engine has.
+    let mut declared: Vec<&[(u32, Span)]> = Vec::new();
+    for (device, profile) in model.ends() {
+        if profile.is_empty() {
+            return Err(undeclared());
+        }
+        let slots = weir_graph::own_slots(model, &graph.devices()[device], 1);
+        declared.extend((0..slots).map(|_| profile));
+    }
+    let module = |profile: Profile, pool: WorldPool| WorldModule {
+        name: String::new(),
+        profile,
+        batch: Vec::new(),
+        pool,
+        next: Vec::new(),
+        weight: 1.0,
+        overlap: None,
+        model: None,
+    };
+    if model.generates() {
+        let generate = emulated_generator(model, node, &declared)?;
+        let one = generate.spec.instances.iter();
+        let one = one.map(|instance| instance.steps.duration(1, true)).min();
+        let profile = Profile::new(vec![(1, one.unwrap_or(Span::ZERO))]).ok_or_else(&undeclared)?;
+        return Ok(module(profile, WorldPool::Generating(Box::new(generate))));
+    }
+    let ends = declared.iter().map(|profile| Profile::new(profile.to_vec()));
+    let ends: Vec<Profile> = ends.collect::<Option<_>>().ok_or_else(&undeclared)?;
+    let together = mean_profile(&ends, &model.batch).ok_or_else(&undeclared)?;
+    Ok(module(together, WorldPool::Unequal(ends)))
 }
 
 /// Cascades as the graph has them, with its gears.

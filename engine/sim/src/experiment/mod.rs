@@ -17,6 +17,7 @@ mod sweep;
 mod traces;
 mod values;
 mod world;
+mod world_memory;
 mod world_module;
 
 use std::collections::BTreeMap;

@@ -13,7 +13,8 @@ use weir_types::Span;
 
 use super::decoding;
 use super::values::{number, span};
-use super::world_module::{self, MAX_WORKERS, RawModule};
+use super::world_memory::{self, RawDevice};
+use super::world_module::{self, RawModule};
 use crate::cascades::CascadeSpec;
 use crate::demand::{Branches, Crops, Demand};
 use crate::spec::{DecodingSpec, Edge, Link, WorldModule, WorldSpec};
@@ -37,9 +38,11 @@ pub(super) fn read(
         match entry.name.as_str() {
             "world" => raw.head = head(entry, diagnostics),
             "decoding" => raw.decoding = decoding::read(entry, diagnostics),
-            "devices" => raw
-                .devices
-                .extend(tables.iter().filter_map(|entry| device(entry, diagnostics))),
+            "devices" => raw.devices.extend(
+                tables
+                    .iter()
+                    .filter_map(|entry| world_memory::device(entry, diagnostics)),
+            ),
             "links" => raw
                 .links
                 .extend(tables.iter().filter_map(|entry| link(entry, diagnostics))),
@@ -76,7 +79,7 @@ pub(super) fn read(
 struct Raw {
     head: Option<Head>,
     decoding: Option<DecodingSpec>,
-    devices: Vec<(String, u32)>,
+    devices: Vec<RawDevice>,
     links: Vec<(String, Link)>,
     modules: Vec<RawModule>,
     branches: Vec<RawBranches>,
@@ -111,16 +114,6 @@ fn head(entry: &Entry, diagnostics: &mut Diagnostics) -> Option<Head> {
             .unwrap_or(1),
         max_in_flight: fields.count("max_in_flight", u32::MAX, diagnostics).into_value(),
     })
-}
-
-fn device(entry: &Entry, diagnostics: &mut Diagnostics) -> Option<(String, u32)> {
-    let mut fields = Fields::open(format!("device \"{}\"", entry.name), entry, diagnostics)?;
-    fields.expect(&["slots"], false, diagnostics);
-    let slots = fields
-        .count("slots", MAX_WORKERS, diagnostics)
-        .into_value()
-        .unwrap_or(1);
-    Some((entry.name.clone(), slots))
 }
 
 fn link(entry: &Entry, diagnostics: &mut Diagnostics) -> Option<(String, Link)> {
@@ -186,16 +179,17 @@ impl Raw {
         let demand = self.demand(&rank, diagnostics);
         let mut devices = BTreeMap::new();
         let mut slots = 0;
-        for (name, count) in &self.devices {
-            devices.insert(name.as_str(), slots..slots + count);
-            slots += count;
+        for device in &self.devices {
+            devices.insert(device.name.as_str(), slots..slots + device.slots);
+            slots += device.slots;
         }
         let mut resolved: Vec<Option<WorldModule>> = vec![None; self.modules.len()];
         for (index, module) in self.modules.iter().enumerate() {
             let pool = module.pool(&devices, diagnostics);
             let next = self.edges(index, &inputs, &rank, diagnostics);
-            resolved[rank[index]] = module.to_module(pool, next);
+            resolved[rank[index]] = module.to_module(pool, next, rank[index]);
         }
+        let memory = world_memory::resolve(&self.devices, (&self.modules, &rank), &resolved, diagnostics);
         let (cascades, stages) = self.cascades(&rank);
         let head = self.head?;
         let spec = WorldSpec {
@@ -203,6 +197,7 @@ impl Raw {
             policy: Policy::default(),
             modules: resolved.into_iter().collect::<Option<_>>()?,
             shared_slots: slots,
+            memory,
             cluster: None,
             hop: head.hop,
             links: self.links.iter().map(|(_, link)| *link).collect(),
@@ -239,6 +234,7 @@ impl Raw {
                     module: rank,
                     cascade: stage.cascade.clone(),
                     model: module.model.clone(),
+                    slots: None,
                 });
             }
         }

@@ -9,7 +9,7 @@ use weir_config::{
 };
 use weir_graph::{Escalate, OnLate, StageNode};
 use weir_policy::gears::Settle;
-use weir_types::Profile;
+use weir_types::{ModelId, Profile, Span};
 
 use super::generate::{self, RawGenerate};
 use super::values::number;
@@ -25,12 +25,30 @@ const MAX_ITEMS: u32 = 255;
 const MAX_STAGES: usize = 8;
 
 /// What the models of a module, and of a stage, run on.
-const MODEL: &[&str] = &["profile", "batch", "workers", "device", "weight", "accuracy"];
+const MODEL: &[&str] = &[
+    "profile",
+    "batch",
+    "workers",
+    "device",
+    "weight",
+    "accuracy",
+    "memory",
+    "open_cold",
+    "open_warm",
+];
 const MODULE: &[&str] = &[
     "inputs", "items", "link", "cascade", "settle", "on_late", "escalate", "samples", "generate",
 ];
 const STAGE: &[&str] = &["model", "certainty"];
 const CASCADE: &str = "cascade = [{ model = \"small\", profile = \"small.toml\", workers = 1, certainty = 0.3 }, { model = \"large\", .. }]";
+
+/// A session of a module's model.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct RawSession {
+    pub(super) memory: Option<u64>,
+    pub(super) open_cold: Option<Span>,
+    pub(super) open_warm: Option<Span>,
+}
 
 #[derive(Debug, Clone)]
 pub(super) struct RawModule {
@@ -47,11 +65,13 @@ pub(super) struct RawModule {
     batch: Option<Vec<u32>>,
     pub(super) inputs: Vec<Spanned<String>>,
     workers: Option<u32>,
-    device: Option<Spanned<String>>,
+    pub(super) device: Option<Spanned<String>>,
     pub(super) link: Option<Spanned<String>>,
     weight: f64,
     /// Set where its model generates.
     generate: Option<RawGenerate>,
+    /// What a session takes and how long it takes to open, where its device has limited memory.
+    pub(super) session: RawSession,
     pub(super) items: Option<Crops>,
 }
 
@@ -275,6 +295,11 @@ fn model(
         link: None,
         weight: fields.positive("weight", diagnostics).into_value().unwrap_or(1.0),
         generate,
+        session: RawSession {
+            memory: fields.bytes("memory", diagnostics).into_value(),
+            open_cold: fields.span("open_cold", diagnostics).into_value(),
+            open_warm: fields.span("open_warm", diagnostics).into_value(),
+        },
         items: None,
     }
 }
@@ -329,7 +354,12 @@ fn items(entry: &Entry, diagnostics: &mut Diagnostics) -> Option<Crops> {
 
 impl RawModule {
     /// The module with its workers and what follows it; `None` where its profile or its pool was reported.
-    pub(super) fn to_module(&self, pool: Option<WorldPool>, next: Vec<Edge>) -> Option<WorldModule> {
+    pub(super) fn to_module(
+        &self,
+        pool: Option<WorldPool>,
+        next: Vec<Edge>,
+        rank: usize,
+    ) -> Option<WorldModule> {
         let profile = self.profile.clone()?;
         let measured = || profile.points().iter().map(|(size, _)| *size).collect();
         Some(WorldModule {
@@ -340,6 +370,7 @@ impl RawModule {
             next,
             weight: self.weight,
             overlap: None,
+            model: self.session.memory.map(|_| ModelId(rank as u32)),
         })
     }
 

@@ -4,7 +4,8 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 use weir_policy::generate::{InstanceSpec, InstanceSpecError, InstanceStats};
 use weir_policy::route::{
-    Link, Prefix, RouteEffect, RouteEvent, Router, RouterSpec, RouterSpecError, Transfer, TransferCost,
+    Link, MoveCost, Prefix, RouteEffect, RouteEvent, Router, RouterSpec, RouterSpecError, Transfer,
+    TransferCost,
 };
 use weir_types::{DropReason, InstanceId, SequenceId, Span, Timestamp};
 
@@ -57,6 +58,20 @@ pub struct MoveLink {
     pub by: MoveBy,
     /// Bytes of a token's part of the cache.
     pub cache_bytes: f64,
+}
+
+impl GenerateCluster {
+    /// The router's parameters: where whichever takes less goes over the link, it knows what that takes.
+    fn router_spec(&self) -> RouterSpec {
+        let known = (self.link.by == MoveBy::Cheaper).then_some(MoveCost {
+            link: self.link.link,
+            cache_bytes: self.link.cache_bytes,
+        });
+        RouterSpec {
+            transfer: self.router.transfer.or(known),
+            ..self.router
+        }
+    }
 }
 
 impl MoveLink {
@@ -218,7 +233,7 @@ pub fn simulate_cluster(
         cluster,
         requests,
         drivers: drivers?,
-        router: Router::new(cluster.router, cluster.instances.clone())?,
+        router: Router::new(cluster.router_spec(), cluster.instances.clone())?,
         lengths: Lengths::new(cluster.lengths, cluster.prior_length, cluster.seed),
         open: vec![Open::default(); requests.len()],
         outcomes: vec![GenerateOutcome::default(); requests.len()],
@@ -284,7 +299,9 @@ impl World<'_> {
                 self.open[number].cached = reused;
                 self.place(number);
             }
-            RouteEffect::Move { sequence, from, to } => {
+            RouteEffect::Move {
+                sequence, from, to, ..
+            } => {
                 self.open[sequence.index()].instance = to.index();
                 self.outcomes[sequence.index()].moves += 1;
                 self.drivers[from.index()].reassign(sequence, to);

@@ -41,6 +41,7 @@ fn world(rule: QueueRule, models: usize) -> QueueWorld {
         residency: ResidencySpec {
             memory: Some(24 << 30),
             host_memory: 64 << 30,
+            same_bytes: Vec::new(),
             models: vec![memory; models],
         },
         swap_memory: 16 << 30,

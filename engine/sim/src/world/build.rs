@@ -6,7 +6,8 @@ use rand::SeedableRng;
 use rand_pcg::Pcg64Mcg;
 use weir_policy::{
     BatchBinding, BreakerSpec, ConcurrencyLimit, ConcurrencyLimitSpec, Join, Ledger, Module, ModuleEvent,
-    ModuleInfo, ModuleSpec, Overflow, Placement, Pool, RunStats, SlotBreaker, Slots, SlotsSpec,
+    ModuleInfo, ModuleSpec, Overflow, Placement, Pool, ResidencyReport, RunStats, SlotBreaker, Slots,
+    SlotsSpec,
 };
 use weir_types::{ModuleId, SlotId, StreamId, Timestamp, Topology};
 
@@ -35,6 +36,10 @@ impl<'a> World<'a> {
         let peers: Vec<ModuleInfo> = spec.modules.iter().enumerate().map(peer).collect();
         let module = |(id, node): (u32, &WorldModule)| {
             Module::new(ModuleSpec {
+                ends: match &node.pool {
+                    WorldPool::Unequal(ends) => ends.clone(),
+                    _ => Vec::new(),
+                },
                 generate: generating(node).map(|generate| generate.spec.clone()),
                 id: ModuleId(id),
                 slo: spec.slo,
@@ -42,7 +47,10 @@ impl<'a> World<'a> {
                 slots: slots_of(&node.pool),
                 pool: match node.pool {
                     WorldPool::Shared(_) => Pool::Shared,
-                    WorldPool::Fixed(_) | WorldPool::Scaled(_) | WorldPool::Generating(_) => Pool::Own,
+                    WorldPool::Fixed(_)
+                    | WorldPool::Unequal(_)
+                    | WorldPool::Scaled(_)
+                    | WorldPool::Generating(_) => Pool::Own,
                     WorldPool::Pipelines(_) => Pool::Pipelines,
                 },
                 batch: node.batch.clone(),
@@ -87,6 +95,7 @@ impl<'a> World<'a> {
             modules: (0..).zip(&spec.modules).map(module).collect(),
             slots: shared(spec, &topology),
             slot_events: Vec::new(),
+            residency: (!spec.memory.devices.is_empty()).then(ResidencyReport::default),
             breaker: SlotBreaker::new(BreakerSpec::default()),
             due: vec![Vec::new(); count],
             ready: VecDeque::new(),
@@ -180,6 +189,7 @@ pub(super) fn generating(node: &WorldModule) -> Option<&WorldGenerate> {
 fn slots_of(pool: &WorldPool) -> Vec<SlotId> {
     match pool {
         WorldPool::Fixed(workers) => (0..*workers).map(SlotId).collect(),
+        WorldPool::Unequal(ends) => (0..ends.len() as u32).map(SlotId).collect(),
         WorldPool::Scaled(scaling) => (0..scaling.rule.max_workers.max(scaling.initial))
             .map(SlotId)
             .collect(),
@@ -208,6 +218,7 @@ fn shared(spec: &WorldSpec, topology: &Topology) -> Option<Slots> {
             slots: slots_of(&node.pool),
             weight: node.weight,
             optional: spec.cascades.fallback(id as usize).is_optional(),
+            model: node.model,
         })
         .collect();
     (!placements.is_empty()).then(|| {
@@ -218,6 +229,8 @@ fn shared(spec: &WorldSpec, topology: &Topology) -> Option<Slots> {
             topology: topology.clone(),
             forecasts: spec.policy.forming == BatchBinding::Early,
             overlapped: overlapped(spec),
+            memory: spec.memory.devices.clone(),
+            queues: spec.policy.queues,
         })
     })
 }

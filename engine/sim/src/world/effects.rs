@@ -112,7 +112,12 @@ impl World<'_> {
 
     fn run_batch(&mut self, module: ModuleId, slot: SlotId, batch: BatchId, slices: &[BatchSlice]) {
         let items = slices.iter().map(|slice| slice.count).sum();
-        let profiled = self.spec.modules[module.index()].profile.duration(items);
+        let node = &self.spec.modules[module.index()];
+        let profile = match &node.pool {
+            WorldPool::Unequal(ends) => ends.get(slot.index()).unwrap_or(&node.profile),
+            _ => &node.profile,
+        };
+        let profiled = profile.duration(items);
         let work = actual_span(profiled, self.spec.noise, &mut self.random);
         let work = self.slowed(work);
         let took = self.spec.interference.map_or(work, |others| {

@@ -1,5 +1,7 @@
 //! The gears of a world: the load of its cascades is looked at as often as in the live engine, and their stages are set.
 
+use std::collections::BTreeMap;
+
 use weir_graph::Gears;
 use weir_policy::GearReport;
 use weir_policy::gears::{GearEffect, GearEvent, GearShift, ShiftScope};
@@ -35,6 +37,8 @@ pub(super) struct GearState<'a> {
     looked_at: Timestamp,
     seconds_by_gear: Vec<f64>,
     shifts: Vec<Shift>,
+    /// By module and place among its slots: the share that was set last.
+    shares: BTreeMap<(usize, usize), f64>,
 }
 
 impl<'a> GearState<'a> {
@@ -47,7 +51,33 @@ impl<'a> GearState<'a> {
             looked_at: Timestamp::ZERO,
             seconds_by_gear: vec![0.0; gears.gears.len()],
             shifts: Vec::new(),
+            shares: BTreeMap::new(),
         }
+    }
+
+    /// The gear that what all streams share is set to: the highest of any.
+    fn highest(&self) -> usize {
+        let of_streams = self.machine.stream_gears().map(|(_, gear)| gear).max();
+        of_streams.unwrap_or_default().max(self.machine.gear())
+    }
+
+    /// Shares of slots that are others than when this was asked last: module, place among its slots, share.
+    pub(super) fn take_shares(&mut self, slots_of: &[usize]) -> Vec<(usize, usize, Option<f64>)> {
+        let gear = self.highest();
+        let mut changed = Vec::new();
+        for (module, &slots) in slots_of.iter().enumerate() {
+            for place in 0..slots {
+                let share = self.gears.share(gear, module, place);
+                let before = match share {
+                    Some(share) => self.shares.insert((module, place), share),
+                    None => self.shares.remove(&(module, place)),
+                };
+                if before != share {
+                    changed.push((module, place, share));
+                }
+            }
+        }
+        changed
     }
 
     /// Sets the stages to the gear in force.
@@ -109,9 +139,7 @@ impl<'a> GearState<'a> {
             stages.set(self.gears, gear, stream);
         }
         // Batches are of all streams: what they wait for is that of the highest gear.
-        let of_streams = self.machine.stream_gears().map(|(_, gear)| gear).max();
-        let highest = of_streams.unwrap_or_default().max(self.machine.gear());
-        stages.wait_by(self.gears, highest);
+        stages.wait_by(self.gears, self.highest());
     }
 
     fn count_time(&mut self, gear: usize, seconds: f64) {

@@ -19,6 +19,7 @@ mod requests;
 mod scaling;
 mod scheduled;
 mod sequences;
+mod sessions;
 mod simulate;
 mod stages;
 
@@ -27,14 +28,14 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use rand_pcg::Pcg64Mcg;
 use weir_policy::reservations::{BookingId, ReserveEvent};
 use weir_policy::{
-    ConcurrencyLimit, Join, Ledger, Module, ModuleEffect, ModuleEvent, RunStats, SlotBreaker, SlotEffect,
-    SlotEvent, Slots,
+    ConcurrencyLimit, Join, Ledger, Module, ModuleEffect, ModuleEvent, ResidencyReport, RunStats,
+    SlotBreaker, SlotEffect, SlotEvent, Slots,
 };
 use weir_types::{BatchId, ModuleId, RequestId, SlotId, Span, StreamId, Timestamp};
 
 use crate::demand::DemandSampler;
 use crate::event_queue::EventQueue;
-use crate::spec::WorldSpec;
+use crate::spec::{WorldModule, WorldPool, WorldSpec};
 use crate::timeline::Timeline;
 
 use booked_cluster::BookedCluster;
@@ -115,6 +116,8 @@ struct World<'a> {
     modules: Vec<Module>,
     slots: Option<Slots>,
     slot_events: Vec<SlotEvent>,
+    /// What was opened and closed, where the memory of a device is limited.
+    residency: Option<ResidencyReport>,
     breaker: SlotBreaker,
     /// Facts that are due, by module, and the modules that have some.
     due: Vec<Vec<ModuleEvent>>,
@@ -201,7 +204,7 @@ impl World<'_> {
         match event {
             Event::RequestArrived(to, request) => self.on_request_arrived(to, request),
             Event::Module(module, event) => self.deliver(module, *event),
-            Event::Slot(event) => self.slot_events.push(event),
+            Event::Slot(event) => self.on_slot_event(event),
             Event::Reservations(event) => self.on_planned_event(event.into()),
             Event::ReservationTimer => self.on_planned_event(ReserveEvent::Tick.into()),
             Event::PlanOffered(index) => self.on_plan_offered(index),
@@ -259,8 +262,10 @@ impl World<'_> {
         events.clear();
         self.slot_events = events;
         for effect in effects.drain(..) {
-            let (to, event) = ModuleEvent::from_slots(effect);
-            self.deliver(to, event);
+            match ModuleEvent::from_slots(effect) {
+                Some((to, event)) => self.deliver(to, event),
+                None => self.change_session(effect),
+            }
         }
         self.slot_effects = effects;
     }
@@ -319,8 +324,21 @@ impl World<'_> {
         }
     }
 
-    /// Sets what stages wait for to the gear in force.
+    /// Sets what stages wait for, and which part of their work each of their slots does, to the gear in force.
     fn set_invocations(&mut self) {
+        let slots_of = |module: &WorldModule| match &module.pool {
+            WorldPool::Shared(slots) => slots.len(),
+            _ => 0,
+        };
+        if let Some(gears) = &mut self.gears {
+            let slots: Vec<usize> = self.spec.modules.iter().map(slots_of).collect();
+            for (module, place, share) in gears.take_shares(&slots) {
+                if let WorldPool::Shared(slots) = &self.spec.modules[module].pool {
+                    let (module, slot) = (ModuleId(module as u32), SlotId(slots[place]));
+                    self.slot_events.push(SlotEvent::ShareSet { module, slot, share });
+                }
+            }
+        }
         let changed = self.stages.as_mut().map(Stages::take_invocations);
         for (module, invocation) in changed.unwrap_or_default() {
             self.deliver(module, ModuleEvent::InvocationChanged { invocation });

@@ -97,6 +97,8 @@ fn simulate_world(
     }
     report.accuracy = world.stages.as_ref().and_then(Stages::accuracy);
     report.right_rps = report.accuracy.map(|accuracy| accuracy * report.goodput_rps);
+    report.residency = world.residency.take();
+    report.queues = world.slots.as_ref().and_then(weir_policy::Slots::queues_report);
     let (gears, shifts) = world.gears.take().map(GearState::finish).unzip();
     report.gears = gears;
     let pipelines = world.pipelines.take().map(BookedCluster::finish);

@@ -8,8 +8,8 @@ use weir_policy::gears::{InvocationSize, Settle, ShiftRule};
 use weir_policy::reservations::BookingTable;
 use weir_policy::{AutoscaleRule, OverlapSpec, Policy};
 use weir_sim::{
-    Branches, CascadeSpec, Crops, Demand, Edge, Link, Scaling, WorkerFailure, WorldCluster, WorldModule,
-    WorldPool, WorldSpec, experiment,
+    Branches, CascadeSpec, Crops, Demand, Edge, Link, Scaling, WorkerFailure, WorldCluster, WorldMemory,
+    WorldModule, WorldPool, WorldSpec, experiment,
 };
 use weir_types::{
     ClusterSpec, ModuleId, PipelineSpec, Profile, ServerId, ServerSpec, ShareId, ShareSpec, Span, StageSpec,
@@ -40,6 +40,7 @@ impl Drawn {
             policy,
             modules: Vec::new(),
             shared_slots: random.random_range(1..4),
+            memory: WorldMemory::default(),
             cluster: None,
             hop: Span::from_micros([0, 0, 200, 3_000][random.random_range(0..4)]),
             links: Vec::new(),
@@ -183,6 +184,16 @@ fn cascade(spec: &mut WorldSpec, random: &mut Pcg64Mcg) {
                 (module, setting)
             })
             .into(),
+        // Of some gears the first slot of a stage does a drawn part of its work, and the rest the second.
+        shares: pair
+            .into_iter()
+            .filter_map(|module| {
+                let first: f64 = random.random_range(0.0..1.0);
+                random
+                    .random_bool(0.4)
+                    .then(|| (module, vec![first, 1.0 - first]))
+            })
+            .collect(),
     };
     spec.cascades.gears = random.random_bool(0.6).then(|| Gears {
         file: "gears.toml".into(),
@@ -252,6 +263,7 @@ fn module(id: usize, next: Vec<Edge>, shared_slots: u32, random: &mut Pcg64Mcg) 
         next,
         weight: random.random_range(0.5..2.0),
         overlap: None,
+        model: None,
     }
 }
 
@@ -285,7 +297,7 @@ fn overlap(spec: &mut WorldSpec, random: &mut Pcg64Mcg) {
         let overlaps = match module.pool {
             WorldPool::Shared(_) => shared,
             WorldPool::Fixed(_) | WorldPool::Scaled(_) => random.random_bool(0.3),
-            WorldPool::Pipelines(_) | WorldPool::Generating(_) => false,
+            WorldPool::Pipelines(_) | WorldPool::Generating(_) | WorldPool::Unequal(_) => false,
         };
         let preparation = Profile::new(vec![(1, ms(1)), (8, ms(random.random_range(1..6)))]);
         module.overlap = overlaps.then_some(OverlapSpec { preparation });

@@ -6,6 +6,7 @@
 
 mod bare;
 mod cache;
+mod portable;
 mod ports;
 mod run;
 mod sampling;
@@ -25,6 +26,7 @@ use super::error::{self, ModelError};
 use super::runtime::OrtSession;
 pub use bare::BareDecoder;
 use cache::{Gathered, Past};
+use portable::Vocabulary;
 use ports::Ports;
 use run::{RunInputs, RunPast};
 use session::DecoderSession;
@@ -130,6 +132,8 @@ pub(crate) fn head_spec() -> HeadSpec {
 struct Decoder {
     name: String,
     bytes: Arc<[u8]>,
+    settings: Settings,
+    vocabulary: Vocabulary,
     ports: Ports,
     tokenizer: Tokenizer,
     start_token: Option<u32>,
@@ -146,9 +150,37 @@ impl GenerativeOnnx {
     /// # Errors
     /// [`ModelError`]: the file is no decoder, its outputs do not match its inputs, or its vocabulary is another.
     pub(super) fn load(name: &str, bytes: Arc<[u8]>, settings: &Settings) -> Result<Self, ModelError> {
+        Self::with_vocabulary(name, bytes, settings, |bytes| vocabulary(bytes, settings))
+    }
+
+    /// Loads a decoder from what another process sent.
+    ///
+    /// # Errors
+    /// As [`GenerativeOnnx::load`].
+    pub(super) fn unpack(bytes: &[u8]) -> Result<Arc<dyn GenerativeModel>, SessionError> {
+        let failed = |reason: String| SessionError::Load {
+            model: "that was sent".to_owned(),
+            reason,
+        };
+        let portable = portable::unpack(bytes).map_err(failed)?;
+        let sent = portable.vocabulary;
+        let loaded = Self::with_vocabulary(&portable.name, portable.model.into(), &portable.settings, |_| {
+            let tokenizer = Tokenizer::from_vocabulary(&sent)?;
+            Ok(((tokenizer, sent), "its vocabulary".to_owned()))
+        });
+        let loaded = loaded.map_err(|error| failed(error.to_string()))?;
+        Ok(Arc::new(loaded))
+    }
+
+    fn with_vocabulary(
+        name: &str,
+        bytes: Arc<[u8]>,
+        settings: &Settings,
+        read: impl FnOnce(&[u8]) -> Result<((Tokenizer, Vocabulary), String), String>,
+    ) -> Result<Self, ModelError> {
         let mut session = OrtSession::open(&bytes, DeviceKind::Cpu)?;
         let ports = Ports::find(&session, settings).map_err(ModelError::Head)?;
-        let (tokenizer, file) = vocabulary(&bytes, settings).map_err(ModelError::Head)?;
+        let ((tokenizer, words), file) = read(&bytes).map_err(ModelError::Head)?;
         let vocabulary = probe(&mut session, &ports).map_err(ModelError::Run)?;
         if vocabulary != tokenizer.len() {
             return Err(ModelError::Head(format!(
@@ -169,6 +201,8 @@ impl GenerativeOnnx {
         Ok(Self(Arc::new(Decoder {
             name: name.to_owned(),
             bytes,
+            settings: settings.clone(),
+            vocabulary: words,
             ports,
             tokenizer,
             start_token,
@@ -182,7 +216,7 @@ impl GenerativeOnnx {
 }
 
 /// The vocabulary of the file that the settings name, or else the model's own, and where it stands.
-fn vocabulary(bytes: &[u8], settings: &Settings) -> Result<(Tokenizer, String), String> {
+fn vocabulary(bytes: &[u8], settings: &Settings) -> Result<((Tokenizer, Vocabulary), String), String> {
     if let Some(file) = settings.text("vocabulary") {
         return Ok((Tokenizer::read(Path::new(file))?, file.to_owned()));
     }
@@ -190,8 +224,12 @@ fn vocabulary(bytes: &[u8], settings: &Settings) -> Result<(Tokenizer, String), 
         "a model with the head generate needs `vocabulary`, a file: its metadata has none of its own",
     )?;
     let own = "the vocabulary in its metadata";
-    let tokenizer = Tokenizer::from_lines(&lines).map_err(|reason| format!("{own}: {reason}"))?;
-    Ok((tokenizer, own.to_owned()))
+    let words = Vocabulary {
+        bytes: lines.into_bytes(),
+        lines: true,
+    };
+    let tokenizer = Tokenizer::from_vocabulary(&words).map_err(|reason| format!("{own}: {reason}"))?;
+    Ok(((tokenizer, words), own.to_owned()))
 }
 
 fn stop_tokens(text: &str) -> Result<Vec<u32>, String> {
@@ -250,6 +288,16 @@ impl GenerativeModel for GenerativeOnnx {
         let is_text = |token: &&u32| !self.0.stop_tokens.contains(token);
         let tokens: Vec<u32> = tokens.iter().filter(is_text).copied().collect();
         self.0.tokenizer.decode(&tokens)
+    }
+
+    fn portable(&self) -> Option<Vec<u8>> {
+        let decoder = &self.0;
+        portable::pack(
+            &decoder.name,
+            &decoder.settings,
+            &decoder.vocabulary,
+            &decoder.bytes,
+        )
     }
 
     fn open(&self, device: DeviceKind) -> Result<Box<dyn GenerativeSession>, SessionError> {

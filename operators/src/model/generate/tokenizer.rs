@@ -7,6 +7,8 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use super::portable::Vocabulary;
+
 /// A vocabulary larger than any in use.
 const MAX_FILE_BYTES: u64 = 64 << 20;
 
@@ -26,19 +28,27 @@ impl Tokenizer {
     ///
     /// # Errors
     /// What is wrong with the file.
-    pub(super) fn read(path: &Path) -> Result<Self, String> {
+    pub(super) fn read(path: &Path) -> Result<(Self, Vocabulary), String> {
         let bytes = weir_files::read(path, MAX_FILE_BYTES).map_err(|error| error.to_string())?;
-        let is_text = path.extension().is_some_and(|extension| extension == "txt");
-        let read = if is_text { lines(&bytes) } else { llama2c(&bytes) };
-        read.map_err(|reason| format!("vocabulary {}: {reason}", path.display()))
+        let vocabulary = Vocabulary {
+            bytes,
+            lines: path.extension().is_some_and(|extension| extension == "txt"),
+        };
+        let read = Self::from_vocabulary(&vocabulary);
+        let tokenizer = read.map_err(|reason| format!("vocabulary {}: {reason}", path.display()))?;
+        Ok((tokenizer, vocabulary))
     }
 
-    /// Reads a piece from each line.
+    /// Of a vocabulary that was read.
     ///
     /// # Errors
-    /// Which line is wrong.
-    pub(super) fn from_lines(text: &str) -> Result<Self, String> {
-        lines(text.as_bytes())
+    /// What is wrong with it.
+    pub(super) fn from_vocabulary(vocabulary: &Vocabulary) -> Result<Self, String> {
+        if vocabulary.lines {
+            lines(&vocabulary.bytes)
+        } else {
+            llama2c(&vocabulary.bytes)
+        }
     }
 
     fn new(pieces: Vec<Vec<u8>>, scores: Vec<f32>) -> Self {

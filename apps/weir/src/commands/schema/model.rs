@@ -18,7 +18,16 @@ pub(super) fn model(catalog: &Catalog) -> Value {
             text(),
             "The path of an ONNX file, zoo:NAME, or embedded:NAME.",
         ),
-        ("device", text(), "cpu, cuda:N or emulated:CLASS; default cpu."),
+        (
+            "device",
+            text(),
+            "cpu, cpu:NAME for a part of it, cuda:N or emulated:CLASS; default cpu.",
+        ),
+        (
+            "devices",
+            texts(),
+            "In place of device: several of unequal speed, each with slots that are this model's alone.",
+        ),
         (
             "batch",
             batch,
@@ -40,6 +49,11 @@ pub(super) fn model(catalog: &Catalog) -> Value {
             "Durations by batch size, { \"1\" = \"8ms\" }, or a file with them; default measured.",
         ),
         (
+            "profiles",
+            json!({ "type": "object", "additionalProperties": durations.clone() }),
+            "Of `devices`: for each by its name what `profile` is for all.",
+        ),
+        (
             "preparation",
             durations,
             "On emulated devices: how long inputs are prepared, by batch size.",
@@ -58,6 +72,21 @@ pub(super) fn model(catalog: &Catalog) -> Value {
             "cuda_graphs",
             flag(),
             "On a GPU by CUDA: launches of a batch are recorded once by batch size and replayed as one; default false.",
+        ),
+        (
+            "memory",
+            text(),
+            "What one session takes, such as \"20MiB\", where its device has `memory`; default measured on cpu, required elsewhere.",
+        ),
+        (
+            "open_cold",
+            text(),
+            "On emulated devices: how long it takes to open from its file; default no time.",
+        ),
+        (
+            "open_warm",
+            text(),
+            "On emulated devices: how long it takes to open from host memory; default as open_cold.",
         ),
         (
             "fail_every",

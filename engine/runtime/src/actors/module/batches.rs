@@ -126,6 +126,8 @@ impl ModuleActor {
             return;
         };
         self.stats.on_batch_done(took, result.is_err());
+        let items = slices.iter().map(|slice| u64::from(slice.count)).sum();
+        self.count_on_slot(slot, items, took);
         telemetry::record_batch(&self.setup.name, took, &steps);
         self.setup
             .tracer
@@ -244,6 +246,7 @@ mod tests {
     fn idle_module() -> ModuleActor {
         let profile = Profile::new(vec![(1, Span::from_millis(10))]).unwrap();
         let spec = ModuleSpec {
+            ends: Vec::new(),
             generate: None,
             id: ModuleId(0),
             slo: Span::from_secs(1),
@@ -284,6 +287,7 @@ mod tests {
             instances: BTreeMap::new(),
             max_sequence_tokens: 0,
             slo: Span::from_secs(1),
+            devices: Vec::new(),
             clock: Clock::start(),
             recorder: None,
             tracer: RequestTracer::default(),

@@ -15,8 +15,8 @@ use weir_types::{RequestId, SequenceId, SlotId, Span};
 use super::ModuleActor;
 use super::instances::LiveSequence;
 use crate::actors::burst::PolicyActor;
-use crate::actors::messages::{BatchLost, StepDone};
-use crate::instance::{InstanceCommand, InstanceJob, StepResult};
+use crate::actors::messages::{BatchLost, InstanceSaid};
+use crate::instance::{InstanceCommand, InstanceJob, InstanceReport, StepFailure, StepResult};
 use crate::telemetry;
 use crate::timeline::Lane;
 
@@ -59,13 +59,16 @@ impl ModuleActor {
             sequence: part.sequence,
             tokens: part.tokens,
         });
+        let number = self
+            .instances
+            .begin_step(slot, [step.parts.len() as u32, step.tokens]);
         let job = InstanceJob {
             module: self.setup.id,
+            number,
             commands: self.instances.commands.remove(&slot).unwrap_or_default(),
             steps: steps.collect(),
         };
         self.stats.on_step(step.tokens);
-        self.instances.in_step.insert(slot, step.parts.len() as u32);
         // Its channel of one is free: an instance runs one step at a time.
         let sent = self.instances.jobs.get(&slot).map(|jobs| jobs.try_send(job));
         let is_sent = matches!(sent, Some(Ok(())));
@@ -76,30 +79,54 @@ impl ModuleActor {
             slot.0
         );
         if !is_sent {
-            context.notify(StepDone(StepResult {
+            context.notify(InstanceSaid(InstanceReport::Stepped(StepResult {
                 module: self.setup.id,
                 slot,
+                number,
                 took: Span::ZERO,
-                result: Err("the thread of the slot is gone".to_owned()),
-            }));
+                result: Err(StepFailure {
+                    reason: "the thread of the slot is gone".to_owned(),
+                    is_gone: true,
+                }),
+            })));
         }
     }
 
     pub(super) fn on_step_done(&mut self, done: StepResult, context: &mut Context<Self>) {
         let StepResult {
-            slot, took, result, ..
+            slot,
+            number,
+            took,
+            result,
+            ..
         } = done;
         self.stats.on_batch_done(took, result.is_err());
         telemetry::record_batch(&self.setup.name, took, &crate::batch::StepTimes::default());
         let now = self.setup.clock.now();
         let time = (now.saturating_sub(took), now);
-        let sequences = self.instances.in_step.remove(&slot).unwrap_or(0);
+        let current = self.instances.end_step(slot, number);
+        let sequences = current.map_or(0, |step| step.sequences);
+        self.count_on_slot(slot, current.map_or(0, |step| u64::from(step.tokens)), took);
         let timeline = &self.setup.timeline;
         timeline.record(Lane::Slot(slot), &self.shown_name, time, sequences);
+        if current.is_none() {
+            // The slot was taken out of use meanwhile: its sequences have gone on elsewhere from the tokens before.
+            return;
+        }
+        if let Err(StepFailure {
+            reason,
+            is_gone: true,
+        }) = &result
+        {
+            let module = &self.setup.name;
+            tracing::warn!(module, slot = slot.0, "an instance is gone: {reason}");
+            self.instances.lose(slot);
+            return self.on_event(ModuleEvent::SlotDown { slot }, context);
+        }
         let failed = result.is_err();
         let finished = match result {
             Ok(tokens) => self.store_tokens(slot, &tokens),
-            Err(reason) => {
+            Err(StepFailure { reason, .. }) => {
                 self.instances.restore(slot);
                 let module = self.setup.name.clone();
                 let lost = BatchLost { module, slot, reason };
@@ -114,6 +141,14 @@ impl ModuleActor {
             failed,
         };
         self.on_event(stepped, context);
+    }
+
+    /// An instance that was gone is there again, and empty.
+    pub(super) fn on_instance_back(&mut self, slot: SlotId, context: &mut Context<Self>) {
+        tracing::info!(module = %self.setup.name, slot = slot.0, "the instance is back");
+        // What was meant for it before it was gone.
+        self.instances.lose(slot);
+        self.on_event(ModuleEvent::SlotUp { slot }, context);
     }
 
     /// Keeps tokens with their sequences; gives those that have their last.

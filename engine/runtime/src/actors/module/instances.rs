@@ -19,6 +19,14 @@ pub(super) struct LiveSequence {
     pub(super) log_probability: f64,
 }
 
+/// A step that runs.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct RunningStep {
+    number: u64,
+    pub(super) sequences: u32,
+    pub(super) tokens: u32,
+}
+
 /// The instances of a module, and the sequences on them.
 #[derive(Default)]
 pub(super) struct Instances {
@@ -28,8 +36,10 @@ pub(super) struct Instances {
     pub(super) sequences: BTreeMap<SequenceId, LiveSequence>,
     /// Most tokens of a sequence with its prompt.
     pub(super) max_sequence_tokens: u32,
-    /// Sequences of the steps that run.
-    pub(super) in_step: BTreeMap<SlotId, u32>,
+    /// The steps that run.
+    in_step: BTreeMap<SlotId, RunningStep>,
+    /// The number of the next step.
+    next_step: u64,
 }
 
 impl Instances {
@@ -49,6 +59,32 @@ impl Instances {
     /// Whether no step runs.
     pub(super) fn is_idle(&self) -> bool {
         self.in_step.is_empty()
+    }
+
+    /// A step begins with so many sequences and tokens; gives its number.
+    pub(super) fn begin_step(&mut self, slot: SlotId, [sequences, tokens]: [u32; 2]) -> u64 {
+        let number = self.next_step;
+        self.next_step += 1;
+        let step = RunningStep {
+            number,
+            sequences,
+            tokens,
+        };
+        self.in_step.insert(slot, step);
+        number
+    }
+
+    /// A step has ended; gives it where its instance was not lost since.
+    pub(super) fn end_step(&mut self, slot: SlotId, number: u64) -> Option<RunningStep> {
+        let step = *self.in_step.get(&slot).filter(|step| step.number == number)?;
+        self.in_step.remove(&slot);
+        Some(step)
+    }
+
+    /// An instance is lost, with all that it held.
+    pub(super) fn lose(&mut self, slot: SlotId) {
+        self.in_step.remove(&slot);
+        self.commands.remove(&slot);
     }
 
     /// A sequence that ends with the last token that there is a place for.

@@ -28,8 +28,8 @@ use super::burst::{Burst, PolicyActor};
 use super::egress::Egress;
 use super::gears::GearActor;
 use super::messages::{
-    AddStats, BatchDone, Deliver, ModuleLoad, PipelineEvent, PolicyEvent, ReportStats, RunLaunched,
-    StatsReported, StepDone, StopActor, TakeLoad, TakeStats,
+    AddStats, BatchDone, Deliver, InstanceSaid, ModuleLoad, PipelineEvent, PolicyEvent, ReportStats,
+    RunLaunched, StatsReported, StopActor, TakeLoad, TakeStats,
 };
 use super::reservations::ReservationActor;
 use super::slots::SlotActor;
@@ -39,7 +39,7 @@ use crate::batch::Job;
 use crate::cascades::Stage;
 use crate::clock::{Clock, duration};
 use crate::fleet::{Postprocessor, Preprocessor};
-use crate::instance::InstanceJob;
+use crate::instance::{InstanceCommand, InstanceJob, InstanceReport};
 use crate::record::Recorder;
 use crate::request::RequestBranch;
 use crate::request_traces::RequestTracer;
@@ -74,6 +74,8 @@ pub(crate) struct ModuleSetup {
     pub(crate) max_sequence_tokens: u32,
     /// The latency objective of requests without one of their own.
     pub(crate) slo: Span,
+    /// Where its model is on several devices: the slots, each with the name of its device.
+    pub(crate) devices: Vec<(SlotId, String)>,
     pub(crate) clock: Clock,
     pub(crate) recorder: Option<Recorder>,
     pub(crate) tracer: RequestTracer,
@@ -149,6 +151,8 @@ pub(crate) struct ModuleActor {
 impl ModuleActor {
     pub(crate) fn new(mut setup: ModuleSetup, module: Module) -> Self {
         let instances = std::mem::take(&mut setup.instances);
+        let mut stats = ModuleStats::default();
+        stats.set_devices(setup.devices.iter().map(|(_, device)| device.clone()));
         Self {
             instances: Instances::new(instances, setup.max_sequence_tokens),
             burst: Burst::new(module, setup.clock, setup.recorder.clone()),
@@ -158,7 +162,7 @@ impl ModuleActor {
             pending: BTreeMap::new(),
             running: BTreeMap::new(),
             paths: BTreeMap::new(),
-            stats: ModuleStats::default(),
+            stats,
             load: ModuleLoad::default(),
             outputs: OutputCheck::default(),
             is_stopping: false,
@@ -216,6 +220,13 @@ impl Handler<PolicyEvent> for ModuleActor {
                 return;
             }
         }
+        if let ModuleEvent::SlotDown { slot } = event
+            && !self.instances.is_empty()
+        {
+            // Its session may hold what goes on elsewhere now.
+            self.instances.lose(slot);
+            self.instances.command(slot, InstanceCommand::Reopen);
+        }
         self.on_event(event, context);
     }
 }
@@ -237,11 +248,14 @@ impl Handler<BatchDone> for ModuleActor {
     }
 }
 
-impl Handler<StepDone> for ModuleActor {
+impl Handler<InstanceSaid> for ModuleActor {
     type Result = ();
 
-    fn handle(&mut self, StepDone(result): StepDone, context: &mut Self::Context) {
-        self.on_step_done(result, context);
+    fn handle(&mut self, InstanceSaid(report): InstanceSaid, context: &mut Self::Context) {
+        match report {
+            InstanceReport::Stepped(result) => self.on_step_done(result, context),
+            InstanceReport::Back { slot, .. } => self.on_instance_back(slot, context),
+        }
         self.stop_when_idle(context);
     }
 }
@@ -268,12 +282,21 @@ impl ModuleActor {
         context.stop();
     }
 
+    /// A batch or a step ended on a slot.
+    fn count_on_slot(&mut self, slot: SlotId, items: u64, took: Span) {
+        let place = self.setup.devices.iter().position(|(own, _)| *own == slot);
+        if let Some(place) = place {
+            self.stats.on_slot_done(place, items, took);
+        }
+    }
+
     /// What was counted so far.
     fn stats(&mut self) -> ModuleStats {
         self.stats
             .set_priority_switches(self.burst.machine().priority_switches());
         let instances = self.burst.machine().instance_stats();
         self.stats.set_instances(instances);
+        self.stats.set_sequences(self.burst.machine().sequence_stats());
         self.stats.clone()
     }
 }

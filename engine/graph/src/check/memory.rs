@@ -1,0 +1,98 @@
+//! Devices whose memory does not hold all their models: what can be on them, and whether each model fits alone.
+
+use weir_config::Diagnostics;
+use weir_policy::Mailboxes;
+
+use super::placement::{Devices, PlacedEnd};
+use crate::graph::{DeviceClass, GENERATE, PrepareMode};
+use crate::raw::{HeadName, RawGraph};
+
+/// Reports what cannot be on a device with `memory`, and models that are larger than it.
+pub(super) fn check(raw: &RawGraph, devices: &Devices, diagnostics: &mut Diagnostics) {
+    if raw.policy.queues.is_some() && raw.devices.iter().all(|device| device.memory.is_none()) {
+        let message =
+            "`queues` of [policy] is for devices with `memory`, and there is none: all models stay open";
+        let hint = "leave it out, or say what a device has: [devices.cpu] memory = \"96MiB\"".to_owned();
+        diagnostics.add_if_parsed(raw.policy_at, message, Some(hint));
+    }
+    for device in &raw.devices {
+        let Some(memory) = &device.memory else { continue };
+        let node = devices
+            .nodes
+            .iter()
+            .position(|node| node.name == device.name.value);
+        let Some(index) = node else { continue };
+        let node = &devices.nodes[index];
+        if raw.policy.mailbox == Mailboxes::Worker {
+            let message = format!(
+                "device \"{}\" has `memory`, and with mailbox = \"worker\" each worker has one model that is always open",
+                node.name
+            );
+            let hint = "say mailbox = \"pool\", or leave `memory` out".to_owned();
+            diagnostics.add(memory.at, message, Some(hint));
+        }
+        if node.prepare == PrepareMode::Overlap {
+            let message = format!(
+                "device \"{}\" has `memory`, and a slot that prepares ahead cannot open and close models yet",
+                node.name
+            );
+            diagnostics.add(memory.at, message, Some("add prepare = \"inline\"".to_owned()));
+        }
+        if node.class == DeviceClass::Workers {
+            let message = "`memory` is not for partition workers: a plan says what they hold";
+            diagnostics.add(memory.at, message, Some("leave it out".to_owned()));
+        }
+        let placed = raw.models.iter().zip(&devices.of_model);
+        let is_here = |ends: &[PlacedEnd]| ends.iter().any(|end| end.device == Some(index));
+        for (model, _) in placed.filter(|(_, ends)| is_here(ends)) {
+            let name = &model.name.value;
+            if !model.ends.devices.is_empty() {
+                let message = format!(
+                    "model \"{name}\" has slots of its own on its devices, and stays open: device \"{}\" cannot share its `memory` with it",
+                    node.name
+                );
+                let hint = "leave `memory` out, or name one `device`".to_owned();
+                diagnostics.add(model.name.at, message, Some(hint));
+                continue;
+            }
+            if matches!(&model.head, HeadName::Known(head) if head == GENERATE) {
+                let message = format!(
+                    "model \"{name}\" generates, and stays open: it cannot be on device \"{}\", whose `memory` is shared",
+                    node.name
+                );
+                let hint = "leave `memory` out, or give the model a device of its own".to_owned();
+                diagnostics.add(model.name.at, message, Some(hint));
+                continue;
+            }
+            let Some(needed) = &model.memory else {
+                if !matches!(node.class, DeviceClass::Cpu | DeviceClass::Workers) {
+                    let message = format!(
+                        "model \"{name}\" has no `memory`, and what it takes of device \"{}\" cannot be measured",
+                        node.name
+                    );
+                    let hint = "say what one session takes: memory = \"20MiB\"".to_owned();
+                    diagnostics.add_if_parsed(model.name.at, message, Some(hint));
+                }
+                continue;
+            };
+            if needed.value > memory.value {
+                let message = format!(
+                    "model \"{name}\" takes {} and device \"{}\" has {}: it could never be opened",
+                    shown_bytes(needed.value),
+                    node.name,
+                    shown_bytes(memory.value)
+                );
+                let hint = "raise `memory` of the device, or use a smaller model".to_owned();
+                diagnostics.add(needed.at, message, Some(hint));
+            }
+        }
+    }
+}
+
+/// An amount of memory as people write it.
+fn shown_bytes(bytes: u64) -> String {
+    match bytes {
+        0..1_048_576 => format!("{bytes} bytes"),
+        _ => format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20)),
+    }
+}

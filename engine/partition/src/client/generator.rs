@@ -1,0 +1,273 @@
+//! A model that generates on a worker in another process: each of its sessions is a connection of its own. Sequences are known
+//! here too, by their tokens, so that they go on elsewhere when the worker is gone.
+
+use std::collections::BTreeMap;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::sync::Arc;
+use std::time::Duration;
+
+use weir_flow::{
+    DeviceKind, GeneratedToken, GenerativeLimits, GenerativeModel, GenerativeSession, SequenceState,
+    SequenceStep, SessionError, StopFlag,
+};
+use weir_types::SequenceId;
+
+use crate::connection::{MessageReader, MessageWriter, connect};
+use crate::time::Now;
+use crate::timeouts::{Timeouts, span};
+use crate::wire::{InstanceStep, Limits, Message, SequenceCommand, WireError};
+
+/// How long a worker may take to open a model.
+const LOAD_TIMEOUT: Duration = Duration::from_secs(60);
+/// How long it may take for a step.
+const STEP_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// A model that generates, on a worker.
+pub struct RemoteGenerator {
+    name: String,
+    address: String,
+    /// As the worker opens it.
+    bytes: Arc<Vec<u8>>,
+    /// The same here: tokens of texts, and texts of tokens.
+    local: Arc<dyn GenerativeModel>,
+    now: Now,
+}
+
+impl RemoteGenerator {
+    /// The model `local`, named `name`, on the worker at `HOST:PORT`.
+    ///
+    /// # Errors
+    /// [`SessionError::Load`] where the model cannot be sent.
+    pub fn new(
+        name: &str,
+        address: &str,
+        local: Arc<dyn GenerativeModel>,
+        now: Now,
+    ) -> Result<Self, SessionError> {
+        let bytes = local.portable().ok_or_else(|| SessionError::Load {
+            model: name.to_owned(),
+            reason: "it cannot be sent to a worker: models of this kind run in this process alone".to_owned(),
+        })?;
+        Ok(Self {
+            name: name.to_owned(),
+            address: address.to_owned(),
+            bytes: Arc::new(bytes),
+            local,
+            now,
+        })
+    }
+
+    fn gone(&self, reason: impl Into<String>) -> SessionError {
+        SessionError::Gone {
+            model: self.name.clone(),
+            reason: format!("worker {}: {}", self.address, reason.into()),
+        }
+    }
+
+    fn addresses(&self) -> Result<Vec<SocketAddr>, SessionError> {
+        let found = self.address.to_socket_addrs();
+        let mut found: Vec<SocketAddr> = found.map_err(|error| self.gone(error.to_string()))?.collect();
+        found.sort_by_key(SocketAddr::is_ipv6);
+        Ok(found)
+    }
+
+    fn connect(&self) -> Result<(MessageReader, MessageWriter), SessionError> {
+        let timeouts = Timeouts {
+            stall: LOAD_TIMEOUT,
+            ..Timeouts::default()
+        };
+        let mut last = self.gone("its name has no address");
+        for address in self.addresses()? {
+            let connected = connect(
+                address,
+                &Message::Generate,
+                Limits::default(),
+                &timeouts,
+                &self.now,
+                &StopFlag::default(),
+            );
+            match connected {
+                Ok((Message::Welcome(welcome), reader, writer)) => {
+                    if welcome.emulated {
+                        tracing::info!(
+                            model = %self.name,
+                            worker = %self.address,
+                            "the worker stands for a slower device of class {}: its times are emulated",
+                            welcome.class
+                        );
+                    }
+                    return Ok((reader, writer));
+                }
+                Ok((other, ..)) => last = self.gone(WireError::Unexpected(other.name()).to_string()),
+                Err(error) => last = self.gone(error.to_string()),
+            }
+        }
+        Err(last)
+    }
+}
+
+impl GenerativeModel for RemoteGenerator {
+    fn limits(&self) -> GenerativeLimits {
+        self.local.limits()
+    }
+
+    fn encode(&self, text: &str) -> Vec<u32> {
+        self.local.encode(text)
+    }
+
+    fn decode(&self, tokens: &[u32]) -> String {
+        self.local.decode(tokens)
+    }
+
+    fn open(&self, _device: DeviceKind) -> Result<Box<dyn GenerativeSession>, SessionError> {
+        let (reader, writer) = self.connect()?;
+        let mut session = RemoteSequences {
+            name: self.name.clone(),
+            address: self.address.clone(),
+            reader,
+            writer,
+            commands: Vec::new(),
+            sequences: BTreeMap::new(),
+            now: self.now.clone(),
+        };
+        let load = Message::LoadGenerator {
+            model: Arc::clone(&self.bytes),
+        };
+        session.send(&load)?;
+        match session.answer(LOAD_TIMEOUT)? {
+            Message::GeneratorLoaded {
+                vocabulary,
+                max_sequence_tokens,
+            } => {
+                let own = self.local.limits();
+                if vocabulary == own.vocabulary && max_sequence_tokens == own.max_sequence_tokens {
+                    return Ok(Box::new(session));
+                }
+                Err(SessionError::Load {
+                    model: self.name.clone(),
+                    reason: format!(
+                        "worker {} has a model of {vocabulary} different tokens and {max_sequence_tokens} in a sequence, and \
+                         here it is one of {} and {}: run the same version of weir on both",
+                        self.address, own.vocabulary, own.max_sequence_tokens
+                    ),
+                })
+            }
+            Message::StepFailed { reason } => Err(SessionError::Load {
+                model: self.name.clone(),
+                reason: format!("worker {}: {reason}", self.address),
+            }),
+            other => Err(session.gone(WireError::Unexpected(other.name()).to_string())),
+        }
+    }
+}
+
+/// An instance on a worker.
+struct RemoteSequences {
+    name: String,
+    address: String,
+    reader: MessageReader,
+    writer: MessageWriter,
+    /// What goes before the next step.
+    commands: Vec<SequenceCommand>,
+    sequences: BTreeMap<SequenceId, SequenceState>,
+    now: Now,
+}
+
+impl RemoteSequences {
+    fn gone(&self, reason: impl Into<String>) -> SessionError {
+        SessionError::Gone {
+            model: self.name.clone(),
+            reason: format!("worker {}: {}", self.address, reason.into()),
+        }
+    }
+
+    fn failed(&self, batch: usize, reason: String) -> SessionError {
+        SessionError::Run {
+            model: self.name.clone(),
+            batch,
+            reason,
+        }
+    }
+
+    fn send(&mut self, message: &Message) -> Result<(), SessionError> {
+        let sent = self.writer.send(message);
+        sent.map_err(|error| self.gone(error.to_string()))
+    }
+
+    fn answer(&mut self, within: Duration) -> Result<Message, SessionError> {
+        let began = (self.now)();
+        while (self.now)().since(began) < span(within) {
+            match self.reader.poll() {
+                Ok(Some(message)) => return Ok(message),
+                Ok(None) => {}
+                Err(error) => return Err(self.gone(error.to_string())),
+            }
+        }
+        Err(self.gone(format!("it has not answered for {} s", within.as_secs())))
+    }
+}
+
+impl Drop for RemoteSequences {
+    fn drop(&mut self) {
+        self.writer.close();
+    }
+}
+
+impl GenerativeSession for RemoteSequences {
+    fn step(&mut self, steps: &[SequenceStep]) -> Result<Vec<GeneratedToken>, SessionError> {
+        let step = InstanceStep {
+            commands: std::mem::take(&mut self.commands),
+            steps: steps.to_vec(),
+        };
+        self.send(&Message::Step(step))?;
+        match self.answer(STEP_TIMEOUT)? {
+            Message::Stepped { tokens, .. } => {
+                for token in &tokens {
+                    match self.sequences.get_mut(&token.sequence) {
+                        Some(sequence) => sequence.generated.push(token.token),
+                        None => {
+                            let reason = format!(
+                                "worker {} gave a token of sequence {}, which it was not given",
+                                self.address, token.sequence.0
+                            );
+                            return Err(self.failed(steps.len(), reason));
+                        }
+                    }
+                }
+                Ok(tokens)
+            }
+            Message::StepFailed { reason } => {
+                Err(self.failed(steps.len(), format!("worker {}: {reason}", self.address)))
+            }
+            other => Err(self.gone(WireError::Unexpected(other.name()).to_string())),
+        }
+    }
+
+    fn evict(&mut self, sequence: SequenceId) {
+        self.commands.push(SequenceCommand::Evict(sequence));
+    }
+
+    fn take(&mut self, sequence: SequenceId, _with_cache: bool) -> Option<SequenceState> {
+        let taken = self.sequences.remove(&sequence)?;
+        self.commands.push(SequenceCommand::Remove(sequence));
+        Some(taken)
+    }
+
+    fn put(&mut self, sequence: SequenceId, state: SequenceState) -> Result<u32, SessionError> {
+        if self.sequences.contains_key(&sequence) {
+            return Err(self.failed(1, format!("sequence {} is here already", sequence.0)));
+        }
+        self.commands.push(SequenceCommand::Put {
+            sequence,
+            spec: state.spec.clone(),
+            generated: state.generated.clone(),
+        });
+        self.sequences
+            .insert(sequence, SequenceState { cache: None, ..state });
+        Ok(0)
+    }
+
+    fn sequences(&self) -> usize {
+        self.sequences.len()
+    }
+}

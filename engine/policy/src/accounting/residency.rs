@@ -1,0 +1,68 @@
+//! What opening and closing models on devices with limited memory came to.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use weir_types::{ModelId, Span};
+
+use crate::slots::SlotEvent;
+
+/// Openings and closings of all devices whose memory is limited.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct ResidencyReport {
+    /// Openings from a file.
+    pub opened_cold: u64,
+    /// Openings from host memory.
+    pub opened_warm: u64,
+    /// Seconds in which slots opened and closed models.
+    pub seconds: f64,
+    /// By name of the model.
+    pub models: BTreeMap<String, ModelResidency>,
+}
+
+/// Openings and closings of one model.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct ModelResidency {
+    /// Openings from its file.
+    pub opened_cold: u64,
+    /// Openings from host memory.
+    pub opened_warm: u64,
+    /// Closings.
+    pub closed: u64,
+    /// Openings that failed.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub failed: u64,
+    /// Seconds in which slots opened and closed it.
+    pub seconds: f64,
+}
+
+impl ResidencyReport {
+    /// Takes in what happened on a slot, by the names of the models.
+    pub fn on_event<'a>(&mut self, event: &SlotEvent, name: impl Fn(ModelId) -> &'a str) {
+        match *event {
+            SlotEvent::Opened {
+                model, warm, took, ..
+            } => {
+                let (all, own) = self.add(name(model), took);
+                *all[usize::from(warm)] += 1;
+                own.opened_cold += u64::from(!warm);
+                own.opened_warm += u64::from(warm);
+            }
+            SlotEvent::OpenFailed { model, took, .. } => self.add(name(model), took).1.failed += 1,
+            SlotEvent::Closed { model, took, .. } => self.add(name(model), took).1.closed += 1,
+            _ => {}
+        }
+    }
+
+    fn add(&mut self, name: &str, took: Span) -> ([&mut u64; 2], &mut ModelResidency) {
+        self.seconds += took.as_secs_f64();
+        let own = self.models.entry(name.to_owned()).or_default();
+        own.seconds += took.as_secs_f64();
+        ([&mut self.opened_cold, &mut self.opened_warm], own)
+    }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
+fn is_zero(count: &u64) -> bool {
+    *count == 0
+}

@@ -1,0 +1,217 @@
+//! Slots of unequal speed: each has a mailbox, and a rule says into which a request goes when it arrives. What would be late
+//! where it waits, and in time elsewhere, goes on there.
+
+use weir_types::{RequestId, Span, Timestamp};
+
+use super::mailboxes::Entry;
+use super::{Module, ModuleEffect};
+use crate::route::RouteRule;
+use crate::route::ends::{End, looks_again, pick};
+
+/// Of what waits at a slot so much is looked at: what is behind is no hurry yet.
+const MAX_LOOKED_AT: usize = 128;
+/// Of what waits at all slots so much is looked at again in one step; the next one goes on from there.
+const MAX_AGAIN: usize = 256;
+
+impl Module {
+    /// The rule by which requests go to slots, where these are not alike.
+    fn route_rule(&self) -> RouteRule {
+        self.spec.policy.route.unwrap_or(RouteRule::Earliest)
+    }
+
+    /// The mailbox of a request that arrives.
+    pub(super) fn mailbox_of_arrival(&mut self, entry: &Entry, now: Timestamp) -> usize {
+        if self.routes.is_none() {
+            return if self.mailboxes.count() > 1 {
+                self.workers.in_turn()
+            } else {
+                0
+            };
+        }
+        let place = self.routed_to(entry, None, now);
+        self.put_on(place, entry.items, now);
+        place
+    }
+
+    /// A request was put on a slot.
+    fn put_on(&mut self, place: usize, items: u32, now: Timestamp) {
+        let work = self
+            .workers
+            .expected_at(place, self.workers.profiled_at(place, items));
+        if let Some(routes) = &mut self.routes {
+            routes.picked += 1;
+            if let Some([own_items, own_work]) = routes.recent.get_mut(place) {
+                own_items.add(f64::from(items), now);
+                own_work.add(work.as_secs_f64(), now);
+            }
+        }
+    }
+
+    /// Where the rule puts a request; where no slot is there, the one whose turn it is.
+    fn routed_to(&mut self, entry: &Entry, excluded: Option<usize>, now: Timestamp) -> usize {
+        let ends = self.ends(entry, excluded, now);
+        let number = self.routes.as_ref().map_or(0, |routes| routes.picked);
+        let picked = pick(
+            self.route_rule(),
+            &ends,
+            self.left_of(entry, now),
+            (number, self.spec.seed),
+        );
+        picked.unwrap_or_else(|| self.workers.in_turn())
+    }
+
+    /// The time that a request has here.
+    fn left_of(&self, entry: &Entry, now: Timestamp) -> Span {
+        let downstream = self.peers.estimate().downstream_of(entry.stream, entry.slo);
+        entry.deadline().saturating_sub(downstream).since(now)
+    }
+
+    /// The slots that a request could go to.
+    fn ends(&self, entry: &Entry, excluded: Option<usize>, now: Timestamp) -> Vec<End> {
+        let rule = self.route_rule();
+        let places = 0..self.workers.len();
+        let there = places.filter(|place| {
+            Some(*place) != excluded && self.workers.at(*place).is_some_and(|worker| worker.up)
+        });
+        let end = |place: usize| {
+            let (ahead, is_harmless) = match rule {
+                RouteRule::Weir(_) => self.place_in_line(place, entry, now),
+                _ => (self.mailboxes.items_in(place), true),
+            };
+            let (finish, duration) = self.finish_at(place, ahead, entry.items, now);
+            let (behind_all, _) = self.finish_at(place, self.mailboxes.items_in(place), entry.items, now);
+            let recent = self.routes.as_ref().and_then(|routes| routes.recent.get(place));
+            let [items, work_s] = recent.map_or([0.0; 2], |recent| recent.each_ref().map(|sum| sum.sum(now)));
+            End {
+                place,
+                finish,
+                behind_all,
+                duration,
+                is_harmless,
+                requests: self.mailboxes.requests_in(place)
+                    + u64::from(self.workers.at(place).is_some_and(|worker| worker.busy)),
+                items,
+                work_s,
+            }
+        };
+        there.map(end).collect()
+    }
+
+    /// Until items are done at a slot that stand behind so many others, and how long their batch takes.
+    fn finish_at(&self, place: usize, ahead: u64, items: u32, now: Timestamp) -> (Span, Span) {
+        let full = self.peers.batch_size().max(1);
+        let whole = self.batch_at(place, full);
+        let free_at = self.workers.at(place).map_or(now, |worker| worker.free_at);
+        let free_in = match self.workers.at(place) {
+            Some(worker) if worker.busy => free_at.since(now),
+            _ => Span::ZERO,
+        };
+        let last = ahead + u64::from(items.max(1));
+        let batches_before = (last - 1) / u64::from(full);
+        let size = (last - batches_before * u64::from(full)) as u32;
+        // It may fill up yet: at least as many as stand before it.
+        let duration = self.batch_at(place, size.max(1));
+        (free_in + whole * batches_before + duration, duration)
+    }
+
+    fn batch_at(&self, place: usize, size: u32) -> Span {
+        self.workers
+            .expected_at(place, self.workers.profiled_at(place, size))
+    }
+
+    /// Items that go before a request at a slot, by their deadlines, and whether none of those behind it is late for it.
+    fn place_in_line(&self, place: usize, entry: &Entry, now: Timestamp) -> (u64, bool) {
+        let deadline = entry.deadline();
+        let (mut ahead, mut before) = (0_u64, 0_u64);
+        let mut is_harmless = true;
+        for request in self.mailboxes.waiting(place).take(MAX_LOOKED_AT) {
+            let Some(other) = self.mailboxes.get(request) else {
+                continue;
+            };
+            let items = u64::from(other.waiting());
+            if other.deadline() <= deadline {
+                ahead += items;
+            } else if is_harmless {
+                let left = self.left_of(other, now);
+                let (was, _) = self.finish_at(place, before, other.waiting(), now);
+                let (is, _) = self.finish_at(place, before + u64::from(entry.items), other.waiting(), now);
+                is_harmless = was > left || is <= left;
+            }
+            before += items;
+        }
+        (ahead, is_harmless)
+    }
+
+    /// What waits where it would be late, and would be in time elsewhere, goes on there.
+    pub(super) fn reroute_late(&mut self, now: Timestamp) {
+        if self.routes.is_none() || !looks_again(self.route_rule()) {
+            return;
+        }
+        let count = self.workers.len();
+        let first = self.routes.as_ref().map_or(0, |routes| routes.next);
+        let mut looked_at = 0;
+        for place in (first..count).chain(0..first.min(count)) {
+            if looked_at >= MAX_AGAIN {
+                if let Some(routes) = &mut self.routes {
+                    routes.next = place;
+                }
+                return;
+            }
+            let mut ahead = 0;
+            let mut late: Vec<RequestId> = Vec::new();
+            for request in self.mailboxes.waiting(place).take(MAX_LOOKED_AT) {
+                let Some(entry) = self.mailboxes.get(request) else {
+                    continue;
+                };
+                looked_at += 1;
+                let (finish, _) = self.finish_at(place, ahead, entry.waiting(), now);
+                if finish > self.left_of(entry, now) && entry.bound == 0 {
+                    late.push(request);
+                } else {
+                    ahead += u64::from(entry.waiting());
+                }
+            }
+            for request in late {
+                self.reroute(request, place, now);
+            }
+        }
+    }
+
+    /// Takes a request that would be late at a slot to one where it is in time; says whether there is one.
+    pub(super) fn reroute(&mut self, request: RequestId, from: usize, now: Timestamp) -> bool {
+        let Some(entry) = self.mailboxes.get(request).copied() else {
+            return false;
+        };
+        if self.routes.is_none() || entry.bound > 0 || !looks_again(self.route_rule()) {
+            return false;
+        }
+        let left = self.left_of(&entry, now);
+        let ends = self.ends(&entry, Some(from), now);
+        let in_time: Vec<End> = ends.into_iter().filter(|end| end.finish <= left).collect();
+        let number = self.routes.as_ref().map_or(0, |routes| routes.picked);
+        let Some(to) = pick(self.route_rule(), &in_time, left, (number, self.spec.seed)) else {
+            return false;
+        };
+        self.put_on(to, entry.items, now);
+        self.mailboxes.put_back(request, entry.unbound(), to);
+        self.wakeups.mark(to);
+        true
+    }
+
+    /// Runs on slots that requests were taken to in this step.
+    pub(super) fn run_rerouted(&mut self, now: Timestamp, effects: &mut Vec<ModuleEffect>) {
+        if self.routes.is_none() {
+            return;
+        }
+        // A request is taken on where it is in time, so that it soon rests; and not for ever in any case.
+        for _ in 0..self.workers.len() {
+            let changed = self.wakeups.take();
+            if changed.is_empty() {
+                return;
+            }
+            for mailbox in changed {
+                self.run_on_own(mailbox, now, effects);
+            }
+        }
+    }
+}

@@ -1,0 +1,259 @@
+//! Modules on slots of unequal speed: where requests go, and that each ends once.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use proptest::prelude::*;
+use weir_types::{BatchId, ModuleId, Profile, RequestId, SlotId, Span, StreamId, Timestamp, Topology};
+
+use super::{BatchSlice, Module, ModuleEffect, ModuleEvent, ModuleSpec, Pool};
+use crate::measure::mean_profile::mean_profile;
+use crate::route::RouteRule;
+use crate::{ModuleInfo, Policy};
+
+fn ms(ms: u64) -> Span {
+    Span::from_millis(ms)
+}
+
+/// Slots 0, 1 and 2 take 10, 20 and 40 ms for an item, twice that for four.
+fn spec(rule: RouteRule) -> ModuleSpec {
+    let end = |base: u64| Profile::new(vec![(1, ms(base)), (4, ms(2 * base))]).unwrap();
+    let ends: Vec<Profile> = [10, 20, 40].map(end).into();
+    let batch = vec![1, 2, 4];
+    let profile = mean_profile(&ends, &batch).unwrap();
+    ModuleSpec {
+        id: ModuleId(0),
+        slo: ms(400),
+        policy: Policy {
+            route: Some(rule),
+            ..Policy::default()
+        },
+        slots: (0..3).map(SlotId).collect(),
+        pool: Pool::Own,
+        batch: batch.clone(),
+        profile: profile.clone(),
+        ends,
+        topology: Topology::new(vec![vec![]]),
+        peers: vec![ModuleInfo {
+            profile,
+            batch,
+            workers: 3,
+            fallback: crate::gears::Fallback::Never,
+        }],
+        share: 1.0,
+        shares: Vec::new(),
+        seed: 1,
+        generate: None,
+        overlap: None,
+    }
+}
+
+/// A module with what runs.
+struct Driven {
+    module: Module,
+    now: Timestamp,
+    running: BTreeMap<SlotId, (BatchId, Vec<BatchSlice>, Timestamp, Span)>,
+    /// By request: its items, and those that came back.
+    items: BTreeMap<RequestId, (u32, u32)>,
+    deadlines: BTreeMap<RequestId, Timestamp>,
+    ended: BTreeSet<RequestId>,
+    dropped: u32,
+    late: u32,
+    /// By slot: requests that ran there.
+    ran: BTreeMap<SlotId, Vec<RequestId>>,
+    next: u64,
+}
+
+impl Driven {
+    fn new(rule: RouteRule) -> Self {
+        Self {
+            module: Module::new(spec(rule)),
+            now: Timestamp::ZERO,
+            running: BTreeMap::new(),
+            items: BTreeMap::new(),
+            deadlines: BTreeMap::new(),
+            ended: BTreeSet::new(),
+            dropped: 0,
+            late: 0,
+            ran: BTreeMap::new(),
+            next: 0,
+        }
+    }
+
+    fn arrive(&mut self, items: u32, slo: Span) -> RequestId {
+        let request = RequestId(self.next);
+        self.next += 1;
+        self.items.insert(request, (items, 0));
+        self.deadlines.insert(request, self.now + slo);
+        self.event(ModuleEvent::Arrived {
+            request,
+            stream: StreamId(0),
+            sent_at: self.now,
+            items,
+            droppable: true,
+            slo: Some(slo),
+        });
+        request
+    }
+
+    fn event(&mut self, event: ModuleEvent) {
+        let mut effects = Vec::new();
+        self.module.step([event], self.now, &mut effects);
+        for effect in effects {
+            match effect {
+                ModuleEffect::Run {
+                    slot,
+                    batch,
+                    slices,
+                    expected,
+                } => {
+                    let size = slices.iter().map(|slice| slice.count).sum();
+                    let took = spec(RouteRule::Earliest).ends[slot.index()].duration(size);
+                    assert!(expected > Span::ZERO && size <= 4);
+                    for slice in &slices {
+                        self.ran.entry(slot).or_default().push(slice.request);
+                    }
+                    let end = self.now + took;
+                    assert!(self.running.insert(slot, (batch, slices, end, took)).is_none());
+                }
+                ModuleEffect::Forward { request } => {
+                    assert!(self.ended.insert(request), "it ends once");
+                    let (items, back) = self.items[&request];
+                    assert_eq!(items, back, "all of it ran");
+                    self.late += u32::from(self.now > self.deadlines[&request]);
+                }
+                ModuleEffect::Drop { request, .. } => {
+                    assert!(self.ended.insert(request), "it ends once");
+                    self.dropped += 1;
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Lets time pass until the next batch is done, or `until`; says whether one was.
+    fn batch_done(&mut self, until: Timestamp) -> bool {
+        let next = self.running.iter().min_by_key(|(_, (_, _, end, _))| *end);
+        let Some((slot, end)) = next
+            .map(|(slot, (_, _, end, _))| (*slot, *end))
+            .filter(|(_, end)| *end <= until)
+        else {
+            self.now = self.now.max(until);
+            return false;
+        };
+        self.now = self.now.max(end);
+        let (batch, slices, _, took) = self.running.remove(&slot).unwrap();
+        for slice in slices {
+            if let Some((_, back)) = self.items.get_mut(&slice.request) {
+                *back += slice.count;
+            }
+        }
+        self.event(ModuleEvent::Finished { batch, took });
+        true
+    }
+
+    fn pass(&mut self, span: Span) {
+        let until = self.now + span;
+        while self.batch_done(until) {}
+    }
+
+    fn place_of(&self, request: RequestId) -> Option<SlotId> {
+        let ran = self.ran.iter().find(|(_, all)| all.contains(&request));
+        ran.map(|(slot, _)| *slot)
+    }
+}
+
+fn rule(name: &str) -> RouteRule {
+    RouteRule::all()
+        .into_iter()
+        .find(|rule| rule.name() == name)
+        .unwrap()
+}
+
+#[test]
+fn requests_with_time_go_to_slow_slots_and_urgent_ones_to_fast_ones() {
+    for name in ["just-enough", "weir"] {
+        let mut driven = Driven::new(rule(name));
+        let patient = driven.arrive(1, ms(300));
+        let hurried = driven.arrive(1, ms(15));
+        let middling = driven.arrive(1, ms(30));
+        driven.pass(ms(500));
+        let places = [patient, hurried, middling].map(|request| driven.place_of(request));
+        assert_eq!(places, [2, 0, 1].map(|slot| Some(SlotId(slot))), "{name}");
+        assert_eq!((driven.dropped, driven.late), (0, 0));
+    }
+    let mut driven = Driven::new(rule("earliest"));
+    let patient = driven.arrive(1, ms(300));
+    driven.pass(ms(500));
+    assert_eq!(driven.place_of(patient), Some(SlotId(0)));
+}
+
+#[test]
+fn what_would_be_late_where_it_waits_goes_on_where_it_is_in_time() {
+    let mut driven = Driven::new(rule("weir"));
+    // The slow slot runs one; the second would wait for it there, and has not so much time.
+    driven.arrive(4, ms(300));
+    let second = driven.arrive(1, ms(100));
+    driven.pass(ms(500));
+    assert_eq!((driven.dropped, driven.late), (0, 0));
+    assert_ne!(driven.place_of(second), Some(SlotId(2)));
+    // A slot that is lost hands on what waits for it.
+    let mut driven = Driven::new(rule("just-enough"));
+    let all: Vec<RequestId> = (0..4).map(|_| driven.arrive(4, ms(390))).collect();
+    driven.event(ModuleEvent::SlotDown { slot: SlotId(2) });
+    driven.pass(ms(900));
+    assert_eq!((driven.ended.len(), driven.dropped), (all.len(), 0));
+    assert_eq!(
+        driven.ran[&SlotId(2)].len(),
+        1,
+        "what ran there came back, no more went there"
+    );
+}
+
+#[test]
+fn a_load_of_nine_tenths_is_in_time_and_no_worse_than_with_the_earliest() {
+    // 4 items take 20, 40 and 80 ms: 350 a second together.
+    let goodput = |name: &str| {
+        let mut driven = Driven::new(rule(name));
+        for number in 0..1_500_u64 {
+            let slo = if number % 2 == 0 { ms(110) } else { ms(400) };
+            driven.arrive(1, slo);
+            driven.pass(Span::from_micros(3_175));
+        }
+        driven.pass(Span::from_secs(5));
+        assert_eq!(driven.ended.len(), 1_500);
+        1_500 - driven.dropped - driven.late
+    };
+    let [earliest, just_enough, weir] = ["earliest", "just-enough", "weir"].map(goodput);
+    assert!(weir >= earliest, "{weir} {earliest}");
+    assert!(weir >= just_enough, "{weir} {just_enough}");
+    assert!(weir > 1_350, "{weir} of 1,500");
+}
+
+proptest! {
+    #[test]
+    fn every_request_ends_once_wherever_it_goes(
+        actions in prop::collection::vec((0_u32..12, 1_u32..9, 1_u64..80, 5_u64..400), 1..80),
+        rule in 0..RouteRule::all().len(),
+    ) {
+        let mut driven = Driven::new(RouteRule::all()[rule]);
+        for (kind, items, wait, slo) in actions {
+            let slot = SlotId(items % 3);
+            match kind {
+                0 => driven.event(ModuleEvent::SlotDown { slot }),
+                1 => driven.event(ModuleEvent::SlotUp { slot }),
+                2 => driven.event(ModuleEvent::Tick),
+                _ => drop(driven.arrive(items, ms(slo))),
+            }
+            driven.pass(ms(wait));
+        }
+        for slot in 0..3 {
+            driven.event(ModuleEvent::SlotUp { slot: SlotId(slot) });
+        }
+        for _ in 0..40 {
+            driven.pass(ms(100));
+            driven.event(ModuleEvent::Tick);
+        }
+        prop_assert_eq!(driven.ended.len() as u64, driven.next);
+        prop_assert_eq!(driven.module.requests(), 0);
+    }
+}

@@ -1,0 +1,418 @@
+//! What is open on the slots of devices whose memory does not hold all their models: a session of a model on a slot, as the
+//! residency of its device decides, and what each slot still has to open or close once it is free.
+//!
+//! A session that was opened has a *turn*: it is not closed for four times as long as it took to open, so that a slot opens for
+//! at most a fifth of its time, unless nothing asks for it any more.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use serde::{Deserialize, Serialize};
+use weir_types::{ModelId, SlotId, Span, Timestamp};
+
+use crate::residency::{ModelMemory, Residency, ResidencyEffect, ResidencyEvent, ResidencySpec, Standing};
+use crate::strategy::SlotQueues;
+
+/// A device whose memory does not hold all its models.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct DeviceMemory {
+    /// Bytes of the device.
+    pub memory: u64,
+    /// Bytes of host memory for what models are opened from faster than from their files.
+    pub host_memory: u64,
+    /// The models that are placed on it.
+    pub models: Vec<DeviceModel>,
+}
+
+/// A model on such a device.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct DeviceModel {
+    /// By its index in the graph.
+    pub model: ModelId,
+    /// Slots on which it may be opened: a session each.
+    pub slots: Vec<SlotId>,
+    /// What one session takes; in host memory all of them together.
+    pub memory: ModelMemory,
+    /// How long it takes to open from its file.
+    pub open_cold: Span,
+    /// How long it takes to open from host memory.
+    pub open_warm: Span,
+}
+
+/// How long a session that was opened stays open where something asks for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) enum Turn {
+    /// So many times as long as it took to open.
+    #[default]
+    Openings,
+    /// Until it has run.
+    Once,
+    /// Until nothing asks for it.
+    WhileAsked,
+}
+
+impl Turn {
+    pub(super) fn of(queues: Option<SlotQueues>) -> Self {
+        match queues {
+            None => Self::Openings,
+            Some(SlotQueues::Sticky) => Self::WhileAsked,
+            // They say who is next.
+            Some(SlotQueues::Fcfs | SlotQueues::Edf | SlotQueues::Shepherd | SlotQueues::Virtual) => {
+                Self::Once
+            }
+        }
+    }
+
+    /// How long it lasts at most, after an opening of that length.
+    fn span(self, took: Span) -> Span {
+        match self {
+            Self::Openings => took * TURN,
+            Self::Once => Span::ZERO,
+            Self::WhileAsked => Span::MAX,
+        }
+    }
+}
+
+/// Turns in openings.
+const TURN: u64 = 4;
+
+/// A session for which nothing asks for this part of the time that it took to open has had its turn.
+const IDLE_PART: u64 = 4;
+
+/// What a slot has to do with a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Change {
+    Open { model: ModelId, warm: bool },
+    Close(ModelId),
+}
+
+/// A model on a slot.
+#[derive(Debug, Clone)]
+struct Session {
+    slot: SlotId,
+    model: ModelId,
+    open_cold: Span,
+    open_warm: Span,
+    /// When its turn began, and how long opening took; `None` where it has none.
+    turn: Option<(Timestamp, Span)>,
+    /// When it ran last or was asked for last.
+    used_at: Timestamp,
+    /// Whether its device has been notified that it is wanted, and has not opened it yet.
+    is_wanted: bool,
+    /// Whether a module has its slot for it.
+    is_granted: bool,
+    /// Whether it has run since it was opened.
+    has_run: bool,
+    /// Whether something asked for it when that was looked at last.
+    is_asked: bool,
+}
+
+impl Session {
+    /// When its turn ends, as things are; `None` where it has none, or has to run first.
+    fn turn_end(&self, turn: Turn) -> Option<Timestamp> {
+        let (began, took) = self.turn?;
+        let longest = began + turn.span(took);
+        if self.is_granted {
+            return Some(longest);
+        }
+        if self.is_asked {
+            // What was opened for work that waits is not closed before it has done any of it.
+            return self.has_run.then_some(longest);
+        }
+        Some(longest.min(self.used_at + took / IDLE_PART))
+    }
+}
+
+#[derive(Debug, Clone)]
+struct Device {
+    residency: Residency,
+    /// By id in the residency.
+    sessions: Vec<Session>,
+}
+
+/// All devices whose memory is limited.
+#[derive(Debug, Clone, Default)]
+pub(super) struct SlotMemory {
+    devices: Vec<Device>,
+    turn: Turn,
+    /// Device, and id in its residency.
+    places: BTreeMap<(SlotId, ModelId), (usize, ModelId)>,
+    /// What each slot has to do once it is free.
+    queued: BTreeMap<SlotId, VecDeque<Change>>,
+    /// Sessions that could not be opened: one batch each is granted and fails, as one fails whose session is lost.
+    failed: BTreeSet<(SlotId, ModelId)>,
+    /// Models whose bytes in host memory are not needed any more.
+    discarded: Vec<ModelId>,
+    effects: Vec<ResidencyEffect>,
+}
+
+impl SlotMemory {
+    /// Nothing is open. `None` where no device is limited.
+    pub(super) fn new(spec: &[DeviceMemory], turn: Turn) -> Option<Self> {
+        if spec.is_empty() {
+            return None;
+        }
+        let mut memory = Self {
+            turn,
+            ..Self::default()
+        };
+        for (index, device) in spec.iter().enumerate() {
+            let (mut sessions, mut models, mut same_bytes) = (Vec::new(), Vec::new(), Vec::new());
+            for of_model in &device.models {
+                let first = ModelId(sessions.len() as u32);
+                for &slot in &of_model.slots {
+                    let id = ModelId(sessions.len() as u32);
+                    memory.places.insert((slot, of_model.model), (index, id));
+                    same_bytes.push(first);
+                    models.push(of_model.memory);
+                    sessions.push(Session {
+                        slot,
+                        model: of_model.model,
+                        open_cold: of_model.open_cold,
+                        open_warm: of_model.open_warm,
+                        turn: None,
+                        used_at: Timestamp::ZERO,
+                        is_wanted: false,
+                        is_granted: false,
+                        has_run: false,
+                        is_asked: false,
+                    });
+                }
+            }
+            let residency = Residency::new(&ResidencySpec {
+                memory: Some(device.memory),
+                host_memory: device.host_memory,
+                models,
+                same_bytes,
+            });
+            memory.devices.push(Device { residency, sessions });
+        }
+        Some(memory)
+    }
+
+    fn session(&mut self, slot: SlotId, model: ModelId) -> Option<(&mut Session, ModelId, usize)> {
+        let (device, id) = *self.places.get(&(slot, model))?;
+        Some((&mut self.devices[device].sessions[id.index()], id, device))
+    }
+
+    /// Where a model is on a slot; open where its device is not limited.
+    pub(super) fn standing(&self, slot: SlotId, model: ModelId) -> Standing {
+        let place = self.places.get(&(slot, model));
+        place.map_or(Standing::Open, |&(device, id)| {
+            self.devices[device].residency.standing(id)
+        })
+    }
+
+    /// Whether a batch of the model may be granted the slot: its session is open, or the batch is the one that fails since it
+    /// could not be.
+    pub(super) fn is_ready(&self, slot: SlotId, model: ModelId) -> bool {
+        self.standing(slot, model) == Standing::Open || self.failed.contains(&(slot, model))
+    }
+
+    /// How long it takes to open the model on the slot from where it is now; nothing where it is open.
+    pub(super) fn opening_time(&self, slot: SlotId, model: ModelId) -> Span {
+        let Some(&(device, id)) = self.places.get(&(slot, model)) else {
+            return Span::ZERO;
+        };
+        let session = &self.devices[device].sessions[id.index()];
+        match self.devices[device].residency.standing(id) {
+            Standing::Open | Standing::Opening => Span::ZERO,
+            Standing::Closing | Standing::Cold | Standing::Warm => self.opening_span(session, id, device),
+        }
+    }
+
+    fn opening_span(&self, session: &Session, id: ModelId, device: usize) -> Span {
+        match self.devices[device].residency.is_warm(id) {
+            true => session.open_warm,
+            false => session.open_cold,
+        }
+    }
+
+    /// How long an opening takes, from host memory or not.
+    pub(super) fn declared(&self, slot: SlotId, model: ModelId, warm: bool) -> Span {
+        let Some(&(device, id)) = self.places.get(&(slot, model)) else {
+            return Span::ZERO;
+        };
+        let session = &self.devices[device].sessions[id.index()];
+        if warm {
+            session.open_warm
+        } else {
+            session.open_cold
+        }
+    }
+
+    /// Whether a session is open and is to stay so for now.
+    pub(super) fn has_turn(&self, slot: SlotId, model: ModelId) -> bool {
+        let place = self.places.get(&(slot, model));
+        place.is_some_and(|&(device, id)| self.devices[device].sessions[id.index()].turn.is_some())
+    }
+
+    /// A module is granted the slot for its model.
+    pub(super) fn on_granted(&mut self, slot: SlotId, model: ModelId, now: Timestamp) {
+        if self.failed.remove(&(slot, model)) {
+            return;
+        }
+        let Some((session, id, device)) = self.session(slot, model) else {
+            return;
+        };
+        session.used_at = now;
+        session.is_granted = true;
+        session.has_run = true;
+        self.tell(device, ResidencyEvent::Began(id));
+    }
+
+    /// The slot is free of the model again.
+    pub(super) fn on_freed(&mut self, slot: SlotId, model: ModelId, now: Timestamp) {
+        let Some((session, id, device)) = self.session(slot, model) else {
+            return;
+        };
+        session.used_at = now;
+        if std::mem::take(&mut session.is_granted) {
+            self.tell(device, ResidencyEvent::Ended(id));
+        }
+    }
+
+    /// The session is open; it took so long.
+    pub(super) fn on_opened(&mut self, slot: SlotId, model: ModelId, (took, now): (Span, Timestamp)) {
+        let Some((session, id, device)) = self.session(slot, model) else {
+            return;
+        };
+        session.used_at = now;
+        session.turn = Some((now, took));
+        session.has_run = false;
+        // Its turn is as a run that goes on.
+        self.tell(device, ResidencyEvent::Kept(id));
+        self.tell(device, ResidencyEvent::Opened(id));
+        if !self.devices[device].residency.is_warm(id) && !self.discarded.contains(&model) {
+            self.discarded.push(model);
+        }
+    }
+
+    pub(super) fn on_open_failed(&mut self, slot: SlotId, model: ModelId) {
+        self.failed.insert((slot, model));
+        if let Some((_, id, device)) = self.session(slot, model) {
+            self.tell(device, ResidencyEvent::OpenFailed(id));
+        }
+    }
+
+    pub(super) fn on_closed(&mut self, slot: SlotId, model: ModelId) {
+        if let Some((_, id, device)) = self.session(slot, model) {
+            self.tell(device, ResidencyEvent::Closed(id));
+        }
+    }
+
+    /// A model that is not open on the slot is asked for there.
+    pub(super) fn want(&mut self, slot: SlotId, model: ModelId, now: Timestamp) {
+        let Some((session, id, device)) = self.session(slot, model) else {
+            return;
+        };
+        session.used_at = now;
+        if std::mem::replace(&mut session.is_wanted, true) {
+            return;
+        }
+        // What was used longest ago is worth least.
+        let sessions = &self.devices[device].sessions;
+        let used: Vec<f64> = sessions
+            .iter()
+            .map(|session| session.used_at.micros() as f64)
+            .collect();
+        for (other, used) in (0..).map(ModelId).zip(&used) {
+            self.tell(device, ResidencyEvent::Valued(other, *used));
+        }
+        self.tell(device, ResidencyEvent::Wanted(id));
+        self.tell(device, ResidencyEvent::Valued(id, used[id.index()]));
+    }
+
+    /// Ends turns that are over, and takes back what nothing asks for any more.
+    pub(super) fn end_turns(&mut self, is_asked: impl Fn(SlotId, ModelId) -> bool, now: Timestamp) {
+        for index in 0..self.devices.len() {
+            for id in (0..self.devices[index].sessions.len() as u32).map(ModelId) {
+                let standing = self.devices[index].residency.standing(id);
+                let turn = self.turn;
+                let session = &mut self.devices[index].sessions[id.index()];
+                session.is_asked = is_asked(session.slot, session.model);
+                let asked = session.is_asked;
+                if session.is_wanted {
+                    let comes = matches!(standing, Standing::Opening | Standing::Open);
+                    session.is_wanted = !comes && asked;
+                    if !comes && !asked {
+                        self.tell(index, ResidencyEvent::Unwanted(id));
+                    }
+                }
+                let session = &mut self.devices[index].sessions[id.index()];
+                if session.turn_end(turn).is_some_and(|end| end <= now) {
+                    session.turn = None;
+                    self.tell(index, ResidencyEvent::Ended(id));
+                }
+            }
+        }
+    }
+
+    /// When the next turn ends, where something waits for that.
+    pub(super) fn next_turn_end(&self) -> Option<Timestamp> {
+        let sessions = || self.devices.iter().flat_map(|device| &device.sessions);
+        if !sessions().any(|session| session.is_wanted) {
+            return None;
+        }
+        let ends = sessions().filter_map(|session| session.turn_end(self.turn));
+        // Some last for as long as they are asked for.
+        ends.filter(|end| *end < Timestamp::MAX).min()
+    }
+
+    fn tell(&mut self, device: usize, event: ResidencyEvent) {
+        self.devices[device].residency.step(event, &mut self.effects);
+        for effect in std::mem::take(&mut self.effects) {
+            self.queue(device, effect);
+        }
+    }
+
+    fn queue(&mut self, device: usize, effect: ResidencyEffect) {
+        let of = |id: ModelId, memory: &Self| {
+            let session = &memory.devices[device].sessions[id.index()];
+            (session.slot, session.model)
+        };
+        let (slot, change) = match effect {
+            ResidencyEffect::Open { model, warm } => {
+                let (slot, model) = of(model, self);
+                (slot, Change::Open { model, warm })
+            }
+            ResidencyEffect::Close(id) => {
+                let (slot, model) = of(id, self);
+                (slot, Change::Close(model))
+            }
+            ResidencyEffect::Discard(id) => {
+                let (_, model) = of(id, self);
+                self.discarded.push(model);
+                return;
+            }
+            // Nothing is expected, and what takes more than its device has is no graph.
+            ResidencyEffect::Prefetch(_) => return,
+            ResidencyEffect::Refuse(id) => {
+                let place = of(id, self);
+                self.failed.insert(place);
+                return;
+            }
+        };
+        self.queued.entry(slot).or_default().push_back(change);
+    }
+
+    /// What the slot, which is free, has to open or close next.
+    pub(super) fn next_change(&mut self, slot: SlotId) -> Option<Change> {
+        self.queued.get_mut(&slot)?.pop_front()
+    }
+
+    /// Slots that have something to open or close.
+    pub(super) fn slots_with_changes(&self) -> impl Iterator<Item = SlotId> {
+        let with = self.queued.iter().filter(|(_, changes)| !changes.is_empty());
+        with.map(|(slot, _)| *slot)
+    }
+
+    /// Models whose bytes in host memory are to be removed.
+    pub(super) fn take_discarded(&mut self) -> Vec<ModelId> {
+        std::mem::take(&mut self.discarded)
+    }
+
+    /// Bytes of each limited device that are taken.
+    pub(super) fn used_bytes(&self) -> impl Iterator<Item = u64> {
+        self.devices.iter().map(|device| device.residency.used_bytes())
+    }
+}

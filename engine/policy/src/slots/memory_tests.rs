@@ -1,0 +1,440 @@
+//! Slots of a device whose memory does not hold all its models: case by case, and drawn worlds in which memory is never
+//! exceeded, nothing that runs is closed, and every bid is served.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use proptest::prelude::*;
+use weir_types::Topology;
+
+use super::*;
+use crate::residency::ModelMemory;
+use crate::strategy::{Arbitration, SlotQueues};
+
+const COLD: Span = Span::from_millis(20);
+const WARM: Span = Span::from_millis(5);
+const RUN: Span = Span::from_millis(10);
+
+/// Modules by themselves, each with a model of its own, on all slots.
+fn spec(slots: u32, memory: u64, bytes: &[u64]) -> SlotsSpec {
+    let all: Vec<SlotId> = (0..slots).map(SlotId).collect();
+    let placements = (0..bytes.len() as u32).map(|id| Placement {
+        module: ModuleId(id),
+        slots: all.clone(),
+        weight: 1.0,
+        optional: false,
+        model: Some(ModelId(id)),
+    });
+    let models = (0..).zip(bytes).map(|(id, &bytes)| DeviceModel {
+        model: ModelId(id),
+        slots: all.clone(),
+        memory: ModelMemory {
+            device_bytes: bytes,
+            host_bytes: bytes,
+        },
+        open_cold: COLD,
+        open_warm: WARM,
+    });
+    SlotsSpec {
+        slots,
+        placements: placements.collect(),
+        arbitration: Arbitration::LeastSlack,
+        topology: Topology::new(vec![vec![]; bytes.len()]),
+        forecasts: false,
+        overlapped: Vec::new(),
+        memory: vec![DeviceMemory {
+            memory,
+            host_memory: 1_000,
+            models: models.collect(),
+        }],
+        queues: None,
+    }
+}
+
+fn ms(ms: u64) -> Timestamp {
+    Timestamp::ZERO + Span::from_millis(ms)
+}
+
+fn bid(module: u32, latest_start: u64) -> SlotEvent {
+    let bid = Bid {
+        latest_start: ms(latest_start),
+        since: ms(0),
+        duration: RUN,
+        backlog: None,
+    };
+    SlotEvent::Bid {
+        module: ModuleId(module),
+        bid,
+    }
+}
+
+fn started(module: u32, slot: u32) -> SlotEvent {
+    SlotEvent::Started {
+        module: ModuleId(module),
+        slot: SlotId(slot),
+        expected: RUN,
+    }
+}
+
+fn finished(module: u32, slot: u32) -> SlotEvent {
+    SlotEvent::Finished {
+        module: ModuleId(module),
+        slot: SlotId(slot),
+        took: RUN,
+    }
+}
+
+fn opened(model: u32, slot: u32, warm: bool) -> SlotEvent {
+    SlotEvent::Opened {
+        slot: SlotId(slot),
+        model: ModelId(model),
+        warm,
+        took: if warm { WARM } else { COLD },
+    }
+}
+
+fn closed(model: u32, slot: u32) -> SlotEvent {
+    SlotEvent::Closed {
+        slot: SlotId(slot),
+        model: ModelId(model),
+        took: Span::ZERO,
+    }
+}
+
+fn step(slots: &mut Slots, events: impl IntoIterator<Item = SlotEvent>, at: u64) -> Vec<SlotEffect> {
+    let mut effects = Vec::new();
+    slots.step(events, ms(at), &mut effects);
+    effects
+}
+
+fn open(model: u32, warm: bool) -> SlotEffect {
+    SlotEffect::Open {
+        slot: SlotId(0),
+        model: ModelId(model),
+        warm,
+    }
+}
+
+fn grant(module: u32) -> SlotEffect {
+    SlotEffect::Grant {
+        module: ModuleId(module),
+        slot: SlotId(0),
+    }
+}
+
+#[test]
+fn a_model_is_opened_before_its_module_is_granted_the_slot_and_the_next_time_from_host_memory() {
+    let mut slots = Slots::new(spec(1, 10, &[10, 10]));
+    assert_eq!(step(&mut slots, [bid(0, 500)], 0), [open(0, false)]);
+    assert_eq!(slots.used_bytes(), [10]);
+    assert_eq!(step(&mut slots, [bid(1, 100)], 5), [], "it is opening");
+    assert_eq!(step(&mut slots, [opened(0, 0, false)], 20), [grant(0)]);
+    // Its turn lasts four times as long as it took to open.
+    assert_eq!(step(&mut slots, [started(0, 0)], 20), []);
+    assert_eq!(step(&mut slots, [finished(0, 0), bid(0, 500)], 30), [grant(0)]);
+    let close = SlotEffect::Close {
+        slot: SlotId(0),
+        model: ModelId(0),
+    };
+    step(&mut slots, [started(0, 0)], 30);
+    assert_eq!(step(&mut slots, [finished(0, 0), bid(0, 500)], 101), [close]);
+    assert_eq!(step(&mut slots, [closed(0, 0)], 101), [open(1, false)]);
+    assert_eq!(step(&mut slots, [opened(1, 0, false)], 121), [grant(1)]);
+    // Nothing asks for the second any more: the first, whose bid waits, is opened once that has been so for a while.
+    step(&mut slots, [started(1, 0)], 121);
+    let due = SlotEffect::SetTimer { at: ms(136) };
+    assert_eq!(step(&mut slots, [finished(1, 0)], 131), [due]);
+    let close = SlotEffect::Close {
+        slot: SlotId(0),
+        model: ModelId(1),
+    };
+    assert_eq!(step(&mut slots, [SlotEvent::TimerFired], 136), [close]);
+    assert_eq!(step(&mut slots, [closed(1, 0)], 136), [open(0, true)]);
+}
+
+#[test]
+fn a_model_that_cannot_be_opened_costs_one_batch_and_is_tried_again() {
+    let mut slots = Slots::new(spec(1, 10, &[10]));
+    let failed = SlotEvent::OpenFailed {
+        slot: SlotId(0),
+        model: ModelId(0),
+        took: Span::ZERO,
+    };
+    assert_eq!(step(&mut slots, [bid(0, 500)], 0), [open(0, false)]);
+    assert_eq!(step(&mut slots, [failed], 1), [grant(0)]);
+    assert_eq!(slots.used_bytes(), [0]);
+    step(&mut slots, [started(0, 0)], 1);
+    assert_eq!(
+        step(&mut slots, [finished(0, 0), bid(0, 500)], 2),
+        [open(0, false)]
+    );
+}
+
+#[test]
+fn a_model_moves_to_the_slot_that_gets_its_work() {
+    let mut slots = Slots::new(spec(2, 10, &[10]));
+    let share = |slot, share| SlotEvent::ShareSet {
+        module: ModuleId(0),
+        slot: SlotId(slot),
+        share: Some(share),
+    };
+    // It is opened before there is work.
+    let shares = [share(0, 1.0), share(1, 0.0)];
+    assert_eq!(step(&mut slots, shares, 0), [open(0, false)]);
+    assert_eq!(
+        step(&mut slots, [opened(0, 0, false), bid(0, 500)], 20),
+        [grant(0)]
+    );
+    step(&mut slots, [started(0, 0)], 20);
+    step(&mut slots, [finished(0, 0)], 30);
+    let close = SlotEffect::Close {
+        slot: SlotId(0),
+        model: ModelId(0),
+    };
+    let moved = [share(0, 0.0), share(1, 1.0), bid(0, 900)];
+    assert_eq!(step(&mut slots, moved, 100), [close]);
+    let open = SlotEffect::Open {
+        slot: SlotId(1),
+        model: ModelId(0),
+        warm: true,
+    };
+    assert_eq!(step(&mut slots, [closed(0, 0)], 101), [open]);
+    let grant = SlotEffect::Grant {
+        module: ModuleId(0),
+        slot: SlotId(1),
+    };
+    assert_eq!(step(&mut slots, [opened(0, 1, true)], 106), [grant]);
+}
+
+#[test]
+fn what_opens_counts_as_busy_in_forecasts() {
+    let mut spec = spec(1, 10, &[10, 10]);
+    spec.forecasts = true;
+    let mut slots = Slots::new(spec);
+    let effects = step(&mut slots, [bid(0, 500)], 0);
+    let free_at = |module: u32, at: u64| SlotEffect::Forecast {
+        module: ModuleId(module),
+        slot: SlotId(0),
+        free_at: ms(at),
+    };
+    // The first is opened until 20 ms; after it the second would have to be opened, behind the first's batch.
+    assert!(effects.contains(&free_at(0, 20)), "{effects:?}");
+    assert!(effects.contains(&free_at(1, 50)), "{effects:?}");
+}
+
+#[test]
+fn events_of_sessions_out_of_turn_are_violations() {
+    for event in [opened(0, 0, false), closed(0, 0)] {
+        crate::violation::assert_violates(Kind::Slots, || {
+            step(&mut Slots::new(spec(1, 10, &[10])), [event], 0);
+        });
+    }
+}
+
+fn with_backlog(module: u32, latest_start: u64, since: u64, batches: u64) -> SlotEvent {
+    let bid = Bid {
+        latest_start: ms(latest_start),
+        since: ms(since),
+        duration: RUN,
+        backlog: Some(WaitingWork {
+            items: batches as u32,
+            time: RUN * batches,
+        }),
+    };
+    SlotEvent::Bid {
+        module: ModuleId(module),
+        bid,
+    }
+}
+
+/// What is opened first on one slot with memory for one model: the first has waited longest and is not urgent, the second is late
+/// whatever is done, and the third has little work and would be late behind that.
+fn opened_first(queues: SlotQueues) -> u32 {
+    let mut spec = spec(1, 10, &[10, 10, 10]);
+    spec.queues = Some(queues);
+    let mut slots = Slots::new(spec);
+    let bids = [
+        with_backlog(0, 50_000, 0, 3),
+        with_backlog(1, 300, 900, 100),
+        with_backlog(2, 1_300, 3, 1),
+    ];
+    let effects = step(&mut slots, bids, 1_000);
+    let opened = effects.iter().find_map(|effect| match effect {
+        SlotEffect::Open { model, .. } => Some(model.0),
+        _ => None,
+    });
+    opened.unwrap()
+}
+
+#[test]
+fn each_rule_of_queues_has_its_order() {
+    assert_eq!(opened_first(SlotQueues::Fcfs), 0);
+    assert_eq!(opened_first(SlotQueues::Edf), 1);
+    assert_eq!(opened_first(SlotQueues::Sticky), 1);
+    // What is late whatever is done does not make that late which can be in time.
+    assert_eq!(opened_first(SlotQueues::Virtual), 2);
+}
+
+#[test]
+fn what_is_open_is_served_until_nothing_waits_for_it_by_sticky_alone() {
+    for (queues, stays) in [(SlotQueues::Sticky, true), (SlotQueues::Edf, false)] {
+        let mut spec = spec(1, 10, &[10, 10]);
+        spec.queues = Some(queues);
+        let mut slots = Slots::new(spec);
+        step(&mut slots, [bid(0, 100)], 0);
+        step(&mut slots, [opened(0, 0, false)], 20);
+        step(&mut slots, [started(0, 0)], 20);
+        let effects = step(&mut slots, [bid(1, 50), finished(0, 0), bid(0, 9_000)], 3_000);
+        assert_eq!(effects.contains(&grant(0)), stays, "{queues:?}: {effects:?}");
+    }
+}
+
+#[test]
+fn a_plan_is_made_when_work_is_expected_to_be_late_and_its_estimates_are_held_against_what_came() {
+    let mut spec = spec(1, 10, &[10, 10]);
+    spec.queues = Some(SlotQueues::Virtual);
+    let mut slots = Slots::new(spec);
+    // In time by any order: no plan.
+    step(&mut slots, [with_backlog(0, 10_000, 0, 1)], 0);
+    assert_eq!(slots.queues_report().map(|report| report.replans), Some(0));
+    step(&mut slots, [opened(0, 0, false)], 20);
+    step(&mut slots, [started(0, 0)], 20);
+    step(&mut slots, [finished(0, 0)], 30);
+    let effects = step(&mut slots, [with_backlog(1, 20, 25, 8)], 30);
+    let planned = effects
+        .iter()
+        .any(|effect| matches!(effect, SlotEffect::Planned { .. }));
+    assert!(planned, "{effects:?}");
+    let report = slots.queues_report().unwrap();
+    assert_eq!((report.replans, report.violations_predicted), (1, 1));
+    assert_eq!(report.groups, 2);
+}
+
+/// A world of drawn bids, batches and openings.
+struct Drawn {
+    slots: Slots,
+    sizes: Vec<u64>,
+    memory: u64,
+    /// What is to happen, by time and order.
+    due: BTreeMap<(u64, u64), SlotEvent>,
+    order: u64,
+    /// Models open by slot, as effects and events have it.
+    open: BTreeSet<(u32, u32)>,
+    /// The model that runs on each slot.
+    running: BTreeMap<u32, u32>,
+    /// When each module has asked and is not served.
+    asked: BTreeMap<u32, u64>,
+    longest_wait: u64,
+    openings: u64,
+}
+
+impl Drawn {
+    fn push(&mut self, at: u64, event: SlotEvent) {
+        self.order += 1;
+        self.due.insert((at, self.order), event);
+    }
+
+    fn apply(&mut self, effect: SlotEffect, now: u64) {
+        match effect {
+            SlotEffect::Open { slot, model, warm } => {
+                assert!(!self.running.contains_key(&slot.0), "a slot opens while it runs");
+                self.openings += 1;
+                self.push(now + if warm { 5 } else { 20 }, opened(model.0, slot.0, warm));
+            }
+            SlotEffect::Close { slot, model } => {
+                assert_ne!(
+                    self.running.get(&slot.0),
+                    Some(&model.0),
+                    "what runs is not closed"
+                );
+                assert!(self.open.remove(&(slot.0, model.0)), "what is closed was open");
+                self.push(now + 1, closed(model.0, slot.0));
+            }
+            SlotEffect::Grant { module, slot } => {
+                assert!(self.open.contains(&(slot.0, module.0)), "what is granted is open");
+                assert!(self.running.insert(slot.0, module.0).is_none());
+                let since = self.asked.remove(&module.0).unwrap_or(now);
+                self.longest_wait = self.longest_wait.max(now - since);
+                self.push(now, started(module.0, slot.0));
+                self.push(now + 10, finished(module.0, slot.0));
+            }
+            SlotEffect::SetTimer { at } => self.push(at.micros().div_ceil(1_000), SlotEvent::TimerFired),
+            SlotEffect::Forecast { .. }
+            | SlotEffect::Share { .. }
+            | SlotEffect::Planned { .. }
+            | SlotEffect::Discard { .. } => {}
+        }
+    }
+
+    fn run(&mut self) {
+        while let Some(((now, _), event)) = self.due.pop_first() {
+            match event {
+                SlotEvent::Bid { module, .. } => {
+                    self.asked.entry(module.0).or_insert(now);
+                }
+                SlotEvent::Opened { slot, model, .. } => {
+                    self.open.insert((slot.0, model.0));
+                }
+                SlotEvent::Finished { slot, .. } => {
+                    self.running.remove(&slot.0);
+                }
+                _ => {}
+            }
+            for effect in step(&mut self.slots, [event], now) {
+                self.apply(effect, now);
+            }
+            let held: u64 = self
+                .open
+                .iter()
+                .map(|(_, model)| self.sizes[*model as usize])
+                .sum();
+            let used = self.slots.used_bytes()[0];
+            assert!(
+                held <= used && used <= self.memory,
+                "{held} {used} {}",
+                self.memory
+            );
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn memory_is_never_exceeded_nothing_that_runs_is_closed_and_every_bid_is_served(
+        slots in 1_u32..4,
+        sizes in proptest::collection::vec(1_u64..10, 2..6),
+        memory in 10_u64..20,
+        bids in proptest::collection::vec((0_u64..3_000, 0_u32..6, 0_u64..400), 1..200),
+        queues in prop_oneof![
+            Just(None),
+            Just(Some(SlotQueues::Fcfs)),
+            Just(Some(SlotQueues::Edf)),
+            Just(Some(SlotQueues::Shepherd)),
+            Just(Some(SlotQueues::Sticky)),
+            Just(Some(SlotQueues::Virtual)),
+        ],
+    ) {
+        let mut spec = spec(slots, memory, &sizes);
+        spec.queues = queues;
+        let mut world = Drawn {
+            slots: Slots::new(spec),
+            sizes: sizes.clone(),
+            memory,
+            due: BTreeMap::new(),
+            order: 0,
+            open: BTreeSet::new(),
+            running: BTreeMap::new(),
+            asked: BTreeMap::new(),
+            longest_wait: 0,
+            openings: 0,
+        };
+        for (at, module, slack) in bids {
+            world.push(at, bid(module % sizes.len() as u32, at + slack));
+        }
+        world.run();
+        prop_assert!(world.asked.is_empty(), "waiting: {:?}", world.asked);
+        // Each waits for the turns of all others at most, and for what they run and open.
+        let bound = sizes.len() as u64 * 200;
+        prop_assert!(queues.is_some() || world.longest_wait <= bound, "{}", world.longest_wait);
+        prop_assert!(world.openings > 0);
+    }
+}

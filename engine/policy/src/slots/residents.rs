@@ -1,0 +1,290 @@
+//! Which bid goes first on a slot whose device does not hold all models, and what is opened for it.
+//!
+//! What is open goes first while its turn lasts; then the first bid by the arbitration, whose model is opened where it is not
+//! open. Nothing is opened for a bid that another slot could serve as soon.
+
+use weir_types::invariant;
+use weir_types::invariant::Kind;
+use weir_types::{ModelId, ModuleId, SlotId, Span, Timestamp};
+
+use super::arbiter::Rank;
+use super::memory::{Change, SlotMemory};
+use super::{SlotEffect, Slots, State, Tenant};
+use crate::residency::Standing;
+use crate::strategy::SlotQueues;
+
+impl Slots {
+    /// Ends turns that are over; slots that are free open and close what they have to.
+    pub(super) fn step_memory(&mut self, now: Timestamp, effects: &mut Vec<SlotEffect>) {
+        let Self {
+            memory: Some(memory),
+            tenants,
+            down,
+            ..
+        } = self
+        else {
+            return;
+        };
+        let is_asked = |slot: SlotId, model: ModelId| {
+            tenants.values().any(|tenant| {
+                tenant.model == Some(model)
+                    && tenant.bid.is_some()
+                    && tenant.slots.contains(&slot)
+                    && !down.contains(&slot)
+                    && tenant.may_run_on(slot, down)
+            })
+        };
+        memory.end_turns(is_asked, now);
+        self.change_sessions(now, effects);
+    }
+
+    /// Sets the timer for the next turn that ends, where something waits for that.
+    pub(super) fn set_turn_timer(&mut self, now: Timestamp, effects: &mut Vec<SlotEffect>) {
+        let next = self.memory.as_ref().and_then(SlotMemory::next_turn_end);
+        // One that has ended in this step is looked at in the next.
+        let next = next.map(|at| at.max(now));
+        if next != self.timer {
+            self.timer = next;
+            effects.extend(next.map(|at| SlotEffect::SetTimer { at }));
+        }
+    }
+
+    /// Lets slots that are free open and close what they have to.
+    fn change_sessions(&mut self, now: Timestamp, effects: &mut Vec<SlotEffect>) {
+        let Some(memory) = &mut self.memory else { return };
+        let with: Vec<SlotId> = memory.slots_with_changes().collect();
+        for slot in with {
+            // A slot that is lost opens and closes all the same: what it takes is the others'.
+            if self.states[slot.index()] != State::Free {
+                continue;
+            }
+            let Some(change) = memory.next_change(slot) else {
+                continue;
+            };
+            match change {
+                Change::Open { model, warm } => {
+                    let until = now + memory.declared(slot, model, warm);
+                    self.states[slot.index()] = State::Opening { model, until };
+                    effects.push(SlotEffect::Open { slot, model, warm });
+                }
+                Change::Close(model) => {
+                    self.states[slot.index()] = State::Closing { model };
+                    effects.push(SlotEffect::Close { slot, model });
+                }
+            }
+        }
+        let discarded = memory.take_discarded();
+        effects.extend(discarded.into_iter().map(|model| SlotEffect::Discard { model }));
+    }
+
+    /// The module that is granted a slot, which is free; where the bid that goes first needs a model that is not open, that is
+    /// opened instead.
+    pub(super) fn choose_ready(
+        &mut self,
+        slot: SlotId,
+        now: Timestamp,
+        effects: &mut Vec<SlotEffect>,
+    ) -> Option<ModuleId> {
+        let Some(memory) = &self.memory else {
+            return self.choose(slot);
+        };
+        let is_ready = |tenant: &Tenant| tenant.model.is_none_or(|model| memory.is_ready(slot, model));
+        let (mut ready, mut other) = (None::<(Rank, ModuleId)>, None::<((Rank, ModuleId), ModelId)>);
+        for (rank, module, tenant) in self.bids_on(slot) {
+            let rank = (rank, module);
+            match tenant.model {
+                Some(model) if !is_ready(tenant) => {
+                    if other.is_none_or(|(first, _)| rank < first) && self.may_open(module, tenant, slot, now)
+                    {
+                        other = Some((rank, model));
+                    }
+                }
+                _ => ready = Some(ready.map_or(rank, |first| first.min(rank))),
+            }
+        }
+        let Some((other, model)) = other else {
+            return ready.map(|(_, module)| module);
+        };
+        if let Some(first) = ready {
+            let own = self.tenants.get(&first.1).and_then(|tenant| tenant.model);
+            let stays = match self.spec.queues {
+                None => own.is_some_and(|own| memory.has_turn(slot, own)),
+                Some(SlotQueues::Sticky) => true,
+                Some(_) => false,
+            };
+            if first < other || stays {
+                return Some(first.1);
+            }
+        }
+        if let Some(memory) = &mut self.memory {
+            memory.want(slot, model, now);
+        }
+        self.change_sessions(now, effects);
+        // Until what stands in its way has ended, the slot serves what is open.
+        let still_free = self.states[slot.index()] == State::Free;
+        let is_open = |module: ModuleId| {
+            let model = self.tenants.get(&module).and_then(|tenant| tenant.model);
+            model.is_none_or(|model| {
+                let memory = self.memory.as_ref();
+                memory.is_some_and(|memory| memory.is_ready(slot, model))
+            })
+        };
+        ready
+            .map(|(_, module)| module)
+            .filter(|&module| still_free && is_open(module))
+    }
+
+    /// Whether a tenant's model may be opened on the slot: by the plan where there is one.
+    fn may_open(&self, module: ModuleId, tenant: &Tenant, slot: SlotId, now: Timestamp) -> bool {
+        match self.plan {
+            Some(_) => self.is_planned(module, slot),
+            None => self.is_sooner_here(tenant, slot, now),
+        }
+    }
+
+    /// Whether a batch of a tenant could run sooner on the slot, with its model opened there, than on those where it is open or
+    /// on its way.
+    fn is_sooner_here(&self, tenant: &Tenant, slot: SlotId, now: Timestamp) -> bool {
+        let (Some(memory), Some(model)) = (&self.memory, tenant.model) else {
+            return true;
+        };
+        let here = match self.spec.queues {
+            // One that is open elsewhere is served there.
+            Some(SlotQueues::Sticky) => Timestamp::MAX,
+            _ => now + memory.opening_time(slot, model),
+        };
+        let others = tenant
+            .slots
+            .iter()
+            .filter(|other| **other != slot && !self.down.contains(other))
+            .filter(|other| tenant.may_run_on(**other, &self.down));
+        !others
+            .filter(|other| {
+                matches!(
+                    memory.standing(**other, model),
+                    Standing::Open | Standing::Opening
+                )
+            })
+            .any(|other| self.free_at(*other, now) <= here)
+    }
+
+    /// When what a slot does now should be over.
+    pub(super) fn free_at(&self, slot: SlotId, now: Timestamp) -> Timestamp {
+        match self.states.get(slot.index()) {
+            Some(State::Busy { until, .. } | State::Opening { until, .. }) => (*until).max(now),
+            Some(State::Granted { duration, .. }) => now + *duration,
+            Some(State::Free | State::Closing { .. }) => now,
+            None => Timestamp::MAX,
+        }
+    }
+
+    /// How long a tenant's model takes to open on the slot before it can run there.
+    pub(super) fn opening_time(&self, tenant: &Tenant, slot: SlotId) -> Span {
+        let memory = self.memory.as_ref().zip(tenant.model);
+        memory.map_or(Span::ZERO, |(memory, model)| memory.opening_time(slot, model))
+    }
+
+    /// A module is to run on the slot: its model is opened there beforehand where there is a place for it.
+    pub(super) fn expect_model(
+        &mut self,
+        module: ModuleId,
+        slot: SlotId,
+        share: Option<f64>,
+        now: Timestamp,
+    ) {
+        if share.is_some_and(|share| share > 0.0)
+            && let Some(memory) = &mut self.memory
+            && let Some(model) = self.tenants.get(&module).and_then(|tenant| tenant.model)
+        {
+            memory.want(slot, model, now);
+        }
+    }
+
+    /// A module is granted the slot for its model.
+    pub(super) fn use_model(&mut self, module: ModuleId, slot: SlotId, now: Timestamp) {
+        if let Some(memory) = &mut self.memory
+            && let Some(model) = self.tenants.get(&module).and_then(|tenant| tenant.model)
+        {
+            memory.on_granted(slot, model, now);
+        }
+    }
+
+    /// What a module had the slot for is over.
+    pub(super) fn free_model(&mut self, module: ModuleId, slot: SlotId, now: Timestamp) {
+        if let Some(memory) = &mut self.memory
+            && let Some(model) = self.tenants.get(&module).and_then(|tenant| tenant.model)
+        {
+            memory.on_freed(slot, model, now);
+        }
+    }
+
+    pub(super) fn on_opened(&mut self, (slot, model): (SlotId, ModelId), took: Span, now: Timestamp) {
+        let opens = |state| matches!(state, State::Opening { model: own, .. } if own == model);
+        if !self.end_change((slot, model), "opened", opens) {
+            return;
+        }
+        self.count_opening((slot, model), took, now);
+        if let Some(memory) = &mut self.memory {
+            memory.on_opened(slot, model, (took, now));
+        }
+    }
+
+    pub(super) fn on_open_failed(&mut self, (slot, model): (SlotId, ModelId), took: Span, now: Timestamp) {
+        let opens = |state| matches!(state, State::Opening { model: own, .. } if own == model);
+        if !self.end_change((slot, model), "not opened", opens) {
+            return;
+        }
+        self.count_opening((slot, model), took, now);
+        if let Some(memory) = &mut self.memory {
+            memory.on_open_failed(slot, model);
+        }
+    }
+
+    pub(super) fn on_closed(&mut self, (slot, model): (SlotId, ModelId), took: Span, now: Timestamp) {
+        let closes = |state| matches!(state, State::Closing { model: own } if own == model);
+        if !self.end_change((slot, model), "closed", closes) {
+            return;
+        }
+        self.count_opening((slot, model), took, now);
+        if let Some(memory) = &mut self.memory {
+            memory.on_closed(slot, model);
+        }
+    }
+
+    fn end_change(
+        &mut self,
+        (slot, model): (SlotId, ModelId),
+        what: &str,
+        is_legal: impl FnOnce(State) -> bool,
+    ) -> bool {
+        let state = self.states.get_mut(slot.index());
+        let holds = invariant!(
+            state.as_deref().copied().is_some_and(is_legal),
+            Kind::Slots,
+            "model {} is {what} on slot {} while that is {state:?}",
+            model.0,
+            slot.0
+        );
+        if let Some(state) = state.filter(|_| holds) {
+            *state = State::Free;
+        }
+        holds
+    }
+
+    /// Time that a slot opened or closed is time that the modules of the model had it.
+    fn count_opening(&mut self, (slot, model): (SlotId, ModelId), took: Span, now: Timestamp) {
+        self.began.get_or_insert(now);
+        let of_model = |tenant: &&mut Tenant| tenant.model == Some(model) && tenant.slots.contains(&slot);
+        if let Some(tenant) = self.tenants.values_mut().find(of_model) {
+            tenant.had += took;
+            tenant.recent.observe(took.as_secs_f64(), now);
+        }
+    }
+
+    /// Bytes of each device whose memory is limited that are taken by what is open, on its way in or on its way out.
+    #[must_use]
+    pub fn used_bytes(&self) -> Vec<u64> {
+        let memory = self.memory.iter();
+        memory.flat_map(|memory| memory.used_bytes()).collect()
+    }
+}
