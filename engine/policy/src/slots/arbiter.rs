@@ -113,7 +113,8 @@ impl Slots {
         free_at + before + self.opening_time(tenant, slot)
     }
 
-    /// Tells every module which share of its slots it could have: all but what modules take that go before it.
+    /// Tells every module which share of its slots it could have: all but what modules take that go before it, and but what its
+    /// own model takes to open and close.
     pub(super) fn tell_shares(&self, now: Timestamp, effects: &mut Vec<SlotEffect>) {
         let Some(began) = self.began else { return };
         for (&module, tenant) in &self.tenants {
@@ -124,6 +125,7 @@ impl Slots {
                 .filter(|(_, rival)| rival.slots.iter().any(|slot| tenant.slots.contains(slot)))
                 .map(|(_, rival)| rival.recent.rate(now, began))
                 .sum();
+            let taken = taken + tenant.opening.rate(now, began);
             let share = (1.0 - taken / tenant.slots.len().max(1) as f64).clamp(0.0, 1.0);
             effects.push(SlotEffect::Share { module, share });
         }

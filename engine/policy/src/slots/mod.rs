@@ -74,6 +74,8 @@ struct Tenant {
     /// Time it had on slots, in all and recently.
     had: Span,
     recent: Window,
+    /// Of that, what its model took to open and close.
+    opening: Window,
 }
 
 impl Tenant {
@@ -131,6 +133,7 @@ impl Slots {
                     shares: SlotShares::default(),
                     had: Span::ZERO,
                     recent: Window::new(SHARES),
+                    opening: Window::new(SHARES),
                 };
                 (placement.module, tenant)
             })

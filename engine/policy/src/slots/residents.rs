@@ -278,6 +278,7 @@ impl Slots {
         if let Some(tenant) = self.tenants.values_mut().find(of_model) {
             tenant.had += took;
             tenant.recent.observe(took.as_secs_f64(), now);
+            tenant.opening.observe(took.as_secs_f64(), now);
         }
     }
 
