@@ -158,6 +158,10 @@ const FORBIDDEN: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "engine/fabric/src",
+        &["actix", "tokio", "ort", "ffmpeg_next", "Instant"],
+    ),
+    (
         "engine/partition/src",
         &[
             "actix",
@@ -235,6 +239,7 @@ const DIRECTIONS: &[(&str, &[&str])] = &[
     ("engine/policy", &["weir-types"]),
     ("engine/files", &[]),
     ("engine/config", &["weir-types", "weir-files", "weir-flow"]),
+    ("engine/fabric", &[]),
     ("engine/flow", &["weir-types"]),
     (
         "engine/graph",
@@ -302,6 +307,8 @@ const ALONE: &[(&str, &[&str])] = &[
     ("metrics-exporter-prometheus", &["apps/weir"]),
     ("axum", &["engine/serve"]),
     ("redb", &["engine/jobs"]),
+    ("zenoh", &["engine/fabric"]),
+    ("rcgen", &["engine/fabric"]),
     ("microlp", &["engine/planner"]),
     ("plotters", &["benches/reproduction", "apps/weir"]),
     // Programs, and what they share.

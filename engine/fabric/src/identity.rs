@@ -1,0 +1,225 @@
+//! Names of nodes, and the keys that belong to them.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::FabricError;
+
+/// Bytes of a name: a certificate has no more.
+pub const MAX_NAME_BYTES: usize = 64;
+
+/// What a node is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// An engine that serves streams.
+    Engine,
+    /// A worker that holds partitions of models.
+    Worker,
+}
+
+impl Kind {
+    const ALL: [Self; 2] = [Self::Engine, Self::Worker];
+
+    /// As it stands in keys.
+    #[must_use]
+    pub fn text(self) -> &'static str {
+        match self {
+            Self::Engine => "engine",
+            Self::Worker => "worker",
+        }
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.text() == text)
+    }
+}
+
+/// A node of a fleet.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Member {
+    /// What it is.
+    pub kind: Kind,
+    /// Its name, which is also that of its certificate.
+    pub id: String,
+}
+
+impl fmt::Display for Member {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.kind.text(), self.id)
+    }
+}
+
+/// Whether a text may name a fleet, a node or a topic: it stands in keys and certificates.
+#[must_use]
+pub fn is_name(text: &str) -> bool {
+    let fits = (1..=MAX_NAME_BYTES).contains(&text.len());
+    let is_allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    fits && text.chars().all(is_allowed) && text.starts_with(|c: char| c.is_ascii_alphanumeric())
+}
+
+fn check_name(what: &'static str, text: &str) -> Result<(), FabricError> {
+    if is_name(text) {
+        return Ok(());
+    }
+    Err(FabricError::Name {
+        what,
+        name: text.to_owned(),
+    })
+}
+
+/// Who a node is in which fleet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Identity {
+    fleet: String,
+    member: Member,
+}
+
+impl Identity {
+    /// A node of a fleet.
+    ///
+    /// # Errors
+    /// [`FabricError::Name`].
+    pub fn new(fleet: &str, kind: Kind, id: &str) -> Result<Self, FabricError> {
+        check_name("fleet", fleet)?;
+        check_name("node", id)?;
+        Ok(Self {
+            fleet: fleet.to_owned(),
+            member: Member {
+                kind,
+                id: id.to_owned(),
+            },
+        })
+    }
+
+    /// The name of the fleet.
+    #[must_use]
+    pub fn fleet(&self) -> &str {
+        &self.fleet
+    }
+
+    /// The node.
+    #[must_use]
+    pub fn member(&self) -> &Member {
+        &self.member
+    }
+
+    /// The key of its token.
+    #[must_use]
+    pub fn alive_key(&self) -> String {
+        let Member { kind, id } = &self.member;
+        format!("{}/alive/{}/{id}", self.root(), kind.text())
+    }
+
+    /// The tokens of all nodes.
+    #[must_use]
+    pub fn alive_keys(&self) -> String {
+        format!("{}/alive/*/*", self.root())
+    }
+
+    /// The key under which it publishes on a topic.
+    ///
+    /// # Errors
+    /// [`FabricError::Name`].
+    pub fn own_key(&self, topic: &str) -> Result<String, FabricError> {
+        check_name("topic", topic)?;
+        let Member { kind, id } = &self.member;
+        Ok(format!("{}/{}/{id}/{topic}", self.root(), kind.text()))
+    }
+
+    /// The keys under which all nodes of a kind publish on a topic.
+    ///
+    /// # Errors
+    /// [`FabricError::Name`].
+    pub fn keys_of_all(&self, kind: Kind, topic: &str) -> Result<String, FabricError> {
+        check_name("topic", topic)?;
+        Ok(format!("{}/{}/*/{topic}", self.root(), kind.text()))
+    }
+
+    /// All keys of the fleet.
+    #[must_use]
+    pub fn all_keys(&self) -> String {
+        format!("{}/**", self.root())
+    }
+
+    /// The keys that belong to the node of a name: its token, and what it publishes.
+    #[must_use]
+    pub fn keys_of(&self, id: &str) -> Vec<String> {
+        let root = self.root();
+        let of_kind = |kind: Kind| {
+            let kind = kind.text();
+            [
+                format!("{root}/alive/{kind}/{id}"),
+                format!("{root}/{kind}/{id}/**"),
+            ]
+        };
+        Kind::ALL.into_iter().flat_map(of_kind).collect()
+    }
+
+    /// The node whose token a key is.
+    #[must_use]
+    pub fn member_of_token(&self, key: &str) -> Option<Member> {
+        let rest = key.strip_prefix(&self.root())?.strip_prefix("/alive/")?;
+        let (kind, id) = rest.split_once('/')?;
+        member(kind, id)
+    }
+
+    /// The node that a key belongs to, and the topic.
+    #[must_use]
+    pub fn sender_of<'a>(&self, key: &'a str) -> Option<(Member, &'a str)> {
+        let rest = key.strip_prefix(&self.root())?.strip_prefix('/')?;
+        let (kind, rest) = rest.split_once('/')?;
+        let (id, topic) = rest.split_once('/')?;
+        Some((member(kind, id)?, topic))
+    }
+
+    fn root(&self) -> String {
+        format!("weir/{}", self.fleet)
+    }
+}
+
+fn member(kind: &str, id: &str) -> Option<Member> {
+    let kind = Kind::parse(kind)?;
+    is_name(id).then(|| Member {
+        kind,
+        id: id.to_owned(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
+
+    use super::*;
+
+    #[test]
+    fn keys_say_whose_they_are() {
+        let north = Identity::new("site", Kind::Engine, "north").unwrap();
+        let key = north.own_key("state").unwrap();
+        assert_eq!(key, "weir/site/engine/north/state");
+        assert_eq!(north.sender_of(&key), Some((north.member().clone(), "state")));
+        assert_eq!(
+            north.member_of_token(&north.alive_key()),
+            Some(north.member().clone())
+        );
+        for other in [
+            "weir/other/engine/north/state",
+            "weir/site/cook/north/state",
+            "weir/site/engine/a b/state",
+            "weir/site/engine/north",
+            "weir/sites/engine/north/state",
+        ] {
+            assert_eq!(north.sender_of(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn names_that_mean_more_in_keys_are_refused() {
+        for bad in ["", "a/b", "*", "**", "a b", "$", "-a", &"n".repeat(65)] {
+            assert!(Identity::new("site", Kind::Engine, bad).is_err(), "{bad}");
+            assert!(Identity::new(bad, Kind::Engine, "a").is_err(), "{bad}");
+        }
+        assert!(Identity::new("site-1", Kind::Worker, "gpu_0.rack-2").is_ok());
+    }
+}

@@ -1,0 +1,76 @@
+//! A message, and how urgent it is.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use zenoh::bytes::ZBytes;
+use zenoh::qos::Priority;
+
+use crate::identity::Member;
+
+/// How urgent messages are: those of one urgency wait for no others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Urgency {
+    /// Who is there, who has what: small, and before all others.
+    Control,
+    /// Features on their way from one partition to the next.
+    Features,
+    /// What has time.
+    Archive,
+}
+
+impl Urgency {
+    pub(crate) fn priority(self) -> Priority {
+        match self {
+            Self::Control => Priority::RealTime,
+            Self::Features => Priority::DataHigh,
+            Self::Archive => Priority::Background,
+        }
+    }
+}
+
+/// A message that arrived.
+pub struct Message {
+    /// Who sent it, as its key says, which belongs to that node alone.
+    pub from: Member,
+    /// What was sent before the payload; empty where nothing was.
+    pub header: Vec<u8>,
+    payload: ZBytes,
+}
+
+impl Message {
+    pub(crate) fn new(from: Member, header: Vec<u8>, payload: ZBytes) -> Self {
+        Self {
+            from,
+            header,
+            payload,
+        }
+    }
+
+    /// The payload; copied only where it arrived in several pieces.
+    #[must_use]
+    pub fn payload(&self) -> Cow<'_, [u8]> {
+        self.payload.to_bytes()
+    }
+
+    /// Its pieces, as they arrived.
+    pub fn pieces(&self) -> impl Iterator<Item = &[u8]> {
+        self.payload.slices()
+    }
+
+    /// Bytes of the payload.
+    #[must_use]
+    pub fn payload_bytes(&self) -> usize {
+        self.payload.len()
+    }
+}
+
+impl fmt::Debug for Message {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Message")
+            .field("from", &self.from)
+            .field("header", &self.header.len())
+            .field("payload", &self.payload.len())
+            .finish()
+    }
+}

@@ -1,0 +1,92 @@
+//! What the transport refuses before anything of ours sees it: it says so in its log alone, so its log is counted.
+//!
+//! The words are those of the version of Zenoh that is pinned; `tests/intruders.rs` fails where they are others.
+
+use std::fmt::{self, Write};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use tracing::field::{Field, Visit};
+use tracing::{Event, Level, Subscriber};
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::layer::{Context, Layer};
+use tracing_subscriber::registry::Registry;
+
+use crate::counts::Refusals;
+
+/// Where Zenoh holds messages against its rules of access.
+const ACCESS: &str = "zenoh::net::routing::interceptor";
+/// Where it accepts connections by TLS.
+const TLS: &str = "zenoh_link_tls";
+/// Where connections become sessions.
+const TRANSPORT: &str = "zenoh_transport::unicast";
+
+static CONNECTIONS: AtomicU64 = AtomicU64::new(0);
+static MESSAGES: AtomicU64 = AtomicU64::new(0);
+
+/// What was refused in this process, since [`RefusalLayer::boxed`] was installed.
+#[must_use]
+pub fn refusals() -> Refusals {
+    Refusals {
+        connections: CONNECTIONS.load(Ordering::Relaxed),
+        messages: MESSAGES.load(Ordering::Relaxed),
+    }
+}
+
+/// Counts what the transport logs that it refused.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct RefusalLayer;
+
+impl RefusalLayer {
+    /// For the subscriber of the program. It takes nothing but the few events that it counts.
+    #[must_use]
+    pub fn boxed() -> Box<dyn Layer<Registry> + Send + Sync> {
+        let targets = Targets::new()
+            // A line for each message: which was taken and which refused.
+            .with_target(ACCESS, Level::TRACE)
+            .with_target(TLS, Level::WARN)
+            .with_target(TRANSPORT, Level::WARN);
+        Self.with_filter(targets).boxed()
+    }
+}
+
+impl<S: Subscriber> Layer<S> for RefusalLayer {
+    fn on_event(&self, event: &Event<'_>, _context: Context<'_, S>) {
+        let mut words = Words(String::new());
+        event.record(&mut words);
+        match kind(event.metadata().target(), &words.0) {
+            Some(Refused::Connection) => CONNECTIONS.fetch_add(1, Ordering::Relaxed),
+            Some(Refused::Message) => MESSAGES.fetch_add(1, Ordering::Relaxed),
+            None => 0,
+        };
+    }
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Refused {
+    Connection,
+    Message,
+}
+
+/// What an event says was refused.
+fn kind(target: &str, words: &str) -> Option<Refused> {
+    if target.starts_with(ACCESS) {
+        // Of what this node sends itself, nothing is to be counted.
+        return (words.contains("unauthorized") && words.contains("(ingress)")).then_some(Refused::Message);
+    }
+    // All that it warns of is a connection that was not accepted.
+    let is_tls = target.starts_with(TLS);
+    let is_transport = target.starts_with(TRANSPORT) && words.contains("accept");
+    (is_tls || is_transport).then_some(Refused::Connection)
+}
+
+/// The message of an event.
+struct Words(String);
+
+impl Visit for Words {
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        if field.name() == "message" {
+            // Writing to a text does not fail.
+            let _ = write!(self.0, "{value:?}");
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! Who is not of the fleet, or says what is not its own to say, is refused and counted, and the others go on undisturbed.
+
+#![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
+
+mod common;
+
+use std::io::Write;
+use std::net::TcpStream;
+use std::path::Path;
+use std::sync::{Mutex, MutexGuard, Once, PoisonError};
+
+use common::{FLEET, engine, free_port, keys, open, settings, wait_for_members, wait_until};
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+use weir_fabric::{Certificates, Fabric, Members, RefusalLayer, Subscription, Urgency, refusals};
+use zenoh::Wait;
+use zenoh::qos::CongestionControl;
+
+const NODES: [&str; 3] = ["north", "south", "west"];
+
+/// Two nodes that see each other, of a fleet of three.
+struct Pair {
+    folder: tempfile::TempDir,
+    ports: [u16; 3],
+    north: (Fabric, Members),
+    south: (Fabric, Members),
+    states: Subscription,
+    _alone: MutexGuard<'static, ()>,
+}
+
+/// One test at a time: what is refused is counted for the whole process.
+fn pair() -> Pair {
+    static ALONE: Mutex<()> = Mutex::new(());
+    let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    static LOG: Once = Once::new();
+    LOG.call_once(|| tracing_subscriber::registry().with(RefusalLayer::boxed()).init());
+    let folder = tempfile::tempdir().unwrap();
+    keys(folder.path(), &NODES);
+    let ports = [free_port(), free_port(), free_port()];
+    let open = |number: usize| {
+        let mut settings = settings(Some(folder.path()), &NODES, &ports, number);
+        settings.max_message_bytes = 1 << 20;
+        open(NODES[number], &settings)
+    };
+    let (mut north, mut south) = (open(0), open(1));
+    wait_for_members(&mut north.1, &NODES[..2]);
+    wait_for_members(&mut south.1, &NODES[..2]);
+    let states = north.0.subscribe(weir_fabric::Kind::Engine, "state").unwrap();
+    let pair = Pair {
+        folder,
+        ports,
+        north,
+        south,
+        states,
+        _alone: alone,
+    };
+    pair.goes_on();
+    pair
+}
+
+impl Pair {
+    /// A message of one gets to the other, and nobody else is or was there.
+    fn goes_on(&self) {
+        let mut arrived = None;
+        wait_until("a message between the two", || {
+            let (south, _) = &self.south;
+            south
+                .publish("state", Urgency::Control, &[], b"fine".to_vec())
+                .unwrap();
+            arrived = arrived.take().or(self.states.waiting().next());
+            arrived.is_some()
+        });
+        let others = arrived.into_iter().chain(self.states.waiting());
+        for message in others {
+            assert_eq!(
+                (message.from.id.as_str(), &*message.payload()),
+                ("south", &b"fine"[..])
+            );
+        }
+    }
+
+    /// The same, after what was done to them.
+    fn is_undisturbed(mut self) {
+        self.goes_on();
+        for members in [&mut self.north.1, &mut self.south.1] {
+            assert_eq!(members.changes(), []);
+        }
+    }
+
+    /// A session of Zenoh as anyone may write it, that connects to the first node by these files.
+    fn stranger(&self, protocol: &str, certificates: Option<&Certificates>) -> zenoh::Session {
+        let mut config = zenoh::Config::default();
+        let mut set = |key: &str, value: &str| config.insert_json5(key, value).unwrap();
+        set("scouting/multicast/enabled", "false");
+        set("connect/exit_on_failure", "false");
+        set("connect/timeout_ms", "0");
+        set("listen/endpoints", "[]");
+        let endpoint = format!("[\"{protocol}/127.0.0.1:{}\"]", self.ports[0]);
+        set("connect/endpoints", &endpoint);
+        let authority = self.folder.path().join("authority.pem");
+        let own = certificates.map_or(String::new(), |files| {
+            format!(
+                ", \"connect_certificate\": {:?}, \"connect_private_key\": {:?}, \"enable_mtls\": true",
+                files.certificate, files.key
+            )
+        });
+        set(
+            "transport/link/tls",
+            &format!("{{ \"root_ca_certificate\": {authority:?}{own} }}"),
+        );
+        zenoh::open(config).wait().unwrap()
+    }
+}
+
+/// Sends on what only its owner may, again and again, until what is refused is counted.
+fn insist(session: &zenoh::Session, bytes: usize, what: &str, mut is_counted: impl FnMut() -> bool) {
+    wait_until(what, || {
+        let put = session.put(format!("weir/{FLEET}/engine/south/state"), vec![0; bytes]);
+        let _ = put
+            .congestion_control(CongestionControl::Block)
+            .express(true)
+            .wait();
+        is_counted()
+    });
+}
+
+#[test]
+fn a_node_without_a_certificate_is_refused() {
+    let pair = pair();
+    let before = refusals().connections;
+    let stranger = pair.stranger("tls", None);
+    insist(&stranger, 4, "a refused connection", || {
+        refusals().connections > before
+    });
+    pair.is_undisturbed();
+}
+
+#[test]
+fn a_node_with_another_authority_s_certificate_is_refused() {
+    let pair = pair();
+    let other = tempfile::tempdir().unwrap();
+    keys(other.path(), &["south"]);
+    let before = refusals().connections;
+    let stranger = pair.stranger("tls", Some(&Certificates::in_folder(other.path(), "south")));
+    insist(&stranger, 4, "a refused connection", || {
+        refusals().connections > before
+    });
+    pair.is_undisturbed();
+}
+
+#[test]
+fn a_node_that_writes_under_another_s_key_or_takes_its_name_is_refused() {
+    let pair = pair();
+    let before = refusals().messages;
+    let files = Certificates::in_folder(pair.folder.path(), "west");
+    let stranger = pair.stranger("tls", Some(&files));
+    insist(&stranger, 4, "a refused message", || refusals().messages > before);
+    let before = refusals().messages;
+    let token = format!("weir/{FLEET}/alive/engine/east");
+    let _token = stranger.liveliness().declare_token(token).wait().unwrap();
+    wait_until("a refused token", || refusals().messages > before);
+    pair.is_undisturbed();
+}
+
+#[test]
+fn garbage_is_refused() {
+    let pair = pair();
+    let before = refusals().connections;
+    let mut garbage = TcpStream::connect(("127.0.0.1", pair.ports[0])).unwrap();
+    garbage.write_all(&[0xa5; 4_096]).unwrap();
+    wait_until("a refused connection", || refusals().connections > before);
+    pair.is_undisturbed();
+}
+
+/// A node of the fleet whose own bound is larger than that of the others.
+#[test]
+fn a_message_beyond_the_bound_of_who_receives_is_refused() {
+    let mut pair = pair();
+    let mut wide = settings(Some(pair.folder.path()), &NODES, &pair.ports, 2);
+    wide.max_message_bytes = 256 << 20;
+    let west = Fabric::open(engine("west"), &wide).unwrap();
+    // It sends nothing that is taken, and is not announced: nobody sees it.
+    for _ in 0..3 {
+        let _ = west.publish("state", Urgency::Features, &[], vec![0; 64 << 20]);
+    }
+    pair.goes_on();
+    assert_eq!(pair.north.1.changes(), []);
+    pair.is_undisturbed();
+}
+
+#[test]
+fn files_of_keys_that_others_can_read_are_refused() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = tempfile::tempdir().unwrap();
+    keys(folder.path(), &NODES);
+    let key: &Path = &folder.path().join("north.key");
+    std::fs::set_permissions(key, std::fs::Permissions::from_mode(0o644)).unwrap();
+    let settings = settings(Some(folder.path()), &NODES, &[free_port()], 0);
+    let error = Fabric::open(engine("north"), &settings).unwrap_err().to_string();
+    assert!(error.contains("644") && error.contains("chmod 600"), "{error}");
+}
