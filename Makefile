@@ -1,12 +1,13 @@
-# What there is to do: make setup, demo, dist, test, test-sinks, test-brokers, test-kafka, check-cuda, lint, bench-overhead, bench-sim,
-# bench-reserve, bench-partitioned, bench-accuracy, bench-cameras, bench-cascades, bench-generating, bench-route, bench-queues,
+# What there is to do: make setup, demo, dist, test, test-sinks, test-brokers, test-kafka, test-fleet, check-fleet, check-cuda, lint,
+# bench-overhead, bench-sim, bench-reserve, bench-partitioned, bench-accuracy, bench-cameras, bench-cascades, bench-generating, bench-route, bench-queues,
 # bench-routing, bench-fleet, bench-shared, bench-idle-connections, bench-watchers, bench-counts, bench-per-track, bench-reports, soak,
 # fuzz-api, page-pictures, compare-live, gpu-check, crash-jobs, reproduce-pard, reproduce-ppipe, reproduce-ken, reproduce-goodserve,
 # reproduce-qlm, docs, clips, train, clean.
 # Every target sets up what it needs.
 
-.PHONY: all setup build dist demo test test-sinks test-brokers test-kafka check-cuda lint bench-overhead bench-sim bench-reserve \
-	bench-partitioned bench-accuracy bench-cameras bench-cascades bench-generating bench-route bench-queues bench-routing bench-fleet \
+.PHONY: all setup build dist demo test test-sinks test-brokers test-kafka test-fleet check-fleet check-cuda lint bench-overhead \
+	bench-sim bench-reserve bench-partitioned bench-accuracy bench-cameras bench-cascades bench-generating bench-route bench-queues \
+	bench-routing bench-fleet \
 	bench-shared bench-idle-connections bench-watchers bench-counts bench-per-track bench-reports soak fuzz-api page-pictures \
 	compare-live gpu-check crash-jobs reproduce-pard reproduce-ppipe reproduce-ken reproduce-goodserve reproduce-qlm docs clips train \
 	clean
@@ -17,9 +18,10 @@ CARGO ?= cargo
 APP ?= traffic-monitoring
 # Length of each live run of `make compare-live`.
 SECONDS_EACH ?= 120
-# Features of release builds: sinks and traces whose crates are heavy, and the CUDA provider where setup fetched its library.
+# Features of release builds: sinks and traces whose crates are heavy, the CUDA provider where setup fetched its library, and in
+# packages, or with WEIR_FLEET=1, fleets, which take minutes to compile.
 SINKS := kafka nats parquet
-FEATURES := --features "$(SINKS) otlp$(if $(filter 1,$(WEIR_CUDA)), cuda)"
+FEATURES = --features "$(SINKS) otlp$(if $(filter 1,$(WEIR_CUDA)), cuda)$(if $(filter 1,$(WEIR_FLEET)), fleet)"
 
 all: build
 
@@ -31,6 +33,7 @@ build: setup
 	$(CARGO) build --release --locked -p weir $(FEATURES)
 
 # Packages of a release build, into dist/: a tarball and a .deb.
+dist: WEIR_FLEET := 1
 dist: build
 	@scripts/dist.sh
 
@@ -60,6 +63,17 @@ test-brokers: setup
 # The sink `kafka` against the mock cluster of librdkafka, which is compiled for it.
 test-kafka: setup
 	$(CARGO) test --workspace --features "weir-tests/kafka" --locked --test kafka
+
+# What the feature `fleet` brings, which plain builds leave out: it compiles without warnings.
+check-fleet: setup
+	$(CARGO) clippy -p weir-fabric --features zenoh --all-targets --locked -- -D warnings
+	$(CARGO) clippy -p weir --features fleet --all-targets --locked -- -D warnings
+
+# Nodes that come and go, intruders, and three engines that share streams.
+test-fleet: setup
+	$(CARGO) test -p weir-fabric --features zenoh --locked
+	$(CARGO) test -p weir --features fleet --locked --lib -- fleet::
+	$(CARGO) test -p weir --features fleet --locked --test fleet
 
 # What the feature `cuda` brings, which plain builds leave out: it compiles without warnings, also on a machine without CUDA, and the
 # tests that need no GPU pass with it.

@@ -3,23 +3,36 @@
 use std::ffi::OsStr;
 use std::io::{self, Write};
 
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::layer::{Layer, SubscriberExt};
+use tracing_subscriber::registry::Registry;
+use tracing_subscriber::util::SubscriberInitExt;
+use tracing_subscriber::{EnvFilter, fmt};
 
 use crate::{output, printable};
 
+/// What takes events beside standard error.
+pub type LogLayer = Box<dyn Layer<Registry> + Send + Sync>;
+
 /// Logs to standard error what `RUST_LOG` asks for, else what `default` does (`error,weir_operators::sinks=warn`).
 pub fn log_to_stderr(default: &str) {
+    log_to_stderr_beside(default, Vec::new());
+}
+
+/// As [`log_to_stderr`]; `others` take events, too, each those that it wants.
+pub fn log_to_stderr_beside(default: &str, others: Vec<LogLayer>) {
     let filter = match std::env::var_os("RUST_LOG").as_deref() {
         None => EnvFilter::new(default),
         Some(given) if given == OsStr::new("") => EnvFilter::new(default),
         Some(_) => EnvFilter::from_default_env(),
     };
     // Without colours: what stands in an event could not be distinguished from them.
-    tracing_subscriber::fmt()
+    let own = fmt::layer()
         .with_writer(LogWriter::default)
         .with_ansi(false)
-        .with_env_filter(filter)
-        .init();
+        .with_filter(filter);
+    let mut layers: Vec<LogLayer> = vec![own.boxed()];
+    layers.extend(others);
+    tracing_subscriber::registry().with(layers).init();
 }
 
 /// Standard error for log events, each in one line whatever is in it.

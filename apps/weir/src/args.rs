@@ -1,5 +1,6 @@
 //! The command line's shape: commands, arguments, and how their texts are read.
 
+mod fleet;
 mod glossary;
 mod jobs;
 mod values;
@@ -14,6 +15,7 @@ use weir_types::Span;
 
 use crate::error::UserError;
 use crate::version;
+pub(crate) use fleet::{Fleet, FleetKeys, FleetPlace, FleetStatus};
 pub(crate) use jobs::{Jobs, Submit};
 use values::{Bandwidth, Device, device, drop_rule, duration, factor, hops, listen, order};
 pub(crate) use values::{HopNames, Pick, Speed, TruthOf};
@@ -44,6 +46,9 @@ pub(crate) enum Command {
     Streams(Streams),
     /// Show the streams and modules of an engine that serves, again every second
     Top(Top),
+    /// Make certificates for the engines of a fleet, and show a fleet
+    #[command(subcommand)]
+    Fleet(Fleet),
     /// Submit recorded videos as a job to a queue that survives crashes; queued sources of a graph take them
     Submit(Submit),
     /// List the jobs of a queue, or cancel one
@@ -155,6 +160,12 @@ pub(crate) struct Serve {
     /// Do not watch the file of the graph: what changes in it is taken on SIGHUP only
     #[arg(long)]
     pub(crate) no_watch: bool,
+    /// Share the streams of the graph with the other engines of this fleet
+    #[arg(long, value_name = "FLEET.toml", requires = "node")]
+    pub(crate) fleet: Option<PathBuf>,
+    /// Which of its nodes this engine is
+    #[arg(long, value_name = "NAME", requires = "fleet")]
+    pub(crate) node: Option<String>,
 }
 
 /// Where the API is reached unless something else is said.

@@ -11,10 +11,11 @@ use weir_jobs::EngineLock;
 use weir_policy::Report;
 use weir_runtime::{Assembly, Engine, Pace, Progress, RunError, RunOptions, Sampler};
 
-use crate::args::{RunArgs, Speed};
+use crate::args::{FleetPlace, RunArgs, Speed};
 use crate::assemble::{DumpInputs, assemble_showing, sinks};
 use crate::error::UserError;
 use crate::extensions::Extensions;
+use crate::fleet::Membership;
 use crate::jobs::{Jobs, JobsReport};
 use crate::live::{self, LiveSink};
 use crate::outputs::Files;
@@ -43,6 +44,8 @@ pub(crate) struct LaunchOptions {
     pub(crate) reads: Vec<PathBuf>,
     /// The file of the graph, where videos of its queues are to be processed.
     pub(crate) graph_file: Option<PathBuf>,
+    /// The fleet that it shares its streams with.
+    pub(crate) fleet: Option<FleetPlace>,
 }
 
 /// What is shown a run beside the graph's own sinks.
@@ -64,6 +67,7 @@ impl LaunchOptions {
             dump_inputs: None,
             reads: Vec::new(),
             graph_file: None,
+            fleet: None,
         }
     }
 }
@@ -355,6 +359,10 @@ pub(crate) fn serve(
     zoo: &Zoo,
 ) -> anyhow::Result<()> {
     let report_file = prepare(&graph, options, settings, zoo)?;
+    let fleet = options.fleet.as_ref();
+    let mut fleet = fleet
+        .map(|place| Membership::prepare(place, &graph))
+        .transpose()?;
     let lines_on_output = writes_lines(&graph);
     let progress = service.progress();
     let shown = RunLine::start(Arc::clone(&progress), options.run_args.duration, lines_on_output)?;
@@ -369,6 +377,11 @@ pub(crate) fn serve(
     let text = weir_config::read_text(service.graph_file()).unwrap_or_default();
     let loaded = graph.clone();
     let jobs = open_jobs(&graph, options)?;
+    let graph = if fleet.is_some() {
+        graph.with_streams_to_come()
+    } else {
+        graph
+    };
     let mut assembly = assemble_showing(graph, zoo, None, None, &progress)?;
     stage(jobs.as_ref(), &mut assembly);
     let assembly = LiveSink(service.live()).add_to(assembly);
@@ -383,6 +396,9 @@ pub(crate) fn serve(
     };
     let handle = Engine::start(assembly, run, &stop).map_err(mendable)?;
     service.connect(handle.control(), (loaded, text), (options, settings));
+    if let Some(fleet) = &mut fleet {
+        fleet.begin(handle.control(), &stop, service)?;
+    }
     systemd::watch(handle.control())?;
     let watching = Arc::clone(service);
     // Both end with the program.
@@ -399,6 +415,7 @@ pub(crate) fn serve(
     let ended = handle.wait();
     stop.raise();
     let _ = feeder.map(std::thread::JoinHandle::join);
+    fleet.into_iter().for_each(Membership::end);
     drop(shown);
     traces.into_iter().for_each(Traces::finish);
     let mut report = ended.map_err(mendable)?;

@@ -16,6 +16,7 @@ mod curve_plot;
 mod error;
 mod exposition;
 mod extensions;
+mod fleet;
 mod gears_problem;
 mod gears_watch;
 mod gpu;
@@ -70,7 +71,7 @@ pub fn main() -> ExitCode {
     };
     // A debug build of the program goes on as a release build does; only tests and simulations panic.
     invariant::set_mode(invariant::Mode::Count);
-    weir_terminal::log_to_stderr(DEFAULT_LOG);
+    weir_terminal::log_to_stderr_beside(DEFAULT_LOG, fleet::log_layers());
     handles::raise_limit();
     weir_terminal::finish(commands::run(args), error::is_mendable)
 }

@@ -128,6 +128,11 @@ impl LoadedGraph {
                 "a graph with queued sources is not changed while it runs: each of its jobs is for one graph";
             return Err(vec![Problem::new(message, Some("start weir serve again"))]);
         }
+        if service.is_in_fleet() && text != self.text {
+            let message = "a graph whose streams a fleet shares is not changed while it runs";
+            let hint = "change it for all engines, and start them again one after the other";
+            return Err(vec![Problem::new(message, Some(hint))]);
+        }
         let is_another = is_another(&changes, &self.graph);
         check(&changes, is_another, author, service, control)?;
         if is_another {

@@ -1,5 +1,7 @@
 //! The engine behind the API: what requests are answered with.
 
+mod allowed;
+
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -11,7 +13,7 @@ use serde::Serialize;
 use serde_json::{Value, json as to_value};
 use toml::Table;
 use weir_config::ConfigError;
-use weir_graph::{EmulatedLoad, EmulatedStream, Graph, SourceNode};
+use weir_graph::{Graph, SourceNode};
 use weir_operators::sinks::find_clip;
 use weir_runtime::{Control, NewStream, Progress, Snapshot, StreamChange, StreamError, StreamPhase};
 use weir_serve::{
@@ -30,6 +32,7 @@ use crate::reload::{Applied, Author, LoadedGraph, Problem};
 use crate::settings::Settings;
 use crate::traces::SpanCounts;
 use crate::zoo::Zoo;
+use allowed::is_allowed;
 
 /// Bounds of the buckets that durations are counted in, in seconds.
 const BUCKETS: [f64; 14] = [
@@ -54,11 +57,6 @@ const MAX_CLIP_BYTES: u64 = 128 << 20;
 
 /// Variable that holds the token where no file is named.
 const TOKEN_VARIABLE: &str = "WEIR_API_TOKEN";
-
-/// Addresses that clients may name: those of cameras and servers. Others lead FFmpeg to files of this machine.
-const SCHEMES: [&str; 10] = [
-    "rtsp", "rtsps", "rtmp", "rtmps", "http", "https", "rtp", "udp", "tcp", "srt",
-];
 
 /// The token of a file, or of the variable; none where neither is given.
 ///
@@ -91,6 +89,8 @@ pub(crate) struct Service {
     added: Mutex<BTreeSet<String>>,
     metrics: PrometheusHandle,
     live: Arc<Live>,
+    /// The fleet as clients see it, where this engine is in one.
+    fleet: OnceLock<Arc<Mutex<Value>>>,
     /// What became of spans, where requests are traced.
     spans: OnceLock<Arc<SpanCounts>>,
     state: Cached<Arc<Snapshot>>,
@@ -135,6 +135,7 @@ impl Service {
             added: Mutex::default(),
             metrics,
             live: Arc::default(),
+            fleet: OnceLock::new(),
             spans: OnceLock::new(),
             state: Cached::new(MAX_AGE),
             written: Cached::new(MAX_AGE),
@@ -174,6 +175,34 @@ impl Service {
 
     pub(crate) fn live(&self) -> Arc<Live> {
         Arc::clone(&self.live)
+    }
+
+    /// Where a fleet is shown to clients; its streams are no one else's to change from now on.
+    #[cfg_attr(
+        not(feature = "fleet"),
+        expect(dead_code, reason = "this build knows no fleets")
+    )]
+    pub(crate) fn share_fleet(&self) -> Arc<Mutex<Value>> {
+        Arc::clone(self.fleet.get_or_init(Arc::default))
+    }
+
+    /// Whether a fleet shares the streams of the graph.
+    pub(crate) fn is_in_fleet(&self) -> bool {
+        self.fleet.get().is_some()
+    }
+
+    /// Refuses to change a stream of the graph that a fleet shares.
+    fn check_not_shared(&self, name: &str) -> Result<(), ApiError> {
+        let loaded = lock(&self.loaded);
+        let mut sources = loaded.iter().flat_map(|loaded| loaded.graph.sources());
+        if !self.is_in_fleet() || !sources.any(|source| source.name == name) {
+            return Ok(());
+        }
+        let error = ApiError::new(
+            Refusal::Conflict,
+            format!("the stream {name} is shared by a fleet"),
+        );
+        Err(error.hint("change the graph of all its engines, and start them again one after the other"))
     }
 
     pub(crate) fn graph_file(&self) -> &Path {
@@ -398,13 +427,28 @@ impl Backend for Service {
         Ok(())
     }
 
+    fn fleet(&self) -> Result<Value, ApiError> {
+        self.control()?;
+        let none = || ApiError::new(Refusal::NotFound, "this engine is in no fleet");
+        let board = self.fleet.get().ok_or_else(none);
+        let board =
+            board.map_err(|error| error.hint("weir serve --fleet FLEET.toml --node NAME joins one"))?;
+        let shown = lock(board).clone();
+        if shown.is_null() {
+            return Err(ApiError::new(Refusal::Unavailable, "the engine joins its fleet"));
+        }
+        Ok(shown)
+    }
+
     fn remove_stream(&self, name: &str) -> Result<Value, ApiError> {
+        self.check_not_shared(name)?;
         let removed = self.change(|control| control.remove_stream(name))?;
         lock(&self.added).remove(name);
         json(&removed)
     }
 
     fn pause_stream(&self, name: &str) -> Result<(), ApiError> {
+        self.check_not_shared(name)?;
         self.change(|control| control.pause_stream(name))
     }
 
@@ -592,46 +636,6 @@ fn refused(error: &StreamError) -> ApiError {
     ApiError::new(refusal, error.to_string())
 }
 
-/// Whether a client may name that source: a camera or a server, or a file in the folder of the graph.
-fn is_allowed(uri: &str, graph: &Path) -> bool {
-    if uri.starts_with(EmulatedStream::SCHEME) {
-        let stream = EmulatedStream::parse(uri).map(|stream| stream.load);
-        return match stream {
-            Ok(EmulatedLoad::Constant { .. }) => true,
-            Ok(EmulatedLoad::Trace { file, .. }) => is_in_folder(&file, graph),
-            Err(_) => false,
-        };
-    }
-    match uri.split_once("://") {
-        Some((scheme, rest)) => {
-            SCHEMES.iter().any(|known| scheme.eq_ignore_ascii_case(known)) && !listens(rest)
-        }
-        None => is_in_folder(Path::new(uri), graph),
-    }
-}
-
-/// Whether the query of an address asks FFmpeg to wait for connections rather than to connect.
-fn listens(address: &str) -> bool {
-    let query = address.split_once('?').map_or("", |(_, query)| query);
-    query.split(['&', '?', '#']).any(|option| {
-        let (key, value) = option.split_once('=').unwrap_or((option, ""));
-        key.eq_ignore_ascii_case("listen")
-            || key.eq_ignore_ascii_case("mode")
-                && ["listener", "rendezvous"]
-                    .iter()
-                    .any(|mode| value.eq_ignore_ascii_case(mode))
-    })
-}
-
-/// Whether a file, with all links followed, is in the folder of the graph or below it.
-fn is_in_folder(file: &Path, graph: &Path) -> bool {
-    let folder = graph.parent().and_then(|folder| folder.canonicalize().ok());
-    match (file.canonicalize(), folder) {
-        (Ok(file), Some(folder)) => file.is_file() && file.starts_with(folder),
-        _ => false,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -645,48 +649,5 @@ mod tests {
         let node = service.source_node(&serde_json::from_str(request).unwrap());
         let Ok(node) = node else { panic!("it is refused") };
         assert_eq!((node.fps, node.sample), (Some(25.0), Some(5.0)));
-    }
-
-    #[test]
-    fn clients_name_cameras_and_files_of_the_graph_s_folder() {
-        let folder = tempfile::tempdir().unwrap();
-        let (graph, outside) = (
-            folder.path().join("graphs/graph.toml"),
-            folder.path().join("secret.mp4"),
-        );
-        let inside = folder.path().join("graphs/clip.mp4");
-        let link = folder.path().join("graphs/link.mp4");
-        std::fs::create_dir(folder.path().join("graphs")).unwrap();
-        std::fs::write(&inside, "").unwrap();
-        std::fs::write(&outside, "").unwrap();
-        std::os::unix::fs::symlink(&outside, &link).unwrap();
-        let trace = |file: &Path| format!("emulated:trace?file={}", file.display());
-        let text = |path: &Path| path.display().to_string();
-        for allowed in [
-            "rtsp://camera/stream".to_owned(),
-            "HTTPS://server/live.m3u8?mode=hd".to_owned(),
-            "srt://server:9000?mode=caller".to_owned(),
-            "emulated:uniform?rate=10".to_owned(),
-            text(&inside),
-            trace(&inside),
-        ] {
-            assert!(is_allowed(&allowed, &graph), "{allowed}");
-        }
-        for other in [
-            text(&outside),
-            text(&link),
-            trace(&outside),
-            text(&folder.path().join("graphs/../secret.mp4")),
-            format!("file://{}", text(&inside)),
-            "subfile,,start,0,end,0,,://x".to_owned(),
-            "concat://a|b".to_owned(),
-            "tcp://0.0.0.0:9000?listen=1".to_owned(),
-            "rtsp://0.0.0.0:9000/x?tcp&listen".to_owned(),
-            "srt://:9000?mode=listener".to_owned(),
-            "/dev/video0".to_owned(),
-            text(folder.path()),
-        ] {
-            assert!(!is_allowed(&other, &graph), "{other}");
-        }
     }
 }

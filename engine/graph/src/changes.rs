@@ -64,6 +64,24 @@ impl Graph {
         changes
     }
 
+    /// The streams, each with the names of the modules and sinks that it enters.
+    #[must_use]
+    pub fn entered_streams(&self) -> Vec<(SourceNode, Vec<String>)> {
+        let streams = self.sources.iter().enumerate();
+        streams
+            .map(|(index, source)| (source.clone(), self.entered_by(index)))
+            .collect()
+    }
+
+    /// The same graph, whose streams are added while it runs: in the place of each is a template, whose name no stream can have.
+    #[must_use]
+    pub fn with_streams_to_come(mut self) -> Self {
+        let places = self.sources.drain(..).map(|source| format!("({})", source.name));
+        let places: Vec<String> = places.chain(self.templates.drain(..)).collect();
+        self.templates = places;
+        self
+    }
+
     /// Names of the modules and sinks that a source enters, by its index.
     fn entered_by(&self, source: usize) -> Vec<String> {
         let enters = |inputs: &[Vertex]| inputs.contains(&Vertex::Source(source));

@@ -121,6 +121,11 @@ pub trait Backend: Send + Sync + 'static {
     /// # Errors
     /// As [`Backend::state`].
     fn timeline(&self) -> Result<Value, ApiError>;
+    /// The fleet that shares the streams of the graph, an object.
+    ///
+    /// # Errors
+    /// As [`Backend::state`], and where the engine is in none.
+    fn fleet(&self) -> Result<Value, ApiError>;
     /// Adds a stream.
     ///
     /// # Errors

@@ -129,6 +129,7 @@ impl Api {
             }
             Operation::Drops => backend.drops().map(answer),
             Operation::Timeline => backend.timeline().map(answer),
+            Operation::Fleet => backend.fleet().map(answer),
             Operation::StreamDrops => backend.stream_drops(name).map(answer),
             Operation::ListStreams => backend.streams().map(answer),
             Operation::AddStream => {

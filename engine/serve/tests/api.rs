@@ -63,6 +63,10 @@ impl Backend for Memory {
         Ok(json!({ "seconds": 10.0, "modules": [], "lanes": [] }))
     }
 
+    fn fleet(&self) -> Result<Value, ApiError> {
+        Err(ApiError::new(Refusal::NotFound, "this engine is in no fleet"))
+    }
+
     fn add_stream(&self, stream: StreamRequest) -> Result<(), ApiError> {
         self.asked
             .lock()

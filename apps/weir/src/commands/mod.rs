@@ -3,6 +3,7 @@
 mod check;
 mod check_memory;
 mod doctor;
+mod fleet;
 mod gears;
 mod gears_plan;
 mod gpu_check;
@@ -56,6 +57,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
         Command::Submit(args) => submit::submit(&args, &zoo),
         Command::Jobs(args) => jobs::jobs(&args),
         Command::Top(args) => top::top(&args),
+        Command::Fleet(args) => fleet::fleet(&args),
         Command::Replay(args) => replay::replay(args, &settings, &zoo),
         Command::Score(args) => score::score(args, &settings, &zoo),
         Command::Simulate(args) => simulate::simulate(&args, &zoo),
