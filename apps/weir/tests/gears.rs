@@ -110,6 +110,33 @@ fn a_graph_without_cascades_has_no_samples() {
     assert!(!folder.path().join("samples.jsonl").exists());
 }
 
+/// Emulated frames are in no file that could be called after what they show, and a truth file has none of them.
+#[test]
+fn items_without_truth_are_no_samples() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = std::fs::read_to_string(
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../config/emulated-cascade.toml"),
+    );
+    let text = text
+        .unwrap()
+        .replace("gears = \"emulated-cascade.gears.toml\"\n", "");
+    let text = text.replace("&seed=5", "&seed=5&frames=20");
+    std::fs::write(folder.path().join("graph.toml"), text).unwrap();
+    std::fs::write(folder.path().join("empty.jsonl"), "").unwrap();
+    let refused = |truth: &str, said: &str| {
+        let args = ["sample", "graph.toml", "--truth", truth, "--out", "samples.jsonl"];
+        let sample = gears(folder.path(), &args);
+        assert_eq!(sample.status.code(), Some(2), "{}", stderr(&sample));
+        let text = stderr(&sample);
+        assert!(text.contains(said), "{text}");
+        assert_eq!(text.matches("error: ").count(), 1, "{text}");
+        assert!(!folder.path().join("samples.jsonl").exists());
+    };
+    refused("names", "no item could be held against the truth");
+    refused("empty.jsonl", "empty.jsonl");
+    refused("missing.jsonl", "missing.jsonl");
+}
+
 /// LPRNet, then PP-OCR, on the crops of the asset pack.
 #[test]
 fn real_plates_are_sampled_and_some_certainty_reads_more_than_both_models() {

@@ -195,6 +195,13 @@ fn what_cannot_be_planned_is_one_clear_error() {
             .replace("ranges = 4", "ranges = 4\ncascades = 1"),
         "no plan sustains the load and fits the memory",
     );
+    // Each model fits a slot, and the two of the only cascade do not fit it together.
+    let two = "memory = \"10MiB\"\ncascades = 1\nsessions = { small = \"6MiB\", large = \"6MiB\" }\n";
+    with(
+        "problem.toml",
+        problem(two),
+        "the models of no assignment fit 1 slot of 10485760 bytes; give `memory` more, or name more `slots`",
+    );
     place.write("samples.jsonl", &samples.replacen("\"small\":3000000,", "", 1));
     with(
         "problem.toml",

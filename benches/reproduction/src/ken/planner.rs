@@ -1,7 +1,5 @@
 //! How good plans are beside all that there are (Figure 13), and how long planning takes (Figure 14).
 
-use std::time::Instant;
-
 use weir_planner::gears::{
     CascadeChoice, Evaluated, Evaluation, GearProblem, LoadOrder, Scoring, exhaustive, frontier, hypervolume,
     random_search,
@@ -10,10 +8,20 @@ use weir_planner::gears::{
 use super::ReproduceError;
 use super::published::Published;
 use super::setting::{Load, REFINE, evaluate, problem};
+use crate::cpu_time::thread_cpu_s;
 use crate::plot::{Axis, Figure, Kind, Line, Panel, markdown};
 
 /// The setting of Figure 13: cascades and ranges.
 const SMALL: (usize, usize) = (6, 6);
+
+/// All assignments, in the order of loads.
+pub const ALL_FALLING: &str = "exhaustive, no dearer cascade at a higher load";
+/// The walk with what is near, in the order of loads.
+pub const FALLING: &str = "walk and neighbours";
+/// The walk with what is near, in any order.
+pub const FREE: &str = "walk and neighbours in any order";
+/// Assignments drawn at random, as many as twice those of [`FREE`].
+pub const RANDOM: &str = "random, twice the plans";
 
 /// One way to plan, in the setting of Figure 13.
 #[derive(Debug, Clone, PartialEq)]
@@ -26,10 +34,22 @@ pub struct Search {
     pub hypervolume: f64,
     /// Plans that were simulated.
     pub simulated: usize,
-    /// Seconds that it took.
+    /// Seconds of the processor that it took.
     pub seconds: f64,
     /// What the paper says that it takes.
     pub paper: &'static str,
+}
+
+impl Search {
+    /// Hypervolume of its plans below a latency, as a part of what all assignments have there.
+    fn below(&self, all: &Self, latency: f64) -> f64 {
+        let least = all.frontier.first().map_or(0.0, |plan| plan.evaluation.accuracy);
+        let worst = Evaluation {
+            latency,
+            accuracy: least - 1e-4,
+        };
+        hypervolume(&self.frontier, worst) / hypervolume(&all.frontier, worst)
+    }
 }
 
 /// Planning time of the whole problem.
@@ -43,7 +63,7 @@ pub struct Size {
     pub slots: usize,
     /// Plans that were simulated.
     pub simulated: usize,
-    /// Seconds that it took.
+    /// Seconds of the processor that it took.
     pub seconds: f64,
 }
 
@@ -52,11 +72,7 @@ pub struct Size {
 /// # Errors
 /// As [`frontier`].
 pub fn compare(published: &Published, load: &Load) -> Result<Vec<Search>, ReproduceError> {
-    let mut problem = problem(published, 1, SMALL.1, load);
-    problem.operators[0].cascades = spread(&published.cascades, SMALL.0);
-    for model in &mut problem.models {
-        model.batch = vec![1];
-    }
+    let problem = small(published, load);
     let any_order = GearProblem {
         order: LoadOrder::Free,
         ..problem.clone()
@@ -84,18 +100,19 @@ pub fn compare(published: &Published, load: &Load) -> Result<Vec<Search>, Reprod
     };
     let mut found = vec![
         search("exhaustive", "9 to 16 minutes", (all, simulated, seconds)),
-        search("exhaustive, no dearer cascade at a higher load", "-", falling),
+        search(ALL_FALLING, "-", falling),
     ];
     let searches = [
         ("walk, score as printed", Scoring::Ratio, LoadOrder::Falling, 0),
         ("walk", Scoring::Trade, LoadOrder::Falling, 0),
-        ("walk and neighbours", Scoring::Trade, LoadOrder::Falling, REFINE),
+        (FALLING, Scoring::Trade, LoadOrder::Falling, REFINE),
         (
-            "walk and neighbours in any order",
+            "walk and 100 neighbours in any order",
             Scoring::Trade,
             LoadOrder::Free,
-            REFINE,
+            100,
         ),
+        (FREE, Scoring::Trade, LoadOrder::Free, REFINE),
     ];
     let mut twice = 0;
     for (name, scoring, order, refine) in searches {
@@ -112,8 +129,19 @@ pub fn compare(published: &Published, load: &Load) -> Result<Vec<Search>, Reprod
     let random = timed(&problem, load, |problem, evaluate| {
         random_search(problem, twice, evaluate)
     })?;
-    found.push(search("random, twice the plans", "twice the time", random));
+    found.push(search(RANDOM, "twice the time", random));
     Ok(found)
+}
+
+/// The problem of Figure 13.
+#[must_use]
+pub fn small(published: &Published, load: &Load) -> GearProblem {
+    let mut problem = problem(published, 1, SMALL.1, load);
+    problem.operators[0].cascades = spread(&published.cascades, SMALL.0);
+    for model in &mut problem.models {
+        model.batch = vec![1];
+    }
+    problem
 }
 
 /// Cascades at even steps of the list, its ends among them.
@@ -133,20 +161,19 @@ fn spread(cascades: &[CascadeChoice], count: usize) -> Vec<CascadeChoice> {
 type Found = (Vec<Evaluated>, usize, f64);
 type Evaluate<'a> = dyn FnMut(&weir_types::GearPlan, &weir_planner::gears::Assignment) -> Evaluation + 'a;
 
-/// What a search finds, how many plans it simulates, and how long it takes.
-#[expect(clippy::disallowed_methods, reason = "planning time is what is measured")]
+/// What a search finds, how many plans it simulates, and how long it takes: of the processor, since a search is one thread.
 fn timed(
     problem: &GearProblem,
     load: &Load,
     search: impl Fn(&GearProblem, &mut Evaluate<'_>) -> Result<Vec<Evaluated>, weir_planner::gears::GearError>,
 ) -> Result<Found, ReproduceError> {
     let mut simulated = 0;
-    let began = Instant::now();
+    let began = thread_cpu_s();
     let found = search(problem, &mut |plan, assignment| {
         simulated += 1;
         evaluate(problem, plan, assignment, load)
     })?;
-    Ok((found, simulated, began.elapsed().as_secs_f64()))
+    Ok((found, simulated, thread_cpu_s() - began))
 }
 
 /// Planning time by cascades and ranges, on four devices whose memory does not hold every model.
@@ -213,6 +240,38 @@ pub fn searches_table(found: &[Search]) -> String {
         "simulated",
         "seconds",
         "paper",
+    ];
+    markdown(&head, &rows)
+}
+
+/// What searches find of the plans with at most some latency, in parts of all that there are.
+#[must_use]
+pub fn latencies_table(found: &[Search]) -> String {
+    const SECONDS: [f64; 6] = [0.025, 0.05, 0.1, 1.0, 3.0, 6.0];
+    let Some(all) = found.first() else {
+        return String::new();
+    };
+    let shown = found
+        .iter()
+        .filter(|search| [ALL_FALLING, FALLING, FREE, RANDOM].contains(&search.name));
+    let row = |search: &Search| {
+        let parts = SECONDS.map(|seconds| format!("{:.2}", 100.0 * search.below(all, seconds)));
+        let whole = format!("{:.2}", 100.0 * search.hypervolume);
+        let mut row = vec![search.name.to_owned()];
+        row.extend(parts);
+        row.push(whole);
+        row
+    };
+    let rows: Vec<Vec<String>> = shown.map(row).collect();
+    let head = [
+        "hypervolume (% of all) with p95 below",
+        "25 ms",
+        "50 ms",
+        "100 ms",
+        "1 s",
+        "3 s",
+        "6 s",
+        "any",
     ];
     markdown(&head, &rows)
 }

@@ -7,7 +7,8 @@
 //!
 //! Beyond the paper, plans with the same cascades at every load are candidates from the beginning, so are those that a walk
 //! over single models passes, and `refine` more are looked at: the neighbours of those on the frontier, which differ from one of
-//! them at one range, by one cascade more or less. The walk goes one way and takes the best step; what it passes by is near.
+//! them at one range, by one cascade more or less, those beside the widest gap of the frontier first. The walk goes one way and
+//! takes the best step; what it passes by is near. Where the order is free, neighbours may have a dearer cascade at a higher load.
 //!
 //! Placements are searched when the models in use have changed; in between the placement of the plan before holds.
 
@@ -16,8 +17,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 use weir_types::GearPlan;
 
+use super::neighbours::{by_gap, neighbours};
 use super::placement::{Effort, Evaluate, Placed, place};
-use super::problem::{Assignment, Evaluation, GearError, GearProblem, LoadOrder, Operators, Scoring};
+use super::problem::{Assignment, Evaluation, GearError, GearProblem, Operators, Scoring};
 
 /// A plan, and what it came to in virtual time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -180,18 +182,20 @@ impl Walk<'_, '_> {
         }
     }
 
-    /// Looks at neighbours of plans on the frontier, those of the newest first, as long as there are any.
+    /// Looks at neighbours of plans on the frontier, those beside the widest gap first, as long as there are any.
     fn refine(&mut self) -> Result<(), GearError> {
         let mut rest = self.problem.refine;
         let mut expanded: BTreeSet<Assignment> = BTreeSet::new();
         while rest > 0 {
-            let next = self
-                .found()
-                .into_iter()
-                .find(|plan| !expanded.contains(&plan.assignment));
-            let Some(plan) = next else { return Ok(()) };
+            let mut found = self.found();
+            let evaluations: Vec<Evaluation> = found.iter().map(|plan| plan.evaluation).collect();
+            let mut places = by_gap(&evaluations).into_iter();
+            let Some(place) = places.find(|place| !expanded.contains(&found[*place].assignment)) else {
+                return Ok(());
+            };
+            let plan = found.swap_remove(place);
             self.searched = Some((self.problem.used_models(&plan.assignment), plan.plan.placement));
-            for neighbour in self.neighbours(&plan.assignment) {
+            for neighbour in neighbours(self.problem, &plan.assignment) {
                 if rest > 0 && !self.known.contains_key(&neighbour) {
                     rest -= 1;
                     self.look(&neighbour)?;
@@ -200,25 +204,6 @@ impl Walk<'_, '_> {
             expanded.insert(plan.assignment);
         }
         Ok(())
-    }
-
-    /// Assignments that differ at one range of one operator by one cascade.
-    fn neighbours(&self, at: &Assignment) -> Vec<Assignment> {
-        let mut out = Vec::new();
-        for (operator, ranges) in at.iter().enumerate() {
-            let last = self.problem.operators[operator].cascades.len() - 1;
-            for (range, &choice) in ranges.iter().enumerate() {
-                let others = [choice.checked_sub(1), (choice < last).then_some(choice + 1)];
-                for other in others.into_iter().flatten() {
-                    let mut neighbour = at.clone();
-                    neighbour[operator][range] = other;
-                    if self.problem.order == LoadOrder::Free || neighbour[operator].is_sorted() {
-                        out.push(neighbour);
-                    }
-                }
-            }
-        }
-        out
     }
 
     /// The plans that were found and that no other beats.
@@ -243,10 +228,10 @@ impl Walk<'_, '_> {
         GearError::Infeasible(if least.is_finite() {
             format!("the cheapest cascades need {least:.2} times what a slot can do at the highest load")
         } else {
-            let memory = self.problem.memory;
+            let (slots, memory) = (self.problem.slots, self.problem.memory);
             format!(
-                "the models of no assignment fit {} slots of {memory} bytes",
-                self.problem.slots
+                "the models of no assignment fit {slots} slot{} of {memory} bytes; give `memory` more, or name more `slots`",
+                if slots == 1 { "" } else { "s" }
             )
         })
     }

@@ -13,6 +13,7 @@
 
 mod baselines;
 mod frontier;
+mod neighbours;
 mod placement;
 mod problem;
 mod random;

@@ -130,6 +130,50 @@ fn the_walk_is_close_to_all_assignments() {
     assert!(part >= 0.97, "{part}");
 }
 
+/// In a load that only the cheapest cascades sustain any range may be the one with a dearer one.
+#[test]
+fn in_any_order_the_neighbours_beside_gaps_are_close_to_all_assignments() {
+    let falling = GearProblem {
+        overload: Overload::Evaluate,
+        refine: 60,
+        ..problem(1, 4)
+    };
+    let free = GearProblem {
+        order: LoadOrder::Free,
+        ..falling.clone()
+    };
+    // Mostly in the highest range, where the large model is three times too slow.
+    let load = arrivals(&[30, 50, 80, 80, 80, 80]);
+    let evaluate = |plan: &GearPlan, assignment: &Assignment| {
+        let measure = Measure::Quantile(0.95);
+        evaluate_gears(
+            &free,
+            plan,
+            assignment,
+            &load,
+            ShiftRule::default(),
+            measure,
+            &[1],
+        )
+    };
+    let all = exhaustive(&free, &mut { evaluate }).unwrap();
+    let worst = Evaluation {
+        latency: all.iter().map(|plan| plan.evaluation.latency).fold(0.0, f64::max) * 1.01,
+        accuracy: 0.79,
+    };
+    let mut looked_at = 0;
+    let mut count = |plan: &GearPlan, assignment: &Assignment| {
+        looked_at += 1;
+        evaluate(plan, assignment)
+    };
+    let found = frontier(&free, &mut count).unwrap();
+    let part = |plans: &[Evaluated]| hypervolume(plans, worst) / hypervolume(&all, worst);
+    assert!(part(&found) >= 0.97, "{}", part(&found));
+    assert!(looked_at < 256 / 2, "{looked_at} of 256");
+    let in_order = frontier(&falling, &mut { evaluate }).unwrap();
+    assert!(part(&in_order) < part(&found), "{}", part(&in_order));
+}
+
 #[test]
 fn memory_is_kept_and_a_model_that_fits_no_slot_is_named() {
     let tight = problem(2, 3);
