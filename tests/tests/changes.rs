@@ -9,8 +9,9 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use common::sinks::Outcomes;
 use common::{Parts, TWO_STREAMS, assemble, catalog_with_sink, check_books, graph, stream};
-use weir_flow::{Catalog, Delivery, Notice, Sink, SinkError, SinkFactory, StopFlag};
+use weir_flow::{Catalog, Delivery, Sink, SinkError, SinkFactory, StopFlag};
 use weir_graph::SourceNode;
 use weir_policy::{Policy, StreamShare};
 use weir_runtime::{Engine, Handle, NewStream, RunOptions, StreamChange, StreamError, verify};
@@ -292,38 +293,6 @@ fn weight(weight: f64) -> StreamChange {
     StreamChange {
         weight: Some(weight),
         ..StreamChange::default()
-    }
-}
-
-/// Frames that a sink has heard of, delivered or not, in the order in which it did.
-#[derive(Clone, Default)]
-struct Outcomes(Arc<Mutex<Vec<u64>>>);
-
-impl SinkFactory for Outcomes {
-    fn open(&self) -> Result<Box<dyn Sink>, SinkError> {
-        Ok(Box::new(self.clone()))
-    }
-}
-
-impl Sink for Outcomes {
-    fn accept(&mut self, delivery: &Delivery) -> Result<(), SinkError> {
-        self.0.lock().unwrap().push(delivery.frame.index);
-        Ok(())
-    }
-
-    fn on_notice(&mut self, notice: &Notice) -> Result<(), SinkError> {
-        if let Notice::Dropped { frame, .. } = notice {
-            self.0.lock().unwrap().push(*frame);
-        }
-        Ok(())
-    }
-
-    fn wants_notices(&self) -> bool {
-        true
-    }
-
-    fn finish(&mut self) -> Result<(), SinkError> {
-        Ok(())
     }
 }
 

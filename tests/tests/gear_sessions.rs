@@ -7,10 +7,9 @@
 mod common;
 
 use std::path::Path;
-use std::sync::{Arc, Mutex};
 
+use common::sinks::Outcomes;
 use common::{Parts, assemble, catalog_with_sink, check_books, run};
-use weir_flow::{Delivery, Notice, Sink, SinkError, SinkFactory};
 use weir_graph::Graph;
 use weir_policy::Report;
 use weir_runtime::{RunOptions, verify};
@@ -84,38 +83,6 @@ fn graph(folder: &Path, on_late: &str) -> Graph {
     }
 }
 
-/// Frames that ended, delivered or not, in the order in which they did.
-#[derive(Clone, Default)]
-struct Ends(Arc<Mutex<Vec<u64>>>);
-
-impl SinkFactory for Ends {
-    fn open(&self) -> Result<Box<dyn Sink>, SinkError> {
-        Ok(Box::new(self.clone()))
-    }
-}
-
-impl Sink for Ends {
-    fn accept(&mut self, delivery: &Delivery) -> Result<(), SinkError> {
-        self.0.lock().unwrap().push(delivery.frame.index);
-        Ok(())
-    }
-
-    fn on_notice(&mut self, notice: &Notice) -> Result<(), SinkError> {
-        if let Notice::Dropped { frame, .. } = notice {
-            self.0.lock().unwrap().push(*frame);
-        }
-        Ok(())
-    }
-
-    fn wants_notices(&self) -> bool {
-        true
-    }
-
-    fn finish(&mut self) -> Result<(), SinkError> {
-        Ok(())
-    }
-}
-
 /// All that came has ended, and an item that a stage had was answered there, handed on or counted as lost.
 fn check(report: &Report) {
     check_books(report);
@@ -148,7 +115,7 @@ fn opened(report: &Report) -> u64 {
 fn every_frame_ends_once_while_gears_shift_and_sessions_open() {
     let folder = tempfile::tempdir().unwrap();
     let log = folder.path().join("log");
-    let ends = Ends::default();
+    let ends = Outcomes::default();
     let parts = Parts {
         sinks: vec![("ends", Box::new(ends.clone()))],
         ..Parts::default()

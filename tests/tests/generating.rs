@@ -6,13 +6,11 @@
 mod common;
 
 use std::path::Path;
-use std::sync::{Arc, Mutex};
 
+use common::sinks::Kept;
+use common::stories::Stories;
 use common::{Parts, assemble, assets, catalog_with_sink, graph, run};
-use weir_flow::{
-    Attribute, Catalog, Delivery, HeadOutput, HeadSpec, Settings, Sink, SinkError, SinkFactory, Value,
-};
-use weir_operators::{LoadRequest, ModelFile, OperatorRequest};
+use weir_flow::{Attribute, Catalog, Delivery, HeadOutput, HeadSpec};
 use weir_policy::Report;
 use weir_policy::generate::emulated_length;
 use weir_runtime::{Pace, RunOptions};
@@ -167,61 +165,14 @@ fn a_profile_that_falls_is_one_clear_error() {
     );
 }
 
-/// Keeps what it is given.
-#[derive(Clone, Default)]
-struct Kept(Arc<Mutex<Vec<Delivery>>>);
-
-impl Sink for Kept {
-    fn accept(&mut self, delivery: &Delivery) -> Result<(), SinkError> {
-        self.0.lock().unwrap().push(delivery.clone());
-        Ok(())
-    }
-
-    fn finish(&mut self) -> Result<(), SinkError> {
-        Ok(())
-    }
-}
-
-impl SinkFactory for Kept {
-    fn open(&self) -> Result<Box<dyn Sink>, SinkError> {
-        Ok(Box::new(self.clone()))
-    }
-}
-
 #[test]
 fn a_decoder_describes_frames_the_same_at_any_load() {
     let Some(assets) = assets() else { return };
-    let vocabulary = assets.join("models/tok512.bin").display().to_string();
-    let settings = Settings([("vocabulary".to_owned(), Value::Text(vocabulary.clone()))].into());
-    let file = assets.join("models/stories260k_decoder.onnx");
+    let stories = Stories::of(&assets);
     let mut texts: Vec<Vec<String>> = Vec::new();
     for rate in [20, 400] {
-        let model = weir_operators::load(&LoadRequest {
-            name: "stories",
-            file: ModelFile::Path(file.clone()),
-            head: "generate",
-            settings: &settings,
-            max_batch: 1,
-            dump: None,
-        })
-        .unwrap();
-        let keys = [
-            (
-                "template",
-                Value::Text("Once upon a time, there was a".to_owned()),
-            ),
-            ("max_tokens", Value::Number(24.0)),
-            ("temperature", Value::Number(0.8)),
-            ("cut_short", Value::Text("keep".to_owned())),
-        ];
-        let keys = Settings(keys.map(|(key, value)| (key.to_owned(), value)).into());
-        let operator = weir_operators::operator(&OperatorRequest {
-            operator: "describe",
-            regions: &[],
-            settings: &keys,
-            model: Some(model.as_ref()),
-        })
-        .unwrap();
+        let model = stories.model();
+        let operator = stories.operator(model.as_ref());
         let text = format!(
             r#"
             [app]
@@ -233,7 +184,7 @@ fn a_decoder_describes_frames_the_same_at_any_load() {
             [models.stories]
             model = "{}"
             head = "generate"
-            vocabulary = "{vocabulary}"
+            vocabulary = "{}"
             [modules.report]
             operator = "describe"
             model = "stories"
@@ -242,7 +193,8 @@ fn a_decoder_describes_frames_the_same_at_any_load() {
             type = "keep"
             inputs = ["report"]
             "#,
-            file.display()
+            stories.file.display(),
+            stories.vocabulary
         );
         let kept = Kept::default();
         let parts = Parts {

@@ -6,51 +6,15 @@ mod common;
 
 use std::path::{Path, PathBuf};
 
+use common::first_frames::FirstFrames;
 use common::{assets, run};
 use serde_json::Value;
 use weir::Zoo;
-use weir_flow::{Frame, Settings, Source, SourceError, SourceFactory, SourceInfo, StopFlag};
+use weir_flow::{Settings, SourceFactory, StopFlag};
 use weir_graph::{SourceMode, SourceNode};
 use weir_operators::media::SourceOptions;
 use weir_policy::Report;
 use weir_runtime::{Assembly, Pace, RunOptions};
-
-/// The first frames of another source.
-struct FirstFrames {
-    count: u64,
-    source: Box<dyn SourceFactory>,
-}
-
-struct FirstFramesStream {
-    left: u64,
-    source: Box<dyn Source>,
-}
-
-impl SourceFactory for FirstFrames {
-    fn open(&self, stop: &StopFlag) -> Result<Box<dyn Source>, SourceError> {
-        let source = self.source.open(stop)?;
-        Ok(Box::new(FirstFramesStream {
-            left: self.count,
-            source,
-        }))
-    }
-}
-
-impl Source for FirstFramesStream {
-    fn info(&self) -> SourceInfo {
-        self.source.info()
-    }
-
-    fn next(&mut self) -> Result<Option<Frame>, SourceError> {
-        match self.left.checked_sub(1) {
-            Some(left) => {
-                self.left = left;
-                self.source.next()
-            }
-            None => Ok(None),
-        }
-    }
-}
 
 /// An application of this repository on a recording that is read without loss; files of its sinks go to `out`.
 fn application(

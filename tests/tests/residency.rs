@@ -9,12 +9,13 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use common::first_frames::FirstFrames;
 use common::{Parts, assemble, graph, run};
 use serde_json::Value;
 use weir::Zoo;
 use weir_flow::{
-    Batching, Catalog, DeviceKind, Frame, Inference, Item, Model, PreparedModel, Session, SessionError,
-    Source, SourceError, SourceFactory, SourceInfo, Step, StopFlag,
+    Batching, Catalog, DeviceKind, Inference, Item, Model, PreparedModel, Session, SessionError,
+    SourceFactory, Step, StopFlag,
 };
 use weir_graph::{SourceMode, SourceNode};
 use weir_policy::Report;
@@ -229,40 +230,6 @@ fn a_model_that_cannot_be_opened_costs_its_batches_and_not_the_run() {
     assert!(failed > 0 && counts.dropped > 0);
     assert!(report.drops.iter().all(|drop| drop.reason.name() == "failed"));
     assert_eq!(report.modules["module-1"].failed, failed);
-}
-
-/// The first frames of another source.
-struct FirstFrames {
-    count: u64,
-    source: Box<dyn SourceFactory>,
-}
-
-struct FirstFramesStream {
-    left: u64,
-    source: Box<dyn Source>,
-}
-
-impl SourceFactory for FirstFrames {
-    fn open(&self, stop: &StopFlag) -> Result<Box<dyn Source>, SourceError> {
-        Ok(Box::new(FirstFramesStream {
-            left: self.count,
-            source: self.source.open(stop)?,
-        }))
-    }
-}
-
-impl Source for FirstFramesStream {
-    fn info(&self) -> SourceInfo {
-        self.source.info()
-    }
-
-    fn next(&mut self) -> Result<Option<Frame>, SourceError> {
-        if self.left == 0 {
-            return Ok(None);
-        }
-        self.left -= 1;
-        self.source.next()
-    }
 }
 
 /// The five nets of live video on the first frames of their clip, with their graph edited; files of sinks go to `out`.

@@ -5,16 +5,16 @@
 mod common;
 
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, Mutex};
 
+use common::sinks::Kept;
+use common::stories::Stories;
 use common::{Parts, assemble, assets, catalog_with_sink, graph, run};
 use weir_flow::{
-    Attribute, Batching, Catalog, Delivery, DeviceKind, GeneratedToken, GenerativeLimits, GenerativeModel,
-    GenerativeSession, Model, SequenceState, SequenceStep, Session, SessionError, Settings, Sink, SinkError,
-    SinkFactory, Value,
+    Attribute, Batching, Catalog, DeviceKind, GeneratedToken, GenerativeLimits, GenerativeModel,
+    GenerativeSession, Model, SequenceState, SequenceStep, Session, SessionError,
 };
-use weir_operators::{LoadRequest, ModelFile, OperatorRequest};
 use weir_policy::generate::emulated_length;
 use weir_policy::{ModuleReport, Report};
 use weir_runtime::{Pace, RunOptions};
@@ -305,60 +305,13 @@ impl GenerativeSession for LeavingSession {
     }
 }
 
-/// Keeps what it is given.
-#[derive(Clone, Default)]
-struct Kept(Arc<Mutex<Vec<Delivery>>>);
-
-impl Sink for Kept {
-    fn accept(&mut self, delivery: &Delivery) -> Result<(), SinkError> {
-        self.0.lock().unwrap().push(delivery.clone());
-        Ok(())
-    }
-
-    fn finish(&mut self) -> Result<(), SinkError> {
-        Ok(())
-    }
-}
-
-impl SinkFactory for Kept {
-    fn open(&self) -> Result<Box<dyn Sink>, SinkError> {
-        Ok(Box::new(self.clone()))
-    }
-}
-
 const FRAMES: usize = 80;
 
 /// Stories about frames, by their numbers, and the report.
 fn stories(assets: &Path, leaving: Option<Arc<LeavingState>>, folder: &Path) -> (Vec<(u64, String)>, Report) {
-    let vocabulary = assets.join("models/tok512.bin").display().to_string();
-    let settings = Settings([("vocabulary".to_owned(), Value::Text(vocabulary.clone()))].into());
-    let file = assets.join("models/stories260k_decoder.onnx");
-    let mut model = weir_operators::load(&LoadRequest {
-        name: "stories",
-        file: ModelFile::Path(file.clone()),
-        head: "generate",
-        settings: &settings,
-        max_batch: 1,
-        dump: None,
-    })
-    .unwrap();
-    let keys = [
-        (
-            "template",
-            Value::Text("Once upon a time, there was a".to_owned()),
-        ),
-        ("max_tokens", Value::Number(24.0)),
-        ("temperature", Value::Number(0.8)),
-        ("cut_short", Value::Text("keep".to_owned())),
-    ];
-    let keys = Settings(keys.map(|(key, value)| (key.to_owned(), value)).into());
-    let operator = weir_operators::operator(&OperatorRequest {
-        operator: "describe",
-        regions: &[],
-        settings: &keys,
-        model: Some(model.as_ref()),
-    })
-    .unwrap();
+    let stories = Stories::of(assets);
+    let mut model = stories.model();
+    let operator = stories.operator(model.as_ref());
     if let Some(state) = leaving {
         let generative = model.generative().unwrap();
         model = Arc::new(LeavingModel(Arc::new(Leaving {
@@ -381,7 +334,7 @@ fn stories(assets: &Path, leaving: Option<Arc<LeavingState>>, folder: &Path) -> 
         model = "{}"
         devices = ["cpu:one", "cpu:two", "cpu:four"]
         head = "generate"
-        vocabulary = "{vocabulary}"
+        vocabulary = "{}"
         profile = {{ "1" = "1ms", "64" = "4ms" }}
         [devices."cpu:two"]
         slowdown = 2
@@ -395,7 +348,8 @@ fn stories(assets: &Path, leaving: Option<Arc<LeavingState>>, folder: &Path) -> 
         type = "keep"
         inputs = ["report"]
         "#,
-        file.display()
+        stories.file.display(),
+        stories.vocabulary
     );
     let kept = Kept::default();
     let parts = Parts {

@@ -70,6 +70,51 @@ impl fmt::Debug for SequenceState {
     }
 }
 
+/// What a session is asked for before a step.
+#[derive(Debug, Clone, PartialEq)]
+pub enum SequenceCommand {
+    /// A sequence is here from now on.
+    Put {
+        /// Which.
+        sequence: SequenceId,
+        /// As it began.
+        spec: SequenceSpec,
+        /// What it has generated elsewhere.
+        generated: Vec<u32>,
+    },
+    /// It is not, any more.
+    Remove(SequenceId),
+    /// Its cache is given up.
+    Evict(SequenceId),
+}
+
+impl SequenceCommand {
+    /// Does it.
+    ///
+    /// # Errors
+    /// [`SessionError`] where a sequence cannot be put in: it fails the step that has it.
+    pub fn carry_out(self, session: &mut dyn GenerativeSession) -> Result<(), SessionError> {
+        match self {
+            Self::Put {
+                sequence,
+                spec,
+                generated,
+            } => {
+                // It may have been here before, and was not taken out while its slot was out of use.
+                session.take(sequence, false);
+                let state = SequenceState {
+                    generated,
+                    ..SequenceState::new(spec)
+                };
+                session.put(sequence, state)?;
+            }
+            Self::Remove(sequence) => drop(session.take(sequence, false)),
+            Self::Evict(sequence) => session.evict(sequence),
+        }
+        Ok(())
+    }
+}
+
 /// What a step does of one sequence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SequenceStep {

@@ -20,8 +20,9 @@ use weir_config::toml_error;
 use weir_policy::gears::{InvocationSize, ShiftDown, ShiftRule, ShiftScope};
 use weir_types::Span;
 
+use crate::device::DeviceClass;
 use crate::gears::{GearNode, Gears, StageSetting};
-use crate::graph::{DeviceClass, Graph, ModuleNode};
+use crate::graph::{Graph, ModuleNode};
 
 /// A gears file as it is written.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -8,6 +8,7 @@
 mod changes;
 mod check;
 mod critical_path;
+mod device;
 mod emulated;
 mod gears;
 mod gears_file;
@@ -31,6 +32,7 @@ use weir_config::{ConfigError, Diagnostics, Environment, nearest_sibling, parse_
 
 pub use changes::GraphChanges;
 pub use critical_path::bare_execution;
+pub use device::{DeviceClass, DeviceNode, MemoryLimit, PrepareMode};
 pub use emulated::{EmulatedLoad, EmulatedStream, EmulatedStreamError};
 pub use gears::{GearNode, Gears, StageSetting};
 pub use gears_file::{
@@ -39,9 +41,9 @@ pub use gears_file::{
 };
 pub use gpu_settings::{GpuPrecision, GpuProvider, GpuSettings};
 pub use graph::{
-    Decoding, DeviceClass, DeviceNode, EMULATE, EndNode, Escalate, Graph, MemoryLimit, ModelNode,
-    ModelOrigin, ModuleNode, OnDrop, OnLate, PerTrackNode, PrepareMode, QueueNode, SinkNode, SourceMode,
-    SourceNode, StageNode, TRACK, TrackerNode, TransformNode, Vertex, WhenSlow, WorkerNode,
+    Decoding, EMULATE, EndNode, Escalate, Graph, ModelNode, ModelOrigin, ModuleNode, OnDrop, OnLate,
+    PerTrackNode, QueueNode, SinkNode, SourceMode, SourceNode, StageNode, TRACK, TrackerNode, TransformNode,
+    Vertex, WhenSlow, WorkerNode,
 };
 pub use model_servers::{ModelServers, ServerProtocol};
 pub use own_slots::own_slots;

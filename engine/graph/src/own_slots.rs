@@ -1,6 +1,7 @@
 //! Slots that are one model's alone.
 
-use crate::graph::{DeviceNode, ModelNode};
+use crate::device::DeviceNode;
+use crate::graph::ModelNode;
 
 /// Slots that a model has alone on one of its devices, on a machine of `cores` cores: where it generates, one instance where it
 /// does not say how many; else all that the device has.

@@ -4,12 +4,10 @@
 
 mod common;
 
-use std::io::{BufRead, BufReader};
-use std::net::SocketAddr;
-use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 
 use common::clock;
+use common::process::{Process, park};
 use weir_flow::{
     DeviceKind, GeneratedToken, GenerativeLimits, GenerativeModel, GenerativeSession, PartitionLoader,
     PartitionSession, Sampling, SequenceEnd, SequenceSpec, SequenceState, SequenceStep, SessionError,
@@ -149,43 +147,10 @@ fn listen(at: &str) -> Worker {
 fn generating_process() {
     let Ok(at) = std::env::var(AT) else { return };
     let worker = listen(&at);
-    println!("listening on {}", worker.address());
-    loop {
-        std::thread::park();
-    }
+    park(worker.address());
 }
 
-struct Process {
-    child: Child,
-    address: SocketAddr,
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        self.child.kill().unwrap();
-        self.child.wait().unwrap();
-    }
-}
-
-impl Process {
-    fn start(at: &str) -> Self {
-        let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "generating_process", "--nocapture"])
-            .env(AT, at)
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        let address = lines.map(Result::unwrap).find_map(|line| {
-            let (_, address) = line.split_once("listening on ")?;
-            Some(address.parse().unwrap())
-        });
-        Self {
-            child,
-            address: address.expect("it says where it listens"),
-        }
-    }
-}
+const START: [&str; 2] = ["generating_process", AT];
 
 fn remote(address: &str, vocabulary: u32) -> RemoteGenerator {
     RemoteGenerator::new("sums", address, Arc::new(Sums { vocabulary }), clock()).unwrap()
@@ -244,7 +209,7 @@ fn sequences_go_on_with_the_same_tokens_when_their_worker_is_killed_and_comes_ba
     let mut alone = fresh();
     go_on(&mut SumsSession::default(), &mut alone, 12).unwrap();
 
-    let process = Process::start("127.0.0.1:0");
+    let process = Process::start(START, "127.0.0.1:0");
     let at = process.address.to_string();
     let model = remote(&at, VOCABULARY);
     let mut session = GenerativeModel::open(&model, DeviceKind::Cpu).unwrap();
@@ -259,7 +224,7 @@ fn sequences_go_on_with_the_same_tokens_when_their_worker_is_killed_and_comes_ba
     assert!(matches!(error, SessionError::Gone { .. }), "{error}");
     assert!(error.to_string().contains(&at), "it says which: {error}");
 
-    let _again = Process::start(&at);
+    let _again = Process::start(START, &at);
     let mut session = GenerativeModel::open(&model, DeviceKind::Cpu).unwrap();
     go_on(session.as_mut(), &mut states, 12).unwrap();
     for (state, alone) in states.iter().zip(&alone) {

@@ -4,10 +4,7 @@
 
 mod common;
 
-use std::io::{BufRead, BufReader};
-use std::net::SocketAddr;
-use std::process::{Child, Command, Stdio};
-
+use common::process::{Process, park};
 use common::{Heard, Loader, listen, model, stage};
 use weir_partition::ClientOptions;
 use weir_partition::wire::Address;
@@ -19,48 +16,14 @@ const AT: &str = "WEIR_TEST_WORKER_AT";
 fn worker_process() {
     let Ok(at) = std::env::var(AT) else { return };
     let worker = listen(&at, &Loader::default());
-    println!("listening on {}", worker.address());
-    loop {
-        std::thread::park();
-    }
+    park(worker.address());
 }
 
-/// A process, killed when dropped.
-struct Process {
-    child: Child,
-    address: SocketAddr,
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        self.child.kill().unwrap();
-        self.child.wait().unwrap();
-    }
-}
-
-impl Process {
-    fn start(at: &str) -> Self {
-        let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "worker_process", "--nocapture"])
-            .env(AT, at)
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        let address = lines.map(Result::unwrap).find_map(|line| {
-            let (_, address) = line.split_once("listening on ")?;
-            Some(address.parse().unwrap())
-        });
-        Self {
-            child,
-            address: address.expect("it says where it listens"),
-        }
-    }
-}
+const START: [&str; 2] = ["worker_process", AT];
 
 #[test]
 fn a_process_that_is_killed_costs_its_batches_and_serves_again_when_restarted() {
-    let mut processes: Vec<Process> = (0..3).map(|_| Process::start("127.0.0.1:0")).collect();
+    let mut processes: Vec<Process> = (0..3).map(|_| Process::start(START, "127.0.0.1:0")).collect();
     let heard = Heard::start(ClientOptions::default());
     for (number, process) in (0..).zip(&processes) {
         // Nobody opens the gate of a process.
@@ -80,7 +43,7 @@ fn a_process_that_is_killed_costs_its_batches_and_serves_again_when_restarted() 
     heard.run(3, &[path[0], path[2]], &[1.0]).unwrap();
     assert_eq!(heard.end(), (3, Ok(vec![3.0])));
 
-    let _again = Process::start(&at);
+    let _again = Process::start(START, &at);
     heard.up(1);
     heard.run(4, &path, &[1.0]).unwrap();
     assert_eq!(heard.end(), (4, Ok(vec![4.0])));

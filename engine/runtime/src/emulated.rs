@@ -39,16 +39,10 @@ impl EmulatedModel {
             profile,
             preparation: Profile::new(node.preparation.clone()),
             fail_every: node.fail_every,
-            opening: opening_times(node),
+            opening: node.opening_times(),
             batches: Arc::default(),
         }
     }
-}
-
-/// How long an emulated model takes to open from its file and from host memory.
-pub(crate) fn opening_times(node: &ModelNode) -> [Span; 2] {
-    let cold = node.open_cold.unwrap_or(Span::ZERO);
-    [cold, node.open_warm.unwrap_or(cold)]
 }
 
 impl Model for EmulatedModel {

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
 use weir_flow::{
-    DeviceKind, GeneratedToken, GenerativeModel, GenerativeSession, Sampling, SequenceSpec, SequenceState,
+    DeviceKind, GeneratedToken, GenerativeModel, GenerativeSession, Sampling, SequenceCommand, SequenceSpec,
     SequenceStep, SessionError,
 };
 use weir_types::{ModuleId, SequenceId, SlotId, Span, StepCurve, StepProfile};
@@ -29,19 +29,11 @@ const RUNS: usize = 3;
 /// Between two attempts to open a session whose device or worker is gone: at first, and at most.
 const REOPEN_INTERVALS: [Duration; 2] = [Duration::from_millis(100), Duration::from_secs(2)];
 
-/// What a session is asked for before a step.
+/// What an instance is asked for before a step.
 #[derive(Debug)]
 pub(crate) enum InstanceCommand {
-    /// A sequence is here from now on.
-    Put {
-        sequence: SequenceId,
-        spec: SequenceSpec,
-        generated: Vec<u32>,
-    },
-    /// It is not, any more.
-    Remove(SequenceId),
-    /// Its cache is given up.
-    Evict(SequenceId),
+    /// Something of a sequence.
+    Sequence(SequenceCommand),
     /// All are gone: the session is opened anew.
     Reopen,
 }
@@ -287,7 +279,14 @@ impl Instance {
         let session = self.session().map_err(|error| failure(&error))?;
         let ran = catch_unwind(AssertUnwindSafe(|| {
             for command in commands {
-                carry_out(session.as_mut(), command);
+                // To open it anew was carried out before there was a session.
+                let InstanceCommand::Sequence(command) = command else {
+                    continue;
+                };
+                // One that cannot be put in is in no step either, but for a defect, which fails that step.
+                if let Err(error) = command.carry_out(session.as_mut()) {
+                    tracing::debug!("{error}");
+                }
             }
             session.step(&job.steps)
         }));
@@ -322,33 +321,6 @@ fn failure(error: &SessionError) -> StepFailure {
     StepFailure {
         reason: error.to_string(),
         is_gone: matches!(error, SessionError::Gone { .. }),
-    }
-}
-
-fn carry_out(session: &mut dyn GenerativeSession, command: InstanceCommand) {
-    match command {
-        InstanceCommand::Put {
-            sequence,
-            spec,
-            generated,
-        } => {
-            let state = SequenceState {
-                generated,
-                ..SequenceState::new(spec)
-            };
-            // It may have been here before, and was not taken out while its slot was out of use.
-            session.take(sequence, false);
-            // One that cannot be put in is in no step either, but for a defect, which fails that step.
-            if let Err(error) = session.put(sequence, state) {
-                tracing::debug!("{error}");
-            }
-        }
-        InstanceCommand::Remove(sequence) => {
-            session.take(sequence, false);
-        }
-        InstanceCommand::Evict(sequence) => session.evict(sequence),
-        // It is carried out before there is a session.
-        InstanceCommand::Reopen => {}
     }
 }
 

@@ -11,7 +11,6 @@ use weir_types::{ModuleId, Profile, SlotId, Span, StepProfile, Timestamp};
 use crate::assembly::RunError;
 use crate::batch::PlacedModel;
 use crate::clock::Clock;
-use crate::emulated::opening_times;
 use crate::ends::{EndModels, fallback};
 use crate::fleet::ActivePlan;
 use crate::instance_spec::{InstanceBounds, declared_steps, instance_spec};
@@ -108,9 +107,7 @@ pub fn measure_session(
         opener: Arc::clone(model),
     };
     let mut worker = ResidentWorker::new(SlotId(0), Clock::start(), vec![placed], Arc::default());
-    let most = model.batching().max.unwrap_or(u32::MAX);
-    let largest = batches.iter().copied().filter(|size| *size <= most).max();
-    worker.examine(0, largest.unwrap_or(1))
+    worker.examine(0, largest_of(model.as_ref(), batches))
 }
 
 /// How long the models of a graph take, by index.
@@ -210,7 +207,7 @@ fn session_use(
     worker: &mut ResidentWorker,
 ) -> Result<SessionUse, SessionError> {
     if node.origin == ModelOrigin::Emulated {
-        let [open_cold, open_warm] = opening_times(node);
+        let [open_cold, open_warm] = node.opening_times();
         return Ok(SessionUse {
             device_bytes: node.memory.unwrap_or(0),
             host_bytes: node.memory.unwrap_or(0),
@@ -218,9 +215,7 @@ fn session_use(
             open_warm,
         });
     }
-    let most = model.batching().max.unwrap_or(u32::MAX);
-    let sizes = node.batch.iter().copied().filter(|size| *size <= most);
-    let measured = worker.examine(index, sizes.max().unwrap_or(1))?;
+    let measured = worker.examine(index, largest_of(model.as_ref(), &node.batch))?;
     tracing::debug!(model = %node.name, ?measured, "session");
     Ok(SessionUse {
         device_bytes: node.memory.unwrap_or(measured.device_bytes),
@@ -337,6 +332,20 @@ fn generative(
     instance_spec(&bounds, steps).map_err(|error| bad(error.to_string()))
 }
 
+/// The batch sizes of a graph that its model takes; one item where it takes none of them.
+fn sizes_of(model: &dyn Model, batch: &[u32]) -> Vec<u32> {
+    let max = model.batching().max.unwrap_or(u32::MAX).max(1);
+    let mut sizes: Vec<u32> = batch.iter().copied().filter(|&size| size <= max).collect();
+    if sizes.is_empty() {
+        sizes.push(1);
+    }
+    sizes
+}
+
+fn largest_of(model: &dyn Model, batch: &[u32]) -> u32 {
+    sizes_of(model, batch).into_iter().max().unwrap_or(1)
+}
+
 fn profile(
     (node, declared): (&ModelNode, &[(u32, Span)]),
     index: usize,
@@ -344,15 +353,10 @@ fn profile(
     worker: &mut Worker,
     stop: &StopFlag,
 ) -> Result<(Vec<u32>, Profile), RunError> {
-    let batching = model.batching();
-    let max = batching.max.unwrap_or(u32::MAX).max(1);
-    if let Some(remark) = &batching.remark {
+    if let Some(remark) = &model.batching().remark {
         tracing::info!(model = %node.name, "{remark}");
     }
-    let mut sizes: Vec<u32> = node.batch.iter().copied().filter(|&size| size <= max).collect();
-    if sizes.is_empty() {
-        sizes.push(1);
-    }
+    let sizes = sizes_of(model, &node.batch);
     if let Some(profile) = Profile::new(declared.to_vec()) {
         return Ok((sizes, profile));
     }

@@ -3,6 +3,10 @@
 #![allow(dead_code, reason = "each test binary uses its own part of this")]
 #![allow(clippy::print_stdout, reason = "a test that skips says so")]
 
+pub(crate) mod first_frames;
+pub(crate) mod sinks;
+pub(crate) mod stories;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 

@@ -4,8 +4,8 @@ use weir_config::Diagnostics;
 use weir_policy::Mailboxes;
 
 use super::placement::{Devices, PlacedEnd};
-use crate::graph::{DeviceClass, GENERATE, PrepareMode};
-use crate::raw::{HeadName, RawGraph};
+use crate::device::{DeviceClass, PrepareMode};
+use crate::raw::RawGraph;
 
 /// Reports what cannot be on a device with `memory`, and models that are larger than it.
 pub(super) fn check(raw: &RawGraph, devices: &Devices, diagnostics: &mut Diagnostics) {
@@ -55,7 +55,7 @@ pub(super) fn check(raw: &RawGraph, devices: &Devices, diagnostics: &mut Diagnos
                 diagnostics.add(model.name.at, message, Some(hint));
                 continue;
             }
-            if matches!(&model.head, HeadName::Known(head) if head == GENERATE) {
+            if model.generates() {
                 let message = format!(
                     "model \"{name}\" generates, and stays open: it cannot be on device \"{}\", whose `memory` is shared",
                     node.name

@@ -135,12 +135,10 @@ fn actions_on_drop(raw: &RawGraph, wiring: &Wiring) -> Vec<OnDrop> {
 fn min_durations(raw: &RawGraph, wiring: &Wiring, models: &[Option<usize>]) -> Vec<Span> {
     // On the fastest of its devices.
     let smallest = |model: &RawModel| {
-        let own = model.ends.devices.iter().map(|device| {
-            let profile = model.ends.profile_of(&device.value).unwrap_or(&model.profile);
-            profile.first().map_or(Span::ZERO, |(_, span)| *span)
-        });
-        let one = || model.profile.first().map_or(Span::ZERO, |(_, span)| *span);
-        own.min().unwrap_or_else(one)
+        let first = |profile: &[(u32, Span)]| profile.first().map_or(Span::ZERO, |(_, span)| *span);
+        let devices = model.ends.devices.iter();
+        let own = devices.map(|device| first(model.ends.profile_of(&device.value).unwrap_or(&model.profile)));
+        own.min().unwrap_or_else(|| first(&model.profile))
     };
     let actions = actions_on_drop(raw, wiring);
     let of_module = |((module, model), action): ((&RawModule, &Option<usize>), OnDrop)| match model {

@@ -4,8 +4,9 @@ use weir_config::{Diagnostics, Spanned, spelling};
 use weir_policy::Mailboxes;
 use weir_types::Span;
 
-use crate::graph::{DeviceClass, DeviceNode, GENERATE, MemoryLimit, ModelOrigin, PrepareMode, WorkerNode};
-use crate::raw::{HeadName, RawDevice, RawGraph, RawModel};
+use crate::device::{DeviceClass, DeviceNode, MemoryLimit, PrepareMode};
+use crate::graph::{ModelOrigin, WorkerNode};
+use crate::raw::{RawDevice, RawGraph, RawModel};
 
 /// Device of a model that names none.
 const DEFAULT: &str = "cpu";
@@ -47,6 +48,7 @@ pub(super) fn place(raw: &RawGraph, diagnostics: &mut Diagnostics) -> Devices {
                 class: DeviceClass::Servers(servers.urls.len() as u32),
                 slots: Some(slots),
                 prepare: PrepareMode::Inline,
+                prepare_threads: None,
                 memory: None,
                 slowdown: 1.0,
             });
@@ -116,8 +118,7 @@ fn workers_of_class(
 
 /// Other processes run models that generate, step by step; of other models they run the partitions of a plan.
 fn check_generates(model: &RawModel, node: &DeviceNode, diagnostics: &mut Diagnostics) {
-    let generates = matches!(&model.head, HeadName::Known(head) if head == GENERATE);
-    if matches!(node.class, DeviceClass::Worker(_)) && !generates {
+    if matches!(node.class, DeviceClass::Worker(_)) && !model.generates() {
         let message = format!(
             "model \"{}\" does not generate, and worker devices run models that do",
             model.name.value
@@ -155,6 +156,7 @@ impl Devices {
             let is_part = class == DeviceClass::Cpu && spanned.value != DEFAULT;
             self.nodes.push(DeviceNode {
                 prepare: prepare.unwrap_or(PrepareMode::default_for(&class)),
+                prepare_threads: declared.and_then(|device| device.prepare_threads),
                 name: spanned.value.clone(),
                 class,
                 memory: declared.and_then(memory),

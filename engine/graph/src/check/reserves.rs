@@ -5,7 +5,7 @@ use weir_types::Profile;
 
 use super::placement::Devices;
 use super::wiring::Wiring;
-use crate::graph::{DeviceClass, DeviceNode};
+use crate::device::{DeviceClass, DeviceNode};
 use crate::raw::{RawGraph, RawModel};
 
 /// Warns where the reserves of sources are more than a device can do. Modules whose items are crops are left out, and so are

@@ -12,7 +12,7 @@ use super::gpu;
 use super::section::{check_known, correct, expect_keys};
 use super::server;
 use crate::gpu_settings::GpuSettings;
-use crate::graph::ModelOrigin;
+use crate::graph::{GENERATE, ModelOrigin};
 use crate::settings;
 
 /// Larger batches are not useful on any device, and their items are held in memory.
@@ -51,6 +51,13 @@ pub(crate) struct RawModel {
     /// The plan by which it is partitioned over workers.
     pub(crate) plan: Option<Spanned<PathBuf>>,
     pub(crate) settings: Settings,
+}
+
+impl RawModel {
+    /// Whether it generates token by token.
+    pub(crate) fn generates(&self) -> bool {
+        matches!(&self.head, HeadName::Known(head) if head == GENERATE)
+    }
 }
 
 /// Keys of a model beside those of its head.

@@ -11,12 +11,14 @@ use super::context::Context;
 use super::required::{required, required_inputs};
 use super::tables::{RawDevice, RawModule, RawModuleTable, RawSink, RawSource};
 use super::{address, cascade, connection, per_track, tracker};
-use crate::graph::{Decoding, OnDrop, PrepareMode, QueueNode, SourceMode, WhenSlow};
+use crate::device::PrepareMode;
+use crate::graph::{Decoding, OnDrop, QueueNode, SourceMode, WhenSlow};
 use crate::graph::{EMULATE, TRACK};
 use crate::settings;
 
 /// Slots of a device; bounds the threads of a run.
 const MAX_SLOTS: u32 = 1_024;
+const MAX_PREPARE_THREADS: u32 = 256;
 
 /// The mode of a source whose videos come from jobs.
 const QUEUED: &str = "queued";
@@ -48,7 +50,14 @@ pub(super) fn source_keys() -> Vec<&'static str> {
 }
 
 /// Keys of a device.
-pub(super) const DEVICE_KEYS: &[&str] = &["slots", "prepare", "memory", "host_memory", "slowdown"];
+pub(super) const DEVICE_KEYS: &[&str] = &[
+    "slots",
+    "prepare",
+    "prepare_threads",
+    "memory",
+    "host_memory",
+    "slowdown",
+];
 
 pub(super) fn source(name: Spanned<String>, entry: &Entry, context: &mut Context<'_>) -> Option<RawSource> {
     let owner = format!("source \"{}\"", name.value);
@@ -216,6 +225,15 @@ pub(super) fn device(name: Spanned<String>, entry: &Entry, context: &mut Context
     let slots = fields.count("slots", MAX_SLOTS, context.diagnostics).into_value();
     let words = [("overlap", PrepareMode::Overlap), ("inline", PrepareMode::Inline)];
     let prepare = fields.word("prepare", &words, context.diagnostics).into_value();
+    let threads = fields.count("prepare_threads", MAX_PREPARE_THREADS, context.diagnostics);
+    if threads.given().is_some()
+        && !name.value.starts_with("cuda:")
+        && let Some(entry) = fields.entry("prepare_threads")
+    {
+        let message = format!("{} prepares each batch on one thread", fields.owner);
+        let hint = "leave `prepare_threads` out: threads that share a batch pay where a GPU runs it";
+        context.diagnostics.add(entry.at, message, Some(hint.to_owned()));
+    }
     let memory = fields.bytes("memory", context.diagnostics).given().cloned();
     let host_memory = fields.bytes("host_memory", context.diagnostics);
     if let Some(host) = host_memory.given().filter(|_| fields.entry("memory").is_none()) {
@@ -236,6 +254,7 @@ pub(super) fn device(name: Spanned<String>, entry: &Entry, context: &mut Context
         name,
         slots,
         prepare,
+        prepare_threads: threads.into_value(),
         memory,
         host_memory: host_memory.into_value(),
         slowdown,

@@ -8,7 +8,8 @@ use weir_policy::StreamShare;
 use weir_policy::gears::Settle;
 use weir_types::Span;
 
-use crate::graph::{Decoding, Escalate, OnDrop, OnLate, PrepareMode, QueueNode, SourceMode, WhenSlow};
+use crate::device::PrepareMode;
+use crate::graph::{Decoding, Escalate, OnDrop, OnLate, QueueNode, SourceMode, WhenSlow};
 
 pub(crate) struct RawSource {
     pub(crate) name: Spanned<String>,
@@ -58,6 +59,7 @@ pub(crate) struct RawDevice {
     pub(crate) name: Spanned<String>,
     pub(crate) slots: Option<u32>,
     pub(crate) prepare: Option<PrepareMode>,
+    pub(crate) prepare_threads: Option<u32>,
     /// Bytes that its models may take together.
     pub(crate) memory: Option<Spanned<u64>>,
     pub(crate) host_memory: Option<u64>,

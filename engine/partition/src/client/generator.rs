@@ -7,25 +7,40 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use weir_flow::{
-    DeviceKind, GeneratedToken, GenerativeLimits, GenerativeModel, GenerativeSession, SequenceState,
-    SequenceStep, SessionError, StopFlag,
+    DeviceKind, GeneratedToken, GenerativeLimits, GenerativeModel, GenerativeSession, SequenceCommand,
+    SequenceState, SequenceStep, SessionError, StopFlag,
 };
 use weir_types::SequenceId;
 
 use crate::connection::{MessageReader, MessageWriter, connect};
 use crate::time::Now;
 use crate::timeouts::{Timeouts, span};
-use crate::wire::{InstanceStep, Limits, Message, SequenceCommand, WireError};
+use crate::wire::{InstanceStep, Limits, Message, WireError};
 
 /// How long a worker may take to open a model.
 const LOAD_TIMEOUT: Duration = Duration::from_secs(60);
 /// How long it may take for a step.
 const STEP_TIMEOUT: Duration = Duration::from_secs(30);
 
+/// Which model on which worker, for what is said of it.
+#[derive(Clone)]
+struct Place {
+    model: String,
+    address: String,
+}
+
+impl Place {
+    fn gone(&self, reason: impl Into<String>) -> SessionError {
+        SessionError::Gone {
+            model: self.model.clone(),
+            reason: format!("worker {}: {}", self.address, reason.into()),
+        }
+    }
+}
+
 /// A model that generates, on a worker.
 pub struct RemoteGenerator {
-    name: String,
-    address: String,
+    at: Place,
     /// As the worker opens it.
     bytes: Arc<Vec<u8>>,
     /// The same here: tokens of texts, and texts of tokens.
@@ -49,24 +64,19 @@ impl RemoteGenerator {
             reason: "it cannot be sent to a worker: models of this kind run in this process alone".to_owned(),
         })?;
         Ok(Self {
-            name: name.to_owned(),
-            address: address.to_owned(),
+            at: Place {
+                model: name.to_owned(),
+                address: address.to_owned(),
+            },
             bytes: Arc::new(bytes),
             local,
             now,
         })
     }
 
-    fn gone(&self, reason: impl Into<String>) -> SessionError {
-        SessionError::Gone {
-            model: self.name.clone(),
-            reason: format!("worker {}: {}", self.address, reason.into()),
-        }
-    }
-
     fn addresses(&self) -> Result<Vec<SocketAddr>, SessionError> {
-        let found = self.address.to_socket_addrs();
-        let mut found: Vec<SocketAddr> = found.map_err(|error| self.gone(error.to_string()))?.collect();
+        let found = self.at.address.to_socket_addrs();
+        let mut found: Vec<SocketAddr> = found.map_err(|error| self.at.gone(error.to_string()))?.collect();
         found.sort_by_key(SocketAddr::is_ipv6);
         Ok(found)
     }
@@ -76,7 +86,7 @@ impl RemoteGenerator {
             stall: LOAD_TIMEOUT,
             ..Timeouts::default()
         };
-        let mut last = self.gone("its name has no address");
+        let mut last = self.at.gone("its name has no address");
         for address in self.addresses()? {
             let connected = connect(
                 address,
@@ -90,16 +100,16 @@ impl RemoteGenerator {
                 Ok((Message::Welcome(welcome), reader, writer)) => {
                     if welcome.emulated {
                         tracing::info!(
-                            model = %self.name,
-                            worker = %self.address,
+                            model = %self.at.model,
+                            worker = %self.at.address,
                             "the worker stands for a slower device of class {}: its times are emulated",
                             welcome.class
                         );
                     }
                     return Ok((reader, writer));
                 }
-                Ok((other, ..)) => last = self.gone(WireError::Unexpected(other.name()).to_string()),
-                Err(error) => last = self.gone(error.to_string()),
+                Ok((other, ..)) => last = self.at.gone(WireError::Unexpected(other.name()).to_string()),
+                Err(error) => last = self.at.gone(error.to_string()),
             }
         }
         Err(last)
@@ -122,8 +132,7 @@ impl GenerativeModel for RemoteGenerator {
     fn open(&self, _device: DeviceKind) -> Result<Box<dyn GenerativeSession>, SessionError> {
         let (reader, writer) = self.connect()?;
         let mut session = RemoteSequences {
-            name: self.name.clone(),
-            address: self.address.clone(),
+            at: self.at.clone(),
             reader,
             writer,
             commands: Vec::new(),
@@ -144,27 +153,26 @@ impl GenerativeModel for RemoteGenerator {
                     return Ok(Box::new(session));
                 }
                 Err(SessionError::Load {
-                    model: self.name.clone(),
+                    model: self.at.model.clone(),
                     reason: format!(
                         "worker {} has a model of {vocabulary} different tokens and {max_sequence_tokens} in a sequence, and \
                          here it is one of {} and {}: run the same version of weir on both",
-                        self.address, own.vocabulary, own.max_sequence_tokens
+                        self.at.address, own.vocabulary, own.max_sequence_tokens
                     ),
                 })
             }
             Message::StepFailed { reason } => Err(SessionError::Load {
-                model: self.name.clone(),
-                reason: format!("worker {}: {reason}", self.address),
+                model: self.at.model.clone(),
+                reason: format!("worker {}: {reason}", self.at.address),
             }),
-            other => Err(session.gone(WireError::Unexpected(other.name()).to_string())),
+            other => Err(session.at.gone(WireError::Unexpected(other.name()).to_string())),
         }
     }
 }
 
 /// An instance on a worker.
 struct RemoteSequences {
-    name: String,
-    address: String,
+    at: Place,
     reader: MessageReader,
     writer: MessageWriter,
     /// What goes before the next step.
@@ -174,16 +182,9 @@ struct RemoteSequences {
 }
 
 impl RemoteSequences {
-    fn gone(&self, reason: impl Into<String>) -> SessionError {
-        SessionError::Gone {
-            model: self.name.clone(),
-            reason: format!("worker {}: {}", self.address, reason.into()),
-        }
-    }
-
     fn failed(&self, batch: usize, reason: String) -> SessionError {
         SessionError::Run {
-            model: self.name.clone(),
+            model: self.at.model.clone(),
             batch,
             reason,
         }
@@ -191,7 +192,7 @@ impl RemoteSequences {
 
     fn send(&mut self, message: &Message) -> Result<(), SessionError> {
         let sent = self.writer.send(message);
-        sent.map_err(|error| self.gone(error.to_string()))
+        sent.map_err(|error| self.at.gone(error.to_string()))
     }
 
     fn answer(&mut self, within: Duration) -> Result<Message, SessionError> {
@@ -200,10 +201,12 @@ impl RemoteSequences {
             match self.reader.poll() {
                 Ok(Some(message)) => return Ok(message),
                 Ok(None) => {}
-                Err(error) => return Err(self.gone(error.to_string())),
+                Err(error) => return Err(self.at.gone(error.to_string())),
             }
         }
-        Err(self.gone(format!("it has not answered for {} s", within.as_secs())))
+        Err(self
+            .at
+            .gone(format!("it has not answered for {} s", within.as_secs())))
     }
 }
 
@@ -228,7 +231,7 @@ impl GenerativeSession for RemoteSequences {
                         None => {
                             let reason = format!(
                                 "worker {} gave a token of sequence {}, which it was not given",
-                                self.address, token.sequence.0
+                                self.at.address, token.sequence.0
                             );
                             return Err(self.failed(steps.len(), reason));
                         }
@@ -237,9 +240,9 @@ impl GenerativeSession for RemoteSequences {
                 Ok(tokens)
             }
             Message::StepFailed { reason } => {
-                Err(self.failed(steps.len(), format!("worker {}: {reason}", self.address)))
+                Err(self.failed(steps.len(), format!("worker {}: {reason}", self.at.address)))
             }
-            other => Err(self.gone(WireError::Unexpected(other.name()).to_string())),
+            other => Err(self.at.gone(WireError::Unexpected(other.name()).to_string())),
         }
     }
 

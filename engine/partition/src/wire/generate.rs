@@ -3,7 +3,7 @@
 use std::io::{self, Read};
 use std::sync::Arc;
 
-use weir_flow::{GeneratedToken, Sampling, SequenceEnd, SequenceSpec, SequenceStep};
+use weir_flow::{GeneratedToken, Sampling, SequenceCommand, SequenceEnd, SequenceSpec, SequenceStep};
 use weir_types::SequenceId;
 
 use super::body::Body;
@@ -17,24 +17,6 @@ const MAX_SEQUENCES: usize = 1 << 16;
 const MAX_TOKENS: usize = 1 << 20;
 /// Texts that end a sequence.
 const MAX_STOPS: usize = 1 << 8;
-
-/// What an instance is asked for before a step.
-#[derive(Debug, Clone, PartialEq)]
-pub enum SequenceCommand {
-    /// A sequence is here from now on.
-    Put {
-        /// Which.
-        sequence: SequenceId,
-        /// As it began.
-        spec: SequenceSpec,
-        /// What it has generated elsewhere.
-        generated: Vec<u32>,
-    },
-    /// It is not, any more.
-    Remove(SequenceId),
-    /// Its cache is given up.
-    Evict(SequenceId),
-}
 
 /// A step of an instance, and what goes before it.
 #[derive(Debug, Clone, PartialEq, Default)]

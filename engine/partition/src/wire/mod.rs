@@ -22,7 +22,7 @@ pub use error::WireError;
 pub use frame::{
     Limits, MAGIC, VERSION, read_message, read_preamble, wire_bytes, write_message, write_preamble,
 };
-pub use generate::{InstanceStep, SequenceCommand};
+pub use generate::InstanceStep;
 pub use message::{
     Address, BatchFailure, BatchKey, Hop, LoadPartition, Message, PartitionId, Resource, StageInput,
     StageTimes, Usage, Welcome,

@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use proptest::collection::vec;
 use proptest::prelude::*;
-use weir_flow::{Element, GeneratedToken, Sampling, SequenceEnd, SequenceSpec, SequenceStep, Tensor};
+use weir_flow::{
+    Element, GeneratedToken, Sampling, SequenceCommand, SequenceEnd, SequenceSpec, SequenceStep, Tensor,
+};
 use weir_types::{BatchId, ModuleId, SequenceId, Span, Timestamp};
 
 use super::codes::ELEMENTS;

@@ -4,13 +4,13 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use weir_flow::{GeneratedToken, GenerativeSession, SequenceState};
+use weir_flow::{GeneratedToken, GenerativeSession};
 use weir_types::SleepCompensator;
 
 use super::core::Core;
 use super::emulation::emulate_duration;
 use crate::connection::{MessageReader, MessageWriter};
-use crate::wire::{InstanceStep, Message, SequenceCommand, WireError};
+use crate::wire::{InstanceStep, Message, WireError};
 
 /// Serves until the engine goes or the worker ends.
 pub(super) fn serve(
@@ -82,35 +82,16 @@ fn next(core: &Core, reader: &mut MessageReader) -> Result<Option<Message>, Wire
 fn run(session: &mut dyn GenerativeSession, step: InstanceStep) -> Result<Vec<GeneratedToken>, String> {
     let ran = catch_unwind(AssertUnwindSafe(|| {
         for command in step.commands {
-            carry_out(session, command);
+            if let Err(error) = command.carry_out(session) {
+                // It fails the step that has the sequence.
+                tracing::debug!("{error}");
+            }
         }
         session.step(&step.steps)
     }));
     match ran {
         Ok(stepped) => stepped.map_err(|error| error.to_string()),
         Err(_) => Err("the session panicked".to_owned()),
-    }
-}
-
-fn carry_out(session: &mut dyn GenerativeSession, command: SequenceCommand) {
-    match command {
-        SequenceCommand::Put {
-            sequence,
-            spec,
-            generated,
-        } => {
-            let state = SequenceState {
-                generated,
-                ..SequenceState::new(spec)
-            };
-            session.take(sequence, false);
-            // One that cannot be put in fails the step that has it.
-            if let Err(error) = session.put(sequence, state) {
-                tracing::debug!("{error}");
-            }
-        }
-        SequenceCommand::Remove(sequence) => drop(session.take(sequence, false)),
-        SequenceCommand::Evict(sequence) => session.evict(sequence),
     }
 }
 

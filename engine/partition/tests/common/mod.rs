@@ -4,6 +4,8 @@
 #![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
 #![allow(clippy::disallowed_methods, reason = "a test hands the clock in")]
 
+pub(crate) mod process;
+
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::ops::Range;

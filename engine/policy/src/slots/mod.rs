@@ -29,6 +29,7 @@ mod residents;
 mod shares;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 
 use weir_types::invariant;
 use weir_types::invariant::Kind;
@@ -201,9 +202,12 @@ impl Slots {
                 self.tenant(module, |tenant| tenant.bid = None);
             }
             SlotEvent::Declined { module, slot } => {
-                if self.change(slot, State::Free, ("declined", module), |state| {
-                    state.granted_to(module)
-                }) {
+                if self.change(
+                    slot,
+                    State::Free,
+                    format_args!("declined by module {}", module.0),
+                    |state| state.granted_to(module),
+                ) {
                     self.free_model(module, slot, now);
                     self.compare_end(slot, false, now);
                 }
@@ -221,7 +225,7 @@ impl Slots {
                 self.change(
                     slot,
                     State::Busy { module, until },
-                    ("started", module),
+                    format_args!("started by module {}", module.0),
                     |state| state.granted_to(module),
                 );
             }
@@ -229,9 +233,12 @@ impl Slots {
                 let prepares =
                     |state| matches!(state, State::Busy { module: holder, .. } if holder == module);
                 let overlaps = self.overlapped.contains(slot);
-                if self.change(slot, State::Free, ("launched", module), |state| {
-                    overlaps && prepares(state)
-                }) {
+                if self.change(
+                    slot,
+                    State::Free,
+                    format_args!("launched by module {}", module.0),
+                    |state| overlaps && prepares(state),
+                ) {
                     self.overlapped.on_launched(slot, now);
                 }
             }
@@ -252,7 +259,12 @@ impl Slots {
                     return;
                 }
                 let of_it = |state| matches!(state, State::Busy { module: holder, .. } if holder == module);
-                if self.change(slot, State::Free, ("finished", module), of_it) {
+                if self.change(
+                    slot,
+                    State::Free,
+                    format_args!("finished by module {}", module.0),
+                    of_it,
+                ) {
                     self.free_model(module, slot, now);
                     self.compare_end(slot, true, now);
                 }
@@ -306,16 +318,15 @@ impl Slots {
         &mut self,
         slot: SlotId,
         next: State,
-        (what, module): (&str, ModuleId),
+        what: fmt::Arguments<'_>,
         is_legal: impl FnOnce(State) -> bool,
     ) -> bool {
         let state = self.states.get_mut(slot.index());
         let holds = invariant!(
             state.as_deref().copied().is_some_and(is_legal),
             Kind::Slots,
-            "slot {} is {what} by module {} while it is {state:?}",
-            slot.0,
-            module.0
+            "slot {} is {what} while it is {state:?}",
+            slot.0
         );
         if let Some(state) = state.filter(|_| holds) {
             *state = next;

@@ -3,8 +3,6 @@
 //! What is open goes first while its turn lasts; then the first bid by the arbitration, whose model is opened where it is not
 //! open. Nothing is opened for a bid that another slot could serve as soon.
 
-use weir_types::invariant;
-use weir_types::invariant::Kind;
 use weir_types::{ModelId, ModuleId, SlotId, Span, Timestamp};
 
 use super::arbiter::Rank;
@@ -219,56 +217,53 @@ impl Slots {
     }
 
     pub(super) fn on_opened(&mut self, (slot, model): (SlotId, ModelId), took: Span, now: Timestamp) {
-        let opens = |state| matches!(state, State::Opening { model: own, .. } if own == model);
-        if !self.end_change((slot, model), "opened", opens) {
-            return;
-        }
-        self.count_opening((slot, model), took, now);
-        if let Some(memory) = &mut self.memory {
+        if let Some(memory) = self.end_opening((slot, model), "opened", took, now) {
             memory.on_opened(slot, model, (took, now));
         }
     }
 
     pub(super) fn on_open_failed(&mut self, (slot, model): (SlotId, ModelId), took: Span, now: Timestamp) {
-        let opens = |state| matches!(state, State::Opening { model: own, .. } if own == model);
-        if !self.end_change((slot, model), "not opened", opens) {
-            return;
-        }
-        self.count_opening((slot, model), took, now);
-        if let Some(memory) = &mut self.memory {
+        if let Some(memory) = self.end_opening((slot, model), "not opened", took, now) {
             memory.on_open_failed(slot, model);
         }
     }
 
     pub(super) fn on_closed(&mut self, (slot, model): (SlotId, ModelId), took: Span, now: Timestamp) {
         let closes = |state| matches!(state, State::Closing { model: own } if own == model);
-        if !self.end_change((slot, model), "closed", closes) {
-            return;
-        }
-        self.count_opening((slot, model), took, now);
-        if let Some(memory) = &mut self.memory {
+        if let Some(memory) = self.end_change((slot, model), ("closed", closes), took, now) {
             memory.on_closed(slot, model);
         }
     }
 
-    fn end_change(
+    fn end_opening(
         &mut self,
         (slot, model): (SlotId, ModelId),
         what: &str,
-        is_legal: impl FnOnce(State) -> bool,
-    ) -> bool {
-        let state = self.states.get_mut(slot.index());
-        let holds = invariant!(
-            state.as_deref().copied().is_some_and(is_legal),
-            Kind::Slots,
-            "model {} is {what} on slot {} while that is {state:?}",
-            model.0,
-            slot.0
-        );
-        if let Some(state) = state.filter(|_| holds) {
-            *state = State::Free;
+        took: Span,
+        now: Timestamp,
+    ) -> Option<&mut SlotMemory> {
+        let opens = |state| matches!(state, State::Opening { model: own, .. } if own == model);
+        self.end_change((slot, model), (what, opens), took, now)
+    }
+
+    /// A slot has opened or closed a model, where it was about to: it is free, and its memory is to know.
+    fn end_change(
+        &mut self,
+        (slot, model): (SlotId, ModelId),
+        (what, is_legal): (&str, impl FnOnce(State) -> bool),
+        took: Span,
+        now: Timestamp,
+    ) -> Option<&mut SlotMemory> {
+        if !self.change(
+            slot,
+            State::Free,
+            format_args!("{what} for model {}", model.0),
+            is_legal,
+        ) {
+            return None;
         }
-        holds
+        self.count_opening((slot, model), took, now);
+        self.memory.as_mut()
     }
 
     /// Time that a slot opened or closed is time that the modules of the model had it.

@@ -98,19 +98,8 @@ pub(super) fn read(
         max_sequences.saturating_mul(max_sequence_tokens),
         diagnostics,
     );
-    let instance = InstanceSpec {
-        steps: StepProfile {
-            decode: curve.clone(),
-            prompt: curve,
-        },
-        max_step_tokens,
-        max_sequences,
-        max_sequence_tokens,
-        blocks: cache_tokens.div_ceil(BLOCK_TOKENS),
-        block_tokens: BLOCK_TOKENS,
-        reserve_blocks: 0,
-        prompt_gives_token: true,
-    };
+    let bounds = [max_step_tokens, max_sequences, max_sequence_tokens, cache_tokens];
+    let instance = instance(curve, bounds);
     if let Err(error) = instance.check() {
         diagnostics.add(entry.at, format!("`generate`: {error}"), None);
         return None;
@@ -141,6 +130,26 @@ pub(super) fn read(
     })
 }
 
+/// An instance whose steps take as long for prompts as for tokens.
+fn instance(
+    curve: StepCurve,
+    [max_step_tokens, max_sequences, max_sequence_tokens, cache_tokens]: [u32; 4],
+) -> InstanceSpec {
+    InstanceSpec {
+        steps: StepProfile {
+            decode: curve.clone(),
+            prompt: curve,
+        },
+        max_step_tokens,
+        max_sequences,
+        max_sequence_tokens,
+        blocks: cache_tokens.div_ceil(BLOCK_TOKENS),
+        block_tokens: BLOCK_TOKENS,
+        reserve_blocks: 0,
+        prompt_gives_token: true,
+    }
+}
+
 /// What a model of a graph generates as the live engine emulates it: prompts of one length, texts whose length is drawn evenly;
 /// `declared` are step times by instance.
 pub(super) fn emulated_generator(
@@ -153,28 +162,18 @@ pub(super) fn emulated_generator(
     let max_sequences = whole("max_sequences", 32);
     let cache_tokens = whole("cache_tokens", max_sequences.saturating_mul(max_sequence_tokens));
     let max_tokens = module.settings.number("max_tokens", 64.0) as u32;
-    let instance = |steps: &&[(u32, Span)]| {
+    let instance_of = |steps: &&[(u32, Span)]| {
         let bad = |reason: String| format!("model \"{}\": {reason}", model.name);
         let curve = StepCurve::from_points(steps).map_err(|error| bad(error.to_string()))?;
         let known = curve.known_tokens();
-        let instance = InstanceSpec {
-            steps: StepProfile {
-                decode: curve.clone(),
-                prompt: curve,
-            },
-            max_step_tokens: whole("max_step_tokens", 256.min(known)),
-            max_sequences,
-            max_sequence_tokens,
-            blocks: cache_tokens.div_ceil(BLOCK_TOKENS),
-            block_tokens: BLOCK_TOKENS,
-            reserve_blocks: 0,
-            prompt_gives_token: true,
-        };
+        let max_step_tokens = whole("max_step_tokens", 256.min(known));
+        let bounds = [max_step_tokens, max_sequences, max_sequence_tokens, cache_tokens];
+        let instance = instance(curve, bounds);
         instance.check().map_err(|error| bad(error.to_string()))?;
         Ok(instance)
     };
     let bound = max_sequence_tokens.saturating_sub(EMULATED_PROMPT).max(1);
-    let instances: Vec<InstanceSpec> = declared.iter().map(instance).collect::<Result<_, String>>()?;
+    let instances: Vec<InstanceSpec> = declared.iter().map(instance_of).collect::<Result<_, String>>()?;
     let output = f64::from(1 + max_tokens.min(bound)) / 2.0;
     let rates = instances
         .iter()

@@ -132,7 +132,7 @@ fn memory(graph: &Graph, pools: &[Vec<u32>]) -> Result<WorldMemory, String> {
                     model.name
                 )
             })?;
-            let open_cold = model.open_cold.unwrap_or(Span::ZERO);
+            let [open_cold, open_warm] = model.opening_times();
             Ok(DeviceModel {
                 model: ModelId(id as u32),
                 slots: pools[id].iter().copied().map(SlotId).collect(),
@@ -141,7 +141,7 @@ fn memory(graph: &Graph, pools: &[Vec<u32>]) -> Result<WorldMemory, String> {
                     host_bytes: bytes,
                 },
                 open_cold,
-                open_warm: model.open_warm.unwrap_or(open_cold),
+                open_warm,
             })
         };
         devices.push(DeviceMemory {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use actix::{AsyncContext, Context};
 use crossbeam_channel::TrySendError;
-use weir_flow::{Generated, GeneratedToken, SequenceStep};
+use weir_flow::{Generated, GeneratedToken, SequenceCommand, SequenceStep};
 use weir_policy::ModuleEvent;
 use weir_policy::generate::Step;
 use weir_types::invariant;
@@ -16,7 +16,7 @@ use super::ModuleActor;
 use super::instances::LiveSequence;
 use crate::actors::burst::PolicyActor;
 use crate::actors::messages::{BatchLost, InstanceSaid};
-use crate::instance::{InstanceCommand, InstanceJob, InstanceReport, StepFailure, StepResult};
+use crate::instance::{InstanceJob, InstanceReport, StepFailure, StepResult};
 use crate::telemetry;
 use crate::timeline::Lane;
 
@@ -45,7 +45,7 @@ impl ModuleActor {
                 (spec, Vec::new())
             }
         };
-        let put = InstanceCommand::Put {
+        let put = SequenceCommand::Put {
             sequence,
             spec,
             generated,
@@ -169,8 +169,7 @@ impl ModuleActor {
             let Some(live) = self.instances.sequences.remove(&token.sequence) else {
                 continue;
             };
-            self.instances
-                .command(slot, InstanceCommand::Remove(token.sequence));
+            self.instances.remove(slot, token.sequence);
             let count = live.generated.len().max(1) as f64;
             let generated = Generated {
                 score: (live.log_probability / count).exp() as f32,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crossbeam_channel::Sender;
-use weir_flow::SequenceSpec;
+use weir_flow::{SequenceCommand, SequenceSpec};
 use weir_types::{RequestId, SequenceId, SlotId};
 
 use crate::instance::{InstanceCommand, InstanceJob};
@@ -96,17 +96,26 @@ impl Instances {
         }
     }
 
-    pub(super) fn command(&mut self, slot: SlotId, command: InstanceCommand) {
+    pub(super) fn command(&mut self, slot: SlotId, command: SequenceCommand) {
+        let command = InstanceCommand::Sequence(command);
         self.commands.entry(slot).or_default().push(command);
     }
 
+    /// The session of a slot is opened anew before its next step.
+    pub(super) fn reopen(&mut self, slot: SlotId) {
+        self.commands
+            .entry(slot)
+            .or_default()
+            .push(InstanceCommand::Reopen);
+    }
+
     pub(super) fn evict(&mut self, slot: SlotId, sequence: SequenceId) {
-        self.command(slot, InstanceCommand::Evict(sequence));
+        self.command(slot, SequenceCommand::Evict(sequence));
     }
 
     /// A sequence leaves a slot, for another one or for good.
     pub(super) fn remove(&mut self, slot: SlotId, sequence: SequenceId) {
-        self.command(slot, InstanceCommand::Remove(sequence));
+        self.command(slot, SequenceCommand::Remove(sequence));
     }
 
     /// A request has ended: what its sequences give yet is of no use.
@@ -120,12 +129,12 @@ impl Instances {
             .sequences
             .iter()
             .filter(|(_, sequence)| sequence.slot == slot);
-        let puts = here.map(|(id, sequence)| InstanceCommand::Put {
+        let puts = here.map(|(id, sequence)| SequenceCommand::Put {
             sequence: *id,
             spec: sequence.spec.clone(),
             generated: sequence.generated.clone(),
         });
-        let puts = puts.collect();
+        let puts = puts.map(InstanceCommand::Sequence).collect();
         self.commands.insert(slot, puts);
     }
 }

@@ -39,7 +39,7 @@ use crate::batch::Job;
 use crate::cascades::Stage;
 use crate::clock::{Clock, duration};
 use crate::fleet::{Postprocessor, Preprocessor};
-use crate::instance::{InstanceCommand, InstanceJob, InstanceReport};
+use crate::instance::{InstanceJob, InstanceReport};
 use crate::record::Recorder;
 use crate::request::RequestBranch;
 use crate::request_traces::RequestTracer;
@@ -225,7 +225,7 @@ impl Handler<PolicyEvent> for ModuleActor {
         {
             // Its session may hold what goes on elsewhere now.
             self.instances.lose(slot);
-            self.instances.command(slot, InstanceCommand::Reopen);
+            self.instances.reopen(slot);
         }
         self.on_event(event, context);
     }
