@@ -242,8 +242,8 @@ fn onnx(
     let model = if node.generates() || matches!(request.file, ModelFile::Server(_)) {
         weir_operators::load(&request).map(Loaded::Whole)
     } else {
-        OnnxModel::load(&request)
-            .map(|model| Loaded::OfItems(Arc::new(model.with_gpu_options(gpu_options(node, zoo)))))
+        let gpu = gpu_options(node, graph, zoo);
+        OnnxModel::load(&request).map(|model| Loaded::OfItems(Arc::new(model.with_gpu_options(gpu))))
     };
     Ok(Some(model.map_err(|error| UserError::new(error.to_string()))?))
 }
@@ -265,8 +265,18 @@ fn server_model(servers: &ModelServers) -> anyhow::Result<ServerModel> {
     })
 }
 
+/// The most threads that share the inputs of a batch: more do not pay for how often they are started.
+const MAX_PREPARE_THREADS: usize = 8;
+
+/// Half of the cores: the others decode.
+fn default_prepare_threads() -> usize {
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    (cores / 2).clamp(1, MAX_PREPARE_THREADS)
+}
+
 /// How the model is run on a GPU. TensorRT keeps its engines in the folder of models.
-fn gpu_options(node: &ModelNode, zoo: &Zoo) -> GpuOptions {
+fn gpu_options(node: &ModelNode, graph: &Graph, zoo: &Zoo) -> GpuOptions {
+    let threads = graph.devices()[node.device].prepare_threads;
     GpuOptions {
         provider: match node.gpu.provider {
             GpuProvider::Cuda => Provider::Cuda,
@@ -280,6 +290,7 @@ fn gpu_options(node: &ModelNode, zoo: &Zoo) -> GpuOptions {
         graphs: node.gpu.graphs,
         batches: node.batch.clone(),
         cache: Some(zoo.cache().join("tensorrt")),
+        prepare_threads: threads.map_or_else(default_prepare_threads, |threads| threads as usize),
     }
 }
 

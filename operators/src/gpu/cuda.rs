@@ -310,6 +310,23 @@ fn compile(context: &Arc<CudaContext>) -> Result<Arc<cudarc::driver::CudaModule>
     context.load_module(code).map_err(text)
 }
 
+/// Lets threads that wait for the GPU `ordinal` sleep meanwhile, where nothing of this process uses it yet: they would take a core
+/// each, and FFmpeg does not open a device whose context is another.
+pub(crate) fn sleep_while_waiting(ordinal: u32) {
+    // SAFETY: the driver's library has no other conditions for being loaded.
+    if !unsafe { sys::is_culib_present() } || result::init().is_err() {
+        return;
+    }
+    let device = i32::try_from(ordinal)
+        .ok()
+        .and_then(|ordinal| result::device::get(ordinal).ok());
+    if let Some(device) = device {
+        let sleep = sys::CUctx_flags_enum::CU_CTX_SCHED_BLOCKING_SYNC as u32;
+        // SAFETY: it takes numbers. It fails where the context is in use, which then stays as it is.
+        let _ = unsafe { sys::cuDevicePrimaryCtxSetFlags_v2(device, sleep) };
+    }
+}
+
 fn context(ordinal: u32) -> Result<Arc<CudaContext>, String> {
     // SAFETY: the driver's library has no other conditions for being loaded.
     if !unsafe { sys::is_culib_present() } {
@@ -317,6 +334,7 @@ fn context(ordinal: u32) -> Result<Arc<CudaContext>, String> {
             "device cuda:{ordinal} cannot be used: libcuda.so.1 of the NVIDIA driver is not found"
         ));
     }
+    sleep_while_waiting(ordinal);
     CudaContext::new(ordinal as usize)
         .map_err(|error| format!("device cuda:{ordinal} cannot be used: {}", text(error)))
 }

@@ -58,4 +58,4 @@ pub fn device_facts(ordinal: u32) -> Result<DeviceFacts, String> {
 }
 
 #[cfg(feature = "cuda")]
-pub(crate) use cuda::{CudaDevice, DeviceRoom, PlacedItem};
+pub(crate) use cuda::{CudaDevice, DeviceRoom, PlacedItem, sleep_while_waiting};

@@ -9,8 +9,11 @@
     reason = "FFmpeg's wrapper knows neither devices nor the frames that are in their memory"
 )]
 
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::ffi::CString;
 use std::ptr;
+use std::sync::{Mutex, PoisonError};
 
 use ffmpeg_next::format::Pixel;
 use ffmpeg_next::{Error, codec, ffi, frame};
@@ -31,6 +34,41 @@ pub(super) fn use_gpu(context: &mut codec::Context, ordinal: u32) -> Result<(), 
     if !has_gpu_decoder(&decoder) {
         return Err(format!("this FFmpeg decodes no {name} on a GPU"));
     }
+    let device = shared_device(ordinal)?;
+    // SAFETY: the context is its own and not open yet. It owns the reference from here on, and drops it with itself. The format is
+    // chosen by FFmpeg itself, which prefers that of a device that a decoder was given.
+    unsafe {
+        let raw = context.as_mut_ptr();
+        (*raw).hw_device_ctx = device;
+        (*raw).extra_hw_frames = EXTRA_SURFACES;
+    }
+    Ok(())
+}
+
+/// FFmpeg's handle of a GPU. It is made once for all decoders, and kept as long as the process runs.
+struct SharedDevice(*mut ffi::AVBufferRef);
+
+// SAFETY: references to a buffer are counted by FFmpeg, from any thread; this one is only read.
+unsafe impl Send for SharedDevice {}
+
+static DEVICES: Mutex<BTreeMap<u32, SharedDevice>> = Mutex::new(BTreeMap::new());
+
+/// A reference to FFmpeg's handle of the GPU `ordinal`, which the caller has to drop.
+fn shared_device(ordinal: u32) -> Result<*mut ffi::AVBufferRef, String> {
+    let mut devices = DEVICES.lock().unwrap_or_else(PoisonError::into_inner);
+    let device = match devices.entry(ordinal) {
+        Entry::Occupied(there) => there.into_mut(),
+        Entry::Vacant(place) => place.insert(SharedDevice(open_device(ordinal)?)),
+    };
+    // SAFETY: the handle is one of FFmpeg's that is never dropped.
+    let reference = unsafe { ffi::av_buffer_ref(device.0) };
+    if reference.is_null() {
+        return Err("FFmpeg is out of memory".to_owned());
+    }
+    Ok(reference)
+}
+
+fn open_device(ordinal: u32) -> Result<*mut ffi::AVBufferRef, String> {
     let number = CString::new(ordinal.to_string()).map_err(|error| error.to_string())?;
     let mut device = ptr::null_mut();
     // SAFETY: the device is written before it is read, its number is a text of C, and there are no options.
@@ -50,14 +88,7 @@ pub(super) fn use_gpu(context: &mut codec::Context, ordinal: u32) -> Result<(), 
             Error::from(made)
         ));
     }
-    // SAFETY: the context is its own and not open yet. It owns the device from here on, and frees it with itself. The format is
-    // chosen by FFmpeg itself, which prefers that of a device that a decoder was given.
-    unsafe {
-        let raw = context.as_mut_ptr();
-        (*raw).hw_device_ctx = device;
-        (*raw).extra_hw_frames = EXTRA_SURFACES;
-    }
-    Ok(())
+    Ok(device)
 }
 
 /// Whether the decoder takes a device of CUDA.

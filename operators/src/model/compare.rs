@@ -55,7 +55,7 @@ impl OnnxModel {
             for (row, elements) in (0..).zip(feed.elements().chunks_exact_mut(each)) {
                 noise(row, loaded.input.range(), elements);
             }
-            session.run_kept(&feed)
+            session.run_kept(&feed, rows)
         };
         run().map_err(|reason| SessionError::Run {
             model: loaded.name.clone(),

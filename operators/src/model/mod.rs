@@ -25,6 +25,7 @@ mod protobuf;
 mod runtime;
 mod session;
 mod session_steps;
+mod sized;
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
@@ -384,6 +385,47 @@ fn outputs(session: &mut OrtSession, input: &Input) -> Result<Vec<OutputSpec>, S
 mod tests {
     use super::*;
     use weir_flow::{Frame, Image, Item, Region, Step};
+
+    #[test]
+    fn threads_that_share_a_batch_prepare_what_one_does() {
+        let shipped = weir_models::find("street-detector").expect("ships");
+        let picture = |seed: u32| {
+            let pixel = |x: u32, y: u32| ((x * 7 + y * 13 + seed * 29) % 251) as u8;
+            let rows = (0..90_u32).flat_map(|y| (0..160_u32).map(move |x| (x, y)));
+            let pixels = rows.flat_map(|(x, y)| [pixel(x, y), pixel(y, x), pixel(x, x)]);
+            Arc::new(Frame::new(0, 0.0, Image::from_rgb(160, 90, pixels.collect())))
+        };
+        let items: Vec<Item> = (0..7)
+            .map(|seed| Item {
+                frame: picture(seed),
+                region: Region::Whole,
+                object: None,
+            })
+            .collect();
+        let prepared = |threads: usize| {
+            let request = LoadRequest {
+                name: "street-detector",
+                file: ModelFile::Bytes(shipped.onnx.into()),
+                head: &shipped.head,
+                settings: &shipped.settings,
+                max_batch: 1,
+                dump: None,
+            };
+            let loaded = OnnxModel::load(&request).expect("loads").loaded;
+            let mut prepost = prepost::BatchPrePost::with_threads(threads);
+            let mut elements = vec![f32::NAN; 8 * loaded.input.spec.len()];
+            prepost.start_batch(&loaded.input, &items, 8);
+            prepost
+                .preprocess(&loaded, &items, &mut elements)
+                .expect("prepares");
+            elements
+        };
+        let expected = prepared(1);
+        assert!(expected.iter().any(|element| *element != expected[0]));
+        for threads in [2, 3, 8] {
+            assert_eq!(prepared(threads), expected, "{threads} threads");
+        }
+    }
 
     #[test]
     fn three_items_run_through_a_model_that_takes_two() {

@@ -12,7 +12,8 @@ use crate::pixels::{Arrangement, InputSpec, Projective, Sampler, placement};
 
 /// Pre- and postprocessing of one batch at a time; keeps the transforms of its items.
 pub(super) struct BatchPrePost {
-    sampler: Sampler,
+    /// One for each thread that prepares.
+    samplers: Vec<Sampler>,
     spec: Option<InputSpec>,
     located: LocatedItems,
 }
@@ -22,9 +23,15 @@ pub(super) struct BatchPrePost {
 pub(super) struct LocatedItems(Vec<ItemTransform>);
 
 impl BatchPrePost {
+    /// On the thread that calls.
     pub(super) fn new() -> Self {
+        Self::with_threads(1)
+    }
+
+    /// Items of a batch are shared among so many threads.
+    pub(super) fn with_threads(threads: usize) -> Self {
         Self {
-            sampler: Sampler::new(),
+            samplers: (0..threads.max(1)).map(|_| Sampler::new()).collect(),
             spec: None,
             located: LocatedItems::default(),
         }
@@ -113,13 +120,43 @@ impl BatchPrePost {
             Arrangement::Nchw => [channels, high, wide],
             Arrangement::Nhwc => [high, wide, channels],
         };
-        for (item, out) in items.iter().zip(elements.chunks_exact_mut(spec.len().max(1))) {
-            let map = sample_item(&mut self.sampler, input, item, &spec, out);
-            if let Some(dump) = &model.dump {
-                dump.write(item, &map, &shape, out)?;
-            }
-            self.located.0.push(item_transform(item, &spec, map));
-        }
+        let each = items.len().div_ceil(self.samplers.len()).max(1);
+        let prepare = |sampler: &mut Sampler, items: &[Item], elements: &mut [f32]| {
+            let rows = elements.chunks_exact_mut(spec.len().max(1));
+            let one = |(item, out): (&Item, &mut [f32])| {
+                let map = sample_item(sampler, input, item, &spec, out);
+                if let Some(dump) = &model.dump {
+                    dump.write(item, &map, &shape, out)?;
+                }
+                Ok(item_transform(item, &spec, map))
+            };
+            items
+                .iter()
+                .zip(rows)
+                .map(one)
+                .collect::<Result<Vec<_>, String>>()
+        };
+        let parts = items
+            .chunks(each)
+            .zip(elements.chunks_mut(each * spec.len().max(1)));
+        let mut parts = self.samplers.iter_mut().zip(parts);
+        let first = parts.next();
+        let located = std::thread::scope(|scope| {
+            let others: Vec<_> = parts
+                .map(|(sampler, (items, elements))| scope.spawn(|| prepare(sampler, items, elements)))
+                .collect();
+            let first = first.map(|(sampler, (items, elements))| prepare(sampler, items, elements));
+            let others = others.into_iter().map(|other| {
+                other
+                    .join()
+                    .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            });
+            first
+                .into_iter()
+                .chain(others)
+                .collect::<Result<Vec<_>, String>>()
+        });
+        self.located.0.extend(located?.into_iter().flatten());
         // Rows without an item keep old values, which nothing reads; they are zeroed to be deterministic.
         if let Some(rest) = elements.get_mut(items.len() * spec.len()..) {
             rest.fill(0.0);

@@ -12,11 +12,12 @@ use super::prepost::BatchPrePost;
 use super::runtime::{
     Feed, GpuInput, KeptOutputs, OpenError, Optimization, OrtSession, OutputView, SessionOptions,
 };
+use super::sized::{SizedSessions, rows};
 
 /// The sessions of one model on one slot, with their input.
 pub(super) struct OnnxSession {
     model: Arc<Loaded>,
-    sessions: Vec<OrtSession>,
+    sessions: SizedSessions,
     feed: Feed,
     prepost: BatchPrePost,
 }
@@ -50,33 +51,53 @@ impl OnnxSession {
             };
             OrtSession::open_with(bytes, device, &options)
         };
-        let sessions: Vec<OrtSession> = graphs.iter().enumerate().map(open).collect::<Result<_, _>>()?;
-        let first = sessions.first().ok_or("there is no graph".to_owned());
-        let feed = first.and_then(OrtSession::feed).map_err(OpenError::Refused)?;
-        Ok(Self {
+        let open_all = || graphs.iter().enumerate().map(open).collect();
+        let sessions = SizedSessions::open(&model, device, open_all)?;
+        let feed = sessions.any()?.feed().map_err(OpenError::Refused)?;
+        let mut session = Self {
             model,
             sessions,
             feed,
             prepost: BatchPrePost::new(),
-        })
+        };
+        for rows in session.sessions.sizes() {
+            session.run_blank(rows).map_err(OpenError::Refused)?;
+        }
+        Ok(session)
+    }
+
+    /// Whether inputs are filled up to the batch sizes that are asked for.
+    pub(super) fn fills_up(&self) -> bool {
+        self.sessions.fills_up()
+    }
+
+    /// Rows of an input with so many items.
+    fn rows(&self, items: usize) -> usize {
+        rows(&self.model, items, self.fills_up())
+    }
+
+    /// Runs a batch of blank items.
+    fn run_blank(&mut self, items: usize) -> Result<(), String> {
+        let rows = self.rows(items);
+        let runs = items.max(1).div_ceil(rows);
+        blank(&mut self.feed, rows, &self.model.input.item_shape())?;
+        let sessions = self.sessions.of(rows);
+        (0..runs).try_for_each(|_| run_all(sessions, &self.feed, &mut Vec::new(), &mut |_| ()))
     }
 
     /// An input tensor beside its own.
     pub(super) fn another_feed(&self) -> Result<Feed, OpenError> {
-        let first = self.sessions.first().ok_or("there is no graph".to_owned());
-        first.and_then(OrtSession::feed).map_err(OpenError::Refused)
+        self.sessions.any()?.feed().map_err(OpenError::Refused)
     }
 
     pub(super) fn model(&self) -> &Loaded {
         &self.model
     }
 
-    /// Runs all graphs on `feed`; the outputs of each stay as they are when it runs again.
-    pub(super) fn run_kept(&mut self, feed: &Feed) -> Result<Vec<KeptOutputs>, String> {
-        self.sessions
-            .iter_mut()
-            .map(|session| session.run_kept(feed))
-            .collect()
+    /// Runs all graphs on `feed` of so many rows; the outputs of each stay as they are when it runs again.
+    pub(super) fn run_kept(&mut self, feed: &Feed, rows: usize) -> Result<Vec<KeptOutputs>, String> {
+        let sessions = self.sessions.of(rows).iter_mut();
+        sessions.map(|session| session.run_kept(feed)).collect()
     }
 
     /// Runs as many items as one input takes.
@@ -86,19 +107,17 @@ impl OnnxSession {
         on_step: &mut dyn FnMut(Step),
         inferences: &mut Vec<Inference>,
     ) -> Result<(), String> {
-        let rows = match self.model.rows {
-            Rows::Free => items.len(),
-            Rows::Fixed(rows) => rows,
-        };
+        let rows = self.rows(items.len());
         let Self {
             model,
             sessions,
             feed,
             prepost,
+            ..
         } = self;
         prepost.fill(model, items, rows, feed)?;
         on_step(Step::Preprocessed);
-        run_all(sessions, feed, &mut Vec::new(), &mut |views| {
+        run_all(sessions.of(rows), feed, &mut Vec::new(), &mut |views| {
             on_step(Step::Inferred);
             let data: Vec<&[f32]> = views.iter().map(|view| view.data).collect();
             prepost.postprocess(model, &data, rows, inferences);
@@ -127,16 +146,7 @@ impl Session for OnnxSession {
     }
 
     fn warm_up(&mut self, batch: usize) -> Result<(), SessionError> {
-        let (rows, runs) = match self.model.rows {
-            Rows::Free => (batch.max(1), 1),
-            Rows::Fixed(rows) => (rows, batch.max(1).div_ceil(rows)),
-        };
-        let shape = self.model.input.item_shape();
-        let mut warm = || {
-            blank(&mut self.feed, rows, &shape)?;
-            (0..runs).try_for_each(|_| run_all(&mut self.sessions, &self.feed, &mut Vec::new(), &mut |_| ()))
-        };
-        warm().map_err(|reason| SessionError::Run {
+        self.run_blank(batch).map_err(|reason| SessionError::Run {
             model: self.model.name.clone(),
             batch,
             reason,

@@ -7,11 +7,11 @@ use weir_flow::{
     DeviceKind, Infer, Inference, Item, Prepare, ReadOut, SessionError, SessionSteps, StepData, step_data,
 };
 
-use super::batch_probe::Rows;
 use super::loaded::Loaded;
 use super::prepost::{BatchPrePost, LocatedItems};
 use super::runtime::{Feed, KeptOutputs, OpenError};
 use super::session::OnnxSession;
+use super::sized::rows;
 
 /// Input tensors: one is filled while the other is read.
 const FEEDS: usize = 2;
@@ -42,8 +42,9 @@ pub(super) fn open(model: &Arc<Loaded>, device: DeviceKind) -> Result<SessionSte
     Ok(SessionSteps {
         prepare: Box::new(OnnxPrepare {
             model: Arc::clone(model),
-            prepost: BatchPrePost::new(),
+            prepost: BatchPrePost::with_threads(model.gpu.prepare_threads),
             feeds: Arc::clone(&feeds),
+            fills_up: session.fills_up(),
         }),
         infer: Box::new(OnnxInfer { session, feeds }),
         read_out: Box::new(OnnxReadOut {
@@ -64,6 +65,8 @@ struct OnnxPrepare {
     model: Arc<Loaded>,
     prepost: BatchPrePost,
     feeds: FreeFeeds,
+    /// Whether inputs are filled up to the batch sizes that are asked for.
+    fills_up: bool,
 }
 
 impl OnnxPrepare {
@@ -84,10 +87,7 @@ impl OnnxPrepare {
 
 impl Prepare for OnnxPrepare {
     fn prepare(&mut self, items: &[Item]) -> Result<StepData, SessionError> {
-        let rows = match self.model.rows {
-            Rows::Free => items.len().max(1),
-            Rows::Fixed(rows) => rows,
-        };
+        let rows = rows(&self.model, items.len(), self.fills_up);
         let prepared = if items.len() > rows {
             Err(format!("it takes batches of {rows} at most"))
         } else {
@@ -114,7 +114,7 @@ struct OnnxInfer {
 impl Infer for OnnxInfer {
     fn infer(&mut self, items: &[Item], prepared: StepData) -> Result<StepData, SessionError> {
         let PreparedBatch { feed, rows, located } = *step_data(prepared, items.len())?;
-        let ran = self.session.run_kept(&feed);
+        let ran = self.session.run_kept(&feed, rows);
         give_back(&self.feeds, feed);
         let outputs = ran.map_err(|reason| failed(self.session.model(), items.len(), reason))?;
         Ok(Box::new(RanBatch {

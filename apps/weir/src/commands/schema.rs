@@ -61,6 +61,7 @@ fn document(catalog: &Catalog) -> Value {
             "device": closed(&[], properties(&[
                 ("slots", integer(1), "How many batches the device runs at once; default one a core on cpu, otherwise one."),
                 ("prepare", words(&["overlap", "inline"]), "Whether the inputs of a batch are prepared while the one before runs, or by the thread that runs it; default overlap on cuda, otherwise inline."),
+                ("prepare_threads", integer(1), "On cuda: how many threads share the inputs of a batch; default half of the cores, at most 8."),
                 ("memory", text(), "What its models may take together, such as \"96MiB\": they are opened and closed as they are needed; default all stay open."),
                 ("host_memory", text(), "Beside `memory`: host memory for what models are opened from faster than from their files; default 512MiB."),
                 ("slowdown", json!({ "type": "number", "minimum": 1 }), "Factor by which what runs on it is slowed down, to stand for a slower device; default 1."),

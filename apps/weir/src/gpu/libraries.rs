@@ -35,19 +35,29 @@ const SYSTEM: [&str; 6] = [
     "/usr/lib",
 ];
 
-/// Names of the libraries in `binary`, such as `libcudnn.so.9`, each once, in the order of [`NAMED`].
+/// cuDNN, as newer providers load it when they are opened: they put its name together, and the file has no more of it than
+/// [`CUDNN_STEM`].
+const CUDNN: &str = "libcudnn.so.9";
+const CUDNN_STEM: &[u8] = b"libcudnn";
+
+/// Names of the libraries in `binary`, such as `libcudnn.so.9`, in the order of [`NAMED`]. Of a library that is named in several
+/// versions the newest: providers also name older ones, to take where the process has them already.
 pub(crate) fn named(binary: &[u8]) -> Vec<String> {
-    let mut names = Vec::new();
-    for stem in NAMED {
-        for at in memchr_all(binary, stem.as_bytes()) {
-            let rest = &binary[at + stem.len()..];
-            let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
-            let ends = rest.get(digits) == Some(&0);
-            let name = String::from_utf8_lossy(&binary[at..at + stem.len() + digits]).into_owned();
-            if digits > 0 && ends && !names.contains(&name) {
-                names.push(name);
-            }
-        }
+    let version = |stem: &str, at: usize| -> Option<u32> {
+        let rest = &binary[at + stem.len()..];
+        let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+        let ends = rest.get(digits) == Some(&0);
+        let text = std::str::from_utf8(&rest[..digits]).ok()?;
+        text.parse().ok().filter(|_| ends)
+    };
+    let newest = |stem: &&str| -> Option<String> {
+        let versions = memchr_all(binary, stem.as_bytes()).filter_map(|at| version(stem, at));
+        versions.max().map(|version| format!("{stem}{version}"))
+    };
+    let mut names: Vec<String> = NAMED.iter().filter_map(newest).collect();
+    let has_cudnn = names.iter().any(|name| name.as_bytes().starts_with(CUDNN_STEM));
+    if !has_cudnn && memchr_all(binary, CUDNN_STEM).next().is_some() {
+        names.push(CUDNN.to_owned());
     }
     names
 }
@@ -197,6 +207,12 @@ mod tests {
         assert_eq!(
             cuda_major(&named(b"libcudart.so.12\0libcublas.so.13\0")),
             Some(12)
+        );
+        let loading = b"libcudart.so.12\0libcudart.so.13\0libcublas.so.13\0\x90libcudnnH\x89";
+        assert_eq!(
+            named(loading),
+            ["libcudart.so.13", "libcublas.so.13", "libcudnn.so.9"],
+            "the newest of those that it tries, and what it loads by a name of pieces"
         );
         assert_eq!((named(b""), cuda_major(&[])), (vec![], None));
     }

@@ -15,7 +15,7 @@ use ort::value::{DynValue, Tensor};
 
 use super::provider::{GpuOptions, Provider, ProviderOptions};
 use super::{GpuInput, Port, text};
-use crate::gpu::DeviceRoom;
+use crate::gpu::{DeviceRoom, sleep_while_waiting};
 
 pub(super) fn register(
     builder: SessionBuilder,
@@ -23,6 +23,7 @@ pub(super) fn register(
     gpu: Option<GpuInput<'_>>,
 ) -> Result<SessionBuilder, String> {
     device_id(ordinal)?;
+    sleep_while_waiting(ordinal);
     let plain = GpuOptions::default();
     let (options, name, item) = gpu.map_or((&plain, "", &[][..]), |gpu| (gpu.options, gpu.name, gpu.item));
     let providers = options.providers(ordinal, name, item);

@@ -34,8 +34,11 @@ pub struct GpuOptions {
     pub precision: Precision,
     /// Whether the launches of a batch are recorded once by batch size, and then replayed as one.
     pub graphs: bool,
-    /// Batch sizes that it will be asked for, ascending.
+    /// Batch sizes that it will be asked for, ascending. A session runs each of them when it is opened: what it does first with a
+    /// size takes up to seconds. Batches of fewer items are filled up to the next of them.
     pub batches: Vec<u32>,
+    /// How many threads share the inputs of a batch, where they are prepared on the host; at least one.
+    pub prepare_threads: usize,
     /// Folder in which engines and timings of TensorRT are kept; built anew each time where there is none.
     pub cache: Option<PathBuf>,
 }
@@ -72,6 +75,12 @@ impl GpuOptions {
         }
     }
 
+    /// Rows of an input with `items`: those of the smallest batch size that has room for them, so that few shapes are run.
+    pub(crate) fn rows(&self, items: usize) -> usize {
+        let sizes = self.batches.iter().map(|size| *size as usize);
+        sizes.filter(|size| *size >= items).min().unwrap_or(items)
+    }
+
     /// Whether batches are recorded and replayed.
     pub(crate) fn has_graphs(&self) -> bool {
         self.graphs && self.provider == Provider::Cuda
@@ -82,6 +91,8 @@ impl GpuOptions {
             ("device_id", ordinal.to_string()),
             // A larger arena than what is asked for would be lost to other sessions.
             ("arena_extend_strategy", "kSameAsRequested".to_owned()),
+            // To try all algorithms of each layer would take seconds for every batch size, in every session.
+            ("cudnn_conv_algo_search", "HEURISTIC".to_owned()),
             ("use_tf32", flag(self.precision != Precision::Full)),
             ("enable_cuda_graph", flag(self.has_graphs())),
         ]
@@ -148,6 +159,7 @@ mod tests {
     const PLAIN: &[(&str, &str)] = &[
         ("device_id", "1"),
         ("arena_extend_strategy", "kSameAsRequested"),
+        ("cudnn_conv_algo_search", "HEURISTIC"),
         ("use_tf32", "0"),
         ("enable_cuda_graph", "0"),
     ];
@@ -164,10 +176,24 @@ mod tests {
         let options = &[
             ("device_id", "1"),
             ("arena_extend_strategy", "kSameAsRequested"),
+            ("cudnn_conv_algo_search", "HEURISTIC"),
             ("use_tf32", "1"),
             ("enable_cuda_graph", "1"),
         ];
         check(&faster, &[(Provider::Cuda, options)]);
+    }
+
+    #[test]
+    fn inputs_are_filled_up_to_the_next_batch_size() {
+        let options = GpuOptions {
+            batches: vec![1, 4, 16],
+            ..GpuOptions::default()
+        };
+        assert_eq!(
+            [1, 2, 4, 5, 16, 17].map(|items| options.rows(items)),
+            [1, 4, 4, 16, 16, 17]
+        );
+        assert_eq!(GpuOptions::default().rows(3), 3, "sizes that nobody named");
     }
 
     #[test]
@@ -177,6 +203,7 @@ mod tests {
             precision: Precision::Half,
             graphs: true,
             batches: vec![1, 4, 16],
+            prepare_threads: 1,
             cache: Some("/cache".into()),
         };
         let tensorrt: &[(&str, &str)] = &[
@@ -194,6 +221,7 @@ mod tests {
         let cuda: &[(&str, &str)] = &[
             ("device_id", "1"),
             ("arena_extend_strategy", "kSameAsRequested"),
+            ("cudnn_conv_algo_search", "HEURISTIC"),
             ("use_tf32", "1"),
             ("enable_cuda_graph", "0"),
         ];
