@@ -1,6 +1,6 @@
 # What there is to do: make setup, demo, dist, test, test-sinks, test-brokers, test-kafka, test-fleet, check-fleet, check-cuda, lint,
 # bench-overhead, bench-sim, bench-reserve, bench-partitioned, bench-accuracy, bench-cameras, bench-cascades, bench-generating, bench-route, bench-queues,
-# bench-routing, bench-fleet, bench-shared, bench-idle-connections, bench-watchers, bench-counts, bench-per-track, bench-reports, soak,
+# bench-routing, bench-fleet, bench-shared, bench-idle-connections, bench-watchers, bench-counts, bench-per-track, bench-gears, bench-reports, soak,
 # fuzz-api, page-pictures, compare-live, gpu-check, crash-jobs, reproduce-pard, reproduce-ppipe, reproduce-ken, reproduce-goodserve,
 # reproduce-qlm, docs, clips, train, clean.
 # Every target sets up what it needs.
@@ -8,7 +8,7 @@
 .PHONY: all setup build dist demo test test-sinks test-brokers test-kafka test-fleet check-fleet check-cuda lint bench-overhead \
 	bench-sim bench-reserve bench-partitioned bench-accuracy bench-cameras bench-cascades bench-generating bench-route bench-queues \
 	bench-routing bench-fleet \
-	bench-shared bench-idle-connections bench-watchers bench-counts bench-per-track bench-reports soak fuzz-api page-pictures \
+	bench-shared bench-idle-connections bench-watchers bench-counts bench-per-track bench-gears bench-reports soak fuzz-api page-pictures \
 	compare-live gpu-check crash-jobs reproduce-pard reproduce-ppipe reproduce-ken reproduce-goodserve reproduce-qlm docs clips train \
 	clean
 .DEFAULT_GOAL := build
@@ -164,6 +164,10 @@ bench-counts:
 # Traffic monitoring on 16 cameras with modules that read in every frame, and per track, in turn: four minutes.
 bench-per-track: build
 	@scripts/bench-per-track.py
+
+# Plates that are read by gears, by the large and by the small models alone, under a load that rises and falls.
+bench-gears: build
+	@scripts/bench-gears.py
 
 # Reports in words on every frame of a clip at half of what this machine sustains, and at all of it: four minutes.
 bench-reports: build

@@ -117,7 +117,7 @@ impl DetectionFilter {
         let boxes: Vec<BoxCertainty> = if self.certainty {
             let certainty = |candidate: &Candidate| BoxCertainty {
                 rect: transform.rect(&candidate.rect),
-                certainty: self.distance(candidate.score),
+                certainty: self.distance(candidate.class, candidate.score),
             };
             candidates.iter().map(certainty).collect()
         } else {
@@ -149,14 +149,15 @@ impl DetectionFilter {
         }
     }
 
-    /// How far a score is from being decided otherwise: 0 at the threshold, 1 at a score of 1 or of half of it. A detector is as
-    /// certain as of the nearest of its scores, and quite certain where there is no candidate at all.
-    fn distance(&self, score: f32) -> f32 {
-        let over = score - self.kept;
+    /// How far a score is from being decided otherwise: 0 at the operating threshold of its class, 1 at a score of 1 or of half of
+    /// it. A detector is as certain as of the nearest of its scores, and quite certain where there is no candidate at all.
+    fn distance(&self, class: usize, score: f32) -> f32 {
+        let threshold = self.operating.of(class).unwrap_or(self.kept);
+        let over = score - threshold;
         let most = if over >= 0.0 {
-            1.0 - self.kept
+            1.0 - threshold
         } else {
-            self.kept / 2.0
+            threshold / 2.0
         };
         (over.abs() / most.max(f32::MIN_POSITIVE)).clamp(0.0, 1.0)
     }
@@ -291,6 +292,15 @@ mod tests {
         assert!((certainty.expect("asked") - 0.5).abs() < 1e-6);
         assert_eq!(decide(&asks, &[0.9, 0.4]), (2, Some(0.0)));
         assert_eq!(decide(&filter(&Settings::default()), &[0.7, 0.3]), (1, None));
+        // The candidates are cars: what is near the threshold of cars is uncertain, also where others have a lower one.
+        let mut by_class = asked.clone();
+        let thresholds = Value::Texts(vec!["car 0.6".to_owned()]);
+        by_class.0.insert("class_thresholds".to_owned(), thresholds);
+        let by_class = filter(&by_class);
+        assert_eq!(decide(&by_class, &[0.6, 1.0]), (2, Some(0.0)));
+        let (count, certainty) = decide(&by_class, &[0.45, 1.0]);
+        assert_eq!(count, 2, "a candidate is kept");
+        assert!((certainty.expect("asked") - 0.5).abs() < 1e-6);
     }
 
     #[test]

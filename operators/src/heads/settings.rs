@@ -70,8 +70,8 @@ pub(super) const INPUT_KEYS: &[KeySpec] = &[
 pub(super) const DETECTION_CERTAINTY: KeySpec = KeySpec {
     name: "certainty",
     kind: KeyKind::OneOf(&["distance"]),
-    about: "what an answer is certain by, in a cascade: distance, the least distance of a score from `score_threshold`, 0 at \
-            it and 1 at a score of 1 or of half of it",
+    about: "what an answer is certain by, in a cascade: distance, the least distance of a score from the operating \
+            threshold of its class, 0 at it and 1 at a score of 1 or of half of it",
 };
 
 /// Keys of detectors.

@@ -48,9 +48,14 @@ impl ClassThresholds {
         self.0.iter().copied().fold(f32::INFINITY, f32::min)
     }
 
+    /// That of a class; `None` where there is no such class.
+    pub(super) fn of(&self, class: usize) -> Option<f32> {
+        self.0.get(class).copied()
+    }
+
     /// Whether a detection of that class and score is a candidate alone.
     pub(super) fn is_candidate(&self, class: usize, score: f32) -> bool {
-        self.0.get(class).is_some_and(|least| score < *least)
+        self.of(class).is_some_and(|least| score < least)
     }
 }
 

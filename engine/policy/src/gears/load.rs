@@ -1,6 +1,6 @@
 //! The load of what has a gear, all requests or those of a stream, as it is measured, and the gear that it asks for.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use weir_types::{Span, Timestamp};
 
@@ -14,8 +14,8 @@ const BUCKETS: u64 = 10;
 pub(super) struct GearLoad {
     pub(super) gear: usize,
     shifted_at: Timestamp,
-    /// Arrivals by bucket number, oldest first.
-    buckets: VecDeque<(u64, u64)>,
+    /// Of each cascade, arrivals by bucket number, oldest first.
+    cascades: BTreeMap<u32, VecDeque<(u64, u64)>>,
     /// Items that wait.
     pub(super) waiting: u64,
     /// The load, where it is known otherwise than by arrivals.
@@ -23,12 +23,13 @@ pub(super) struct GearLoad {
 }
 
 impl GearLoad {
-    /// Requests arrived.
-    pub(super) fn on_arrived(&mut self, requests: u32, rule: &ShiftRule, now: Timestamp) {
+    /// Requests arrived at a cascade.
+    pub(super) fn on_arrived(&mut self, cascade: u32, requests: u32, rule: &ShiftRule, now: Timestamp) {
         let bucket = now.micros() / bucket_time(rule);
-        match self.buckets.back_mut() {
+        let buckets = self.cascades.entry(cascade).or_default();
+        match buckets.back_mut() {
             Some((last, count)) if *last == bucket => *count += u64::from(requests),
-            _ => self.buckets.push_back((bucket, u64::from(requests))),
+            _ => buckets.push_back((bucket, u64::from(requests))),
         }
         self.forget(bucket);
     }
@@ -53,16 +54,18 @@ impl GearLoad {
 
     /// Leaves out what is older than the window.
     fn forget(&mut self, bucket: u64) {
-        while self
-            .buckets
-            .front()
-            .is_some_and(|(first, _)| first + BUCKETS <= bucket)
-        {
-            self.buckets.pop_front();
+        for buckets in self.cascades.values_mut() {
+            while buckets
+                .front()
+                .is_some_and(|(first, _)| first + BUCKETS <= bucket)
+            {
+                buckets.pop_front();
+            }
         }
+        self.cascades.retain(|_, buckets| !buckets.is_empty());
     }
 
-    /// The load. In the beginning, before a window has passed, it is what has come so far over the whole window, so that a
+    /// The load: of several cascades, that of the one with the most requests over the window. In the beginning, before a window has passed, it is what has come so far over the whole window, so that a
     /// first request alone is no high load.
     fn rate(&mut self, rule: &ShiftRule, now: Timestamp) -> f64 {
         if let Some(load) = self.given {
@@ -70,7 +73,8 @@ impl GearLoad {
         }
         let bucket = bucket_time(rule);
         self.forget(now.micros() / bucket);
-        let requests: u64 = self.buckets.iter().map(|(_, count)| count).sum();
+        let of = |buckets: &VecDeque<(u64, u64)>| buckets.iter().map(|(_, count)| count).sum::<u64>();
+        let requests = self.cascades.values().map(of).max().unwrap_or_default();
         // The last bucket is not over yet: the whole ones and the part of it are what was measured.
         let window = bucket * (BUCKETS - 1) + now.micros() % bucket;
         requests as f64 / Span::from_micros(window.max(1)).as_secs_f64()

@@ -27,8 +27,11 @@ use super::shift_rule::{ShiftRule, ShiftScope, ShiftSpec};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
 pub enum GearEvent {
-    /// Requests arrived at the operators.
+    /// Requests arrived at a cascade.
     Arrived {
+        /// Which, by a number of its own.
+        #[serde(default, skip_serializing_if = "is_first")]
+        cascade: u32,
         /// How many.
         requests: u32,
     },
@@ -37,10 +40,13 @@ pub enum GearEvent {
         /// How many.
         items: u64,
     },
-    /// Requests of a stream arrived at the operators, where each stream has a gear.
+    /// Requests of a stream arrived at a cascade, where each stream has a gear.
     StreamArrived {
         /// The stream.
         stream: StreamId,
+        /// The cascade, by a number of its own.
+        #[serde(default, skip_serializing_if = "is_first")]
+        cascade: u32,
         /// How many.
         requests: u32,
     },
@@ -68,6 +74,12 @@ pub enum GearEvent {
     },
     /// Time passed.
     Tick,
+}
+
+/// Whether it is the number of the first cascade, which event logs need not say.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+fn is_first(cascade: &u32) -> bool {
+    *cascade == 0
 }
 
 /// What is to be done.
@@ -169,11 +181,17 @@ impl GearShift {
     ) {
         for event in events {
             match event {
-                GearEvent::Arrived { requests } => self.all.on_arrived(requests, &self.rule, now),
+                GearEvent::Arrived { cascade, requests } => {
+                    self.all.on_arrived(cascade, requests, &self.rule, now);
+                }
                 GearEvent::Waiting { items } => self.all.waiting = items,
-                GearEvent::StreamArrived { stream, requests } => {
+                GearEvent::StreamArrived {
+                    stream,
+                    cascade,
+                    requests,
+                } => {
                     let load = self.streams.entry(stream).or_default();
-                    load.on_arrived(requests, &self.rule, now);
+                    load.on_arrived(cascade, requests, &self.rule, now);
                 }
                 GearEvent::StreamWaiting { stream, items } => {
                     self.streams.entry(stream).or_default().waiting = items;
@@ -231,9 +249,15 @@ mod tests {
 
     /// A request every `interval` milliseconds from `begin` to `end`.
     fn arrivals(begin: u64, end: u64, interval: usize) -> impl Iterator<Item = (u64, GearEvent)> {
-        (begin..end)
-            .step_by(interval)
-            .map(|at| (at, GearEvent::Arrived { requests: 1 }))
+        (begin..end).step_by(interval).map(|at| {
+            (
+                at,
+                GearEvent::Arrived {
+                    cascade: 0,
+                    requests: 1,
+                },
+            )
+        })
     }
 
     #[test]
@@ -273,6 +297,23 @@ mod tests {
     }
 
     #[test]
+    fn of_several_cascades_the_load_is_that_of_the_busiest_over_the_window() {
+        // Eight a second come to each, in turn: together they are not more.
+        let turns = (0..100_u64).map(|turn| {
+            let event = GearEvent::Arrived {
+                cascade: (turn % 2) as u32,
+                requests: 1,
+            };
+            (turn * 62, event)
+        });
+        assert_eq!(
+            shifts(ShiftRule::default(), turns),
+            [],
+            "the first gear is meant up to 100"
+        );
+    }
+
+    #[test]
     fn a_load_that_is_given_counts_instead_of_arrivals() {
         let load = |load| GearEvent::Load { load };
         assert_eq!(
@@ -302,6 +343,7 @@ mod tests {
             effects.into_iter().map(of).collect::<Vec<_>>()
         };
         let arrived = |stream, requests| GearEvent::StreamArrived {
+            cascade: 0,
             stream: StreamId(stream),
             requests,
         };

@@ -5,6 +5,10 @@ use weir_types::{DropReason, Shortfall, Span, Timestamp};
 
 use super::{Module, ModuleEffect};
 
+/// Part of the objective that is left to a request which goes on with the answers that it has: a timer that fires at the last moment
+/// on a machine that is busy makes it late.
+const GOING_ON: f64 = 0.03;
+
 impl Module {
     /// Drops what certainly misses its deadline: even if it ran alone at once and nothing were queued ahead. Looks from the
     /// low-budget end, so that high-budget-first leaves nothing infeasible in the mailbox.
@@ -24,11 +28,12 @@ impl Module {
         }
     }
 
-    /// What a request needs at least from here. One that falls back where it would be late goes on, and needs time for that.
+    /// What a request needs at least from here. One that falls back where it would be late goes on, and needs time for that: what is
+    /// ahead of it, and a margin, since it is still to be in time.
     fn least_time(&self) -> Span {
         let least = self.preparation(1) + self.workers.least(1) + self.read_out(1);
         if self.fallback().is_optional() {
-            least + self.peers.estimate().downstream
+            least + self.peers.estimate().downstream + self.spec.slo.scale(GOING_ON)
         } else {
             least
         }

@@ -183,9 +183,10 @@ impl GearActor {
         }
     }
 
-    /// Of several cascades the load is that of the one with the most requests.
+    /// Arrivals by cascade, and what waits.
     fn look_at_all(&mut self, context: &mut Context<Self>) {
-        let (mut arrived, mut waiting) = (0, 0);
+        let mut waiting = 0;
+        let mut cascade = 0;
         for (stage, counted) in self.stages.iter().zip(&mut self.counted) {
             let Some((switch, _, is_first)) = stage else {
                 continue;
@@ -193,32 +194,33 @@ impl GearActor {
             waiting += switch.waiting();
             if *is_first {
                 let all = switch.arrived();
-                arrived = arrived.max(all.saturating_sub(*counted));
-                *counted = all;
+                let arrived = all.saturating_sub(*counted);
+                let requests = u32::try_from(arrived).unwrap_or(u32::MAX);
+                self.burst.push(GearEvent::Arrived { cascade, requests });
+                (*counted, cascade) = (all, cascade + 1);
             }
         }
-        let requests = u32::try_from(arrived).unwrap_or(u32::MAX);
-        self.burst.push(GearEvent::Arrived { requests });
         self.on_event(GearEvent::Waiting { items: waiting }, context);
     }
 
     /// As [`GearActor::look_at_all`], by stream. What has not changed is no event.
     fn look_at_streams(&mut self, context: &mut Context<Self>) {
-        let mut loads: BTreeMap<StreamId, (u64, u64)> = BTreeMap::new();
+        let mut loads: BTreeMap<StreamId, u64> = BTreeMap::new();
+        let mut cascade = 0;
         for (switch, _, is_first) in self.stages.iter().flatten() {
             for (stream, stage) in switch.take_streams() {
-                let (arrived, waiting) = loads.entry(stream).or_default();
-                *waiting += stage.waiting;
-                if *is_first {
-                    *arrived = stage.arrived.max(*arrived);
+                *loads.entry(stream).or_default() += stage.waiting;
+                if *is_first && stage.arrived > 0 {
+                    self.burst.push(GearEvent::StreamArrived {
+                        stream,
+                        cascade,
+                        requests: u32::try_from(stage.arrived).unwrap_or(u32::MAX),
+                    });
                 }
             }
+            cascade += u32::from(*is_first);
         }
-        for (stream, (arrived, items)) in loads {
-            if arrived > 0 {
-                let requests = u32::try_from(arrived).unwrap_or(u32::MAX);
-                self.burst.push(GearEvent::StreamArrived { stream, requests });
-            }
+        for (stream, items) in loads {
             if self.waiting.insert(stream, items).unwrap_or_default() != items {
                 self.burst.push(GearEvent::StreamWaiting { stream, items });
             }

@@ -136,7 +136,13 @@ impl<'a> World<'a> {
             items: self.replicas.waiting() as u64,
         };
         self.shift.step(
-            [GearEvent::Arrived { requests: 1 }, waiting],
+            [
+                GearEvent::Arrived {
+                    cascade: 0,
+                    requests: 1,
+                },
+                waiting,
+            ],
             self.now,
             &mut effects,
         );

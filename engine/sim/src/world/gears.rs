@@ -86,7 +86,7 @@ impl<'a> GearState<'a> {
         stages.wait_by(self.gears, self.machine.gear());
     }
 
-    /// The load since it was looked at last: of several cascades, that of the one with the most requests.
+    /// The load since it was looked at last, by cascade.
     pub(super) fn look(&mut self, stages: &mut Stages, now: Timestamp) {
         let time = now.since(self.looked_at).as_secs_f64();
         self.looked_at = now;
@@ -100,10 +100,13 @@ impl<'a> GearState<'a> {
                     let before: u64 = self.counted.get(cascade).into_iter().flatten().sum();
                     all.iter().sum::<u64>() - before
                 };
-                let most = arrived.iter().enumerate().map(come).max();
-                let requests = u32::try_from(most.unwrap_or_default()).unwrap_or(u32::MAX);
+                let come = arrived.iter().enumerate().map(come);
+                events.extend((0..).zip(come).map(|(cascade, come)| GearEvent::Arrived {
+                    cascade,
+                    requests: u32::try_from(come).unwrap_or(u32::MAX),
+                }));
                 let items = waiting.iter().sum();
-                events.extend([GearEvent::Arrived { requests }, GearEvent::Waiting { items }]);
+                events.push(GearEvent::Waiting { items });
             }
             ShiftScope::Stream => {
                 let gears: Vec<usize> = self.machine.stream_gears().map(|(_, gear)| gear).collect();
@@ -113,11 +116,13 @@ impl<'a> GearState<'a> {
                     let come = |(cascade, all): (usize, &Vec<u64>)| {
                         all[place] - self.counted.get(cascade).map_or(0, |counted| counted[place])
                     };
-                    let most = arrived.iter().enumerate().map(come).max().unwrap_or_default();
-                    if most > 0 {
-                        let requests = u32::try_from(most).unwrap_or(u32::MAX);
-                        events.push(GearEvent::StreamArrived { stream, requests });
-                    }
+                    let come = arrived.iter().enumerate().map(come);
+                    let come = (0..).zip(come).filter(|(_, come)| *come > 0);
+                    events.extend(come.map(|(cascade, come)| GearEvent::StreamArrived {
+                        stream,
+                        cascade,
+                        requests: u32::try_from(come).unwrap_or(u32::MAX),
+                    }));
                     if self.waiting.get(place).copied().unwrap_or_default() != *items {
                         let items = *items;
                         events.push(GearEvent::StreamWaiting { stream, items });

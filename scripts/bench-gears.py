@@ -1,0 +1,167 @@
+#!/usr/bin/env python3
+"""What gears are worth under a load that rises and falls: bench-gears.py [--streams 8] [--seconds 28] [--least-side 40] [--keep DIR]
+
+Detection and reading of plates (apps/traffic-monitoring/cascades.toml) in streams of the street: two, then all of them, then two again,
+so long each: choose them so that this is some 0.5, 2.5 and 0.5 times what the large detector sustains, which is printed. With gears, with the large models alone,
+with the small ones alone. Of each: exact reads of all plates of at least so many pixels in all frames that came, delivered or not; reads that
+were wrong; frames delivered of those that came; goodput; shifts of gear. WEIR names the program.
+"""
+
+import argparse
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
+WEIR = os.environ.get("WEIR", str(TARGET / "release" / "weir"))
+CLIP = ROOT / "videos" / "street-day"
+FPS = 25
+# Streams while the load is low.
+FEW = 2
+LARGE, SMALL = "large alone", "small alone"
+
+
+def graph(rule, folder, events):
+    """The graph of cascades with detection and plates alone, by gears or with one stage of each cascade."""
+    source = ROOT / "apps/traffic-monitoring"
+    text = (source / "cascades.toml").read_text()
+    text = re.sub(r"\[sources\.street\]\n.*?\n\n", "[sources.street]\ntemplate = true\n\n", text, flags=re.S)
+    for name in ("models.face-embedder", "modules.identities", "sinks.events"):
+        text = re.sub(rf"(?:#[^\n]*\n)*\[{name}\]\n.*?(?=\n#|\n\[|\Z)", "", text, flags=re.S)
+    if rule == "gears":
+        gears = (source / "gears.toml").read_text()
+        (folder / "gears.toml").write_text(gears)
+    else:
+        text = text.replace('gears = "gears.toml"\n', "").replace('on_late = "accept"\n', "")
+        stage = -1 if rule == LARGE else 0
+        names = re.findall(r'cascade = \[.*?\]\n', text)
+        for cascade in names:
+            model = re.findall(r'model = "(.*?)"', cascade)[stage]
+            text = text.replace(cascade, f'model = "{model}"\n')
+    return f'{text}\n[sinks.events]\ntype = "jsonl"\npath = "{events}"\ninputs = ["plates"]\n'
+
+
+def wait_for(what, seconds=30):
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        if what():
+            return
+        time.sleep(0.05)
+    sys.exit("the service did not do what was asked")
+
+
+def run(rule, folder, seconds, count):
+    graph_file, events, report, log = (folder / f"graph.{kind}" for kind in ("toml", "jsonl", "json", "log"))
+    events.unlink(missing_ok=True)
+    graph_file.write_text(graph(rule, folder, events))
+    with open(log, "w") as said:
+        service = subprocess.Popen(
+            [WEIR, "serve", str(graph_file), "--listen", "127.0.0.1:0", "--allow-any-source", "--report", str(report)],
+            stderr=said, stdout=said,
+        )
+    try:
+        found = lambda: re.search(r"127\.0\.0\.1:(\d+)", log.read_text())
+        wait_for(lambda: found() or service.poll() is not None)
+        if service.poll() is not None:
+            sys.exit(log.read_text())
+        streams = [WEIR, "streams", "--at", f"127.0.0.1:{found()[1]}"]
+        wait_for(lambda: not subprocess.run([*streams, "list"], capture_output=True, check=False).returncode, 60)
+        ask = lambda *words: subprocess.run([*streams, *words], check=True, stdout=subprocess.DEVNULL)
+        there = []
+        names = [f"street-{number}" for number in range(count)]
+        for phase in (names[:FEW], names, names[:FEW]):
+            for name in [name for name in there if name not in phase]:
+                ask("remove", name)
+            for name in [name for name in phase if name not in there]:
+                ask("add", name, f"{CLIP}.mp4", "--loop", "--mode", "live")
+            there = phase
+            time.sleep(seconds)
+        service.send_signal(signal.SIGINT)
+        if service.wait(60):
+            sys.exit(log.read_text())
+    finally:
+        service.kill()
+    return json.loads(report.read_text()), events
+
+
+def iou(one, other):
+    wide = min(one[2], other[2]) - max(one[0], other[0])
+    high = min(one[3], other[3]) - max(one[1], other[1])
+    inner = max(wide, 0) * max(high, 0)
+    area = lambda box: (box[2] - box[0]) * (box[3] - box[1])
+    return inner / (area(one) + area(other) - inner) if inner else 0
+
+
+def plates(objects, least):
+    """Plates of a frame that could be read: box and text."""
+    return [
+        (o["box"], o["attributes"]["plate"]["text"])
+        for o in objects
+        if o["class"] == "plate" and not o.get("ignore") and o["box"][2] - o["box"][0] >= least
+    ]
+
+
+def score(events, frames, least):
+    """Plates that came, those that were read rightly, and reads that were wrong."""
+    came = right = wrong = 0
+    of_frame = [plates(objects, least) for objects in frames]
+    last = {}
+    with open(events) as lines:
+        for event in map(json.loads, lines):
+            if event["type"] != "frame":
+                continue
+            # Streams that were removed are not in the report; each was there once, from its first frame on.
+            last[event["stream"]] = max(last.get(event["stream"], 0), event["frame"])
+            reads = [o for o in event["objects"] if o["class"] == "plate" and "plate" in o["attributes"]]
+            for box, text in of_frame[event["frame"] % len(frames)]:
+                near = [o for o in reads if iou(o["box"], box) >= 0.3]
+                if near:
+                    best = max(near, key=lambda o: iou(o["box"], box))
+                    is_right = best["attributes"]["plate"]["text"] == text
+                    right, wrong = right + is_right, wrong + (not is_right)
+    for number in last.values():
+        came += sum(len(of_frame[frame % len(frames)]) for frame in range(number + 1))
+    return came, right, wrong
+
+
+def main():
+    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    arguments.add_argument("--streams", type=int, default=8)
+    arguments.add_argument("--seconds", type=float, default=28)
+    arguments.add_argument("--least-side", type=float, default=40)
+    arguments.add_argument("--keep", type=Path)
+    given = arguments.parse_args()
+    with open(f"{CLIP}.truth.jsonl") as lines:
+        next(lines)
+        frames = [json.loads(line)["objects"] for line in lines]
+    print("| rule | plates came | read rightly | wrongly | frames delivered | goodput /s | shifts |")
+    print("|---|---|---|---|---|---|---|", flush=True)
+    for rule in ("gears", LARGE, SMALL):
+        with tempfile.TemporaryDirectory() as folder:
+            place = given.keep / rule.replace(" ", "-") if given.keep else Path(folder)
+            place.mkdir(parents=True, exist_ok=True)
+            report, events = run(rule, place, given.seconds, given.streams)
+            came, right, wrong = score(events, frames, given.least_side)
+        requests = report["requests"]
+        shifts = (report.get("gears") or {}).get("shifts", 0)
+        print(
+            f"| {rule} | {came} | {right} ({100 * right / max(came, 1):.1f} %) | {wrong} |"
+            f" {requests['delivered']} of {requests['arrived']} | {report['goodput_rps']:.1f} | {shifts} |",
+            flush=True,
+        )
+        if rule == LARGE:
+            # While all streams are there it has as many as it can do.
+            sustained = (requests["delivered"] - 2 * FEW * FPS * given.seconds) / given.seconds
+    loads = [streams * FPS / sustained for streams in (FEW, given.streams)]
+    print(f"the large detector sustains {sustained:.0f} frames/s: the load was {loads[0]:.2f}, {loads[1]:.2f}, {loads[0]:.2f} of that")
+
+
+if __name__ == "__main__":
+    main()
