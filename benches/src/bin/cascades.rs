@@ -162,7 +162,7 @@ fn decision() -> f64 {
         let requests = u32::from(number % 5_000 < 2_500) + 1;
         effects.clear();
         let events = [
-            GearEvent::Arrived { requests },
+            GearEvent::Arrived { cascade: 0, requests },
             GearEvent::Waiting { items: number % 8 },
         ];
         shift.step(events, now, &mut effects);
