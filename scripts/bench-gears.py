@@ -2,26 +2,26 @@
 """What gears are worth under a load that rises and falls: bench-gears.py [--streams 8] [--seconds 28] [--least-side 40] [--keep DIR]
 
 Detection and reading of plates (apps/traffic-monitoring/cascades.toml) in streams of the street: two, then all of them, then two again,
-so long each: choose them so that this is some 0.5, 2.5 and 0.5 times what the large detector sustains, which is printed. With gears, with the large models alone,
-with the small ones alone. Of each: exact reads of all plates of at least so many pixels in all frames that came, delivered or not; reads that
-were wrong; frames delivered of those that came; goodput; shifts of gear. WEIR names the program.
+so long each: choose them so that this is some 0.5, 2.5 and 0.5 times what the large detector sustains, which is printed. With gears, with
+the large models alone, with the small ones alone. Of each: exact reads of all plates of at least so many pixels in all frames that came,
+delivered or not; reads that were wrong; frames delivered of those that came; goodput; shifts of gear. WEIR names the program.
 """
 
 import argparse
 import json
-import os
 import re
-import signal
-import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
-TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
-WEIR = os.environ.get("WEIR", str(TARGET / "release" / "weir"))
-CLIP = ROOT / "videos" / "street-day"
+from street import CLIP, ROOT, WEIR, iou, truth
+
+sys.path.insert(0, str(ROOT / "benches" / "soak"))
+from service import Service
+
+# What the API says until sources can begin.
+STARTING = 503
 FPS = 25
 # Streams while the load is low.
 FEW = 2
@@ -48,55 +48,35 @@ def graph(rule, folder, events):
     return f'{text}\n[sinks.events]\ntype = "jsonl"\npath = "{events}"\ninputs = ["plates"]\n'
 
 
-def wait_for(what, seconds=30):
-    until = time.monotonic() + seconds
-    while time.monotonic() < until:
-        if what():
-            return
-        time.sleep(0.05)
-    sys.exit("the service did not do what was asked")
-
-
 def run(rule, folder, seconds, count):
-    graph_file, events, report, log = (folder / f"graph.{kind}" for kind in ("toml", "jsonl", "json", "log"))
+    events = folder / "events.jsonl"
     events.unlink(missing_ok=True)
-    graph_file.write_text(graph(rule, folder, events))
-    with open(log, "w") as said:
-        service = subprocess.Popen(
-            [WEIR, "serve", str(graph_file), "--listen", "127.0.0.1:0", "--allow-any-source", "--report", str(report)],
-            stderr=said, stdout=said,
-        )
+    (folder / "graph.toml").write_text(graph(rule, folder, events))
+    service = Service(WEIR, folder, ["--allow-any-source"])
     try:
-        found = lambda: re.search(r"127\.0\.0\.1:(\d+)", log.read_text())
-        wait_for(lambda: found() or service.poll() is not None)
-        if service.poll() is not None:
-            sys.exit(log.read_text())
-        streams = [WEIR, "streams", "--at", f"127.0.0.1:{found()[1]}"]
-        wait_for(lambda: not subprocess.run([*streams, "list"], capture_output=True, check=False).returncode, 60)
-        ask = lambda *words: subprocess.run([*streams, *words], check=True, stdout=subprocess.DEVNULL)
-        there = []
+        while service.ask("GET", "/api/streams")[0] == STARTING:
+            time.sleep(0.05)
         names = [f"street-{number}" for number in range(count)]
+        there = []
         for phase in (names[:FEW], names, names[:FEW]):
             for name in [name for name in there if name not in phase]:
-                ask("remove", name)
+                change(service, "DELETE", f"/api/streams/{name}")
             for name in [name for name in phase if name not in there]:
-                ask("add", name, f"{CLIP}.mp4", "--loop", "--mode", "live")
+                source = {"name": name, "uri": f"{CLIP}.mp4", "mode": "live", "loop": True}
+                change(service, "POST", "/api/streams", source)
             there = phase
             time.sleep(seconds)
-        service.send_signal(signal.SIGINT)
-        if service.wait(60):
-            sys.exit(log.read_text())
     finally:
-        service.kill()
-    return json.loads(report.read_text()), events
+        status = service.stop()
+    if status:
+        sys.exit(service.said())
+    return json.loads((folder / "report.json").read_text()), events
 
 
-def iou(one, other):
-    wide = min(one[2], other[2]) - max(one[0], other[0])
-    high = min(one[3], other[3]) - max(one[1], other[1])
-    inner = max(wide, 0) * max(high, 0)
-    area = lambda box: (box[2] - box[0]) * (box[3] - box[1])
-    return inner / (area(one) + area(other) - inner) if inner else 0
+def change(service, *request):
+    status, answer = service.ask(*request)
+    if status >= 300:
+        sys.exit(f"the service did not do what was asked: {answer}")
 
 
 def plates(objects, least):
@@ -138,14 +118,13 @@ def main():
     arguments.add_argument("--least-side", type=float, default=40)
     arguments.add_argument("--keep", type=Path)
     given = arguments.parse_args()
-    with open(f"{CLIP}.truth.jsonl") as lines:
-        next(lines)
-        frames = [json.loads(line)["objects"] for line in lines]
+    frames = truth()
     print("| rule | plates came | read rightly | wrongly | frames delivered | goodput /s | shifts |")
     print("|---|---|---|---|---|---|---|", flush=True)
     for rule in ("gears", LARGE, SMALL):
         with tempfile.TemporaryDirectory() as folder:
             place = given.keep / rule.replace(" ", "-") if given.keep else Path(folder)
+            place = place.resolve()
             place.mkdir(parents=True, exist_ok=True)
             report, events = run(rule, place, given.seconds, given.streams)
             came, right, wrong = score(events, frames, given.least_side)

@@ -9,17 +9,14 @@ WEIR names the program, --keep a folder for graphs, events and reports.
 
 import argparse
 import json
-import os
 import re
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
-TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
-WEIR = os.environ.get("WEIR", str(TARGET / "release" / "weir"))
-CLIP = ROOT / "videos" / "street-day"
+from street import CLIP, ROOT, WEIR, iou, truth
+
 SECOND = ("plates", "identities")
 
 
@@ -37,20 +34,6 @@ def graph(cameras, events, rules):
     text = re.sub(r"\n\[(sinks|transforms)\..*", "", text, flags=re.S)
     inputs = json.dumps(["tracks", *SECOND])
     return f'{text}\n[sinks.events]\ntype = "jsonl"\npath = "{events}"\ninputs = {inputs}\n'
-
-
-def truth():
-    with open(f"{CLIP}.truth.jsonl") as lines:
-        next(lines)
-        return [json.loads(line)["objects"] for line in lines]
-
-
-def iou(one, other):
-    wide = min(one[2], other[2]) - max(one[0], other[0])
-    high = min(one[3], other[3]) - max(one[1], other[1])
-    inner = max(wide, 0) * max(high, 0)
-    area = lambda box: (box[2] - box[0]) * (box[3] - box[1])
-    return inner / (area(one) + area(other) - inner) if inner else 0
 
 
 def plates(events, report, frames):

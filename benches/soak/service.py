@@ -23,15 +23,17 @@ class Service:
         command = [str(weir), "serve", "graph.toml", "--listen", "127.0.0.1:0", "--report", "report.json", *args]
         self.process = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=self.log)
         self.lines, self.slowest_s = 0, 0.0
+        self._first_line = ""
         self._reading = threading.Event()
         self._reading.set()
         threading.Thread(target=self._read, daemon=True).start()
         self.port = self._port()
 
     def _port(self) -> int:
-        # Lines of the sink are on standard output, so the address is on the other.
+        # On standard output, or, where lines of a sink are there, on the other.
         for _ in range(600):
-            said = re.search(r"listening on http://127.0.0.1:(\d+)", (self.folder / "weir.log").read_text())
+            text = self._first_line + (self.folder / "weir.log").read_text()
+            said = re.search(r"listening on http://127.0.0.1:(\d+)", text)
             if said:
                 return int(said[1])
             if self.process.poll() is not None:
@@ -40,7 +42,8 @@ class Service:
         raise SystemExit("soak: the service did not start:\n" + (self.folder / "weir.log").read_text())
 
     def _read(self) -> None:
-        for _ in self.process.stdout:
+        for line in self.process.stdout:
+            self._first_line = self._first_line or line.decode(errors="replace")
             self.lines += 1
             self._reading.wait()
 

@@ -19,6 +19,7 @@ use weir_runtime::{Assembly, Partitioning, Progress};
 use crate::error::{ErrorList, UserError};
 use crate::extensions::Extensions;
 use crate::plans;
+use crate::process::cores;
 use crate::zoo::Zoo;
 
 /// Bytes of a file that holds a token.
@@ -270,8 +271,7 @@ const MAX_PREPARE_THREADS: usize = 8;
 
 /// Half of the cores: the others decode.
 fn default_prepare_threads() -> usize {
-    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    (cores / 2).clamp(1, MAX_PREPARE_THREADS)
+    (cores() / 2).clamp(1, MAX_PREPARE_THREADS)
 }
 
 /// How the model is run on a GPU. TensorRT keeps its engines in the folder of models.

@@ -4,6 +4,11 @@ use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 
+/// Cores that this process may use; at least one.
+pub(crate) fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
+}
+
 /// What the process holds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct ProcessUse {

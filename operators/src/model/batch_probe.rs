@@ -24,6 +24,16 @@ pub(crate) enum Rows {
     Fixed(usize),
 }
 
+impl Rows {
+    /// Rows of an input with so many items, of which one takes at least one.
+    pub(crate) fn of(self, items: usize) -> usize {
+        match self {
+            Self::Free => items.max(1),
+            Self::Fixed(rows) => rows,
+        }
+    }
+}
+
 /// The result of a probe.
 #[derive(Debug, Clone)]
 pub(crate) struct BatchProbe {

@@ -3,7 +3,6 @@
 use weir_flow::{DeviceKind, SessionError};
 
 use super::OnnxModel;
-use super::batch_probe::Rows;
 use super::error::session_error;
 use super::noise::noise;
 use super::runtime::{KeptOutputs, OpenError};
@@ -42,10 +41,7 @@ impl OnnxModel {
         let mut session =
             OnnxSession::open(std::sync::Arc::clone(loaded), device).map_err(|error| open(&error))?;
         let mut feed = session.another_feed().map_err(|error| open(&error))?;
-        let rows = match loaded.rows {
-            Rows::Free => rows.max(1),
-            Rows::Fixed(rows) => rows,
-        };
+        let rows = loaded.rows.of(rows);
         let item = loaded.input.item_shape();
         let mut run = || {
             let mut shape = vec![rows];

@@ -150,10 +150,7 @@ impl LayerChain {
         rows: Rows,
         inputs: &[(String, Element, Vec<usize>)],
     ) -> Result<Self, CutError> {
-        let items = match rows {
-            Rows::Free => 1,
-            Rows::Fixed(rows) => rows,
-        };
+        let items = rows.of(1);
         let blank = |rows: usize| -> Vec<Tensor> {
             let one = |(name, element, item): &(String, Element, Vec<usize>)| {
                 zeros(

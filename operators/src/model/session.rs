@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use weir_flow::{DeviceKind, Inference, Item, Session, SessionError, Step};
 
-use super::batch_probe::{Rows, blank};
+use super::batch_probe::blank;
 use super::loaded::Loaded;
 use super::prepost::BatchPrePost;
 use super::runtime::{
@@ -113,7 +113,6 @@ impl OnnxSession {
             sessions,
             feed,
             prepost,
-            ..
         } = self;
         prepost.fill(model, items, rows, feed)?;
         on_step(Step::Preprocessed);
@@ -129,12 +128,8 @@ impl OnnxSession {
 
 impl Session for OnnxSession {
     fn run(&mut self, items: &[Item], on_step: &mut dyn FnMut(Step)) -> Result<Vec<Inference>, SessionError> {
-        let most = match self.model.rows {
-            Rows::Free => items.len().max(1),
-            Rows::Fixed(rows) => rows,
-        };
         let mut inferences = Vec::with_capacity(items.len());
-        for chunk in items.chunks(most) {
+        for chunk in items.chunks(self.model.rows.of(items.len())) {
             self.chunk(chunk, on_step, &mut inferences)
                 .map_err(|reason| SessionError::Run {
                     model: self.model.name.clone(),

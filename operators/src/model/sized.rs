@@ -9,7 +9,7 @@ use super::runtime::{OpenError, OrtSession};
 
 /// The sessions of one model on one slot: of each of its graphs one, for each number of rows.
 pub(super) struct SizedSessions {
-    /// By rows, ascending; at least one, with at least one session. Of those the last takes every other number of rows.
+    /// By rows, ascending; at least one. The last of them takes every larger number of rows.
     by_rows: Vec<(usize, Vec<OrtSession>)>,
     /// Whether inputs are filled up to the batch sizes that are asked for.
     fills_up: bool,
@@ -27,15 +27,13 @@ impl SizedSessions {
             Rows::Free if fills_up && !model.gpu.batches.is_empty() => {
                 model.gpu.batches.iter().map(|size| *size as usize).collect()
             }
-            Rows::Free => vec![1],
-            Rows::Fixed(rows) => vec![rows],
+            rows => vec![rows.of(1)],
         };
         let opened = sizes.into_iter().map(|rows| Ok((rows, open()?)));
-        let by_rows = opened.collect::<Result<Vec<_>, OpenError>>()?;
-        if by_rows.iter().any(|(_, sessions)| sessions.is_empty()) {
-            return Err(OpenError::Refused("there is no graph".to_owned()));
-        }
-        Ok(Self { by_rows, fills_up })
+        Ok(Self {
+            by_rows: opened.collect::<Result<_, OpenError>>()?,
+            fills_up,
+        })
     }
 
     /// Whether inputs are filled up to the batch sizes that are asked for.
@@ -59,6 +57,9 @@ impl SizedSessions {
     }
 
     /// One of them.
+    ///
+    /// # Errors
+    /// The model has no graph.
     pub(super) fn any(&self) -> Result<&OrtSession, OpenError> {
         let first = self.by_rows.first().and_then(|(_, sessions)| sessions.first());
         first.ok_or_else(|| OpenError::Refused("there is no graph".to_owned()))
@@ -70,7 +71,6 @@ impl SizedSessions {
 pub(super) fn rows(model: &Loaded, items: usize, fills_up: bool) -> usize {
     match model.rows {
         Rows::Free if fills_up => model.gpu.rows(items.max(1)),
-        Rows::Free => items.max(1),
-        Rows::Fixed(rows) => rows,
+        rows => rows.of(items),
     }
 }

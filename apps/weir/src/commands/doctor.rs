@@ -2,6 +2,7 @@
 
 use crate::gpu::facts::GpuFacts;
 use crate::output;
+use crate::process::cores;
 use crate::settings::Settings;
 use crate::zoo::Zoo;
 
@@ -69,7 +70,7 @@ pub(crate) fn doctor(settings: &Settings, zoo: &Zoo) -> anyhow::Result<()> {
 }
 
 fn cpu(settings: &Settings) -> String {
-    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let cores = cores();
     let plural = if cores == 1 { "" } else { "s" };
     let memory = std::fs::read_to_string("/proc/meminfo")
         .ok()

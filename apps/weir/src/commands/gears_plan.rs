@@ -18,6 +18,7 @@ use crate::error::UserError;
 use crate::gears_problem::{GearsProblem, files};
 use crate::output;
 use crate::outputs::Files;
+use crate::process::cores;
 use crate::report::plain_table;
 use crate::whole_file::write_whole;
 use crate::zoo::Zoo;
@@ -38,7 +39,7 @@ pub(crate) fn plan(args: &GearsPlan, zoo: &Zoo) -> anyhow::Result<()> {
     args.out.iter().for_each(|path| written.write("--out", path));
     written.check()?;
     let graph = catalog::load_for(Sources::Replaced, &planning.graph, zoo)?;
-    let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get() as u32);
+    let cores = cores() as u32;
     let problem = GearsProblem::new(&graph, &planning, cores)?;
     let found = search(&problem, planning.plans, planning.search)
         .map_err(|error| UserError::new(format!("{}: {error}", args.problem.display())))?;

@@ -10,6 +10,7 @@ use weir_sim::experiment::{self, Estimate, ExperimentReport, Row, RunReport};
 use crate::args::Simulate;
 use crate::error::UserError;
 use crate::outputs::Files;
+use crate::process::cores;
 use crate::report::plain_table;
 use crate::whole_file::write_whole;
 use crate::zoo::Zoo;
@@ -61,10 +62,6 @@ pub(crate) fn simulate(args: &Simulate, zoo: &Zoo) -> anyhow::Result<()> {
     };
     output::say(&table(&experiment::rows(&report.runs)))?;
     args.report.as_deref().map_or(Ok(()), |path| write(&report, path))
-}
-
-fn cores() -> usize {
-    std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
 }
 
 /// Says before many runs, not after them, that their report has no place.

@@ -226,13 +226,11 @@ pub(super) fn device(name: Spanned<String>, entry: &Entry, context: &mut Context
     let words = [("overlap", PrepareMode::Overlap), ("inline", PrepareMode::Inline)];
     let prepare = fields.word("prepare", &words, context.diagnostics).into_value();
     let threads = fields.count("prepare_threads", MAX_PREPARE_THREADS, context.diagnostics);
-    if threads.given().is_some()
-        && !name.value.starts_with("cuda:")
-        && let Some(entry) = fields.entry("prepare_threads")
-    {
+    let is_gpu = name.value.starts_with("cuda:");
+    if let Some(given) = threads.given().filter(|_| !is_gpu) {
         let message = format!("{} prepares each batch on one thread", fields.owner);
         let hint = "leave `prepare_threads` out: threads that share a batch pay where a GPU runs it";
-        context.diagnostics.add(entry.at, message, Some(hint.to_owned()));
+        context.diagnostics.add(given.at, message, Some(hint.to_owned()));
     }
     let memory = fields.bytes("memory", context.diagnostics).given().cloned();
     let host_memory = fields.bytes("host_memory", context.diagnostics);

@@ -65,8 +65,8 @@ impl GearLoad {
         self.cascades.retain(|_, buckets| !buckets.is_empty());
     }
 
-    /// The load: of several cascades, that of the one with the most requests over the window. In the beginning, before a window has passed, it is what has come so far over the whole window, so that a
-    /// first request alone is no high load.
+    /// The load: of several cascades, that of the one with the most requests over the window. In the beginning, before a window
+    /// has passed, it is what has come so far over the whole window, so that a first request alone is no high load.
     fn rate(&mut self, rule: &ShiftRule, now: Timestamp) -> f64 {
         if let Some(load) = self.given {
             return load;

@@ -309,7 +309,7 @@ mod tests {
         assert_eq!(
             shifts(ShiftRule::default(), turns),
             [],
-            "the first gear is meant up to 100"
+            "the first gear is meant up to ten"
         );
     }
 

@@ -80,9 +80,10 @@ impl Module {
             };
             let (finish, duration) = self.finish_at(place, ahead, entry.items, now);
             let waiting = self.mailboxes.items_in(place);
-            let behind_all = match ahead == waiting {
-                true => finish,
-                false => self.finish_at(place, waiting, entry.items, now).0,
+            let behind_all = if ahead == waiting {
+                finish
+            } else {
+                self.finish_at(place, waiting, entry.items, now).0
             };
             let recent = self.routes.as_ref().and_then(|routes| routes.recent.get(place));
             let [items, work_s] = recent.map_or([0.0; 2], |recent| recent.each_ref().map(|sum| sum.sum(now)));

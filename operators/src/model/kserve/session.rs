@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use weir_flow::{Inference, Item, Session, SessionError, Step};
 
-use super::super::batch_probe::{Rows, blank};
+use super::super::batch_probe::blank;
 use super::super::loaded::Loaded;
 use super::super::prepost::BatchPrePost;
 use super::super::runtime::Feed;
@@ -39,10 +39,7 @@ impl ServerSession {
     }
 
     fn rows(&self, items: usize) -> usize {
-        match self.model.rows {
-            Rows::Free => items.max(1),
-            Rows::Fixed(rows) => rows,
-        }
+        self.model.rows.of(items)
     }
 
     fn call(&mut self, rows: usize) -> Result<Vec<ReceivedTensor>, String> {
