@@ -3,6 +3,7 @@
 
 #![cfg(feature = "fleet")]
 #![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
+#![allow(clippy::disallowed_methods, reason = "a test that waits gives up at last")]
 
 mod common;
 

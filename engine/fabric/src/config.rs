@@ -87,28 +87,27 @@ fn tls(certificates: &Certificates) -> Value {
     })
 }
 
-/// Any node may listen to all; what comes from a node must be under the keys of the name in its certificate.
+/// Any node may listen to what is published, and to what is for it alone; what comes from a node must be under the keys of the name in
+/// its certificate.
 fn access(identity: &Identity, nodes: &[String]) -> Value {
     let all = [identity.all_keys()];
-    let mut rules = vec![
-        json!({
+    let mut rules = vec![json!({
             "id": "listen", "permission": "allow", "flows": ["ingress", "egress"], "key_exprs": all,
             "messages": ["declare_subscriber", "declare_liveliness_subscriber", "liveliness_query"],
-        }),
-        json!({
-            "id": "send", "permission": "allow", "flows": ["egress"], "key_exprs": all,
-            "messages": ["put", "liveliness_token"],
-        }),
-    ];
+    })];
     let (mut subjects, mut policies) = (Vec::new(), Vec::new());
     for node in nodes {
-        let take = format!("take-{node}");
+        let (take, send) = (format!("take-{node}"), format!("send-{node}"));
+        rules.push(json!({
+            "id": send, "permission": "allow", "flows": ["egress"], "key_exprs": identity.keys_for(node),
+            "messages": ["put", "liveliness_token"],
+        }));
         rules.push(json!({
             "id": take, "permission": "allow", "flows": ["ingress"], "key_exprs": identity.keys_of(node),
             "messages": ["put", "liveliness_token"],
         }));
         subjects.push(json!({ "id": node, "cert_common_names": [node] }));
-        policies.push(json!({ "rules": ["listen", "send", take], "subjects": [node] }));
+        policies.push(json!({ "rules": ["listen", send, take], "subjects": [node] }));
     }
     json!({
         "enabled": true, "default_permission": "deny",

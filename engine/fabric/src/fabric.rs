@@ -1,5 +1,6 @@
 //! A node among others.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -13,13 +14,15 @@ use zenoh::{Session, Wait};
 use crate::config::config;
 use crate::counts::{Counters, FabricCounts, count};
 use crate::error::FabricError;
-use crate::identity::{Identity, Kind};
+use crate::identity::{Identity, Kind, Member};
 use crate::members::{Members, Present};
 use crate::message::{Message, Urgency};
 use crate::settings::FabricSettings;
 
 /// Messages that may wait for who subscribed: some hundred nodes that report at once.
 const MAX_WAITING: usize = 1_024;
+/// Their bytes, where nothing else is said.
+const MAX_WAITING_BYTES: usize = 64 << 20;
 
 /// How long a node that is dropped takes to leave: what is lost on the way would hold it up for ten seconds.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
@@ -30,7 +33,7 @@ pub struct Fabric {
     max_message_bytes: usize,
     counters: Arc<Counters>,
     /// Until it leaves.
-    session: Option<Session>,
+    session: Mutex<Option<Session>>,
     token: Mutex<Option<LivelinessToken>>,
 }
 
@@ -49,7 +52,7 @@ impl Fabric {
             identity,
             max_message_bytes: settings.max_message_bytes,
             counters: Arc::default(),
-            session: Some(session),
+            session: Mutex::new(Some(session)),
             token: Mutex::default(),
         })
     }
@@ -66,9 +69,10 @@ impl Fabric {
         self.counters.counts()
     }
 
-    fn session(&self) -> Result<&Session, FabricError> {
+    fn session(&self) -> Result<Session, FabricError> {
         let closed = || FabricError::Send("this node has left the fleet".to_owned());
-        self.session.as_ref().ok_or_else(closed)
+        let session = self.session.lock().unwrap_or_else(PoisonError::into_inner);
+        session.clone().ok_or_else(closed)
     }
 
     /// Others see that it is there, from now until it leaves.
@@ -124,7 +128,24 @@ impl Fabric {
         header: &[u8],
         payload: Vec<u8>,
     ) -> Result<(), FabricError> {
-        let key = self.identity.own_key(topic)?;
+        self.put(self.identity.own_key(topic)?, urgency, header, payload)
+    }
+
+    /// Sends to one node, and no other gets it. As [`Fabric::publish`]; where the node is not there it is lost.
+    ///
+    /// # Errors
+    /// As [`Fabric::publish`].
+    pub fn send(
+        &self,
+        to: &Member,
+        urgency: Urgency,
+        header: &[u8],
+        payload: Vec<u8>,
+    ) -> Result<(), FabricError> {
+        self.put(self.identity.key_to(to), urgency, header, payload)
+    }
+
+    fn put(&self, key: String, urgency: Urgency, header: &[u8], payload: Vec<u8>) -> Result<(), FabricError> {
         let bytes = header.len() + payload.len();
         if bytes > self.max_message_bytes {
             count(&self.counters.too_large);
@@ -133,7 +154,8 @@ impl Fabric {
                 max_bytes: self.max_message_bytes,
             });
         }
-        let put = self.session()?.put(key, payload);
+        let session = self.session()?;
+        let put = session.put(key, payload);
         let put = put
             .congestion_control(CongestionControl::Block)
             .priority(urgency.priority())
@@ -148,13 +170,27 @@ impl Fabric {
         Ok(())
     }
 
-    /// What other nodes of a kind publish on a topic.
+    /// What other nodes of a kind publish on a topic. At most 1,024 messages wait, of 64 MiB together.
     ///
     /// # Errors
     /// [`FabricError::Open`].
     pub fn subscribe(&self, kind: Kind, topic: &str) -> Result<Subscription, FabricError> {
         let keys = self.identity.keys_of_all(kind, topic)?;
+        self.listen(keys, MAX_WAITING_BYTES.max(self.max_message_bytes))
+    }
+
+    /// What other nodes send to this one alone. At most 1,024 messages wait, of so many bytes.
+    ///
+    /// # Errors
+    /// [`FabricError::Open`].
+    pub fn inbox(&self, max_waiting_bytes: usize) -> Result<Subscription, FabricError> {
+        self.listen(self.identity.keys_to_own(), max_waiting_bytes)
+    }
+
+    fn listen(&self, keys: String, max_waiting_bytes: usize) -> Result<Subscription, FabricError> {
         let (sender, receiver) = bounded(MAX_WAITING);
+        let waiting_bytes: Arc<AtomicUsize> = Arc::default();
+        let waiting = Arc::clone(&waiting_bytes);
         let (identity, counters) = (self.identity.clone(), Arc::clone(&self.counters));
         let max_bytes = self.max_message_bytes;
         let on_sample = move |sample: Sample| {
@@ -175,11 +211,19 @@ impl Fabric {
                 count(&counters.too_large);
                 return;
             }
-            match sender.try_send(Message::new(from, header, sample.payload().clone())) {
-                Ok(()) => count(&counters.received),
+            let message = Message::new(from, header, sample.payload().clone());
+            let bytes = message.bytes();
+            let sent = if waiting.fetch_add(bytes, Ordering::Relaxed) + bytes > max_waiting_bytes {
+                Err(TrySendError::Full(message))
+            } else {
+                sender.try_send(message)
+            };
+            match sent {
+                Ok(()) => return count(&counters.received),
                 Err(TrySendError::Full(_)) => count(&counters.overflowed),
                 Err(TrySendError::Disconnected(_)) => {}
             }
+            waiting.fetch_sub(bytes, Ordering::Relaxed);
         };
         let subscriber = self
             .session()?
@@ -189,17 +233,15 @@ impl Fabric {
         let subscriber = subscriber.map_err(|error| FabricError::Open(error.to_string()))?;
         Ok(Subscription {
             messages: receiver,
+            waiting_bytes,
             _subscriber: subscriber,
         })
     }
 
     /// Leaves: others see it at once. Whether it was done in time; it goes on behind the back where not.
-    pub fn close(mut self) -> bool {
-        self.leave()
-    }
-
-    fn leave(&mut self) -> bool {
-        let Some(session) = self.session.take() else {
+    pub fn close(&self) -> bool {
+        let session = self.session.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(session) = session else {
             return true;
         };
         let token = self.token.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -218,7 +260,7 @@ impl Fabric {
 
 impl Drop for Fabric {
     fn drop(&mut self) {
-        self.leave();
+        self.close();
     }
 }
 
@@ -233,15 +275,17 @@ impl std::fmt::Debug for Fabric {
 /// Messages of others, until it is dropped.
 pub struct Subscription {
     messages: Receiver<Message>,
+    /// Bytes of those that nobody has taken.
+    waiting_bytes: Arc<AtomicUsize>,
     _subscriber: Subscriber<()>,
 }
 
 impl Subscription {
-    /// The next message; waits for it so long. At most 1,024 wait here: those beyond are dropped and counted.
+    /// The next message; waits for it so long. Those beyond the bounds are dropped and counted.
     #[must_use]
     pub fn next(&self, timeout: Duration) -> Option<Message> {
         match self.messages.recv_timeout(timeout) {
-            Ok(message) => Some(message),
+            Ok(message) => Some(self.taken(message)),
             Err(RecvTimeoutError::Timeout) => None,
             Err(RecvTimeoutError::Disconnected) => {
                 // The node has left: nothing will come.
@@ -253,6 +297,11 @@ impl Subscription {
 
     /// Messages that are there.
     pub fn waiting(&self) -> impl Iterator<Item = Message> + '_ {
-        self.messages.try_iter()
+        self.messages.try_iter().map(|message| self.taken(message))
+    }
+
+    fn taken(&self, message: Message) -> Message {
+        self.waiting_bytes.fetch_sub(message.bytes(), Ordering::Relaxed);
+        message
     }
 }

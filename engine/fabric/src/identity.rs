@@ -137,6 +137,32 @@ impl Identity {
         Ok(format!("{}/{}/*/{topic}", self.root(), kind.text()))
     }
 
+    /// The key under which it sends to one node.
+    #[must_use]
+    pub fn key_to(&self, to: &Member) -> String {
+        let Member { kind, id } = &self.member;
+        let (root, kind) = (self.root(), kind.text());
+        format!("{root}/{kind}/{id}/to/{}/{}", to.kind.text(), to.id)
+    }
+
+    /// The keys under which all nodes send to this one.
+    #[must_use]
+    pub fn keys_to_own(&self) -> String {
+        let Member { kind, id } = &self.member;
+        format!("{}/*/*/to/{}/{id}", self.root(), kind.text())
+    }
+
+    /// The keys that the node of a name may be sent: tokens, what is published for all, and what is for it alone.
+    #[must_use]
+    pub fn keys_for(&self, id: &str) -> Vec<String> {
+        let root = self.root();
+        vec![
+            format!("{root}/alive/*/*"),
+            format!("{root}/*/*/*"),
+            format!("{root}/*/*/to/*/{id}"),
+        ]
+    }
+
     /// All keys of the fleet.
     #[must_use]
     pub fn all_keys(&self) -> String {
@@ -202,6 +228,13 @@ mod tests {
         assert_eq!(
             north.member_of_token(&north.alive_key()),
             Some(north.member().clone())
+        );
+        let one = Identity::new("site", Kind::Worker, "one").unwrap();
+        let key = north.key_to(one.member());
+        assert_eq!(key, "weir/site/engine/north/to/worker/one");
+        assert_eq!(
+            north.sender_of(&key),
+            Some((north.member().clone(), "to/worker/one"))
         );
         for other in [
             "weir/other/engine/north/state",

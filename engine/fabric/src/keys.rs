@@ -77,11 +77,11 @@ fn is_reserved(name: &str) -> bool {
     name == "authority"
 }
 
+/// Texts by the files that they are to be written to.
+type NewFiles = Vec<(PathBuf, String)>;
+
 /// The authority of a folder, and its files where they are yet to be written.
-fn authority(
-    folder: &Path,
-    fleet: &str,
-) -> Result<(Issuer<'static, KeyPair>, Vec<(PathBuf, String)>), FabricError> {
+fn authority(folder: &Path, fleet: &str) -> Result<(Issuer<'static, KeyPair>, NewFiles), FabricError> {
     let (certificate, key) = (folder.join("authority.pem"), folder.join("authority.key"));
     if certificate.exists() || key.exists() {
         let wrong = |reason: String| FabricError::Certificate {
@@ -144,6 +144,10 @@ fn params(name: &str, hosts: Vec<String>) -> Result<CertificateParams, rcgen::Er
     Ok(params)
 }
 
+#[expect(
+    clippy::disallowed_methods,
+    reason = "certificates are good for years of the calendar"
+)]
 fn this_year() -> i32 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     1970 + i32::try_from(since.as_secs() / SECONDS_PER_YEAR).unwrap_or(0)

@@ -4,6 +4,7 @@
 //! ```text
 //! weir/<fleet>/alive/<kind>/<id>      a token that is there for as long as its node is
 //! weir/<fleet>/<kind>/<id>/<topic>    what that node publishes, and no other
+//! weir/<fleet>/<kind>/<id>/to/<kind>/<id>    what it sends to one node, and no other is given
 //! ```
 //!
 //! Nodes connect to the addresses that they are given, and find nobody by themselves. Off loopback both ends show certificates of the
@@ -41,7 +42,7 @@ pub use keys::{NodeNames, make_keys};
 #[cfg(feature = "zenoh")]
 pub use members::{MemberChange, Members};
 #[cfg(feature = "zenoh")]
-pub use message::{Message, Urgency};
+pub use message::{Message, PayloadReader, Urgency};
 #[cfg(feature = "zenoh")]
 pub use refusals::{RefusalLayer, refusals};
 pub use settings::{Certificates, Endpoint, FabricSettings, MAX_MESSAGE_BYTES};

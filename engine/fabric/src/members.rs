@@ -70,6 +70,12 @@ impl Members {
         changes
     }
 
+    /// Whether a node was there when changes were asked for last.
+    #[must_use]
+    pub fn is_there(&self, member: &Member) -> bool {
+        self.seen.contains_key(member)
+    }
+
     /// Who was there when changes were asked for last.
     pub fn current(&self) -> impl Iterator<Item = &Member> {
         self.seen.keys()

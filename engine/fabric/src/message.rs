@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::io::{self, Read};
 
 use zenoh::bytes::ZBytes;
 use zenoh::qos::Priority;
@@ -58,10 +59,51 @@ impl Message {
         self.payload.slices()
     }
 
+    /// The payload, to be read where it lies.
+    #[must_use]
+    pub fn into_reader(self) -> PayloadReader {
+        PayloadReader {
+            payload: self.payload,
+            piece: 0,
+            taken: 0,
+        }
+    }
+
+    /// Bytes of header and payload.
+    pub(crate) fn bytes(&self) -> usize {
+        self.header.len() + self.payload.len()
+    }
+
     /// Bytes of the payload.
     #[must_use]
     pub fn payload_bytes(&self) -> usize {
         self.payload.len()
+    }
+}
+
+/// Reads a payload piece by piece.
+#[derive(Debug)]
+pub struct PayloadReader {
+    payload: ZBytes,
+    /// The piece that is read, and how much of it has been.
+    piece: usize,
+    taken: usize,
+}
+
+impl Read for PayloadReader {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        while let Some(piece) = self.payload.slices().nth(self.piece) {
+            let rest = &piece[self.taken..];
+            if rest.is_empty() {
+                (self.piece, self.taken) = (self.piece + 1, 0);
+                continue;
+            }
+            let read = rest.len().min(buffer.len());
+            buffer[..read].copy_from_slice(&rest[..read]);
+            self.taken += read;
+            return Ok(read);
+        }
+        Ok(0)
     }
 }
 

@@ -80,7 +80,7 @@ impl Pair {
     }
 
     /// The same, after what was done to them.
-    fn is_undisturbed(mut self) {
+    fn stays_undisturbed(mut self) {
         self.goes_on();
         for members in [&mut self.north.1, &mut self.south.1] {
             assert_eq!(members.changes(), []);
@@ -132,7 +132,7 @@ fn a_node_without_a_certificate_is_refused() {
     insist(&stranger, 4, "a refused connection", || {
         refusals().connections > before
     });
-    pair.is_undisturbed();
+    pair.stays_undisturbed();
 }
 
 #[test]
@@ -145,7 +145,7 @@ fn a_node_with_another_authority_s_certificate_is_refused() {
     insist(&stranger, 4, "a refused connection", || {
         refusals().connections > before
     });
-    pair.is_undisturbed();
+    pair.stays_undisturbed();
 }
 
 #[test]
@@ -159,7 +159,7 @@ fn a_node_that_writes_under_another_s_key_or_takes_its_name_is_refused() {
     let token = format!("weir/{FLEET}/alive/engine/east");
     let _token = stranger.liveliness().declare_token(token).wait().unwrap();
     wait_until("a refused token", || refusals().messages > before);
-    pair.is_undisturbed();
+    pair.stays_undisturbed();
 }
 
 #[test]
@@ -169,7 +169,7 @@ fn garbage_is_refused() {
     let mut garbage = TcpStream::connect(("127.0.0.1", pair.ports[0])).unwrap();
     garbage.write_all(&[0xa5; 4_096]).unwrap();
     wait_until("a refused connection", || refusals().connections > before);
-    pair.is_undisturbed();
+    pair.stays_undisturbed();
 }
 
 /// A node of the fleet whose own bound is larger than that of the others.
@@ -185,7 +185,7 @@ fn a_message_beyond_the_bound_of_who_receives_is_refused() {
     }
     pair.goes_on();
     assert_eq!(pair.north.1.changes(), []);
-    pair.is_undisturbed();
+    pair.stays_undisturbed();
 }
 
 #[test]

@@ -326,7 +326,8 @@ fn root() -> PathBuf {
 
 /// All files below `folder` that are part of the project, by what their names end with.
 fn files(folder: &Path, endings: &[&str]) -> Vec<PathBuf> {
-    let ignored = ["target", ".git", ".runtime", "out", "node_modules"];
+    // What others wrote is as they wrote it.
+    let ignored = ["target", ".git", ".runtime", "out", "node_modules", "third_party"];
     let mut found = Vec::new();
     let mut open = vec![folder.to_owned()];
     while let Some(folder) = open.pop() {

@@ -266,11 +266,10 @@ mod tests {
         let mut first = report(1, 1, &[]);
         first.redirects = [("a".to_owned(), "north".to_owned())].into();
         let redirected = |events: &[FleetEvent]| {
-            let found = events.iter().find_map(|event| match event {
+            events.iter().find_map(|event| match event {
                 FleetEvent::Redirected { to, .. } => Some(*to),
                 _ => None,
-            });
-            found
+            })
         };
         assert_eq!(
             redirected(&views.on_report("south", first.clone())),

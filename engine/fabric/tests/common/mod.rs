@@ -1,6 +1,7 @@
 //! Nodes on loopback with certificates.
 
 #![allow(dead_code, reason = "each test file takes some of it")]
+#![allow(clippy::disallowed_methods, reason = "a test that waits gives up at last")]
 
 use std::net::TcpListener;
 use std::path::Path;
