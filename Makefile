@@ -1,14 +1,14 @@
 # What there is to do: make setup, demo, dist, test, test-sinks, test-brokers, test-kafka, test-fleet, check-fleet, check-cuda, lint,
 # bench-overhead, bench-sim, bench-reserve, bench-partitioned, bench-accuracy, bench-cameras, bench-cascades, bench-generating, bench-route, bench-queues,
-# bench-routing, bench-fleet, bench-shared, bench-idle-connections, bench-watchers, bench-counts, bench-per-track, bench-gears, bench-reports, soak,
+# bench-routing, bench-fleet, bench-fleet-live, bench-shared, bench-idle-connections, bench-watchers, bench-counts, bench-per-track, bench-gears, bench-accept, bench-reports, bench-links, soak,
 # fuzz-api, page-pictures, compare-live, gpu-check, crash-jobs, reproduce-pard, reproduce-ppipe, reproduce-ken, reproduce-goodserve,
 # reproduce-qlm, docs, clips, train, clean.
 # Every target sets up what it needs.
 
 .PHONY: all setup build dist demo test test-sinks test-brokers test-kafka test-fleet check-fleet check-cuda lint bench-overhead \
 	bench-sim bench-reserve bench-partitioned bench-accuracy bench-cameras bench-cascades bench-generating bench-route bench-queues \
-	bench-routing bench-fleet \
-	bench-shared bench-idle-connections bench-watchers bench-counts bench-per-track bench-gears bench-reports soak fuzz-api page-pictures \
+	bench-routing bench-fleet bench-fleet-live \
+	bench-shared bench-idle-connections bench-watchers bench-counts bench-per-track bench-gears bench-accept bench-reports bench-links soak fuzz-api page-pictures \
 	compare-live gpu-check crash-jobs reproduce-pard reproduce-ppipe reproduce-ken reproduce-goodserve reproduce-qlm docs clips train \
 	clean
 .DEFAULT_GOAL := build
@@ -66,14 +66,13 @@ test-kafka: setup
 
 # What the feature `fleet` brings, which plain builds leave out: it compiles without warnings.
 check-fleet: setup
-	$(CARGO) clippy -p weir-fabric --features zenoh --all-targets --locked -- -D warnings
-	$(CARGO) clippy -p weir --features fleet --all-targets --locked -- -D warnings
+	$(CARGO) clippy --workspace --features weir/fleet --all-targets --locked -- -D warnings
 
-# Nodes that come and go, intruders, and three engines that share streams.
+# Nodes that come and go, intruders, three engines that share streams, and partitions on workers of a fleet. All packages are built
+# together, as in `make test`, so that what the feature does not concern is built once.
 test-fleet: setup
-	$(CARGO) test -p weir-fabric --features zenoh --locked
-	$(CARGO) test -p weir --features fleet --locked --lib -- fleet::
-	$(CARGO) test -p weir --features fleet --locked --test fleet
+	$(CARGO) test --workspace --features weir/fleet --locked --test members --test intruders --test fleet --test fleet_workers
+	$(CARGO) test --workspace --features weir/fleet --locked --lib -- fleet:: keys:: members::
 
 # What the feature `cuda` brings, which plain builds leave out: it compiles without warnings, also on a machine without CUDA, and the
 # tests that need no GPU pass with it.
@@ -142,6 +141,11 @@ bench-queues:
 bench-fleet:
 	@$(CARGO) run --release --locked -p weir-reproduction --bin bench-fleet
 
+# Three engines of a fleet with 24 emulated cameras: goodput, takeover, and half an hour of engines that come and go. CHURN_S is its length.
+bench-fleet-live: WEIR_FLEET := 1
+bench-fleet-live: build
+	@python3 benches/soak/fleet.py "$(or $(WEIR),$(or $(CARGO_TARGET_DIR),target)/release/weir)" out/fleet
+
 # Cascades beside graphs without one that do the same work, and a decision on the gear. Needs cargo alone.
 bench-cascades:
 	@$(CARGO) run --release --locked -p weir-benches --bin cascades
@@ -175,7 +179,17 @@ bench-reports: build
 
 # Traffic monitoring with its detector over three worker processes, one of which is killed and started again.
 bench-partitioned: setup
-	@scripts/bench-partitioned.sh
+	@scripts/bench-partitioned.sh $(ARGS)
+
+# Partitions of a model over machines whose links lose, delay and break, each in a network namespace: five minutes. Needs root.
+bench-links: WEIR_FLEET := 1
+bench-links: build
+	@scripts/bench-links.py $(ARGS)
+
+# What delivering what is known is worth where the next stage of a cascade would be late, on labelled plates of the asset pack: two
+# minutes.
+bench-accept: build
+	@scripts/bench-accept.py $(or $(WEIR_ASSETS),../shared/assets) $(ARGS)
 
 # What is said under twice the load that this machine sustains, against what is said without; APP as for the demo.
 bench-accuracy: build

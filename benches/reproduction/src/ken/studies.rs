@@ -1,5 +1,7 @@
 //! All parts of the evaluation, run.
 
+use std::thread::ScopedJoinHandle;
+
 use weir_types::Span;
 
 use super::ReproduceError;
@@ -31,7 +33,7 @@ pub struct Studies {
 }
 
 impl Studies {
-    /// Runs all of them: what is timed first and alone, the others side by side.
+    /// Runs all of them, side by side: planning times are of the processor, whatever else runs there.
     ///
     /// # Errors
     /// [`ReproduceError`]: no asset pack, or no plan.
@@ -39,25 +41,31 @@ impl Studies {
         let published = Published::from_env()?;
         let load = Load::tweet(MEAN, MINUTE, &SEEDS)?;
         let short = Load::tweet(MEAN, Span::from_secs(8), &SEEDS[..1])?;
-        let searches = planner::compare(&published, &short)?;
         let one_seed = Load::tweet(MEAN, MINUTE, &SEEDS[..1])?;
-        let sizes = planner::scaling(&published, &one_seed)?;
-        let (trade_offs, robust) = std::thread::scope(|scope| {
+        let (searches, sizes, trade_offs, robust) = std::thread::scope(|scope| {
+            let searches = scope.spawn(|| planner::compare(&published, &short));
+            let sizes = scope.spawn(|| planner::scaling(&published, &one_seed));
             let trade_offs = scope.spawn(|| {
                 let of = |slots| TradeOff::run(&published, slots, &load);
                 [1, 2].map(of).into_iter().collect::<Result<Vec<_>, _>>()
             });
             let robust = robust::run(&published, &load, &SEEDS);
-            (trade_offs.join(), robust)
+            (join(searches), join(sizes), join(trade_offs), robust)
         });
-        let trade_offs = trade_offs.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
         Ok(Self {
             placements: placement::run(&published, &load),
             published,
-            trade_offs,
-            searches,
-            sizes,
+            trade_offs: trade_offs?,
+            searches: searches?,
+            sizes: sizes?,
             robust: robust?,
         })
     }
+}
+
+/// What a study came to.
+fn join<T>(study: ScopedJoinHandle<'_, T>) -> T {
+    study
+        .join()
+        .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
