@@ -15,7 +15,7 @@ use weir_flow::{
     Attribute, Batching, Catalog, DeviceKind, GeneratedToken, GenerativeLimits, GenerativeModel,
     GenerativeSession, Model, SequenceState, SequenceStep, Session, SessionError,
 };
-use weir_policy::generate::emulated_length;
+use weir_policy::generate::{InstanceStats, emulated_length};
 use weir_policy::{ModuleReport, Report};
 use weir_runtime::{Pace, RunOptions};
 use weir_types::SequenceId;
@@ -138,6 +138,29 @@ fn just_enough_leaves_fast_devices_to_what_is_urgent() {
         just_enough > 0.8,
         "with so much time all of it can be slow: {just_enough}"
     );
+}
+
+#[test]
+fn sequences_that_a_rule_moves_go_on_elsewhere_and_are_decided_the_same_again() {
+    let folder = tempfile::tempdir().unwrap();
+    // Long ones are late on the slow device, where all of the expected length are in time.
+    let text = describing("just-enough", "600ms")
+        .replace("max_tokens = 40", "max_tokens = 200")
+        .replace("[policy]", "[policy]\ndrop = \"none\"");
+    let report = recorded(&text, folder.path());
+    let requests = &report.requests;
+    assert_eq!(requests.delivered + requests.late, 150, "{requests:?}");
+    let module = &report.modules["report"];
+    let sequences = module.sequences.as_ref().unwrap();
+    assert_eq!((sequences.finished, sequences.lost), (150, 0));
+    assert!(sequences.moved > 0, "{sequences:?}");
+    let count = |of: fn(&InstanceStats) -> u64| module.instances.iter().map(of).sum::<u64>();
+    assert_eq!(count(|instance| instance.moved_in), sequences.moved);
+    assert_eq!(count(|instance| instance.moved_out), sequences.moved);
+    // Each token is given once, and what moved is computed again.
+    let generated: u64 = (0..150).map(|frame| u64::from(emulated_length(frame, 200))).sum();
+    assert_eq!(count(|instance| instance.generated), generated);
+    assert!(count(|instance| instance.tokens) > generated + 150 * 31);
 }
 
 /// An ordinary model on devices that take 1, 2 and 4 times as long; half of the frames have much time.

@@ -34,6 +34,7 @@ const VALUES: &[&str] = &[
     "sweep",
     "fair",
     "sizing",
+    "length",
     "tables",
     "head_min_fraction",
     "booking_margin",
@@ -77,6 +78,7 @@ pub fn read(entry: &Entry, diagnostics: &mut Diagnostics) -> Policy {
     set(&mut policy.queues, word(&fields, "queues", diagnostics).map(Some));
     set(&mut policy.mailbox, word(&fields, "mailbox", diagnostics));
     set(&mut policy.sizing, word(&fields, "sizing", diagnostics).map(Some));
+    set(&mut policy.length, word(&fields, "length", diagnostics));
     set(&mut policy.tables, word(&fields, "tables", diagnostics));
     set(&mut policy.sweep, fields.flag("sweep", diagnostics).into_value());
     set(&mut policy.fair, fields.flag("fair", diagnostics).into_value());

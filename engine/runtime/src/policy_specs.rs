@@ -105,6 +105,7 @@ impl PolicySpecs {
                     },
                     max_tokens: module.settings.number("max_tokens", MAX_TOKENS) as u32,
                     answer: Answer::Whole,
+                    length: graph.policy().length,
                 }),
                 overlap: match &pipelines[id as usize] {
                     Some(_) => None,

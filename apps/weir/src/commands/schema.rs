@@ -144,6 +144,11 @@ fn policy() -> Value {
             "How batch sizes are chosen.",
         ),
         (
+            "length",
+            words(&["mean", "history", "stream"]),
+            "How many tokens a sequence of a model that generates is expected to have; default mean.",
+        ),
+        (
             "tables",
             words(&["intervals", "until"]),
             "What reservations remember; default intervals.",

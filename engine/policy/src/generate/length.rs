@@ -1,6 +1,25 @@
-//! How many tokens a sequence is expected to generate, where nothing says it: the mean of those that ended.
+//! How many tokens a sequence is expected to generate, where no prediction comes with its request: by those that ended.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use serde::{Deserialize, Serialize};
+use weir_types::{SequenceId, StreamId};
 
 use crate::queue::tie_break::uniform_hash;
+
+/// Where lengths are expected from: `length` of `[policy]`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LengthSource {
+    /// The smoothed mean of those that ended.
+    #[default]
+    Mean,
+    /// A draw from the latest that ended (the baseline of GoodServe 5.4, after Past-Future).
+    History,
+    /// The smoothed mean of those of its stream whose prompts were about as long: a prompt says what was found in a frame, and is the
+    /// longer the more that is.
+    Stream,
+}
 
 /// Tokens that an emulated model generates in a sequence with this seed, of at most `max_tokens`: as if drawn evenly from 1 on.
 #[must_use]
@@ -38,5 +57,151 @@ impl MeanLength {
     pub(crate) fn remaining(&self, generated: u32, max_tokens: u32) -> u32 {
         let expected = (self.mean.round() as u32).clamp(1, max_tokens.max(1));
         expected.saturating_sub(generated).max(1)
+    }
+}
+
+/// Lengths that are drawn from: the latest.
+const MAX_LATEST: usize = 256;
+/// Tokens of prompts that count as about as long.
+const PROMPT_STEP: u32 = 8;
+/// Means that are kept, of all streams; beyond them those of the oldest stream go.
+const MAX_MEANS: usize = 4_096;
+/// What draws are for: those of one thing are independent of those of another.
+const DRAW: u64 = 0x6c65_6e67;
+
+/// What is known of lengths.
+#[derive(Debug, Clone)]
+pub(crate) struct Lengths {
+    source: LengthSource,
+    all: MeanLength,
+    latest: VecDeque<u32>,
+    by_stream: BTreeMap<(StreamId, u32), MeanLength>,
+    max_tokens: u32,
+}
+
+impl Lengths {
+    pub(crate) fn new(source: LengthSource, max_tokens: u32) -> Self {
+        Self {
+            source,
+            all: MeanLength::new(max_tokens),
+            latest: VecDeque::new(),
+            by_stream: BTreeMap::new(),
+            max_tokens,
+        }
+    }
+
+    /// Tokens that a sequence of this stream will have, with a prompt of so many; `None`: as all others.
+    pub(crate) fn predict(&self, sequence: SequenceId, stream: StreamId, prompt: u32) -> Option<u32> {
+        match self.source {
+            LengthSource::Mean => None,
+            LengthSource::History => {
+                let at = uniform_hash(sequence.0 ^ DRAW) * self.latest.len() as f64;
+                self.latest.get(at as usize).copied()
+            }
+            LengthSource::Stream => {
+                let tier = prompt / PROMPT_STEP;
+                let below = self.by_stream.range((stream, 0)..=(stream, tier)).next_back();
+                let above = self.by_stream.range((stream, tier)..=(stream, u32::MAX)).next();
+                let apart = |((_, of), _): &(&(StreamId, u32), &MeanLength)| of.abs_diff(tier);
+                let nearest = below.into_iter().chain(above).min_by_key(apart);
+                nearest.map(|(_, mean)| mean.remaining(0, self.max_tokens))
+            }
+        }
+    }
+
+    /// A sequence ended with so many tokens.
+    pub(crate) fn on_ended(&mut self, stream: StreamId, prompt: u32, tokens: u32) {
+        self.all.on_ended(tokens);
+        match self.source {
+            LengthSource::Mean => {}
+            LengthSource::History => {
+                if self.latest.len() >= MAX_LATEST {
+                    self.latest.pop_front();
+                }
+                self.latest.push_back(tokens);
+            }
+            LengthSource::Stream => {
+                let key = (stream, prompt / PROMPT_STEP);
+                if self.by_stream.len() >= MAX_MEANS && !self.by_stream.contains_key(&key) {
+                    self.by_stream.pop_first();
+                }
+                let max_tokens = self.max_tokens;
+                let mean = self.by_stream.entry(key);
+                mean.or_insert_with(|| MeanLength::new(max_tokens))
+                    .on_ended(tokens);
+            }
+        }
+    }
+
+    /// Tokens that a sequence without a prediction is expected to generate yet.
+    pub(crate) fn remaining(&self, generated: u32) -> u32 {
+        self.all.remaining(generated, self.max_tokens)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FEW: u32 = 10;
+    const MANY: u32 = 60;
+
+    /// Of two streams: one says little about little and much about much, the other always the same.
+    fn seen(source: LengthSource) -> Lengths {
+        let mut lengths = Lengths::new(source, 200);
+        for _ in 0..200 {
+            lengths.on_ended(StreamId(1), FEW, 20);
+            lengths.on_ended(StreamId(1), MANY, 120);
+            lengths.on_ended(StreamId(2), MANY, 5);
+        }
+        lengths
+    }
+
+    #[test]
+    fn a_stream_says_as_much_as_it_did_about_as_much() {
+        let lengths = seen(LengthSource::Stream);
+        let of = |stream, prompt| lengths.predict(SequenceId(7), StreamId(stream), prompt);
+        assert_eq!(
+            (of(1, FEW), of(1, MANY), of(2, MANY)),
+            (Some(20), Some(120), Some(5))
+        );
+        // The nearest that is known of its stream; of one that is not known, nothing.
+        assert_eq!(
+            (of(1, 0), of(1, 50), of(1, 1_000)),
+            (Some(20), Some(120), Some(120))
+        );
+        assert_eq!((of(2, FEW), of(3, FEW)), (Some(5), None));
+        assert_eq!(lengths.remaining(0), seen(LengthSource::Mean).remaining(0));
+    }
+
+    #[test]
+    fn draws_are_as_often_each_length_as_it_was_seen() {
+        let lengths = seen(LengthSource::History);
+        let draws: Vec<u32> = (0..3_000)
+            .filter_map(|number| lengths.predict(SequenceId(number), StreamId(1), FEW))
+            .collect();
+        for length in [5, 20, 120] {
+            let count = draws.iter().filter(|draw| **draw == length).count();
+            assert!((900..=1_100).contains(&count), "{length}: {count}");
+        }
+        assert_eq!(
+            lengths.predict(SequenceId(9), StreamId(1), FEW),
+            lengths.predict(SequenceId(9), StreamId(2), MANY)
+        );
+        assert_eq!(
+            Lengths::new(LengthSource::History, 200).predict(SequenceId(9), StreamId(1), 1),
+            None
+        );
+    }
+
+    #[test]
+    fn what_is_kept_of_streams_is_bounded() {
+        let mut lengths = Lengths::new(LengthSource::Stream, 200);
+        for stream in 0..2 * MAX_MEANS as u32 {
+            lengths.on_ended(StreamId(stream), FEW, 20);
+        }
+        assert_eq!(lengths.by_stream.len(), MAX_MEANS);
+        let last = StreamId(2 * MAX_MEANS as u32 - 1);
+        assert_eq!(lengths.predict(SequenceId(1), last, FEW), Some(20));
     }
 }

@@ -182,6 +182,25 @@ fn what_the_cache_cannot_hold_is_dropped() {
 }
 
 #[test]
+fn a_prompt_that_all_blocks_together_cannot_hold_is_dropped() {
+    let spec = InstanceSpec {
+        // 32 tokens, fewer than a sequence may have.
+        blocks: 8,
+        ..spec(false)
+    };
+    let mut driven = Driven::new(spec);
+    driven.arrive(1, 36, 1);
+    assert_eq!(driven.dropped, [1]);
+    driven.arrive(2, 20, 4);
+    while driven.run() {}
+    assert_eq!(
+        (driven.dropped.as_slice(), driven.ended.as_slice()),
+        (&[1][..], &[2][..])
+    );
+    assert_eq!(driven.instance.state().free_blocks, 8);
+}
+
+#[test]
 fn a_sequence_leaves_after_the_step_that_has_it() {
     let mut driven = Driven::new(spec(false));
     driven.arrive(1, 4, 9);

@@ -408,7 +408,8 @@ fn requests_of_a_group_start_in_the_order_of_their_arrival() {
             model: ModelId(1),
             class: 0,
             prompt: 100,
-            deadline: Timestamp::ZERO + Span::from_secs(500 + number),
+            // The later it came, the more urgent it is: not the order of deadlines.
+            deadline: Timestamp::ZERO + Span::from_secs(500 - number),
         });
     }
     let mut started = Vec::new();

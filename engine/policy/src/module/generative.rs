@@ -63,8 +63,16 @@ impl Module {
         }
         self.metrics.on_arrived(items, now);
         // Its sequences generate beside each other, behind all their prompts.
-        let predicted = |item: usize| prompts.predicted.get(item).copied();
-        let longest = (0..prompts.tokens.len()).map(|item| generative.expected(predicted(item), 0));
+        let (first, stream) = (generative.next, prompted.stream);
+        let predict = |(item, prompt): (usize, &u32)| {
+            let sequence = SequenceId(first + item as u64);
+            let given = prompts.predicted.get(item).copied();
+            given.or_else(|| generative.lengths.predict(sequence, stream, *prompt))
+        };
+        let predicted: Vec<Option<u32>> = prompts.tokens.iter().enumerate().map(predict).collect();
+        let longest = predicted
+            .iter()
+            .map(|predicted| generative.expected(*predicted, 0));
         let longest = longest.max().unwrap_or(1);
         let (wait, duration) = generative.best_estimate(prompts.tokens.iter().sum(), longest);
         let deadline = prompted.sent_at + prompted.slo;
@@ -74,18 +82,18 @@ impl Module {
         }
         let is_new = generative.requests.insert(request, prompted).is_none();
         invariant!(is_new, Kind::Sequences, "request {} arrives twice", request.0);
-        for (item, prompt) in (0..).zip(prompts.tokens) {
+        for ((item, prompt), predicted) in (0..).zip(prompts.tokens).zip(predicted) {
             if !generative.requests.contains_key(&request) {
                 // One of its sequences fits nowhere.
                 return;
             }
-            let predicted = predicted(item as usize);
             let expected = generative.expected(predicted, 0);
             generative.prompts.on_ended(*prompt);
             let id = SequenceId(generative.next);
             generative.next += 1;
             let sequence = Generating {
                 request,
+                stream,
                 item,
                 prompt: *prompt,
                 generated: 0,
@@ -358,12 +366,12 @@ impl Module {
             };
             sequence.generated += 1;
             let (request, generated) = (sequence.request, sequence.generated);
-            let expectation = sequence.expectation;
+            let (stream, prompt, expectation) = (sequence.stream, sequence.prompt, sequence.expectation);
             if generated == 1 {
                 generative.counted.on_first_token(expectation, now);
             }
             if known.contains(&part.sequence) {
-                generative.lengths.on_ended(generated);
+                generative.lengths.on_ended(stream, prompt, generated);
                 generative.counted.on_finished(expectation, generated, now);
                 generative.end_sequence(part.sequence, now);
                 self.on_sequence_ended(generative, request, part.sequence, now, effects);

@@ -9,7 +9,7 @@ use weir_types::{
 };
 
 use super::*;
-use crate::generate::{InstanceSpec, Step, emulated_length};
+use crate::generate::{InstanceSpec, LengthSource, Step, emulated_length};
 use crate::route::{RouteRule, RouterSpec};
 use crate::{ModuleInfo, Policy};
 
@@ -67,6 +67,7 @@ fn spec(drop: &str, rule: RouteRule, slo: Span) -> ModuleSpec {
             },
             max_tokens: MAX_TOKENS,
             answer: Answer::Whole,
+            length: LengthSource::default(),
         }),
     }
 }

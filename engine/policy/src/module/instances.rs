@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use weir_types::{InstanceId, RequestId, SequenceId, Span, StreamId, Timestamp};
 
-use crate::generate::length::MeanLength;
+use crate::generate::length::{Lengths, MeanLength};
 use crate::generate::{
-    Expectation, FinishEstimate, Instance, InstanceEvent, InstanceSpec, InstanceStats, SequenceStats, Step,
+    Expectation, FinishEstimate, Instance, InstanceEvent, InstanceSpec, InstanceStats, LengthSource,
+    SequenceStats, Step,
 };
 use crate::route::{RouteEvent, Router, RouterSpec};
 
@@ -23,6 +24,9 @@ pub struct GenerateSpec {
     /// What a request is answered by.
     #[serde(default)]
     pub answer: Answer,
+    /// How many tokens a sequence is expected to have, where no prediction comes with its request.
+    #[serde(default)]
+    pub length: LengthSource,
 }
 
 /// What a request is answered by, and its latency objective is for.
@@ -76,6 +80,7 @@ impl Prompted {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Generating {
     pub(super) request: RequestId,
+    pub(super) stream: StreamId,
     pub(super) item: u32,
     pub(super) prompt: u32,
     pub(super) generated: u32,
@@ -107,7 +112,7 @@ pub(super) struct Generative {
     pub(super) sequences: BTreeMap<SequenceId, Generating>,
     pub(super) next: u64,
     pub(super) counted: SequenceStats,
-    pub(super) lengths: MeanLength,
+    pub(super) lengths: Lengths,
     /// Tokens of prompts.
     pub(super) prompts: MeanLength,
     /// When instances reported to the router last.
@@ -132,7 +137,7 @@ impl Generative {
             sequences: BTreeMap::new(),
             next: 0,
             counted: SequenceStats::default(),
-            lengths: MeanLength::new(spec.max_tokens),
+            lengths: Lengths::new(spec.length, spec.max_tokens),
             prompts: MeanLength::new(2),
             reported_at: Timestamp::ZERO,
         })
@@ -158,7 +163,7 @@ impl Generative {
     pub(super) fn expected(&self, predicted: Option<u32>, generated: u32) -> u32 {
         match predicted {
             Some(predicted) => predicted.min(self.max_tokens).saturating_sub(generated).max(1),
-            None => self.lengths.remaining(generated, self.max_tokens),
+            None => self.lengths.remaining(generated),
         }
     }
 

@@ -17,6 +17,7 @@ mod values;
 use serde::{Deserialize, Serialize};
 
 use crate::baselines::overload_control::OverloadControl;
+use crate::generate::LengthSource;
 use crate::reservations::BookingTable;
 use crate::route::RouteRule;
 use crate::weir::branch_load::BranchLoadSpec;
@@ -95,6 +96,9 @@ pub struct Policy {
         deserialize_with = "switch::word_or_table"
     )]
     pub route: Option<RouteRule>,
+    /// How many tokens a sequence is expected to generate, of models that generate.
+    #[serde(skip_serializing_if = "is_default")]
+    pub length: LengthSource,
     /// What reservations remember of a resource (models with a plan).
     pub tables: BookingTable,
     /// Part of the planned batch that must be in time for a request at the head of the queue not to be given up (models
@@ -103,6 +107,11 @@ pub struct Policy {
     /// Part of the SLO that is kept back when a path is requested (models with a plan): reservations may wait for a larger
     /// batch to the last moment that is safe by their tables. PPipe keeps nothing.
     pub booking_margin: f64,
+}
+
+/// What a policy without the key says, too.
+fn is_default(length: &LengthSource) -> bool {
+    *length == LengthSource::default()
 }
 
 impl Policy {
@@ -152,6 +161,7 @@ impl Default for Policy {
             duration_spread: None,
             overload_control: None,
             route: None,
+            length: LengthSource::default(),
             tables: BookingTable::default(),
             head_min_fraction: HEAD_MIN_FRACTION,
             booking_margin: BOOKING_MARGIN,

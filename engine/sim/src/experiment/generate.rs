@@ -1,7 +1,7 @@
 //! What a module of a world's file generates: its instances by its profile of steps, and the tokens of what it is asked.
 
 use weir_config::{Diagnostics, Entry, Fields};
-use weir_policy::generate::InstanceSpec;
+use weir_policy::generate::{InstanceSpec, LengthSource};
 use weir_policy::route::{RouteRule, RouterSpec};
 use weir_policy::{Answer, GenerateSpec};
 use weir_types::{Profile, Span, StepCurve, StepProfile};
@@ -113,6 +113,7 @@ pub(super) fn read(
                 router: RouterSpec::new(RouteRule::Earliest),
                 max_tokens,
                 answer: answer.unwrap_or_default(),
+                length: LengthSource::default(),
             },
             prompt: Tokens::LogNormal {
                 mean: prompt,
@@ -185,6 +186,7 @@ pub(super) fn emulated_generator(
             router: RouterSpec::new(RouteRule::Earliest),
             max_tokens,
             answer: Answer::Whole,
+            length: LengthSource::default(),
         },
         prompt: Tokens::Fixed(EMULATED_PROMPT),
         output: Tokens::Even {

@@ -176,6 +176,7 @@ impl Loader<'_> {
         for node in &mut spec.modules {
             if let WorldPool::Generating(generate) = &mut node.pool {
                 generate.is_foretold = raw.head.is_foretold.unwrap_or(false);
+                generate.spec.length = spec.policy.length;
                 generate.spec.router = RouterSpec {
                     seed,
                     ..RouterSpec::new(spec.policy.route.unwrap_or(RouteRule::Earliest))
