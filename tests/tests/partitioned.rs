@@ -285,6 +285,7 @@ fn run_camera(
             plan,
             models: vec![Some(Arc::new(Adder))],
             loader: Some(loader),
+            carrier: None,
             next_plan: next,
         }),
         next_gears: None,
@@ -373,7 +374,7 @@ fn a_worker_that_is_lost_is_done_without_and_used_again() {
     );
     let at = |worker: &Worker| match worker.address() {
         Address::Tcp(address) => address.to_string(),
-        Address::Local(_) => unreachable!("it listens"),
+        Address::Local(_) | Address::Node(_) => unreachable!("it listens"),
     };
     let addresses = [Some(at(&a)), Some(at(&b)), Some(at(&c))];
     let lost_at = at(&c);

@@ -15,7 +15,7 @@ use weir_types::Span;
 
 use crate::error::UserError;
 use crate::version;
-pub(crate) use fleet::{Fleet, FleetKeys, FleetPlace, FleetStatus};
+pub(crate) use fleet::{Fleet, FleetArgs, FleetKeys, FleetPlace, FleetStatus};
 pub(crate) use jobs::{Jobs, Submit};
 use values::{Bandwidth, Device, device, drop_rule, duration, factor, hops, listen, order};
 pub(crate) use values::{HopNames, Pick, Speed, TruthOf};
@@ -124,6 +124,8 @@ pub(crate) struct RunArgs {
     /// End the run where the engine breaks an invariant of its own, with exit code 1
     #[arg(long)]
     pub(crate) strict: bool,
+    #[command(flatten)]
+    pub(crate) fleet: FleetArgs,
 }
 
 /// `weir run`.
@@ -160,12 +162,6 @@ pub(crate) struct Serve {
     /// Do not watch the file of the graph: what changes in it is taken on SIGHUP only
     #[arg(long)]
     pub(crate) no_watch: bool,
-    /// Share the streams of the graph with the other engines of this fleet
-    #[arg(long, value_name = "FLEET.toml", requires = "node")]
-    pub(crate) fleet: Option<PathBuf>,
-    /// Which of its nodes this engine is
-    #[arg(long, value_name = "NAME", requires = "fleet")]
-    pub(crate) node: Option<String>,
 }
 
 /// Where the API is reached unless something else is said.
@@ -521,10 +517,12 @@ pub(crate) struct Verify {
 #[derive(Debug, Group)]
 pub(crate) struct Worker {
     /// Where it is reached, by address or name; port 0 for any, which is then printed
-    #[arg(long, value_name = "HOST:PORT", value_parser = listen)]
-    pub(crate) listen: String,
+    #[arg(long, value_name = "HOST:PORT", value_parser = listen, required_unless_present = "fleet")]
+    pub(crate) listen: Option<String>,
+    #[command(flatten)]
+    pub(crate) fleet: FleetArgs,
     /// Where features may be sent on to, or none; this machine alone by default, required where others reach it
-    #[arg(long, value_name = "HOST[:PORT],...", value_parser = hops)]
+    #[arg(long, value_name = "HOST[:PORT],...", value_parser = hops, conflicts_with = "fleet")]
     pub(crate) hops: Option<HopNames>,
     /// Its device class, as plans name it
     #[arg(long, value_name = "NAME", default_value = "cpu")]

@@ -11,11 +11,11 @@ use weir_jobs::EngineLock;
 use weir_policy::Report;
 use weir_runtime::{Assembly, Engine, Pace, Progress, RunError, RunOptions, Sampler};
 
-use crate::args::{FleetPlace, RunArgs, Speed};
+use crate::args::{RunArgs, Speed};
 use crate::assemble::{DumpInputs, assemble_showing, sinks};
 use crate::error::UserError;
 use crate::extensions::Extensions;
-use crate::fleet::Membership;
+use crate::fleet::{FleetNode, Membership};
 use crate::jobs::{Jobs, JobsReport};
 use crate::live::{self, LiveSink};
 use crate::outputs::Files;
@@ -44,8 +44,6 @@ pub(crate) struct LaunchOptions {
     pub(crate) reads: Vec<PathBuf>,
     /// The file of the graph, where videos of its queues are to be processed.
     pub(crate) graph_file: Option<PathBuf>,
-    /// The fleet that it shares its streams with.
-    pub(crate) fleet: Option<FleetPlace>,
 }
 
 /// What is shown a run beside the graph's own sinks.
@@ -67,7 +65,6 @@ impl LaunchOptions {
             dump_inputs: None,
             reads: Vec::new(),
             graph_file: None,
-            fleet: None,
         }
     }
 }
@@ -290,6 +287,8 @@ fn run(
         assembly.sinks.push(tap);
     }
     assembly.next_gears = gears_watch::watch(&assembly.graph);
+    // It leaves the fleet when the run has ended.
+    let node = join_fleet(options, &mut assembly)?;
     let stop = StopFlag::default();
     interrupt::watch(&stop, STOPPING)?;
     let traces = traces::start(settings)?;
@@ -313,7 +312,7 @@ fn run(
             ended
         }
     };
-    drop(shown);
+    drop((shown, node));
     traces.into_iter().for_each(Traces::finish);
     let mut report = ended.map_err(mendable)?;
     // The report lists the graph's sinks; a tap that did not fail is none of them.
@@ -327,6 +326,22 @@ fn run(
         jobs: jobs.map(|(jobs, _locks)| jobs.report()),
         strict: options.run_args.strict,
     })
+}
+
+/// Joins the fleet whose workers hold the partitions of the graph, where one is named.
+fn join_fleet(options: &LaunchOptions, assembly: &mut Assembly) -> anyhow::Result<Option<FleetNode>> {
+    let Some(place) = options.run_args.fleet.place() else {
+        return Ok(None);
+    };
+    let Some(partitioning) = &mut assembly.partitioning else {
+        let message = "a run is a node of a fleet for its workers, and the graph has no model with a plan: leave --fleet out, or \
+                       share its streams by weir serve";
+        return Err(UserError::new(message).into());
+    };
+    let node = FleetNode::open_engine(&place)?;
+    partitioning.carrier = Some(node.carrier()?);
+    node.announce()?;
+    Ok(Some(node))
 }
 
 /// The queues of the graph with their locks, where its jobs are to be processed.
@@ -359,9 +374,9 @@ pub(crate) fn serve(
     zoo: &Zoo,
 ) -> anyhow::Result<()> {
     let report_file = prepare(&graph, options, settings, zoo)?;
-    let fleet = options.fleet.as_ref();
-    let mut fleet = fleet
-        .map(|place| Membership::prepare(place, &graph))
+    let place = options.run_args.fleet.place();
+    let mut fleet = place
+        .map(|place| Membership::prepare(&place, &graph))
         .transpose()?;
     let lines_on_output = writes_lines(&graph);
     let progress = service.progress();
@@ -384,6 +399,9 @@ pub(crate) fn serve(
     };
     let mut assembly = assemble_showing(graph, zoo, None, None, &progress)?;
     stage(jobs.as_ref(), &mut assembly);
+    if let (Some(fleet), Some(partitioning)) = (&fleet, &mut assembly.partitioning) {
+        partitioning.carrier = Some(fleet.carrier()?);
+    }
     let assembly = LiveSink(service.live()).add_to(assembly);
     let traces = traces::start(settings)?;
     if let Some(traces) = &traces {

@@ -3,8 +3,11 @@
 //! was away, and after, and how far reservations were from what happened.
 //!
 //! ```text
-//! WEIR_ASSETS=DIR partitioned [--seconds 60] [--load 0.9] [--no-kill] [--out DIR]
+//! WEIR_ASSETS=DIR partitioned [--seconds 60] [--load 0.9] [--no-kill] [--fleet] [--out DIR]
 //! ```
+//!
+//! With `--fleet` the four processes are nodes of a fleet with certificates (a program with the feature `fleet`); without it they talk
+//! over TCP as it is.
 //!
 //! Profiles, plans and runs with the program `weir` that stands beside this one. The workers' classes are emulated: parts
 //! run, and are then kept until the time of the class is over.
@@ -28,6 +31,8 @@ const WORKERS: [(&str, &str, &str); 3] = [
     ("slow-a", "slow", "WEIR_WORKER_SLOW_A"),
     ("slow-b", "slow", "WEIR_WORKER_SLOW_B"),
 ];
+/// The engine as a node of a fleet.
+const ENGINE: &str = "engine";
 /// How many times slower than this machine each class is.
 const CLASSES: [(&str, &str); 2] = [("fast", "3"), ("slow", "6")];
 /// Frames in time, without a fault.
@@ -37,6 +42,7 @@ struct Options {
     seconds: u64,
     load: f64,
     kill: bool,
+    fleet: bool,
     out: PathBuf,
 }
 
@@ -45,6 +51,7 @@ fn parse_args() -> anyhow::Result<Options> {
         seconds: 60,
         load: 0.9,
         kill: true,
+        fleet: false,
         out: PathBuf::from("out/partitioned"),
     };
     let mut words = std::env::args().skip(1);
@@ -55,7 +62,8 @@ fn parse_args() -> anyhow::Result<Options> {
             "--load" => options.load = value()?.parse().context("--load takes a number")?,
             "--out" => options.out = value()?.into(),
             "--no-kill" => options.kill = false,
-            other => bail!("there is no {other}; there are --seconds, --load, --out and --no-kill"),
+            "--fleet" => options.fleet = true,
+            other => bail!("there is no {other}; there are --seconds, --load, --out, --no-kill and --fleet"),
         }
     }
     Ok(options)
@@ -69,9 +77,14 @@ struct Worker {
 }
 
 impl Worker {
-    fn start(weir: &Path, class: &'static str, address: &str) -> anyhow::Result<Self> {
+    /// At an address, or as a node of the fleet whose file is named.
+    fn start(weir: &Path, class: &'static str, address: &str, fleet: Option<&Path>) -> anyhow::Result<Self> {
         let mut command = Command::new(weir);
-        command.args(["worker", "--listen", address, "--class", class]);
+        command.args(["worker", "--class", class]);
+        match (fleet, address.strip_prefix("node:")) {
+            (Some(fleet), Some(node)) => command.arg("--fleet").arg(fleet).args(["--node", node]),
+            _ => command.args(["--listen", address]),
+        };
         command.stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.spawn().context("cannot start a worker")?;
         let mut said = String::new();
@@ -120,8 +133,17 @@ fn run() -> anyhow::Result<bool> {
     );
 
     let mut workers: Vec<Worker> = Vec::new();
-    for (_, class, _) in WORKERS {
-        workers.push(Worker::start(&weir, class, "127.0.0.1:0")?);
+    let fleet = if options.fleet {
+        Some(make_fleet(&weir, &out)?)
+    } else {
+        None
+    };
+    for (name, class, _) in WORKERS {
+        let address = match fleet {
+            Some(_) => format!("node:{name}"),
+            None => "127.0.0.1:0".to_owned(),
+        };
+        workers.push(Worker::start(&weir, class, &address, fleet.as_deref())?);
     }
     let report = out.join("report.json");
     let mut replay = Command::new(&weir);
@@ -136,6 +158,9 @@ fn run() -> anyhow::Result<bool> {
         .arg(&report)
         .env("WEIR_MODEL_MIRROR", assets.join("models"))
         .env("WEIR_PLAN", out.join("plan.toml"));
+    if let Some(fleet) = &fleet {
+        replay.arg("--fleet").arg(fleet).args(["--node", ENGINE]);
+    }
     for ((_, _, variable), worker) in WORKERS.iter().zip(&workers) {
         replay.env(variable, &worker.address);
     }
@@ -155,7 +180,7 @@ fn run() -> anyhow::Result<bool> {
         drop(lost);
         println!("killed {} after {half} s", WORKERS[2].0);
         std::thread::sleep(Duration::from_secs(away));
-        workers.push(Worker::start(&weir, class, &address)?);
+        workers.push(Worker::start(&weir, class, &address, fleet.as_deref())?);
         println!("started it again {away} s later");
     }
     if !replay.wait()?.success() {
@@ -163,6 +188,26 @@ fn run() -> anyhow::Result<bool> {
     }
     let report: Report = serde_json::from_slice(&std::fs::read(&report)?)?;
     print_result(&report, &events, rate, &options, (half, away))
+}
+
+/// Certificates and the file of a fleet of this machine; gives the file.
+fn make_fleet(weir: &Path, out: &Path) -> anyhow::Result<PathBuf> {
+    let keys = out.join("keys");
+    let _ = std::fs::remove_dir_all(&keys);
+    let names = WORKERS.map(|(name, ..)| (name, "worker"));
+    let names = names.into_iter().chain([(ENGINE, "engine")]);
+    let mut make = Command::new(weir);
+    make.args(["fleet", "keys"]).arg(&keys).stdout(Stdio::null());
+    let mut text = "[fleet]\nname = \"bench\"\ncertificates = \"keys\"\n".to_owned();
+    for (name, kind) in names {
+        make.args(["--node", &format!("{name}=127.0.0.1")]);
+        let port = std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
+        text += &format!("[nodes.{name}]\nkind = \"{kind}\"\naddress = \"127.0.0.1:{port}\"\n");
+    }
+    run_to_success(&mut make)?;
+    let file = out.join("fleet.toml");
+    std::fs::write(&file, text)?;
+    Ok(file)
 }
 
 /// What only lines of delivered frames hold.

@@ -162,7 +162,7 @@ pub struct WorkerNode {
     pub name: String,
     /// The device class that it has or emulates, as plans name it.
     pub class: String,
-    /// `HOST:PORT` of a `weir worker`; `None` for a worker in this process.
+    /// `HOST:PORT` of a `weir worker`, or `node:NAME` of one that is a node of the fleet; `None` for a worker in this process.
     pub address: Option<String>,
     /// The server it is on: workers of one server share its links. Its own name where none is given.
     pub server: String,
@@ -174,6 +174,17 @@ pub struct WorkerNode {
     pub slowdown: f64,
     /// Core that a worker in this process is pinned to.
     pub core: Option<u32>,
+}
+
+impl WorkerNode {
+    /// What the address of a node of the fleet begins with.
+    pub const NODE: &str = "node:";
+
+    /// Its name in the fleet, where it is a node of one.
+    #[must_use]
+    pub fn node(&self) -> Option<&str> {
+        self.address.as_deref()?.strip_prefix(Self::NODE)
+    }
 }
 
 /// The origin of a model.

@@ -46,8 +46,11 @@ fn a_model_with_a_plan_is_on_the_workers() {
 #[test]
 fn invalid_workers_are_reported() {
     check_with("class = \"fast\"\n", "", &["20: worker \"a\" has no `class`"]);
-    check_with("\"127.0.0.1:7101\"", "\"somewhere\"", &["22: is not HOST:PORT"]);
-    check_with("\"127.0.0.1:7101\"", "\"camera:0\"", &["22: is not HOST:PORT"]);
+    for address in ["somewhere", "camera:0", "node:", "node:gpu-1:7447"] {
+        let given = format!("\"{address}\"");
+        let expected = ["22: is neither HOST:PORT nor node:NAME"];
+        check_with("\"127.0.0.1:7101\"", &given, &expected);
+    }
     check_with("\"1Gbps\"", "\"1GB/s\"", &["23: is not a bandwidth above zero"]);
     check_with(
         "slowdown = 3",

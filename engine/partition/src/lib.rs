@@ -5,10 +5,12 @@
 //! It is a crate of its own because a worker is no part of an engine: it knows tensors and spans of time, and neither
 //! actors nor graphs.
 
+mod carrier;
 mod client;
 mod connection;
 mod liveness;
 mod local_workers;
+mod node;
 mod pin;
 mod receive_budget;
 mod time;
@@ -16,10 +18,12 @@ mod timeouts;
 pub mod wire;
 mod worker;
 
+pub use carrier::{Arrived, Carrier, NodeCarrier, Packet, Peer, Role};
 pub use client::{
     Client, ClientOptions, DispatchError, Event, Listener, RemoteGenerator, Stage, WorkerId, WorkerInfo,
 };
 pub use local_workers::LocalWorkers;
+pub use node::NodeName;
 pub use pin::pin_to_core;
 pub use time::{Now, Timebase};
 pub use timeouts::Timeouts;

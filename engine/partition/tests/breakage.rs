@@ -23,7 +23,7 @@ use weir_types::Timestamp;
 fn tcp(worker: &Worker) -> std::net::SocketAddr {
     match worker.address() {
         Address::Tcp(address) => address,
-        Address::Local(_) => panic!("it listens on TCP"),
+        Address::Local(_) | Address::Node(_) => panic!("it listens on TCP"),
     }
 }
 

@@ -10,6 +10,7 @@ use weir_flow::{
     SourceFactory,
 };
 use weir_graph::{Gears, Graph};
+use weir_partition::NodeCarrier;
 use weir_planner::Plan;
 use weir_policy::ReconnectSpec;
 use weir_types::Span;
@@ -48,6 +49,8 @@ pub struct Partitioning {
     pub models: Vec<Option<Arc<dyn PartitionedModel>>>,
     /// Opens partitions in workers of this process.
     pub loader: Option<Arc<dyn PartitionLoader>>,
+    /// Carries messages to workers that are nodes of a fleet.
+    pub carrier: Option<NodeCarrier>,
     /// Called every second: gives a plan when another is to come into force.
     pub next_plan: Option<Box<dyn FnMut() -> Option<Plan> + Send>>,
 }

@@ -76,6 +76,12 @@ impl PartitionLoader for EmulatedLoader {
     }
 }
 
+/// What opens partitions of emulated models, and those of others by `others`.
+#[must_use]
+pub fn with_emulated_partitions(others: Option<Arc<dyn PartitionLoader>>) -> Arc<dyn PartitionLoader> {
+    Arc::new(EmulatedLoader { others })
+}
+
 impl Partitioning {
     /// The plan of `graph` with those of its models that are emulated; `loader` opens partitions of the others. `None` for a
     /// graph without a plan.
@@ -91,7 +97,8 @@ impl Partitioning {
         });
         Some(Self {
             models: models.collect(),
-            loader: Some(Arc::new(EmulatedLoader { others: loader })),
+            loader: Some(with_emulated_partitions(loader)),
+            carrier: None,
             next_plan: None,
             plan,
         })

@@ -58,6 +58,7 @@ mod worker;
 pub use assembly::{Assembly, NextGears, Pace, Partitioning, RunError, RunOptions};
 pub use clock::Clock;
 pub use command::{MAX_STREAMS, NewStream, StreamChange, StreamError};
+pub use emulated_partitions::with_emulated_partitions;
 pub use handle::{Control, Engine, Handle};
 pub use message_latency::measure_message_latency;
 pub use profiles::{MeasuredProfile, measure_profile, measure_profile_and_memory, measure_session};

@@ -8,7 +8,26 @@ use clap::{Args as Group, Subcommand};
 use super::DEFAULT_API;
 use super::values::listen;
 
-/// Which node of which fleet an engine is.
+/// Which node of which fleet a process is, where it is one.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Group)]
+pub(crate) struct FleetArgs {
+    /// Be a node of this fleet: workers of the graph are reached there, and engines that serve share the streams of the graph
+    #[arg(long, value_name = "FLEET.toml", requires = "node")]
+    fleet: Option<PathBuf>,
+    /// Which of its nodes this is
+    #[arg(long, value_name = "NAME", requires = "fleet")]
+    node: Option<String>,
+}
+
+impl FleetArgs {
+    /// `None` where it is no node of any.
+    pub(crate) fn place(&self) -> Option<FleetPlace> {
+        let place = |(file, node)| FleetPlace { file, node };
+        self.fleet.clone().zip(self.node.clone()).map(place)
+    }
+}
+
+/// Which node of which fleet a process is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct FleetPlace {
     /// The file of the fleet.

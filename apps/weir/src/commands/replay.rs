@@ -60,7 +60,6 @@ pub(super) fn launch_options(playback: Playback) -> LaunchOptions {
         dump_inputs: None,
         reads: Vec::new(),
         graph_file: None,
-        fleet: None,
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use weir_serve::{MAX_CONNECTIONS, ServeError, ServeOptions, Server};
 
-use crate::args::{FleetPlace, Serve};
+use crate::args::Serve;
 use crate::error::UserError;
 use crate::launch::{LaunchOptions, serve as serve_graph, writes_lines};
 use crate::service::{Service, token};
@@ -42,10 +42,6 @@ pub(crate) fn serve(args: Serve, settings: &Settings, zoo: &Zoo) -> anyhow::Resu
     }
     let options = LaunchOptions {
         graph_file: Some(args.graph),
-        fleet: args
-            .fleet
-            .zip(args.node)
-            .map(|(file, node)| FleetPlace { file, node }),
         ..LaunchOptions::for_graph(args.run_args)
     };
     serve_graph(graph, &options, &service, !args.no_watch, settings, zoo)

@@ -4,14 +4,15 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
 use std::time::Duration;
 
-use weir_flow::StopFlag;
+use weir_flow::{PartitionLoader, StopFlag};
 use weir_operators::OnnxPartitionLoader;
 use weir_partition::wire::Address;
 use weir_partition::{AllowedHop, AllowedHops, ConnectionQuota, Emulation, Now, WorkerOptions, pin_to_core};
-use weir_runtime::Clock;
+use weir_runtime::{Clock, with_emulated_partitions};
 
 use crate::args::{HopNames, Worker};
 use crate::error::UserError;
+use crate::fleet::FleetNode;
 use crate::{handles, interrupt, output};
 
 /// Between two looks at the stop flag.
@@ -28,8 +29,6 @@ pub(crate) fn worker(args: &Worker) -> anyhow::Result<()> {
         let pinned = pin_to_core(core);
         pinned.map_err(|error| UserError::new(format!("cannot keep to core {core}: {error}")))?;
     }
-    let addresses = resolve(&args.listen, "--listen")?;
-    let hops = hops(args.hops.as_ref(), &addresses)?;
     let quota = ConnectionQuota::default();
     handles::require_connections(quota.engines + quota.peers + quota.unidentified)?;
     let stop = StopFlag::default();
@@ -42,20 +41,24 @@ pub(crate) fn worker(args: &Worker) -> anyhow::Result<()> {
             slowdown: args.slowdown,
             uplink_bps: args.bandwidth.map(|bandwidth| bandwidth.0),
         },
-        hops,
         ..WorkerOptions::default()
     };
     let clock = Clock::start();
     let now: Now = Arc::new(move || clock.now());
-    let worker = listen(&addresses, &options, &now).map_err(mendable)?;
-    if let Address::Tcp(address) = worker.address()
-        && !address.ip().is_loopback()
-    {
-        output::remark(&format!(
-            "warning: {address} is reached from other machines, and any of them may have it run programs: there are no \
-             passwords and no encryption. Use a network of its own"
-        ));
-    }
+    // It leaves its fleet when the worker has ended.
+    let (worker, _node) = match args.fleet.place() {
+        Some(place) => {
+            let node = FleetNode::open_worker(&place)?;
+            let options = WorkerOptions {
+                carrier: Some((node.carrier()?, node.name()?)),
+                ..options
+            };
+            let worker = weir_partition::Worker::in_fleet(options, loader(), now).map_err(mendable)?;
+            node.announce()?;
+            (worker, Some(node))
+        }
+        None => (listening(args, options, &now)?, None),
+    };
     output::say(&format!("listening on {}", worker.address()))?;
     while !stop.is_raised() {
         std::thread::sleep(POLL_INTERVAL);
@@ -69,16 +72,38 @@ pub(crate) fn worker(args: &Worker) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Partitions of ONNX models, and of those that are emulated.
+fn loader() -> Arc<dyn PartitionLoader> {
+    with_emulated_partitions(Some(Arc::new(OnnxPartitionLoader::default())))
+}
+
+/// A worker that listens by itself.
+fn listening(args: &Worker, options: WorkerOptions, now: &Now) -> anyhow::Result<weir_partition::Worker> {
+    let addresses = resolve(args.listen.as_deref().unwrap_or_default(), "--listen")?;
+    let options = WorkerOptions {
+        hops: hops(args.hops.as_ref(), &addresses)?,
+        ..options
+    };
+    let worker = listen(&addresses, &options, now).map_err(mendable)?;
+    if let Address::Tcp(address) = worker.address()
+        && !address.ip().is_loopback()
+    {
+        output::remark(&format!(
+            "warning: {address} is reached from other machines, and any of them may have it run programs: there are no \
+             passwords and no encryption. Make it a node of a fleet (--fleet), or use a network of its own"
+        ));
+    }
+    Ok(worker)
+}
+
 /// On the first address of the name that is to be had.
 fn listen(
     addresses: &[SocketAddr],
     options: &WorkerOptions,
     now: &Now,
 ) -> Result<weir_partition::Worker, weir_partition::WorkerError> {
-    let listen = |at: &SocketAddr| {
-        let loader = Arc::new(OnnxPartitionLoader::default());
-        weir_partition::Worker::listen(*at, options.clone(), loader, Arc::clone(now))
-    };
+    let listen =
+        |at: &SocketAddr| weir_partition::Worker::listen(*at, options.clone(), loader(), Arc::clone(now));
     let mut last = weir_partition::WorkerError::Options("a worker needs an address to listen on");
     for address in addresses {
         match listen(address) {

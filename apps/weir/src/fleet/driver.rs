@@ -57,7 +57,7 @@ pub(super) struct Driver {
     clock: Clock,
     life: u64,
     reports: u64,
-    fabric: Fabric,
+    fabric: Arc<Fabric>,
     subscription: Subscription,
     members: Members,
     control: Control,
@@ -84,7 +84,7 @@ impl Driver {
     /// Announces this engine.
     pub(super) fn join(
         shared: Shared,
-        fabric: Fabric,
+        fabric: Arc<Fabric>,
         control: Control,
         board: Board,
     ) -> Result<Self, FabricError> {

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use weir_config::{ConfigError, Diagnostics, Entry, Fields, absolute, parse, read_text, spelling};
-use weir_fabric::{Endpoint, MAX_NAME_BYTES, is_name};
+use weir_fabric::{Endpoint, Kind, MAX_NAME_BYTES, is_name};
 use weir_policy::fleet::FleetSpec;
 
 const TABLES: [&str; 3] = ["fleet", "nodes", "spread"];
 const FLEET_KEYS: [&str; 2] = ["certificates", "name"];
-const NODE_KEYS: [&str; 2] = ["address", "capacity"];
+const NODE_KEYS: [&str; 3] = ["address", "capacity", "kind"];
 const SPREAD_KEYS: [&str; 7] = [
     "calm",
     "dwell",
@@ -32,9 +32,11 @@ pub(super) struct FleetFile {
     pub(super) spread: FleetSpec,
 }
 
-/// An engine of a fleet.
+/// A node of a fleet.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Node {
+    /// What it is.
+    pub(super) kind: Kind,
     pub(super) address: Endpoint,
     /// Frames a second that it can serve in time; `None`: measured.
     pub(super) capacity: Option<f64>,
@@ -106,7 +108,7 @@ impl FleetFile {
             self.name.clone_from(&name.value);
         }
         let certificates = fields.text("certificates", diagnostics).into_value();
-        self.certificates = certificates.map(|path| absolute(folder, &path).into());
+        self.certificates = certificates.map(|path| absolute(folder, &path));
     }
 
     fn read_nodes(&mut self, entry: &Entry, diagnostics: &mut Diagnostics) {
@@ -121,6 +123,7 @@ impl FleetFile {
                 continue;
             };
             fields.expect(&NODE_KEYS, false, diagnostics);
+            let kind = kind(&fields, diagnostics);
             let capacity = fields.positive("capacity", diagnostics).into_value();
             let address = fields.text("address", diagnostics);
             if address.is_absent() {
@@ -129,7 +132,12 @@ impl FleetFile {
             let Some(address) = address.given() else { continue };
             match address.value.parse::<Endpoint>() {
                 Ok(address) => {
-                    self.nodes.insert(entry.name.clone(), Node { address, capacity });
+                    let node = Node {
+                        kind,
+                        address,
+                        capacity,
+                    };
+                    self.nodes.insert(entry.name.clone(), node);
                 }
                 Err(error) => diagnostics.add(address.at, error.to_string(), None),
             }
@@ -174,6 +182,22 @@ impl FleetFile {
     }
 }
 
+/// What a node is: an engine, unless it says that it is a worker.
+fn kind(fields: &Fields<'_>, diagnostics: &mut Diagnostics) -> Kind {
+    match fields.text("kind", diagnostics).given() {
+        None => Kind::Engine,
+        Some(given) => match given.value.as_str() {
+            "engine" => Kind::Engine,
+            "worker" => Kind::Worker,
+            other => {
+                let message = format!("`kind`: \"{other}\" is neither \"engine\" nor \"worker\"");
+                diagnostics.add(given.at, message, None);
+                Kind::Engine
+            }
+        },
+    }
+}
+
 fn check_name(name: &str, at: usize, diagnostics: &mut Diagnostics) {
     if !is_name(name) {
         let hint = format!(
@@ -207,6 +231,10 @@ capacity = 120
 [nodes.south]
 address = "south.example:7447"
 
+[nodes.gpu-1]
+kind = "worker"
+address = "10.0.0.3:7447"
+
 [spread]
 settle = "1s"
 redirect = false
@@ -222,6 +250,8 @@ redirect = false
         assert_eq!(file.name, "site");
         assert_eq!(file.certificates, Some("/etc/weir/keys".into()));
         assert_eq!(file.nodes["north"].capacity, Some(120.0));
+        let kinds = ["north", "gpu-1"].map(|name| file.nodes[name].kind);
+        assert_eq!(kinds, [Kind::Engine, Kind::Worker]);
         assert_eq!(file.nodes["south"].address.to_string(), "south.example:7447");
         let spread = FleetSpec {
             settle: Span::from_secs(1),
@@ -238,6 +268,7 @@ redirect = false
             .replace("10.0.0.1:7447", "10.0.0.1")
             .replace("settle = \"1s\"", "room = 1.5\nsetle = \"1s\"")
             .replace("[nodes.south]", "[nodes.\"so uth\"]")
+            .replace("\"worker\"", "\"cook\"")
             + "[others]\n";
         let error = parse(&text).unwrap_err();
         let said = error.to_string();
@@ -246,6 +277,7 @@ redirect = false
             "10.0.0.1",
             "HOST:PORT",
             "\"so uth\" cannot be a name",
+            "\"cook\" is neither",
             "`room` is a part",
             "did you mean \"settle\"?",
             "no table \"others\"",

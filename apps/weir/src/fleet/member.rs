@@ -1,17 +1,18 @@
 //! This engine as a member of its fleet, from the start of the program to its end.
 
+use std::sync::Arc;
 use std::thread::JoinHandle;
 
-use weir_fabric::{Certificates, Fabric, FabricError, FabricSettings, Identity, Kind, RefusalLayer};
+use weir_fabric::{FabricError, Kind, RefusalLayer};
 use weir_flow::StopFlag;
 use weir_graph::{Graph, SourceNode};
+use weir_partition::NodeCarrier;
 use weir_runtime::Control;
 use weir_terminal::LogLayer;
 
 use super::driver::{Driver, Shared};
-use super::file::FleetFile;
 use super::names::Names;
-use super::report::MAX_BYTES;
+use super::node::FleetNode;
 use crate::args::FleetPlace;
 use crate::error::UserError;
 use crate::service::Service;
@@ -22,18 +23,18 @@ pub(crate) fn log_layers() -> Vec<LogLayer> {
 }
 
 /// All that keeps a node from its fleet is for its user to mend.
+#[expect(clippy::needless_pass_by_value, reason = "it is given to `map_err`")]
 pub(super) fn mendable(error: FabricError) -> anyhow::Error {
     UserError::new(error.to_string()).into()
 }
 
 /// See the module.
 pub(crate) struct Membership {
-    file: FleetFile,
-    node: String,
+    node: FleetNode,
     names: Names,
     streams: Vec<(SourceNode, Vec<String>)>,
-    /// Until the engine runs.
-    fabric: Option<Fabric>,
+    /// Whether the engine runs.
+    has_begun: bool,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -43,53 +44,35 @@ impl Membership {
     /// # Errors
     /// A file that is wrong, certificates that cannot be used, an address that is taken; a graph that cannot be shared.
     pub(crate) fn prepare(place: &FleetPlace, graph: &Graph) -> anyhow::Result<Self> {
-        let file = FleetFile::load(&place.file)?;
-        let shown = place.file.display();
-        let Some(node) = file.nodes.get(&place.node) else {
-            let known: Vec<&str> = file.nodes.keys().map(String::as_str).collect();
-            let message = format!(
-                "--node {}: {shown} has no such node, it has {}",
-                place.node,
-                known.join(", ")
-            );
-            return Err(UserError::new(message).into());
-        };
+        let node = FleetNode::open_engine(place)?;
         if !graph.queues().is_empty() {
             let message = "a graph with queued sources is not shared by a fleet: serve it without --fleet";
             return Err(UserError::new(message).into());
         }
         let streams = graph.entered_streams();
+        let nodes = node.file.nodes.iter();
+        let engines = nodes.filter(|(_, node)| node.kind == Kind::Engine);
         let names = Names::new(
-            file.nodes.keys().map(String::as_str),
+            engines.map(|(name, _)| name.as_str()),
             streams.iter().map(|(stream, _)| stream.name.as_str()),
         );
         let names =
             names.ok_or_else(|| UserError::new("two names are alike by their numbers: rename one"))?;
-        let identity = Identity::new(&file.name, Kind::Engine, &place.node).map_err(mendable)?;
-        let settings = FabricSettings {
-            listen: Some(node.address.clone()),
-            // One connection for each two nodes.
-            connect: file
-                .nodes
-                .iter()
-                .filter(|(name, _)| **name < place.node)
-                .map(|(_, node)| node.address.clone())
-                .collect(),
-            certificates: file
-                .certificates
-                .as_ref()
-                .map(|folder| Certificates::in_folder(folder, &place.node)),
-            max_message_bytes: MAX_BYTES,
-            ..FabricSettings::new(file.nodes.keys().cloned().collect())
-        };
         Ok(Self {
-            fabric: Some(Fabric::open(identity, &settings).map_err(mendable)?),
-            node: place.node.clone(),
-            file,
+            node,
             names,
             streams,
+            has_begun: false,
             thread: None,
         })
+    }
+
+    /// What carries partitions to and from workers of the fleet.
+    ///
+    /// # Errors
+    /// A transport that refuses.
+    pub(crate) fn carrier(&self) -> anyhow::Result<NodeCarrier> {
+        self.node.carrier()
     }
 
     /// The engine runs: it is a member until `stop` is raised.
@@ -102,19 +85,21 @@ impl Membership {
         stop: &StopFlag,
         service: &Service,
     ) -> anyhow::Result<()> {
-        let Some(fabric) = self.fabric.take() else {
+        if std::mem::replace(&mut self.has_begun, true) {
             return Ok(());
-        };
-        let declared = self.file.nodes.get(&self.node).and_then(|node| node.capacity);
+        }
+        let FleetNode { file, name, fabric } = &self.node;
+        let declared = file.nodes.get(name).and_then(|node| node.capacity);
         let shared = Shared {
-            fleet: self.file.name.clone(),
-            node: self.node.clone(),
+            fleet: file.name.clone(),
+            node: name.clone(),
             names: self.names.clone(),
             streams: std::mem::take(&mut self.streams),
-            spec: self.file.spread,
+            spec: file.spread,
             declared,
         };
-        let driver = Driver::join(shared, fabric, control, service.share_fleet()).map_err(mendable)?;
+        let driver =
+            Driver::join(shared, Arc::clone(fabric), control, service.share_fleet()).map_err(mendable)?;
         let stop = stop.clone();
         let thread = std::thread::Builder::new().name("weir-fleet".to_owned());
         self.thread = Some(thread.spawn(move || driver.run(&stop))?);

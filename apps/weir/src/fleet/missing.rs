@@ -4,6 +4,7 @@ use std::convert::Infallible;
 
 use weir_flow::StopFlag;
 use weir_graph::Graph;
+use weir_partition::{NodeCarrier, NodeName};
 use weir_runtime::Control;
 use weir_terminal::LogLayer;
 
@@ -18,16 +19,45 @@ fn missing(what: &str) -> anyhow::Error {
     UserError::new(message).into()
 }
 
+fn missing_at(place: &FleetPlace) -> anyhow::Error {
+    missing(&format!("--fleet {} --node {}", place.file.display(), place.node))
+}
+
+/// There is none in this build.
+pub(crate) struct FleetNode(Infallible);
+
+impl FleetNode {
+    pub(crate) fn open_engine(place: &FleetPlace) -> anyhow::Result<Self> {
+        Err(missing_at(place))
+    }
+
+    pub(crate) fn open_worker(place: &FleetPlace) -> anyhow::Result<Self> {
+        Err(missing_at(place))
+    }
+
+    pub(crate) fn carrier(&self) -> anyhow::Result<NodeCarrier> {
+        match self.0 {}
+    }
+
+    pub(crate) fn name(&self) -> anyhow::Result<NodeName> {
+        match self.0 {}
+    }
+
+    pub(crate) fn announce(&self) -> anyhow::Result<()> {
+        match self.0 {}
+    }
+}
+
 /// There is none in this build.
 pub(crate) struct Membership(Infallible);
 
 impl Membership {
     pub(crate) fn prepare(place: &FleetPlace, _graph: &Graph) -> anyhow::Result<Self> {
-        Err(missing(&format!(
-            "--fleet {} --node {}",
-            place.file.display(),
-            place.node
-        )))
+        Err(missing_at(place))
+    }
+
+    pub(crate) fn carrier(&self) -> anyhow::Result<NodeCarrier> {
+        match self.0 {}
     }
 
     pub(crate) fn begin(

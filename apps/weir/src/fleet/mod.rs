@@ -2,8 +2,11 @@
 //!
 //! Which engine takes which stream is decided by `weir_policy::fleet`, by each engine for itself. Here is what drives it: who is there
 //! and what they report (`views`), what this engine can do (`meter`), and the streams that are added and removed as a client of the API
-//! would (`driver`).
+//! would (`driver`). Processes of `--fleet` that share no streams, workers and runs, are nodes alone (`node`); partitions of models go
+//! between nodes as `carrier` has it.
 
+#[cfg(feature = "fleet")]
+mod carrier;
 #[cfg(feature = "fleet")]
 mod driver;
 #[cfg(feature = "fleet")]
@@ -19,6 +22,8 @@ mod missing;
 #[cfg(feature = "fleet")]
 mod names;
 #[cfg(feature = "fleet")]
+mod node;
+#[cfg(feature = "fleet")]
 mod report;
 #[cfg(feature = "fleet")]
 mod views;
@@ -28,4 +33,6 @@ pub(crate) use keys::make_keys;
 #[cfg(feature = "fleet")]
 pub(crate) use member::{Membership, log_layers};
 #[cfg(not(feature = "fleet"))]
-pub(crate) use missing::{Membership, log_layers, make_keys};
+pub(crate) use missing::{FleetNode, Membership, log_layers, make_keys};
+#[cfg(feature = "fleet")]
+pub(crate) use node::FleetNode;

@@ -251,13 +251,13 @@ pub(super) fn check_plans(raw: &RawGraph, diagnostics: &mut Diagnostics) {
     }
 }
 
-/// What has a plan and no model can only be emulated, and by workers of this process.
+/// What has a plan and no model can only be emulated.
 fn check_emulating(raw: &RawGraph, model: &str, at: usize, diagnostics: &mut Diagnostics) {
-    let real = |(_, worker): &&(Spanned<String>, WorkerNode)| !worker.emulated || worker.address.is_some();
+    let real = |(_, worker): &&(Spanned<String>, WorkerNode)| !worker.emulated;
     if let Some((_, worker)) = raw.workers.iter().find(real) {
-        let hint = "add `model`, or give all workers `emulated = true` and no `address`".to_owned();
+        let hint = "add `model`, or give all workers `emulated = true`".to_owned();
         let message = format!(
-            "\"{model}\" has a plan and no `model`, and worker \"{}\" does not emulate in this process",
+            "\"{model}\" has a plan and no `model`, and worker \"{}\" does not emulate",
             worker.name
         );
         diagnostics.add_if_parsed(at, message, Some(hint));

@@ -74,16 +74,21 @@ pub(super) fn read(
     Some((name, node))
 }
 
-/// A complete `HOST:PORT`.
+/// A complete `HOST:PORT`, or `node:NAME`.
 fn address(spanned: &Spanned<String>, context: &mut Context<'_>) -> Option<String> {
-    let whole = spanned
-        .value
-        .rsplit_once(':')
-        .is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok_and(|port| port > 0));
+    let node = spanned.value.strip_prefix(WorkerNode::NODE);
+    let whole = node.is_some_and(|name| !name.is_empty() && !name.contains([':', '/']))
+        || spanned.value.rsplit_once(':').is_some_and(|(host, port)| {
+            node.is_none() && !host.is_empty() && port.parse::<u16>().is_ok_and(|port| port > 0)
+        });
     if !whole {
         let hint =
-            Some("the address that weir worker --listen was given, such as \"127.0.0.1:7101\"".to_owned());
-        let message = format!("`address`: \"{}\" is not HOST:PORT", spanned.value.escape_debug());
+            Some("the address that weir worker --listen was given, such as \"127.0.0.1:7101\", or the node that it is in the \
+                  fleet, such as \"node:gpu-1\"".to_owned());
+        let message = format!(
+            "`address`: \"{}\" is neither HOST:PORT nor node:NAME",
+            spanned.value.escape_debug()
+        );
         context.diagnostics.add(spanned.at, message, hint);
         return None;
     }

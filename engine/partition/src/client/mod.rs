@@ -9,6 +9,7 @@ mod connection_manager;
 mod event;
 mod generator;
 mod in_flight;
+mod node_connections;
 mod options;
 mod shared;
 mod state;
@@ -25,6 +26,7 @@ use crate::wire::{Address, BatchFailure, BatchKey, LoadPartition, PartitionId};
 
 pub use event::{Event, Stage, WorkerInfo};
 pub use generator::RemoteGenerator;
+use node_connections::NodeConnections;
 pub use options::{ClientOptions, DispatchError};
 pub use shared::Listener;
 use shared::Shared;
@@ -43,6 +45,7 @@ impl Client {
     /// Where the system gives no thread.
     pub fn start(options: ClientOptions, now: Now, listener: Listener) -> io::Result<Self> {
         let shared = Arc::new(Shared {
+            nodes: options.carrier.clone().map(NodeConnections::new),
             options,
             now,
             stop: StopFlag::default(),
@@ -53,9 +56,15 @@ impl Client {
         let watch = std::thread::Builder::new()
             .name("weir-batches".to_owned())
             .spawn(move || watch(&watching))?;
+        let mut threads = vec![watch];
+        if let Some(nodes) = shared.nodes.clone() {
+            let (stop, poll_interval) = (shared.stop.clone(), shared.options.timeouts.poll_interval);
+            let thread = std::thread::Builder::new().name("weir-nodes".to_owned());
+            threads.push(thread.spawn(move || nodes.receive(&stop, poll_interval))?);
+        }
         Ok(Self {
             shared,
-            threads: Mutex::new(vec![watch]),
+            threads: Mutex::new(threads),
         })
     }
 

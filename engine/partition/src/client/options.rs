@@ -6,6 +6,7 @@ use thiserror::Error;
 
 use weir_types::WorkerId;
 
+use crate::carrier::NodeCarrier;
 use crate::local_workers::LocalWorkers;
 use crate::timeouts::Timeouts;
 use crate::wire::{BatchKey, Limits};
@@ -35,6 +36,8 @@ pub struct ClientOptions {
     pub max_in_flight: usize,
     /// Workers of this process.
     pub locals: LocalWorkers,
+    /// What carries messages to workers of the fleet.
+    pub carrier: Option<NodeCarrier>,
 }
 
 impl Default for ClientOptions {
@@ -51,6 +54,7 @@ impl Default for ClientOptions {
             batch_timeout: Duration::from_secs(10),
             max_in_flight: 4096,
             locals: LocalWorkers::default(),
+            carrier: None,
         }
     }
 }

@@ -5,6 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use weir_flow::StopFlag;
 
 use super::event::Event;
+use super::node_connections::NodeConnections;
 use super::options::ClientOptions;
 use super::state::ClientState;
 use crate::time::Now;
@@ -19,6 +20,8 @@ pub(super) struct Shared {
     pub(super) stop: StopFlag,
     pub(super) state: Mutex<ClientState>,
     pub(super) listener: Listener,
+    /// Connections to workers of the fleet, where this engine is in one.
+    pub(super) nodes: Option<NodeConnections>,
 }
 
 impl Shared {

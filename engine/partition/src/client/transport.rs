@@ -1,11 +1,12 @@
-//! The connection to one worker, over TCP or within the process: what is said goes through a bounded channel and a
-//! thread, what comes back is read by the connection manager.
+//! The connection to one worker, over TCP, within the process or to a node of the fleet: what is said goes through a bounded
+//! channel and a thread, what comes back is read by the connection manager.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use crossbeam_channel::{Receiver, RecvTimeoutError};
 
+use super::node_connections::{NodeInbound, NodeOutbound};
 use super::shared::Shared;
 use crate::connection::{MessageReader, MessageWriter, connect};
 use crate::local_workers::LocalWorker;
@@ -15,12 +16,14 @@ use crate::wire::{Address, Message, Welcome, WireError};
 pub(super) enum Inbound {
     Tcp(Box<MessageReader>),
     Local(Receiver<Message>, Duration),
+    Node(NodeInbound),
 }
 
 /// Where they go.
 pub(super) enum Outbound {
     Tcp(MessageWriter),
     Local(LocalConnection),
+    Node(NodeOutbound),
 }
 
 /// The end of a local service when dropped.
@@ -67,6 +70,13 @@ pub(super) fn open(shared: &Shared, to: Address) -> Result<(Welcome, Inbound, Ou
             let inbound = Inbound::Local(session.reports, options.timeouts.poll_interval);
             Ok((session.welcome, inbound, outbound))
         }
+        Address::Node(name) => {
+            let nodes = shared.nodes.as_ref().ok_or_else(WireError::no_fleet)?;
+            let patience = (&options.timeouts, &shared.now, &shared.stop);
+            let (welcome, inbound, outbound) =
+                nodes.connect(name, options.engine, options.limits, patience)?;
+            Ok((welcome, Inbound::Node(inbound), Outbound::Node(outbound)))
+        }
     }
 }
 
@@ -80,6 +90,7 @@ impl Inbound {
                 Err(RecvTimeoutError::Timeout) => Ok(None),
                 Err(RecvTimeoutError::Disconnected) => Err(WireError::Closed),
             },
+            Self::Node(inbound) => inbound.poll(),
         }
     }
 }
@@ -89,6 +100,7 @@ impl Outbound {
         match self {
             Self::Tcp(writer) => writer.send(&message),
             Self::Local(session) => session.worker.on_message(session.generation, message),
+            Self::Node(outbound) => outbound.send(&message),
         }
     }
 
@@ -96,6 +108,7 @@ impl Outbound {
         match self {
             Self::Tcp(writer) => writer.close(),
             Self::Local(session) => session.worker.close(session.generation),
+            Self::Node(outbound) => outbound.close(),
         }
     }
 }

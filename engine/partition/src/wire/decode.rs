@@ -15,6 +15,7 @@ use super::message::{
     Address, BatchFailure, BatchKey, Hop, LoadPartition, Message, PartitionId, Resource, StageInput,
     StageTimes, Usage, Welcome,
 };
+use crate::node::NodeName;
 
 type Read_<T> = Result<T, WireError>;
 
@@ -183,6 +184,10 @@ fn hop<R: Read>(b: &mut Body<R>) -> Read_<Hop> {
             Address::Tcp(address.map_err(|_| b.bad("an address is none"))?)
         }
         1 => Address::Local(b.u32()?),
+        2 => {
+            let name = b.text(codes::MAX_NAME_BYTES)?;
+            Address::Node(NodeName::new(&name).ok_or_else(|| b.bad("a node has no such name"))?)
+        }
         _ => return Err(b.bad("there is no such kind of address")),
     };
     Ok(Hop {

@@ -175,6 +175,10 @@ fn hop<P: Pieces>(to: &mut P, hop: &Hop) -> io::Result<()> {
             u8(to, 1)?;
             u32(to, number)?;
         }
+        Address::Node(name) => {
+            u8(to, 2)?;
+            text(to, name.as_str(), codes::MAX_NAME_BYTES)?;
+        }
     }
     u32(to, hop.share)?;
     u32(to, hop.partition.0)?;

@@ -16,6 +16,15 @@ pub enum WireError {
     /// It could not be read or written.
     #[error("the connection failed: {0}")]
     Io(io::Error),
+    /// What carries messages between nodes of a fleet did not take one.
+    #[error("{0}")]
+    Carrier(String),
+    /// A message of a connection between nodes of a fleet did not arrive, or arrived twice.
+    #[error("a message was lost on the way")]
+    Lost,
+    /// No node of that name is seen.
+    #[error("no node {0} of the fleet is there")]
+    NotThere(String),
     /// Nothing was received for too long.
     #[error("the peer is silent for {0:?}")]
     Silent(std::time::Duration),
@@ -63,6 +72,11 @@ pub enum WireError {
 }
 
 impl WireError {
+    /// An address of a fleet where this process is in none.
+    pub(crate) fn no_fleet() -> Self {
+        Self::Carrier("this process is no node of a fleet: give --fleet FLEET.toml --node NAME".to_owned())
+    }
+
     /// Whether the peer broke the protocol, and not just the connection.
     #[must_use]
     pub fn is_protocol_error(&self) -> bool {

@@ -9,6 +9,7 @@ pub use weir_types::PartitionId;
 use weir_types::{BatchId, ModuleId, Span, Timestamp};
 
 use super::generate::InstanceStep;
+use crate::node::NodeName;
 
 /// A batch, by the module whose it is: modules number their batches each for itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -26,6 +27,8 @@ pub enum Address {
     Tcp(SocketAddr),
     /// In the same process, by its number in [`crate::LocalWorkers`].
     Local(u32),
+    /// As a node of the fleet, over a [`crate::Carrier`].
+    Node(NodeName),
 }
 
 impl fmt::Display for Address {
@@ -33,6 +36,7 @@ impl fmt::Display for Address {
         match self {
             Self::Tcp(address) => address.fmt(f),
             Self::Local(number) => write!(f, "local:{number}"),
+            Self::Node(name) => write!(f, "node:{name}"),
         }
     }
 }

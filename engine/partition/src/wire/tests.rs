@@ -12,6 +12,7 @@ use weir_types::{BatchId, ModuleId, SequenceId, Span, Timestamp};
 
 use super::codes::ELEMENTS;
 use super::*;
+use crate::node::NodeName;
 
 fn moment() -> impl Strategy<Value = Timestamp> {
     any::<u64>().prop_map(Timestamp::from_micros)
@@ -51,6 +52,7 @@ fn tensor() -> impl Strategy<Value = Tensor> {
 fn hop() -> impl Strategy<Value = Hop> {
     let address = prop_oneof![
         any::<u32>().prop_map(Address::Local),
+        "[a-z0-9._-]{1,64}".prop_map(|name| Address::Node(NodeName::new(&name).unwrap())),
         any::<std::net::SocketAddrV4>().prop_map(|address| Address::Tcp(address.into())),
     ];
     (address, any::<u32>(), any::<u32>(), moment()).prop_map(|(address, share, partition, booked)| Hop {
@@ -414,6 +416,7 @@ fn a_long_reason_is_cut() {
 
 #[test]
 fn strangers_and_other_versions_are_distinguished() {
+    const NEXT: u16 = VERSION + 1;
     let mut bytes = Vec::new();
     write_preamble(&mut bytes).unwrap();
     assert!(read_preamble(&mut Cursor::new(&bytes)).is_ok());
@@ -423,7 +426,7 @@ fn strangers_and_other_versions_are_distinguished() {
         matches!(
             read,
             Err(WireError::Version {
-                theirs: 4,
+                theirs: NEXT,
                 ours: VERSION
             })
         ),

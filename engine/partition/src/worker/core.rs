@@ -49,6 +49,7 @@ impl Core {
         let uplink = Arc::new(Uplink::new(UplinkContext {
             state: Arc::clone(&state),
             locals: options.locals.clone(),
+            carrier: options.carrier.as_ref().map(|(carrier, _)| carrier.clone()),
             limits: options.limits,
             timeouts: options.timeouts,
             emulation: options.emulation,

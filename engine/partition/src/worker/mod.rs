@@ -14,6 +14,7 @@ mod core;
 mod emulation;
 mod generating;
 mod hops;
+mod node_server;
 mod options;
 mod permit;
 mod server;
@@ -32,6 +33,7 @@ use crate::wire::Address;
 use self::core::Core;
 pub use emulation::Emulation;
 pub use hops::{AllowedHop, AllowedHops};
+use node_server::NodeServer;
 pub use options::{ConnectionQuota, WorkerError, WorkerOptions};
 use server::Server;
 pub use state::WorkerStats;
@@ -40,7 +42,13 @@ pub use state::WorkerStats;
 pub struct Worker {
     core: Arc<Core>,
     address: Address,
-    server: Option<Server>,
+    server: Option<Serving>,
+}
+
+/// What takes its connections.
+enum Serving {
+    Tcp(Server),
+    Nodes(NodeServer),
 }
 
 impl Worker {
@@ -59,7 +67,7 @@ impl Worker {
         Ok(Self {
             address: Address::Tcp(server.address()),
             core,
-            server: Some(server),
+            server: Some(Serving::Tcp(server)),
         })
     }
 
@@ -82,6 +90,27 @@ impl Worker {
         })
     }
 
+    /// A worker that is a node of a fleet: engines and other workers of the fleet reach it over the carrier of its options, and nobody
+    /// else does.
+    ///
+    /// # Errors
+    /// [`WorkerError`].
+    pub fn in_fleet(
+        options: WorkerOptions,
+        loader: Arc<dyn PartitionLoader>,
+        now: Now,
+    ) -> Result<Self, WorkerError> {
+        let carrier = options.carrier.clone();
+        let (carrier, name) = carrier.ok_or(WorkerError::Options("a node of a fleet needs a carrier"))?;
+        let core = Core::start(options, loader, now)?;
+        let server = NodeServer::start(&core, carrier)?;
+        Ok(Self {
+            address: Address::Node(name),
+            core,
+            server: Some(Serving::Nodes(server)),
+        })
+    }
+
     /// Where it is reached.
     #[must_use]
     pub fn address(&self) -> Address {
@@ -101,8 +130,10 @@ impl Worker {
 impl Drop for Worker {
     fn drop(&mut self) {
         self.core.stop();
-        if let Some(server) = self.server.take() {
-            server.join();
+        match self.server.take() {
+            Some(Serving::Tcp(server)) => server.join(),
+            Some(Serving::Nodes(server)) => server.join(),
+            None => {}
         }
     }
 }

@@ -9,7 +9,9 @@ use weir_flow::DeviceKind;
 
 use super::emulation::Emulation;
 use super::hops::AllowedHops;
+use crate::carrier::NodeCarrier;
 use crate::local_workers::LocalWorkers;
+use crate::node::NodeName;
 use crate::timeouts::Timeouts;
 use crate::wire::Limits;
 
@@ -47,6 +49,8 @@ pub struct WorkerOptions {
     pub timeouts: Timeouts,
     /// The other workers of this process.
     pub locals: LocalWorkers,
+    /// What carries messages between nodes of the fleet, and the name of this worker there.
+    pub carrier: Option<(NodeCarrier, NodeName)>,
 }
 
 impl Default for WorkerOptions {
@@ -70,6 +74,7 @@ impl Default for WorkerOptions {
                 ..Timeouts::default()
             },
             locals: LocalWorkers::default(),
+            carrier: None,
         }
     }
 }

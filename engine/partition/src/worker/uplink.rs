@@ -14,8 +14,10 @@ use super::emulation::{Emulation, emulate_duration};
 use super::hops::AllowedHops;
 use super::permit::Permit;
 use super::state::WorkerState;
+use crate::carrier::{NodeCarrier, Peer, Role};
 use crate::connection::{MessageReader, MessageWriter, connect};
 use crate::local_workers::LocalWorkers;
+use crate::node::NodeName;
 use crate::timeouts::Timeouts;
 use crate::wire::{Address, BatchFailure, Limits, Message, StageInput, WireError};
 
@@ -38,6 +40,7 @@ pub(super) struct Uplink {
 pub(super) struct UplinkContext {
     pub(super) state: Arc<WorkerState>,
     pub(super) locals: LocalWorkers,
+    pub(super) carrier: Option<NodeCarrier>,
     pub(super) limits: Limits,
     pub(super) timeouts: Timeouts,
     pub(super) emulation: Emulation,
@@ -162,6 +165,8 @@ impl Destination {
                 }
                 None => Err(WireError::Closed),
             },
+            // Who may be sent to is said by the certificates of the fleet.
+            Address::Node(name) => self.send_to_node(name, input),
             Address::Tcp(_) => self.write(input),
         };
         if let Err(error) = sent {
@@ -172,6 +177,13 @@ impl Destination {
                 .state
                 .fail_batch(generation, key, stage, BatchFailure::Unreachable(reason));
         }
+    }
+
+    fn send_to_node(&self, name: NodeName, input: StageInput) -> Result<(), WireError> {
+        let context = &self.context;
+        let carrier = context.carrier.as_ref().ok_or_else(WireError::no_fleet)?;
+        let role = Role::Worker;
+        carrier.send_feature(Peer { role, name }, &Message::Feature(input), context.limits)
     }
 
     /// Writes to the connection that is open, or to a new one where its peer is another since.

@@ -35,6 +35,7 @@ impl PartitionSetup {
             plan,
             models: by_model,
             loader,
+            carrier,
             next_plan,
         } = partitioning;
         let modules = graph.partitioned_modules().map_err(RunError::Workers)?;
@@ -48,7 +49,7 @@ impl PartitionSetup {
         }
         let active = ActivePlan::new(graph, plan, modules, models, (1, 0)).map_err(RunError::Workers)?;
         let relay = EventRelay::default();
-        let fleet = Fleet::start(graph, &active, loader.as_ref(), clock, &relay, stop)?;
+        let fleet = Fleet::start(graph, &active, (loader.as_ref(), carrier), clock, &relay, stop)?;
         Ok(Self {
             active,
             fleet,

@@ -10,8 +10,8 @@ use weir_flow::{DeviceKind, PartitionLoader, StopFlag};
 use weir_graph::{Graph, WorkerNode};
 use weir_partition::wire::{Address, PartitionId};
 use weir_partition::{
-    AllowedHops, Client, ClientOptions, Emulation, Event, LocalWorkers, Now, Worker, WorkerId, WorkerInfo,
-    WorkerOptions,
+    AllowedHops, Client, ClientOptions, Emulation, Event, LocalWorkers, NodeCarrier, NodeName, Now, Worker,
+    WorkerId, WorkerInfo, WorkerOptions,
 };
 use weir_types::Span;
 
@@ -44,7 +44,7 @@ impl Fleet {
     pub(crate) fn start(
         graph: &Graph,
         active: &ActivePlan,
-        loader: Option<&Arc<dyn PartitionLoader>>,
+        (loader, carrier): (Option<&Arc<dyn PartitionLoader>>, Option<NodeCarrier>),
         clock: Clock,
         relay: &EventRelay,
         stop: &StopFlag,
@@ -53,6 +53,7 @@ impl Fleet {
         let locals = LocalWorkers::default();
         let options = ClientOptions {
             locals: locals.clone(),
+            carrier: carrier.clone(),
             ..ClientOptions::default()
         };
         let events = relay.clone();
@@ -67,7 +68,7 @@ impl Fleet {
             // A worker without a share in this plan may have one in the next.
             let shares = active.assignment.share_count(id).max(1);
             let address = match &node.address {
-                Some(address) => Address::Tcp(resolve(node, address)?),
+                Some(address) => reached_at(node, address, carrier.is_some())?,
                 None => {
                     let worker = start_local(node, shares, loader, &locals, &now)?;
                     let address = worker.address();
@@ -87,6 +88,21 @@ impl Fleet {
             _local_workers: local_workers,
         })
     }
+}
+
+/// Where a worker of another process is reached.
+fn reached_at(node: &WorkerNode, address: &str, is_in_fleet: bool) -> Result<Address, RunError> {
+    let Some(name) = node.node() else {
+        return Ok(Address::Tcp(resolve(node, address)?));
+    };
+    let wrong = |reason: &str| RunError::Workers(format!("worker \"{}\" at {address}: {reason}", node.name));
+    if !is_in_fleet {
+        return Err(wrong(
+            "this engine is no node of a fleet: give --fleet FLEET.toml --node NAME",
+        ));
+    }
+    let name = NodeName::new(name).ok_or_else(|| wrong("no node can have that name"))?;
+    Ok(Address::Node(name))
 }
 
 fn resolve(node: &WorkerNode, address: &str) -> Result<std::net::SocketAddr, RunError> {
