@@ -71,7 +71,7 @@ check-fleet: setup
 # Nodes that come and go, intruders, three engines that share streams, and partitions on workers of a fleet. All packages are built
 # together, as in `make test`, so that what the feature does not concern is built once.
 test-fleet: setup
-	$(CARGO) test --workspace --features weir/fleet --locked --test members --test intruders --test fleet --test fleet_workers
+	$(CARGO) test --workspace --features weir/fleet --locked --test members --test intruders --test large --test fleet --test fleet_workers
 	$(CARGO) test --workspace --features weir/fleet --locked --lib -- fleet:: keys:: members::
 
 # What the feature `cuda` brings, which plain builds leave out: it compiles without warnings, also on a machine without CUDA, and the
