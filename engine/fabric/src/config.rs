@@ -92,8 +92,8 @@ fn tls(certificates: &Certificates) -> Value {
 fn access(identity: &Identity, nodes: &[String]) -> Value {
     let all = [identity.all_keys()];
     let mut rules = vec![json!({
-            "id": "listen", "permission": "allow", "flows": ["ingress", "egress"], "key_exprs": all,
-            "messages": ["declare_subscriber", "declare_liveliness_subscriber", "liveliness_query"],
+        "id": "listen", "permission": "allow", "flows": ["ingress", "egress"], "key_exprs": all,
+        "messages": ["declare_subscriber", "declare_liveliness_subscriber", "liveliness_query"],
     })];
     let (mut subjects, mut policies) = (Vec::new(), Vec::new());
     for node in nodes {

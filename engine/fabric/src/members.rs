@@ -70,10 +70,11 @@ impl Members {
         changes
     }
 
-    /// Whether a node was there when changes were asked for last.
+    /// Whether a node is there now, whatever changes were asked for.
     #[must_use]
     pub fn is_there(&self, member: &Member) -> bool {
-        self.seen.contains_key(member)
+        let present = self.present.lock().unwrap_or_else(PoisonError::into_inner);
+        present.tokens.contains_key(member)
     }
 
     /// Who was there when changes were asked for last.

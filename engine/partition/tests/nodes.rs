@@ -5,8 +5,9 @@
 
 mod common;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Cursor;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -35,6 +36,10 @@ type Sent = (Peer, Vec<u8>, Vec<u8>);
 /// All nodes, by the packets that wait for them.
 #[derive(Clone)]
 struct Network {
+    /// Those that nobody sees yet, though they can be sent to.
+    hidden: Arc<Mutex<BTreeSet<Peer>>>,
+    /// How often workers looked for the engine.
+    looks: Arc<AtomicU64>,
     nodes: Arc<Mutex<BTreeMap<Peer, Sender<Sent>>>>,
     fate: Arc<Mutex<Fate>>,
 }
@@ -42,6 +47,8 @@ struct Network {
 impl Network {
     fn new() -> Self {
         Self {
+            hidden: Arc::default(),
+            looks: Arc::default(),
             nodes: Arc::default(),
             fate: Arc::new(Mutex::new(Box::new(|_, _, _| Deliver::Once))),
         }
@@ -63,6 +70,13 @@ impl Network {
 
     fn leave(&self, who: Peer) {
         self.nodes.lock().unwrap().remove(&who);
+    }
+
+    /// Waits until a worker has looked for the engine some times more.
+    fn wait_for_looks(&self) {
+        let looks = || self.looks.load(Ordering::Relaxed);
+        let before = looks();
+        wait_until("a worker looks", || looks() >= before + 3);
     }
 
     /// Hands something over as it is.
@@ -104,7 +118,11 @@ impl Carrier for Node {
     }
 
     fn is_present(&self, node: Peer) -> bool {
-        self.network.nodes.lock().unwrap().contains_key(&node)
+        if node == engine() {
+            self.network.looks.fetch_add(1, Ordering::Relaxed);
+        }
+        let is_hidden = self.network.hidden.lock().unwrap().contains(&node);
+        !is_hidden && self.network.nodes.lock().unwrap().contains_key(&node)
     }
 }
 
@@ -283,6 +301,21 @@ fn a_node_that_is_seen_no_more_is_down_and_no_feature_is_sent_to_it() {
     assert_eq!(heard.run(1, &path, &[1.0]), Err(DispatchError::Down(WorkerId(1))));
     heard.run(2, &path[..1], &[1.0]).unwrap();
     assert_eq!(heard.end(), (2, Ok(vec![2.0])));
+}
+
+#[test]
+fn an_engine_is_served_before_it_is_seen_and_ended_when_it_is_seen_no_more() {
+    let network = Network::new();
+    network.hidden.lock().unwrap().insert(engine());
+    let (heard, workers) = fleet(&network, 1, ClientOptions::default());
+    network.wait_for_looks();
+    heard.run(0, &[stage(0, 0)], &[1.0]).unwrap();
+    assert_eq!(heard.end(), (0, Ok(vec![2.0])));
+    network.hidden.lock().unwrap().clear();
+    network.wait_for_looks();
+    network.hidden.lock().unwrap().insert(engine());
+    heard.next("down", |event| matches!(event, Event::Down { .. }).then_some(()));
+    assert_eq!(workers[0].stats().protocol_errors, 0);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! What carries partitions of models between nodes of a fleet.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use weir_fabric::{Fabric, FabricError, Kind, Member, Members, Subscription, Urgency};
@@ -13,7 +13,7 @@ const MAX_WAITING_BYTES: usize = 768 << 20;
 pub(super) struct FabricCarrier {
     fabric: Arc<Fabric>,
     inbox: Subscription,
-    members: Mutex<Members>,
+    members: Members,
 }
 
 impl FabricCarrier {
@@ -21,7 +21,7 @@ impl FabricCarrier {
     pub(super) fn new(fabric: &Arc<Fabric>) -> Result<Self, FabricError> {
         Ok(Self {
             inbox: fabric.inbox(MAX_WAITING_BYTES)?,
-            members: Mutex::new(fabric.members()?),
+            members: fabric.members()?,
             fabric: Arc::clone(fabric),
         })
     }
@@ -67,8 +67,6 @@ impl Carrier for FabricCarrier {
     }
 
     fn is_present(&self, node: Peer) -> bool {
-        let mut members = self.members.lock().unwrap_or_else(PoisonError::into_inner);
-        members.changes();
-        members.is_there(&member(node))
+        self.members.is_there(&member(node))
     }
 }

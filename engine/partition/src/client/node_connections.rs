@@ -1,13 +1,13 @@
 //! Connections to workers that are nodes of the fleet, over its carrier.
 
 use std::collections::BTreeMap;
-use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
 use weir_flow::StopFlag;
 
+use super::options::random_number;
 use crate::carrier::{Arrived, NodeCarrier, NodeWriter, Order, Peer, Role};
 use crate::node::NodeName;
 use crate::time::Now;
@@ -75,7 +75,8 @@ impl NodeConnections {
         if !self.carrier.is_present(worker) {
             return Err(WireError::NotThere(to.to_string()));
         }
-        let connection = random_number();
+        // 0 is no connection.
+        let connection = random_number().max(1);
         let (sender, arriving) = bounded(MAX_WAITING);
         self.connections().insert((worker, connection), sender);
         let mut inbound = NodeInbound {
@@ -104,11 +105,6 @@ impl NodeConnections {
             }
         }
     }
-}
-
-/// A number that tells connections apart; not 0.
-fn random_number() -> u64 {
-    RandomState::new().build_hasher().finish().max(1)
 }
 
 /// What comes from a worker.

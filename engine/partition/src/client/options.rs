@@ -43,7 +43,7 @@ pub struct ClientOptions {
 impl Default for ClientOptions {
     fn default() -> Self {
         Self {
-            engine: random_engine(),
+            engine: random_number(),
             limits: Limits::default(),
             timeouts: Timeouts::default(),
             ping_interval: Duration::from_millis(200),
@@ -59,8 +59,8 @@ impl Default for ClientOptions {
     }
 }
 
-/// A number that distinguishes engines, from what the system seeds hash maps with.
-fn random_engine() -> u64 {
+/// A number that distinguishes engines, or connections, from what the system seeds hash maps with.
+pub(super) fn random_number() -> u64 {
     use std::hash::{BuildHasher, Hasher, RandomState};
     RandomState::new().build_hasher().finish()
 }

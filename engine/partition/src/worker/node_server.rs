@@ -53,6 +53,8 @@ struct Served {
     generation: u64,
     order: Order,
     liveness: Liveness,
+    /// Whether it has been seen: an engine that is starting connects before it is.
+    was_seen: bool,
 }
 
 impl Receiving {
@@ -81,13 +83,15 @@ impl Receiving {
         let timeout = self.core.options().timeouts.liveness;
         let mut ended = Vec::new();
         for (engine, served) in &mut self.engines {
+            let is_seen = self.carrier.is_present(*engine);
             if !self.core.state().is_serving(served.generation) {
                 ended.push((*engine, WireError::Closed));
-            } else if !self.carrier.is_present(*engine) {
+            } else if served.was_seen && !is_seen {
                 ended.push((*engine, WireError::NotThere(engine.name.to_string())));
             } else if served.liveness.on_idle(now) {
                 ended.push((*engine, WireError::Silent(timeout)));
             }
+            served.was_seen |= is_seen;
         }
         for (engine, error) in ended {
             self.end(engine, &error);
@@ -177,6 +181,7 @@ impl Receiving {
             generation,
             order,
             liveness: Liveness::new(&self.core.options().timeouts, state.own_now()),
+            was_seen: false,
         };
         self.engines.insert(from, served);
         Ok(())
