@@ -1,16 +1,17 @@
-# What there is to do: make setup, demo, dist, test, test-sinks, test-brokers, test-kafka, test-fleet, check-fleet, check-cuda, lint,
-# bench-overhead, bench-sim, bench-reserve, bench-partitioned, bench-accuracy, bench-cameras, bench-cascades, bench-generating, bench-route, bench-queues,
-# bench-routing, bench-fleet, bench-fleet-live, bench-shared, bench-idle-connections, bench-watchers, bench-counts, bench-per-track, bench-gears, bench-accept, bench-reports, bench-links, soak,
-# fuzz-api, page-pictures, compare-live, gpu-check, crash-jobs, reproduce-pard, reproduce-ppipe, reproduce-ken, reproduce-goodserve,
+# What there is to do: make setup, demo, dist, test, test-sinks, test-brokers, test-kafka, test-fleet, check-fleet, check-cuda,
+# check-features, lint, bench-overhead, bench-sim, bench-reserve, bench-partitioned, bench-accuracy, bench-cameras, bench-
+# cascades, bench-generating, bench-route, bench-queues, bench-routing, bench-fleet, bench-fleet-live, bench-shared, bench-idle-
+# connections, bench-watchers, bench-counts, bench-per-track, bench-gears, bench-accept, bench-reports, bench-links, soak, fuzz-
+# api, page-pictures, compare-live, gpu-check, crash-jobs, reproduce-pard, reproduce-ppipe, reproduce-ken, reproduce-goodserve,
 # reproduce-qlm, docs, clips, train, clean.
 # Every target sets up what it needs.
 
-.PHONY: all setup build dist demo test test-sinks test-brokers test-kafka test-fleet check-fleet check-cuda lint bench-overhead \
-	bench-sim bench-reserve bench-partitioned bench-accuracy bench-cameras bench-cascades bench-generating bench-route bench-queues \
-	bench-routing bench-fleet bench-fleet-live \
-	bench-shared bench-idle-connections bench-watchers bench-counts bench-per-track bench-gears bench-accept bench-reports bench-links soak fuzz-api page-pictures \
-	compare-live gpu-check crash-jobs reproduce-pard reproduce-ppipe reproduce-ken reproduce-goodserve reproduce-qlm docs clips train \
-	clean
+.PHONY: all setup build dist demo test test-sinks test-brokers test-kafka test-fleet check-fleet check-cuda check-features \
+	lint bench-overhead bench-sim bench-reserve bench-partitioned bench-accuracy bench-cameras bench-cascades bench- \
+	generating bench-route bench-queues bench-routing bench-fleet bench-fleet-live bench-shared bench-idle-connections \
+	bench-watchers bench-counts bench-per-track bench-gears bench-accept bench-reports bench-links soak fuzz-api page- \
+	pictures compare-live gpu-check crash-jobs reproduce-pard reproduce-ppipe reproduce-ken reproduce-goodserve reproduce- \
+	qlm docs clips train clean
 .DEFAULT_GOAL := build
 
 CARGO ?= cargo
@@ -46,11 +47,11 @@ demo: build
 test: setup
 	@scripts/test.sh
 
-# The sink that writes Parquet, which a plain build leaves out: lints and tests of it alone.
+# The sink that writes Parquet, which a plain build leaves out: lints and tests of it alone. All packages are built together, as in
+# `make test`, so that what the feature does not concern is built once.
 test-sinks: setup
-	$(CARGO) clippy -p weir-operators -p weir --features parquet --all-targets --locked -- -D warnings
-	$(CARGO) test -p weir-operators --features parquet --locked --test parquet --test features
-	$(CARGO) test -p weir --features parquet --locked --test sinks
+	$(CARGO) clippy --workspace --features weir/parquet --all-targets --locked -- -D warnings
+	$(CARGO) test --workspace --features weir/parquet --locked --test parquet --test features --test sinks
 
 # Sinks and traces behind features: lints and tests of them alone. All packages are built together, as in `make test`, so that
 # what these features do not concern is built once.
@@ -77,8 +78,15 @@ test-fleet: setup
 # What the feature `cuda` brings, which plain builds leave out: it compiles without warnings, also on a machine without CUDA, and the
 # tests that need no GPU pass with it.
 check-cuda: setup
-	$(CARGO) clippy -p weir-operators -p weir --features weir/cuda --all-targets --locked -- -D warnings
-	$(CARGO) test -p weir-operators --features cuda --locked --lib -- gpu:: pixels::device media::hardware
+	$(CARGO) clippy --workspace --features weir/cuda --all-targets --locked -- -D warnings
+	$(CARGO) test --workspace --features weir/cuda --locked --lib -- gpu:: pixels::device media::hardware
+
+# What plain builds leave out and needs no broker, in one build: it compiles without warnings, and the tests of the Parquet sink and
+# of the feature `cuda` that need no GPU pass.
+check-features: setup
+	$(CARGO) clippy --workspace --features "weir/parquet weir/cuda weir/fleet" --all-targets --locked -- -D warnings
+	$(CARGO) test --workspace --features "weir/parquet weir/cuda" --locked --test parquet --test features --test sinks
+	$(CARGO) test --workspace --features "weir/parquet weir/cuda" --locked --lib -- gpu:: pixels::device media::hardware
 
 lint: setup
 	$(CARGO) fmt --all --check
