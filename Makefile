@@ -1,17 +1,17 @@
 # What there is to do: make setup, demo, dist, test, test-sinks, test-brokers, test-kafka, test-fleet, check-fleet, check-cuda,
-# check-features, lint, bench-overhead, bench-sim, bench-reserve, bench-partitioned, bench-accuracy, bench-cameras, bench-
-# cascades, bench-generating, bench-route, bench-queues, bench-routing, bench-fleet, bench-fleet-live, bench-shared, bench-idle-
-# connections, bench-watchers, bench-counts, bench-per-track, bench-gears, bench-accept, bench-reports, bench-links, soak, fuzz-
-# api, page-pictures, compare-live, gpu-check, crash-jobs, reproduce-pard, reproduce-ppipe, reproduce-ken, reproduce-goodserve,
-# reproduce-qlm, docs, clips, train, clean.
+# check-features, lint, bench-overhead, bench-sim, bench-reserve, bench-partitioned, bench-accuracy, bench-cameras,
+# bench-cascades, bench-generating, bench-route, bench-queues, bench-routing, bench-fleet, bench-fleet-live, bench-shared,
+# bench-idle-connections, bench-watchers, bench-counts, bench-per-track, bench-gears, bench-accept, bench-reports, bench-links,
+# soak, fuzz-api, page-pictures, compare-live, gpu-check, crash-jobs, reproduce-pard, reproduce-ppipe, reproduce-ken,
+# reproduce-goodserve, reproduce-qlm, docs, clips, train, clean.
 # Every target sets up what it needs.
 
 .PHONY: all setup build dist demo test test-sinks test-brokers test-kafka test-fleet check-fleet check-cuda check-features \
-	lint bench-overhead bench-sim bench-reserve bench-partitioned bench-accuracy bench-cameras bench-cascades bench- \
-	generating bench-route bench-queues bench-routing bench-fleet bench-fleet-live bench-shared bench-idle-connections \
-	bench-watchers bench-counts bench-per-track bench-gears bench-accept bench-reports bench-links soak fuzz-api page- \
-	pictures compare-live gpu-check crash-jobs reproduce-pard reproduce-ppipe reproduce-ken reproduce-goodserve reproduce- \
-	qlm docs clips train clean
+	lint bench-overhead bench-sim bench-reserve bench-partitioned bench-accuracy bench-cameras bench-cascades \
+	bench-generating bench-route bench-queues bench-routing bench-fleet bench-fleet-live bench-shared \
+	bench-idle-connections bench-watchers bench-counts bench-per-track bench-gears bench-accept bench-reports bench-links \
+	soak fuzz-api page-pictures compare-live gpu-check crash-jobs reproduce-pard reproduce-ppipe reproduce-ken \
+	reproduce-goodserve reproduce-qlm docs clips train clean
 .DEFAULT_GOAL := build
 
 CARGO ?= cargo
