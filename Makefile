@@ -1,16 +1,16 @@
-# What there is to do: make setup, demo, dist, test, test-sinks, test-brokers, test-kafka, test-fleet, check-fleet, check-cuda,
-# check-features, lint, bench-overhead, bench-sim, bench-reserve, bench-partitioned, bench-accuracy, bench-cameras,
-# bench-cascades, bench-generating, bench-route, bench-queues, bench-routing, bench-fleet, bench-fleet-live, bench-shared,
-# bench-idle-connections, bench-watchers, bench-counts, bench-per-track, bench-gears, bench-accept, bench-reports, bench-links,
-# soak, fuzz-api, page-pictures, compare-live, gpu-check, crash-jobs, reproduce-pard, reproduce-ppipe, reproduce-ken,
-# reproduce-goodserve, reproduce-qlm, docs, clips, train, clean.
+# What there is to do: make setup, demo, dist, check-dist, test, test-sinks, test-brokers, test-kafka, test-fleet, check-fleet,
+# check-cuda, check-features, lint, bench-overhead, bench-sim, bench-reserve, bench-partitioned, bench-accuracy, bench-cameras,
+# bench-cascades, bench-generating, bench-route, bench-queues, bench-memory, bench-routing, bench-fleet, bench-fleet-live,
+# bench-shared, bench-idle-connections, bench-watchers, bench-counts, bench-per-track, bench-gears, bench-accept, bench-reports,
+# bench-links, soak, fuzz-api, page-pictures, compare-live, gpu-check, crash-jobs, reproduce-pard, reproduce-ppipe,
+# reproduce-ken, reproduce-goodserve, reproduce-qlm, docs, clips, train, clean.
 # Every target sets up what it needs.
 
-.PHONY: all setup build dist demo test test-sinks test-brokers test-kafka test-fleet check-fleet check-cuda check-features \
-	lint bench-overhead bench-sim bench-reserve bench-partitioned bench-accuracy bench-cameras bench-cascades \
-	bench-generating bench-route bench-queues bench-routing bench-fleet bench-fleet-live bench-shared \
-	bench-idle-connections bench-watchers bench-counts bench-per-track bench-gears bench-accept bench-reports bench-links \
-	soak fuzz-api page-pictures compare-live gpu-check crash-jobs reproduce-pard reproduce-ppipe reproduce-ken \
+.PHONY: all setup build dist check-dist demo test test-sinks test-brokers test-kafka test-fleet check-fleet check-cuda \
+	check-features lint bench-overhead bench-sim bench-reserve bench-partitioned bench-accuracy bench-cameras \
+	bench-cascades bench-generating bench-route bench-queues bench-memory bench-routing bench-fleet bench-fleet-live \
+	bench-shared bench-idle-connections bench-watchers bench-counts bench-per-track bench-gears bench-accept bench-reports \
+	bench-links soak fuzz-api page-pictures compare-live gpu-check crash-jobs reproduce-pard reproduce-ppipe reproduce-ken \
 	reproduce-goodserve reproduce-qlm docs clips train clean
 .DEFAULT_GOAL := build
 
@@ -37,6 +37,10 @@ build: setup
 dist: WEIR_FLEET := 1
 dist: build
 	@scripts/dist.sh
+
+# The packages in a bare root of Debian: they install, and the demo runs. As root; some minutes.
+check-dist: dist
+	@scripts/check-dist.sh
 
 # One clip through one application: a table with its accuracy, an events file, an annotated video. PUBLIC=1 takes public
 # models and a clip of the asset pack.
@@ -144,6 +148,10 @@ bench-routing: build
 # Virtual queues with 400,000 requests: an arrival, and a plan of all groups. Needs cargo alone.
 bench-queues:
 	@$(CARGO) run --release --locked -p weir-reproduction --bin bench-queues
+
+# What devices with memory and virtual queues cost where everything is in memory, in the simulator. Needs cargo alone.
+bench-memory:
+	@$(CARGO) run --release --locked -p weir-reproduction --bin bench-memory
 
 # A fleet of 100 engines and 5,000 streams in virtual time, with engines that fail and load that swings. Needs cargo alone.
 bench-fleet:
