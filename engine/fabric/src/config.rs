@@ -15,7 +15,7 @@ const LEASE_MS: u64 = 1_000;
 /// Signs of life in that time.
 const KEEP_ALIVES: u64 = 4;
 /// Time between two tries to connect to a node that is not there, at first and at most.
-const RETRY_MS: (u64, u64) = (100, 1_000);
+const RETRY_MS: (u64, u64) = (100, 500);
 /// How long a connection may take to be made: TLS, and who is who.
 const ACCEPT_TIMEOUT_MS: u64 = 5_000;
 /// Connections that are being made at a time.

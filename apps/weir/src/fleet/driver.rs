@@ -149,6 +149,8 @@ impl Driver {
         let mut report_at = self.clock.now();
         while !stop.is_raised() {
             let now = self.clock.now();
+            // Before all else: where this engine stood still, what is to be heard now is judged by that.
+            self.decide(vec![FleetEvent::Tick], now);
             self.follow_members(now);
             let is_due = now >= report_at;
             if is_due {
@@ -270,7 +272,6 @@ impl Driver {
                 load: self.meter.load(),
                 missed: self.meter.missed(),
             });
-            events.push(FleetEvent::Tick);
         }
         self.decide(events, now);
     }

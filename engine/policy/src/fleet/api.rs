@@ -17,7 +17,8 @@ pub struct StreamKey(pub u64);
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct FleetSpec {
-    /// How long an engine is up before streams move to it from others that have them; those that nobody has it takes at once.
+    /// How long an engine without streams is up before streams move to it from others that have them; those that nobody has it takes at
+    /// once.
     pub settle: Span,
     /// Part of its frames that an overloaded engine misses at least.
     pub overloaded: f64,
@@ -112,7 +113,7 @@ pub enum FleetEvent {
         /// Which.
         stream: StreamKey,
     },
-    /// Time has passed: sent about every second.
+    /// Time has passed: sent several times a second, so that an engine sees where it stood still itself.
     Tick,
 }
 

@@ -2,13 +2,18 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use weir_types::Timestamp;
+use weir_types::{Span, Timestamp};
 
 use super::api::{EngineId, FleetEffect, FleetEvent, FleetSpec, FleetStats, StreamKey};
 use super::rendezvous::{home, score};
 
 /// A change of capacity below this part is no reason to move streams.
 const CAPACITY_STEP: f64 = 0.1;
+/// An engine whose own time jumped by more than this may be lost to the others: they wait a second for its next sign of life, of which
+/// it gives four.
+const STOOD_STILL: Span = Span::from_millis(700);
+/// So long it then waits for what they have before it takes anything itself.
+const HEARING: Span = Span::from_secs(1);
 
 #[derive(Debug, Clone, Copy)]
 struct Engine {
@@ -47,6 +52,12 @@ pub struct FleetMember {
     sent_away: BTreeSet<StreamKey>,
     last_redirect: Option<Timestamp>,
     calm_since: Option<Timestamp>,
+    /// When it was notified last.
+    notified_at: Option<Timestamp>,
+    /// When it went on after it had stood still.
+    stood_still_at: Option<Timestamp>,
+    /// Whether it waits to hear what others have since.
+    is_hearing: bool,
     stats: FleetStats,
     effects: Vec<FleetEffect>,
 }
@@ -63,6 +74,9 @@ impl FleetMember {
             sent_away: BTreeSet::new(),
             last_redirect: None,
             calm_since: None,
+            notified_at: None,
+            stood_still_at: None,
+            is_hearing: false,
             stats: FleetStats::default(),
             effects: Vec::new(),
         }
@@ -90,6 +104,7 @@ impl FleetMember {
 
     /// Takes an event; effects are in the order in which they are to be done.
     pub fn on_event(&mut self, event: FleetEvent, now: Timestamp) -> Vec<FleetEffect> {
+        self.watch_time(now);
         match event {
             FleetEvent::EngineUp { engine, capacity } => self.on_up(engine, capacity, now),
             FleetEvent::EngineDown { engine } => self.on_down(engine),
@@ -100,6 +115,7 @@ impl FleetMember {
                 if let Some(known) = self.streams.get_mut(&stream) {
                     known.claims.insert(engine);
                     self.settle(stream);
+                    self.on_claim(engine);
                 }
             }
             FleetEvent::Unclaimed { engine, stream } => {
@@ -126,11 +142,53 @@ impl FleetMember {
                     known.claims.insert(me);
                     self.effects.push(FleetEffect::Claim { stream });
                     self.settle(stream);
+                    self.on_claim(me);
                 }
             }
             FleetEvent::Tick => self.on_tick(now),
         }
         std::mem::take(&mut self.effects)
+    }
+
+    /// Notices that this engine stood still: the others may have its streams by now, and say so when they are heard again. It goes on with
+    /// those that it has, of which nobody else may know, and takes none until they had time to be heard. One that is slow all the time is
+    /// held up by that no more than half of it.
+    fn watch_time(&mut self, now: Timestamp) {
+        let before = self.notified_at.replace(now);
+        let has_jumped = before.is_some_and(|before| now.since(before) > STOOD_STILL);
+        let since = self.stood_still_at.map(|at| now.since(at));
+        if has_jumped && since.is_none_or(|since| since >= HEARING + HEARING) {
+            self.stood_still_at = Some(now);
+            self.is_hearing = true;
+        } else if self.is_hearing && since.is_some_and(|since| since >= HEARING) {
+            self.is_hearing = false;
+            self.rehome_all();
+        }
+    }
+
+    /// An engine that has streams is in the fleet already, however short a time ago it came to this one's sight: two that lost sight
+    /// of each other agree again as soon as they hear what the other has.
+    fn on_claim(&mut self, engine: EngineId) {
+        let Some(known) = self.engines.get_mut(&engine).filter(|known| !known.is_settled) else {
+            return;
+        };
+        known.is_settled = true;
+        let capacity = known.capacity;
+        // It is the home of the streams that it wins from their homes; those of others stay where they are.
+        let won: Vec<StreamKey> = self
+            .streams
+            .iter()
+            .filter(|(key, stream)| {
+                let homes = stream
+                    .home
+                    .and_then(|home| Some((home, self.engines.get(&home)?.capacity)));
+                home(**key, homes.into_iter().chain([(engine, capacity)])) == Some(engine)
+            })
+            .map(|(key, _)| *key)
+            .collect();
+        for stream in won {
+            self.move_home(stream, Some(engine));
+        }
     }
 
     fn on_up(&mut self, engine: EngineId, capacity: f64, now: Timestamp) {
@@ -252,6 +310,10 @@ impl FleetMember {
     /// Finds the home of a stream again, and does what follows.
     fn rehome(&mut self, key: StreamKey) {
         let found = home(key, self.homes());
+        self.move_home(key, found);
+    }
+
+    fn move_home(&mut self, key: StreamKey, found: Option<EngineId>) {
         let me = self.me;
         let Some(stream) = self.streams.get_mut(&key) else {
             return;
@@ -288,6 +350,9 @@ impl FleetMember {
         let is_mine = target == Some(me);
         let is_elsewhere = target.is_some_and(|target| target != me && stream.claims.contains(&target));
         if is_mine && !stream.is_taken {
+            if self.is_hearing {
+                return;
+            }
             self.stats.taken += 1;
             self.effects.push(FleetEffect::Take { stream: key });
         } else if is_elsewhere && stream.is_taken {

@@ -24,6 +24,8 @@ struct Fleet {
     streams: BTreeSet<StreamKey>,
     /// Whether streams that are taken give frames.
     opens: bool,
+    /// Until when engines have been notified that time passes.
+    now: Timestamp,
 }
 
 impl Fleet {
@@ -34,6 +36,7 @@ impl Fleet {
             redirects: BTreeMap::new(),
             streams: (0..streams).map(StreamKey).collect(),
             opens,
+            now: Timestamp::ZERO,
         };
         for engine in 0..engines {
             fleet.start(engine, 0);
@@ -42,7 +45,19 @@ impl Fleet {
         fleet
     }
 
+    /// Time passes for all of them.
+    fn pass(&mut self, until: u64) -> Timestamp {
+        let (until, step) = (second(until), Span::from_millis(500));
+        while self.now + step < until {
+            self.now = self.now + step;
+            self.tell(FleetEvent::Tick, self.now);
+        }
+        self.now = until;
+        until
+    }
+
     fn start(&mut self, engine: u64, at: u64) {
+        let at = self.pass(at);
         let id = EngineId(engine);
         let mut member = FleetMember::new(id, FleetSpec::default());
         let mut effects = Vec::new();
@@ -51,17 +66,17 @@ impl Fleet {
                 stream: *stream,
                 work: 1.0,
             };
-            effects.extend(member.on_event(known, second(at)));
+            effects.extend(member.on_event(known, at));
         }
         for other in self.members.keys() {
-            effects.extend(member.on_event(up(other.0), second(at)));
+            effects.extend(member.on_event(up(other.0), at));
         }
         for (engine, stream) in self.claims.clone() {
-            effects.extend(member.on_event(FleetEvent::Claimed { engine, stream }, second(at)));
+            effects.extend(member.on_event(FleetEvent::Claimed { engine, stream }, at));
         }
         for ((home, stream), to) in self.redirects.clone() {
             let to = Some(to);
-            effects.extend(member.on_event(FleetEvent::Redirected { home, stream, to }, second(at)));
+            effects.extend(member.on_event(FleetEvent::Redirected { home, stream, to }, at));
         }
         self.members.insert(id, member);
         self.carry_out(id, effects, at);
@@ -69,6 +84,7 @@ impl Fleet {
     }
 
     fn stop(&mut self, engine: u64, at: u64) {
+        let at = self.pass(at);
         let id = EngineId(engine);
         self.members.remove(&id);
         self.claims.retain(|(holder, _)| *holder != id);
@@ -76,30 +92,27 @@ impl Fleet {
         self.tell(FleetEvent::EngineDown { engine: id }, at);
     }
 
-    fn tell(&mut self, event: FleetEvent, at: u64) {
+    fn tell(&mut self, event: FleetEvent, at: Timestamp) {
         let ids: Vec<EngineId> = self.members.keys().copied().collect();
         for id in ids {
             if let Some(member) = self.members.get_mut(&id) {
-                let effects = member.on_event(event, second(at));
+                let effects = member.on_event(event, at);
                 self.carry_out(id, effects, at);
             }
         }
     }
 
     fn tick(&mut self, at: u64) {
+        let at = self.pass(at);
         self.tell(FleetEvent::Tick, at);
     }
 
-    fn carry_out(&mut self, engine: EngineId, effects: Vec<FleetEffect>, at: u64) {
+    fn carry_out(&mut self, engine: EngineId, effects: Vec<FleetEffect>, at: Timestamp) {
         for effect in effects {
             match effect {
                 FleetEffect::Take { stream } if self.opens => {
                     let event = FleetEvent::Live { stream };
-                    let effects = self
-                        .members
-                        .get_mut(&engine)
-                        .expect("up")
-                        .on_event(event, second(at));
+                    let effects = self.members.get_mut(&engine).expect("up").on_event(event, at);
                     self.carry_out(engine, effects, at);
                 }
                 FleetEffect::Take { .. } | FleetEffect::Release { .. } => {}
@@ -135,6 +148,7 @@ impl Fleet {
     }
 
     fn status(&mut self, at: u64, loads: &[(u64, f64, f64)]) {
+        let at = self.pass(at);
         for (engine, load, missed) in loads {
             let event = FleetEvent::EngineStatus {
                 engine: EngineId(*engine),
@@ -213,7 +227,7 @@ fn the_old_engine_closes_a_stream_when_the_new_one_has_frames() {
             .get_mut(&EngineId(2))
             .expect("up")
             .on_event(event, second(16));
-        fleet.carry_out(EngineId(2), effects, 16);
+        fleet.carry_out(EngineId(2), effects, second(16));
     }
     assert!(fleet.holders().values().all(|holders| holders.len() == 1));
 }

@@ -11,8 +11,10 @@ use weir_types::{Span, Timestamp};
 use super::result::FleetResult;
 use crate::event_queue::EventQueue;
 
-/// Engines tell how they fare, and time passes for them.
+/// Engines tell how they fare.
 const STATUS_INTERVAL: Span = Span::from_secs(1);
+/// Time passes for them.
+const TURN: Span = Span::from_millis(250);
 /// A stream that comes back to whom it left within this swings.
 const SWING: Span = Span::from_secs(60);
 
@@ -82,6 +84,7 @@ enum Due {
     /// A stream that an engine opens gives frames; lives of the engine and of the opening.
     Opened(usize, u32, StreamKey, u64),
     Second,
+    Turn,
     Fails,
     Back(usize),
 }
@@ -205,6 +208,7 @@ impl World {
             self.start(engine, Timestamp::ZERO);
         }
         self.queue.push(Timestamp::ZERO + STATUS_INTERVAL, Due::Second);
+        self.queue.push(Timestamp::ZERO + TURN, Due::Turn);
         if self.spec.failure_every > Span::ZERO {
             let first = self.next_failure(Timestamp::ZERO + self.spec.start_up);
             self.queue.push(first, Due::Fails);
@@ -222,6 +226,7 @@ impl World {
                 }
                 Due::Opened(engine, life, stream, number) => self.opened((engine, life), stream, number, now),
                 Due::Second => self.second(now),
+                Due::Turn => self.turn(now),
                 Due::Fails => self.fail(now),
                 Due::Back(engine) => {
                     self.last_failure = now;
@@ -424,7 +429,14 @@ impl World {
         stream.work * (1.0 + self.spec.swing * (TAU * (turn + stream.phase)).sin())
     }
 
-    /// Work is done, engines tell how they fare, and time passes for them.
+    fn turn(&mut self, now: Timestamp) {
+        for engine in 0..self.engines.len() {
+            self.notify(engine, FleetEvent::Tick, now);
+        }
+        self.queue.push(now + TURN, Due::Turn);
+    }
+
+    /// Work is done, and engines tell how they fare.
     fn second(&mut self, now: Timestamp) {
         let works: Vec<f64> = (0..self.streams.len())
             .map(|number| self.work_of(number, now))
@@ -455,7 +467,6 @@ impl World {
             };
             self.notify(engine, status, now);
             self.tell_others(engine, status, Span::ZERO, now);
-            self.notify(engine, FleetEvent::Tick, now);
         }
         if counts {
             let wanted: f64 = works.iter().sum();
