@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Partitions of a model over machines whose links are bad: bench-links.py [--seconds 30] [--rate 60] [--plain]
+"""Partitions of a model over machines whose links are bad: bench-links.py [--seconds 30] [--rate 60]
 
 An engine and three workers (config/emulated-partitioned.toml: nothing is computed), each in a network namespace of its own on one
 switch, as nodes of a fleet with certificates. In turn: good links; 1 and 5 % of packets lost; 20 ms of delay each way; the link of the
 only fast worker cut for ten seconds; that worker killed and started again after 5 s; stopped for 5 s (SIGSTOP). Of each: frames that
 arrived, whether all are accounted for, those in time, and how long after the link or the worker was back the first frame came out.
 
-It needs root, ip and /dev/net/tun, and a weir with the feature `fleet` (WEIR). --plain: over TCP as it is, without certificates.
+It needs root, ip and /dev/net/tun, and a weir with the feature `fleet` (WEIR).
 """
 
 import argparse
@@ -124,14 +124,13 @@ class Network:
 
 
 class Site:
-    def __init__(self, folder, is_plain):
-        self.folder, self.is_plain = folder, is_plain
+    def __init__(self, folder):
+        self.folder = folder
         graph = (ROOT / "config/emulated-partitioned.toml").read_text()
         fleet = '[fleet]\nname = "links"\ncertificates = "keys"\n'
         keys = [WEIR, "fleet", "keys", str(folder / "keys")]
         for node, kind, address in NODES:
-            reached = f"{address}:{PORT}" if is_plain else f"node:{node}"
-            graph = graph.replace(f"[workers.{node}]\n", f'[workers.{node}]\naddress = "{reached}"\n')
+            graph = graph.replace(f"[workers.{node}]\n", f'[workers.{node}]\naddress = "node:{node}"\n')
             fleet += f'[nodes.{node}]\nkind = "{"worker" if kind else "engine"}"\naddress = "{address}:{PORT}"\n'
             keys += ["--node", f"{node}={address}"]
         plan = "emulated-partitioned.plan.toml"
@@ -139,26 +138,21 @@ class Site:
         sink = '[sinks.events]\ntype = "jsonl"\npath = "events.jsonl"\ninputs = ["classify"]\n'
         (folder / "graph.toml").write_text(graph + sink)
         (folder / "fleet.toml").write_text(fleet)
-        if not is_plain:
-            subprocess.run(keys, check=True, capture_output=True)
+        subprocess.run(keys, check=True, capture_output=True)
 
     def start(self, node, arguments):
         command = ["ip", "netns", "exec", space(node), WEIR, *arguments]
         out = open(self.folder / f"{node}.log", "a")
         return subprocess.Popen(command, cwd=self.folder, stdout=out, stderr=out, env={**os.environ, "RATE": self.rate})
 
-    def place(self, node, address):
-        if self.is_plain:
-            return ["--listen", f"{address}:{PORT}", "--hops", ",".join(other for _, _, other in NODES)]
-        return ["--fleet", "fleet.toml", "--node", node]
-
     def worker(self, node):
-        _, kind, address = next(entry for entry in NODES if entry[0] == node)
-        return self.start(node, ["worker", *self.place(node, address), "--class", kind])
+        _, kind, _ = next(entry for entry in NODES if entry[0] == node)
+        return self.start(node, ["worker", "--fleet", "fleet.toml", "--node", node, "--class", kind])
 
     def engine(self, seconds):
-        fleet = [] if self.is_plain else ["--fleet", "fleet.toml", "--node", NODES[0][0]]
-        return self.start(NODES[0][0], ["run", "graph.toml", "--duration", f"{seconds}s", "--report", "report.json", *fleet])
+        node = NODES[0][0]
+        run = ["run", "graph.toml", "--duration", f"{seconds}s", "--report", "report.json"]
+        return self.start(node, [*run, "--fleet", "fleet.toml", "--node", node])
 
     def times(self):
         """When frames came out, in seconds of the clock."""
@@ -222,12 +216,11 @@ def main():
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("--seconds", type=int, default=30)
     arguments.add_argument("--rate", default="60")
-    arguments.add_argument("--plain", action="store_true")
     given = arguments.parse_args()
     if os.geteuid():
         sys.exit("network namespaces are made by root: run it as root")
     with tempfile.TemporaryDirectory() as folder, Network() as network:
-        site = Site(Path(folder), given.plain)
+        site = Site(Path(folder))
         site.rate = given.rate
         print("| links | arrived | all accounted for | in time | p50, p99 | workers lost | first frame after |")
         print("|---|---|---|---|---|---|---|", flush=True)

@@ -516,12 +516,12 @@ pub(crate) struct Verify {
 /// `weir worker`.
 #[derive(Debug, Group)]
 pub(crate) struct Worker {
-    /// Where it is reached, by address or name; port 0 for any, which is then printed
+    /// Where processes of this machine reach it, by address or name; port 0 for any, which is then printed
     #[arg(long, value_name = "HOST:PORT", value_parser = listen, required_unless_present = "fleet")]
     pub(crate) listen: Option<String>,
     #[command(flatten)]
     pub(crate) fleet: FleetArgs,
-    /// Where features may be sent on to, or none; this machine alone by default, required where others reach it
+    /// Where features may be sent on to, or none; this machine alone by default
     #[arg(long, value_name = "HOST[:PORT],...", value_parser = hops, conflicts_with = "fleet")]
     pub(crate) hops: Option<HopNames>,
     /// Its device class, as plans name it

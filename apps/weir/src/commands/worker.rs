@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use weir_flow::{PartitionLoader, StopFlag};
 use weir_operators::OnnxPartitionLoader;
-use weir_partition::wire::Address;
 use weir_partition::{AllowedHop, AllowedHops, ConnectionQuota, Emulation, Now, WorkerOptions, pin_to_core};
 use weir_runtime::{Clock, with_emulated_partitions};
 
@@ -80,20 +79,23 @@ fn loader() -> Arc<dyn PartitionLoader> {
 /// A worker that listens by itself.
 fn listening(args: &Worker, options: WorkerOptions, now: &Now) -> anyhow::Result<weir_partition::Worker> {
     let addresses = resolve(args.listen.as_deref().unwrap_or_default(), "--listen")?;
+    if let Some(address) = addresses.iter().find(|address| !address.ip().is_loopback()) {
+        return Err(open_to_others(*address).into());
+    }
     let options = WorkerOptions {
-        hops: hops(args.hops.as_ref(), &addresses)?,
+        hops: hops(args.hops.as_ref())?,
         ..options
     };
-    let worker = listen(&addresses, &options, now).map_err(mendable)?;
-    if let Address::Tcp(address) = worker.address()
-        && !address.ip().is_loopback()
-    {
-        output::remark(&format!(
-            "warning: {address} is reached from other machines, and any of them may have it run programs: there are no \
-             passwords and no encryption. Make it a node of a fleet (--fleet), or use a network of its own"
-        ));
-    }
-    Ok(worker)
+    Ok(listen(&addresses, &options, now).map_err(mendable)?)
+}
+
+/// Partitions are programs, and this protocol asks nobody who they are.
+fn open_to_others(address: SocketAddr) -> UserError {
+    UserError::new(format!(
+        "{address} is reached from other machines, and any of them could have this worker run programs: make it a node of a \
+         fleet, which shows and asks for certificates (weir fleet keys DIR --node NAME=HOST, then weir worker --fleet \
+         FLEET.toml --node NAME), or listen on 127.0.0.1"
+    ))
 }
 
 /// On the first address of the name that is to be had.
@@ -128,17 +130,10 @@ fn resolve(address: &str, option: &str) -> Result<Vec<SocketAddr>, UserError> {
     Ok(found)
 }
 
-/// Where features may be sent on to. A worker that other machines reach must be given a list: any of them could have it
-/// connect to anything that it reaches itself.
-fn hops(named: Option<&HopNames>, addresses: &[SocketAddr]) -> Result<AllowedHops, UserError> {
+/// Where features may be sent on to.
+fn hops(named: Option<&HopNames>) -> Result<AllowedHops, UserError> {
     let Some(named) = named else {
-        return match addresses.iter().find(|address| !address.ip().is_loopback()) {
-            None => Ok(AllowedHops::Loopback),
-            Some(address) => Err(UserError::new(format!(
-                "{address} is reached from other machines: say by --hops HOST[:PORT],... which workers features may be \
-                 sent on to, or --hops none"
-            ))),
-        };
+        return Ok(AllowedHops::Loopback);
     };
     let mut allowed = Vec::new();
     for (host, port) in named {
