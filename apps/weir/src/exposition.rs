@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use serde_json::Value;
 use weir_runtime::Snapshot;
 
 use crate::process::ProcessUse;
@@ -92,6 +93,37 @@ const SPANS: Family = family(
     "Spans of traced requests: exported, or lost because the collector did not take them.",
 );
 
+const FLEET_UP: Family = family(
+    "weir_fleet_engine_up",
+    "gauge",
+    "1 for an engine of the fleet that this one sees, else 0.",
+);
+const FLEET_STREAMS: Family = family(
+    "weir_fleet_streams",
+    "gauge",
+    "Streams of the fleet that this engine has frames of.",
+);
+const FLEET_CAPACITY: Family = family(
+    "weir_fleet_capacity_frames_per_second",
+    "gauge",
+    "Frames a second that this engine can serve in time.",
+);
+const FLEET_LOAD: Family = family(
+    "weir_fleet_offered_frames_per_second",
+    "gauge",
+    "Frames a second that the streams of this engine bring.",
+);
+const FLEET_MOVES: Family = family(
+    "weir_fleet_moves_total",
+    "counter",
+    "Streams that this engine took, released, redirected to another engine, or had back from it.",
+);
+const FLEET_REFUSED: Family = family(
+    "weir_fleet_refused_total",
+    "counter",
+    "Connections, messages and reports that this engine refused.",
+);
+
 /// The text of a family: a line for each series, if there is any.
 fn write(
     out: &mut String,
@@ -147,6 +179,39 @@ pub(crate) fn spans_text(spans: &SpanCounts) -> String {
     let outcomes = [("exported", spans.exported()), ("lost", spans.lost())];
     let series = |(outcome, count): (&str, u64)| (vec![("outcome", outcome.to_owned())], count as f64);
     write(&mut out, &SPANS, outcomes.into_iter().map(series));
+    out
+}
+
+/// What this engine is in its fleet, as clients see that. What it has itself adds up over the engines.
+pub(crate) fn fleet_text(fleet: &Value) -> String {
+    let mut out = String::new();
+    let engines = fleet["engines"].as_array().map_or(&[][..], Vec::as_slice);
+    let up = engines.iter().filter_map(|engine| {
+        let labels = vec![("engine", engine["name"].as_str()?.to_owned())];
+        Some((labels, f64::from(u8::from(engine["up"] == true))))
+    });
+    write(&mut out, &FLEET_UP, up);
+    let own = engines.iter().find(|engine| engine["name"] == fleet["node"]);
+    let amount = |key: &str| own.and_then(|own| own[key].as_f64());
+    let mut one = |family, value: Option<f64>| {
+        write(
+            &mut out,
+            family,
+            value.map(|value| (Vec::new(), value)).into_iter(),
+        );
+    };
+    one(&FLEET_STREAMS, amount("streams"));
+    one(&FLEET_CAPACITY, amount("capacity"));
+    let offered = amount("load").zip(amount("capacity"));
+    one(&FLEET_LOAD, offered.map(|(load, capacity)| load * capacity));
+    for (family, label, key) in [
+        (&FLEET_MOVES, "move", "moves"),
+        (&FLEET_REFUSED, "what", "refused"),
+    ] {
+        let counts = fleet[key].as_object().into_iter().flatten();
+        let series = counts.filter_map(|(name, count)| Some((vec![(label, name.clone())], count.as_f64()?)));
+        write(&mut out, family, series);
+    }
     out
 }
 
@@ -229,4 +294,36 @@ pub(crate) fn text(snapshot: &Snapshot) -> String {
     });
     write(&mut out, &SINK_UP, up);
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_an_engine_has_of_its_fleet_is_its_own() {
+        let engine = |name: &str, streams: u64| json!({ "name": name, "up": true, "capacity": 80.0, "load": 0.5, "streams": streams });
+        let text = fleet_text(&json!({
+            "node": "south",
+            "engines": [engine("north", 5), engine("south", 7), { "name": "west", "up": false, "streams": 0 }],
+            "moves": { "taken": 9, "released": 2, "redirected": 0, "recalled": 0 },
+            "refused": { "connections": 1, "messages": 0, "reports": 3 },
+        }));
+        for line in [
+            "weir_fleet_engine_up{engine=\"north\"} 1",
+            "weir_fleet_engine_up{engine=\"west\"} 0",
+            "weir_fleet_streams 7",
+            "weir_fleet_capacity_frames_per_second 80",
+            "weir_fleet_offered_frames_per_second 40",
+            "weir_fleet_moves_total{move=\"taken\"} 9",
+            "weir_fleet_refused_total{what=\"reports\"} 3",
+        ] {
+            assert!(
+                text.lines().any(|written| written == line),
+                "no {line} in\n{text}"
+            );
+        }
+    }
 }

@@ -191,6 +191,12 @@ impl Service {
         self.fleet.get().is_some()
     }
 
+    /// The fleet, where this engine is in one and has looked at it.
+    fn shown_fleet(&self) -> Option<Value> {
+        let shown = lock(self.fleet.get()?).clone();
+        (!shown.is_null()).then_some(shown)
+    }
+
     /// Refuses to change a stream of the graph that a fleet shares.
     fn check_not_shared(&self, name: &str) -> Result<(), ApiError> {
         let loaded = lock(&self.loaded);
@@ -384,6 +390,9 @@ impl Backend for Service {
             }
             state["graph"] = graph;
             state["incidents"] = self.live.incidents.changes().into();
+            if let Some(fleet) = self.shown_fleet() {
+                state["fleet"] = fleet;
+            }
             Ok(state.to_string().into())
         })
     }
@@ -430,14 +439,11 @@ impl Backend for Service {
     fn fleet(&self) -> Result<Value, ApiError> {
         self.control()?;
         let none = || ApiError::new(Refusal::NotFound, "this engine is in no fleet");
-        let board = self.fleet.get().ok_or_else(none);
-        let board =
-            board.map_err(|error| error.hint("weir serve --fleet FLEET.toml --node NAME joins one"))?;
-        let shown = lock(board).clone();
-        if shown.is_null() {
-            return Err(ApiError::new(Refusal::Unavailable, "the engine joins its fleet"));
+        if !self.is_in_fleet() {
+            return Err(none().hint("weir serve --fleet FLEET.toml --node NAME joins one"));
         }
-        Ok(shown)
+        let joining = || ApiError::new(Refusal::Unavailable, "the engine joins its fleet");
+        self.shown_fleet().ok_or_else(joining)
     }
 
     fn remove_stream(&self, name: &str) -> Result<Value, ApiError> {
@@ -542,7 +548,8 @@ impl Backend for Service {
             let state = self.snapshot().map(|snapshot| exposition::text(&snapshot));
             let process = process_use().map(exposition::process_text);
             let spans = self.spans.get().map(|spans| exposition::spans_text(spans));
-            let rest = [state.ok(), process, spans].into_iter().flatten();
+            let fleet = self.shown_fleet().map(|fleet| exposition::fleet_text(&fleet));
+            let rest = [state.ok(), process, spans, fleet].into_iter().flatten();
             let metrics = self.metrics.render() + &rest.collect::<String>();
             Ok::<Arc<str>, std::convert::Infallible>(metrics.into())
         };

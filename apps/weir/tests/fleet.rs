@@ -179,6 +179,30 @@ fn engines_share_streams_take_over_those_of_one_that_is_killed_and_give_them_bac
     let mut west = site.start("west");
     let after = wait_until_shared(&[("north", &north), ("south", &south), ("west", &west)]);
     assert_eq!(before, after);
+
+    let state: Value = serde_json::from_str(&north.ask("GET", "/api/state", "").1).unwrap();
+    assert_eq!(state["fleet"]["node"], "north");
+    let top = weir(north.folder.path())
+        .args(["top", "--once", "--at", &north.at])
+        .output()
+        .unwrap();
+    assert!(stdout(&top).contains("west"), "{}", stdout(&top));
+    let streams = |service: &Service| {
+        let metrics = service.ask("GET", "/metrics", "").1;
+        let line = metrics
+            .lines()
+            .find_map(|line| line.strip_prefix("weir_fleet_streams "));
+        line.unwrap().parse::<usize>().unwrap()
+    };
+    let all = [&north, &south, &west].map(streams);
+    assert_eq!(all.iter().sum::<usize>(), STREAMS, "{all:?}");
+
+    // One that stands still is lost to the others, and has its own again as soon as it goes on.
+    west.stand_still();
+    wait_until_shared(&[("north", &north), ("south", &south)]);
+    west.go_on();
+    let after = wait_until_shared(&[("north", &north), ("south", &south), ("west", &west)]);
+    assert_eq!(before, after);
     // Those that stay take over the streams of one that ends: it ends no sooner than they have frames of all.
     drain(&mut west);
     wait_until_shared(&[("north", &north), ("south", &south)]);

@@ -12,10 +12,16 @@ use std::process::{Command, Stdio};
 use common::service::Service;
 use serde_json::Value;
 
-/// Recorded only now and then: not by a service where nothing goes wrong, or that traces no requests.
-const RARE: [&str; 5] = [
+/// Recorded only now and then: not by a service where nothing goes wrong, that traces no requests, or that is in no fleet.
+const RARE: [&str; 11] = [
     "weir_batches_lost_total",
     "weir_drops_total",
+    "weir_fleet_capacity_frames_per_second",
+    "weir_fleet_engine_up",
+    "weir_fleet_moves_total",
+    "weir_fleet_offered_frames_per_second",
+    "weir_fleet_refused_total",
+    "weir_fleet_streams",
     "weir_gear",
     "weir_invariant_violations_total",
     "weir_trace_spans_total",

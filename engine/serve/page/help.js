@@ -10,6 +10,11 @@ const WORDS = {
     ["p95 latency", "From arrival to delivery: 95 of 100 frames took less, since the start."],
     ["State", "live: frames arrive. connecting, waiting: it is being opened. stalled: connected, without pictures. gone: ended."],
   ],
+  fleet: [
+    ["Engines", "Those that share the cameras of the graph, as this engine sees them. Each shows the page of its own cameras."],
+    ["Capacity, load", "Frames a second that an engine can serve in time, and those that its cameras bring, of that."],
+    ["Cameras of the fleet", "Those that any engine has frames of, of all. One that has just been lost is taken over within seconds."],
+  ],
   incidents: [
     ["An incident", "Something that a transform of the graph found in the tracks of a camera: a crossing, a stay, a rule that held. The newest are first."],
     ["Times", "When it began, by the clock of this engine, and how long it lasted, in seconds."],

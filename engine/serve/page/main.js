@@ -4,6 +4,7 @@ import { pauseStream, resumeStream, state as askState, token } from "./api.js";
 import { Dialogs } from "./dialogs.js";
 import { byId, setText } from "./dom.js";
 import { DroppedFrames } from "./dropped.js";
+import { updateFleet } from "./fleet.js";
 import { duration } from "./format.js";
 import { Gears } from "./gears.js";
 import { GraphView } from "./graph.js";
@@ -63,6 +64,7 @@ function show(state) {
   const wrong = problems.map(({ line, message }) => `The graph file was refused: ${line ? `line ${line}: ` : ""}${message}`);
   warn([...wrong, ...(state.warnings ?? [])].join(" "));
   summary.update(state, history);
+  updateFleet(state);
   tiles.update(state, history);
   incidents.update(state);
   graph.update(state, history);

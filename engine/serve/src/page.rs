@@ -40,6 +40,7 @@ const FILES: &[File] = &[
     file!("/page/drawing.js", SCRIPT, "drawing.js"),
     file!("/page/dom.js", SCRIPT, "dom.js"),
     file!("/page/dropped.js", SCRIPT, "dropped.js"),
+    file!("/page/fleet.js", SCRIPT, "fleet.js"),
     file!("/page/format.js", SCRIPT, "format.js"),
     file!("/page/gears.js", SCRIPT, "gears.js"),
     file!("/page/graph.js", SCRIPT, "graph.js"),

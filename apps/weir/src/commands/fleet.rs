@@ -34,7 +34,8 @@ fn table(head: &[&str]) -> Table {
     table
 }
 
-fn engines(state: &Value) -> String {
+/// Engines of a fleet, as a table.
+pub(super) fn engines(state: &Value) -> String {
     let mut table = table(&["engine", "up", "streams", "capacity", "load", "missed"]);
     for engine in state["engines"].as_array().into_iter().flatten() {
         let is_up = engine["up"].as_bool().unwrap_or(false);

@@ -107,6 +107,7 @@ fn screen(states: &VecDeque<Value>) -> String {
     };
     let parts = [
         head(first, last),
+        fleet_engines(last),
         streams(first, last),
         modules(first, last),
         drops(first, last),
@@ -179,6 +180,16 @@ fn array(value: &Value) -> &[Value] {
 fn same<'a>(entries: &'a Value, entry: &Value, key: &str) -> &'a Value {
     let found = array(entries).iter().find(|other| other[key] == entry[key]);
     found.unwrap_or(&Value::Null)
+}
+
+/// Nothing where the engine is in no fleet.
+fn fleet_engines(last: &Value) -> String {
+    let fleet = &last["fleet"];
+    if fleet.is_object() {
+        super::fleet::engines(fleet)
+    } else {
+        String::new()
+    }
 }
 
 fn streams(first: &Value, last: &Value) -> String {
@@ -299,6 +310,35 @@ mod tests {
                 "streams": {}, "modules": { "find": { "busy_s": at, "wasted_s": at / 4.0, "dropped": dropped } },
                 "drops": [{ "module": "find", "reason": "infeasible", "count": dropped }] },
         })
+    }
+
+    #[test]
+    fn the_engines_of_a_fleet_are_shown_where_there_is_one() {
+        let alone = state(10.0, 100, 0);
+        assert!(!screen(&VecDeque::from([alone.clone(), alone.clone()])).contains("capacity"));
+        let mut shared = alone;
+        shared["fleet"] = json!({ "node": "south", "engines": [
+            { "name": "south\u{1b}[2J", "up": true, "capacity": 80.0, "load": 0.5, "missed": 0.0, "streams": 7 },
+            { "name": "west", "up": false, "streams": 0 },
+        ] });
+        let screen = screen(&VecDeque::from([shared.clone(), shared]));
+        let words: Vec<Vec<&str>> = screen
+            .lines()
+            .map(|line| line.split_whitespace().collect())
+            .collect();
+        assert!(
+            words.contains(&vec!["west", "no", "0", "-", "-", "-"]),
+            "{screen}"
+        );
+        let south = words
+            .iter()
+            .find(|line| line.first().is_some_and(|name| name.starts_with("south")));
+        assert_eq!(
+            south.unwrap()[1..],
+            ["yes", "7", "80.0/s", "50", "%", "0", "%"],
+            "{screen}"
+        );
+        assert!(!screen.contains('\u{1b}'), "{screen}");
     }
 
     #[test]

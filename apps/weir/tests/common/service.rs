@@ -163,6 +163,16 @@ impl Service {
         signal(self.process.as_ref().unwrap(), "-HUP");
     }
 
+    /// Stands still until it goes on.
+    pub(crate) fn stand_still(&self) {
+        signal(self.process.as_ref().unwrap(), "-STOP");
+    }
+
+    /// After [`Service::stand_still`].
+    pub(crate) fn go_on(&self) {
+        signal(self.process.as_ref().unwrap(), "-CONT");
+    }
+
     /// Asks it to end, which it does without an error.
     pub(crate) fn drain(&mut self) {
         let mut process = self.process.take().unwrap();
