@@ -25,13 +25,14 @@ use weir_sim::experiment::{capacity, world_from_graph};
 use weir_sim::{WorldSpec, simulate_streams};
 use weir_types::{Span, StreamId, Timestamp};
 
-const GRAPHS: [&str; 8] = [
+const GRAPHS: [&str; 9] = [
     "config/emulated-chain.toml",
     "config/emulated-batches.toml",
     "config/emulated-shared.toml",
     "config/emulated-partitioned.toml",
     "config/emulated-cascade.toml",
     "config/emulated-memory.toml",
+    "config/emulated-generating.toml",
     "config/emulated-unequal.toml",
     "config/emulated-routing.toml",
 ];

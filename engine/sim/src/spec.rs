@@ -1,5 +1,7 @@
 //! What a world is made of: modules, pools, links, demand, faults. Plain values, and what follows from them alone.
 
+use std::sync::Arc;
+
 use weir_planner::PipelineSlots;
 use weir_policy::generate::emulated_length;
 use weir_policy::reservations::{PlanSpec, ReserveSpec};
@@ -149,7 +151,7 @@ pub struct WorldGenerate {
 }
 
 /// Numbers of tokens.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Tokens {
     /// Their logarithms are normally distributed.
     LogNormal {
@@ -167,15 +169,18 @@ pub enum Tokens {
         /// The most.
         max: u32,
     },
+    /// Those of each request, in the order in which they come: as a trace has them.
+    Listed(Arc<[u32]>),
 }
 
 impl Tokens {
-    /// Those of a draw that follows from a number.
-    pub(crate) fn draw(&self, seed: u64) -> u32 {
+    /// Those of a request, by its number; where they are drawn, by a draw that follows from `seed`.
+    pub(crate) fn of(&self, request: usize, seed: u64) -> u32 {
         let (mean, spread, max) = match *self {
             Self::LogNormal { mean, spread, max } => (mean, spread, max),
             Self::Fixed(tokens) => return tokens,
             Self::Even { max } => return emulated_length(seed, max),
+            Self::Listed(ref tokens) => return tokens.get(request).copied().unwrap_or(1),
         };
         let (u, v) = (uniform_hash(seed), uniform_hash(seed ^ GOLDEN_GAMMA));
         let normal = (-2.0 * (1.0 - u).ln()).sqrt() * (std::f64::consts::TAU * v).cos();

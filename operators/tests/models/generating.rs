@@ -370,6 +370,18 @@ fn a_decoder_that_does_not_fit_is_refused_with_what_it_has() {
             .to_string();
         assert!(found.contains(expected), "{found}");
     }
+    let folder = tempfile::tempdir().expect("a folder");
+    let pieces = folder.path().join("pieces.txt");
+    std::fs::write(&pieces, "<unk>\n<s>\n</s>\na\n").expect("is written");
+    let setting = ("vocabulary", Value::Text(pieces.display().to_string()));
+    let found = decoder(&assets, &[setting])
+        .err()
+        .expect("is refused")
+        .to_string();
+    assert!(
+        found.contains("it gives logits for 512 tokens") && found.contains("pieces.txt has 4 pieces"),
+        "{found}"
+    );
     let other = assets.join("models/yunet_n_320.onnx");
     let found = try_model(&other, "generate", &keys(&[]))
         .err()

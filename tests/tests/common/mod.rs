@@ -6,6 +6,7 @@
 pub(crate) mod first_frames;
 pub(crate) mod sinks;
 pub(crate) mod stories;
+pub(crate) mod words;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

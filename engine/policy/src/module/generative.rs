@@ -156,7 +156,7 @@ impl Module {
     }
 
     /// Notifies the router, and does what it asks for.
-    fn route(
+    pub(super) fn route(
         &mut self,
         generative: &mut Generative,
         event: RouteEvent,
@@ -167,8 +167,9 @@ impl Module {
         generative.router.step(event, now, &mut routes);
         for route in routes {
             match route {
-                // One that is about to leave another instance is put there when it has.
+                // One that is about to leave another instance, or on a link, is put there when it has.
                 RouteEffect::Route { sequence, .. } if generative.is_leaving(sequence) => {}
+                RouteEffect::Route { sequence, to, .. } if generative.redirect(sequence, to) => {}
                 RouteEffect::Route {
                     sequence,
                     to,
@@ -180,7 +181,7 @@ impl Module {
                     {
                         known.expectation.estimate = estimate;
                     }
-                    self.place(generative, sequence, to, effects);
+                    self.place(generative, sequence, (to, 0), effects);
                 }
                 RouteEffect::Move {
                     sequence, from, to, ..
@@ -194,12 +195,12 @@ impl Module {
         }
     }
 
-    /// Puts a sequence that is on no instance onto one.
-    fn place(
+    /// Puts a sequence that is on no instance onto one, where the cache of so many of its tokens is.
+    pub(super) fn place(
         &self,
         generative: &mut Generative,
         id: SequenceId,
-        to: InstanceId,
+        (to, cached): (InstanceId, u32),
         effects: &mut Vec<ModuleEffect>,
     ) {
         let Some(sequence) = generative.sequences.get_mut(&id) else {
@@ -216,7 +217,7 @@ impl Module {
             sequence: id,
             prompt: sequence.prompt,
             generated: sequence.generated,
-            cached: 0,
+            cached,
         });
     }
 
@@ -282,9 +283,8 @@ impl Module {
             }
             self.route(generative, RouteEvent::Down { instance }, now, effects);
             // Those that were about to leave it are put where they were to go.
-            for (sequence, to) in generative.left_behind(instance) {
-                self.place(generative, sequence, to, effects);
-                self.route(generative, RouteEvent::Moved { sequence }, now, effects);
+            for left in generative.left_behind(instance) {
+                self.hand_on(generative, left, 0, now, effects);
             }
         }
     }
@@ -597,14 +597,15 @@ impl Module {
             InstanceEffect::Drop { sequence, reason } => {
                 self.drop_sequence(generative, sequence, (reason, None), now, effects);
             }
-            InstanceEffect::Move { sequence, to, .. } => {
+            InstanceEffect::Move {
+                sequence, to, cached, ..
+            } => {
                 // Where it was to go may have been lost meanwhile.
                 let to = generative.router.instance_of(sequence).unwrap_or(to);
                 if generative.sequences.contains_key(&sequence) {
                     effects.push(ModuleEffect::Remove { slot, sequence });
                     generative.counted.on_moved();
-                    self.place(generative, sequence, to, effects);
-                    self.route(generative, RouteEvent::Moved { sequence }, now, effects);
+                    self.hand_on(generative, (sequence, to), cached, now, effects);
                 }
             }
         }

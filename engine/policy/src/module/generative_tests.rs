@@ -10,7 +10,7 @@ use weir_types::{
 
 use super::*;
 use crate::generate::{InstanceSpec, LengthSource, Step, emulated_length};
-use crate::route::{RouteRule, RouterSpec};
+use crate::route::{JustEnough, Link, MoveCost, Moves, RouteRule, RouterSpec};
 use crate::{ModuleInfo, Policy};
 
 const MAX_TOKENS: u32 = 24;
@@ -72,6 +72,20 @@ fn spec(drop: &str, rule: RouteRule, slo: Span) -> ModuleSpec {
     }
 }
 
+/// The same, with numbers of tokens over a link when a sequence moves: caches are too large for it.
+fn over_link(mut spec: ModuleSpec, latency_ms: u64) -> ModuleSpec {
+    if let Some(generate) = &mut spec.generate {
+        generate.router.transfer = Some(MoveCost {
+            link: Link {
+                latency: Span::from_millis(latency_ms),
+                bandwidth_bps: 1e9,
+            },
+            cache_bytes: 1e12,
+        });
+    }
+    spec
+}
+
 /// What a sequence has on its slot.
 struct Live {
     slot: SlotId,
@@ -94,6 +108,8 @@ struct Driven {
     forwarded: BTreeSet<RequestId>,
     dropped: BTreeMap<RequestId, DropReason>,
     moves: u32,
+    /// When the module wants to be asked.
+    timers: BTreeSet<Timestamp>,
 }
 
 impl Driven {
@@ -108,6 +124,7 @@ impl Driven {
             forwarded: BTreeSet::new(),
             dropped: BTreeMap::new(),
             moves: 0,
+            timers: BTreeSet::new(),
         }
     }
 
@@ -125,8 +142,12 @@ impl Driven {
     }
 
     fn event(&mut self, event: ModuleEvent) {
+        self.ask([event]);
+    }
+
+    fn ask(&mut self, events: impl IntoIterator<Item = ModuleEvent>) {
         let mut effects = Vec::new();
-        self.module.step([event], self.now, &mut effects);
+        self.module.step(events, self.now, &mut effects);
         for effect in effects {
             self.apply(effect);
         }
@@ -186,6 +207,9 @@ impl Driven {
                 assert!(self.dropped.insert(request, reason).is_none(), "it ends once");
                 self.live.retain(|_, live| live.request != request);
             }
+            ModuleEffect::SetTimer { at } => {
+                self.timers.insert(at);
+            }
             _ => {}
         }
     }
@@ -194,9 +218,18 @@ impl Driven {
         !self.forwarded.contains(&request) && !self.dropped.contains_key(&request)
     }
 
-    /// Lets time pass until the next step is done, or `until`; says whether a step was.
+    /// Lets time pass until the next step is done, or a timer fires, or `until`; says whether either was.
     fn step_done(&mut self, until: Timestamp, fails: bool) -> bool {
         let next = self.running.iter().min_by_key(|(_, (_, end))| *end);
+        let timer = self.timers.first().copied().filter(|at| *at <= until);
+        if let Some(at) = timer
+            && next.is_none_or(|(_, (_, end))| at <= *end)
+        {
+            self.timers.remove(&at);
+            self.now = self.now.max(at);
+            self.ask([]);
+            return true;
+        }
         let Some((slot, end)) = next
             .map(|(slot, (_, end))| (*slot, *end))
             .filter(|(_, end)| *end <= until)
@@ -335,6 +368,90 @@ fn what_is_on_an_instance_that_is_lost_goes_on_elsewhere_with_its_tokens() {
     );
 }
 
+/// Requests that are late where they are, so that they move wherever they may.
+fn late(latency_ms: Option<u64>) -> Driven {
+    let rule = RouteRule::JustEnough(JustEnough {
+        moves: Moves::Late,
+        ..JustEnough::default()
+    });
+    let slo = Span::from_millis(150);
+    let spec = spec("none", rule, slo);
+    let mut driven = Driven::new(match latency_ms {
+        Some(latency_ms) => over_link(spec, latency_ms),
+        None => spec,
+    });
+    for request in 0..12 {
+        driven.prompted(request, &[10], slo);
+    }
+    driven
+}
+
+/// Until one of them is on a link.
+fn until_moved(latency_ms: u64) -> Driven {
+    let mut driven = late(Some(latency_ms));
+    while driven.timers.is_empty() {
+        assert!(
+            driven.step_done(driven.now + Span::from_secs(1), false),
+            "one is late, and moves"
+        );
+    }
+    driven
+}
+
+#[test]
+fn one_whose_instance_is_lost_between_its_move_and_the_first_answer_goes_on_elsewhere() {
+    let mut driven = late(None);
+    while driven.moves == 0 {
+        assert!(
+            driven.step_done(driven.now + Span::from_secs(1), false),
+            "one is late, and moves"
+        );
+    }
+    let moved = |live: &&Live| live.generated > 0 && live.computed == 0;
+    let slot = driven.live.values().find(moved).map(|live| live.slot);
+    driven.lose(slot.unwrap());
+    driven.run_out();
+    assert_eq!(
+        (driven.forwarded.len(), driven.dropped.len(), driven.live.len()),
+        (12, 0, 0)
+    );
+    assert_eq!(driven.module.requests(), 0);
+}
+
+#[test]
+fn a_sequence_that_moves_over_a_link_is_on_no_instance_until_it_is_there() {
+    let mut driven = until_moved(40);
+    let there = driven.timers.first().copied().unwrap();
+    assert!(there >= driven.now + Span::from_millis(40));
+    assert_eq!(driven.moves, 0, "it is on its way");
+    while driven.now < there {
+        driven.step_done(there, false);
+    }
+    assert!(driven.moves > 0, "it is there");
+    driven.run_out();
+    assert_eq!((driven.forwarded.len(), driven.live.len()), (12, 0));
+}
+
+#[test]
+fn one_on_a_link_goes_on_elsewhere_when_its_instance_is_lost_meanwhile() {
+    for lost in [3, 4, 5] {
+        let mut driven = until_moved(5_000);
+        driven.lose(SlotId(lost));
+        driven.run_out();
+        assert_eq!(
+            (driven.forwarded.len(), driven.dropped.len(), driven.live.len()),
+            (12, 0, 0),
+            "slot {lost} is lost"
+        );
+    }
+    // None is left to go to.
+    let mut driven = until_moved(5_000);
+    (3..6).for_each(|slot| driven.lose(SlotId(slot)));
+    driven.run_out();
+    assert_eq!(driven.forwarded.len() + driven.dropped.len(), 12);
+    assert_eq!((driven.module.requests(), driven.live.len()), (0, 0));
+}
+
 proptest! {
     #[test]
     fn every_request_ends_once_and_no_token_is_lost_or_repeated(
@@ -342,9 +459,14 @@ proptest! {
         rule in 0..RouteRule::all().len(),
         drop in prop::sample::select(vec!["pard", "weir", "none", "nexus"]),
         slo_ms in 100_u64..3_000,
+        latency_ms in prop::option::of(0_u64..40),
     ) {
         let slo = Span::from_millis(slo_ms);
-        let mut driven = Driven::new(spec(drop, RouteRule::all()[rule], slo));
+        let spec = spec(drop, RouteRule::all()[rule], slo);
+        let mut driven = Driven::new(match latency_ms {
+            Some(latency_ms) => over_link(spec, latency_ms),
+            None => spec,
+        });
         for (number, (kind, prompts, wait_ms)) in (0_u64..).zip(&actions) {
             match kind {
                 0 if *wait_ms % 5 == 0 => {

@@ -95,6 +95,16 @@ pub(super) struct Generating {
     pub(super) expectation: Expectation,
 }
 
+/// A sequence on a link between two instances.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct InTransit {
+    /// When it is there.
+    pub(super) at: Timestamp,
+    pub(super) to: InstanceId,
+    /// Tokens whose cache comes with it.
+    pub(super) cached: u32,
+}
+
 /// Requests, sequences and instances of a module that generates.
 #[derive(Debug, Clone)]
 pub(super) struct Generative {
@@ -110,6 +120,8 @@ pub(super) struct Generative {
     pub(super) is_up: Vec<bool>,
     pub(super) requests: BTreeMap<RequestId, Prompted>,
     pub(super) sequences: BTreeMap<SequenceId, Generating>,
+    /// Those of them that are on a link between two instances.
+    pub(super) in_transit: BTreeMap<SequenceId, InTransit>,
     pub(super) next: u64,
     pub(super) counted: SequenceStats,
     pub(super) lengths: Lengths,
@@ -135,6 +147,7 @@ impl Generative {
             instances,
             requests: BTreeMap::new(),
             sequences: BTreeMap::new(),
+            in_transit: BTreeMap::new(),
             next: 0,
             counted: SequenceStats::default(),
             lengths: Lengths::new(spec.length, spec.max_tokens),
@@ -203,12 +216,18 @@ impl Generative {
         known.is_some_and(|known| known.is_placed && self.is_up[known.instance.index()])
     }
 
+    /// One that is on a link goes elsewhere from there; says whether it is on one.
+    pub(super) fn redirect(&mut self, sequence: SequenceId, to: InstanceId) -> bool {
+        let in_transit = self.in_transit.get_mut(&sequence);
+        in_transit.map(|in_transit| in_transit.to = to).is_some()
+    }
+
     /// Sequences that are on an instance and go elsewhere, and where.
     pub(super) fn left_behind(&self, instance: InstanceId) -> Vec<(SequenceId, InstanceId)> {
         let there = self
             .sequences
             .iter()
-            .filter(|(_, sequence)| sequence.instance == instance);
+            .filter(|(id, sequence)| sequence.instance == instance && !self.in_transit.contains_key(id));
         let going = there.filter_map(|(id, _)| Some((*id, self.router.instance_of(*id)?)));
         going.filter(|(_, to)| *to != instance).collect()
     }
@@ -227,6 +246,7 @@ impl Generative {
     /// A sequence leaves for good.
     pub(super) fn end_sequence(&mut self, id: SequenceId, now: Timestamp) -> Option<Generating> {
         let sequence = self.sequences.remove(&id)?;
+        self.in_transit.remove(&id);
         let mut effects = Vec::new();
         let ended = RouteEvent::Ended {
             sequence: id,

@@ -18,6 +18,7 @@ mod generative;
 mod instances;
 mod mailboxes;
 mod metrics;
+mod moving;
 mod objectives;
 mod opening;
 mod overlap;
@@ -131,6 +132,7 @@ impl Module {
         effects: &mut Vec<ModuleEffect>,
     ) {
         if let Some(mut generative) = self.generative.take() {
+            self.take_arrived(&mut generative, now, effects);
             for event in events {
                 self.record_generative(&mut generative, event, now, effects);
             }

@@ -103,7 +103,7 @@ impl Module {
     }
 
     /// Until items are done at a slot that stand behind so many others, and how long their batch takes.
-    fn finish_at(&self, place: usize, ahead: u64, items: u32, now: Timestamp) -> (Span, Span) {
+    pub(super) fn finish_at(&self, place: usize, ahead: u64, items: u32, now: Timestamp) -> (Span, Span) {
         let full = self.peers.batch_size().max(1);
         let whole = self.batch_at(place, full);
         let free_at = self.workers.at(place).map_or(now, |worker| worker.free_at);

@@ -188,6 +188,42 @@ fn requests_with_time_go_to_slow_slots_and_urgent_ones_to_fast_ones() {
 }
 
 #[test]
+fn end_times_are_those_of_batches_one_after_the_other() {
+    let ends = spec(RouteRule::Earliest).ends;
+    let mut driven = Driven::new(RouteRule::Earliest);
+    let full = driven.module.peers.batch_size();
+    // Batches are full but for the last; with one that runs they begin when it is done.
+    let spelled_out = |place: usize, mut items: u32, free_in: Span| {
+        let mut until = free_in;
+        while items > full {
+            until += ends[place].duration(full);
+            items -= full;
+        }
+        until + ends[place].duration(items)
+    };
+    let check = |driven: &Driven, free_in: [Span; 3]| {
+        for (place, free_in) in free_in.into_iter().enumerate() {
+            for (ahead, items) in (0..14).flat_map(|ahead| (1..7).map(move |items| (ahead, items))) {
+                let (finish, duration) = driven
+                    .module
+                    .finish_at(place, u64::from(ahead), items, driven.now);
+                assert_eq!(
+                    finish,
+                    spelled_out(place, ahead + items, free_in),
+                    "place {place}: {items} items behind {ahead}"
+                );
+                assert!(duration <= finish);
+            }
+        }
+    };
+    check(&driven, [Span::ZERO; 3]);
+    driven.arrive(1, ms(300));
+    driven.pass(ms(4));
+    assert_eq!(driven.running.keys().copied().collect::<Vec<_>>(), [SlotId(0)]);
+    check(&driven, [ms(6), Span::ZERO, Span::ZERO]);
+}
+
+#[test]
 fn what_would_be_late_where_it_waits_goes_on_where_it_is_in_time() {
     let mut driven = Driven::new(rule("weir"));
     // The slow slot runs one; the second would wait for it there, and has not so much time.

@@ -91,6 +91,8 @@ fn two(ends: &[End], number: u64) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
     use crate::route::{JustEnough, Weir};
 
@@ -133,6 +135,67 @@ mod tests {
                 let picked = pick(rule, &ends, Span::from_millis(40), (number, 7));
                 assert!(matches!(picked, Some(3 | 5)), "{rule:?}");
                 assert_eq!(pick(rule, &[], Span::from_millis(40), (number, 7)), None);
+            }
+        }
+    }
+
+    fn drawn() -> impl Strategy<Value = End> {
+        // Few values, so that equals occur.
+        let spans = (0_u64..6, 0_u64..3, 1_u64..4);
+        (spans, any::<bool>(), 0_u64..3, 0_u32..3, 0_u32..3).prop_map(
+            |((finish, behind, duration), is_harmless, requests, items, work)| End {
+                place: 0,
+                finish: Span::from_millis(finish),
+                behind_all: Span::from_millis(finish + behind),
+                duration: Span::from_millis(duration),
+                is_harmless,
+                requests,
+                items: f64::from(items),
+                work_s: f64::from(work),
+            },
+        )
+    }
+
+    /// What a rule has least of at the slot that it picks, spelled out: of equals the first place.
+    fn cost(rule: RouteRule, end: &End, left: Span) -> [f64; 3] {
+        let (finish, duration) = (end.finish.as_secs_f64(), end.duration.as_secs_f64());
+        let in_time = end.behind_all <= left;
+        match rule {
+            RouteRule::Earliest => [0.0, finish, 0.0],
+            RouteRule::LeastRequests | RouteRule::MostFree(_) => [0.0, end.requests as f64, 0.0],
+            RouteRule::LowestTokens(_) => [0.0, end.items, 0.0],
+            RouteRule::Prefix(_) => [0.0, end.work_s, 0.0],
+            RouteRule::JustEnough(_) if in_time => [0.0, -duration, finish],
+            RouteRule::Weir(_) if in_time && end.is_harmless => [0.0, -duration, finish],
+            RouteRule::JustEnough(_) | RouteRule::Weir(_) => [1.0, finish, 0.0],
+            RouteRule::Random | RouteRule::RoundRobin => [0.0; 3],
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_picked_is_what_enumeration_picks(
+            ends in prop::collection::vec(drawn(), 1..5),
+            left in 0_u64..8,
+            number in 0_u64..20,
+        ) {
+            let left = Span::from_millis(left);
+            let ends: Vec<End> = (0..).zip(ends).map(|(place, end)| End { place, ..end }).collect();
+            for rule in RouteRule::all() {
+                let picked = pick(rule, &ends, left, (number, 3));
+                let picked = &ends[picked.expect("there is one")];
+                match rule {
+                    RouteRule::RoundRobin => prop_assert_eq!(picked.place, number as usize % ends.len()),
+                    // One of any two: never one of which each other has fewer.
+                    RouteRule::Random => prop_assert!(
+                        ends.len() == 1 || ends.iter().any(|end| end.place != picked.place && end.requests >= picked.requests)
+                    ),
+                    _ => {
+                        let costs = ends.iter().map(|end| (cost(rule, end, left), end.place));
+                        let best = costs.min_by(|a, b| a.partial_cmp(b).expect("they are numbers"));
+                        prop_assert_eq!(Some(picked.place), best.map(|(_, place)| place), "{}", rule.name());
+                    }
+                }
             }
         }
     }

@@ -341,6 +341,50 @@ proptest! {
     }
 }
 
+proptest! {
+    /// A sequence goes on elsewhere where it is late and may move, to what enumeration picks of the others; with `better` only
+    /// where it should end earlier there.
+    #[test]
+    fn a_sequence_that_is_looked_at_again_goes_where_enumeration_says(
+        views in prop::collection::vec(view(), 1..6),
+        from in 0_usize..6,
+        expected in 1_u32..200,
+        left_s in -1.0..9.0,
+        moves in 0_u32..4,
+        when in prop::sample::select(vec![Moves::Late, Moves::Better, Moves::Never]),
+    ) {
+        let from = from % views.len();
+        let cluster = Cluster { instances: views, seed: 1 };
+        let demand = Demand {
+            number: 0,
+            prompt: 100,
+            prefix: None,
+            expected,
+            left_s,
+            excluded: Some(InstanceId(from as u32)),
+            transfer: None,
+        };
+        let rule = JustEnough { moves: when, max_moves: 3 };
+        let found = rule.reconsider(&cluster, &cluster.instances[from], &demand, moves);
+        let others = cluster.instances.iter().enumerate().filter(|(index, view)| *index != from && view.is_up);
+        let others: Vec<(u32, &View)> = others.map(|(index, view)| (index as u32, view)).collect();
+        let cost_of = |view: &View| cost(RouteRule::JustEnough(rule), view, &demand);
+        let here = &cluster.instances[from];
+        let d = |view: &View| if view.state.running < 2 { view.idle_token_s } else { view.state.token_s };
+        let rest_s = d(here) * f64::from(expected);
+        let best = others.iter().map(|(index, view)| (cost_of(view), *index));
+        let best = best.min_by(|a, b| a.partial_cmp(b).expect("they are numbers"));
+        let may = when != Moves::Never && moves < 3 && rest_s > left_s;
+        let pays = |index: u32| {
+            let view = &cluster.instances[index as usize];
+            let prompt_s = view.state.prompt_token_s * f64::from(demand.prompt);
+            when == Moves::Late || view.wait_s + prompt_s + d(view) * f64::from(expected) < rest_s
+        };
+        let to = best.map(|(_, index)| index).filter(|index| may && pays(*index));
+        prop_assert_eq!(found.map(|to| to.0), to);
+    }
+}
+
 #[derive(Debug, Clone)]
 enum Act {
     Arrive(u32, u64),

@@ -53,6 +53,17 @@ pub struct MoveCost {
 }
 
 impl MoveCost {
+    /// How long a sequence with so many tokens, and so many of them cached, is on the link to a device, and what of it is cached
+    /// there then: whichever of both ways takes less.
+    pub(crate) fn carry(&self, [tokens, cached]: [u32; 2], to: &InstanceSpec) -> (Span, u32) {
+        let cached = cached.min(tokens);
+        let device = (&to.steps, to.max_step_tokens);
+        match TransferCost::new(&self.link, self.cache_bytes, [tokens, cached], device).best() {
+            Transfer::Cache => (self.link.duration(self.cache_bytes * f64::from(cached)), cached),
+            Transfer::TokenIds => (self.link.duration(ID_BYTES * f64::from(tokens)), 0),
+        }
+    }
+
     /// What a sequence with so many tokens, all of them cached, takes to a device.
     pub(super) fn of(&self, tokens: u32, to: &InstanceSpec) -> Arriving {
         let device = (&to.steps, to.max_step_tokens);

@@ -7,7 +7,7 @@ use super::belief::Beliefs;
 use super::book::{Book, Booked, seconds_until};
 use super::step_times::StepTimes;
 use super::view::{Cluster, Demand, View};
-use super::weir::Bookings;
+use super::weir::{Bookings, Verdict};
 use super::*;
 use crate::generate::InstanceSpec;
 
@@ -320,5 +320,63 @@ proptest! {
         }
         let expected = expected.filter(|(_, score)| *score > 0.0 && best >= rule.min_chance);
         prop_assert_eq!(picked.map(|(to, score)| (to.0, score)), expected);
+    }
+}
+
+proptest! {
+    /// What becomes of a sequence that is looked at again, by the chance that it has where it is and by what is picked of the
+    /// others, few enough that all of it is spelled out.
+    #[test]
+    fn a_sequence_that_is_looked_at_again_stays_moves_or_ends_by_its_chances(
+        steps in prop::collection::vec(5_u64..60, 1..4),
+        there in prop::collection::vec((0_usize..3, 1_u32..300, 100_u64..6_000, 0_u32..200), 1..6),
+        moves in 0_u32..4,
+    ) {
+        let rule = Weir { max_moves: 3, ..Weir::default() };
+        let views: Vec<View> = steps.iter().map(|step| View::new(spec(*step))).collect();
+        let cluster = Cluster { instances: views, seed: 1 };
+        let mut bookings = Bookings::new(rule, &cluster);
+        let mut beliefs = Beliefs::new();
+        for number in 0..40_u32 {
+            let (length, actual) = (50 + 7 * number, 40 + 8 * number);
+            let own = bookings.on_arrived(length);
+            bookings.on_ended(own, actual);
+            let own = beliefs.on_arrived(length);
+            beliefs.on_tokens(own, actual, true);
+        }
+        let now = at_ms(10_000);
+        let demand = |left_s, excluded| Demand { number: 0, prompt: 20, prefix: None, expected: 0, left_s, excluded, transfer: None };
+        let mut books: Vec<Book> =
+            steps.iter().map(|step| Book::new(Arc::new(StepTimes::new(&spec(*step))))).collect();
+        let mut placed: Vec<(Booked, usize)> = Vec::new();
+        for (id, (on, length, left, generated)) in there.into_iter().enumerate() {
+            let on = on % steps.len();
+            let deadline = at_ms(10_000 + left);
+            let belief = belief_of(&beliefs, length);
+            let booked = Booked { id: SequenceId(id as u64), deadline, belief, generated, at: now };
+            bookings.on_placed(&cluster, (booked, InstanceId(on as u32)), &demand(1.0, None), now);
+            books[on].add(booked, 20, now);
+            placed.push((booked, on));
+        }
+        for (asked, on) in placed {
+            let from = InstanceId(on as u32);
+            let demand = demand(seconds_until(asked.deadline, now), Some(from));
+            let verdict = bookings.reconsider(&cluster, (asked.id, from), &demand, moves, now);
+            let book = &books[on];
+            // It runs from when it was ready on.
+            let own = book.sequences.iter().find(|booked| booked.id == asked.id).expect("it is there");
+            let token_s = book.token_s(book.sequences.len());
+            let chance = book.chance(&beliefs, own, [token_s, 0.0], now);
+            let at_best = book.chance(&beliefs, own, [token_s * (1.0 - rule.grace), 0.0], now);
+            let elsewhere = bookings.place(&cluster, &demand, (asked.belief, asked.generated), now);
+            let gains = elsewhere.filter(|(_, score)| moves < 3 && *score >= chance + rule.move_gain);
+            let expected = match gains {
+                Some((to, _)) => Verdict::Move(to),
+                None if chance < rule.min_chance && at_best < rule.min_chance => Verdict::Drop,
+                None => Verdict::Stay,
+            };
+            prop_assert_eq!(verdict, expected, "sequence {} on {}, chance {}", asked.id.0, on, chance);
+            prop_assert!(verdict != Verdict::Move(from), "it moves to where it is");
+        }
     }
 }

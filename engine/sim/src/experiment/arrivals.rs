@@ -4,6 +4,7 @@ use weir_graph::{ArrivalProcess, Arrivals, EmulatedStream, Trace};
 use weir_types::{Span, StreamId, Timestamp};
 
 use crate::scheduled::{ScheduledChange, presence};
+use crate::traces::TokenTrace;
 
 /// How long the rate is looked at that pools begin with.
 const INITIAL_SECONDS: u64 = 5;
@@ -19,6 +20,8 @@ pub(super) enum Source {
     },
     /// The streams of a graph, merged; they keep their own seeds.
     Streams(Vec<EmulatedStream>),
+    /// Requests at their own times.
+    Requests(TokenTrace),
 }
 
 impl Source {
@@ -36,6 +39,11 @@ impl Source {
                 .filter_map(|stream| stream.trace().ok())
                 .map(|trace| of(&trace))
                 .sum(),
+            Self::Requests(trace) => {
+                let first = Span::from_secs(INITIAL_SECONDS);
+                let count = trace.requests().partition_point(|request| request.at < first);
+                count as f64 / INITIAL_SECONDS as f64
+            }
         }
     }
 
@@ -81,6 +89,7 @@ impl Source {
                 all.sort_unstable();
                 all
             }
+            Self::Requests(trace) => within(&mut trace.requests().iter().map(|request| request.at)),
         }
     }
 }

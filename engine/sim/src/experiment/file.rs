@@ -58,6 +58,8 @@ pub(super) struct RawArrivals {
     pub(super) trace: Option<Spanned<String>>,
     pub(super) length: Span,
     pub(super) process: ArrivalProcess,
+    /// Where the process is given.
+    pub(super) process_at: Option<usize>,
     /// What the mean rate is; none: as the world's own streams, or a load of 1.
     pub(super) amount: Option<LoadLevel>,
 }
@@ -68,6 +70,7 @@ impl Default for RawArrivals {
             trace: None,
             length: Span::from_secs(60),
             process: ArrivalProcess::Poisson,
+            process_at: None,
             amount: None,
         }
     }
@@ -227,6 +230,7 @@ fn arrivals(entry: &Entry, diagnostics: &mut Diagnostics) -> Option<RawArrivals>
             .into_value()
             .unwrap_or(default.length),
         process: process.unwrap_or(default.process),
+        process_at: fields.entry("process").map(|entry| entry.at),
         amount: load.or(rate),
     })
 }

@@ -1,13 +1,13 @@
 //! What a module of a world's file generates: its instances by its profile of steps, and the tokens of what it is asked.
 
-use weir_config::{Diagnostics, Entry, Fields};
+use weir_config::{Diagnostics, Entry, Fields, Spanned};
 use weir_policy::generate::{InstanceSpec, LengthSource};
-use weir_policy::route::{RouteRule, RouterSpec};
+use weir_policy::route::{self, MoveCost, RouteRule, RouterSpec};
 use weir_policy::{Answer, GenerateSpec};
 use weir_types::{Profile, Span, StepCurve, StepProfile};
 
 use super::values::number;
-use crate::spec::{Tokens, WorldGenerate};
+use crate::spec::{Link, Tokens, WorldGenerate};
 
 /// Most tokens of anything.
 const MAX_TOKENS: u32 = 1 << 20;
@@ -15,6 +15,8 @@ const MAX_TOKENS: u32 = 1 << 20;
 const BLOCK_TOKENS: u32 = 16;
 /// Tokens of the prompts of an emulated model.
 const EMULATED_PROMPT: u32 = 32;
+/// Thousand bytes of a token's part of the cache: of a model of 8 B parameters with eight heads of keys and values in 16 bits.
+const CACHE_KB: f64 = 131.072;
 /// Standard deviation of the logarithm of lengths.
 const SPREAD: f64 = 0.5;
 
@@ -28,20 +30,33 @@ const KEYS: &[&str] = &[
     "max_step_tokens",
     "cache_tokens",
     "answer",
+    "moves",
+    "cache_kb",
 ];
 
 /// A module that generates, but for its instances: those are as many as it has workers.
 #[derive(Debug, Clone)]
 pub(super) struct RawGenerate {
     generate: WorldGenerate,
+    /// The link that sequences move over.
+    pub(super) moves: Option<Spanned<String>>,
+    /// Bytes of a token's part of the cache.
+    cache_bytes: f64,
     /// What a request takes of an instance that is full.
     pub(super) request: Profile,
 }
 
 impl RawGenerate {
-    /// With so many instances.
-    pub(super) fn with_instances(&self, count: u32) -> WorldGenerate {
+    /// With so many instances, and the link that sequences move over.
+    pub(super) fn with_instances(&self, count: u32, link: Option<&Link>) -> WorldGenerate {
         let mut generate = self.generate.clone();
+        generate.spec.router.transfer = link.map(|link| MoveCost {
+            link: route::Link {
+                latency: link.latency,
+                bandwidth_bps: link.bandwidth_bps,
+            },
+            cache_bytes: self.cache_bytes,
+        });
         let one = generate.spec.instances.first().cloned();
         generate.spec.instances = one.into_iter().cycle().take(count as usize).collect();
         generate
@@ -88,6 +103,12 @@ pub(super) fn read(
     };
     let answers = [("whole", Answer::Whole), ("first-token", Answer::FirstToken)];
     let answer = fields.word("answer", &answers, diagnostics).into_value();
+    let moves = fields.text("moves", diagnostics).given().cloned();
+    let cache_kb = number(&fields, "cache_kb", 0.0, 1e6, diagnostics);
+    if let (Some(entry), None) = (fields.entry("cache_kb"), &moves) {
+        let hint = Some("moves = \"NAME\": the link that sequences move over".to_owned());
+        diagnostics.add(entry.at, "`generate` has `cache_kb` and no `moves`", hint);
+    }
     let max_tokens = count("max_tokens", (4.0 * output).min(most) as u32, diagnostics);
     let max_prompt = (4.0 * prompt).min(most) as u32;
     let max_sequences = count("max_sequences", 256, diagnostics);
@@ -107,6 +128,8 @@ pub(super) fn read(
     let request = Profile::new(vec![(1, full_request(&instance, prompt, output))])?;
     Some(RawGenerate {
         request,
+        moves,
+        cache_bytes: cache_kb.unwrap_or(CACHE_KB) * 1e3,
         generate: WorldGenerate {
             spec: GenerateSpec {
                 instances: vec![instance],
@@ -198,7 +221,7 @@ pub(super) fn emulated_generator(
 
 /// Sequences a second that an instance can do: in each step so many run, one token each, and as many prompt tokens beside them as
 /// those bring that take the places of what ends.
-fn most_sequences(instance: &InstanceSpec, prompt: f64, output: f64) -> f64 {
+pub(super) fn most_sequences(instance: &InstanceSpec, prompt: f64, output: f64) -> f64 {
     let rate = |sequences: u32| {
         let tokens = f64::from(sequences) * (1.0 + prompt / output);
         let tokens = (tokens.round() as u32).clamp(1, instance.max_step_tokens);
@@ -210,7 +233,7 @@ fn most_sequences(instance: &InstanceSpec, prompt: f64, output: f64) -> f64 {
 }
 
 /// What one request takes of an instance whose steps are full: its tokens over those of a step, at the best size of steps.
-fn full_request(instance: &InstanceSpec, prompt: f64, output: f64) -> Span {
+pub(super) fn full_request(instance: &InstanceSpec, prompt: f64, output: f64) -> Span {
     let most = instance.max_sequences.min(instance.max_step_tokens);
     let token_s = |tokens: u32| instance.steps.decode.duration(tokens).as_secs_f64() / f64::from(tokens);
     // Prompts fill the steps up in which others generate.

@@ -14,6 +14,7 @@ mod graph;
 mod run;
 mod summary;
 mod sweep;
+mod token_traces;
 mod traces;
 mod values;
 mod world;
@@ -36,6 +37,7 @@ pub use summary::{Estimate, ExperimentReport, Row, RunBound, RunReport, rows};
 pub use sweep::Label;
 
 use crate::spec::{Scaling, WorkerFailure, WorldPool, WorldSpec};
+use crate::traces::TokenTrace;
 use arrivals::Source;
 use file::{LoadLevel, Raw};
 
@@ -179,6 +181,7 @@ impl Loader<'_> {
                 generate.spec.length = spec.policy.length;
                 generate.spec.router = RouterSpec {
                     seed,
+                    transfer: generate.spec.router.transfer,
                     ..RouterSpec::new(spec.policy.route.unwrap_or(RouteRule::Earliest))
                 };
             }
@@ -204,7 +207,7 @@ impl Loader<'_> {
             });
         }
         spec.seed = seed;
-        let (source, trace) = self.source(raw, &spec, loaded.streams, diagnostics)?;
+        let (source, trace) = self.source(raw, &mut spec, loaded.streams, diagnostics)?;
         let own = matches!(source, Source::Streams(_)).then_some(loaded.stream_names.as_slice());
         spec.changes = changes::resolve(&raw.changes, own, diagnostics);
         scale(raw, &mut spec, source.initial_rate());
@@ -223,7 +226,7 @@ impl Loader<'_> {
     fn source(
         &mut self,
         raw: &Raw,
-        spec: &WorldSpec,
+        spec: &mut WorldSpec,
         streams: Option<Vec<weir_graph::EmulatedStream>>,
         diagnostics: &mut Diagnostics,
     ) -> Option<(Source, String)> {
@@ -234,7 +237,18 @@ impl Loader<'_> {
         let is_file = arrivals
             .trace
             .as_ref()
-            .is_some_and(|name| name.value.ends_with(".csv"));
+            .is_some_and(|name| traces::is_file_name(&name.value));
+        let folder = self.folder.clone();
+        if let Some(name) = &arrivals.trace {
+            match self.traces.requests(&name.value, &folder, diagnostics) {
+                Ok(None) => {}
+                Ok(Some(found)) => return requests(raw, spec, name, found, diagnostics),
+                Err(reason) => {
+                    diagnostics.add(name.at, format!("`trace`: {reason}"), None);
+                    return None;
+                }
+            }
+        }
         let default = (!is_file).then_some(LoadLevel::Load(1.0));
         let query = traces::TraceQuery {
             name: arrivals.trace.as_ref(),
@@ -244,7 +258,7 @@ impl Loader<'_> {
                 LoadLevel::Rate(rate) => rate,
                 LoadLevel::Load(load) => load * capacity(spec),
             }),
-            folder: &self.folder.clone(),
+            folder: &folder,
         };
         let (trace, origin) = self.traces.find(&query, diagnostics)?;
         let (process, seed) = (arrivals.process, spec.seed);
@@ -365,6 +379,47 @@ impl Loader<'_> {
                 diagnostics.add(spanned.at, message, None);
                 None
             }
+        }
+    }
+}
+
+/// Requests with tokens, at the rate that is wanted; what they ask for goes to the module that generates.
+fn requests(
+    raw: &Raw,
+    spec: &mut WorldSpec,
+    name: &Spanned<String>,
+    (trace, recording): traces::RequestTrace,
+    diagnostics: &mut Diagnostics,
+) -> Option<(Source, String)> {
+    let arrivals = &raw.arrivals;
+    if let Some(at) = arrivals.process_at {
+        let hint = Some("leave `process` out: the requests of this trace have times of their own".to_owned());
+        let message = format!("[arrivals] has a `process` beside the trace \"{}\"", name.value);
+        diagnostics.add(at, message, hint);
+        return None;
+    }
+    let default = recording.map(|_| LoadLevel::Load(1.0));
+    let mut set = || -> Result<TokenTrace, String> {
+        token_traces::set_means(spec, &trace)?;
+        let rate = arrivals.amount.or(default).map(|amount| match amount {
+            LoadLevel::Rate(rate) => rate,
+            LoadLevel::Load(load) => load * capacity(spec),
+        });
+        let scaled = rate.map_or(Ok(trace.clone()), |rate| trace.scale_to(rate));
+        let scaled = scaled.map_err(|error| error.to_string())?;
+        let part = match recording {
+            Some(_) => scaled.stretch(arrivals.length, spec.seed),
+            None => scaled.cut(arrivals.length),
+        };
+        let part = part.map_err(|error| error.to_string())?;
+        token_traces::set_tokens(spec, &part)?;
+        Ok(part)
+    };
+    match set() {
+        Ok(part) => Some((Source::Requests(part), name.value.clone())),
+        Err(reason) => {
+            diagnostics.add(name.at, format!("`trace`: \"{}\": {reason}", name.value), None);
+            None
         }
     }
 }

@@ -7,19 +7,22 @@ use weir_config::{Diagnostics, Spanned, absolute, report_missing, spelling};
 use weir_graph::Trace;
 use weir_types::Span;
 
-use crate::traces::{TraceKind, build};
+use crate::traces::{RequestRecording, TokenTrace, TraceKind, build};
 
 /// A constant rate.
 const CONSTANT: &str = "constant";
 
 /// A trace, and where it comes from in words.
 type NamedTrace = (Trace, String);
+/// Requests with tokens, and the recording that they are, if they are one.
+pub(super) type RequestTrace = (TokenTrace, Option<RequestRecording>);
 
 /// Traces by name, seed and length, each built once.
 pub(super) struct Traces {
     /// Recordings, where there are any.
     assets: Option<PathBuf>,
     built: BTreeMap<(TraceKind, u64, Span), Result<NamedTrace, String>>,
+    recorded: BTreeMap<RequestRecording, Result<TokenTrace, String>>,
 }
 
 /// Which trace.
@@ -37,8 +40,44 @@ pub(super) struct TraceQuery<'a> {
 impl Traces {
     /// None built yet; recordings are looked for in `assets`.
     pub(super) fn new(assets: Option<PathBuf>) -> Self {
-        let built = BTreeMap::new();
-        Self { assets, built }
+        let (built, recorded) = (BTreeMap::new(), BTreeMap::new());
+        Self {
+            assets,
+            built,
+            recorded,
+        }
+    }
+
+    /// The requests with tokens that a text names, all of them as they were; `None` where it names no such trace.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub(super) fn requests(
+        &mut self,
+        name: &str,
+        folder: &Path,
+        diagnostics: &mut Diagnostics,
+    ) -> Result<Option<RequestTrace>, String> {
+        let recording = RequestRecording::ALL
+            .into_iter()
+            .find(|recording| recording.name() == name);
+        let found = match recording {
+            Some(recording) => {
+                let assets = self.assets.as_deref();
+                let read = || TokenTrace::recorded(recording, assets).map_err(|error| error.to_string());
+                self.recorded.entry(recording).or_insert_with(read).clone()
+            }
+            None => {
+                let path = absolute(folder, name);
+                // What cannot be read is reported where traces of rates are.
+                if !is_file_name(name) || !TokenTrace::is_in(&path).unwrap_or(false) {
+                    return Ok(None);
+                }
+                diagnostics.record_file(&path);
+                TokenTrace::read(&path).map_err(|error| error.to_string())
+            }
+        };
+        found.map(|trace| Some((trace, recording)))
     }
 
     /// The trace, and where it comes from in words; `None` where something was reported.
@@ -55,7 +94,7 @@ impl Traces {
                     .map(|trace| (trace, format!("constant {rate:.1}/s")))
                     .map_err(|error| error.to_string())
             }
-            Some(file) if Path::new(file).extension().is_some_and(|end| end == "csv") => {
+            Some(file) if is_file_name(file) => {
                 let path = absolute(query.folder, file);
                 if !path.is_file() {
                     report_missing(
@@ -72,7 +111,9 @@ impl Traces {
             Some(name) => match name.parse::<TraceKind>() {
                 Ok(kind) => self.named_trace(kind, query),
                 Err(_) => {
-                    let names = TraceKind::ALL.into_iter().map(TraceKind::name).chain([CONSTANT]);
+                    let recorded = RequestRecording::ALL.into_iter().map(RequestRecording::name);
+                    let names = TraceKind::ALL.into_iter().map(TraceKind::name);
+                    let names = names.chain(recorded).chain([CONSTANT]);
                     let hint = spelling::hint(name, "traces", names)
                         .map(|hint| format!("{hint}; or a file that ends in .csv"));
                     diagnostics.add(at, format!("there is no trace \"{name}\""), hint);
@@ -95,6 +136,11 @@ impl Traces {
         let scaled = trace.scale_to(query.rate.unwrap_or(1.0));
         Ok((scaled.map_err(|error| error.to_string())?, origin))
     }
+}
+
+/// Whether a text names a file.
+pub(super) fn is_file_name(text: &str) -> bool {
+    Path::new(text).extension().is_some_and(|end| end == "csv")
 }
 
 fn from_file(path: &Path, query: &TraceQuery<'_>) -> Result<Trace, String> {

@@ -185,7 +185,9 @@ impl Raw {
         }
         let mut resolved: Vec<Option<WorldModule>> = vec![None; self.modules.len()];
         for (index, module) in self.modules.iter().enumerate() {
-            let pool = module.pool(&devices, diagnostics);
+            let moves = module.moves().and_then(|spanned| self.link(spanned, diagnostics));
+            let moves = moves.and_then(|link| self.links.get(link)).map(|(_, link)| link);
+            let pool = module.pool(&devices, moves, diagnostics);
             let next = self.edges(index, &inputs, &rank, diagnostics);
             resolved[rank[index]] = module.to_module(pool, next, rank[index]);
         }

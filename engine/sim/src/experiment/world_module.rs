@@ -15,7 +15,7 @@ use super::generate::{self, RawGenerate};
 use super::values::number;
 use crate::demand::Crops;
 use crate::gears::{SampledItem, read_samples};
-use crate::spec::{Edge, WorldModule, WorldPool};
+use crate::spec::{Edge, Link, WorldModule, WorldPool};
 
 /// The most workers of a module and slots of a device.
 pub(super) const MAX_WORKERS: u32 = 1_024;
@@ -374,14 +374,23 @@ impl RawModule {
         })
     }
 
+    /// The link that sequences of a module that generates move over.
+    pub(super) fn moves(&self) -> Option<&Spanned<String>> {
+        self.generate.as_ref()?.moves.as_ref()
+    }
+
+    /// What it runs on; `moves` is the link that its sequences move over.
     pub(super) fn pool(
         &self,
         devices: &BTreeMap<&str, std::ops::Range<u32>>,
+        moves: Option<&Link>,
         diagnostics: &mut Diagnostics,
     ) -> Option<WorldPool> {
         let Some(device) = &self.device else {
             return Some(match &self.generate {
-                Some(generate) => WorldPool::Generating(Box::new(generate.with_instances(self.workers?))),
+                Some(generate) => {
+                    WorldPool::Generating(Box::new(generate.with_instances(self.workers?, moves)))
+                }
                 None => WorldPool::Fixed(self.workers?),
             });
         };

@@ -1,5 +1,6 @@
 //! The three loads of the evaluation of PARD (section 5.1): `wiki`, `tweet` and `azure`, from recorded traces where they
 //! are at hand and from seeded generators elsewhere, and readers of the formats that such recordings come in.
+//! Requests with their tokens are read from files (`t_s,in,out`), or are as they were recorded: nothing generates them.
 //!
 //! What is known of the originals is their kind (periodic, bursty, very bursty) and the coefficient of variation of
 //! their rates: about 0.47, 1.0 and 1.3 (section 5.4). A trace of either origin is brought to that coefficient by a
@@ -9,11 +10,13 @@ mod build;
 mod calibrate;
 mod generate;
 mod read;
+mod requests;
 
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 use weir_graph::TraceError;
+use weir_types::Span;
 
 pub use build::build;
 pub use calibrate::with_cv;
@@ -22,6 +25,7 @@ pub use read::{
     Functions, bin_events, counts_per_second, events_azure_2021, events_azure_llm, functions_azure_2019,
     lengths_azure_llm,
 };
+pub use requests::{TokenRequest, TokenTrace};
 
 /// Below this a trace has no room for a burst and for what is between bursts.
 const MIN_SECONDS: u64 = 60;
@@ -72,6 +76,33 @@ impl std::str::FromStr for TraceKind {
     }
 }
 
+/// Requests that were recorded with their tokens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum RequestRecording {
+    /// Conversations with language models in a cloud, an hour of 2023.
+    AzureLlm,
+}
+
+impl RequestRecording {
+    /// All of them.
+    pub const ALL: [Self; 1] = [Self::AzureLlm];
+
+    /// As it is written in experiments.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::AzureLlm => "azure-llm",
+        }
+    }
+
+    /// Where it is in the asset pack.
+    fn file(self) -> &'static str {
+        match self {
+            Self::AzureLlm => "traces/azure_llm2023_conv.csv.gz",
+        }
+    }
+}
+
 /// Why a load cannot be had.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum RecordingError {
@@ -95,6 +126,15 @@ pub enum RecordingError {
         line: usize,
         /// What the line should be.
         expected: &'static str,
+    },
+    /// It is recorded or not at all, and there is no recording.
+    #[error("{0} is a recording, which is not there: set WEIR_ASSETS to the folder of the asset pack")]
+    NotThere(&'static str),
+    /// No request comes in time.
+    #[error("no request comes within {} s: give a longer `length`", length.as_secs_f64())]
+    NoRequests {
+        /// Within which none comes.
+        length: Span,
     },
     /// Too short to have a shape.
     #[error(

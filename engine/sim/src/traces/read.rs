@@ -211,6 +211,22 @@ pub fn lengths_azure_llm(path: &Path) -> Result<Vec<[u32; 2]>, RecordingError> {
     })
 }
 
+/// Azure LLM inference, as [`events_azure_llm`]: requests in order of time, from the first, with tokens of their prompts and tokens
+/// that were generated, at least one.
+pub(super) fn requests_azure_llm(path: &Path) -> Result<Vec<(Span, [u32; 2])>, RecordingError> {
+    let mut rows = lines(path, 1, "row of a time stamp and tokens", |row| {
+        let mut fields = row.split(',');
+        let at = seconds_of(fields.next()?)?;
+        let mut tokens = || fields.next()?.trim().parse::<u32>().ok();
+        Some((at, tokens()?.max(1), tokens()?.max(1)))
+    })?;
+    rows.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let first = rows.first().map_or(0.0, |(at, ..)| *at);
+    let requests = rows.into_iter();
+    let requests = requests.map(|(at, prompt, output)| (Span::from_secs_f64(at - first), [prompt, output]));
+    Ok(requests.collect())
+}
+
 fn from_first(mut times: Vec<f64>) -> Vec<Span> {
     times.sort_by(f64::total_cmp);
     let first = times.first().copied().unwrap_or(0.0);

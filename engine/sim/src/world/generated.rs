@@ -7,6 +7,7 @@ use weir_types::{ModuleId, RequestId, SequenceId, SlotId, Span, Timestamp};
 use super::build::generating;
 use super::sequences::Progress;
 use super::{Event, World};
+use crate::spec::Tokens;
 
 /// What draws are for: those of one thing are independent of those of another.
 const PROMPT: u64 = 0x7072_6f6d;
@@ -22,19 +23,19 @@ impl World<'_> {
     pub(super) fn prompted(&self, module: ModuleId, request: RequestId, items: u8) -> Option<ModuleEvent> {
         let generate = generating(&self.spec.modules[module.index()])?;
         let state = self.requests[request.index()];
-        let draw = |tokens: crate::spec::Tokens, what: u64| -> Vec<u32> {
+        let draw = |tokens: &Tokens, what: u64| -> Vec<u32> {
             let items = 0..u32::from(items);
             items
-                .map(|item| tokens.draw(self.token_seed(what, module, (request, item))))
+                .map(|item| tokens.of(request.index(), self.token_seed(what, module, (request, item))))
                 .collect()
         };
         Some(ModuleEvent::Prompted {
             request,
             stream: state.stream,
             sent_at: state.sent_at,
-            prompts: draw(generate.prompt, PROMPT),
+            prompts: draw(&generate.prompt, PROMPT),
             predicted: if generate.is_foretold {
-                draw(generate.output, OUTPUT)
+                draw(&generate.output, OUTPUT)
             } else {
                 Vec::new()
             },
@@ -56,7 +57,7 @@ impl World<'_> {
         };
         let length = generate
             .output
-            .draw(self.token_seed(OUTPUT, module, (request, item)));
+            .of(request.index(), self.token_seed(OUTPUT, module, (request, item)));
         let length = length.min(generate.spec.max_tokens);
         let new = Progress { generated: 0, length };
         self.generated[module.index()]

@@ -250,3 +250,66 @@ fn cache(port: &TensorPort, output: &TensorPort) -> Result<CachePort, String> {
         dims,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of two layers' keys: `[batch, 2, past, 4]`.
+    fn port() -> CachePort {
+        let port = |name: &str, dims: &[Option<usize>]| TensorPort {
+            name: name.to_owned(),
+            element: Some(Element::F32),
+            dims: dims.iter().map(|size| (*size, String::new())).collect(),
+        };
+        let dims = [None, Some(2), None, Some(4)];
+        cache(&port("past", &dims), &port("present", &dims)).unwrap()
+    }
+
+    #[test]
+    fn a_cache_that_is_not_grown_by_the_tokens_of_the_run_is_refused_with_both_shapes() {
+        let port = port();
+        assert_eq!(port.shape(3, 7), [3, 2, 7, 4]);
+        assert_eq!((port.outer, port.inner, port.token_elements()), (2, 4, 8));
+        assert_eq!(port.check(&[3, 2, 7, 4], 3, 7), Ok(()));
+        for found in [
+            &[3, 2, 5, 4][..],
+            &[1, 2, 7, 4],
+            &[3, 2, 7, 8],
+            &[3, 4, 7, 2],
+            &[3, 2, 7],
+            &[3, 2, 7, 4, 1],
+            &[3, 2, -1, 4],
+            &[],
+        ] {
+            let problem = port.check(found, 3, 7).unwrap_err();
+            let shapes = [format!("{found:?}"), "[3, 2, 7, 4]".to_owned()];
+            assert!(
+                shapes.iter().all(|shape| problem.contains(shape)) && problem.contains("output present"),
+                "{problem}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_cache_whose_sizes_do_not_say_where_the_past_is_is_refused() {
+        for dims in [
+            &[None, Some(2), Some(7), Some(4)][..],
+            &[None, None, None, Some(4)],
+            &[Some(1), Some(2), None, Some(4)],
+            &[None],
+            &[],
+        ] {
+            let port = TensorPort {
+                name: "past".to_owned(),
+                element: Some(Element::F32),
+                dims: dims.iter().map(|size| (*size, String::new())).collect(),
+            };
+            let problem = cache(&port, &port).unwrap_err();
+            assert!(
+                problem.contains("cache past has the sizes"),
+                "{dims:?}: {problem}"
+            );
+        }
+    }
+}

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use actix::{AsyncContext, Context};
 use crossbeam_channel::TrySendError;
-use weir_flow::{Generated, GeneratedToken, SequenceCommand, SequenceStep};
+use weir_flow::{Generated, GeneratedToken, SequenceCommand, SequenceEnd, SequenceStep};
 use weir_policy::ModuleEvent;
 use weir_policy::generate::Step;
 use weir_types::invariant;
@@ -164,7 +164,10 @@ impl ModuleActor {
             }
             live.generated.push(token.token);
             live.log_probability += f64::from(token.probability.max(f32::MIN_POSITIVE)).ln();
-            let Some(end) = token.end else { continue };
+            // A session that goes on beyond the most tokens, which it should not, is not waited for.
+            let is_full = live.generated.len() >= live.spec.max_tokens as usize;
+            let cut = is_full.then_some(SequenceEnd::MaxTokens);
+            let Some(end) = token.end.or(cut) else { continue };
             finished.push(token.sequence);
             let Some(live) = self.instances.sequences.remove(&token.sequence) else {
                 continue;

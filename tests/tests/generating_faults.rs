@@ -1,0 +1,275 @@
+//! Models that generate and do what they should not, live: one that never ends, one that goes away with a sequence that has just
+//! come, workers with another model, step times that cannot be. Each costs its requests at most, or is one clear error.
+
+#![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
+
+mod common;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use common::sinks::Kept;
+use common::words::{Leaving, Words};
+use common::{Parts, assemble, catalog_with_sink, graph, run};
+use weir_flow::{
+    Attribute, Catalog, Delivery, DeviceKind, GenerativeModel, PartitionLoader, PartitionSession,
+    SessionError, StopFlag, Value,
+};
+use weir_partition::wire::Address;
+use weir_partition::{Worker, WorkerOptions};
+use weir_policy::Report;
+use weir_policy::generate::emulated_length;
+use weir_runtime::{Clock, Pace, RunOptions};
+
+const FRAMES: u64 = 30;
+
+fn catalog() -> Catalog {
+    Catalog {
+        heads: weir_operators::heads(),
+        operators: weir_operators::operators(),
+        ..catalog_with_sink("keep")
+    }
+}
+
+fn options(record: Option<&Path>) -> RunOptions {
+    RunOptions {
+        pace: Pace::Times(1.0),
+        record: record.map(Path::to_owned),
+        strict: true,
+        ..RunOptions::default()
+    }
+}
+
+fn words() -> Words {
+    Words {
+        vocabulary: 256,
+        ends: false,
+        leaving: None,
+    }
+}
+
+/// Frames that a model on these devices describes.
+fn describing(model: &str, frames: u64, slo: &str) -> String {
+    format!(
+        r#"
+        [app]
+        name = "faults"
+        slo = "{slo}"
+        [policy]
+        drop = "none"
+        route = "just-enough"
+        [sources.camera]
+        uri = "emulated:poisson?rate=60&frames={frames}&seed=5"
+        mode = "live"
+        [models.writer]
+        head = "generate"
+        {model}
+        [modules.report]
+        operator = "describe"
+        model = "writer"
+        inputs = ["camera"]
+        [sinks.all]
+        type = "keep"
+        inputs = ["report"]
+        "#
+    )
+}
+
+const ONE: &str =
+    "device = \"emulated:a\"\nprofile = { \"1\" = \"1ms\", \"64\" = \"2ms\" }\nmax_sequences = 16";
+
+fn text_of(delivery: &Delivery) -> Option<String> {
+    let mut attributes = delivery.objects.first()?.attributes.iter();
+    attributes.find_map(|(name, value)| match value {
+        Attribute::Text { text, .. } if &**name == "text" => Some(text.clone()),
+        _ => None,
+    })
+}
+
+/// What a model says of frames, by their numbers, and the report of the run, which is decided the same again.
+fn describe(text: &str, model: &Words, settings: &[(&str, Value)]) -> (Vec<(u64, Option<String>)>, Report) {
+    let kept = Kept::default();
+    let parts = Parts {
+        models: vec![("writer", Arc::new(model.clone()))],
+        operators: vec![("report", model.operator(settings))],
+        sinks: vec![("all", Box::new(kept.clone()))],
+        ..Parts::default()
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("events.jsonl");
+    let report = run(assemble(graph(text, &catalog()), parts), &options(Some(&path)));
+    weir_runtime::verify(&path).unwrap_or_else(|error| panic!("{error}"));
+    let kept = kept.0.lock().unwrap();
+    let mut said: Vec<_> = kept
+        .iter()
+        .map(|delivery| (delivery.frame.index, text_of(delivery)))
+        .collect();
+    said.sort();
+    (said, report)
+}
+
+/// Why a graph cannot begin.
+fn refusal(text: &str, parts: Parts) -> String {
+    let assembly = assemble(graph(text, &catalog()), parts);
+    let error = weir_runtime::run(assembly, &options(None), &StopFlag::default());
+    error.expect_err("it is refused").to_string()
+}
+
+#[test]
+fn a_model_that_never_ends_is_cut_at_max_tokens_and_its_text_treated_as_cut_short() {
+    for (cut_short, expected) in [
+        ("keep", Some("It rains. It sh")),
+        ("sentence", Some("It rains.")),
+        ("leave-out", None),
+    ] {
+        let settings = [
+            ("max_tokens", Value::Number(15.0)),
+            ("cut_short", Value::Text(cut_short.to_owned())),
+        ];
+        let (said, report) = describe(&describing(ONE, FRAMES, "30s"), &words(), &settings);
+        assert_eq!(report.requests.delivered, FRAMES, "{:?}", report.requests);
+        let instance = report.modules["report"].instances[0];
+        assert_eq!((instance.finished, instance.generated), (FRAMES, 15 * FRAMES));
+        assert_eq!(said.len() as u64, FRAMES);
+        for (frame, text) in said {
+            assert_eq!(text.as_deref(), expected, "{cut_short}, frame {frame}");
+        }
+    }
+}
+
+#[test]
+fn a_small_cache_holds_few_at_once_and_all_are_generated() {
+    let small = format!("{ONE}\ncache_tokens = 128");
+    let settings = [("max_tokens", Value::Number(60.0))];
+    let (said, report) = describe(&describing(&small, FRAMES, "30s"), &words(), &settings);
+    let instance = report.modules["report"].instances[0];
+    assert_eq!((instance.finished, instance.dropped), (FRAMES, 0));
+    assert!(
+        instance.evicted > 0,
+        "eight blocks do not hold what runs: {instance:?}"
+    );
+    for (frame, text) in said {
+        assert_eq!(text.as_deref(), Some(Words::text(60).trim()), "frame {frame}");
+    }
+    // With room for all none goes back.
+    let (_, report) = describe(&describing(ONE, FRAMES, "30s"), &words(), &settings);
+    assert_eq!(report.modules["report"].instances[0].evicted, 0);
+}
+
+#[test]
+fn an_instance_that_is_gone_with_a_sequence_that_has_just_moved_there_costs_nothing() {
+    const COUNT: u64 = 150;
+    let devices = r#"
+        devices = ["emulated:fast", "emulated:middle", "emulated:slow"]
+        profile = { "1" = "1ms", "64" = "2ms" }
+        profiles."emulated:middle" = { "1" = "2ms", "64" = "4ms" }
+        profiles."emulated:slow" = { "1" = "4ms", "64" = "8ms" }
+        max_sequences = 16
+    "#;
+    let leaving = Arc::new(Leaving::default());
+    let model = Words {
+        ends: true,
+        leaving: Some(Arc::clone(&leaving)),
+        ..words()
+    };
+    let settings = [("max_tokens", Value::Number(200.0))];
+    // Long ones are late on the slow device, where all of the expected length are in time.
+    let (said, report) = describe(&describing(devices, COUNT, "600ms"), &model, &settings);
+    let requests = &report.requests;
+    assert_eq!(requests.delivered + requests.late, COUNT, "{requests:?}");
+    let sequences = report.modules["report"].sequences.as_ref().unwrap();
+    assert!(
+        leaving.came.load(Ordering::SeqCst) > 0 && sequences.moved > 0,
+        "{sequences:?}"
+    );
+    assert!(
+        leaving.is_over.load(Ordering::SeqCst) && sequences.lost > 0,
+        "{sequences:?}"
+    );
+    assert_eq!(sequences.finished, COUNT);
+    let seed = |frame: u64| 1 ^ frame.rotate_left(32);
+    for (frame, text) in said {
+        let length = emulated_length(seed(frame), 200) as usize;
+        let expected = Words::text(length);
+        assert_eq!(
+            text.as_deref(),
+            Some(expected.trim()),
+            "frame {frame}: no token is lost or repeated"
+        );
+    }
+}
+
+#[test]
+fn step_times_with_a_hole_or_that_fall_are_one_clear_error_each() {
+    for (profile, expected) in [
+        ("{ \"1\" = \"2ms\", \"64\" = \"1ms\" }", "64 tokens takes less"),
+        ("{ \"4\" = \"2ms\", \"64\" = \"4ms\" }", "a hole after 0 tokens"),
+    ] {
+        let model = format!("device = \"emulated:a\"\nprofile = {profile}");
+        let model = describing(&model, FRAMES, "30s");
+        let (first, _) = model.split_once("[sinks.all]").unwrap();
+        let found = refusal(first, Parts::default());
+        assert!(
+            found.contains("model writer") && found.contains(expected),
+            "{found}"
+        );
+    }
+}
+
+/// Opens models of 97 different tokens, whatever is sent.
+struct Loader;
+
+impl PartitionLoader for Loader {
+    fn load(
+        &self,
+        _partition: &[u8],
+        _device: DeviceKind,
+        _half: bool,
+    ) -> Result<Box<dyn PartitionSession>, SessionError> {
+        Err(SessionError::Load {
+            model: "words".to_owned(),
+            reason: "it has no partitions".to_owned(),
+        })
+    }
+
+    fn load_generator(&self, _model: &[u8]) -> Result<Arc<dyn GenerativeModel>, SessionError> {
+        Ok(Arc::new(Words {
+            vocabulary: 97,
+            ..words()
+        }))
+    }
+}
+
+#[test]
+fn a_worker_whose_model_has_another_vocabulary_is_one_clear_error() {
+    let clock = Clock::start();
+    let now: weir_partition::Now = Arc::new(move || clock.now());
+    let at = "127.0.0.1:0".parse().unwrap();
+    let worker = Worker::listen(at, WorkerOptions::default(), Arc::new(Loader), now).unwrap();
+    let Address::Tcp(address) = worker.address() else {
+        panic!("it listens")
+    };
+    let devices = "model = \"words.onnx\"\ndevices = [\"cpu:here\", \"worker:there\"]\nprofile = { \"1\" = \"1ms\", \"64\" = \"2ms\" }";
+    let text = describing(devices, FRAMES, "30s").replace(
+        "[sinks.all]",
+        &format!("[workers.there]\nclass = \"edge\"\naddress = \"{address}\"\n[sinks.all]"),
+    );
+    let kept = Kept::default();
+    let model = words();
+    let parts = Parts {
+        models: vec![("writer", Arc::new(model.clone()))],
+        operators: vec![("report", model.operator(&[]))],
+        sinks: vec![("all", Box::new(kept))],
+        ..Parts::default()
+    };
+    let found = refusal(&text, parts);
+    for part in [
+        "writer",
+        &address.to_string(),
+        "97 different tokens",
+        "one of 256",
+    ] {
+        assert!(found.contains(part), "{part} is not in {found}");
+    }
+}
