@@ -69,6 +69,7 @@ fn describing(model: &str, frames: u64, slo: &str) -> String {
         operator = "describe"
         model = "writer"
         inputs = ["camera"]
+        max_tokens = 200
         [sinks.all]
         type = "keep"
         inputs = ["report"]
@@ -250,8 +251,12 @@ fn a_worker_whose_model_has_another_vocabulary_is_one_clear_error() {
     let Address::Tcp(address) = worker.address() else {
         panic!("it listens")
     };
-    let devices = "model = \"words.onnx\"\ndevices = [\"cpu:here\", \"worker:there\"]\nprofile = { \"1\" = \"1ms\", \"64\" = \"2ms\" }";
-    let text = describing(devices, FRAMES, "30s").replace(
+    // The file of the model is not read: the test gives the model.
+    let devices = format!(
+        "model = \"{}/Cargo.toml\"\ndevices = [\"cpu:here\", \"worker:there\"]\nprofile = {{ \"1\" = \"1ms\", \"64\" = \"2ms\" }}",
+        env!("CARGO_MANIFEST_DIR")
+    );
+    let text = describing(&devices, FRAMES, "30s").replace(
         "[sinks.all]",
         &format!("[workers.there]\nclass = \"edge\"\naddress = \"{address}\"\n[sinks.all]"),
     );

@@ -103,23 +103,13 @@ fn times_are_stretched_to_a_rate_and_cut_by_the_length() {
         millis.collect::<Vec<f64>>()
     };
     // Two intervals in 2.25 s.
-    assert_eq!(
-        times("rate = 2"),
-        [0.0, 1e3 * 0.5 / 2.25, 1_000.0].map(f64::round_to_micros)
-    );
+    let stretched = times("rate = 2");
+    for (found, expected) in stretched.iter().zip([0.0, 1e3 * 0.5 / 2.25, 1_000.0]) {
+        assert!((found - expected).abs() < 0.01, "{stretched:?}");
+    }
     assert_eq!(times("length = \"1s\""), [0.0, 500.0]);
     let loaded = times("load = 0.5\nlength = \"600s\"");
     assert!(loaded[2] > 0.0 && loaded[2] < 2_250.0, "{loaded:?}");
-}
-
-trait RoundToMicros {
-    fn round_to_micros(self) -> f64;
-}
-
-impl RoundToMicros for f64 {
-    fn round_to_micros(self) -> f64 {
-        (self * 1e3).round() / 1e3
-    }
 }
 
 #[test]
