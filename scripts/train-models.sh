@@ -51,3 +51,7 @@ scenes train 170000
 scenes validation 4000
 
 "$python" models/training/train.py --stills "$work" --out models "$@"
+if [[ $# -eq 0 || " $* " == *" scribe "* ]]; then
+    say "nets that predict how long what scribe says becomes"
+    "$python" models/training/lengths.py --scenes "$work/scenes" --out models/scribe-lengths.json
+fi
