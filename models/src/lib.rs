@@ -42,6 +42,9 @@ const FILES: &[(&str, &[u8])] = files![
     "street-faces.onnx",
 ];
 
+/// The same of the nets that predict how long the texts of a model become.
+const LENGTHS: &[(&str, &str)] = &[("scribe-lengths.json", include_str!("../scribe-lengths.json"))];
+
 /// A model that ships.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Shipped {
@@ -55,6 +58,8 @@ pub struct Shipped {
     pub settings: Settings,
     /// Content of its ONNX file.
     pub onnx: &'static [u8],
+    /// Of one that generates: nets that predict how long its texts become, as JSON.
+    pub lengths: Option<&'static str>,
 }
 
 impl Shipped {
@@ -72,6 +77,7 @@ struct Entry {
     about: String,
     head: String,
     file: String,
+    lengths: Option<String>,
     #[serde(default)]
     settings: Settings,
     /// File about its training and accuracy; for readers of the list.
@@ -99,7 +105,14 @@ fn read(manifest: &str) -> Result<Vec<Shipped>, String> {
     let model = |(name, entry): (String, Entry)| {
         let file = FILES.iter().find(|(file, _)| *file == entry.file);
         let (_, onnx) = file.ok_or_else(|| format!("{name}: {} is not compiled in", entry.file))?;
+        let nets = |name: &String| {
+            LENGTHS
+                .iter()
+                .find(|(file, _)| file == name)
+                .map(|(_, nets)| *nets)
+        };
         Ok(Shipped {
+            lengths: entry.lengths.as_ref().and_then(nets),
             name,
             about: entry.about,
             head: entry.head,
@@ -123,6 +136,8 @@ mod tests {
             FILES.len(),
             "a file is compiled in that no model names"
         );
+        let with_lengths = models.iter().filter(|model| model.lengths.is_some());
+        assert_eq!(with_lengths.count(), LENGTHS.len(), "nets that no model names");
         for model in &models {
             assert!(
                 !model.about.is_empty() && !model.onnx.is_empty(),

@@ -219,6 +219,7 @@ fn the_graph_gives_it_prompts_as_in_its_training() {
                 let defaults = weir_flow::ModelDefaults {
                     head: model.head.clone(),
                     settings: model.settings.clone(),
+                    lengths: model.lengths,
                 };
                 (model.name.clone(), defaults)
             })

@@ -27,6 +27,7 @@ fn shipped() -> BTreeMap<String, ModelDefaults> {
     let hint = |model: &weir_models::Shipped| ModelDefaults {
         head: model.head.clone(),
         settings: model.settings.clone(),
+        lengths: model.lengths,
     };
     let models = weir_models::shipped().iter();
     models.map(|model| (model.name.clone(), hint(model))).collect()
@@ -50,4 +51,24 @@ pub(crate) fn load_for(sources: Sources, path: &Path, zoo: &Zoo) -> anyhow::Resu
         output::remark(&format!("warning: {warning}"));
     }
     Ok(graph)
+}
+
+#[cfg(test)]
+mod tests {
+    use weir_policy::generate::LengthSource;
+    use weir_policy::lengths::LengthNets;
+
+    #[test]
+    fn nets_that_ship_predict_lengths() {
+        let shipped = weir_models::find("scribe").and_then(|model| model.lengths);
+        let nets: LengthNets =
+            serde_json::from_str(shipped.expect("scribe has nets")).expect("they are nets");
+        for source in [LengthSource::Experts, LengthSource::Single] {
+            let [few, many] = [3_u32, 200].map(|tokens| {
+                let prompt: Vec<u32> = (0..tokens).map(|token| token % 274).collect();
+                nets.predict(source, &prompt).expect("a length")
+            });
+            assert!((1..=60).contains(&few) && few < many, "{source:?}: {few}, {many}");
+        }
+    }
 }

@@ -147,6 +147,8 @@ pub struct ModelDefaults {
     pub head: String,
     /// Keys of the head; keys in the graph override them.
     pub settings: Settings,
+    /// Of one that generates: nets that predict how long its texts become, as JSON.
+    pub lengths: Option<&'static str>,
 }
 
 /// A validated value.

@@ -1,12 +1,14 @@
 //! The checked graph, which needs no further checks: names resolve, inputs exist, there is no cycle.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use weir_analytics::transforms::TransformSpec;
 use weir_config::Diagnostic;
 use weir_flow::{Connection, DeviceKind, Settings};
 use weir_planner::Plan;
 use weir_policy::gears::{Fallback, Settle};
+use weir_policy::lengths::LengthNets;
 use weir_policy::{Policy, StreamShare};
 use weir_types::Span;
 
@@ -202,6 +204,18 @@ pub enum ModelOrigin {
     Server(ModelServers),
 }
 
+/// What predicts how long the texts of a model become.
+#[derive(Debug, Clone, PartialEq)]
+pub enum LengthPredictor {
+    /// Small nets, by the tokens of its prompt.
+    Nets(Arc<LengthNets>),
+    /// On an emulated device: what is drawn, off by so much in the standard deviation of its logarithm.
+    Emulated {
+        /// That deviation.
+        error: f64,
+    },
+}
+
 /// A model and its device.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ModelNode {
@@ -235,6 +249,8 @@ pub struct ModelNode {
     pub gpu: GpuSettings,
     /// File of the plan by which it is partitioned over workers.
     pub plan: Option<PathBuf>,
+    /// What predicts how long its texts become, where it generates.
+    pub predictor: Option<LengthPredictor>,
     /// Settings of the head.
     pub settings: Settings,
 }

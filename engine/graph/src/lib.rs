@@ -41,9 +41,9 @@ pub use gears_file::{
 };
 pub use gpu_settings::{GpuPrecision, GpuProvider, GpuSettings};
 pub use graph::{
-    Decoding, EMULATE, EndNode, Escalate, Graph, ModelNode, ModelOrigin, ModuleNode, OnDrop, OnLate,
-    PerTrackNode, QueueNode, SinkNode, SourceMode, SourceNode, StageNode, TRACK, TrackerNode, TransformNode,
-    Vertex, WhenSlow, WorkerNode,
+    Decoding, EMULATE, EndNode, Escalate, Graph, LengthPredictor, ModelNode, ModelOrigin, ModuleNode, OnDrop,
+    OnLate, PerTrackNode, QueueNode, SinkNode, SourceMode, SourceNode, StageNode, TRACK, TrackerNode,
+    TransformNode, Vertex, WhenSlow, WorkerNode,
 };
 pub use model_servers::{ModelServers, ServerProtocol};
 pub use own_slots::own_slots;

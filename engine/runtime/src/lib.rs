@@ -23,6 +23,7 @@ mod handle;
 mod inline;
 mod instance;
 mod instance_spec;
+mod length_prediction;
 mod message_latency;
 mod objects;
 mod overlapped;

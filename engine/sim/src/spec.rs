@@ -144,8 +144,8 @@ pub struct WorldGenerate {
     pub prompt: Tokens,
     /// Tokens that are generated.
     pub output: Tokens,
-    /// Whether it is known beforehand how many are.
-    pub is_foretold: bool,
+    /// Where their number comes with a request: the standard deviation of the logarithm that it is off by; 0: as it will be.
+    pub length_error: Option<f64>,
     /// Sequences a second that all instances can do together; `None`: as the module's profile says of one instance.
     pub capacity: Option<f64>,
 }

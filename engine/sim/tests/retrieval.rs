@@ -20,7 +20,7 @@ fn rag() -> Experiment {
 /// Whether true lengths are known.
 fn is_foretold(run: &Run) -> bool {
     let generating = run.world.modules.iter().filter_map(|node| match &node.pool {
-        WorldPool::Generating(generate) => Some(generate.is_foretold),
+        WorldPool::Generating(generate) => Some(generate.length_error.is_some()),
         _ => None,
     });
     generating.into_iter().all(|is_foretold| is_foretold)
@@ -75,6 +75,33 @@ fn proactive_dropping_drops_less_and_least_with_true_lengths() {
             "{load}: {reactive} {proactive} {foretold}"
         );
     }
+}
+
+#[test]
+fn predicted_lengths_are_off_by_as_much_as_the_experiment_says() {
+    let world = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../config/worlds/rag.toml");
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("e.toml");
+    let errors = |keys: &str| -> Vec<f64> {
+        let head = format!("[experiment]\nworld = \"{}\"\n{keys}\n", world.display());
+        let text = format!("{head}[arrivals]\nlength = \"60s\"\nload = 0.5\n[policy]\ndrop = \"none\"\n");
+        std::fs::write(&path, text).unwrap();
+        let experiment = load(&path, &Catalog::default(), &|_| None, Some(&[1])).unwrap();
+        let error = |run: &Run| {
+            let report = run.simulate().report;
+            let sequences = report.modules["generate"].sequences.clone().unwrap();
+            assert!(sequences.finished > 100, "{}", sequences.finished);
+            sequences.length_error_mean
+        };
+        experiment.runs().iter().map(error).collect()
+    };
+    let mean = errors("lengths = \"mean\"");
+    let predicted = errors("length_error = [0.0, 0.1, 0.4]");
+    println!("mean {mean:?}, predicted {predicted:?}");
+    assert_eq!(predicted[0], 0.0);
+    assert!(0.0 < predicted[1] && predicted[1] < predicted[2] && predicted[2] < mean[0]);
+    assert_eq!(errors("lengths = \"mean\"\nlength_error = 0.1"), mean);
+    assert_eq!(errors("lengths = \"true\"\nlength_error = 0.1"), predicted[1..2]);
 }
 
 #[test]

@@ -145,7 +145,7 @@ fn policy() -> Value {
         ),
         (
             "length",
-            words(&["mean", "history", "stream"]),
+            words(&["mean", "history", "stream", "experts", "single"]),
             "How many tokens a sequence of a model that generates is expected to have; default mean.",
         ),
         (

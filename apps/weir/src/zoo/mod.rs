@@ -75,6 +75,7 @@ impl Zoo {
             Some(ModelDefaults {
                 head: entry.head.clone()?,
                 settings: entry.settings.clone(),
+                lengths: None,
             })
         };
         self.entries

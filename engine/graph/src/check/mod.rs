@@ -1,6 +1,7 @@
 //! Builds a graph from the raw tables: names resolve, there is no cycle, types match, the SLO can be met at all.
 
 mod cascades;
+mod lengths;
 mod memory;
 mod never;
 mod placement;
@@ -56,6 +57,7 @@ pub(crate) fn check(
     placement::check_exclusive_slots(&raw, &models, &devices, diagnostics);
     placement::check_plans(&raw, diagnostics);
     memory::check(&raw, &devices, diagnostics);
+    lengths::check(&raw, &models, diagnostics);
     let plan = plan::read(&raw, diagnostics);
     warn_unused(&raw, &wiring, &models, &devices, diagnostics);
     reserves::warn(&raw, &wiring, &models, &devices, diagnostics);
@@ -471,6 +473,7 @@ fn model_node(model: RawModel, ends: Vec<EndNode>) -> Option<ModelNode> {
         profile: first.profile,
         ends: if model.ends.are_given() { ends } else { Vec::new() },
         plan: model.plan.map(|plan| plan.value),
+        predictor: model.predictor,
         settings: model.settings,
     })
 }

@@ -8,6 +8,7 @@ mod context;
 mod emulated;
 mod ends;
 mod gpu;
+mod lengths;
 mod model;
 mod per_track;
 mod required;

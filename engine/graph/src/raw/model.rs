@@ -9,10 +9,11 @@ use weir_types::Span;
 use super::context::Context;
 use super::ends::{self, RawEnds};
 use super::gpu;
+use super::lengths;
 use super::section::{check_known, correct, expect_keys};
 use super::server;
 use crate::gpu_settings::GpuSettings;
-use crate::graph::{GENERATE, ModelOrigin};
+use crate::graph::{GENERATE, LengthPredictor, ModelOrigin};
 use crate::settings;
 
 /// Larger batches are not useful on any device, and their items are held in memory.
@@ -50,6 +51,10 @@ pub(crate) struct RawModel {
     pub(crate) gpu: GpuSettings,
     /// The plan by which it is partitioned over workers.
     pub(crate) plan: Option<Spanned<PathBuf>>,
+    /// What predicts how long its texts become.
+    pub(crate) predictor: Option<LengthPredictor>,
+    /// Whether its table has a key for that, right or wrong.
+    pub(crate) names_predictor: bool,
     pub(crate) settings: Settings,
 }
 
@@ -72,6 +77,8 @@ pub(super) const MODEL_KEYS: &[&str] = &[
     "profiles",
     "preparation",
     "fail_every",
+    "lengths",
+    "length_error",
     "memory",
     "open_cold",
     "open_warm",
@@ -165,6 +172,13 @@ pub(super) fn read(name: Spanned<String>, entry: &Entry, context: &mut Context<'
         ["open_cold", "open_warm"].map(|key| opening(key, &fields, on_emulated_device, context));
     let gpu = gpu::read(&fields, context);
     let plan = plan(&fields, context);
+    let known = lengths::Known {
+        generates: spec.is_some_and(|spec| spec.name == GENERATE),
+        emulated: on_emulated_device,
+        shipped: hint.and_then(|hint| hint.lengths),
+    };
+    let predictor = lengths::read(&fields, &known, context);
+    let names_predictor = lengths::KEYS.iter().any(|key| fields.entry(key).is_some());
     let classes = spec
         .filter(|_| read.whole && !emulated)
         .and_then(|spec| classes(spec, &settings));
@@ -187,6 +201,8 @@ pub(super) fn read(name: Spanned<String>, entry: &Entry, context: &mut Context<'
         open_warm,
         gpu,
         plan,
+        predictor,
+        names_predictor,
         settings,
         name,
     })

@@ -175,10 +175,12 @@ pub(crate) fn catalog() -> Catalog {
             ),
             ("threshold".to_owned(), Value::Number(0.4)),
         ])),
+        lengths: None,
     };
     let yolox = ModelDefaults {
         head: "yolox".to_owned(),
         settings: Settings::default(),
+        lengths: None,
     };
     let sink_keys: &[KeySpec] = &[KeySpec {
         name: "path",

@@ -19,6 +19,31 @@ pub enum LengthSource {
     /// The smoothed mean of those of its stream whose prompts were about as long: a prompt says what was found in a frame, and is the
     /// longer the more that is.
     Stream,
+    /// What the nets of the model say of the prompt, by tiers of lengths under a gate (GoodServe 3.2). They run beside the policy, and
+    /// what they say comes with the request; without it as `Mean`.
+    Experts,
+    /// The same by one net.
+    Single,
+}
+
+impl LengthSource {
+    /// Whether lengths come with requests, from nets that run beside the policy.
+    #[must_use]
+    pub fn is_predicted(self) -> bool {
+        matches!(self, Self::Experts | Self::Single)
+    }
+
+    /// As it is written in `[policy]`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Mean => "mean",
+            Self::History => "history",
+            Self::Stream => "stream",
+            Self::Experts => "experts",
+            Self::Single => "single",
+        }
+    }
 }
 
 /// Tokens that an emulated model generates in a sequence with this seed, of at most `max_tokens`: as if drawn evenly from 1 on.
@@ -26,6 +51,25 @@ pub enum LengthSource {
 pub fn emulated_length(seed: u64, max_tokens: u32) -> u32 {
     1 + (uniform_hash(seed ^ 0x6765_6e65) * f64::from(max_tokens.max(1))) as u32
 }
+
+/// A prediction of a length that is known, with that standard deviation of its logarithm: of a seed always the same.
+#[must_use]
+pub fn emulated_prediction(length: u32, seed: u64, error: f64) -> u32 {
+    // Two even numbers make a normal one (Box, Muller).
+    let (first, second) = (
+        uniform_hash(seed ^ PREDICTION),
+        uniform_hash(seed ^ (PREDICTION << 32)),
+    );
+    let normal = (-2.0 * (1.0 - first).ln()).sqrt() * (std::f64::consts::TAU * second).cos();
+    (f64::from(length) * (error * normal).exp())
+        .round()
+        .clamp(1.0, MAX_PREDICTED) as u32
+}
+
+/// What draws of predictions are for.
+const PREDICTION: u64 = 0x7072_6564;
+/// Tokens that no sequence has.
+pub(crate) const MAX_PREDICTED: f64 = 1e9;
 
 /// Weight of a new length in the mean.
 const GAIN: f64 = 0.05;
@@ -93,7 +137,7 @@ impl Lengths {
     /// Tokens that a sequence of this stream will have, with a prompt of so many; `None`: as all others.
     pub(crate) fn predict(&self, sequence: SequenceId, stream: StreamId, prompt: u32) -> Option<u32> {
         match self.source {
-            LengthSource::Mean => None,
+            LengthSource::Mean | LengthSource::Experts | LengthSource::Single => None,
             LengthSource::History => {
                 let at = uniform_hash(sequence.0 ^ DRAW) * self.latest.len() as f64;
                 self.latest.get(at as usize).copied()
@@ -113,7 +157,7 @@ impl Lengths {
     pub(crate) fn on_ended(&mut self, stream: StreamId, prompt: u32, tokens: u32) {
         self.all.on_ended(tokens);
         match self.source {
-            LengthSource::Mean => {}
+            LengthSource::Mean | LengthSource::Experts | LengthSource::Single => {}
             LengthSource::History => {
                 if self.latest.len() >= MAX_LATEST {
                     self.latest.pop_front();
@@ -192,6 +236,33 @@ mod tests {
             Lengths::new(LengthSource::History, 200).predict(SequenceId(9), StreamId(1), 1),
             None
         );
+    }
+
+    #[test]
+    fn where_no_prediction_came_the_mean_stands_in() {
+        for source in [LengthSource::Experts, LengthSource::Single] {
+            let lengths = seen(source);
+            assert_eq!(lengths.predict(SequenceId(7), StreamId(1), FEW), None);
+            assert_eq!(lengths.remaining(0), seen(LengthSource::Mean).remaining(0));
+        }
+    }
+
+    #[test]
+    fn emulated_predictions_are_off_by_as_much_as_is_asked_for() {
+        assert!((0..100).all(|seed| emulated_prediction(100, seed, 0.0) == 100));
+        for error in [0.1, 0.3, 0.6] {
+            let logs =
+                (0..4_000).map(|seed| (f64::from(emulated_prediction(10_000, seed, error)) / 1e4).ln());
+            let logs: Vec<f64> = logs.collect();
+            let mean = logs.iter().sum::<f64>() / logs.len() as f64;
+            let variance = logs.iter().map(|log| (log - mean).powi(2)).sum::<f64>() / logs.len() as f64;
+            assert!(mean.abs() < 0.05 * error, "{error}: mean {mean}");
+            assert!(
+                (variance.sqrt() / error - 1.0).abs() < 0.05,
+                "{error}: {}",
+                variance.sqrt()
+            );
+        }
     }
 
     #[test]

@@ -20,7 +20,7 @@ pub use api::{InstanceEffect, InstanceEvent, InstanceSpec, InstanceSpecError, St
 pub use blocks::BlockPool;
 pub use finish::FinishEstimate;
 pub use instance::{Instance, InstanceStats};
-pub use length::{LengthSource, emulated_length};
+pub use length::{LengthSource, emulated_length, emulated_prediction};
 pub use monitor::InstanceState;
 pub(crate) use sequence_stats::Expectation;
 pub use sequence_stats::{SequenceReport, SequenceStats};

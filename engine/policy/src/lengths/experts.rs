@@ -77,6 +77,12 @@ impl Experts {
         }
     }
 
+    /// Numbers that come in.
+    #[must_use]
+    pub fn inputs(&self) -> usize {
+        self.parts.gate.inputs()
+    }
+
     /// The logarithm of the length that these features say.
     #[must_use]
     pub fn log_length(&self, features: &[f32]) -> f32 {

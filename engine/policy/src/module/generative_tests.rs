@@ -129,13 +129,17 @@ impl Driven {
     }
 
     fn prompted(&mut self, request: u64, prompts: &[u32], slo: Span) {
+        self.predicted(request, prompts, &[], slo);
+    }
+
+    fn predicted(&mut self, request: u64, prompts: &[u32], predicted: &[u32], slo: Span) {
         self.prompts.insert(RequestId(request), prompts.to_vec());
         self.event(ModuleEvent::Prompted {
             request: RequestId(request),
             stream: StreamId(0),
             sent_at: self.now,
             prompts: prompts.to_vec(),
-            predicted: Vec::new(),
+            predicted: predicted.to_vec(),
             droppable: true,
             slo: Some(slo),
         });
@@ -310,6 +314,28 @@ fn what_no_instance_can_finish_in_time_is_dropped_unless_the_policy_drops_nothin
         assert_eq!(!driven.dropped.is_empty(), is_dropped, "{drop}");
         driven.run_out();
         assert_eq!(driven.forwarded.len() + driven.dropped.len(), 1);
+    }
+}
+
+#[test]
+fn a_length_that_comes_with_a_request_is_what_it_is_expected_to_have_and_else_the_mean() {
+    for source in [LengthSource::Experts, LengthSource::Single] {
+        let mut spec = spec("pard", RouteRule::Earliest, Span::from_secs(5));
+        if let Some(generate) = &mut spec.generate {
+            generate.length = source;
+        }
+        let mut driven = Driven::new(spec);
+        // By the mean it has half of what it may have, for which there is no time; one token can be in time.
+        driven.predicted(1, &[1], &[1], Span::from_millis(40));
+        assert_eq!(driven.dropped.len(), 0, "{source:?}");
+        driven.predicted(2, &[1], &[MAX_TOKENS], Span::from_millis(40));
+        driven.predicted(3, &[1], &[], Span::from_millis(40));
+        assert_eq!(
+            driven.dropped.keys().copied().collect::<Vec<_>>(),
+            [2, 3].map(RequestId),
+            "{source:?}"
+        );
+        driven.run_out();
     }
 }
 

@@ -29,6 +29,7 @@ use crate::emulated::EmulatedOperator;
 use crate::emulated_generator::EmulatedDescriber;
 use crate::fleet::{PartitionSetup, Postprocessor, Preprocessor};
 use crate::instance::{InstanceHandle, InstanceJob, InstanceReport, InstanceReportSender};
+use crate::length_prediction::LengthPrediction;
 use crate::prepare::shown_detect_uri;
 use crate::routes::{Entrance, Route, SinkView};
 use crate::session_control::{SessionChangeSender, SessionControl};
@@ -508,6 +509,10 @@ impl RunContext<'_> {
                     let bounds = generate.instances.iter().map(|spec| spec.max_sequence_tokens);
                     bounds.min().unwrap_or(0)
                 }),
+                lengths: spec
+                    .generate
+                    .as_ref()
+                    .and_then(|generate| LengthPrediction::new(generate.length, &graph.models()[node.model])),
                 slo: graph.slo(),
                 devices: spec
                     .slots

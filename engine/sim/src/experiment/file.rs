@@ -49,7 +49,20 @@ pub(super) struct Head {
     pub(super) hop: Option<Span>,
     pub(super) noise: Option<f64>,
     /// Whether it is known beforehand how long sequences of modules that generate will be.
-    pub(super) is_foretold: Option<bool>,
+    is_foretold: Option<bool>,
+    /// How far off that is.
+    length_error: Option<f64>,
+}
+
+impl Head {
+    /// How far predicted lengths are off, where there are any; `declared` by the model where the experiment says nothing.
+    pub(super) fn length_error(&self, declared: Option<f64>) -> Option<f64> {
+        match (self.is_foretold, self.length_error) {
+            (Some(false), _) => None,
+            (Some(true), error) => Some(error.unwrap_or(0.0)),
+            (None, error) => error.or(declared),
+        }
+    }
 }
 
 /// `[arrivals]`.
@@ -154,7 +167,16 @@ const LENGTHS: &[(&str, bool)] = &[("mean", false), ("true", true)];
 fn head(entry: &Entry, diagnostics: &mut Diagnostics) -> Option<Head> {
     let mut fields = Fields::open("[experiment]".to_owned(), entry, diagnostics)?;
     let keys = [
-        "name", "seeds", "world", "graph", "gears", "slo", "hop", "noise", "lengths",
+        "name",
+        "seeds",
+        "world",
+        "graph",
+        "gears",
+        "slo",
+        "hop",
+        "noise",
+        "lengths",
+        "length_error",
     ];
     fields.expect(&keys, false, diagnostics);
     let world = fields.text("world", diagnostics);
@@ -175,6 +197,7 @@ fn head(entry: &Entry, diagnostics: &mut Diagnostics) -> Option<Head> {
         hop: span(&fields, "hop", diagnostics),
         noise: number(&fields, "noise", 0.0, 2.0, diagnostics),
         is_foretold: fields.word("lengths", LENGTHS, diagnostics).into_value(),
+        length_error: number(&fields, "length_error", 0.0, 2.0, diagnostics),
     })
 }
 

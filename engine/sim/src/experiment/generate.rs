@@ -1,6 +1,7 @@
 //! What a module of a world's file generates: its instances by its profile of steps, and the tokens of what it is asked.
 
 use weir_config::{Diagnostics, Entry, Fields, Spanned};
+use weir_graph::LengthPredictor;
 use weir_policy::generate::{InstanceSpec, LengthSource};
 use weir_policy::route::{self, MoveCost, RouteRule, RouterSpec};
 use weir_policy::{Answer, GenerateSpec};
@@ -148,7 +149,7 @@ pub(super) fn read(
                 spread: output_spread,
                 max: max_tokens,
             },
-            is_foretold: false,
+            length_error: None,
             capacity: None,
         },
     })
@@ -215,7 +216,10 @@ pub(super) fn emulated_generator(
         output: Tokens::Even {
             max: max_tokens.min(bound),
         },
-        is_foretold: false,
+        length_error: match model.predictor {
+            Some(LengthPredictor::Emulated { error }) => Some(error),
+            _ => None,
+        },
     })
 }
 

@@ -177,7 +177,10 @@ impl Loader<'_> {
         }
         for node in &mut spec.modules {
             if let WorldPool::Generating(generate) = &mut node.pool {
-                generate.is_foretold = raw.head.is_foretold.unwrap_or(false);
+                let declared = generate
+                    .length_error
+                    .filter(|_| spec.policy.length.is_predicted());
+                generate.length_error = raw.head.length_error(declared);
                 generate.spec.length = spec.policy.length;
                 generate.spec.router = RouterSpec {
                     seed,

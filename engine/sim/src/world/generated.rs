@@ -1,6 +1,6 @@
 //! Modules of a world whose models generate: how long sequences are, and what the steps of their instances bring.
 
-use weir_policy::generate::Step;
+use weir_policy::generate::{Step, emulated_prediction};
 use weir_policy::{GOLDEN_GAMMA, ModuleEvent};
 use weir_types::{ModuleId, RequestId, SequenceId, SlotId, Span, Timestamp};
 
@@ -12,6 +12,7 @@ use crate::spec::Tokens;
 /// What draws are for: those of one thing are independent of those of another.
 const PROMPT: u64 = 0x7072_6f6d;
 const OUTPUT: u64 = 0x6f75_7470;
+const PREDICTED: u64 = 0x7072_6564;
 
 impl World<'_> {
     fn token_seed(&self, what: u64, module: ModuleId, (request, item): (RequestId, u32)) -> u64 {
@@ -29,15 +30,20 @@ impl World<'_> {
                 .map(|item| tokens.of(request.index(), self.token_seed(what, module, (request, item))))
                 .collect()
         };
+        let predicted = |error: f64| -> Vec<u32> {
+            let off = |(item, length): (u32, u32)| {
+                emulated_prediction(length, self.token_seed(PREDICTED, module, (request, item)), error)
+            };
+            (0..).zip(draw(&generate.output, OUTPUT)).map(off).collect()
+        };
         Some(ModuleEvent::Prompted {
             request,
             stream: state.stream,
             sent_at: state.sent_at,
             prompts: draw(&generate.prompt, PROMPT),
-            predicted: if generate.is_foretold {
-                draw(&generate.output, OUTPUT)
-            } else {
-                Vec::new()
+            predicted: match generate.length_error {
+                Some(error) => predicted(error),
+                None => Vec::new(),
             },
             droppable: true,
             slo: state.slo,

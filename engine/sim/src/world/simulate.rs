@@ -80,6 +80,7 @@ fn simulate_world(
         let tally = world.stats.modules.entry(ModuleId(module)).or_default();
         tally.set_priority_switches(state.priority_switches());
         tally.set_instances(state.instance_stats());
+        tally.set_sequences(state.sequence_stats());
     }
     let run = RunInfo {
         duration_s: duration.as_secs_f64(),

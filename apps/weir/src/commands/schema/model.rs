@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use weir_flow::Catalog;
 
-use super::shapes::{closed, flag, integer, merge, properties, spec_properties, text, texts, words};
+use super::shapes::{closed, flag, integer, merge, number, properties, spec_properties, text, texts, words};
 
 /// One of the heads, or, where a model is known by name, the keys of any.
 pub(super) fn model(catalog: &Catalog) -> Value {
@@ -92,6 +92,16 @@ pub(super) fn model(catalog: &Catalog) -> Value {
             "fail_every",
             integer(1),
             "On emulated devices: every such batch fails.",
+        ),
+        (
+            "lengths",
+            text(),
+            "Of a model that generates: the file of nets that predict how long its texts become; default what it ships with.",
+        ),
+        (
+            "length_error",
+            number(0.0, 2.0),
+            "On emulated devices, of a model that generates: how far predicted lengths are off, as the deviation of their logarithms.",
         ),
         (
             "backend",

@@ -286,6 +286,7 @@ mod tests {
             jobs: BTreeMap::new(),
             instances: BTreeMap::new(),
             max_sequence_tokens: 0,
+            lengths: None,
             slo: Span::from_secs(1),
             devices: Vec::new(),
             clock: Clock::start(),

@@ -40,6 +40,7 @@ use crate::cascades::Stage;
 use crate::clock::{Clock, duration};
 use crate::fleet::{Postprocessor, Preprocessor};
 use crate::instance::{InstanceJob, InstanceReport};
+use crate::length_prediction::LengthPrediction;
 use crate::record::Recorder;
 use crate::request::RequestBranch;
 use crate::request_traces::RequestTracer;
@@ -72,6 +73,8 @@ pub(crate) struct ModuleSetup {
     pub(crate) instances: BTreeMap<SlotId, Sender<InstanceJob>>,
     /// Most tokens of a sequence there, its prompt included.
     pub(crate) max_sequence_tokens: u32,
+    /// What predicts how long its texts become.
+    pub(crate) lengths: Option<LengthPrediction>,
     /// The latency objective of requests without one of their own.
     pub(crate) slo: Span,
     /// Where its model is on several devices: the slots, each with the name of its device.

@@ -55,7 +55,10 @@ impl ModuleActor {
                 stream,
                 sent_at,
                 prompts: sequences.iter().map(|spec| spec.prompt.len() as u32).collect(),
-                predicted: Vec::new(),
+                predicted: match &self.setup.lengths {
+                    Some(lengths) => lengths.predict(sequences),
+                    None => Vec::new(),
+                },
                 droppable,
                 slo,
             },
