@@ -3,15 +3,15 @@
 # bench-cascades, bench-generating, bench-route, bench-queues, bench-memory, bench-routing, bench-fleet, bench-fleet-live,
 # bench-shared, bench-idle-connections, bench-watchers, bench-counts, bench-per-track, bench-gears, bench-accept, bench-reports,
 # bench-links, soak, fuzz-api, page-pictures, compare-live, gpu-check, crash-jobs, reproduce-pard, reproduce-ppipe,
-# reproduce-ken, reproduce-goodserve, reproduce-qlm, docs, clips, train, clean.
+# reproduce-ken, reproduce-goodserve, reproduce-qlm, docs, clips, train, clean, bench-box, bench-openings.
 # Every target sets up what it needs.
 
-.PHONY: all setup build dist check-dist demo test test-sinks test-brokers test-kafka test-fleet check-fleet check-cuda \
+.PHONY: all build setup demo dist check-dist test test-sinks test-brokers test-kafka test-fleet check-fleet check-cuda \
 	check-features lint bench-overhead bench-sim bench-reserve bench-partitioned bench-accuracy bench-cameras \
 	bench-cascades bench-generating bench-route bench-queues bench-memory bench-routing bench-fleet bench-fleet-live \
 	bench-shared bench-idle-connections bench-watchers bench-counts bench-per-track bench-gears bench-accept bench-reports \
 	bench-links soak fuzz-api page-pictures compare-live gpu-check crash-jobs reproduce-pard reproduce-ppipe reproduce-ken \
-	reproduce-goodserve reproduce-qlm docs clips train clean
+	reproduce-goodserve reproduce-qlm docs clips train clean bench-box bench-openings
 .DEFAULT_GOAL := build
 
 CARGO ?= cargo
@@ -170,7 +170,8 @@ bench-cascades:
 bench-generating:
 	@$(CARGO) run --release --locked -p weir-benches --bin generating
 
-# The engine is killed 100 times while it works on six jobs; results must be those of an undisturbed run.
+# The engine is killed 100 times while it works on six jobs, and 100 times more with the last bytes of its store cut off each time;
+# results must be those of an undisturbed run.
 crash-jobs:
 	WEIR_KILLS=100 WEIR_KILL_JOBS=6 $(CARGO) test --workspace --locked --test archive_jobs -- --nocapture killed
 
@@ -206,6 +207,15 @@ bench-links: build
 # minutes.
 bench-accept: build
 	@scripts/bench-accept.py $(or $(WEIR_ASSETS),../shared/assets) $(ARGS)
+
+# The three demos on one box with memory for five of their thirteen nets: cameras and archive jobs, by each rule of `[policy] queues`,
+# with and without warm start. About twenty minutes.
+bench-box: build
+	@scripts/bench-box.py $(ARGS)
+
+# How long nets open, cold and warm, beside what they run: those that ship, and those of the asset pack.
+bench-openings: build
+	@scripts/bench-openings.py $(or $(WEIR_ASSETS),../shared/assets)
 
 # What is said under twice the load that this machine sustains, against what is said without; APP as for the demo.
 bench-accuracy: build

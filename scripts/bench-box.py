@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-"""More models than memory on one box: bench-box.py [--seconds 120] [--share 0.6] [--queues ...]
+"""More models than memory on one box: bench-box.py [--seconds 120] [--share 0.6] [--queues ...] [--host-memory 512MiB 1KiB]
 
 One graph of the three demos: traffic monitoring on live cameras that offer a share of what this machine sustains, live video and
 game analysis on six archive jobs. It is run with all thirteen nets open and without archives, with all open and with archives,
 and in memory for five of the nets, by each rule of `[policy] queues` and by the turns of the arbiter (`-`). Of each: goodput of the
 cameras and its ratio to that without archives, archive frames a second and their ratio to what the time that the cameras leave
-would allow (frames a second of the archives alone, times the part of the slots that was idle), and openings. Objects of each
-archive frame must be those of a run of that archive alone. WEIR names the program, --keep a folder for what is written.
+would allow (frames a second of the archives alone, times the part of the slots that was idle), and openings with the seconds that slots
+opened. Objects of each archive frame must be those of a run of that archive alone. By the first of the rules it is run with each of
+the --host-memory, by the others with the first of them: in 1KiB nothing is kept, so that every model opens from its file, without warm
+start. WEIR names the program, --keep a folder for what is written.
 """
 
 import argparse
@@ -63,12 +65,12 @@ def demo(app):
     return tables, last
 
 
-def graph(folder, cameras, archives, memory, queues):
+def graph(folder, cameras, archives, memory, queues, host):
     """The graph of cameras and of the archives that are named, as text."""
     lines = ['[app]\nname = "box"\nslo = "400ms"\n']
     if queues:
         lines.append(f'[policy]\nqueues = "{queues}"\n')
-    lines.append(f"[devices.cpu]\nslots = {SLOTS}\n" + (f'memory = "{memory}KiB"\nhost_memory = "512MiB"\n' if memory else ""))
+    lines.append(f"[devices.cpu]\nslots = {SLOTS}\n" + (f'memory = "{memory}KiB"\nhost_memory = "{host}"\n' if memory else ""))
     names = [f"camera-{number:02}" for number in range(cameras)]
     for name in names:
         lines.append(f'[sources.{name}]\nuri = "{ROOT}/videos/street-day.mp4"\nloop = true\n')
@@ -93,11 +95,11 @@ def weir(*arguments):
     return ran.stdout + ran.stderr
 
 
-def run(folder, seconds, cameras=0, archives=(), memory=None, queues=None):
+def run(folder, seconds, cameras=0, archives=(), memory=None, queues=None, host=None):
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     file, report = folder / "box.toml", folder / "report.json"
-    file.write_text(graph(folder, cameras, list(archives), memory, queues))
+    file.write_text(graph(folder, cameras, list(archives), memory, queues, host))
     for number in range(JOBS if archives else 0):
         app = archives[number % len(archives)]
         clips = [ROOT / "videos" / f"{CLIPS[app]}.mp4"] * 200
@@ -133,7 +135,7 @@ def busy(report):
 def memory_of_five(folder):
     """What the largest five of the thirteen take, so that any five fit, as they are measured, in KiB; from `weir check`."""
     file = folder / "check.toml"
-    file.write_text(graph(folder, 1, ["room", "match"], 4 << 20, None))
+    file.write_text(graph(folder, 1, ["room", "match"], 4 << 20, None, "512MiB"))
     said = weir("check", file)
     sizes = [float(size) for size in re.findall(r"(?:street|room|match)-[\w-]+ ([\d.]+) MiB", said)]
     if len(sizes) != 13:
@@ -147,6 +149,7 @@ def main():
     arguments.add_argument("--share", type=float, default=0.6)
     arguments.add_argument("--queues", nargs="*", default=["-", "fcfs", "edf", "sticky", "virtual"])
     arguments.add_argument("--memory", type=int, help="KiB; default what the largest five of the nets take, as measured")
+    arguments.add_argument("--host-memory", nargs="+", default=["512MiB", "1KiB"], help="for what models are opened from faster")
     arguments.add_argument("--keep", type=Path)
     given = arguments.parse_args()
     both = ["room", "match"]
@@ -161,15 +164,17 @@ def main():
         expected = {app: dict(frames) for app, frames in archive_frames(folder / "alone", both).items()}
         rate = alone["jobs"]["frames"] / alone["run"]["duration_s"]
         print(f"archives alone, all open: {rate:.1f} frames/s\n")
-        print("| memory | queues | cameras /s | ratio | archives /s | of idle time | opened cold | warm | seconds | in flight | other results |")
-        print("|---|---|---|---|---|---|---|---|---|---|---|", flush=True)
+        print("| memory | host memory | queues | cameras /s | ratio | archives /s | of idle time | opened cold | warm | seconds | in flight | other results |")
+        print("|---|---|---|---|---|---|---|---|---|---|---|---|", flush=True)
         base = None
-        rows = [("all", "-", []), ("all", "-", both)] + [("five", queues, both) for queues in given.queues]
-        for kept, queues, archives in rows:
+        first, *others = given.host_memory
+        rows = [("all", "-", "-", []), ("all", "-", "-", both)] + [("five", first, queues, both) for queues in given.queues]
+        rows[3:3] = [("five", host, queues, both) for queues in given.queues[:1] for host in others]
+        for kept, host, queues, archives in rows:
             limit = memory if kept == "five" else None
             rule = None if queues == "-" else queues
-            name = f"{kept}-{queues}-{len(archives)}"
-            report = run(folder / name, given.seconds, cameras, archives, limit, rule)
+            name = f"{kept}-{host}-{queues}-{len(archives)}"
+            report = run(folder / name, given.seconds, cameras, archives, limit, rule, host)
             goodput = live(report)
             if base is None:
                 base, idle = goodput, max(0.0, 1.0 - busy(report))
@@ -180,7 +185,7 @@ def main():
             )
             residency = report.get("residency") or {}
             print(
-                f"| {kept} | {queues} | {goodput:.1f} | {goodput / base:.3f} | {frames:.1f} |"
+                f"| {kept} | {host} | {queues} | {goodput:.1f} | {goodput / base:.3f} | {frames:.1f} |"
                 f" {frames / max(rate * idle, 1e-9):.2f} | {residency.get('opened_cold', 0)} | {residency.get('opened_warm', 0)} |"
                 f" {residency.get('seconds', 0):.1f} | {report['requests']['in_flight']} | {other} |",
                 flush=True,

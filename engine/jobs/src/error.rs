@@ -11,7 +11,7 @@ pub enum QueueError {
     #[error("there is no queue in {0}: `weir submit` makes one")]
     Missing(PathBuf),
     /// A file of the queue cannot be read or written.
-    #[error("{path}: {error}")]
+    #[error("{path}: {}", in_words(.error))]
     File {
         /// The file.
         path: PathBuf,
@@ -84,6 +84,14 @@ pub enum QueueError {
         "{0} is shorter than what was committed to it: it was changed by another program; submit the job again"
     )]
     OutputChanged(PathBuf),
+}
+
+/// What the system says, and what is to be done where the disk is full.
+pub(crate) fn in_words(error: &std::io::Error) -> String {
+    match error.kind() {
+        std::io::ErrorKind::StorageFull => "the disk is full: make room or write elsewhere".to_owned(),
+        _ => error.to_string(),
+    }
 }
 
 impl QueueError {

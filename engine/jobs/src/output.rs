@@ -36,8 +36,12 @@ impl Pending {
         let mut target = options.open(&self.target)?;
         target.set_len(self.base)?;
         target.seek(SeekFrom::Start(self.base))?;
-        std::io::copy(&mut staged, &mut target)?;
-        target.sync_all()?;
+        let appended = std::io::copy(&mut staged, &mut target).and_then(|_| target.sync_all());
+        if appended.is_err() {
+            // A reader of the file finds no part of a line.
+            let _ = target.set_len(self.base);
+        }
+        appended?;
         sync_folder(&self.target)
     }
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use redb::{Database, DatabaseError, ReadableDatabase, TableDefinition, TableError};
 
-use crate::error::QueueError;
+use crate::error::{QueueError, in_words};
 
 /// Format of the rows.
 pub(crate) const FORMAT: u32 = 1;
@@ -20,6 +20,9 @@ const ROWS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("rows");
 const FORMAT_ROW: &str = "meta/format";
 const REVISION_ROW: &str = "meta/revision";
 const LOSS_ROW: &str = "meta/loss";
+
+/// What is said where the store does not say what the disk did.
+const DISK_REFUSES: &str = "the disk refuses to write to it: see whether it is full";
 
 /// How long the lock of the store is waited for: 10 s.
 const MAX_LOCK_TRIES: u32 = 1_000;
@@ -84,13 +87,17 @@ impl Store {
         };
         let revision = revision(&database).map_err(|reason| self.failed(&reason))?;
         drop(database);
+        // The damaged store stays in its place until there is another one.
+        let part = self.folder.join("queue.redb.part");
+        let copied = std::fs::copy(&copy, &part).map_err(QueueError::file(&part));
+        if let Err(error) = copied.and_then(|_| crate::output::sync(&part)) {
+            let _ = std::fs::remove_file(&part);
+            return Err(error);
+        }
         if main.exists() {
             let aside = self.folder.join("queue.redb.damaged");
             std::fs::rename(&main, &aside).map_err(QueueError::file(&aside))?;
         }
-        let part = self.folder.join("queue.redb.part");
-        std::fs::copy(&copy, &part).map_err(QueueError::file(&part))?;
-        crate::output::sync(&part)?;
         std::fs::rename(&part, &main).map_err(QueueError::file(&main))?;
         let opened = self.open_checked(&main, false);
         let database = opened.map_err(|error| match error {
@@ -153,6 +160,10 @@ impl Store {
             {
                 return Err(Unreadable::Final(QueueError::file(path)(error)));
             }
+            // What failed was a write that the disk refused: nothing is wrong with what is there.
+            Err(DatabaseError::Storage(redb::StorageError::PreviousIo)) => {
+                return Err(Unreadable::Final(self.failed(DISK_REFUSES)));
+            }
             Err(error) => return Err(damaged(error.to_string())),
         };
         match row(&database, FORMAT_ROW).map_err(damaged)? {
@@ -174,14 +185,22 @@ enum Unreadable {
     Final(QueueError),
 }
 
+/// What the store says, and what is to be done where the disk is full.
+fn text(error: impl Into<redb::Error>) -> String {
+    match error.into() {
+        redb::Error::Io(error) => in_words(&error),
+        other => other.to_string(),
+    }
+}
+
 fn row(database: &Database, key: &str) -> Result<Option<Vec<u8>>, String> {
-    let read = database.begin_read().map_err(|error| error.to_string())?;
+    let read = database.begin_read().map_err(text)?;
     let table = match read.open_table(ROWS) {
         Ok(table) => table,
         Err(TableError::TableDoesNotExist(_)) => return Ok(None),
-        Err(error) => return Err(error.to_string()),
+        Err(error) => return Err(text(error)),
     };
-    let found = table.get(key).map_err(|error| error.to_string())?;
+    let found = table.get(key).map_err(text)?;
     Ok(found.map(|value| value.value().to_vec()))
 }
 
@@ -192,27 +211,23 @@ fn revision(database: &Database) -> Result<u64, String> {
 }
 
 fn write(database: &Database, changes: &[Change], revision: u64) -> Result<(), String> {
-    let text = |error: &dyn std::fmt::Display| error.to_string();
-    let write = database.begin_write().map_err(|error| text(&error))?;
+    let write = database.begin_write().map_err(text)?;
     {
-        let mut table = write.open_table(ROWS).map_err(|error| text(&error))?;
+        let mut table = write.open_table(ROWS).map_err(text)?;
         for (key, value) in changes {
             let done = match value {
                 Some(value) => table.insert(key.as_str(), value.as_slice()).map(drop),
                 None => table.remove(key.as_str()).map(drop),
             };
-            done.map_err(|error| text(&error))?;
+            done.map_err(text)?;
         }
         let format = FORMAT.to_string();
         let revision = revision.to_string();
         for (key, value) in [(FORMAT_ROW, format), (REVISION_ROW, revision)] {
-            table
-                .insert(key, value.as_bytes())
-                .map(drop)
-                .map_err(|error| text(&error))?;
+            table.insert(key, value.as_bytes()).map(drop).map_err(text)?;
         }
     }
-    write.commit().map_err(|error| text(&error))
+    write.commit().map_err(text)
 }
 
 impl OpenStore<'_> {
@@ -230,15 +245,15 @@ impl OpenStore<'_> {
     /// Rows whose keys begin with `prefix`, by key.
     pub(crate) fn with_prefix(&self, prefix: &str) -> Result<Vec<(String, Vec<u8>)>, QueueError> {
         let rows = || -> Result<Vec<(String, Vec<u8>)>, String> {
-            let read = self.database.begin_read().map_err(|error| error.to_string())?;
+            let read = self.database.begin_read().map_err(text)?;
             let table = match read.open_table(ROWS) {
                 Ok(table) => table,
                 Err(TableError::TableDoesNotExist(_)) => return Ok(Vec::new()),
-                Err(error) => return Err(error.to_string()),
+                Err(error) => return Err(text(error)),
             };
             let mut found = Vec::new();
-            for entry in table.range(prefix..).map_err(|error| error.to_string())? {
-                let (key, value) = entry.map_err(|error| error.to_string())?;
+            for entry in table.range(prefix..).map_err(text)? {
+                let (key, value) = entry.map_err(text)?;
                 if !key.value().starts_with(prefix) {
                     break;
                 }
@@ -254,7 +269,7 @@ impl OpenStore<'_> {
         let before = revision(&self.database).map_err(|reason| self.failed(reason))?;
         write(&self.database, changes, before + 1).map_err(|reason| self.failed(reason))?;
         let path = Store::copy_path(self.folder);
-        let copied = Database::create(&path).map_err(|error| error.to_string());
+        let copied = Database::create(&path).map_err(text);
         let copied = copied.and_then(|copy| {
             let follows = revision(&copy)? == before;
             if follows {
@@ -276,10 +291,17 @@ impl OpenStore<'_> {
         let _ = std::fs::remove_file(&part);
         let rows = self.with_prefix("").map_err(|error| error.to_string())?;
         let changes: Vec<Change> = rows.into_iter().map(|(key, value)| (key, Some(value))).collect();
-        let copy = Database::create(&part).map_err(|error| error.to_string())?;
-        write(&copy, &changes, revision)?;
-        drop(copy);
-        std::fs::rename(&part, path).map_err(|error| error.to_string())
+        let fill = || {
+            let copy = Database::create(&part).map_err(text)?;
+            write(&copy, &changes, revision)
+        };
+        let filled = fill();
+        if filled.is_err() {
+            // On a full disk it takes the room of others.
+            let _ = std::fs::remove_file(&part);
+        }
+        filled?;
+        std::fs::rename(&part, path).map_err(|error| in_words(&error))
     }
 
     fn failed(&self, reason: String) -> QueueError {

@@ -176,22 +176,25 @@ impl StagingSink {
         free_name(&path)
     }
 
-    /// Writes to the open segment of a stream; a problem ends the stream.
+    /// Writes to the open segment of a stream; a problem ends the stream, and is the feeder's to say: the sink has lost nothing by it,
+    /// since what is not committed is processed again.
     fn write(
         &mut self,
         stream: &Arc<JobStream>,
         segment: u32,
         write: impl FnOnce(&mut OpenSegment) -> Result<(), SinkError>,
-    ) -> Result<(), SinkError> {
+    ) {
         if stream.is_broken() {
-            return Ok(());
+            return;
         }
         let advanced = self.advance(stream, segment);
         let written = advanced.and_then(|()| match self.open.get_mut(stream.name.as_str()) {
             Some(open) => write(open),
             None => Ok(()),
         });
-        written.inspect_err(|error| stream.on_problem(Problem::Storage(error.to_string())))
+        if let Err(error) = written {
+            stream.on_problem(Problem::Storage(error.to_string()));
+        }
     }
 }
 
@@ -244,19 +247,17 @@ impl Sink for StagingSink {
             return self.inner.accept(delivery);
         };
         let segment = stream.segment_of(delivery.frame.index);
-        let written = if segment < stream.committed {
-            Ok(())
-        } else {
+        if segment >= stream.committed {
             self.write(&stream, segment, |open| {
                 open.frames += 1;
                 match &mut open.sink {
                     Some(sink) => sink.accept(&of_job(delivery, stream.deadline_ms)),
                     None => Ok(()),
                 }
-            })
-        };
+            });
+        }
         stream.on_seen(&self.node.name);
-        written
+        Ok(())
     }
 
     fn on_notice(&mut self, notice: &Notice) -> Result<(), SinkError> {
@@ -314,11 +315,11 @@ impl Sink for StagingSink {
             Ok(())
         };
         self.open.remove(name);
-        if let Err(error) = &completed {
+        if let Err(error) = completed {
             stream.on_problem(Problem::Storage(error.to_string()));
         }
         stream.on_removed();
-        completed
+        Ok(())
     }
 
     fn counts(&self) -> BTreeMap<&'static str, u64> {
