@@ -18,10 +18,11 @@ use weir_flow::{
     SourceFactory, Step, StopFlag,
 };
 use weir_graph::{SourceMode, SourceNode};
-use weir_policy::Report;
+use weir_policy::{Report, StreamReport};
 use weir_runtime::{Assembly, Pace, RunOptions, verify};
 use weir_sim::experiment::world_from_graph;
-use weir_sim::simulate;
+use weir_sim::{simulate, simulate_streams};
+use weir_types::{Span, StreamId, Timestamp};
 
 /// Five modules in a row with a model each, of which the device holds two; `slots` run batches.
 fn five(rate: f64, frames: u64, mode: &str, slots: u32) -> String {
@@ -120,6 +121,61 @@ fn every_frame_passes_all_models_of_a_device_that_holds_two_of_five() {
     }
 }
 
+/// The most sessions that were open at once of the models that `is_own` says, as [`most_open`] counts them.
+fn most_open_of(log: &Path, is_own: impl Fn(u64) -> bool) -> usize {
+    let text = std::fs::read_to_string(log).unwrap();
+    let (mut open, mut most) = (0_usize, 0);
+    for line in text.lines().skip(1) {
+        let line: Value = serde_json::from_str(line).unwrap();
+        let of = |facts: &str, kind: &str, names: &[&str]| -> usize {
+            let facts = line[facts].as_array().into_iter().flatten();
+            let named = facts.filter(|fact| names.iter().any(|name| fact[kind] == *name));
+            named
+                .filter(|fact| fact["model"].as_u64().is_some_and(&is_own))
+                .count()
+        };
+        open -= of("events", "event", &["closed", "open-failed"]);
+        open += of("effects", "effect", &["open"]);
+        most = most.max(open);
+    }
+    most
+}
+
+#[test]
+fn two_devices_of_one_graph_each_keep_to_their_own_memory() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = folder.path().join("log");
+    let mut text = five(100.0, 120, "lossless", 1);
+    text += r#"
+        [devices."emulated:other"]
+        slots = 2
+        memory = "20MiB"
+    "#;
+    for place in [1, 3] {
+        let model = format!("[models.model-{place}]\n            device = \"emulated:small\"");
+        assert!(text.contains(&model));
+        text = text.replace(&model, &model.replace("small", "other"));
+    }
+    let options = RunOptions {
+        pace: Pace::Max,
+        record: Some(log.clone()),
+        strict: true,
+        ..RunOptions::default()
+    };
+    let report = run(
+        assemble(graph(&text, &Catalog::default()), Parts::default()),
+        &options,
+    );
+    let counts = &report.requests;
+    assert_eq!((counts.arrived, counts.dropped, counts.in_flight), (120, 0, 0));
+    let is_other = |model: u64| model == 1 || model == 3;
+    assert_eq!(most_open_of(&log, |model| !is_other(model)), 2);
+    assert_eq!(most_open_of(&log, is_other), 1);
+    let residency = report.residency.unwrap();
+    assert!(residency.models.values().all(|model| model.opened_cold > 0));
+    assert!(verify(&log).unwrap().steps > 0);
+}
+
 #[test]
 fn without_host_memory_every_opening_is_from_the_file() {
     let text = five(100.0, 120, "lossless", 1)
@@ -142,10 +198,7 @@ fn without_host_memory_every_opening_is_from_the_file() {
 fn openings_are_as_many_as_simulated() {
     let graph = graph(&five(12.0, 90, "live", 1), &Catalog::default());
     let (world, streams) = world_from_graph(&graph).unwrap();
-    let mut arrivals = streams[0]
-        .arrivals(0)
-        .unwrap()
-        .map(|at| weir_types::Timestamp::ZERO + at);
+    let mut arrivals = streams[0].arrivals(0).unwrap().map(|at| Timestamp::ZERO + at);
     let simulated = simulate(&world, "five", &mut arrivals, &mut |_| {}).report;
     let live = run(assemble(graph, Parts::default()), &RunOptions::default());
     let opened = |report: &Report| {
@@ -161,6 +214,58 @@ fn openings_are_as_many_as_simulated() {
     // Tests share the machine: the bench holds live and simulated to a tenth.
     let ratio = live_count as f64 / simulated_count as f64;
     assert!((0.6..1.67).contains(&ratio), "{live_count} {simulated_count}");
+}
+
+/// Live cameras and archives in virtual time, on a device that holds two of five models: what became of both.
+fn beside_archives(archives: f64, queues: &str) -> (StreamReport, StreamReport) {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../config/emulated-memory.toml");
+    let text = std::fs::read_to_string(file).unwrap();
+    let text = text
+        .replace("drop = \"weir\" ", &format!("{queues}drop = \"weir\" "))
+        .replace("[sources.counter]", "[sources.archive]\nslo = \"10m\"")
+        .replace("\"counter\"", "\"archive\"")
+        .replace("${RATE:-20}&seed=6", &format!("{archives}&seed=6"))
+        .replace("${RATE:-20}", "20");
+    let (mut world, streams) = world_from_graph(&graph(&text, &Catalog::default())).unwrap();
+    // A queued source has a few frames on their way, and gives the next as one comes out.
+    world.max_in_flight = Some(16);
+    let mut arrivals = Vec::new();
+    for (stream, source) in (0..).map(StreamId).zip(&streams) {
+        let times = source.arrivals(0).unwrap().map(|at| Timestamp::ZERO + at);
+        let sent = times.take_while(|at| *at < Timestamp::ZERO + Span::from_secs(60));
+        arrivals.extend(sent.map(|at| (at, stream)));
+    }
+    if archives < 1.0 {
+        arrivals.retain(|(_, stream)| *stream == StreamId(0));
+    }
+    arrivals.sort_by_key(|(at, stream)| (*at, stream.0));
+    let mut report = simulate_streams(&world, "box", &mut arrivals.into_iter(), &mut |_| {}).report;
+    let mut of = |name: &str| report.streams.remove(name).unwrap();
+    (of("stream-0"), of("stream-1"))
+}
+
+/// What is in time of what came.
+fn in_time(stream: &StreamReport) -> f64 {
+    stream.requests.delivered as f64 / stream.requests.arrived as f64
+}
+
+#[test]
+fn archives_take_what_cameras_leave_and_make_two_in_a_hundred_of_their_frames_late_at_most() {
+    for queues in ["", "queues = \"virtual\"\n", "queues = \"edf\"\n"] {
+        let (alone, _) = beside_archives(0.1, queues);
+        let (beside, archive) = beside_archives(200.0, queues);
+        println!(
+            "{queues:?}: {:.3} of camera frames in time alone (99 % within {:.0} ms), {:.3} beside archives ({:.0} ms), {} archive frames",
+            in_time(&alone),
+            alone.latency_ms.p99,
+            in_time(&beside),
+            beside.latency_ms.p99,
+            archive.requests.delivered
+        );
+        assert!(in_time(&beside) >= 0.98 * in_time(&alone), "{queues}");
+        assert!(archive.requests.delivered > 600, "{queues}");
+        assert_eq!(archive.requests.late, 0, "{queues}");
+    }
 }
 
 /// A model that is opened only now and then.
@@ -230,6 +335,114 @@ fn a_model_that_cannot_be_opened_costs_its_batches_and_not_the_run() {
     assert!(failed > 0 && counts.dropped > 0);
     assert!(report.drops.iter().all(|drop| drop.reason.name() == "failed"));
     assert_eq!(report.modules["module-1"].failed, failed);
+}
+
+/// Sessions of all models that are there now, and were there at most.
+#[derive(Default)]
+struct Sessions {
+    now: AtomicU64,
+    most: AtomicU64,
+}
+
+/// A session that is counted for as long as it is there, and panics on a batch now and then.
+struct Counted {
+    sessions: Arc<Sessions>,
+    batches: Arc<AtomicU64>,
+    panics: bool,
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.sessions.now.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Session for Counted {
+    fn run(
+        &mut self,
+        items: &[Item],
+        _on_step: &mut dyn FnMut(Step),
+    ) -> Result<Vec<Inference>, SessionError> {
+        let number = self.batches.fetch_add(1, Ordering::Relaxed);
+        assert!(!self.panics || number % 3 != 1, "as the test wants it");
+        Ok(vec![Inference::default(); items.len()])
+    }
+
+    fn warm_up(&mut self, _batch: usize) -> Result<(), SessionError> {
+        Ok(())
+    }
+}
+
+/// A model whose sessions are counted.
+struct CountedModel {
+    sessions: Arc<Sessions>,
+    batches: Arc<AtomicU64>,
+    panics: bool,
+}
+
+impl Model for CountedModel {
+    fn batching(&self) -> Batching {
+        Batching {
+            max: None,
+            remark: None,
+        }
+    }
+
+    fn open(&self, _device: DeviceKind) -> Result<Box<dyn Session>, SessionError> {
+        let now = self.sessions.now.fetch_add(1, Ordering::Relaxed) + 1;
+        self.sessions.most.fetch_max(now, Ordering::Relaxed);
+        Ok(Box::new(Counted {
+            sessions: Arc::clone(&self.sessions),
+            batches: Arc::clone(&self.batches),
+            panics: self.panics,
+        }))
+    }
+}
+
+#[test]
+fn a_session_that_panics_gives_its_memory_back() {
+    const NAMES: [&str; 5] = ["model-0", "model-1", "model-2", "model-3", "model-4"];
+    let text = five(1000.0, 200, "lossless", 1);
+    let sessions = Arc::new(Sessions::default());
+    let batches: Vec<Arc<AtomicU64>> = NAMES.iter().map(|_| Arc::default()).collect();
+    let models = NAMES.iter().zip(&batches).map(|(name, batches)| {
+        let model = CountedModel {
+            sessions: Arc::clone(&sessions),
+            batches: Arc::clone(batches),
+            panics: *name == "model-1",
+        };
+        (*name, Arc::new(model) as Arc<dyn Model>)
+    });
+    let parts = Parts {
+        models: models.collect(),
+        ..Parts::default()
+    };
+    let options = RunOptions {
+        pace: Pace::Max,
+        strict: true,
+        ..RunOptions::default()
+    };
+    let report = run(assemble(graph(&text, &Catalog::default()), parts), &options);
+    let counts = &report.requests;
+    assert_eq!((counts.arrived, counts.in_flight), (200, 0));
+    let failed = report.modules["module-1"].failed;
+    assert_eq!(failed, (batches[1].load(Ordering::Relaxed) + 1) / 3);
+    assert!(
+        failed > 0 && counts.dropped > 0 && counts.delivered > 0,
+        "{counts:?}"
+    );
+    assert!(report.drops.iter().all(|drop| drop.reason.name() == "failed"));
+    // The device holds two of the five, also while one is built again after a panic.
+    assert_eq!(sessions.most.load(Ordering::Relaxed), 2);
+    assert_eq!(sessions.now.load(Ordering::Relaxed), 0);
+    assert!(
+        report
+            .residency
+            .unwrap()
+            .models
+            .values()
+            .all(|model| model.failed == 0)
+    );
 }
 
 /// The five nets of live video on the first frames of their clip, with their graph edited; files of sinks go to `out`.

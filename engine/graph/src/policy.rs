@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde::de::value::StrDeserializer;
 use serde::de::{Error, IntoDeserializer};
 use weir_config::{Content, Diagnostics, Entry, Fields, Node, spelling};
-use weir_policy::{DropRule, Policy};
+use weir_policy::{DropRule, Policy, QueueOperation, QueueOperations, SlotPlanning};
 
 /// Parameters that the table form of `drop` may have, of one rule or another.
 const PARAMETERS: &[&str] = &[
@@ -30,6 +30,8 @@ const VALUES: &[&str] = &[
     "forming",
     "arbitration",
     "queues",
+    "delta",
+    "operations",
     "mailbox",
     "sweep",
     "fair",
@@ -76,6 +78,13 @@ pub fn read(entry: &Entry, diagnostics: &mut Diagnostics) -> Policy {
     set(&mut policy.forming, word(&fields, "forming", diagnostics));
     set(&mut policy.arbitration, word(&fields, "arbitration", diagnostics));
     set(&mut policy.queues, word(&fields, "queues", diagnostics).map(Some));
+    set(
+        &mut policy.delta,
+        fields
+            .count("delta", SlotPlanning::MAX_DELTA, diagnostics)
+            .into_value(),
+    );
+    set(&mut policy.operations, operations(&fields, diagnostics));
     set(&mut policy.mailbox, word(&fields, "mailbox", diagnostics));
     set(&mut policy.sizing, word(&fields, "sizing", diagnostics).map(Some));
     set(&mut policy.length, word(&fields, "length", diagnostics));
@@ -98,6 +107,38 @@ pub fn read(entry: &Entry, diagnostics: &mut Diagnostics) -> Policy {
         }
     }
     policy
+}
+
+/// What planned queues may do.
+fn operations(fields: &Fields<'_>, diagnostics: &mut Diagnostics) -> Option<QueueOperations> {
+    let list = fields.read("operations", diagnostics, |node| match &node.content {
+        Content::List(words) => Ok((words, node.at)),
+        _ => Err("a list such as [\"pull\", \"balance\"]".to_owned()),
+    });
+    let (words, at) = list.into_value()?;
+    let mut operations = Vec::new();
+    for word in words {
+        let read = match &word.content {
+            Content::Text(word) => {
+                let deserializer: StrDeserializer<'_, Mismatch> = word.as_str().into_deserializer();
+                QueueOperation::deserialize(deserializer).ok()
+            }
+            _ => None,
+        };
+        let Some(operation) = read else {
+            let message = "`operations` has what is none of planned queues";
+            let hint = "there are \"pull\", \"balance\", \"warm-start\" and \"reorder\"".to_owned();
+            diagnostics.add(word.at, message, Some(hint));
+            return None;
+        };
+        operations.push(operation);
+    }
+    if !operations.contains(&QueueOperation::Pull) {
+        let hint = "add \"pull\": without it nothing would be served".to_owned();
+        diagnostics.add(at, "`operations` has no \"pull\"", Some(hint));
+        return None;
+    }
+    Some(QueueOperations::from(operations))
 }
 
 /// A number from 0 to 1.

@@ -68,7 +68,7 @@ pub use slots::{
 };
 pub use strategy::{
     Arbitration, BatchAdmission, BatchBinding, DropRule, Estimate, Lookahead, Mailboxes, Order, Policy,
-    Sizing, SlotQueues, Switch,
+    QueueOperation, QueueOperations, Sizing, SlotPlanning, SlotQueues, Switch,
 };
 pub use streams::decode_level::{DecodeEffect, DecodeEvent, DecodeLevels, DecodeObservation};
 pub use streams::decode_load::{DecodeLoad, DecodingReport};

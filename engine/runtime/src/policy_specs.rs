@@ -128,6 +128,7 @@ impl PolicySpecs {
             overlapped: slots.overlapped_slots(),
             memory,
             queues: graph.policy().queues,
+            planning: graph.policy().slot_planning(),
         };
         Ok(Self {
             topology,

@@ -299,7 +299,7 @@ mod tests {
     use weir_policy::reservations::{BookingTable, PathRequest, Reservations, ReserveEvent, ReserveSpec};
     use weir_policy::{
         Arbitration, BreakerSpec, DecodeEvent, DecodeObservation, ModuleEvent, ModuleInfo, Placement, Pool,
-        SlotEvent, SlotsSpec,
+        SlotEvent, SlotPlanning, SlotsSpec,
     };
     use weir_types::invariant::Violations;
     use weir_types::{
@@ -328,6 +328,7 @@ mod tests {
             overlapped: Vec::new(),
             memory: Vec::new(),
             queues: None,
+            planning: SlotPlanning::default(),
         }
     }
 

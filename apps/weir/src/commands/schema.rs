@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use weir_analytics::transforms::TRANSFORM_TYPES;
 use weir_flow::{Catalog, KeySpec};
 use weir_graph::{EMULATE, TRACK};
-use weir_policy::{DropRule, Policy};
+use weir_policy::{DropRule, Policy, SlotPlanning};
 
 use crate::output;
 use crate::zoo::Zoo;
@@ -132,6 +132,16 @@ fn policy() -> Value {
             "queues",
             words(&["fcfs", "edf", "shepherd", "sticky", "virtual"]),
             "Which work is served next on a device with memory for some of its models; default by the arbitration and turns.",
+        ),
+        (
+            "delta",
+            json!({ "type": "integer", "minimum": 1, "maximum": SlotPlanning::MAX_DELTA }),
+            "Batches that a group of planned queues has at most; default 4.",
+        ),
+        (
+            "operations",
+            json!({ "type": "array", "items": words(&["pull", "balance", "warm-start", "reorder"]), "contains": { "const": "pull" } }),
+            "What planned queues may do, `pull` always; default all.",
         ),
         (
             "mailbox",

@@ -1,7 +1,7 @@
 //! Devices whose memory does not hold all their models: what can be on them, and whether each model fits alone.
 
 use weir_config::Diagnostics;
-use weir_policy::Mailboxes;
+use weir_policy::{Mailboxes, SlotQueues};
 
 use super::placement::{Devices, PlacedEnd};
 use crate::device::{DeviceClass, PrepareMode};
@@ -13,6 +13,11 @@ pub(super) fn check(raw: &RawGraph, devices: &Devices, diagnostics: &mut Diagnos
         let message =
             "`queues` of [policy] is for devices with `memory`, and there is none: all models stay open";
         let hint = "leave it out, or say what a device has: [devices.cpu] memory = \"96MiB\"".to_owned();
+        diagnostics.add_if_parsed(raw.policy_at, message, Some(hint));
+    }
+    if !raw.policy.queues.is_some_and(SlotQueues::plans) && !raw.policy.slot_planning().is_default() {
+        let message = "`delta` and `operations` of [policy] are for queues that are planned";
+        let hint = "leave them out, or say queues = \"virtual\"".to_owned();
         diagnostics.add_if_parsed(raw.policy_at, message, Some(hint));
     }
     for device in &raw.devices {

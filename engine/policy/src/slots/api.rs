@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use weir_types::{ModelId, ModuleId, SlotId, Span, Timestamp, Topology};
 
 use super::memory::DeviceMemory;
-use crate::strategy::{Arbitration, SlotQueues};
+use crate::strategy::{Arbitration, SlotPlanning, SlotQueues};
 
 /// What a module asks for: one batch's time on one of its slots.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -69,6 +69,9 @@ pub struct SlotsSpec {
     /// Which work is served next there; `None`: by the arbitration and turns.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queues: Option<SlotQueues>,
+    /// How that is planned.
+    #[serde(default, skip_serializing_if = "SlotPlanning::is_default")]
+    pub planning: SlotPlanning,
 }
 
 /// A fact about slots or the modules on them.

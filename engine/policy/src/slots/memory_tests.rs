@@ -8,45 +8,56 @@ use weir_types::Topology;
 
 use super::*;
 use crate::residency::ModelMemory;
-use crate::strategy::{Arbitration, SlotQueues};
+use crate::strategy::{Arbitration, QueueOperations, SlotPlanning, SlotQueues};
 
 const COLD: Span = Span::from_millis(20);
 const WARM: Span = Span::from_millis(5);
 const RUN: Span = Span::from_millis(10);
 
-/// Modules by themselves, each with a model of its own, on all slots.
+/// Modules by themselves, each with a model of its own, on all slots of one device.
 fn spec(slots: u32, memory: u64, bytes: &[u64]) -> SlotsSpec {
-    let all: Vec<SlotId> = (0..slots).map(SlotId).collect();
+    spec_on(1, slots, memory, bytes)
+}
+
+/// The same on devices of so many slots and so much memory each, in turn.
+fn spec_on(devices: u32, slots: u32, memory: u64, bytes: &[u64]) -> SlotsSpec {
+    let slots_of =
+        |device: u32| -> Vec<SlotId> { (device * slots..(device + 1) * slots).map(SlotId).collect() };
     let placements = (0..bytes.len() as u32).map(|id| Placement {
         module: ModuleId(id),
-        slots: all.clone(),
+        slots: slots_of(id % devices),
         weight: 1.0,
         optional: false,
         model: Some(ModelId(id)),
     });
-    let models = (0..).zip(bytes).map(|(id, &bytes)| DeviceModel {
-        model: ModelId(id),
-        slots: all.clone(),
-        memory: ModelMemory {
-            device_bytes: bytes,
-            host_bytes: bytes,
-        },
-        open_cold: COLD,
-        open_warm: WARM,
-    });
+    let device = |device: u32| {
+        let own = (0..).zip(bytes).filter(|(id, _)| id % devices == device);
+        let models = own.map(|(id, &bytes)| DeviceModel {
+            model: ModelId(id),
+            slots: slots_of(device),
+            memory: ModelMemory {
+                device_bytes: bytes,
+                host_bytes: bytes,
+            },
+            open_cold: COLD,
+            open_warm: WARM,
+        });
+        DeviceMemory {
+            memory,
+            host_memory: 1_000,
+            models: models.collect(),
+        }
+    };
     SlotsSpec {
-        slots,
+        slots: devices * slots,
         placements: placements.collect(),
         arbitration: Arbitration::LeastSlack,
         topology: Topology::new(vec![vec![]; bytes.len()]),
         forecasts: false,
         overlapped: Vec::new(),
-        memory: vec![DeviceMemory {
-            memory,
-            host_memory: 1_000,
-            models: models.collect(),
-        }],
+        memory: (0..devices).map(device).collect(),
         queues: None,
+        planning: SlotPlanning::default(),
     }
 }
 
@@ -206,6 +217,65 @@ fn a_model_moves_to_the_slot_that_gets_its_work() {
 }
 
 #[test]
+fn a_slot_that_is_lost_gives_its_memory_to_the_others() {
+    let mut slots = Slots::new(spec(2, 10, &[10]));
+    assert_eq!(step(&mut slots, [bid(0, 500)], 0), [open(0, false)]);
+    assert_eq!(step(&mut slots, [opened(0, 0, false)], 20), [grant(0)]);
+    step(&mut slots, [started(0, 0)], 20);
+    // It is lost while it runs; its session has no turn any more, and goes for one on the slot that is there.
+    step(&mut slots, [SlotEvent::Down { slot: SlotId(0) }], 25);
+    let due = SlotEffect::SetTimer { at: ms(35) };
+    assert_eq!(step(&mut slots, [finished(0, 0), bid(0, 500)], 30), [due]);
+    let close = SlotEffect::Close {
+        slot: SlotId(0),
+        model: ModelId(0),
+    };
+    assert_eq!(step(&mut slots, [SlotEvent::TimerFired], 35), [close]);
+    assert_eq!(slots.used_bytes(), [10]);
+    let open = SlotEffect::Open {
+        slot: SlotId(1),
+        model: ModelId(0),
+        warm: true,
+    };
+    assert_eq!(step(&mut slots, [closed(0, 0)], 36), [open]);
+    let grant = SlotEffect::Grant {
+        module: ModuleId(0),
+        slot: SlotId(1),
+    };
+    assert_eq!(step(&mut slots, [opened(0, 1, true)], 41), [grant]);
+}
+
+#[test]
+fn each_device_has_its_own_memory() {
+    let mut slots = Slots::new(spec_on(2, 1, 10, &[10, 10, 10, 10]));
+    let open = |model: u32, slot: u32| SlotEffect::Open {
+        slot: SlotId(slot),
+        model: ModelId(model),
+        warm: false,
+    };
+    assert_eq!(
+        step(&mut slots, [bid(0, 500), bid(1, 500)], 0),
+        [open(0, 0), open(1, 1)]
+    );
+    assert_eq!(slots.used_bytes(), [10, 10]);
+    step(&mut slots, [opened(0, 0, false), opened(1, 1, false)], 20);
+    step(&mut slots, [started(0, 0), started(1, 1)], 20);
+    // What nothing asks for on the first device goes for another there, and not on the second.
+    step(&mut slots, [finished(0, 0), bid(2, 500)], 30);
+    let close = SlotEffect::Close {
+        slot: SlotId(0),
+        model: ModelId(0),
+    };
+    let effects = step(&mut slots, [SlotEvent::TimerFired], 60);
+    let closes = effects
+        .iter()
+        .filter(|effect| matches!(effect, SlotEffect::Close { .. }));
+    assert_eq!(closes.collect::<Vec<_>>(), [&close]);
+    assert!(step(&mut slots, [closed(0, 0)], 60).contains(&open(2, 0)));
+    assert_eq!(slots.used_bytes(), [10, 10]);
+}
+
+#[test]
 fn what_opens_counts_as_busy_in_forecasts() {
     let mut spec = spec(1, 10, &[10, 10]);
     spec.forecasts = true;
@@ -309,11 +379,90 @@ fn a_plan_is_made_when_work_is_expected_to_be_late_and_its_estimates_are_held_ag
     assert_eq!(report.groups, 2);
 }
 
+#[test]
+fn groups_have_delta_batches_at_most_and_what_is_behind_waits_for_a_place_in_the_order() {
+    let groups = |delta: u32, batches: u64| {
+        let mut spec = spec(1, 10, &[10, 10]);
+        spec.queues = Some(SlotQueues::Virtual);
+        spec.planning.delta = delta;
+        let mut slots = Slots::new(spec);
+        step(&mut slots, [with_backlog(0, 10_000, 0, batches)], 0);
+        slots.queues_report().unwrap().groups
+    };
+    assert_eq!(
+        [1, 4, 5, 40, 1_000].map(|batches| groups(4, batches)),
+        [1, 1, 2, 10, 16]
+    );
+    assert_eq!(
+        [1, 4, 5, 40, 1_000].map(|batches| groups(1, batches)),
+        [1, 4, 5, 16, 16]
+    );
+    assert_eq!([8, 40].map(|batches| groups(16, batches)), [1, 3]);
+}
+
+/// Slots that are asked to open a model for one module with so many batches waiting, on two slots.
+fn opened_on(operations: QueueOperations, batches: u64) -> Vec<u32> {
+    let mut spec = spec(2, 20, &[10, 10]);
+    spec.queues = Some(SlotQueues::Virtual);
+    spec.planning.operations = operations;
+    let mut slots = Slots::new(spec);
+    let effects = step(&mut slots, [with_backlog(1, 10_000, 0, batches)], 0);
+    let opened = effects.iter().filter_map(|effect| match effect {
+        SlotEffect::Open { slot, .. } => Some(slot.0),
+        _ => None,
+    });
+    opened.collect()
+}
+
+#[test]
+fn operations_of_planned_queues_are_switched_off_one_by_one() {
+    let all = QueueOperations::default();
+    // One group goes where it is done first; without balance it goes where its turn is, by the number of the module.
+    assert_eq!(opened_on(all, 2), [0]);
+    let without = QueueOperations {
+        balance: false,
+        ..all
+    };
+    assert_eq!(opened_on(without, 2), [1]);
+    // Without reordering no plan is made, whatever will be late.
+    for (operations, replans) in [
+        (all, 1),
+        (
+            QueueOperations {
+                reorder: false,
+                ..all
+            },
+            0,
+        ),
+    ] {
+        let mut spec = spec(1, 10, &[10, 10]);
+        spec.queues = Some(SlotQueues::Virtual);
+        spec.planning.operations = operations;
+        let mut slots = Slots::new(spec);
+        step(&mut slots, [with_backlog(0, 20, 0, 8)], 30);
+        assert_eq!(slots.queues_report().unwrap().replans, replans);
+    }
+    // Without warm start nothing is kept in host memory.
+    let mut spec = spec(1, 10, &[10]);
+    spec.planning.operations.warm_start = false;
+    let mut slots = Slots::new(spec);
+    step(&mut slots, [bid(0, 500)], 0);
+    let effects = step(&mut slots, [opened(0, 0, false)], 20);
+    assert!(
+        effects.contains(&SlotEffect::Discard { model: ModelId(0) }),
+        "{effects:?}"
+    );
+}
+
 /// A world of drawn bids, batches and openings.
 struct Drawn {
     slots: Slots,
     sizes: Vec<u64>,
     memory: u64,
+    /// Slots of each device.
+    device_slots: u32,
+    /// Slots that are lost.
+    down: BTreeSet<u32>,
     /// What is to happen, by time and order.
     due: BTreeMap<(u64, u64), SlotEvent>,
     order: u64,
@@ -351,6 +500,7 @@ impl Drawn {
             }
             SlotEffect::Grant { module, slot } => {
                 assert!(self.open.contains(&(slot.0, module.0)), "what is granted is open");
+                assert!(!self.down.contains(&slot.0), "what is granted is there");
                 assert!(self.running.insert(slot.0, module.0).is_none());
                 let since = self.asked.remove(&module.0).unwrap_or(now);
                 self.longest_wait = self.longest_wait.max(now - since);
@@ -377,22 +527,29 @@ impl Drawn {
                 SlotEvent::Finished { slot, .. } => {
                     self.running.remove(&slot.0);
                 }
+                SlotEvent::Down { slot } => {
+                    self.down.insert(slot.0);
+                }
+                SlotEvent::Up { slot } => {
+                    self.down.remove(&slot.0);
+                }
                 _ => {}
             }
             for effect in step(&mut self.slots, [event], now) {
                 self.apply(effect, now);
             }
-            let held: u64 = self
-                .open
-                .iter()
-                .map(|(_, model)| self.sizes[*model as usize])
-                .sum();
-            let used = self.slots.used_bytes()[0];
-            assert!(
-                held <= used && used <= self.memory,
-                "{held} {used} {}",
-                self.memory
-            );
+            for (device, used) in (0..).zip(self.slots.used_bytes()) {
+                let own = self
+                    .open
+                    .iter()
+                    .filter(|(slot, _)| slot / self.device_slots == device);
+                let held: u64 = own.map(|(_, model)| self.sizes[*model as usize]).sum();
+                assert!(
+                    held <= used && used <= self.memory,
+                    "device {device}: {held} {used} {}",
+                    self.memory
+                );
+            }
         }
     }
 }
@@ -400,10 +557,12 @@ impl Drawn {
 proptest! {
     #[test]
     fn memory_is_never_exceeded_nothing_that_runs_is_closed_and_every_bid_is_served(
+        devices in 1_u32..3,
         slots in 1_u32..4,
         sizes in proptest::collection::vec(1_u64..10, 2..6),
         memory in 10_u64..20,
         bids in proptest::collection::vec((0_u64..3_000, 0_u32..6, 0_u64..400), 1..200),
+        outages in proptest::collection::vec((0_u64..3_000, 0_u32..6, 1_u64..600), 0..4),
         queues in prop_oneof![
             Just(None),
             Just(Some(SlotQueues::Fcfs)),
@@ -413,12 +572,14 @@ proptest! {
             Just(Some(SlotQueues::Virtual)),
         ],
     ) {
-        let mut spec = spec(slots, memory, &sizes);
+        let mut spec = spec_on(devices, slots, memory, &sizes);
         spec.queues = queues;
         let mut world = Drawn {
             slots: Slots::new(spec),
             sizes: sizes.clone(),
             memory,
+            device_slots: slots,
+            down: BTreeSet::new(),
             due: BTreeMap::new(),
             order: 0,
             open: BTreeSet::new(),
@@ -430,11 +591,16 @@ proptest! {
         for (at, module, slack) in bids {
             world.push(at, bid(module % sizes.len() as u32, at + slack));
         }
+        for (at, slot, lasts) in &outages {
+            let slot = SlotId(slot % (devices * slots));
+            world.push(*at, SlotEvent::Down { slot });
+            world.push(at + lasts, SlotEvent::Up { slot });
+        }
         world.run();
         prop_assert!(world.asked.is_empty(), "waiting: {:?}", world.asked);
         // Each waits for the turns of all others at most, and for what they run and open.
         let bound = sizes.len() as u64 * 200;
-        prop_assert!(queues.is_some() || world.longest_wait <= bound, "{}", world.longest_wait);
+        prop_assert!(queues.is_some() || !outages.is_empty() || world.longest_wait <= bound, "{}", world.longest_wait);
         prop_assert!(world.openings > 0);
     }
 }

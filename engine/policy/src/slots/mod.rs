@@ -120,6 +120,11 @@ impl Slots {
             // All is open: there is nothing to queue for.
             spec.queues = None;
         }
+        if !spec.planning.operations.warm_start {
+            for device in &mut spec.memory {
+                device.host_memory = 0;
+            }
+        }
         let tenants = spec
             .placements
             .iter()

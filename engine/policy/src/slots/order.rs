@@ -3,7 +3,7 @@
 //! An order is kept from step to step, and what was expected of it is held against what came. How it is made: `planning.rs`
 //! beside this file.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use serde::{Deserialize, Serialize};
 use weir_types::{ModuleId, SlotId, Timestamp};
@@ -102,12 +102,11 @@ impl SlotPlan {
 
     /// The order that there is, in groups of the problem: of each module as many as it has.
     pub(super) fn current(&self, modules: &[ModuleId]) -> Vec<Vec<usize>> {
-        let mut taken = vec![false; modules.len()];
-        let mut next = |module: ModuleId| {
-            let free = (0..modules.len()).find(|group| modules[*group] == module && !taken[*group])?;
-            taken[free] = true;
-            Some(free)
-        };
+        let mut free: BTreeMap<ModuleId, VecDeque<usize>> = BTreeMap::new();
+        for (group, module) in modules.iter().enumerate() {
+            free.entry(*module).or_default().push_back(group);
+        }
+        let mut next = |module: ModuleId| free.get_mut(&module)?.pop_front();
         let order = |order: &Vec<ModuleId>| order.iter().filter_map(|module| next(*module)).collect();
         self.orders.iter().map(order).collect()
     }

@@ -1,6 +1,6 @@
 //! How the order of work on slots is planned.
 //!
-//! What waits at a module is a few *groups*, of [`DELTA`] batches each; slots are the instances, and openings stand between
+//! What waits at a module is a few *groups*, of `delta` batches at most; slots are the instances, and openings stand between
 //! groups of different models. New groups go where they are done first. Where more items are expected to be late than by the last
 //! plan, another one is made, exactly for few groups and by the local search of [`groups`](crate::groups) for more. SHEPHERD plans
 //! alike, with durations taken for known and openings for nothing.
@@ -14,10 +14,8 @@ use crate::groups::{
 };
 use crate::strategy::SlotQueues;
 
-/// Batches of a group, at most but for the last of [`MAX_GROUPS`].
-const DELTA: u64 = 4;
-/// Groups of one module, at most.
-const MAX_GROUPS: u64 = 4;
+/// Groups of one module that have a place in the order, at most; what is behind them has none yet.
+const MAX_GROUPS: u64 = 16;
 /// Least time between two plans.
 const INTERVAL: Span = Span::from_millis(50);
 /// Groups that are planned exactly, at most.
@@ -59,7 +57,8 @@ impl Slots {
         let is_due = planned.planned_at.is_none_or(|at| now.since(at) >= INTERVAL);
         let report = &mut planned.report;
         report.groups = report.groups.max(problem.groups.len() as u64);
-        if late > planned.late + LATE_ITEMS && is_due {
+        let may_plan = self.spec.planning.operations.reorder;
+        if may_plan && late > planned.late + LATE_ITEMS && is_due {
             report.violations_predicted += 1;
             report.replans += 1;
             orders = plan(&problem, &orders, (EXACT_GROUPS, MAX_VISITS));
@@ -108,16 +107,28 @@ impl Slots {
                 time: bid.duration,
             });
             let batches = time.micros().div_ceil(bid.duration.micros().max(1)).max(1);
-            let count = batches.div_ceil(DELTA).clamp(1, MAX_GROUPS);
+            let delta = u64::from(self.spec.planning.delta.max(1));
+            let count = batches.div_ceil(delta).clamp(1, MAX_GROUPS);
             let first_s = after_s(bid.latest_start) + bid.duration.as_secs_f64();
             // What came last has as much more time as the first has waited. Groups of a module are alike: on several slots they are
             // served by turns, and on one the first that came is first.
             let waited_s = now.since(bid.since).as_secs_f64();
-            for _ in 0..count {
-                let work_s = time.as_secs_f64() / count as f64;
-                let cost = |slot: &SlotId| match tenant.slots.contains(slot)
-                    && tenant.may_run_on(*slot, &self.down)
-                {
+            let own: Vec<SlotId> = tenant
+                .slots
+                .iter()
+                .copied()
+                .filter(|slot| !self.down.contains(slot) && tenant.may_run_on(*slot, &self.down))
+                .collect();
+            for group in 0..count {
+                let part = (batches - group * delta).min(delta) as f64 / batches as f64;
+                let work_s = part * time.as_secs_f64();
+                // Without balance groups go to one slot after the other.
+                let turn = (module.index() + group as usize) % own.len().max(1);
+                let may_be_on = |slot: &SlotId| {
+                    let is_own = own.contains(slot);
+                    is_own && (self.spec.planning.operations.balance || own.get(turn) == Some(slot))
+                };
+                let cost = |slot: &SlotId| match may_be_on(slot) {
                     true => GroupCost {
                         work_s,
                         variance: if knows_all {
@@ -135,7 +146,7 @@ impl Slots {
                 };
                 groups.push(PlanGroup {
                     model: ModelId(model as u32),
-                    requests: f64::from(items) / count as f64,
+                    requests: part * f64::from(items),
                     first_deadline_s: first_s,
                     last_deadline_s: first_s + waited_s,
                     cost: planned.slots.iter().map(cost).collect(),

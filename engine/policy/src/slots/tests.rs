@@ -3,7 +3,7 @@
 use weir_types::Topology;
 
 use super::*;
-use crate::strategy::Arbitration;
+use crate::strategy::{Arbitration, SlotPlanning};
 use crate::violation::assert_violates;
 
 /// Modules 0 -> 1 on the same slots.
@@ -25,6 +25,7 @@ fn chain(slots: u32, arbitration: Arbitration) -> Slots {
         overlapped: Vec::new(),
         memory: Vec::new(),
         queues: None,
+        planning: SlotPlanning::default(),
     })
 }
 

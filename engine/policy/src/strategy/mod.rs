@@ -33,7 +33,10 @@ pub use drop_rule::{DropRule, Lookahead};
 pub use estimate::Estimate;
 pub(crate) use strategies::Strategies;
 pub use switch::Switch;
-pub use values::{Arbitration, BatchBinding, Mailboxes, Order, Sizing, SlotQueues};
+pub use values::{
+    Arbitration, BatchBinding, Mailboxes, Order, QueueOperation, QueueOperations, Sizing, SlotPlanning,
+    SlotQueues,
+};
 
 /// The whole policy of a graph.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -50,6 +53,12 @@ pub struct Policy {
     /// Which work is served next where the memory of a device does not hold all models; `None`: by the arbitration and turns.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queues: Option<SlotQueues>,
+    /// Batches of a group at most, where the order of work is planned.
+    #[serde(skip_serializing_if = "is_default_delta")]
+    pub delta: u32,
+    /// What planning may do.
+    #[serde(skip_serializing_if = "is_every_operation")]
+    pub operations: QueueOperations,
     /// Where requests wait.
     pub mailbox: Mailboxes,
     /// Whether a request that is certainly late is dropped at once, rather than when its turn comes (the paper).
@@ -114,7 +123,24 @@ fn is_default(length: &LengthSource) -> bool {
     *length == LengthSource::default()
 }
 
+fn is_default_delta(delta: &u32) -> bool {
+    *delta == SlotPlanning::DELTA
+}
+
+fn is_every_operation(operations: &QueueOperations) -> bool {
+    *operations == QueueOperations::default()
+}
+
 impl Policy {
+    /// How an order of work is planned on slots.
+    #[must_use]
+    pub const fn slot_planning(&self) -> SlotPlanning {
+        SlotPlanning {
+            delta: self.delta,
+            operations: self.operations,
+        }
+    }
+
     /// Keys by which `other` departs from this policy and which are fixed for as long as a graph runs: where requests wait
     /// decides who grants slots, and what reservations remember is kept from the beginning.
     #[must_use]
@@ -122,6 +148,8 @@ impl Policy {
         let keys = [
             ("mailbox", self.mailbox == other.mailbox),
             ("queues", self.queues == other.queues),
+            ("delta", self.delta == other.delta),
+            ("operations", self.operations == other.operations),
             ("tables", self.tables == other.tables),
             (
                 "head_min_fraction",
@@ -147,6 +175,8 @@ impl Default for Policy {
             forming: BatchBinding::default(),
             arbitration: Arbitration::default(),
             queues: None,
+            delta: SlotPlanning::DELTA,
+            operations: QueueOperations::default(),
             mailbox: Mailboxes::default(),
             sweep: true,
             fair: true,

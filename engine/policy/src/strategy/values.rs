@@ -78,6 +78,97 @@ impl SlotQueues {
     }
 }
 
+/// What a planned order of work may do (QLM, section 5), for batches of models that are opened and closed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum QueueOperation {
+    /// A slot takes the first of its order: always.
+    Pull,
+    /// Groups go to the slot where they are done first. Without it they go to one after the other.
+    Balance,
+    /// Models open from host memory where they are there.
+    WarmStart,
+    /// The order is planned again where more would be late. Without it, each group stays where it came.
+    Reorder,
+}
+
+/// Those that it may use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "Vec<QueueOperation>", into = "Vec<QueueOperation>")]
+pub struct QueueOperations {
+    /// [`QueueOperation::Balance`].
+    pub balance: bool,
+    /// [`QueueOperation::WarmStart`].
+    pub warm_start: bool,
+    /// [`QueueOperation::Reorder`].
+    pub reorder: bool,
+}
+
+impl Default for QueueOperations {
+    fn default() -> Self {
+        Self {
+            balance: true,
+            warm_start: true,
+            reorder: true,
+        }
+    }
+}
+
+impl From<Vec<QueueOperation>> for QueueOperations {
+    fn from(operations: Vec<QueueOperation>) -> Self {
+        let has = |wanted| operations.contains(&wanted);
+        Self {
+            balance: has(QueueOperation::Balance),
+            warm_start: has(QueueOperation::WarmStart),
+            reorder: has(QueueOperation::Reorder),
+        }
+    }
+}
+
+impl From<QueueOperations> for Vec<QueueOperation> {
+    fn from(operations: QueueOperations) -> Self {
+        let all = [
+            (QueueOperation::Pull, true),
+            (QueueOperation::Balance, operations.balance),
+            (QueueOperation::WarmStart, operations.warm_start),
+            (QueueOperation::Reorder, operations.reorder),
+        ];
+        let used = all.into_iter().filter(|(_, is_used)| *is_used);
+        used.map(|(operation, _)| operation).collect()
+    }
+}
+
+/// How an order of work is planned on slots.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SlotPlanning {
+    /// Batches that a group has at most.
+    pub delta: u32,
+    /// What may be done.
+    pub operations: QueueOperations,
+}
+
+impl SlotPlanning {
+    /// Batches of a group where nothing is said.
+    pub const DELTA: u32 = 4;
+    /// The most batches of a group.
+    pub const MAX_DELTA: u32 = 64;
+
+    /// Whether nothing is said.
+    #[must_use]
+    pub fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+impl Default for SlotPlanning {
+    fn default() -> Self {
+        Self {
+            delta: Self::DELTA,
+            operations: QueueOperations::default(),
+        }
+    }
+}
+
 /// Which module's batch runs next on a slot that several share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

@@ -120,6 +120,7 @@ impl World {
             overlapped: Vec::new(),
             memory: Vec::new(),
             queues: None,
+            planning: SlotPlanning::default(),
         };
         let overflow = |stream: &Stream| {
             if stream.lossless {

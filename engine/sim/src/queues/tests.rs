@@ -181,3 +181,39 @@ fn no_class_starves_while_the_load_is_below_what_instances_can_do() {
         assert!(result.attainment(&requests, Some(class)) > 0.9, "class {class}");
     }
 }
+
+/// Caches that hold two or three requests, under load and with host memory for none, one or all of what is sent back: whatever is sent
+/// back comes on again.
+#[test]
+fn a_full_cache_never_stands_still_whichever_way_sequences_go_back() {
+    let mut returned = 0;
+    for seed in [6, 7] {
+        let requests = workload(4.0).draw(seed);
+        for rule in RULES {
+            for (evict, swap) in [(true, true), (true, false), (false, true), (false, false)] {
+                for swap_memory in [0, 100 << 20, 16 << 30] {
+                    let mut world = world(rule, 4);
+                    world.queues.operations = Operations {
+                        evict,
+                        swap,
+                        ..Operations::ALL
+                    };
+                    for instance in &mut world.queues.instances {
+                        instance.swap_memory = swap_memory;
+                        for served in &mut instance.models {
+                            (served.spec.blocks, served.spec.reserve_blocks) = (100, 2);
+                            served.spec.max_sequence_tokens = 1_500;
+                        }
+                    }
+                    let result = simulate_queues(&world, &requests).unwrap();
+                    let ended = result.requests.iter().filter(|outcome| outcome.last.is_some());
+                    let what =
+                        format!("{rule:?}, evict {evict}, swap {swap}, {swap_memory} bytes, seed {seed}");
+                    assert_eq!(ended.count(), requests.len(), "{what}");
+                    returned += result.stats.evicted + result.stats.swapped;
+                }
+            }
+        }
+    }
+    assert!(returned > 20, "{returned}");
+}

@@ -231,6 +231,7 @@ fn shared(spec: &WorldSpec, topology: &Topology) -> Option<Slots> {
             overlapped: overlapped(spec),
             memory: spec.memory.devices.clone(),
             queues: spec.policy.queues,
+            planning: spec.policy.slot_planning(),
         })
     })
 }
