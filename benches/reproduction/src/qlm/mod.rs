@@ -1,6 +1,7 @@
 //! The evaluation of QLM (section 8, appendix A.1), run again with recorded token lengths and published step times.
 
 pub mod figures;
+pub mod returning;
 pub mod setting;
 pub mod studies;
 pub mod verdicts;

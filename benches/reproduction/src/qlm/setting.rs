@@ -31,6 +31,15 @@ const MODEL_BYTES: u64 = 16 * GIB;
 /// Recorded requests that are longer than this together are left out: no instance could hold them.
 const MAX_TOKENS: u32 = 7_500;
 
+/// The asset pack that `WEIR_ASSETS` names.
+///
+/// # Errors
+/// [`ReproduceError::NoAssets`] where it names none.
+pub fn assets() -> Result<PathBuf, ReproduceError> {
+    let assets = std::env::var_os("WEIR_ASSETS").ok_or(ReproduceError::NoAssets)?;
+    Ok(PathBuf::from(assets))
+}
+
 /// Devices and lengths.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Devices {
@@ -45,7 +54,7 @@ impl Devices {
     /// # Errors
     /// [`ReproduceError`] where it is not there, or is not as it should be.
     pub fn from_env() -> Result<Self, ReproduceError> {
-        let assets = PathBuf::from(std::env::var_os("WEIR_ASSETS").ok_or(ReproduceError::NoAssets)?);
+        let assets = assets()?;
         let instance = |file: &str| -> Result<InstanceSpec, ReproduceError> {
             let path = assets.join(format!("profiles/llm/steps/{file}_complete_profile.json"));
             let spec = smoothed(&published_instance(&path, Some(MAX_STEP_TOKENS))?);

@@ -3,6 +3,7 @@
 use weir_policy::groups::{Operations, QueueRule};
 
 use super::ReproduceError;
+use super::returning::{self, Returning};
 use super::setting::{Case, Devices, Outcome, Run, SEEDS};
 use crate::parallel::in_parallel;
 
@@ -110,6 +111,8 @@ pub struct Studies {
     pub outcomes: Vec<Outcome>,
     /// Estimated and actual completion times in seconds, of one seed of [`estimated`].
     pub estimates: Vec<(f64, f64)>,
+    /// Ways back of sequences, by profile.
+    pub returning: Vec<Returning>,
 }
 
 impl Studies {
@@ -199,6 +202,7 @@ impl Studies {
             .iter()
             .filter_map(|outcome| Some((outcome.estimate?.as_secs_f64(), outcome.last?.as_secs_f64())));
         Ok(Self {
+            returning: returning::run(&super::setting::assets()?)?,
             estimates: estimates.collect(),
             outcomes: in_parallel(&cases, |(case, seeds)| case.run(&devices, *seeds))?,
         })

@@ -2,6 +2,7 @@
 
 use weir_policy::groups::{Operations, QueueRule};
 
+use super::returning;
 use super::setting::Case;
 use super::studies::{
     DELTAS, QUEUES, RATES, RULES, SCALES, SLOW, Studies, TAILS, URGENT, crowded, estimated, many, queued,
@@ -251,6 +252,14 @@ fn add_robust(verdicts: &mut Verdicts, studies: &Studies) {
         "0.95",
         format!("{r2:.3}"),
         r2 >= 0.95,
+    );
+    let returning = returning::all(&studies.returning).share();
+    verdicts.add(
+        "computed again or swapped: the cheaper of both, tried, is picked (%)",
+        "by measured cost",
+        "95 at least",
+        format!("{returning:.1}"),
+        returning >= 95.0,
     );
     let by_delta = DELTAS.map(|delta| {
         let case = Case {

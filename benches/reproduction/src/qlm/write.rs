@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::ReproduceError;
 use super::studies::Studies;
-use super::{figures, verdicts};
+use super::{figures, returning, verdicts};
 use crate::document::{self, Filling};
 
 /// Writes the figures (as SVG) and `README.md`, by `template.md`, into `folder`.
@@ -31,5 +31,6 @@ pub fn write(studies: &Studies, folder: &Path) -> Result<(), ReproduceError> {
     filling.add("sticky", verdicts::sticky_table(studies));
     filling.add("many", figures::table_many(studies));
     filling.add("operations", figures::table_operations(studies));
+    filling.add("returning", returning::table(&studies.returning));
     Ok(document::write(folder, filling, &drawn)?)
 }

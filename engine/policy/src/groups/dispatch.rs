@@ -1,7 +1,7 @@
 //! Virtual queues become operations (QLM, section 5): requests are pulled, running ones go back for more urgent ones, with
 //! their cache where that is cheaper, and models are opened.
 
-use weir_types::{InstanceId, ModelId, SequenceId, Timestamp};
+use weir_types::{InstanceId, ModelId, SequenceId, Span, Timestamp};
 
 use super::api::QueueEffect;
 use super::queues::{Place, Queues, Request, Waiting, can_hold};
@@ -265,8 +265,19 @@ impl Queues {
         let generated = (served_s / rates.step_s).max(0.0) as u32;
         let tokens = request.prompt + request.generated + generated;
         let device = (&served.spec.steps, served.spec.max_step_tokens);
-        // There and back.
-        TransferCost::new(&at.host_link, 2.0 * served.cache_bytes, [tokens, tokens], device)
+        // There and back. The token after the last is computed either way.
+        let known = tokens.saturating_sub(1);
+        let cost = TransferCost::new(&at.host_link, 2.0 * served.cache_bytes, [tokens, known], device);
+        // What comes back waits for the step that others are in: half of it, on average.
+        let beside = self.at[instance.index()].running.len().saturating_sub(1) as u32;
+        let step = match beside {
+            0 => Span::ZERO,
+            _ => served.spec.steps.duration(beside, false),
+        };
+        TransferCost {
+            cache: cost.cache + step / 2,
+            ..cost
+        }
     }
 
     /// A running request goes back.
