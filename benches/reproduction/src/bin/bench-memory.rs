@@ -7,9 +7,7 @@ use std::io::Write as _;
 use std::process::ExitCode;
 
 use weir_policy::residency::ModelMemory;
-use weir_policy::slots::{DeviceMemory, DeviceModel};
-use weir_policy::strategy::SlotQueues;
-use weir_policy::{DropRule, Lookahead, Policy};
+use weir_policy::{DeviceMemory, DeviceModel, DropRule, Lookahead, Policy, SlotQueues};
 use weir_reproduction::cpu_time::thread_cpu_s;
 use weir_sim::{CascadeSpec, Demand, Edge, WorldMemory, WorldModule, WorldPool, WorldSpec, simulate};
 use weir_types::{ModelId, Profile, SlotId, Span, Timestamp};
