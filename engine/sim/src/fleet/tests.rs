@@ -27,7 +27,9 @@ fn streams_of_a_lost_engine_are_seen_again_within_three_seconds() {
     assert!(result.failures > 3, "{result:?}");
     // The token's second, the way of the word, and the time of opening.
     assert!(result.longest_unseen_s < 3.0, "{result:?}");
-    assert!(result.unseen < 0.01 && result.seen_twice < 0.01, "{result:?}");
+    // Each hides an eighth of the streams for less than these three seconds, of three hundred.
+    let hidden = result.failures as f64 * 3.0 / (8.0 * 300.0);
+    assert!(result.unseen < hidden && result.seen_twice < 0.001, "{result:?}");
 }
 
 #[test]
