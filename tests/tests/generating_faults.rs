@@ -143,7 +143,9 @@ fn a_model_that_never_ends_is_cut_at_max_tokens_and_its_text_treated_as_cut_shor
 fn a_small_cache_holds_few_at_once_and_all_are_generated() {
     let small = format!("{ONE}\ncache_tokens = 128");
     let settings = [("max_tokens", Value::Number(60.0))];
-    let (said, report) = describe(&describing(&small, FRAMES, "30s"), &words(), &settings);
+    // They come faster than the first are done.
+    let text = describing(&small, FRAMES, "30s").replace("rate=60", "rate=400");
+    let (said, report) = describe(&text, &words(), &settings);
     let instance = report.modules["report"].instances[0];
     assert_eq!((instance.finished, instance.dropped), (FRAMES, 0));
     assert!(
