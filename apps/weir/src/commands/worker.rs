@@ -86,7 +86,7 @@ fn listening(args: &Worker, options: WorkerOptions, now: &Now) -> anyhow::Result
         hops: hops(args.hops.as_ref())?,
         ..options
     };
-    Ok(listen(&addresses, &options, now).map_err(mendable)?)
+    listen(&addresses, &options, now).map_err(mendable)
 }
 
 /// Partitions are programs, and this protocol asks nobody who they are.
