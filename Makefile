@@ -3,7 +3,7 @@
 # bench-cascades, bench-generating, bench-route, bench-queues, bench-memory, bench-routing, bench-fleet, bench-fleet-live,
 # bench-shared, bench-idle-connections, bench-watchers, bench-counts, bench-per-track, bench-gears, bench-accept, bench-reports,
 # bench-links, soak, fuzz-api, page-pictures, compare-live, gpu-check, crash-jobs, reproduce-pard, reproduce-ppipe,
-# reproduce-ken, reproduce-goodserve, reproduce-qlm, docs, clips, train, clean, bench-box, bench-openings.
+# reproduce-ken, reproduce-goodserve, reproduce-qlm, docs, clips, train, clean, bench-box, bench-openings, crash-jobs-fleet.
 # Every target sets up what it needs.
 
 .PHONY: all build setup demo dist check-dist test test-sinks test-brokers test-kafka test-fleet check-fleet check-cuda \
@@ -11,7 +11,7 @@
 	bench-cascades bench-generating bench-route bench-queues bench-memory bench-routing bench-fleet bench-fleet-live \
 	bench-shared bench-idle-connections bench-watchers bench-counts bench-per-track bench-gears bench-accept bench-reports \
 	bench-links soak fuzz-api page-pictures compare-live gpu-check crash-jobs reproduce-pard reproduce-ppipe reproduce-ken \
-	reproduce-goodserve reproduce-qlm docs clips train clean bench-box bench-openings
+	reproduce-goodserve reproduce-qlm docs clips train clean bench-box bench-openings crash-jobs-fleet
 .DEFAULT_GOAL := build
 
 CARGO ?= cargo
@@ -62,8 +62,9 @@ test-sinks: setup
 OF_FEATURES := $(foreach sink,$(SINKS),weir/$(sink)) weir/otlp
 test-brokers: setup
 	$(CARGO) clippy --workspace --features "$(OF_FEATURES)" --all-targets --locked -- -D warnings
-	$(CARGO) test --workspace --features "$(OF_FEATURES)" --locked --test parquet --test features --test programs --test sinks --test traces
-	$(CARGO) test --workspace --features "$(OF_FEATURES)" --locked --lib -- sinks:: traces::
+	$(CARGO) test --workspace --features "$(OF_FEATURES)" --locked --test archive_fleet --test contract --test parquet \
+		--test features --test programs --test sinks --test traces
+	$(CARGO) test --workspace --features "$(OF_FEATURES)" --locked --lib -- server:: sinks:: traces::
 
 # The sink `kafka` against the mock cluster of librdkafka, which is compiled for it.
 test-kafka: setup
@@ -174,6 +175,10 @@ bench-generating:
 # results must be those of an undisturbed run.
 crash-jobs:
 	WEIR_KILLS=100 WEIR_KILL_JOBS=6 $(CARGO) test --workspace --locked --test archive_jobs -- --nocapture killed
+
+# The same for six jobs of a queue on a server, over three engines: they and the server are killed at random, 50 times.
+crash-jobs-fleet: setup
+	WEIR_KILLS=50 WEIR_KILL_JOBS=6 $(CARGO) test --workspace --features weir/nats --locked --test archive_fleet -- --nocapture killed
 
 # Crossings of lines, dwell times and speeds on ten minutes of street by day, at dusk, at night and in rain, beside what is known
 # of them. Needs cargo alone.

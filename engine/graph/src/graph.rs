@@ -112,7 +112,7 @@ pub struct SourceNode {
 pub struct QueueNode {
     /// Name of the source.
     pub source: String,
-    /// Folder of the queue, absolute.
+    /// Folder of the queue, absolute, or the address of one on a server.
     pub queue: PathBuf,
     /// How long a job may take that does not say so itself.
     pub slo: Span,

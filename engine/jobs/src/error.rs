@@ -60,6 +60,28 @@ pub enum QueueError {
         "the store of the queue holds a row that cannot be read ({0}): move the folder aside, and submit again"
     )]
     Row(#[from] serde_json::Error),
+    /// What should be the address of a queue on a server is none. It may hold a password, and is not shown.
+    #[error(
+        "the address of the queue is not of the form nats://HOST:PORT/NAME, with letters, digits, - and _ in NAME: users and \
+         passwords are named by WEIR_NATS_USERNAME and WEIR_NATS_PASSWORD_FILE, or by WEIR_NATS_CREDENTIALS_FILE"
+    )]
+    Address,
+    /// This build has no queues on servers.
+    #[error(
+        "this build has no queues on servers of NATS, as {0} is: install a release build, or build with `--features nats`"
+    )]
+    NotBuilt(String),
+    /// The connection to a server is not allowed, as it would be.
+    #[error("the queue {0}: {1}")]
+    Connection(String, String),
+    /// A server does not do what it should, however often it is asked.
+    #[error("the queue {place}: {reason}")]
+    Server {
+        /// Its address.
+        place: String,
+        /// What went wrong.
+        reason: String,
+    },
     /// There are too many open jobs.
     #[error("the queue has {0} open jobs, and takes no more: wait until some are done, or cancel some")]
     Full(usize),
@@ -95,6 +117,12 @@ pub(crate) fn in_words(error: &std::io::Error) -> String {
 }
 
 impl QueueError {
+    /// Whether it may be over when it is tried again: a server that is away.
+    #[must_use]
+    pub fn is_absence(&self) -> bool {
+        matches!(self, Self::Server { .. })
+    }
+
     pub(crate) fn file(path: &Path) -> impl FnOnce(std::io::Error) -> Self {
         let path = path.to_owned();
         move |error| Self::File { path, error }

@@ -5,6 +5,17 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use crate::error::QueueError;
+
+/// Jobs that are not done yet.
+pub const MAX_OPEN_JOBS: usize = 1_000;
+
+/// Videos of a job.
+pub const MAX_JOB_VIDEOS: usize = 1_000;
+
+/// Jobs that ended and are still listed; the oldest are forgotten first.
+pub(crate) const MAX_ENDED_JOBS: usize = 1_000;
+
 /// What is submitted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Submission {
@@ -18,6 +29,40 @@ pub struct Submission {
     pub videos: Vec<String>,
     /// Time from now until it should be done, in milliseconds.
     pub within_ms: Option<u64>,
+}
+
+impl Submission {
+    /// Whether a queue takes it.
+    pub(crate) fn check(&self) -> Result<(), QueueError> {
+        if self.videos.is_empty() {
+            return Err(QueueError::Refused("a job needs at least one video".to_owned()));
+        }
+        if self.videos.len() > MAX_JOB_VIDEOS {
+            let words = format!("a job has {MAX_JOB_VIDEOS} videos at most: make several of it");
+            return Err(QueueError::Refused(words));
+        }
+        if self.within_ms == Some(0) {
+            let words =
+                "the objective of the job is over before it begins: give it some time, such as --within 10m";
+            return Err(QueueError::Refused(words.to_owned()));
+        }
+        Ok(())
+    }
+
+    /// The job that it becomes.
+    pub(crate) fn job(&self, id: u64, now_ms: u64) -> Job {
+        Job {
+            id,
+            graph: self.graph.clone(),
+            digest: self.digest.clone(),
+            source: self.source.clone(),
+            submitted_ms: now_ms,
+            deadline_ms: self.within_ms.map(|within| now_ms.saturating_add(within)),
+            videos: self.videos.clone(),
+            cancelled: false,
+            finished_ms: None,
+        }
+    }
 }
 
 /// A job.
@@ -83,7 +128,11 @@ pub struct Video {
     pub truncation: Option<String>,
     /// Where results go, by sink.
     pub outputs: BTreeMap<String, Output>,
+    /// When it ended; of a queue on a server alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_ms: Option<u64>,
     /// Results of the last committed segment that may not be in their place yet.
+    #[serde(default)]
     pub(crate) pending: Vec<Pending>,
 }
 

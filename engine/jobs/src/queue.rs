@@ -1,100 +1,107 @@
-//! The queue: jobs come in, segments are committed, videos end.
+//! A queue, wherever it is.
 
-use std::fs::{File, TryLockError};
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use std::sync::Arc;
 
-use serde::Serialize;
-use serde::de::DeserializeOwned;
-
+use crate::claim::{Claim, CommitClaim, Committed, FilesToJoin, Task};
 use crate::error::QueueError;
-use crate::job::{
-    FileIdentity, Job, JobView, Output, OutputForm, Pending, Segment, StagedOutput, Submission, Video,
-    VideoState,
-};
-use crate::output::sync;
-use crate::store::{Change, OpenStore, Store};
+use crate::folder::{EngineLock, FolderQueue};
+use crate::job::{FileIdentity, JobView, OutputForm, Segment, StagedOutput, Submission, Video, VideoState};
+use crate::place::{QueuePlace, ServerOptions};
+#[cfg(feature = "nats")]
+use crate::server::ServerQueue;
 
-/// Jobs that are not done yet.
-pub const MAX_OPEN_JOBS: usize = 1_000;
-
-/// Videos of a job.
-pub const MAX_JOB_VIDEOS: usize = 1_000;
-
-/// Jobs that ended and are still listed; the oldest are forgotten first.
-const MAX_ENDED_JOBS: usize = 1_000;
-
-/// See the module. Any number of programs may have one of a folder.
+/// A queue. Any number of programs may have one of the same place.
 #[derive(Debug)]
 pub struct Queue {
-    folder: PathBuf,
-    store: Store,
+    place: QueuePlace,
+    kind: Kind,
 }
 
-/// Held by the engine that works on a queue.
 #[derive(Debug)]
-pub struct EngineLock(#[expect(dead_code, reason = "the lock lasts as long as the file is open")] File);
-
-fn job_key(job: u64) -> String {
-    format!("job/{job:012}")
+enum Kind {
+    Folder(FolderQueue),
+    #[cfg(feature = "nats")]
+    Server(ServerQueue),
 }
 
-fn video_key(job: u64, video: usize) -> String {
-    format!("video/{job:012}/{video:06}")
-}
-
-fn segments_key(job: u64, video: usize) -> String {
-    format!("segments/{job:012}/{video:06}")
-}
-
-fn put(key: String, value: &impl Serialize) -> Result<Change, QueueError> {
-    Ok((key, Some(serde_json::to_vec(value)?)))
-}
-
-fn read<T: DeserializeOwned>(store: &OpenStore<'_>, key: &str) -> Result<Option<T>, QueueError> {
-    let row = store.get(key)?;
-    Ok(row.map(|row| serde_json::from_slice(&row)).transpose()?)
+/// Calls the same of either kind.
+macro_rules! either {
+    ($self:ident, $queue:ident => $call:expr) => {
+        match &$self.kind {
+            Kind::Folder($queue) => $call,
+            #[cfg(feature = "nats")]
+            Kind::Server($queue) => $call,
+        }
+    };
 }
 
 impl Queue {
-    /// The queue in `folder`, which is made where it is not there.
+    /// The queue in `place`, which is made where it is not there.
     ///
     /// # Errors
-    /// [`QueueError`]: the folder cannot be written, or what is in it cannot be read.
-    pub fn create(folder: &Path) -> Result<Self, QueueError> {
-        std::fs::create_dir_all(folder).map_err(QueueError::file(folder))?;
-        let queue = Self::of(folder);
-        queue.store.open()?;
-        Ok(queue)
+    /// [`QueueError`]: the folder cannot be written, the server is not there or refuses the connection, or what is there cannot be
+    /// read.
+    pub fn create(place: &QueuePlace, options: &ServerOptions) -> Result<Self, QueueError> {
+        Self::at(place, options, true)
     }
 
-    /// The queue in `folder`.
+    /// The queue in `place`.
     ///
     /// # Errors
     /// [`QueueError::Missing`] where there is none, and as [`Queue::create`].
-    pub fn open(folder: &Path) -> Result<Self, QueueError> {
-        if !Store::main_path(folder).exists() && !Store::copy_path(folder).exists() {
-            return Err(QueueError::Missing(folder.to_owned()));
-        }
-        Self::create(folder)
+    pub fn open(place: &QueuePlace, options: &ServerOptions) -> Result<Self, QueueError> {
+        Self::at(place, options, false)
     }
 
-    fn of(folder: &Path) -> Self {
-        Self {
-            folder: folder.to_owned(),
-            store: Store::new(folder),
-        }
+    fn at(place: &QueuePlace, options: &ServerOptions, creates: bool) -> Result<Self, QueueError> {
+        let kind = match place {
+            QueuePlace::Folder(folder) if creates => Kind::Folder(FolderQueue::create(folder)?),
+            QueuePlace::Folder(folder) => Kind::Folder(FolderQueue::open(folder)?),
+            #[cfg(feature = "nats")]
+            QueuePlace::Server(server) => Kind::Server(ServerQueue::open(server, options, creates)?),
+            #[cfg(not(feature = "nats"))]
+            QueuePlace::Server(server) => {
+                let _ = options;
+                return Err(QueueError::NotBuilt(server.to_string()));
+            }
+        };
+        Ok(Self {
+            place: place.clone(),
+            kind,
+        })
     }
 
-    /// Its folder.
+    /// Where it is.
     #[must_use]
-    pub fn folder(&self) -> &Path {
-        &self.folder
+    pub fn place(&self) -> &QueuePlace {
+        &self.place
     }
 
-    /// Where results of the segments of a video are staged.
+    /// Whether several engines work on it at once, and its server may be away.
     #[must_use]
-    pub fn work_folder(&self, job: u64, video: usize) -> PathBuf {
-        self.folder.join("work").join(format!("{job}-{video}"))
+    pub fn is_shared(&self) -> bool {
+        matches!(self.place, QueuePlace::Server(_))
+    }
+
+    /// Results of segments of a queue on a server are staged in `root`, which all its engines have under this name.
+    #[cfg_attr(not(feature = "nats"), expect(unused_variables, reason = "a server's alone"))]
+    pub fn set_work_root(&self, root: &Path) {
+        match &self.kind {
+            Kind::Folder(_) => {}
+            #[cfg(feature = "nats")]
+            Kind::Server(queue) => queue.set_work_root(root),
+        }
+    }
+
+    /// A server that is away is waited for no longer once `give_up` says so.
+    #[cfg_attr(not(feature = "nats"), expect(unused_variables, reason = "a server's alone"))]
+    pub fn set_give_up(&self, give_up: Arc<dyn Fn() -> bool + Send + Sync>) {
+        match &self.kind {
+            Kind::Folder(_) => {}
+            #[cfg(feature = "nats")]
+            Kind::Server(queue) => queue.set_give_up(give_up),
+        }
     }
 
     /// What its store lost when it was damaged, if it was.
@@ -102,20 +109,22 @@ impl Queue {
     /// # Errors
     /// As [`Queue::create`].
     pub fn loss(&self) -> Result<Option<String>, QueueError> {
-        self.store.open()?.loss()
+        match &self.kind {
+            Kind::Folder(queue) => queue.loss(),
+            #[cfg(feature = "nats")]
+            Kind::Server(_) => Ok(None),
+        }
     }
 
-    /// Makes this process the one engine that works on it.
+    /// Makes this process an engine that works on it: the only one, where it is in a folder.
     ///
     /// # Errors
-    /// [`QueueError::InUse`] where another one does.
+    /// [`QueueError::InUse`] where another one is.
     pub fn lock_for_engine(&self) -> Result<EngineLock, QueueError> {
-        let path = self.folder.join("engine.lock");
-        let file = File::create(&path).map_err(QueueError::file(&path))?;
-        match file.try_lock() {
-            Ok(()) => Ok(EngineLock(file)),
-            Err(TryLockError::WouldBlock) => Err(QueueError::InUse(self.folder.clone())),
-            Err(TryLockError::Error(error)) => Err(QueueError::file(&path)(error)),
+        match &self.kind {
+            Kind::Folder(queue) => queue.lock_for_engine(),
+            #[cfg(feature = "nats")]
+            Kind::Server(queue) => queue.sweep().map(|()| EngineLock::none()),
         }
     }
 
@@ -124,7 +133,7 @@ impl Queue {
     /// # Errors
     /// As [`Queue::create`].
     pub fn jobs(&self) -> Result<Vec<JobView>, QueueError> {
-        jobs(&self.store.open()?)
+        either!(self, queue => queue.jobs())
     }
 
     /// Takes a job in, and gives its id.
@@ -132,49 +141,7 @@ impl Queue {
     /// # Errors
     /// [`QueueError::Full`], [`QueueError::Refused`], and as [`Queue::create`].
     pub fn submit(&self, submission: &Submission, now_ms: u64) -> Result<u64, QueueError> {
-        if submission.videos.is_empty() {
-            return Err(QueueError::Refused("a job needs at least one video".to_owned()));
-        }
-        if submission.videos.len() > MAX_JOB_VIDEOS {
-            let words = format!("a job has {MAX_JOB_VIDEOS} videos at most: make several of it");
-            return Err(QueueError::Refused(words));
-        }
-        if submission.within_ms == Some(0) {
-            let words =
-                "the objective of the job is over before it begins: give it some time, such as --within 10m";
-            return Err(QueueError::Refused(words.to_owned()));
-        }
-        let store = self.store.open()?;
-        let jobs = jobs(&store)?;
-        let open = jobs.iter().filter(|job| job.is_open()).count();
-        if open >= MAX_OPEN_JOBS {
-            return Err(QueueError::Full(open));
-        }
-        let id = read::<u64>(&store, "meta/last-job")?.unwrap_or(0) + 1;
-        let job = Job {
-            id,
-            graph: submission.graph.clone(),
-            digest: submission.digest.clone(),
-            source: submission.source.clone(),
-            submitted_ms: now_ms,
-            deadline_ms: submission.within_ms.map(|within| now_ms.saturating_add(within)),
-            videos: submission.videos.clone(),
-            cancelled: false,
-            finished_ms: None,
-        };
-        let mut changes = vec![put("meta/last-job".to_owned(), &id)?, put(job_key(id), &job)?];
-        for video in 0..job.videos.len() {
-            changes.push(put(video_key(id, video), &Video::default())?);
-        }
-        let ended: Vec<&JobView> = jobs.iter().filter(|job| !job.is_open()).collect();
-        for view in ended.iter().take(ended.len().saturating_sub(MAX_ENDED_JOBS)) {
-            changes.push((job_key(view.job.id), None));
-            let videos = 0..view.job.videos.len();
-            changes.extend(videos.clone().map(|video| (video_key(view.job.id, video), None)));
-            changes.extend(videos.map(|video| (segments_key(view.job.id, video), None)));
-        }
-        store.change(&changes)?;
-        Ok(id)
+        either!(self, queue => queue.submit(submission, now_ms))
     }
 
     /// Cancels a job: what is committed stays, and nothing more of it is done. Says whether it was open.
@@ -182,20 +149,7 @@ impl Queue {
     /// # Errors
     /// [`QueueError::Unknown`], and as [`Queue::create`].
     pub fn cancel(&self, job: u64, now_ms: u64) -> Result<bool, QueueError> {
-        let store = self.store.open()?;
-        let jobs = jobs(&store)?;
-        let view = jobs.into_iter().find(|view| view.job.id == job);
-        let view = view.ok_or(QueueError::Unknown(job))?;
-        if !view.is_open() {
-            return Ok(false);
-        }
-        let cancelled = Job {
-            cancelled: true,
-            finished_ms: Some(now_ms),
-            ..view.job
-        };
-        store.change(&[put(job_key(job), &cancelled)?])?;
-        Ok(true)
+        either!(self, queue => queue.cancel(job, now_ms))
     }
 
     /// How a video was cut; `None` where it was not yet.
@@ -203,149 +157,127 @@ impl Queue {
     /// # Errors
     /// As [`Queue::create`].
     pub fn segments(&self, job: u64, video: usize) -> Result<Option<Vec<Segment>>, QueueError> {
-        read(&self.store.open()?, &segments_key(job, video))
+        either!(self, queue => queue.segments(job, video))
     }
 
-    /// Records how a video is cut.
+    /// Records how a video is cut. Of several engines, the first one does.
     ///
     /// # Errors
     /// As [`Queue::create`].
     pub fn record_cut(
         &self,
-        (job, video): (u64, usize),
+        key: (u64, usize),
         file: FileIdentity,
         segments: &[Segment],
         truncation: Option<String>,
     ) -> Result<Video, QueueError> {
-        let store = self.store.open()?;
-        let mut row = video_row(&store, job, video)?;
-        row.file = Some(file);
-        row.segments = segments.len() as u32;
-        row.truncation = truncation;
-        store.change(&[
-            put(video_key(job, video), &row)?,
-            put(segments_key(job, video), &segments)?,
-        ])?;
-        Ok(row)
+        either!(self, queue => queue.record_cut(key, file, segments, truncation))
     }
 
-    /// A video begins, or goes on after what is committed: puts what was committed into its place, removes what was not, and
-    /// counts that it begins.
+    /// Takes what is to be done next for a video; `None`: nothing, or other engines do it. Where one engine is to go through all of
+    /// it, it is taken as a `whole`.
     ///
     /// # Errors
     /// [`QueueError::OutputChanged`], and as [`Queue::create`].
-    pub fn begin(&self, job: u64, video: usize) -> Result<Video, QueueError> {
-        let store = self.store.open()?;
-        let mut row = video_row(&store, job, video)?;
-        for pending in &row.pending {
-            pending.publish()?;
+    #[cfg_attr(not(feature = "nats"), expect(unused_variables, reason = "a server's alone"))]
+    pub fn take(&self, job: u64, video: usize, whole: bool) -> Result<Option<Claim>, QueueError> {
+        match &self.kind {
+            Kind::Folder(queue) => take_of_folder(queue, job, video).map(Some),
+            #[cfg(feature = "nats")]
+            Kind::Server(queue) => queue.take(job, video, whole),
         }
-        row.begun += 1;
-        row.repeated += u64::from(row.begun > 1);
-        store.change(&[put(video_key(job, video), &row)?])?;
-        Ok(row)
     }
 
-    /// Commits the results of a segment, whole: first they are made sure to be on the disk, then the segment is recorded, then
-    /// lines are appended where they belong. After a crash between the last two, [`Queue::begin`] appends them.
+    /// Commits the results of a segment, whole: first they are made sure to be on the disk, then the segment is recorded. Of
+    /// several engines that have the same segment, one commits it, and the others succeed without. `committed` hears what came of it,
+    /// at once or, where a server is to record it, later.
     ///
-    /// # Errors
-    /// [`QueueError::OutOfOrder`], [`QueueError::OutputChanged`], and as [`Queue::create`]. Unless it is the last step that
-    /// failed, nothing is committed.
+    /// It fails by [`QueueError::OutOfOrder`], [`QueueError::OutputChanged`], and as [`Queue::create`].
     pub fn commit(
         &self,
-        (job, video, segment): (u64, usize, u32),
+        claim: &CommitClaim,
+        segment: u32,
         frames: u64,
         is_late: bool,
         staged: &[StagedOutput],
-    ) -> Result<(), QueueError> {
-        let mut sizes = Vec::new();
-        for output in staged {
-            sizes.push(sync(&output.file)?);
-        }
-        let store = self.store.open()?;
-        let mut row = video_row(&store, job, video)?;
-        if row.committed != segment {
-            return Err(QueueError::OutOfOrder {
-                job,
-                segment,
-                committed: row.committed,
-            });
-        }
-        row.pending.clear();
-        for (output, bytes) in staged.iter().zip(sizes) {
-            let there = || match output.form {
-                OutputForm::Lines => std::fs::metadata(&output.target).map_or(0, |target| target.len()),
-                OutputForm::Files => 0,
-            };
-            let entry = row.outputs.entry(output.sink.clone()).or_insert_with(|| Output {
-                form: output.form,
-                target: output.target.clone(),
-                bytes: there(),
-            });
-            if output.form == OutputForm::Lines {
-                row.pending.push(Pending {
-                    file: output.file.clone(),
-                    target: entry.target.clone(),
-                    base: entry.bytes,
-                    bytes,
-                });
-                entry.bytes += bytes;
+        committed: Committed,
+    ) {
+        let key = (claim.job, claim.video, segment);
+        match &self.kind {
+            Kind::Folder(queue) => committed(queue.commit(key, frames, is_late, staged)),
+            #[cfg(feature = "nats")]
+            Kind::Server(queue) => {
+                let first = segment == claim.first;
+                let repeated = if first {
+                    u64::from(claim.begun.saturating_sub(1))
+                } else {
+                    0
+                };
+                queue.commit(key, frames, is_late, repeated, staged, committed);
             }
         }
-        row.committed += 1;
-        row.frames += frames;
-        row.late_frames += if is_late { frames } else { 0 };
-        row.begun = 0;
-        store.change(&[put(video_key(job, video), &row)?])?;
-        drop(store);
-        row.pending.iter().try_for_each(Pending::publish)
     }
 
-    /// A video ended, and its job with its last video. What was staged of it is removed.
+    /// Files of a video whose segments are all committed that are to become one.
+    ///
+    /// # Errors
+    /// As [`Queue::create`].
+    pub fn files(&self, job: u64, video: usize) -> Result<Vec<FilesToJoin>, QueueError> {
+        match &self.kind {
+            Kind::Folder(queue) => files_of_folder(queue, job, video),
+            #[cfg(feature = "nats")]
+            Kind::Server(queue) => queue.files(job, video),
+        }
+    }
+
+    /// A video ended, and its job with its last video. Lines that are committed get where they belong, and what was staged of it is
+    /// removed. Where it has ended before, nothing happens.
     ///
     /// # Errors
     /// As [`Queue::create`].
     pub fn end(&self, job: u64, video: usize, state: VideoState, now_ms: u64) -> Result<(), QueueError> {
-        let store = self.store.open()?;
-        let mut row = video_row(&store, job, video)?;
-        for pending in &row.pending {
-            pending.publish()?;
-        }
-        row.pending.clear();
-        row.state = state;
-        let mut changes = vec![put(video_key(job, video), &row)?];
-        let views = jobs(&store)?;
-        let view = views.into_iter().find(|view| view.job.id == job);
-        let mut view = view.ok_or(QueueError::Unknown(job))?;
-        view.progress[video] = row;
-        if !view.is_open() && view.job.finished_ms.is_none() {
-            view.job.finished_ms = Some(now_ms);
-            changes.push(put(job_key(job), &view.job)?);
-        }
-        store.change(&changes)?;
-        drop(store);
-        match std::fs::remove_dir_all(self.work_folder(job, video)) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                Err(QueueError::file(&self.work_folder(job, video))(error))
+        either!(self, queue => queue.end(job, video, state, now_ms))
+    }
+}
+
+fn take_of_folder(queue: &FolderQueue, job: u64, video: usize) -> Result<Claim, QueueError> {
+    let work = queue.work_folder(job, video);
+    let claim = |task: Task, video: Video| Claim {
+        task,
+        begun: video.begun,
+        video,
+        work,
+        held: None,
+    };
+    let before = queue.video(job, video)?;
+    if before.file.is_none() {
+        return Ok(claim(Task::Cut, before));
+    }
+    let row = queue.begin(job, video)?;
+    let task = if row.committed < row.segments {
+        Task::Segments(row.committed..row.segments)
+    } else {
+        Task::Finish
+    };
+    Ok(claim(task, row))
+}
+
+fn files_of_folder(queue: &FolderQueue, job: u64, video: usize) -> Result<Vec<FilesToJoin>, QueueError> {
+    let row = queue.video(job, video)?;
+    let work = queue.work_folder(job, video);
+    let outputs = row.outputs.iter();
+    let files = outputs.filter(|(_, output)| output.form == OutputForm::Files);
+    Ok(files
+        .map(|(sink, output)| {
+            let part = |segment: u32| (segment, work.join(sink).join(format!("{segment:06}.mp4")));
+            FilesToJoin {
+                parts: (0..row.segments)
+                    .map(part)
+                    .filter(|(_, part)| part.exists())
+                    .collect(),
+                target: output.target.clone(),
+                written: output.target.clone(),
             }
-            _ => Ok(()),
-        }
-    }
-}
-
-fn video_row(store: &OpenStore<'_>, job: u64, video: usize) -> Result<Video, QueueError> {
-    read(store, &video_key(job, video))?.ok_or(QueueError::Unknown(job))
-}
-
-fn jobs(store: &OpenStore<'_>) -> Result<Vec<JobView>, QueueError> {
-    let mut views = Vec::new();
-    for (_, row) in store.with_prefix("job/")? {
-        let job: Job = serde_json::from_slice(&row)?;
-        let videos = store.with_prefix(&format!("video/{:012}/", job.id))?;
-        let videos = videos.iter().map(|(_, row)| serde_json::from_slice(row));
-        let progress = videos.collect::<Result<Vec<Video>, _>>()?;
-        views.push(JobView { job, progress });
-    }
-    Ok(views)
+        })
+        .collect())
 }

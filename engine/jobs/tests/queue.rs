@@ -6,7 +6,8 @@ use std::fs::{self, OpenOptions};
 use std::path::Path;
 
 use weir_jobs::{
-    FileIdentity, JobState, OutputForm, Queue, QueueError, Segment, StagedOutput, Submission, VideoState,
+    FileIdentity, FolderQueue as Queue, JobState, OutputForm, QueueError, Segment, StagedOutput, Submission,
+    VideoState,
 };
 
 fn submission(videos: usize) -> Submission {

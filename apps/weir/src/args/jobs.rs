@@ -10,7 +10,7 @@ use super::values::duration;
 /// `weir submit`.
 #[derive(Debug, Group)]
 pub(crate) struct Submit {
-    /// Folder of the queue, which is made where it is not there
+    /// Folder of the queue, or nats://HOST:PORT/NAME; it is made where it is not there
     #[arg(value_name = "JOBS")]
     pub(crate) queue: PathBuf,
     /// The graph that is to process the videos
@@ -30,7 +30,7 @@ pub(crate) struct Submit {
 /// `weir jobs`.
 #[derive(Debug, Group)]
 pub(crate) struct Jobs {
-    /// Folder of the queue
+    /// Folder of the queue, or nats://HOST:PORT/NAME
     #[arg(value_name = "JOBS")]
     pub(crate) queue: PathBuf,
     /// Cancel this job: what is committed of it stays

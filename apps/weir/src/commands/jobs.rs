@@ -1,10 +1,10 @@
 //! `weir jobs`: the jobs of a queue, and how far each has come. It works beside an engine.
 
 use serde_json::json;
-use weir_jobs::{JobState, JobView, Queue, VideoState};
+use weir_jobs::{JobState, JobView, Queue, QueuePlace, VideoState};
 
 use crate::args::Jobs;
-use crate::jobs::{mendable, now_ms};
+use crate::jobs::{mendable, now_ms, server_options};
 use crate::output;
 use crate::printable::line;
 use crate::report::plain_table;
@@ -14,7 +14,8 @@ use crate::report::plain_table;
 /// # Errors
 /// A queue or a job that is not there.
 pub(crate) fn jobs(args: &Jobs) -> anyhow::Result<()> {
-    let queue = Queue::open(&args.queue).map_err(mendable)?;
+    let place = QueuePlace::of(&args.queue).map_err(mendable)?;
+    let queue = Queue::open(&place, &server_options()).map_err(mendable)?;
     if let Some(job) = args.cancel {
         let cancelled = queue.cancel(job, now_ms()).map_err(mendable)?;
         let what = if cancelled {

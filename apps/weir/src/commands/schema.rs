@@ -214,7 +214,11 @@ fn source(catalog: &Catalog) -> Value {
             words(&["live", "lossless", "queued"]),
             "live: what would be late is dropped; lossless: the source is held back; queued: its videos come from jobs.",
         ),
-        ("queue", text(), "The folder of the queue of a queued source."),
+        (
+            "queue",
+            text(),
+            "The folder of the queue of a queued source, or nats://HOST:PORT/NAME.",
+        ),
         (
             "segment",
             text(),

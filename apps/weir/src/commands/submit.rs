@@ -3,11 +3,11 @@
 use std::path::Path;
 
 use weir_graph::QueueNode;
-use weir_jobs::{Queue, Submission};
+use weir_jobs::{Queue, QueuePlace, Submission};
 
 use crate::args::Submit;
 use crate::error::UserError;
-use crate::jobs::{check, identity, mendable, now_ms};
+use crate::jobs::{check, identity, mendable, now_ms, server_options};
 use crate::zoo::Zoo;
 use crate::{catalog, output};
 
@@ -18,11 +18,12 @@ use crate::{catalog, output};
 pub(crate) fn submit(args: &Submit, zoo: &Zoo) -> anyhow::Result<()> {
     let graph = catalog::load(&args.graph, zoo)?;
     check(&graph)?;
-    let queue = std::path::absolute(&args.queue)?;
-    let same = |folder: &Path| folder == queue || folder.canonicalize().ok() == queue.canonicalize().ok();
+    let place = match QueuePlace::of(&args.queue).map_err(mendable)? {
+        QueuePlace::Folder(folder) => QueuePlace::Folder(std::path::absolute(folder)?),
+        server @ QueuePlace::Server(_) => server,
+    };
     let takes = |node: &&QueueNode| {
-        args.source.as_ref().is_none_or(|source| *source == node.source)
-            && (same(&node.queue) || !queue.exists() && normal(&node.queue) == normal(&queue))
+        args.source.as_ref().is_none_or(|source| *source == node.source) && is_same(&node.queue, &place)
     };
     let sources: Vec<&QueueNode> = graph.queues().iter().filter(takes).collect();
     let source = match sources.as_slice() {
@@ -64,9 +65,21 @@ pub(crate) fn submit(args: &Submit, zoo: &Zoo) -> anyhow::Result<()> {
         videos,
         within_ms: args.within.map(|within| within.micros().div_ceil(1_000)),
     };
-    let queue = Queue::create(&queue).map_err(mendable)?;
+    let queue = Queue::create(&place, &server_options()).map_err(mendable)?;
     let id = queue.submit(&submission, now_ms()).map_err(mendable)?;
     output::say(&format!("job {id}: {} videos", submission.videos.len()))
+}
+
+/// Whether a source takes its videos from `place`.
+fn is_same(named: &Path, place: &QueuePlace) -> bool {
+    match place {
+        QueuePlace::Server(_) => QueuePlace::of(named).is_ok_and(|named| named == *place),
+        QueuePlace::Folder(queue) => {
+            named == queue
+                || named.canonicalize().ok() == queue.canonicalize().ok()
+                || !queue.exists() && normal(named) == normal(queue)
+        }
+    }
 }
 
 /// The path without `.` and `..`, for folders that are not there yet.

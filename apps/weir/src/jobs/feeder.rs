@@ -2,18 +2,21 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
 use weir_flow::StopFlag;
 use weir_graph::{SourceMode, SourceNode};
-use weir_jobs::{FileIdentity, IndexedPicture, JobView, OutputForm, Segment, VideoState, cut};
+use weir_jobs::{
+    Claim, FileIdentity, FilesToJoin, IndexedPicture, JobView, QueueError, Segment, Task, VideoState, cut,
+};
 use weir_operators::media::{concatenate, index_pictures};
 use weir_runtime::{Clock, Control, NewStream, StreamPhase};
 use weir_types::Span;
 
-use super::progress::{JobStream, Problem, Standing};
+use super::progress::{JobStream, Parts, Problem, Standing};
+use super::room::Room;
 use super::source::VideoFactory;
 use super::{Jobs, OpenQueue};
 
@@ -29,6 +32,9 @@ const MAX_TRIES: u32 = 3;
 /// Time until results are tried again that could not be written, while an engine serves.
 const STORAGE_RETRY_INTERVAL: Duration = Duration::from_secs(30);
 
+/// Time until a server of a queue is asked again that is away, while an engine serves.
+const ABSENCE_RETRY_INTERVAL: Duration = Duration::from_secs(2);
+
 /// The wall clock in milliseconds since 1970: deadlines of jobs outlive the process.
 pub(crate) fn now_ms() -> u64 {
     let clock = Clock::start();
@@ -39,7 +45,6 @@ pub(crate) fn now_ms() -> u64 {
 struct Running {
     source: usize,
     stream: Arc<JobStream>,
-    truncation: Option<String>,
 }
 
 /// A video that can be begun.
@@ -48,7 +53,7 @@ struct Next {
     video: usize,
 }
 
-type Key = (PathBuf, u64, usize);
+type Key = (String, u64, usize);
 
 /// Feeds until `stop` is raised. Where it does not wait for new jobs, raises it once all jobs have ended and no other stream
 /// goes on.
@@ -58,47 +63,101 @@ type Key = (PathBuf, u64, usize);
 pub(super) fn feed(jobs: &Jobs, control: &Control, stop: &StopFlag, waits: bool) -> anyhow::Result<()> {
     let mut running: Vec<Running> = Vec::new();
     let mut tries: BTreeMap<Key, u32> = BTreeMap::new();
+    let mut room = Room::default();
+    let mut ended = Ok(());
     while !stop.is_raised() {
-        let mut open = false;
-        for (source, queue) in jobs.queues.iter().enumerate() {
-            let views = queue.queue.jobs()?;
-            remove_cancelled(jobs, control, &views, (source, &mut running));
-            for next in next_videos(queue, views, &running, source) {
-                open = true;
-                let busy = running.iter().filter(|running| running.source == source).count();
-                if busy < queue.node.streams as usize && !stop.is_raised() {
-                    running.extend(begin(jobs, (source, queue), &next, control, stop)?);
-                }
+        let has_room = has_room(jobs, control, &mut room);
+        match turn(jobs, control, stop, (&mut running, &mut tries), (waits, has_room)) {
+            Ok(()) => {}
+            // What an engine that serves does meanwhile goes on.
+            Err(error) if waits && is_absence(&error) => {
+                tracing::error!("{error}; jobs wait and are tried again");
+                sleep(ABSENCE_RETRY_INTERVAL, stop);
             }
-        }
-        let mut index = 0;
-        while index < running.len() {
-            let standing = running[index].stream.standing();
-            if standing == Standing::Running {
-                index += 1;
-                continue;
-            }
-            let ended = running.swap_remove(index);
-            if let Some(problem) = end(jobs, ended, control, stop, &mut tries)? {
-                if !waits {
-                    return Err(anyhow::anyhow!("{problem}"));
-                }
-                tracing::error!("{problem}; jobs wait and are tried again");
-                sleep(STORAGE_RETRY_INTERVAL, stop);
-            }
-        }
-        if running.is_empty() && !open && !waits {
-            let others = control
-                .snapshot()
-                .map(|snapshot| snapshot.streams)
-                .unwrap_or_default();
-            if others.iter().all(|stream| stream.state == StreamPhase::Gone) {
-                stop.raise();
+            Err(error) => {
+                ended = Err(error);
+                break;
             }
         }
         match running.first() {
-            Some(first) => first.stream.wait(POLL_INTERVAL),
+            Some(first) => first.stream.wait_for_end(POLL_INTERVAL),
             None => std::thread::sleep(POLL_INTERVAL),
+        }
+    }
+    for one in running {
+        one.stream.release();
+    }
+    ended
+}
+
+/// Whether cameras leave room for what other engines may process as well.
+fn has_room(jobs: &Jobs, control: &Control, room: &mut Room) -> bool {
+    if !jobs.queues.iter().any(|open| open.queue.is_shared()) {
+        return true;
+    }
+    let Ok(snapshot) = control.snapshot() else {
+        return true;
+    };
+    let cameras = snapshot
+        .streams
+        .iter()
+        .filter(|stream| stream.state != StreamPhase::Gone && jobs.streams.get(&stream.name).is_none());
+    let lost = cameras
+        .map(|stream| stream.requests.late + stream.requests.dropped)
+        .sum();
+    room.see(lost, now_ms())
+}
+
+fn is_absence(error: &anyhow::Error) -> bool {
+    error
+        .downcast_ref::<QueueError>()
+        .is_some_and(QueueError::is_absence)
+}
+
+/// Begins what there is room for, and ends what has ended.
+fn turn(
+    jobs: &Jobs,
+    control: &Control,
+    stop: &StopFlag,
+    (running, tries): (&mut Vec<Running>, &mut BTreeMap<Key, u32>),
+    (waits, has_room): (bool, bool),
+) -> anyhow::Result<()> {
+    let mut open = false;
+    for (source, queue) in jobs.queues.iter().enumerate() {
+        let views = queue.queue.jobs()?;
+        remove_cancelled(jobs, control, &views, (source, running))?;
+        for next in next_videos(queue, views, running, source) {
+            open = true;
+            let busy = running.iter().filter(|running| running.source == source).count();
+            let may_begin = has_room || !queue.queue.is_shared();
+            if may_begin && busy < queue.node.streams as usize && !stop.is_raised() {
+                running.extend(begin(jobs, (source, queue), &next, control, stop)?);
+            }
+        }
+    }
+    let mut index = 0;
+    while index < running.len() {
+        let standing = running[index].stream.standing();
+        if standing == Standing::Running {
+            index += 1;
+            continue;
+        }
+        let ended = running.swap_remove(index);
+        if let Some(problem) = end(jobs, ended, control, stop, tries)? {
+            if !waits {
+                return Err(anyhow::anyhow!("{problem}"));
+            }
+            tracing::error!("{problem}; jobs wait and are tried again");
+            sleep(STORAGE_RETRY_INTERVAL, stop);
+        }
+    }
+    if running.is_empty() && !open && !waits {
+        let others = control
+            .snapshot()
+            .map(|snapshot| snapshot.streams)
+            .unwrap_or_default();
+        if others.iter().all(|stream| stream.state == StreamPhase::Gone) {
+            stop.raise();
         }
     }
     Ok(())
@@ -117,7 +176,7 @@ fn remove_cancelled(
     control: &Control,
     views: &[JobView],
     (source, running): (usize, &mut Vec<Running>),
-) {
+) -> Result<(), QueueError> {
     running.retain(|one| {
         let is_open = |view: &JobView| view.job.id != one.stream.job || !view.job.cancelled;
         let goes_on = one.source != source || views.iter().all(is_open);
@@ -126,10 +185,28 @@ fn remove_cancelled(
                 .on_problem(Problem::Video("its job was cancelled".to_owned()));
             let _ = control.remove_stream(&one.stream.name);
             jobs.streams.remove(&one.stream.name);
-            let _ = fs::remove_dir_all(&one.stream.work);
+            one.stream.release();
+            // Where several engines have it, what is committed is still to get into its place.
+            if !one.stream.queue.is_shared() {
+                let _ = fs::remove_dir_all(&one.stream.work);
+            }
         }
         goes_on
     });
+    let queue = &jobs.queues[source].queue;
+    // What is committed stays: where several engines have it, it gets into its place with the end of the video.
+    for view in views
+        .iter()
+        .filter(|view| queue.is_shared() && view.job.cancelled)
+    {
+        for (video, row) in view.progress.iter().enumerate() {
+            if row.state == VideoState::Open && row.committed > 0 {
+                let reason = "its job was cancelled".to_owned();
+                queue.end(view.job.id, video, VideoState::Failed { reason }, now_ms())?;
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Videos that are open and not processed yet: those of the job with the earliest deadline first.
@@ -159,7 +236,7 @@ fn next_videos(queue: &OpenQueue, views: Vec<JobView>, running: &[Running], sour
     found
 }
 
-/// Begins a video, or goes on with it; `None` where it ended at once.
+/// Begins a video, or goes on with it; `None` where nothing of it is to be processed now.
 fn begin(
     jobs: &Jobs,
     (source, queue): (usize, &OpenQueue),
@@ -182,51 +259,82 @@ fn begin(
         Ok(identity) => identity,
         Err(error) => return fail(format!("the video cannot be read: {error}")),
     };
-    let before = &next.view.progress[video];
-    if before.file.is_some_and(|before| before != identity) {
-        return fail("the video changed since it was begun: submit the job again".to_owned());
-    }
-    if before.begun >= MAX_BEGUN {
-        return fail(format!(
-            "the engine ended {MAX_BEGUN} times at segment {}",
-            before.committed
-        ));
-    }
-    let segments = match queue.queue.segments(job, video)? {
-        Some(segments) => segments,
-        None => {
-            let index = match index_pictures(Path::new(path), stop) {
-                Ok(_) if stop.is_raised() => return Ok(None),
-                Ok(index) if index.pictures.is_empty() => {
-                    return fail("the video has no pictures".to_owned());
-                }
-                Ok(index) => index,
-                Err(_) if stop.is_raised() => return Ok(None),
-                Err(error) => return fail(error.to_string()),
-            };
-            let segments = segments(&index.pictures, queue.node.segment);
-            queue
-                .queue
-                .record_cut((job, video), identity, &segments, index.truncation)?;
-            segments
+    loop {
+        let Some(claim) = queue.queue.take(job, video, queue.from_start)? else {
+            return Ok(None);
+        };
+        if claim.video().file.is_some_and(|before| before != identity) {
+            return fail("the video changed since it was begun: submit the job again".to_owned());
         }
-    };
-    let row = queue.queue.begin(job, video)?;
-    remove_uncommitted(&queue.queue.work_folder(job, video), row.committed)?;
-    let stream = Arc::new(JobStream::new(
-        (Arc::clone(&queue.queue), job, video),
-        format!("{}-{job}-{}", queue.node.source, video + 1),
-        path.clone(),
-        segments.iter().map(|segment| segment.first_frame).collect(),
-        row.committed,
-        next.view.deadline_ms(queue.node.slo.micros() / 1_000),
-        queue.sinks.clone(),
-        row.outputs.clone(),
-    ));
-    if row.committed == stream.segments() {
-        finish(&stream, row.truncation)?;
-        return Ok(None);
+        if claim.begun() > MAX_BEGUN {
+            return fail(format!(
+                "the engine ended {MAX_BEGUN} times at segment {}",
+                claim.video().committed
+            ));
+        }
+        match claim.task().clone() {
+            Task::Cut => {
+                let index = match index_pictures(Path::new(path), stop) {
+                    Ok(_) if stop.is_raised() => return Ok(None),
+                    Ok(index) if index.pictures.is_empty() => {
+                        return fail("the video has no pictures".to_owned());
+                    }
+                    Ok(index) => index,
+                    Err(_) if stop.is_raised() => return Ok(None),
+                    Err(error) => return fail(error.to_string()),
+                };
+                let segments = segments(&index.pictures, queue.node.segment);
+                queue
+                    .queue
+                    .record_cut((job, video), identity, &segments, index.truncation)?;
+                claim.done();
+            }
+            Task::Segments(range) => {
+                let added = add(jobs, queue, next, claim, (range.start, range.end), control);
+                return match added {
+                    Ok(stream) => Ok(stream.map(|stream| Running { source, stream })),
+                    Err(_) if stop.is_raised() => Ok(None),
+                    Err(error) => Err(error),
+                };
+            }
+            Task::Finish => {
+                finish(queue, (job, video), &claim)?;
+                claim.done();
+                return Ok(None);
+            }
+        }
     }
+}
+
+/// Adds the stream of some segments to the engine; `None` where the segments are not known any more, since the video has ended.
+fn add(
+    jobs: &Jobs,
+    queue: &OpenQueue,
+    next: &Next,
+    claim: Claim,
+    (first, until): (u32, u32),
+    control: &Control,
+) -> anyhow::Result<Option<Arc<JobStream>>> {
+    let (job, video) = (next.view.job.id, next.video);
+    let Some(segments) = queue.queue.segments(job, video)? else {
+        return Ok(None);
+    };
+    // Of a queue that several engines share, each claim has a folder of its own.
+    if !queue.queue.is_shared() {
+        remove_uncommitted(claim.work(), first)?;
+    }
+    let is_truncated = claim.video().truncation.is_some();
+    let parts = Parts {
+        queue: Arc::clone(&queue.queue),
+        job,
+        video,
+        name: format!("{}-{job}-{}", queue.node.source, video + 1),
+        path: next.view.job.videos[video].clone(),
+        starts: segments.iter().map(|segment| segment.first_frame).collect(),
+        deadline_ms: next.view.deadline_ms(queue.node.slo.micros() / 1_000),
+        sinks: queue.sinks.clone(),
+    };
+    let stream = Arc::new(JobStream::new(parts, claim, (first, until)));
     jobs.streams.insert(&stream);
     let left_ms = stream.deadline_ms.saturating_sub(now_ms()).max(1);
     let node = SourceNode {
@@ -234,7 +342,7 @@ fn begin(
         mode_given: true,
         slo: Some(Span::from_millis(left_ms)),
         paced: false,
-        ..SourceNode::new(stream.name.clone(), path.clone())
+        ..SourceNode::new(stream.name.clone(), stream.path.clone())
     };
     let from = if queue.from_start {
         0
@@ -244,7 +352,7 @@ fn begin(
     let factory = VideoFactory {
         stream: Arc::clone(&stream),
         from,
-        is_truncated: row.truncation.is_some(),
+        is_truncated,
     };
     let added = control.add_stream(NewStream {
         node,
@@ -253,16 +361,10 @@ fn begin(
     });
     if let Err(error) = added {
         jobs.streams.remove(&stream.name);
-        if stop.is_raised() {
-            return Ok(None);
-        }
+        stream.release();
         return Err(error.into());
     }
-    Ok(Some(Running {
-        source,
-        stream,
-        truncation: row.truncation,
-    }))
+    Ok(Some(stream))
 }
 
 fn file_identity(path: &Path) -> std::io::Result<FileIdentity> {
@@ -318,40 +420,43 @@ fn remove_uncommitted(work: &Path, committed: u32) -> std::io::Result<()> {
 }
 
 /// All segments of a video are committed: makes its files, and ends it.
-fn finish(stream: &JobStream, truncation: Option<String>) -> anyhow::Result<()> {
-    let views = stream.queue.jobs()?;
-    let view = views.iter().find(|view| view.job.id == stream.job);
-    let Some(row) = view.and_then(|view| view.progress.get(stream.video)) else {
-        return Ok(());
-    };
-    let segments = stream
-        .queue
-        .segments(stream.job, stream.video)?
-        .unwrap_or_default();
-    for (sink, output) in row
-        .outputs
-        .iter()
-        .filter(|(_, output)| output.form == OutputForm::Files)
-    {
-        let file = |(number, segment): (usize, &Segment)| {
-            (
-                segment.pts_ms,
-                stream.work.join(sink).join(format!("{number:06}.mp4")),
-            )
-        };
-        let parts = segments.iter().enumerate().map(file);
-        let parts: Vec<(f64, PathBuf)> = parts.filter(|(_, part)| part.exists()).collect();
-        if !parts.is_empty() {
-            concatenate(&parts, &output.target)?;
+fn finish(queue: &OpenQueue, (job, video): (u64, usize), claim: &Claim) -> anyhow::Result<()> {
+    let segments = queue.queue.segments(job, video)?.unwrap_or_default();
+    for files in queue.queue.files(job, video)? {
+        if let Err(error) = join(&files, &segments) {
+            let views = queue.queue.jobs()?;
+            let view = views.iter().find(|view| view.job.id == job);
+            let row = view.and_then(|view| view.progress.get(video));
+            // Another engine may have ended it, and removed what it was made of.
+            if row.is_some_and(|row| row.state == VideoState::Open) {
+                return Err(error);
+            }
+            return Ok(());
         }
     }
-    let state = match truncation {
+    let state = match &claim.video().truncation {
         None => VideoState::Done,
         Some(how) => VideoState::Failed {
             reason: format!("the video was cut off ({how}): what there is of it was processed"),
         },
     };
-    stream.queue.end(stream.job, stream.video, state, now_ms())?;
+    queue.queue.end(job, video, state, now_ms())?;
+    Ok(())
+}
+
+fn join(files: &FilesToJoin, segments: &[Segment]) -> anyhow::Result<()> {
+    let part = |(segment, file): &(u32, std::path::PathBuf)| {
+        let from = segments.get(*segment as usize)?;
+        Some((from.pts_ms, file.clone()))
+    };
+    let parts: Vec<_> = files.parts.iter().filter_map(part).collect();
+    if parts.is_empty() {
+        return Ok(());
+    }
+    concatenate(&parts, &files.written)?;
+    if files.written != files.target {
+        fs::rename(&files.written, &files.target)?;
+    }
     Ok(())
 }
 
@@ -363,18 +468,23 @@ fn end(
     stop: &StopFlag,
     tries: &mut BTreeMap<Key, u32>,
 ) -> anyhow::Result<Option<String>> {
-    let Running {
-        stream, truncation, ..
-    } = running;
+    let Running { source, stream } = running;
     // Refused where the engine is stopping: then the next run goes on with it.
     let removed = control.remove_stream(&stream.name).is_ok();
     while removed && !stream.is_removed() && !stop.is_raised() {
         stream.wait(POLL_INTERVAL);
     }
     jobs.streams.remove(&stream.name);
+    // A server that is away is given up after a while.
+    while stream.is_committing() && !stop.is_raised() {
+        stream.wait(POLL_INTERVAL);
+    }
+    stream.release();
     if stream.is_committed() {
-        return match finish(&stream, truncation) {
+        let queue = &jobs.queues[source];
+        return match finish_committed(queue, &stream) {
             Ok(()) => Ok(None),
+            Err(error) if is_absence(&error) => Err(error),
             Err(error) => Ok(Some(error.to_string())),
         };
     }
@@ -386,7 +496,7 @@ fn end(
         (Some(Problem::Video(reason)), _) | (None, Standing::Broken(Problem::Video(reason))) => reason,
         _ => "not all of its segments came out".to_owned(),
     };
-    let key = (stream.queue.folder().to_owned(), stream.job, stream.video);
+    let key = (stream.queue.place().to_string(), stream.job, stream.video);
     let count = tries.entry(key).or_default();
     *count = if stream.has_advanced() { 1 } else { *count + 1 };
     if *count >= MAX_TRIES {
@@ -394,6 +504,18 @@ fn end(
         stream.queue.end(stream.job, stream.video, state, now_ms())?;
     }
     Ok(None)
+}
+
+/// All that was taken of a video is committed: makes its files where that was the rest of it. Of several engines, the one does that
+/// takes that next.
+fn finish_committed(queue: &OpenQueue, stream: &JobStream) -> anyhow::Result<()> {
+    if queue.queue.is_shared() {
+        return Ok(());
+    }
+    match queue.queue.take(stream.job, stream.video, queue.from_start)? {
+        Some(claim) if *claim.task() == Task::Finish => finish(queue, (stream.job, stream.video), &claim),
+        _ => Ok(()),
+    }
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 
 mod feeder;
 mod progress;
+mod room;
 mod sink;
 mod source;
 
@@ -16,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use weir_flow::{SinkFactory, StopFlag};
 use weir_graph::{Graph, QueueNode, SinkNode, Vertex};
-use weir_jobs::{EngineLock, JobState, OutputForm, Queue, QueueError, VideoState};
+use weir_jobs::{EngineLock, JobState, OutputForm, Queue, QueueError, QueuePlace, ServerOptions, VideoState};
 use weir_runtime::Control;
 
 use crate::error::UserError;
@@ -74,7 +75,7 @@ impl JobsReport {
 /// Reasons that a report has.
 const MAX_REASONS: usize = 10;
 
-/// The queues of a graph, for this engine alone.
+/// The queues of a graph; those in folders are for this engine alone.
 pub(crate) struct Jobs {
     queues: Vec<OpenQueue>,
     streams: Arc<Streams>,
@@ -169,7 +170,7 @@ pub(crate) fn check(graph: &Graph) -> Result<(), UserError> {
 }
 
 impl Jobs {
-    /// Opens the queues of the graph in `file`, each for this engine alone; `None` where it has none.
+    /// Opens the queues of the graph in `file`, those in folders for this engine alone; `None` where it has none.
     ///
     /// # Errors
     /// [`UserError`]: a queue that cannot be opened, or that another engine works on.
@@ -179,16 +180,20 @@ impl Jobs {
         }
         check(graph)?;
         let (name, digest) = identity(file)?;
-        let mut folders: BTreeMap<&Path, Arc<Queue>> = BTreeMap::new();
+        let mut places: BTreeMap<QueuePlace, Arc<Queue>> = BTreeMap::new();
         let mut locks = Vec::new();
         let mut queues = Vec::new();
         for node in graph.queues() {
-            let queue = match folders.get(node.queue.as_path()) {
+            let place = QueuePlace::of(&node.queue).map_err(mendable)?;
+            let queue = match places.get(&place) {
                 Some(queue) => Arc::clone(queue),
                 None => {
-                    let queue = Arc::new(Queue::create(&node.queue).map_err(mendable)?);
+                    let queue = Arc::new(Queue::create(&place, &server_options()).map_err(mendable)?);
+                    if let (QueuePlace::Server(server), Some(folder)) = (&place, Path::new(&name).parent()) {
+                        queue.set_work_root(&folder.join(format!("{}.work", server.name())));
+                    }
                     locks.push(queue.lock_for_engine().map_err(mendable)?);
-                    folders.insert(&node.queue, Arc::clone(&queue));
+                    places.insert(place, Arc::clone(&queue));
                     queue
                 }
             };
@@ -246,6 +251,10 @@ impl Jobs {
         waits: bool,
     ) -> std::io::Result<std::thread::JoinHandle<()>> {
         let (jobs, stop) = (Arc::clone(self), stop.clone());
+        for open in &jobs.queues {
+            let stop = stop.clone();
+            open.queue.set_give_up(Arc::new(move || stop.is_raised()));
+        }
         let builder = std::thread::Builder::new().name("weir-jobs".to_owned());
         builder.spawn(move || {
             let fed = feeder::feed(&jobs, &control, &stop, waits);
@@ -271,10 +280,10 @@ impl Jobs {
         let now_ms = feeder::now_ms();
         let mut seen = Vec::new();
         for open in &self.queues {
-            if seen.contains(&open.queue.folder()) {
+            if seen.contains(&open.queue.place()) {
                 continue;
             }
-            seen.push(open.queue.folder());
+            seen.push(open.queue.place());
             report.lost.extend(open.queue.loss().ok().flatten());
             for view in open.queue.jobs().unwrap_or_default() {
                 match view.state() {
@@ -309,4 +318,17 @@ impl Jobs {
 #[expect(clippy::needless_pass_by_value, reason = "it is given to `map_err`")]
 pub(crate) fn mendable(error: QueueError) -> UserError {
     UserError::new(error.to_string())
+}
+
+/// Who this process shows itself as to servers of queues, as its environment says.
+pub(crate) fn server_options() -> ServerOptions {
+    let text = |name: &str| std::env::var(name).ok().filter(|text| !text.is_empty());
+    ServerOptions {
+        username: text("WEIR_NATS_USERNAME"),
+        password_file: text("WEIR_NATS_PASSWORD_FILE").map(Into::into),
+        credentials_file: text("WEIR_NATS_CREDENTIALS_FILE").map(Into::into),
+        ca_file: text("WEIR_NATS_CA_FILE").map(Into::into),
+        certificate_file: text("WEIR_NATS_CERTIFICATE_FILE").map(Into::into),
+        key_file: text("WEIR_NATS_KEY_FILE").map(Into::into),
+    }
 }

@@ -6,11 +6,11 @@ use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use weir_jobs::{Output, Queue, StagedOutput};
+use weir_jobs::{Claim, CommitClaim, Output, Queue, StagedOutput};
 
 use super::feeder::now_ms;
 
-/// A video of a job while it is processed.
+/// A video of a job, or some segments of it, while they are processed.
 pub(super) struct JobStream {
     pub(super) queue: Arc<Queue>,
     pub(super) job: u64,
@@ -21,8 +21,10 @@ pub(super) struct JobStream {
     pub(super) path: String,
     /// Index of the first frame of each segment.
     pub(super) starts: Vec<u64>,
-    /// Segments that were committed before it began.
+    /// The first segment that is to be committed.
     pub(super) committed: u32,
+    /// The one after the last.
+    pub(super) until: u32,
     pub(super) deadline_ms: u64,
     /// Names of the sinks that take its results.
     pub(super) sinks: Vec<String>,
@@ -30,6 +32,9 @@ pub(super) struct JobStream {
     pub(super) outputs: BTreeMap<String, Output>,
     /// Folder for results of segments.
     pub(super) work: PathBuf,
+    commits: CommitClaim,
+    /// What was taken from the queue for it, until it is done or dropped.
+    claim: Mutex<Option<Claim>>,
     progress: Mutex<Progress>,
     changed: Condvar,
 }
@@ -47,6 +52,8 @@ struct Progress {
     /// Sinks that have nothing more of it.
     removed: u32,
     committed: u32,
+    /// Segments that the queue was asked to commit, and has not yet.
+    committing: u32,
     /// Why nothing more of it is committed in this run.
     problem: Option<Problem>,
 }
@@ -71,35 +78,45 @@ pub(super) enum Standing {
     Broken(Problem),
 }
 
+/// What a stream is made of.
+pub(super) struct Parts {
+    pub(super) queue: Arc<Queue>,
+    pub(super) job: u64,
+    pub(super) video: usize,
+    pub(super) name: String,
+    pub(super) path: String,
+    pub(super) starts: Vec<u64>,
+    pub(super) deadline_ms: u64,
+    pub(super) sinks: Vec<String>,
+}
+
 impl JobStream {
-    #[expect(clippy::too_many_arguments, reason = "what a stream is made of")]
-    pub(super) fn new(
-        (queue, job, video): (Arc<Queue>, u64, usize),
-        name: String,
-        path: String,
-        starts: Vec<u64>,
-        committed: u32,
-        deadline_ms: u64,
-        sinks: Vec<String>,
-        outputs: BTreeMap<String, Output>,
-    ) -> Self {
-        let work = queue.work_folder(job, video);
+    /// The segments from `first` until `until`, as `claim` has them.
+    pub(super) fn new(parts: Parts, claim: Claim, (first, until): (u32, u32)) -> Self {
         let progress = Progress {
-            committed,
+            committed: first,
             ..Progress::default()
         };
         Self {
-            queue,
-            job,
-            video,
-            name,
-            path,
-            starts,
-            committed,
-            deadline_ms,
-            sinks,
-            outputs,
-            work,
+            queue: parts.queue,
+            job: parts.job,
+            video: parts.video,
+            name: parts.name,
+            path: parts.path,
+            starts: parts.starts,
+            committed: first,
+            until,
+            deadline_ms: parts.deadline_ms,
+            sinks: parts.sinks,
+            outputs: claim.video().outputs.clone(),
+            work: claim.work().to_owned(),
+            commits: CommitClaim {
+                job: parts.job,
+                video: parts.video,
+                first,
+                begun: claim.begun(),
+            },
+            claim: Mutex::new(Some(claim)),
             progress: Mutex::new(progress),
             changed: Condvar::new(),
         }
@@ -123,8 +140,17 @@ impl JobStream {
         after.saturating_sub(1) as u32
     }
 
-    pub(super) fn segments(&self) -> u32 {
-        self.starts.len() as u32
+    /// Index of the first frame that is not to be given; `None`: the video is gone through to its end.
+    pub(super) fn end_frame(&self) -> Option<u64> {
+        self.starts.get(self.until as usize).copied()
+    }
+
+    /// Releases what was taken for it: it is done, or others may have it.
+    pub(super) fn release(&self) {
+        let claim = self.claim.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(claim) = claim.filter(|_| self.is_committed()) {
+            claim.done();
+        }
     }
 
     pub(super) fn on_given(&self) {
@@ -155,7 +181,13 @@ impl JobStream {
     }
 
     /// A sink has the results of a segment whole. The last one to have them commits the segment.
-    pub(super) fn on_segment(&self, sink: &str, segment: u32, staged: Option<StagedOutput>, frames: u64) {
+    pub(super) fn on_segment(
+        self: &Arc<Self>,
+        sink: &str,
+        segment: u32,
+        staged: Option<StagedOutput>,
+        frames: u64,
+    ) {
         let mut progress = self.lock();
         if progress.problem.is_some() {
             return;
@@ -166,20 +198,28 @@ impl JobStream {
             return;
         }
         let by_sink = progress.staged.remove(&segment).unwrap_or_default();
+        progress.committing += 1;
+        drop(progress);
         let frames = by_sink.values().map(|(_, frames)| *frames).max().unwrap_or(0);
         let outputs: Vec<StagedOutput> = by_sink.into_values().filter_map(|(staged, _)| staged).collect();
         let is_late = now_ms() > self.deadline_ms;
-        let key = (self.job, self.video, segment);
-        match self.queue.commit(key, frames, is_late, &outputs) {
-            Ok(()) => progress.committed = segment + 1,
-            Err(error) => {
-                progress
-                    .problem
-                    .get_or_insert(Problem::Storage(error.to_string()));
+        let stream = Arc::clone(self);
+        let committed = Box::new(move |committed: Result<(), weir_jobs::QueueError>| {
+            let mut progress = stream.lock();
+            progress.committing -= 1;
+            match committed {
+                Ok(()) => progress.committed += 1,
+                Err(error) => {
+                    progress
+                        .problem
+                        .get_or_insert(Problem::Storage(error.to_string()));
+                }
             }
-        }
-        drop(progress);
-        self.changed.notify_all();
+            drop(progress);
+            stream.changed.notify_all();
+        });
+        self.queue
+            .commit(&self.commits, segment, frames, is_late, &outputs, committed);
     }
 
     /// A sink has nothing more of it.
@@ -193,9 +233,14 @@ impl JobStream {
         self.lock().removed as usize >= self.sinks.len()
     }
 
-    /// Whether all segments are committed.
+    /// Whether all its segments are committed.
     pub(super) fn is_committed(&self) -> bool {
-        self.lock().committed == self.segments()
+        self.lock().committed == self.until
+    }
+
+    /// Whether the queue has not said yet what came of a commit.
+    pub(super) fn is_committing(&self) -> bool {
+        self.lock().committing > 0
     }
 
     /// Whether anything was committed since it began.
@@ -208,7 +253,10 @@ impl JobStream {
     }
 
     pub(super) fn standing(&self) -> Standing {
-        let progress = self.lock();
+        self.standing_of(&self.lock())
+    }
+
+    fn standing_of(&self, progress: &Progress) -> Standing {
         if let Some(problem) = &progress.problem {
             return Standing::Broken(problem.clone());
         }
@@ -225,6 +273,13 @@ impl JobStream {
                 }
             }
         }
+    }
+
+    /// Waits until it does not go on.
+    pub(super) fn wait_for_end(&self, at_most: Duration) {
+        let is_running = |progress: &mut Progress| self.standing_of(progress) == Standing::Running;
+        let waited = self.changed.wait_timeout_while(self.lock(), at_most, is_running);
+        drop(waited.unwrap_or_else(PoisonError::into_inner));
     }
 
     /// Waits a little for a change.

@@ -90,7 +90,7 @@ impl StagingSink {
         for empty in next..segment {
             stream.on_segment(&self.node.name, empty, None, 0);
         }
-        if segment < stream.segments() {
+        if segment < stream.until {
             let opened = self.begin_segment(stream, segment)?;
             self.open.insert(name, opened);
         }
@@ -310,7 +310,7 @@ impl Sink for StagingSink {
             return self.inner.on_stream_removed(name);
         };
         let completed = if stream.standing() == Standing::Complete {
-            self.advance(&stream, stream.segments())
+            self.advance(&stream, stream.until)
         } else {
             Ok(())
         };

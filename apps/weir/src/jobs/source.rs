@@ -25,6 +25,7 @@ impl SourceFactory for VideoFactory {
             inner,
             stream: Arc::clone(&self.stream),
             from: self.from,
+            until: self.stream.end_frame(),
             is_truncated: self.is_truncated,
             stop: stop.clone(),
         }))
@@ -35,6 +36,8 @@ struct VideoSource {
     inner: Box<dyn Source>,
     stream: Arc<JobStream>,
     from: u64,
+    /// Index of the first frame that is not given.
+    until: Option<u64>,
     is_truncated: bool,
     stop: StopFlag,
 }
@@ -48,6 +51,10 @@ impl Source for VideoSource {
         loop {
             match self.inner.next() {
                 Ok(Some(frame)) if frame.index < self.from => {}
+                Ok(Some(frame)) if self.until.is_some_and(|until| frame.index >= until) => {
+                    self.stream.on_source_end(Ok(()));
+                    return Ok(None);
+                }
                 Ok(Some(mut frame)) => {
                     // The media clock of a stream begins with its first frame, which may be one in the middle.
                     frame.stamp_ms = Some(frame.pts_ms);

@@ -138,9 +138,14 @@ fn queued(
                 .add(entry.at, message, Some("take it out".to_owned()));
         }
     }
-    let queue = required(fields, "queue", "the folder of the queue", context)
-        .given()
-        .cloned();
+    let queue = required(
+        fields,
+        "queue",
+        "the folder of the queue, or its address",
+        context,
+    )
+    .given()
+    .cloned();
     let slo = fields.span("slo", context.diagnostics).into_value();
     let segment = fields.span("segment", context.diagnostics).into_value();
     let streams = fields
@@ -148,7 +153,11 @@ fn queued(
         .into_value();
     let queue = queue.map(|queue| QueueNode {
         source: name.value.clone(),
-        queue: absolute(context.folder, &queue.value),
+        queue: if queue.value.contains("://") {
+            queue.value.into()
+        } else {
+            absolute(context.folder, &queue.value)
+        },
         slo: slo.unwrap_or(QUEUED_SLO),
         segment: segment.unwrap_or(SEGMENT),
         streams: streams.unwrap_or(QUEUED_STREAMS),

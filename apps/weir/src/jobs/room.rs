@@ -1,0 +1,41 @@
+//! Whether cameras leave room for archives that other engines may process as well.
+
+/// How long no frame of a camera may have been late or dropped before more of an archive is taken.
+const CALM_MS: u64 = 2_000;
+
+/// What was seen of the cameras of this engine.
+#[derive(Debug, Default)]
+pub(super) struct Room {
+    /// Frames that were late or dropped.
+    lost: u64,
+    lost_at_ms: Option<u64>,
+}
+
+impl Room {
+    /// Takes in how many frames of cameras were late or dropped so far, and says whether there is room.
+    pub(super) fn see(&mut self, lost: u64, now_ms: u64) -> bool {
+        if lost > self.lost {
+            self.lost_at_ms = Some(now_ms);
+        }
+        // A camera that is removed takes its count with it.
+        self.lost = lost;
+        self.lost_at_ms
+            .is_none_or(|at_ms| now_ms.saturating_sub(at_ms) >= CALM_MS)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_taken_until_cameras_have_been_in_time_for_a_while() {
+        let mut room = Room::default();
+        assert!(room.see(0, 0));
+        assert!(!room.see(3, 1_000));
+        assert!(!room.see(3, 2_999));
+        assert!(room.see(3, 3_000));
+        assert!(room.see(0, 3_100));
+        assert!(!room.see(1, 3_200));
+    }
+}

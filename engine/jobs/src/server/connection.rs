@@ -1,0 +1,334 @@
+//! A connection to a server of NATS on a thread of its own. What is asked of it is tried again while the server is away.
+
+use std::future::Future;
+use std::io::Read;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::time::{Duration, Instant};
+
+use async_nats::jetstream::{self, Context};
+use async_nats::{Client, ConnectErrorKind, ConnectOptions, Event};
+use tokio::runtime::{Builder, Handle};
+use tokio::sync::Notify;
+
+use crate::error::QueueError;
+use crate::place::{ServerOptions, ServerPlace};
+
+/// How long one answer may take.
+const TIMEOUT: Duration = Duration::from_secs(5);
+
+/// How long a server may be away before it is given up.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// The same while a queue is opened.
+const OPEN_PATIENCE: Duration = Duration::from_secs(10);
+
+/// Time between two tries.
+const RETRY_INTERVAL: Duration = Duration::from_millis(200);
+
+/// How long what was sent may take to leave at the end.
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// Bytes of a file with a secret or certificates.
+const MAX_FILE_BYTES: u64 = 1 << 20;
+
+/// Why an answer was not what it should be.
+pub(super) enum Trouble {
+    /// It may be over when it is tried again.
+    Again(String),
+    /// It is not.
+    Final(QueueError),
+}
+
+/// Says that nothing more is to be waited for.
+pub(super) type GiveUp = Arc<dyn Fn() -> bool + Send + Sync>;
+
+/// What work on a connection needs.
+pub(super) struct Link {
+    pub(super) context: Context,
+    /// The address of the queue, for words.
+    pub(super) place: String,
+    give_up: Mutex<Option<GiveUp>>,
+    /// Whether it was made again since that was asked last.
+    was_lost: Arc<AtomicBool>,
+}
+
+/// See the module.
+pub(super) struct Connection {
+    handle: Handle,
+    end: Arc<Notify>,
+    link: Arc<Link>,
+}
+
+impl Connection {
+    pub(super) fn open(place: &ServerPlace, options: &ServerOptions) -> Result<Self, QueueError> {
+        let words = place.to_string();
+        let wrong = |reason: String| QueueError::Connection(words.clone(), reason);
+        let connect = connect_options(place, options).map_err(wrong)?;
+        let runtime = Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(|error| wrong(error.to_string()))?;
+        let (handle, end) = (runtime.handle().clone(), Arc::<Notify>::default());
+        let ended = Arc::clone(&end);
+        let thread = std::thread::Builder::new().name("weir-nats".to_owned());
+        let started = thread.spawn(move || {
+            runtime.block_on(ended.notified());
+            // A look-up of a name that hangs is not waited for.
+            runtime.shutdown_background();
+        });
+        started.map_err(|error| wrong(error.to_string()))?;
+        let was_lost = Arc::<AtomicBool>::default();
+        let on_event = Arc::clone(&was_lost);
+        let connect = connect.event_callback(move |event| {
+            if matches!(event, Event::Connected) {
+                on_event.store(true, Ordering::Relaxed);
+            }
+            std::future::ready(())
+        });
+        let server = place.authority();
+        // A context starts what runs beside it.
+        let connecting = async move {
+            let client = connect_in_time(connect, server).await?;
+            let context = jetstream::context::ContextBuilder::new();
+            Ok(context.timeout(TIMEOUT).ack_timeout(TIMEOUT).build(client))
+        };
+        let connected = wait(&handle, &words, connecting);
+        let context = connected.and_then(|context| context.map_err(wrong));
+        if context.is_err() {
+            end.notify_one();
+        }
+        let link = Link {
+            context: context?,
+            place: words,
+            give_up: Mutex::default(),
+            was_lost,
+        };
+        Ok(Self {
+            handle,
+            end,
+            link: Arc::new(link),
+        })
+    }
+
+    pub(super) fn link(&self) -> &Arc<Link> {
+        &self.link
+    }
+
+    pub(super) fn handle(&self) -> &Handle {
+        &self.handle
+    }
+
+    /// Runs `work` on the thread of the connection, and waits for it. `work` ends by itself.
+    pub(super) fn run<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = Result<T, QueueError>> + Send + 'static,
+    ) -> Result<T, QueueError> {
+        wait(&self.handle, &self.link.place, work)?
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        // Acknowledgements that were sent last leave.
+        let (sent, left) = mpsc::channel();
+        let client = self.link.context.client();
+        self.handle.spawn(async move {
+            let _ = tokio::time::timeout(FLUSH_TIMEOUT, client.flush()).await;
+            let _ = sent.send(());
+        });
+        let _ = left.recv_timeout(2 * FLUSH_TIMEOUT);
+        self.end.notify_one();
+    }
+}
+
+fn wait<T: Send + 'static>(
+    handle: &Handle,
+    place: &str,
+    work: impl Future<Output = T> + Send + 'static,
+) -> Result<T, QueueError> {
+    let (give, given) = mpsc::channel();
+    handle.spawn(async move {
+        let _ = give.send(work.await);
+    });
+    given.recv().map_err(|_| QueueError::Server {
+        place: place.to_owned(),
+        reason: "its connection has ended".to_owned(),
+    })
+}
+
+impl Link {
+    pub(super) fn set_give_up(&self, give_up: GiveUp) {
+        *self.give_up.lock().unwrap_or_else(PoisonError::into_inner) = Some(give_up);
+    }
+
+    fn gives_up(&self) -> bool {
+        let give_up = self.give_up.lock().unwrap_or_else(PoisonError::into_inner);
+        give_up.as_ref().is_some_and(|give_up| give_up())
+    }
+
+    /// Whether the connection was made again since this was asked last: what was heard of the server may not hold any more.
+    pub(super) fn take_lost(&self) -> bool {
+        self.was_lost.swap(false, Ordering::Relaxed)
+    }
+
+    pub(super) fn failed(&self, reason: impl Into<String>) -> QueueError {
+        QueueError::Server {
+            place: self.place.clone(),
+            reason: reason.into(),
+        }
+    }
+
+    /// Tries until it succeeds, or the server was away for too long.
+    pub(super) async fn persist<T, F>(&self, mut attempt: impl FnMut() -> F) -> Result<T, QueueError>
+    where
+        F: Future<Output = Result<T, Trouble>>,
+    {
+        let began = Instant::now();
+        loop {
+            let reason = match tokio::time::timeout(TIMEOUT, attempt()).await {
+                Ok(Ok(found)) => return Ok(found),
+                Ok(Err(Trouble::Final(error))) => return Err(error),
+                Ok(Err(Trouble::Again(reason))) => reason,
+                Err(_) => "the server does not answer".to_owned(),
+            };
+            if began.elapsed() >= PATIENCE || self.gives_up() {
+                return Err(self.failed(reason));
+            }
+            tokio::time::sleep(RETRY_INTERVAL).await;
+        }
+    }
+}
+
+async fn connect_in_time(options: ConnectOptions, server: String) -> Result<Client, String> {
+    let began = Instant::now();
+    loop {
+        let reason = match options.clone().connect(server.as_str()).await {
+            Ok(client) => return Ok(client),
+            Err(error) => match error.kind() {
+                ConnectErrorKind::AuthorizationViolation | ConnectErrorKind::Authentication => {
+                    return Err(
+                        "the server refuses the connection: check WEIR_NATS_USERNAME and WEIR_NATS_PASSWORD_FILE, or \
+                         WEIR_NATS_CREDENTIALS_FILE"
+                            .to_owned(),
+                    );
+                }
+                ConnectErrorKind::Tls => return Err(explained(&error.to_string())),
+                _ => explained(&error.to_string()),
+            },
+        };
+        if began.elapsed() >= OPEN_PATIENCE {
+            return Err(reason);
+        }
+        tokio::time::sleep(RETRY_INTERVAL).await;
+    }
+}
+
+/// Why a connection failed, with what to do about certificates.
+fn explained(reason: &str) -> String {
+    let hint = if reason.contains("UnknownIssuer") {
+        "; name the authority that signed its certificate by WEIR_NATS_CA_FILE"
+    } else if reason.contains("CertificateRequired") || reason.contains("HandshakeFailure") {
+        "; it may ask for a certificate: name one by WEIR_NATS_CERTIFICATE_FILE and WEIR_NATS_KEY_FILE"
+    } else if reason.contains("NotValidForName") || reason.contains("not valid for name") {
+        "; name it as its certificate does"
+    } else {
+        ""
+    };
+    format!("{reason}{hint}")
+}
+
+fn connect_options(place: &ServerPlace, options: &ServerOptions) -> Result<ConnectOptions, String> {
+    let shows_certificate = match (&options.certificate_file, &options.key_file) {
+        (None, None) => None,
+        (Some(certificate), Some(key)) => Some((certificate, key)),
+        _ => {
+            return Err(
+                "WEIR_NATS_CERTIFICATE_FILE and WEIR_NATS_KEY_FILE need each other: set both".to_owned(),
+            );
+        }
+    };
+    let mut connect = ConnectOptions::new()
+        .name("weir")
+        .connection_timeout(TIMEOUT)
+        .request_timeout(Some(TIMEOUT))
+        .ping_interval(Duration::from_secs(10))
+        .reconnect_delay_callback(|_| RETRY_INTERVAL);
+    let mut shows_user = true;
+    if let Some(file) = &options.credentials_file {
+        let credentials = secret(file)?;
+        let read = connect.credentials(&credentials);
+        connect = read.map_err(|_| format!("{} holds no credentials of NATS", file.display()))?;
+    } else if let Some(user) = &options.username {
+        let password = options.password_file.as_deref().map(secret).transpose()?;
+        connect = connect.user_and_password(user.clone(), password.unwrap_or_default());
+    } else {
+        shows_user = shows_certificate.is_some();
+    }
+    let is_near = place.is_loopback();
+    if !is_near && !shows_user {
+        return Err(
+            "its server is on another machine, which needs to know who comes: set WEIR_NATS_CREDENTIALS_FILE, \
+             WEIR_NATS_USERNAME and WEIR_NATS_PASSWORD_FILE, or WEIR_NATS_CERTIFICATE_FILE and WEIR_NATS_KEY_FILE"
+                .to_owned(),
+        );
+    }
+    if is_near && options.ca_file.is_none() && shows_certificate.is_none() {
+        return Ok(connect);
+    }
+    // Nothing leaves this machine unencrypted.
+    connect = connect.require_tls(true);
+    if let Some(ca) = &options.ca_file {
+        connect = connect.add_root_certificates(ca.clone());
+    }
+    if let Some((certificate, key)) = shows_certificate {
+        connect = connect.add_client_certificate(certificate.clone(), key.clone());
+    }
+    Ok(connect)
+}
+
+/// The secret in a file, without the line break at its end.
+fn secret(path: &Path) -> Result<String, String> {
+    let mut text = String::new();
+    let read = std::fs::File::open(path).and_then(|file| file.take(MAX_FILE_BYTES).read_to_string(&mut text));
+    read.map_err(|error| format!("{}: {error}", path.display()))?;
+    Ok(text.trim_end_matches(['\r', '\n']).to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::place::QueuePlace;
+
+    fn refusal(address: &str, options: &ServerOptions) -> Option<String> {
+        match QueuePlace::of(Path::new(address)) {
+            Ok(QueuePlace::Server(place)) => connect_options(&place, options).err(),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn another_machine_needs_to_know_who_comes() {
+        let none = ServerOptions::default();
+        assert_eq!(refusal("nats://127.0.0.1:4222/jobs", &none), None);
+        let words = refusal("nats://nats.lan:4222/jobs", &none);
+        assert!(words.is_some_and(|words| words.contains("WEIR_NATS_CREDENTIALS_FILE")));
+        let user = ServerOptions {
+            username: Some("weir".to_owned()),
+            ..ServerOptions::default()
+        };
+        assert_eq!(refusal("nats://nats.lan:4222/jobs", &user), None);
+        let half = ServerOptions {
+            key_file: Some("key.pem".into()),
+            ..ServerOptions::default()
+        };
+        let words = refusal("nats://127.0.0.1:4222/jobs", &half);
+        assert!(words.is_some_and(|words| words.contains("need each other")));
+        let gone = ServerOptions {
+            password_file: Some("none".into()),
+            ..user
+        };
+        assert!(
+            refusal("nats://127.0.0.1:4222/jobs", &gone).is_some_and(|words| words.starts_with("none: "))
+        );
+    }
+}
