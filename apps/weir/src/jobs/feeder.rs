@@ -135,6 +135,8 @@ fn turn(
             }
         }
     }
+    // What ends now may leave more of its video to be done.
+    let is_idle = running.is_empty() && !open;
     let mut index = 0;
     while index < running.len() {
         let standing = running[index].stream.standing();
@@ -151,7 +153,7 @@ fn turn(
             sleep(STORAGE_RETRY_INTERVAL, stop);
         }
     }
-    if running.is_empty() && !open && !waits {
+    if is_idle && !waits {
         let others = control
             .snapshot()
             .map(|snapshot| snapshot.streams)
