@@ -95,6 +95,17 @@ impl VideoPlace {
         ))
     }
 
+    /// Whether a place for the video `wanted` could be claimed. Where another run writes one, it could.
+    ///
+    /// # Errors
+    /// As [`VideoPlace::claim`].
+    pub fn check(wanted: &Path, naming: Naming) -> Result<(), SinkError> {
+        match Self::claim(wanted, naming) {
+            Err(error) if error.reason == IN_USE => Ok(()),
+            claimed => claimed.map(drop),
+        }
+    }
+
     /// The final name.
     #[must_use]
     pub fn path(&self) -> &Path {

@@ -97,7 +97,8 @@ impl SinkFactory for Mp4Factory {
         if videos.is_empty() {
             let some = self.files.clone().path_of("stream");
             if some.parent() == self.target.path().parent() {
-                VideoPlace::claim(&some, self.naming)?;
+                // Several engines may begin at once where none has a stream yet.
+                VideoPlace::check(&some, self.naming)?;
             }
         }
         Ok(Box::new(Mp4 {
