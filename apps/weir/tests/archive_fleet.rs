@@ -3,6 +3,7 @@
 
 #![cfg(feature = "nats")]
 #![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
+#![allow(clippy::print_stdout, reason = "a test says why it does nothing")]
 
 mod archive;
 
@@ -20,12 +21,13 @@ const SERVER: &str = "/usr/sbin/nats-server";
 struct Server {
     folder: tempfile::TempDir,
     port: u16,
+    options: &'static [&'static str],
     child: Child,
 }
 
 impl Server {
     /// `None` where it is not installed.
-    fn new() -> Option<Self> {
+    fn new(options: &'static [&'static str]) -> Option<Self> {
         if !Path::new(SERVER).exists() {
             println!("skipped: there is no {SERVER}");
             return None;
@@ -34,14 +36,23 @@ impl Server {
         let port = free.local_addr().unwrap().port();
         drop(free);
         let folder = tempfile::tempdir().unwrap();
-        let child = Self::start(folder.path(), port);
-        Some(Self { folder, port, child })
+        let child = Self::start(folder.path(), port, options);
+        Some(Self {
+            folder,
+            port,
+            options,
+            child,
+        })
     }
 
-    fn start(folder: &Path, port: u16) -> Child {
+    fn start(folder: &Path, port: u16, options: &[&str]) -> Child {
         let mut command = Command::new(SERVER);
         command.args(["-a", "127.0.0.1", "-p", &port.to_string(), "-js", "-sd"]);
-        command.arg(folder).stdout(Stdio::null()).stderr(Stdio::null());
+        command
+            .arg(folder)
+            .args(options)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
         command.spawn().unwrap()
     }
 
@@ -49,7 +60,7 @@ impl Server {
     fn kill(&mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
-        self.child = Self::start(self.folder.path(), self.port);
+        self.child = Self::start(self.folder.path(), self.port, self.options);
     }
 
     fn queue(&self, name: &str) -> String {
@@ -176,7 +187,9 @@ fn assert_done(folder: &Path, queue: &str, jobs: usize, frames: u32, seed: u64) 
 
 #[test]
 fn killed_engines_and_a_killed_server_leave_the_results_of_one_undisturbed_engine() {
-    let Some(mut server) = Server::new() else { return };
+    let Some(mut server) = Server::new(&[]) else {
+        return;
+    };
     let (kills, jobs) = (number("WEIR_KILLS", 5), number("WEIR_KILL_JOBS", 2) as usize);
     let (engines, first_seed) = (3, number("WEIR_SEED", 28));
     let frames = 95;
@@ -226,7 +239,7 @@ fn killed_engines_and_a_killed_server_leave_the_results_of_one_undisturbed_engin
 
 #[test]
 fn two_engines_share_the_segments_and_one_does_those_of_another_that_is_killed() {
-    let Some(server) = Server::new() else { return };
+    let Some(server) = Server::new(&[]) else { return };
     let folder = tempfile::tempdir().unwrap();
     let frames = 195;
     let paths = clips(folder.path(), 1, frames);
@@ -258,7 +271,7 @@ fn two_engines_share_the_segments_and_one_does_those_of_another_that_is_killed()
 
 #[test]
 fn what_cannot_be_done_with_a_queue_on_a_server_is_one_clear_error() {
-    let Some(server) = Server::new() else { return };
+    let Some(server) = Server::new(&[]) else { return };
     let folder = tempfile::tempdir().unwrap();
     let paths = clips(folder.path(), 2, 30);
     let queue = server.queue("errors");
@@ -309,4 +322,34 @@ fn what_cannot_be_done_with_a_queue_on_a_server_is_one_clear_error() {
     let listed = listed(folder.path(), &queue);
     let states: Vec<&str> = listed.iter().map(|job| job["state"].as_str().unwrap()).collect();
     assert_eq!(states, ["cancelled", "failed", "done", "failed"]);
+}
+
+#[test]
+fn a_server_that_asks_who_comes_is_answered_from_files_and_no_secret_is_shown() {
+    let Some(server) = Server::new(&["--user", "weir", "--pass", "hidden-word"]) else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let queue = server.queue("asks");
+    let files = [("right", "hidden-word\n"), ("wrong", "other-word\n")];
+    files.map(|(name, text)| fs::write(folder.path().join(name), text).unwrap());
+    let jobs = |password: Option<&str>| {
+        let mut command = weir(folder.path(), &["jobs", &queue]);
+        if let Some(file) = password {
+            command
+                .env("WEIR_NATS_USERNAME", "weir")
+                .env("WEIR_NATS_PASSWORD_FILE", file);
+        }
+        let output = command.output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{}", words(&output));
+        words(&output)
+    };
+    for password in [None, Some("wrong")] {
+        let words = jobs(password);
+        assert!(words.contains("the server refuses the connection"), "{words}");
+        assert!(!words.contains("-word"), "{words}");
+    }
+    // It is let in: the queue is not there yet.
+    let words = jobs(Some("right"));
+    assert!(words.contains("there is no queue"), "{words}");
 }

@@ -2,6 +2,7 @@
 //! build has the feature `nats`.
 
 #![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
+#![allow(clippy::print_stdout, reason = "a test says why it does nothing")]
 
 use std::fs;
 use std::path::{Path, PathBuf};

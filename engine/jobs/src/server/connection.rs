@@ -5,12 +5,13 @@ use std::io::Read;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use async_nats::jetstream::{self, Context};
 use async_nats::{Client, ConnectErrorKind, ConnectOptions, Event};
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::Notify;
+use tokio::time::Instant;
 
 use crate::error::QueueError;
 use crate::place::{ServerOptions, ServerPlace};
