@@ -96,11 +96,11 @@ impl Queue {
 
     /// A server that is away is waited for no longer once `give_up` says so.
     #[cfg_attr(not(feature = "nats"), expect(unused_variables, reason = "a server's alone"))]
-    pub fn set_give_up(&self, give_up: Arc<dyn Fn() -> bool + Send + Sync>) {
+    pub fn set_give_up(&self, give_up: &Arc<dyn Fn() -> bool + Send + Sync>) {
         match &self.kind {
             Kind::Folder(_) => {}
             #[cfg(feature = "nats")]
-            Kind::Server(queue) => queue.set_give_up(give_up),
+            Kind::Server(queue) => queue.set_give_up(Arc::clone(give_up)),
         }
     }
 

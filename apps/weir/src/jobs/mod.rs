@@ -253,7 +253,8 @@ impl Jobs {
         let (jobs, stop) = (Arc::clone(self), stop.clone());
         for open in &jobs.queues {
             let stop = stop.clone();
-            open.queue.set_give_up(Arc::new(move || stop.is_raised()));
+            let give_up: Arc<dyn Fn() -> bool + Send + Sync> = Arc::new(move || stop.is_raised());
+            open.queue.set_give_up(&give_up);
         }
         let builder = std::thread::Builder::new().name("weir-jobs".to_owned());
         builder.spawn(move || {
