@@ -331,8 +331,9 @@ fn a_server_that_asks_who_comes_is_answered_from_files_and_no_secret_is_shown() 
     };
     let folder = tempfile::tempdir().unwrap();
     let queue = server.queue("asks");
-    let files = [("right", "hidden-word\n"), ("wrong", "other-word\n")];
-    files.map(|(name, text)| fs::write(folder.path().join(name), text).unwrap());
+    for (name, text) in [("right", "hidden-word\n"), ("wrong", "other-word\n")] {
+        fs::write(folder.path().join(name), text).unwrap();
+    }
     let jobs = |password: Option<&str>| {
         let mut command = weir(folder.path(), &["jobs", &queue]);
         if let Some(file) = password {

@@ -26,6 +26,7 @@ pub struct Claim {
     pub(crate) task: Task,
     pub(crate) video: Video,
     pub(crate) begun: u32,
+    pub(crate) given: u32,
     pub(crate) work: PathBuf,
     pub(crate) held: Option<Box<dyn Hold>>,
 }
@@ -45,8 +46,10 @@ pub struct CommitClaim {
     pub video: usize,
     /// The first segment that was taken.
     pub first: u32,
-    /// How often it was begun.
+    /// How often it was begun since something of it was committed last.
     pub begun: u32,
+    /// How often a server gave it.
+    pub given: u32,
 }
 
 /// Files of segments that are to become one.
@@ -77,6 +80,12 @@ impl Claim {
     #[must_use]
     pub fn begun(&self) -> u32 {
         self.begun
+    }
+
+    /// How often a server gave it, this time included.
+    #[must_use]
+    pub fn given(&self) -> u32 {
+        self.given
     }
 
     /// The folder where results of its segments are staged.

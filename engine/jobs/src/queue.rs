@@ -213,7 +213,7 @@ impl Queue {
                 } else {
                     0
                 };
-                queue.commit(key, frames, is_late, repeated, staged, committed);
+                queue.commit(key, frames, is_late, (repeated, claim.given), staged, committed);
             }
         }
     }
@@ -245,6 +245,7 @@ fn take_of_folder(queue: &FolderQueue, job: u64, video: usize) -> Result<Claim, 
     let claim = |task: Task, video: Video| Claim {
         task,
         begun: video.begun,
+        given: 0,
         video,
         work,
         held: None,

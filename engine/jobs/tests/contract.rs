@@ -108,6 +108,7 @@ impl Case {
             video: 0,
             first: range.start,
             begun: claim.begun(),
+            given: claim.given(),
         };
         let (say, said) = mpsc::channel();
         let committed = Box::new(move |committed| say.send(committed).unwrap());

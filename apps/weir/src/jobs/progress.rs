@@ -115,6 +115,7 @@ impl JobStream {
                 video: parts.video,
                 first,
                 begun: claim.begun(),
+                given: claim.given(),
             },
             claim: Mutex::new(Some(claim)),
             progress: Mutex::new(progress),

@@ -16,6 +16,8 @@ pub(super) struct SegmentRow {
     pub(super) late: bool,
     /// How often it was begun before.
     pub(super) repeated: u64,
+    /// How often its part had been given when it was committed.
+    pub(super) given: u32,
     /// Its results, by sink.
     pub(super) outputs: BTreeMap<String, SegmentFile>,
 }
@@ -219,7 +221,8 @@ mod tests {
         cache
             .apply("row.job.000000000001", job.to_string().as_bytes(), 3)
             .expect("a row");
-        let segment = serde_json::json!({"frames": 10, "late": true, "repeated": 1, "outputs": {}});
+        let segment =
+            serde_json::json!({"frames": 10, "late": true, "repeated": 1, "given": 2, "outputs": {}});
         let key = segment_key((1, 1), 4);
         assert_eq!(key, "row.segment.000000000001.000001.00000004");
         cache

@@ -135,13 +135,14 @@ impl ServerQueue {
         let handle = self.connection.handle().clone();
         let folder = self.work_folder(job, video);
         self.with(move |state| async move {
-            let Some((given, task, video)) = state.take((job, video), whole).await? else {
+            let Some((given, task, video, begun)) = state.take((job, video), whole).await? else {
                 return Ok(None);
             };
             Ok(Some(Claim {
                 task,
                 video,
-                begun: given.times,
+                begun,
+                given: given.times,
                 work: folder.join(state.rows.unique()),
                 held: Some(Box::new(Held::new(given.message, &handle))),
             }))
@@ -154,11 +155,11 @@ impl ServerQueue {
         (job, video, segment): (u64, usize, u32),
         frames: u64,
         is_late: bool,
-        repeated: u64,
+        (repeated, given): (u64, u32),
         staged: &[StagedOutput],
         committed: Committed,
     ) {
-        let row = match segment_row(frames, is_late, repeated, staged) {
+        let row = match segment_row(frames, is_late, (repeated, given), staged) {
             Ok(row) => row,
             Err(error) => return committed(Err(error)),
         };
@@ -219,7 +220,7 @@ fn remove_folder(folder: &Path) -> Result<(), QueueError> {
 fn segment_row(
     frames: u64,
     late: bool,
-    repeated: u64,
+    (repeated, given): (u64, u32),
     staged: &[StagedOutput],
 ) -> Result<SegmentRow, QueueError> {
     let mut outputs = BTreeMap::new();
@@ -237,8 +238,17 @@ fn segment_row(
         frames,
         late,
         repeated,
+        given,
         outputs,
     })
+}
+
+/// How often a part was begun since something of it was committed last. One that was sent again counts from 1.
+fn begun_since(times: u32, committed: Option<u32>) -> u32 {
+    match committed {
+        Some(before) if before < times => times - before,
+        _ => times,
+    }
 }
 
 fn cut_key((job, video): VideoKey, file: FileIdentity, row: usize) -> String {
@@ -388,7 +398,7 @@ impl State {
         &self,
         key: VideoKey,
         whole: bool,
-    ) -> Result<Option<(work::Given, Task, Video)>, QueueError> {
+    ) -> Result<Option<(work::Given, Task, Video, u32)>, QueueError> {
         if self.work.rests(key) || self.rows.now().await?.progress(key)?.is_over {
             return Ok(None);
         }
@@ -411,16 +421,22 @@ impl State {
                 // The server takes them for ones that were sent before, for a while.
                 break;
             };
-            let (progress, video) = {
+            let (progress, video, segments) = {
                 let cache = self.rows.now().await?;
-                (cache.progress(key)?, cache.view_of(key)?)
+                (cache.progress(key)?, cache.view_of(key)?, cache.segments(key))
             };
             let Some(part) = &given.part else {
                 let _ = given.message.ack_with(AckKind::Term).await;
                 continue;
             };
             match progress.task(part) {
-                Some(task) => return Ok(Some((given, task, video))),
+                Some(task) => {
+                    let committed = part
+                        .range()
+                        .and_then(|range| segments.range(range).map(|(_, segment)| segment.given).max());
+                    let begun = begun_since(given.times, committed);
+                    return Ok(Some((given, task, video, begun)));
+                }
                 None => acknowledge(&given.message).await,
             }
         }
@@ -546,5 +562,18 @@ impl State {
             joined.unwrap_or_else(|_| Err(QueueError::OutputChanged(output.target.clone())))?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::begun_since;
+
+    #[test]
+    fn what_was_committed_counts_anew() {
+        for (times, committed, expected) in [(3, None, 3), (4, Some(3), 1), (2, Some(2), 2), (1, Some(7), 1)]
+        {
+            assert_eq!(begun_since(times, committed), expected);
+        }
     }
 }

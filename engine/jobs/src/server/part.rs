@@ -87,6 +87,14 @@ impl Progress {
 }
 
 impl Part {
+    /// Its segments, where it has any.
+    pub(super) fn range(&self) -> Option<Range<u32>> {
+        match self {
+            Self::Segments { first, end } => (first < end).then_some(*first..*end),
+            Self::Cut | Self::Finish => None,
+        }
+    }
+
     /// By which a server knows it when it is sent twice.
     pub(super) fn label(&self) -> String {
         match self {
