@@ -1,4 +1,4 @@
-//! Clips, jobs and their results.
+//! A graph with a queue, clips, and what comes of them.
 
 #![allow(dead_code, reason = "each test program needs some of it")]
 
@@ -12,13 +12,14 @@ use weir_operators::media::{Encoding, Rgb, SourceOptions, VideoFile, source};
 
 const SIZE: (u32, u32) = (96, 64);
 
-pub(crate) const GRAPH: &str = r#"
+/// `{place}` stands for the folder of the queue and of the results.
+const GRAPH: &str = r#"
 [app]
 name = "archive"
 slo = "400ms"
 [sources.archive]
 mode = "queued"
-queue = "jobs"
+queue = "{place}jobs"
 slo = "10m"
 segment = "400ms"
 [devices."emulated:a"]
@@ -33,16 +34,29 @@ model = "first"
 inputs = ["archive"]
 [sinks.events]
 type = "jsonl"
-path = "out/{stream}.jsonl"
+path = "{place}out/{stream}.jsonl"
 inputs = ["find"]
 [sinks.video]
 type = "mp4"
-path = "out/{stream}.mp4"
+path = "{place}out/{stream}.mp4"
 inputs = ["find"]
 "#;
 
-/// A clip whose key frames are ten frames apart, with B-frames between them.
+/// The graph with its queue and results in `place`, which is empty or ends with a slash.
+pub(crate) fn graph(place: &str) -> String {
+    GRAPH.replace("{place}", place)
+}
+
+/// A clip whose key frames are ten frames apart, with B-frames between them: an MP4, or a Matroska file by its name.
 pub(crate) fn clip(path: &Path, frames: u32, shade: u8) {
+    if path.extension().is_some_and(|extension| extension == "mkv") {
+        let whole = path.with_extension("mp4");
+        clip(&whole, frames, shade);
+        let mut program = Command::new("ffmpeg");
+        program.args(["-v", "error", "-y", "-i"]).arg(&whole);
+        assert!(program.args(["-c", "copy"]).arg(path).status().unwrap().success());
+        return fs::remove_file(whole).unwrap();
+    }
     let encoding = Encoding {
         gop: 10,
         b_frames: 2,
@@ -61,6 +75,17 @@ pub(crate) fn clip(path: &Path, frames: u32, shade: u8) {
         video.write(picture, f64::from(frame) * 40.0).unwrap();
     }
     video.finish().unwrap();
+}
+
+/// Clips in a folder, every second one a Matroska file.
+pub(crate) fn clips(folder: &Path, count: usize, frames: u32) -> Vec<PathBuf> {
+    let made = (0..count).map(|number| {
+        let extension = if number % 2 == 0 { "mp4" } else { "mkv" };
+        let path = folder.join(format!("{number}.{extension}"));
+        clip(&path, frames, (number * 31) as u8);
+        path
+    });
+    made.collect()
 }
 
 pub(crate) fn weir(folder: &Path, args: &[&str]) -> Command {
@@ -86,21 +111,38 @@ pub(crate) fn report(folder: &Path) -> Value {
     serde_json::from_str(&fs::read_to_string(folder.join("report.json")).unwrap()).unwrap()
 }
 
+/// Submits one job a clip to the queue in `place`.
+pub(crate) fn submit(folder: &Path, place: &str, clips: &[PathBuf]) {
+    let queue = format!("{place}jobs");
+    for clip in clips {
+        let clip = clip.to_str().unwrap();
+        let args = ["submit", &queue, "--graph", "graph.toml", "--within", "10m", clip];
+        succeed(&weir(folder, &args).output().unwrap());
+    }
+}
+
 /// A folder with the graph and one job a clip.
 pub(crate) fn submitted(clips: &[PathBuf]) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
-    fs::write(folder.path().join("graph.toml"), GRAPH).unwrap();
-    for clip in clips {
-        let clip = clip.to_str().unwrap();
-        let args = ["submit", "jobs", "--graph", "graph.toml", "--within", "10m", clip];
-        succeed(&weir(folder.path(), &args).output().unwrap());
-    }
+    fs::write(folder.path().join("graph.toml"), graph("")).unwrap();
+    submit(folder.path(), "", clips);
     folder
 }
 
-/// Event lines without what differs between runs.
-pub(crate) fn events(folder: &Path, job: usize) -> Vec<Value> {
-    let path = folder.join(format!("out/archive-{job}-1.jsonl"));
+/// A folder where the jobs of the clips were done without any trouble.
+pub(crate) fn undisturbed(clips: &[PathBuf], frames: u32) -> tempfile::TempDir {
+    let folder = submitted(clips);
+    succeed(&run(folder.path()));
+    let whole = report(folder.path());
+    assert_eq!(whole["jobs"]["done"], clips.len(), "{whole}");
+    assert_eq!(whole["jobs"]["frames"], u64::from(frames) * clips.len() as u64);
+    assert_eq!(whole["jobs"]["repeated"], 0);
+    folder
+}
+
+/// Event lines of a job without what differs between runs; `place` has the results.
+pub(crate) fn events(place: &Path, job: usize) -> Vec<Value> {
+    let path = place.join(format!("out/archive-{job}-1.jsonl"));
     let text = fs::read_to_string(path).unwrap();
     let lines = text.lines().map(|line| {
         let mut line: Value = serde_json::from_str(line).unwrap();
@@ -114,7 +156,7 @@ pub(crate) fn events(folder: &Path, job: usize) -> Vec<Value> {
 }
 
 /// Time and a hash of the picture of each frame.
-pub(crate) fn pictures(path: &Path) -> Vec<(u64, u64)> {
+fn pictures(path: &Path) -> Vec<(u64, u64)> {
     let factory = source(path.to_str().unwrap(), SourceOptions::default());
     let mut video = factory.open(&StopFlag::default()).unwrap();
     let mut found = Vec::new();
@@ -131,18 +173,19 @@ pub(crate) fn pictures(path: &Path) -> Vec<(u64, u64)> {
     found
 }
 
-pub(crate) fn assert_same(folder: &Path, undisturbed: &Path, jobs: usize, frames: u32, seed: u64) {
+/// Results in `place` are those of an undisturbed run, frame for frame.
+pub(crate) fn assert_same(place: &Path, undisturbed: &Path, jobs: usize, frames: u32, what: &str) {
     for job in 1..=jobs {
-        let (own, other) = (events(folder, job), events(undisturbed, job));
+        let (own, other) = (events(place, job), events(undisturbed, job));
         let headers = own.iter().filter(|line| line["type"] == "header").count();
-        assert_eq!(headers, 1, "seed {seed}, job {job}");
-        assert_eq!(own.len(), frames as usize + 1, "seed {seed}, job {job}");
+        assert_eq!(headers, 1, "{what}, job {job}");
+        assert_eq!(own.len(), frames as usize + 1, "{what}, job {job}");
         // The header names the folder of the clip, which is the same.
-        assert!(own == other, "seed {seed}, job {job}: {own:#?}\n{other:#?}");
-        let video = |folder: &Path| pictures(&folder.join(format!("out/archive-{job}-1.mp4")));
-        let (own, other) = (video(folder), video(undisturbed));
-        assert_eq!(own.len(), frames as usize, "seed {seed}, job {job}");
-        assert!(own == other, "seed {seed}, job {job}");
+        assert!(own == other, "{what}, job {job}: {own:#?}\n{other:#?}");
+        let video = |place: &Path| pictures(&place.join(format!("out/archive-{job}-1.mp4")));
+        let (own, other) = (video(place), video(undisturbed));
+        assert_eq!(own.len(), frames as usize, "{what}, job {job}");
+        assert!(own == other, "{what}, job {job}");
     }
 }
 

@@ -7,4 +7,5 @@
 mod crashes;
 mod full_disk;
 mod outcomes;
+#[path = "../archive/mod.rs"]
 mod setting;
