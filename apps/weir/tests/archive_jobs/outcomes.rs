@@ -43,7 +43,7 @@ fn what_cannot_be_done_is_one_clear_error_or_a_counted_outcome() {
     let bytes = fs::read(&paths[2]).unwrap();
     fs::write(&paths[2], &bytes[..200]).unwrap();
     {
-        let queue = weir_jobs::Queue::open(&folder.path().join("jobs")).unwrap();
+        let queue = weir_jobs::FolderQueue::open(&folder.path().join("jobs")).unwrap();
         let _lock = queue.lock_for_engine().unwrap();
         refused(&["run", "graph.toml"], "another engine works on the queue");
     }
