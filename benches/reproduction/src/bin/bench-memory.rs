@@ -12,10 +12,10 @@ use weir_reproduction::cpu_time::thread_cpu_s;
 use weir_sim::{CascadeSpec, Demand, Edge, WorldMemory, WorldModule, WorldPool, WorldSpec, simulate};
 use weir_types::{ModelId, Profile, SlotId, Span, Timestamp};
 
-const REQUESTS: u64 = 200_000;
+const REQUESTS: u64 = 20_000;
 const MODULES: u32 = 5;
 const SLOTS: u32 = 4;
-const ROUNDS: usize = 5;
+const ROUNDS: usize = 3;
 const MIB: u64 = 1 << 20;
 /// Loads, as parts of what the slots sustain in batches of four.
 const LOADS: [f64; 3] = [0.5, 0.9, 1.5];
