@@ -11,10 +11,7 @@ use weir_policy::{
     BatchBinding, BatchWaitSamples, Depq, DropRule, End, Lookahead, Mailboxes, ModuleState, Policy, Queueing,
     StatePlanner,
 };
-use weir_sim::{
-    CascadeSpec, Demand, Edge, SimulationResult, WorldMemory, WorldModule, WorldPool, WorldSpec, experiment,
-    simulate,
-};
+use weir_sim::{Edge, SimulationResult, WorldModule, WorldPool, WorldSpec, experiment, simulate};
 use weir_types::{ModuleId, Profile, RequestId, Span, Timestamp, Topology};
 
 const MODULES: usize = 4;
@@ -114,9 +111,9 @@ fn world(queueing: Queueing) -> WorldSpec {
         overlap: None,
         model: None,
     };
-    WorldSpec {
-        slo: ms(400),
-        policy: Policy {
+    WorldSpec::new(
+        ms(400),
+        Policy {
             drop: DropRule::Pard(Lookahead {
                 queueing,
                 ..Lookahead::default()
@@ -127,26 +124,8 @@ fn world(queueing: Queueing) -> WorldSpec {
             fair: false,
             ..Policy::default()
         },
-        modules: (0..MODULES).map(module).collect(),
-        shared_slots: 0,
-        memory: WorldMemory::default(),
-        cluster: None,
-        hop: Span::ZERO,
-        links: Vec::new(),
-        streams: 1,
-        own: Vec::new(),
-        max_in_flight: None,
-        demand: Demand::default(),
-        cascades: CascadeSpec::default(),
-        decoding: None,
-        noise: 0.0,
-        interference: None,
-        changes: Vec::new(),
-        failures: Vec::new(),
-        faults: Vec::new(),
-        max_workers: None,
-        seed: 1,
-    }
+        (0..MODULES).map(module).collect(),
+    )
 }
 
 /// Requests that wait at one time in all modules together: by Little's law, the time that they waited over the time.

@@ -9,21 +9,12 @@ use std::path::Path;
 
 use common::sinks::Kept;
 use common::stories::Stories;
-use common::{Parts, assemble, assets, catalog_with_sink, graph, run};
-use weir_flow::{Attribute, Catalog, Delivery, HeadOutput, HeadSpec};
+use common::{Parts, assemble, assets, at_own_pace, graph, run, whole_catalog};
+use weir_flow::{Attribute, Delivery, HeadOutput, HeadSpec};
 use weir_policy::Report;
 use weir_policy::generate::emulated_length;
-use weir_runtime::{Pace, RunOptions};
 
 /// The catalog with the head and keys of models that generate.
-fn catalog() -> Catalog {
-    Catalog {
-        heads: weir_operators::heads(),
-        operators: weir_operators::operators(),
-        ..catalog_with_sink("keep")
-    }
-}
-
 /// A stream into a model that generates, of `instances` emulated instances; a step takes 2 to 4 ms.
 fn describing(rate: f64, frames: u64, slo: &str, instances: u32, more: &str) -> String {
     format!(
@@ -55,20 +46,11 @@ fn describing(rate: f64, frames: u64, slo: &str, instances: u32, more: &str) -> 
     )
 }
 
-fn options(record: Option<&Path>) -> RunOptions {
-    RunOptions {
-        pace: Pace::Times(1.0),
-        record: record.map(Path::to_owned),
-        strict: true,
-        ..RunOptions::default()
-    }
-}
-
 fn describe(text: &str, record: Option<&Path>) -> Report {
-    let catalog = catalog();
+    let catalog = whole_catalog();
     let report = run(
         assemble(graph(text, &catalog), Parts::default()),
-        &options(record),
+        &at_own_pace(record),
     );
     if let Some(path) = record {
         let verified = weir_runtime::verify(path).unwrap_or_else(|error| panic!("{error}"));
@@ -156,8 +138,8 @@ fn a_sequence_that_the_cache_cannot_hold_is_a_counted_drop() {
 #[test]
 fn a_profile_that_falls_is_one_clear_error() {
     let text = describing(100.0, 20, "30s", 1, "").replace("\"64\" = \"4ms\"", "\"64\" = \"1ms\"");
-    let assembly = assemble(graph(&text, &catalog()), Parts::default());
-    let error = weir_runtime::run(assembly, &options(None), &weir_flow::StopFlag::default());
+    let assembly = assemble(graph(&text, &whole_catalog()), Parts::default());
+    let error = weir_runtime::run(assembly, &at_own_pace(None), &weir_flow::StopFlag::default());
     let error = error.expect_err("it is refused").to_string();
     assert!(
         error.contains("model scribe") && error.contains("64 tokens takes less"),
@@ -203,7 +185,10 @@ fn a_decoder_describes_frames_the_same_at_any_load() {
             sinks: vec![("all", Box::new(kept.clone()))],
             ..Parts::default()
         };
-        let report = run(assemble(graph(&text, &catalog()), parts), &options(None));
+        let report = run(
+            assemble(graph(&text, &whole_catalog()), parts),
+            &at_own_pace(None),
+        );
         assert_eq!(report.requests.delivered, 24);
         let kept = kept.0.lock().unwrap();
         let text_of = |delivery: &Delivery| {

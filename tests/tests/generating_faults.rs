@@ -5,41 +5,23 @@
 
 mod common;
 
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use common::sinks::Kept;
 use common::words::{Leaving, Words};
-use common::{Parts, assemble, catalog_with_sink, graph, run};
+use common::{Parts, assemble, at_own_pace, graph, run, whole_catalog};
 use weir_flow::{
-    Attribute, Catalog, Delivery, DeviceKind, GenerativeModel, PartitionLoader, PartitionSession,
-    SessionError, StopFlag, Value,
+    Attribute, Delivery, DeviceKind, GenerativeModel, PartitionLoader, PartitionSession, SessionError,
+    StopFlag, Value,
 };
 use weir_partition::wire::Address;
 use weir_partition::{Worker, WorkerOptions};
 use weir_policy::Report;
 use weir_policy::generate::emulated_length;
-use weir_runtime::{Clock, Pace, RunOptions};
+use weir_runtime::Clock;
 
 const FRAMES: u64 = 30;
-
-fn catalog() -> Catalog {
-    Catalog {
-        heads: weir_operators::heads(),
-        operators: weir_operators::operators(),
-        ..catalog_with_sink("keep")
-    }
-}
-
-fn options(record: Option<&Path>) -> RunOptions {
-    RunOptions {
-        pace: Pace::Times(1.0),
-        record: record.map(Path::to_owned),
-        strict: true,
-        ..RunOptions::default()
-    }
-}
 
 fn words() -> Words {
     Words {
@@ -99,7 +81,10 @@ fn describe(text: &str, model: &Words, settings: &[(&str, Value)]) -> (Vec<(u64,
     };
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("events.jsonl");
-    let report = run(assemble(graph(text, &catalog()), parts), &options(Some(&path)));
+    let report = run(
+        assemble(graph(text, &whole_catalog()), parts),
+        &at_own_pace(Some(&path)),
+    );
     weir_runtime::verify(&path).unwrap_or_else(|error| panic!("{error}"));
     let kept = kept.0.lock().unwrap();
     let mut said: Vec<_> = kept
@@ -112,8 +97,8 @@ fn describe(text: &str, model: &Words, settings: &[(&str, Value)]) -> (Vec<(u64,
 
 /// Why a graph cannot begin.
 fn refusal(text: &str, parts: Parts) -> String {
-    let assembly = assemble(graph(text, &catalog()), parts);
-    let error = weir_runtime::run(assembly, &options(None), &StopFlag::default());
+    let assembly = assemble(graph(text, &whole_catalog()), parts);
+    let error = weir_runtime::run(assembly, &at_own_pace(None), &StopFlag::default());
     error.expect_err("it is refused").to_string()
 }
 

@@ -10,36 +10,24 @@ use std::io::BufReader;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use common::{Parts, assemble, catalog_with_sink, graph, run};
+use common::{Parts, assemble, at_own_pace, graph, run, whole_catalog};
 use weir_flow::{
-    Catalog, Frame, Generated, GenerativeModel, Inference, Item, Model, ModuleOutput, Operator,
-    RequestResults, SequenceSpec, Settings, Value,
+    Frame, Generated, GenerativeModel, Inference, Item, Model, ModuleOutput, Operator, RequestResults,
+    SequenceSpec, Settings, Value,
 };
 use weir_operators::{LoadRequest, ModelFile, OperatorRequest, RuntimeLibraryError};
-use weir_runtime::{Pace, RunOptions};
 use weir_truth::Truth;
 use weir_truth::report::Scene;
-
-fn catalog() -> Catalog {
-    Catalog {
-        heads: weir_operators::heads(),
-        operators: weir_operators::operators(),
-        ..catalog_with_sink("keep")
-    }
-}
 
 /// Mean difference between expected and actual lengths of a run, which is decided the same again by its event log; and
 /// whether predictions are in the log.
 fn length_error(text: &str, parts: Parts, delivered: u64) -> (f64, bool) {
     let folder = tempfile::tempdir().unwrap();
     let log = folder.path().join("log.jsonl");
-    let options = RunOptions {
-        pace: Pace::Times(1.0),
-        record: Some(log.clone()),
-        strict: true,
-        ..RunOptions::default()
-    };
-    let report = run(assemble(graph(text, &catalog()), parts), &options);
+    let report = run(
+        assemble(graph(text, &whole_catalog()), parts),
+        &at_own_pace(Some(&log)),
+    );
     assert_eq!(report.requests.delivered, delivered, "{:?}", report.requests);
     let verified = weir_runtime::verify(&log).unwrap_or_else(|error| panic!("{error}"));
     assert!(verified.steps > 0);

@@ -10,40 +10,22 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use common::sinks::Kept;
 use common::stories::Stories;
-use common::{Parts, assemble, assets, catalog_with_sink, graph, run};
+use common::{Parts, assemble, assets, at_own_pace, graph, run, whole_catalog};
 use weir_flow::{
-    Attribute, Batching, Catalog, DeviceKind, GeneratedToken, GenerativeLimits, GenerativeModel,
-    GenerativeSession, Model, SequenceState, SequenceStep, Session, SessionError,
+    Attribute, Batching, DeviceKind, GeneratedToken, GenerativeLimits, GenerativeModel, GenerativeSession,
+    Model, SequenceState, SequenceStep, Session, SessionError,
 };
 use weir_policy::generate::{InstanceStats, emulated_length};
 use weir_policy::{ModuleReport, Report};
-use weir_runtime::{Pace, RunOptions};
 use weir_types::SequenceId;
 
-fn catalog() -> Catalog {
-    Catalog {
-        heads: weir_operators::heads(),
-        operators: weir_operators::operators(),
-        ..catalog_with_sink("keep")
-    }
-}
-
-fn options(record: Option<&Path>) -> RunOptions {
-    RunOptions {
-        pace: Pace::Times(1.0),
-        record: record.map(Path::to_owned),
-        strict: true,
-        ..RunOptions::default()
-    }
-}
-
 fn recorded(text: &str, folder: &Path) -> Report {
-    let catalog = catalog();
+    let catalog = whole_catalog();
     let folder = tempfile::tempdir_in(folder).unwrap();
     let path = folder.path().join("events.jsonl");
     let report = run(
         assemble(graph(text, &catalog), Parts::default()),
-        &options(Some(&path)),
+        &at_own_pace(Some(&path)),
     );
     let verified = weir_runtime::verify(&path).unwrap_or_else(|error| panic!("{error}"));
     assert!(verified.steps > 0, "{verified:?}");
@@ -383,7 +365,10 @@ fn stories(assets: &Path, leaving: Option<Arc<LeavingState>>, folder: &Path) -> 
     };
     let folder = tempfile::tempdir_in(folder).unwrap();
     let path = folder.path().join("stories.jsonl");
-    let report = run(assemble(graph(&text, &catalog()), parts), &options(Some(&path)));
+    let report = run(
+        assemble(graph(&text, &whole_catalog()), parts),
+        &at_own_pace(Some(&path)),
+    );
     weir_runtime::verify(&path).unwrap_or_else(|error| panic!("{error}"));
     let kept = kept.0.lock().unwrap();
     let mut texts: Vec<(u64, String)> = kept

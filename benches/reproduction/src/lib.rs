@@ -1,5 +1,6 @@
 //! Evaluations of published systems, run again in the simulator, as tables and plots.
 
+pub mod arrivals;
 pub mod cpu_time;
 pub mod document;
 pub mod goodserve;

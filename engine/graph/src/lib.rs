@@ -50,7 +50,7 @@ pub use own_slots::own_slots;
 pub use policy::{PARTS as POLICY_PARTS, read as read_policy};
 pub use raw::{MODULE_KEYS, section_keys};
 pub use sources::Sources;
-pub use trace::{ArrivalProcess, Arrivals, MAX_CV, Trace, TraceError};
+pub use trace::{ArrivalProcess, Arrivals, MAX_CV, Trace, TraceError, read_trace_text, trace_rows};
 pub use traversal::Successor;
 pub use weir_flow::Catalog;
 pub use worker_cluster::WorkerCluster;

@@ -2,30 +2,9 @@
 
 mod common;
 
-use common::{VALID, catalog, check, environment, folder, read};
-use weir_flow::{HeadOutput, HeadSpec, OperatorInput, OperatorSpec};
-use weir_graph::{Catalog, DeviceClass, Graph, parse};
+use common::{VALID, check, environment, folder, generating, read};
+use weir_graph::{DeviceClass, Graph, parse};
 use weir_types::Span;
-
-/// With a head of models that generate, and what runs them.
-fn generating() -> Catalog {
-    let mut catalog = catalog();
-    catalog.heads.push(HeadSpec {
-        name: "generate",
-        about: "",
-        output: HeadOutput::Attribute,
-        classes: &[],
-        keys: (&[]).into(),
-    });
-    catalog.operators.push(OperatorSpec {
-        name: "say",
-        about: "",
-        input: OperatorInput::FrameOrBoxes,
-        heads: &["generate"],
-        keys: (&[]).into(),
-    });
-    catalog
-}
 
 fn read_generating(toml: &str) -> Result<Graph, String> {
     let folder = folder();

@@ -4,8 +4,8 @@
 
 mod common;
 
-use common::{catalog, environment, folder};
-use weir_flow::{HeadOutput, HeadSpec, ModelDefaults, OperatorInput, OperatorSpec};
+use common::{environment, folder, generating};
+use weir_flow::ModelDefaults;
 use weir_graph::{Catalog, Graph, LengthPredictor, parse};
 use weir_policy::generate::LengthSource;
 
@@ -14,22 +14,8 @@ const NETS: &str = r#"{"kinds": [[3, 4]], "single": [{"weights": [0, 0], "biases
     "experts": {"gate": [{"weights": [0, 0], "biases": [0]}], "experts": [[{"weights": [0, 0], "biases": [2]}]]}}"#;
 
 /// With models that generate: one that ships with nets, and one without.
-fn generating() -> Catalog {
-    let mut catalog = catalog();
-    catalog.heads.push(HeadSpec {
-        name: "generate",
-        about: "",
-        output: HeadOutput::Attribute,
-        classes: &[],
-        keys: (&[]).into(),
-    });
-    catalog.operators.push(OperatorSpec {
-        name: "say",
-        about: "",
-        input: OperatorInput::FrameOrBoxes,
-        heads: &["generate"],
-        keys: (&[]).into(),
-    });
+fn catalog() -> Catalog {
+    let mut catalog = generating();
     for (name, lengths) in [("with", Some(NETS)), ("without", None)] {
         let defaults = ModelDefaults {
             head: "generate".to_owned(),
@@ -50,7 +36,7 @@ fn read(length: &str, model: &str, nets: &str) -> Result<Graph, String> {
          {model}\n[modules.r]\noperator = \"say\"\nmodel = \"m\"\ninputs = [\"a\"]\n"
     );
     let path = folder.path().join("graph.toml");
-    parse(&text, &path, &generating(), &environment).map_err(|problems| problems.to_string())
+    parse(&text, &path, &catalog(), &environment).map_err(|problems| problems.to_string())
 }
 
 const OWN: &str = "model = \"reader.onnx\"\nhead = \"generate\"\nlengths = \"nets.json\"";

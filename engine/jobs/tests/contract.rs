@@ -4,14 +4,17 @@
 #![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
 #![allow(clippy::print_stdout, reason = "a test says why it does nothing")]
 
+mod common;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::time::Duration;
 
+use common::{FILE, segments, submission};
 use weir_jobs::{
-    Claim, CommitClaim, FileIdentity, JobState, MAX_JOB_VIDEOS, OutputForm, Queue, QueueError, QueuePlace,
-    Segment, ServerOptions, StagedOutput, Submission, Task, VideoState,
+    Claim, CommitClaim, JobState, MAX_JOB_VIDEOS, OutputForm, Queue, QueueError, QueuePlace, ServerOptions,
+    StagedOutput, Submission, Task, VideoState,
 };
 
 /// A queue, and what it needs.
@@ -133,29 +136,6 @@ fn each(check: impl Fn(&Case)) {
         println!("in a {}", case.name);
         check(&case);
     }
-}
-
-fn submission(videos: usize) -> Submission {
-    Submission {
-        graph: "/graph.toml".to_owned(),
-        digest: "d".to_owned(),
-        source: "archive".to_owned(),
-        videos: (0..videos).map(|video| format!("/{video}.mp4")).collect(),
-        within_ms: Some(60_000),
-    }
-}
-
-const FILE: FileIdentity = FileIdentity {
-    bytes: 1,
-    modified_ms: 1,
-};
-
-fn segments(count: u32) -> Vec<Segment> {
-    let segment = |index: u32| Segment {
-        first_frame: u64::from(index) * 10,
-        pts_ms: f64::from(index),
-    };
-    (0..count).map(segment).collect()
 }
 
 /// Takes what is to be done, where it may take a while until a server gives it.

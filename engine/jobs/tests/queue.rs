@@ -2,38 +2,23 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
 
+mod common;
+
 use std::fs::{self, OpenOptions};
 use std::path::Path;
 
+use common::{FILE, submission};
 use weir_jobs::{
-    FileIdentity, FolderQueue as Queue, JobState, OutputForm, QueueError, Segment, StagedOutput, Submission,
-    VideoState,
+    FolderQueue as Queue, JobState, OutputForm, QueueError, StagedOutput, Submission, VideoState,
 };
-
-fn submission(videos: usize) -> Submission {
-    Submission {
-        graph: "/graph.toml".to_owned(),
-        digest: "d".to_owned(),
-        source: "archive".to_owned(),
-        videos: (0..videos).map(|video| format!("/{video}.mp4")).collect(),
-        within_ms: Some(60_000),
-    }
-}
 
 /// A queue with a job of one video in `segments` segments.
 fn begun(folder: &Path, segments: u32) -> Queue {
     let queue = Queue::create(folder).unwrap();
     assert_eq!(queue.submit(&submission(1), 1_000).unwrap(), 1);
-    let segment = |index: u32| Segment {
-        first_frame: u64::from(index) * 10,
-        pts_ms: f64::from(index),
-    };
-    let segments: Vec<Segment> = (0..segments).map(segment).collect();
-    let file = FileIdentity {
-        bytes: 1,
-        modified_ms: 1,
-    };
-    queue.record_cut((1, 0), file, &segments, None).unwrap();
+    queue
+        .record_cut((1, 0), FILE, &common::segments(segments), None)
+        .unwrap();
     queue.begin(1, 0).unwrap();
     queue
 }

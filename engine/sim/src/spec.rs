@@ -63,6 +63,36 @@ pub struct WorldSpec {
     pub seed: u64,
 }
 
+impl WorldSpec {
+    /// These modules and nothing else: one stream, no slots that are shared, nothing that deviates or fails.
+    #[must_use]
+    pub fn new(slo: Span, policy: Policy, modules: Vec<WorldModule>) -> Self {
+        Self {
+            slo,
+            policy,
+            modules,
+            shared_slots: 0,
+            memory: WorldMemory::default(),
+            cluster: None,
+            hop: Span::ZERO,
+            links: Vec::new(),
+            streams: 1,
+            own: Vec::new(),
+            max_in_flight: None,
+            demand: Demand::default(),
+            cascades: CascadeSpec::default(),
+            decoding: None,
+            noise: 0.0,
+            interference: None,
+            failures: Vec::new(),
+            faults: Vec::new(),
+            changes: Vec::new(),
+            max_workers: None,
+            seed: 1,
+        }
+    }
+}
+
 /// Devices whose memory does not hold all their models.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct WorldMemory {

@@ -3,9 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use weir_policy::{Policy, Report};
-use weir_sim::{
-    CascadeSpec, DecodingSpec, Demand, WorldMemory, WorldModule, WorldPool, WorldSpec, simulate_streams,
-};
+use weir_sim::{DecodingSpec, WorldModule, WorldPool, WorldSpec, simulate_streams};
 use weir_types::{DropReason, Profile, Span, StreamId, Timestamp};
 
 const SECONDS: u64 = 60;
@@ -14,28 +12,8 @@ const FPS: u64 = 30;
 /// Detection on both cores of a machine, 126 frames a second where nothing is decoded beside it.
 fn run(cameras: u32, group: u32, non_reference: f64, as_needed: bool) -> Report {
     let spec = WorldSpec {
-        slo: Span::from_millis(400),
-        policy: Policy::preset("weir").unwrap(),
-        modules: vec![WorldModule {
-            name: "detect".to_owned(),
-            profile: Profile::new(vec![(1, Span::from_micros(15_800))]).unwrap(),
-            batch: vec![1],
-            pool: WorldPool::Fixed(2),
-            next: Vec::new(),
-            weight: 1.0,
-            overlap: None,
-            model: None,
-        }],
-        shared_slots: 0,
-        memory: WorldMemory::default(),
-        cluster: None,
-        hop: Span::ZERO,
-        links: Vec::new(),
         streams: cameras,
-        own: Vec::new(),
         max_in_flight: Some(256),
-        demand: Demand::default(),
-        cascades: CascadeSpec::default(),
         decoding: Some(DecodingSpec {
             cores: 2,
             picture: Span::from_micros(1_300),
@@ -44,12 +22,20 @@ fn run(cameras: u32, group: u32, non_reference: f64, as_needed: bool) -> Report 
             as_needed,
         }),
         noise: 0.05,
-        interference: None,
-        changes: Vec::new(),
-        failures: Vec::new(),
-        faults: Vec::new(),
-        max_workers: None,
-        seed: 1,
+        ..WorldSpec::new(
+            Span::from_millis(400),
+            Policy::preset("weir").unwrap(),
+            vec![WorldModule {
+                name: "detect".to_owned(),
+                profile: Profile::new(vec![(1, Span::from_micros(15_800))]).unwrap(),
+                batch: vec![1],
+                pool: WorldPool::Fixed(2),
+                next: Vec::new(),
+                weight: 1.0,
+                overlap: None,
+                model: None,
+            }],
+        )
     };
     let frames = u64::from(cameras) * FPS * SECONDS;
     let gap = 1_000_000.0 / (u64::from(cameras) * FPS) as f64;

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use weir_policy::{OverlapSpec, Policy, Report};
-use weir_sim::{CascadeSpec, Demand, WorldMemory, WorldModule, WorldPool, WorldSpec, poisson, simulate};
+use weir_sim::{WorldModule, WorldPool, WorldSpec, poisson, simulate};
 use weir_types::{Profile, Span, Timestamp};
 
 const RUN: Span = Span::from_millis(20);
@@ -18,36 +18,22 @@ fn world(policy: &str, pool: WorldPool, overlaps: bool) -> WorldSpec {
         preparation: Some(profile(PREPARATION)),
     };
     WorldSpec {
-        slo: Span::from_millis(200),
-        policy: Policy::preset(policy).unwrap(),
-        modules: vec![WorldModule {
-            name: "detect".to_owned(),
-            profile: if overlaps { profile(RUN) } else { both },
-            batch: vec![1],
-            pool,
-            next: Vec::new(),
-            weight: 1.0,
-            overlap: overlaps.then_some(overlap),
-            model: None,
-        }],
         shared_slots: 1,
-        memory: WorldMemory::default(),
-        cluster: None,
-        hop: Span::ZERO,
-        links: Vec::new(),
-        streams: 1,
-        own: Vec::new(),
         max_in_flight: Some(256),
-        demand: Demand::default(),
-        cascades: CascadeSpec::default(),
-        decoding: None,
-        noise: 0.0,
-        interference: None,
-        changes: Vec::new(),
-        failures: Vec::new(),
-        faults: Vec::new(),
-        max_workers: None,
-        seed: 1,
+        ..WorldSpec::new(
+            Span::from_millis(200),
+            Policy::preset(policy).unwrap(),
+            vec![WorldModule {
+                name: "detect".to_owned(),
+                profile: if overlaps { profile(RUN) } else { both },
+                batch: vec![1],
+                pool,
+                next: Vec::new(),
+                weight: 1.0,
+                overlap: overlaps.then_some(overlap),
+                model: None,
+            }],
+        )
     }
 }
 

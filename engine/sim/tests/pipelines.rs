@@ -8,8 +8,8 @@ use weir_planner::{ModelPlan, PipelinePlan, PipelineSlots};
 use weir_policy::reservations::{BookingTable, ReserveSpec, ResourceUse};
 use weir_policy::{DropRule, Order, Policy};
 use weir_sim::{
-    CascadeSpec, ClusterUsage, Demand, LaterPlan, SimulationResult, SlotFault, WorkerFailure, WorldCluster,
-    WorldMemory, WorldModule, WorldPool, WorldSpec, poisson, simulate,
+    ClusterUsage, LaterPlan, SimulationResult, SlotFault, WorkerFailure, WorldCluster, WorldModule,
+    WorldPool, WorldSpec, poisson, simulate,
 };
 use weir_types::{
     ClusterSpec, DropReason, ModuleId, PipelineSpec, Profile, ServerId, ServerSpec, ShareId, ShareSpec, Span,
@@ -53,26 +53,6 @@ fn world(seed: u64, feedback: bool, noise: f64) -> (WorldSpec, Vec<Timestamp>) {
     let rate = 100.0 * f64::from(pools[0].min(pools[1]));
     let slots = slots(&cluster, rate);
     let spec = WorldSpec {
-        slo: Span::from_millis(60),
-        policy: Policy {
-            drop: DropRule::by_name("back").expect("a rule"),
-            order: Order::Fcfs,
-            sweep: false,
-            booking_margin: 0.0,
-            ..Policy::default()
-        },
-        modules: vec![WorldModule {
-            name: "two stages".to_owned(),
-            profile: slots.profile.clone(),
-            batch: vec![batch],
-            pool: WorldPool::Pipelines(slots),
-            next: Vec::new(),
-            weight: 1.0,
-            overlap: None,
-            model: None,
-        }],
-        shared_slots: 0,
-        memory: WorldMemory::default(),
         cluster: Some(WorldCluster {
             trace: true,
             ..WorldCluster::new(ReserveSpec {
@@ -87,21 +67,28 @@ fn world(seed: u64, feedback: bool, noise: f64) -> (WorldSpec, Vec<Timestamp>) {
                 head_min_fraction: 0.95,
             })
         }),
-        hop: Span::ZERO,
-        links: Vec::new(),
-        streams: 1,
-        own: Vec::new(),
-        max_in_flight: None,
-        demand: Demand::default(),
-        cascades: CascadeSpec::default(),
-        decoding: None,
         noise,
-        interference: None,
-        changes: Vec::new(),
-        failures: Vec::new(),
-        faults: Vec::new(),
-        max_workers: None,
         seed,
+        ..WorldSpec::new(
+            Span::from_millis(60),
+            Policy {
+                drop: DropRule::by_name("back").expect("a rule"),
+                order: Order::Fcfs,
+                sweep: false,
+                booking_margin: 0.0,
+                ..Policy::default()
+            },
+            vec![WorldModule {
+                name: "two stages".to_owned(),
+                profile: slots.profile.clone(),
+                batch: vec![batch],
+                pool: WorldPool::Pipelines(slots),
+                next: Vec::new(),
+                weight: 1.0,
+                overlap: None,
+                model: None,
+            }],
+        )
     };
     (spec, poisson(rate, Span::from_secs(3), seed))
 }

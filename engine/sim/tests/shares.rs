@@ -3,10 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use weir_policy::{Policy, Report, StreamShare};
-use weir_sim::{
-    CascadeSpec, Demand, Edge, StreamSpec, WorldMemory, WorldModule, WorldPool, WorldSpec, poisson,
-    simulate_streams,
-};
+use weir_sim::{Edge, StreamSpec, WorldModule, WorldPool, WorldSpec, poisson, simulate_streams};
 use weir_types::{Profile, Span, StreamId, Timestamp};
 
 const SECONDS: u64 = 60;
@@ -24,30 +21,18 @@ fn world(policy: &str, own: &[StreamSpec]) -> WorldSpec {
         model: None,
     };
     WorldSpec {
-        slo: Span::from_millis(400),
-        policy: Policy::preset(policy).unwrap(),
-        modules: vec![
-            module("first", [8, 20], vec![Edge { to: 1, link: None }]),
-            module("second", [15, 40], Vec::new()),
-        ],
-        shared_slots: 0,
-        memory: WorldMemory::default(),
-        cluster: None,
-        hop: Span::ZERO,
-        links: Vec::new(),
         streams: own.len() as u32,
         own: own.to_vec(),
         max_in_flight: Some(256),
-        demand: Demand::default(),
-        cascades: CascadeSpec::default(),
-        decoding: None,
         noise: 0.1,
-        interference: None,
-        changes: Vec::new(),
-        failures: Vec::new(),
-        faults: Vec::new(),
-        max_workers: None,
-        seed: 1,
+        ..WorldSpec::new(
+            Span::from_millis(400),
+            Policy::preset(policy).unwrap(),
+            vec![
+                module("first", [8, 20], vec![Edge { to: 1, link: None }]),
+                module("second", [15, 40], Vec::new()),
+            ],
+        )
     }
 }
 

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use weir_flow::{Catalog, Model, Operator, SinkFactory, SinkSpec, SourceFactory, StopFlag};
 use weir_graph::Graph;
 use weir_policy::{Counts, Report};
-use weir_runtime::{Assembly, RunOptions, Snapshot, StreamSnapshot};
+use weir_runtime::{Assembly, Pace, RunOptions, Snapshot, StreamSnapshot};
 
 /// The asset pack, where it is there; says so where it is not.
 pub(crate) fn assets() -> Option<PathBuf> {
@@ -79,6 +79,25 @@ pub(crate) fn catalog_with_sink(name: &'static str) -> Catalog {
             keys: &[],
         }],
         ..Catalog::default()
+    }
+}
+
+/// All heads and operators, and the sink `keep`.
+pub(crate) fn whole_catalog() -> Catalog {
+    Catalog {
+        heads: weir_operators::heads(),
+        operators: weir_operators::operators(),
+        ..catalog_with_sink("keep")
+    }
+}
+
+/// At the pace of the sources, with a log where one is wanted; what the engine breaks of its own ends the run.
+pub(crate) fn at_own_pace(record: Option<&Path>) -> RunOptions {
+    RunOptions {
+        pace: Pace::Times(1.0),
+        record: record.map(Path::to_owned),
+        strict: true,
+        ..RunOptions::default()
     }
 }
 

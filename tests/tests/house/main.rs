@@ -281,7 +281,7 @@ const DIRECTIONS: &[(&str, &[&str])] = &[
         ],
     ),
     ("engine/serve", &[]),
-    ("engine/jobs", &[]),
+    ("engine/jobs", &["weir-files"]),
     ("operators", &["weir-flow", "weir-files"]),
     ("apps/terminal", &["weir-flow", "weir-files"]),
     (

@@ -15,7 +15,7 @@ use weir_operators::media::{concatenate, index_pictures};
 use weir_runtime::{Clock, Control, NewStream, StreamPhase};
 use weir_types::Span;
 
-use super::progress::{JobStream, Parts, Problem, Standing};
+use super::progress::{JobStream, Problem, Standing, StreamSpec};
 use super::room::Room;
 use super::source::VideoFactory;
 use super::{Jobs, OpenQueue};
@@ -180,16 +180,16 @@ fn remove_cancelled(
     (source, running): (usize, &mut Vec<Running>),
 ) -> Result<(), QueueError> {
     running.retain(|one| {
-        let is_open = |view: &JobView| view.job.id != one.stream.job || !view.job.cancelled;
+        let is_open = |view: &JobView| view.job.id != one.stream.spec.job || !view.job.cancelled;
         let goes_on = one.source != source || views.iter().all(is_open);
         if !goes_on {
             one.stream
                 .on_problem(Problem::Video("its job was cancelled".to_owned()));
-            let _ = control.remove_stream(&one.stream.name);
-            jobs.streams.remove(&one.stream.name);
+            let _ = control.remove_stream(&one.stream.spec.name);
+            jobs.streams.remove(&one.stream.spec.name);
             one.stream.release();
             // Where several engines have it, what is committed is still to get into its place.
-            if !one.stream.queue.is_shared() {
+            if !one.stream.spec.queue.is_shared() {
                 let _ = fs::remove_dir_all(&one.stream.work);
             }
         }
@@ -225,7 +225,7 @@ fn next_videos(queue: &OpenQueue, views: Vec<JobView>, running: &[Running], sour
     for view in views {
         for video in 0..view.progress.len() {
             let is_running = running.iter().any(|one| {
-                one.source == source && (one.stream.job, one.stream.video) == (view.job.id, video)
+                one.source == source && (one.stream.spec.job, one.stream.spec.video) == (view.job.id, video)
             });
             if view.progress[video].state == VideoState::Open && !is_running {
                 found.push(Next {
@@ -326,7 +326,7 @@ fn add(
         remove_uncommitted(claim.work(), first)?;
     }
     let is_truncated = claim.video().truncation.is_some();
-    let parts = Parts {
+    let spec = StreamSpec {
         queue: Arc::clone(&queue.queue),
         job,
         video,
@@ -336,15 +336,15 @@ fn add(
         deadline_ms: next.view.deadline_ms(queue.node.slo.micros() / 1_000),
         sinks: queue.sinks.clone(),
     };
-    let stream = Arc::new(JobStream::new(parts, claim, (first, until)));
+    let stream = Arc::new(JobStream::new(spec, claim, (first, until)));
     jobs.streams.insert(&stream);
-    let left_ms = stream.deadline_ms.saturating_sub(now_ms()).max(1);
+    let left_ms = stream.spec.deadline_ms.saturating_sub(now_ms()).max(1);
     let node = SourceNode {
         mode: SourceMode::Lossless,
         mode_given: true,
         slo: Some(Span::from_millis(left_ms)),
         paced: false,
-        ..SourceNode::new(stream.name.clone(), stream.path.clone())
+        ..SourceNode::new(stream.spec.name.clone(), stream.spec.path.clone())
     };
     let from = if queue.from_start {
         0
@@ -362,7 +362,7 @@ fn add(
         like: Some(queue.node.source.clone()),
     });
     if let Err(error) = added {
-        jobs.streams.remove(&stream.name);
+        jobs.streams.remove(&stream.spec.name);
         stream.release();
         return Err(error.into());
     }
@@ -472,11 +472,11 @@ fn end(
 ) -> anyhow::Result<Option<String>> {
     let Running { source, stream } = running;
     // Refused where the engine is stopping: then the next run goes on with it.
-    let removed = control.remove_stream(&stream.name).is_ok();
+    let removed = control.remove_stream(&stream.spec.name).is_ok();
     while removed && !stream.is_removed() && !stop.is_raised() {
         stream.wait(POLL_INTERVAL);
     }
-    jobs.streams.remove(&stream.name);
+    jobs.streams.remove(&stream.spec.name);
     // A server that is away is given up after a while.
     while stream.is_committing() && !stop.is_raised() {
         stream.wait(POLL_INTERVAL);
@@ -498,12 +498,19 @@ fn end(
         (Some(Problem::Video(reason)), _) | (None, Standing::Broken(Problem::Video(reason))) => reason,
         _ => "not all of its segments came out".to_owned(),
     };
-    let key = (stream.queue.place().to_string(), stream.job, stream.video);
+    let key = (
+        stream.spec.queue.place().to_string(),
+        stream.spec.job,
+        stream.spec.video,
+    );
     let count = tries.entry(key).or_default();
     *count = if stream.has_advanced() { 1 } else { *count + 1 };
     if *count >= MAX_TRIES {
         let state = VideoState::Failed { reason };
-        stream.queue.end(stream.job, stream.video, state, now_ms())?;
+        stream
+            .spec
+            .queue
+            .end(stream.spec.job, stream.spec.video, state, now_ms())?;
     }
     Ok(None)
 }
@@ -514,8 +521,13 @@ fn finish_committed(queue: &OpenQueue, stream: &JobStream) -> anyhow::Result<()>
     if queue.queue.is_shared() {
         return Ok(());
     }
-    match queue.queue.take(stream.job, stream.video, queue.from_start)? {
-        Some(claim) if *claim.task() == Task::Finish => finish(queue, (stream.job, stream.video), &claim),
+    match queue
+        .queue
+        .take(stream.spec.job, stream.spec.video, queue.from_start)?
+    {
+        Some(claim) if *claim.task() == Task::Finish => {
+            finish(queue, (stream.spec.job, stream.spec.video), &claim)
+        }
         _ => Ok(()),
     }
 }

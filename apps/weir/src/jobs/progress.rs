@@ -12,22 +12,11 @@ use super::feeder::now_ms;
 
 /// A video of a job, or some segments of it, while they are processed.
 pub(super) struct JobStream {
-    pub(super) queue: Arc<Queue>,
-    pub(super) job: u64,
-    pub(super) video: usize,
-    /// Name of the stream.
-    pub(super) name: String,
-    /// The path of the video.
-    pub(super) path: String,
-    /// Index of the first frame of each segment.
-    pub(super) starts: Vec<u64>,
+    pub(super) spec: StreamSpec,
     /// The first segment that is to be committed.
     pub(super) committed: u32,
     /// The one after the last.
     pub(super) until: u32,
-    pub(super) deadline_ms: u64,
-    /// Names of the sinks that take its results.
-    pub(super) sinks: Vec<String>,
     /// Where results went before, by sink.
     pub(super) outputs: BTreeMap<String, Output>,
     /// Folder for results of segments.
@@ -78,45 +67,42 @@ pub(super) enum Standing {
     Broken(Problem),
 }
 
-/// What a stream is made of.
-pub(super) struct Parts {
+/// What a stream is of.
+pub(super) struct StreamSpec {
     pub(super) queue: Arc<Queue>,
     pub(super) job: u64,
     pub(super) video: usize,
+    /// Name of the stream.
     pub(super) name: String,
+    /// The path of the video.
     pub(super) path: String,
+    /// Index of the first frame of each segment.
     pub(super) starts: Vec<u64>,
     pub(super) deadline_ms: u64,
+    /// Names of the sinks that take its results.
     pub(super) sinks: Vec<String>,
 }
 
 impl JobStream {
     /// The segments from `first` until `until`, as `claim` has them.
-    pub(super) fn new(parts: Parts, claim: Claim, (first, until): (u32, u32)) -> Self {
+    pub(super) fn new(spec: StreamSpec, claim: Claim, (first, until): (u32, u32)) -> Self {
         let progress = Progress {
             committed: first,
             ..Progress::default()
         };
         Self {
-            queue: parts.queue,
-            job: parts.job,
-            video: parts.video,
-            name: parts.name,
-            path: parts.path,
-            starts: parts.starts,
             committed: first,
             until,
-            deadline_ms: parts.deadline_ms,
-            sinks: parts.sinks,
             outputs: claim.video().outputs.clone(),
             work: claim.work().to_owned(),
             commits: CommitClaim {
-                job: parts.job,
-                video: parts.video,
+                job: spec.job,
+                video: spec.video,
                 first,
                 begun: claim.begun(),
                 given: claim.given(),
             },
+            spec,
             claim: Mutex::new(Some(claim)),
             progress: Mutex::new(progress),
             changed: Condvar::new(),
@@ -129,7 +115,8 @@ impl JobStream {
 
     /// Index of the first frame that is not committed.
     pub(super) fn first_open_frame(&self) -> u64 {
-        self.starts
+        self.spec
+            .starts
             .get(self.committed as usize)
             .copied()
             .unwrap_or(u64::MAX)
@@ -137,13 +124,13 @@ impl JobStream {
 
     /// The segment of a frame.
     pub(super) fn segment_of(&self, frame: u64) -> u32 {
-        let after = self.starts.partition_point(|start| *start <= frame);
+        let after = self.spec.starts.partition_point(|start| *start <= frame);
         after.saturating_sub(1) as u32
     }
 
     /// Index of the first frame that is not to be given; `None`: the video is gone through to its end.
     pub(super) fn end_frame(&self) -> Option<u64> {
-        self.starts.get(self.until as usize).copied()
+        self.spec.starts.get(self.until as usize).copied()
     }
 
     /// Releases what was taken for it: it is done, or others may have it.
@@ -195,7 +182,7 @@ impl JobStream {
         }
         let by_sink = progress.staged.entry(segment).or_default();
         by_sink.insert(sink.to_owned(), (staged, frames));
-        if by_sink.len() < self.sinks.len() {
+        if by_sink.len() < self.spec.sinks.len() {
             return;
         }
         let by_sink = progress.staged.remove(&segment).unwrap_or_default();
@@ -203,7 +190,7 @@ impl JobStream {
         drop(progress);
         let frames = by_sink.values().map(|(_, frames)| *frames).max().unwrap_or(0);
         let outputs: Vec<StagedOutput> = by_sink.into_values().filter_map(|(staged, _)| staged).collect();
-        let is_late = now_ms() > self.deadline_ms;
+        let is_late = now_ms() > self.spec.deadline_ms;
         let stream = Arc::clone(self);
         let committed = Box::new(move |committed: Result<(), weir_jobs::QueueError>| {
             let mut progress = stream.lock();
@@ -219,7 +206,8 @@ impl JobStream {
             drop(progress);
             stream.changed.notify_all();
         });
-        self.queue
+        self.spec
+            .queue
             .commit(&self.commits, segment, frames, is_late, &outputs, committed);
     }
 
@@ -231,7 +219,7 @@ impl JobStream {
 
     /// Whether all sinks have nothing more of it.
     pub(super) fn is_removed(&self) -> bool {
-        self.lock().removed as usize >= self.sinks.len()
+        self.lock().removed as usize >= self.spec.sinks.len()
     }
 
     /// Whether all its segments are committed.
@@ -266,7 +254,7 @@ impl JobStream {
             Some(Err(reason)) => Standing::Broken(Problem::Video(reason.clone())),
             Some(Ok(())) => {
                 let seen = |sink: &String| progress.seen.get(sink).copied().unwrap_or(0);
-                let all = self.sinks.iter().all(|sink| seen(sink) >= progress.given);
+                let all = self.spec.sinks.iter().all(|sink| seen(sink) >= progress.given);
                 if all {
                     Standing::Complete
                 } else {
@@ -302,7 +290,7 @@ impl Streams {
 
     pub(super) fn insert(&self, stream: &Arc<JobStream>) {
         let mut streams = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        streams.insert(stream.name.clone(), Arc::clone(stream));
+        streams.insert(stream.spec.name.clone(), Arc::clone(stream));
     }
 
     pub(super) fn remove(&self, name: &str) {

@@ -77,7 +77,7 @@ struct OpenSegment {
 impl StagingSink {
     /// Makes `segment` the open one of a stream: those before it are complete.
     fn advance(&mut self, stream: &Arc<JobStream>, segment: u32) -> Result<(), SinkError> {
-        let name: Arc<str> = stream.name.as_str().into();
+        let name: Arc<str> = stream.spec.name.as_str().into();
         let next = match self.open.get(&name) {
             Some(open) if open.segment == segment => return Ok(()),
             Some(open) => open.segment + 1,
@@ -135,8 +135,8 @@ impl StagingSink {
         if let Some(header) = header {
             let mut header = header.clone();
             header.streams = vec![StreamHeader {
-                name: stream.name.clone(),
-                source: stream.path.clone(),
+                name: stream.spec.name.clone(),
+                source: stream.spec.path.clone(),
                 detect_source: None,
             }];
             sink.begin(&header)?;
@@ -169,7 +169,7 @@ impl StagingSink {
             return output.target.clone();
         }
         let path = self.node.settings.text("path").unwrap_or_default();
-        let path = PathBuf::from(path.replace("{stream}", &stream.name));
+        let path = PathBuf::from(path.replace("{stream}", &stream.spec.name));
         if form == OutputForm::Lines || self.node.settings.flag("overwrite", false) {
             return path;
         }
@@ -188,7 +188,7 @@ impl StagingSink {
             return;
         }
         let advanced = self.advance(stream, segment);
-        let written = advanced.and_then(|()| match self.open.get_mut(stream.name.as_str()) {
+        let written = advanced.and_then(|()| match self.open.get_mut(stream.spec.name.as_str()) {
             Some(open) => write(open),
             None => Ok(()),
         });
@@ -251,7 +251,7 @@ impl Sink for StagingSink {
             self.write(&stream, segment, |open| {
                 open.frames += 1;
                 match &mut open.sink {
-                    Some(sink) => sink.accept(&of_job(delivery, stream.deadline_ms)),
+                    Some(sink) => sink.accept(&of_job(delivery, stream.spec.deadline_ms)),
                     None => Ok(()),
                 }
             });
@@ -282,7 +282,7 @@ impl Sink for StagingSink {
             }
             // When a stream begins is no result.
             Notice::State { .. } => Ok(()),
-            Notice::Analytics { .. } => match self.open.get_mut(stream.name.as_str()) {
+            Notice::Analytics { .. } => match self.open.get_mut(stream.spec.name.as_str()) {
                 Some(OpenSegment { sink: Some(sink), .. }) => sink.on_notice(notice),
                 _ => Ok(()),
             },

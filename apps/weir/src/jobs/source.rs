@@ -18,7 +18,7 @@ pub(super) struct VideoFactory {
 
 impl SourceFactory for VideoFactory {
     fn open(&self, stop: &StopFlag) -> Result<Box<dyn Source>, SourceError> {
-        let path = Path::new(&self.stream.path);
+        let path = Path::new(&self.stream.spec.path);
         let opened = source(&path.to_string_lossy(), SourceOptions::default()).open(stop);
         let inner = opened.inspect_err(|error| self.stream.on_source_end(Err(error.to_string())))?;
         Ok(Box::new(VideoSource {

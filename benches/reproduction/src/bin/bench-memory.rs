@@ -8,9 +8,10 @@ use std::process::ExitCode;
 
 use weir_policy::residency::ModelMemory;
 use weir_policy::{DeviceMemory, DeviceModel, DropRule, Lookahead, Policy, SlotQueues};
+use weir_reproduction::arrivals::arrivals;
 use weir_reproduction::cpu_time::thread_cpu_s;
-use weir_sim::{CascadeSpec, Demand, Edge, WorldMemory, WorldModule, WorldPool, WorldSpec, simulate};
-use weir_types::{ModelId, Profile, SlotId, Span, Timestamp};
+use weir_sim::{Edge, WorldMemory, WorldModule, WorldPool, WorldSpec, simulate};
+use weir_types::{ModelId, Profile, SlotId, Span};
 
 const REQUESTS: u64 = 20_000;
 const MODULES: u32 = 5;
@@ -58,48 +59,20 @@ fn world(memory: bool, queues: Option<SlotQueues>) -> Option<WorldSpec> {
         models: (0..MODULES).map(model).collect(),
     };
     Some(WorldSpec {
-        slo: Span::from_millis(500),
-        policy: Policy {
-            drop: DropRule::Weir(Lookahead::default()),
-            queues,
-            ..Policy::default()
-        },
-        modules: (0..MODULES).map(module).collect(),
         shared_slots: SLOTS,
         memory: WorldMemory {
             devices: memory.then_some(device).into_iter().collect(),
             names: (0..MODULES).map(|index| format!("model-{index}")).collect(),
         },
-        cluster: None,
-        hop: Span::ZERO,
-        links: Vec::new(),
-        streams: 1,
-        own: Vec::new(),
-        max_in_flight: None,
-        demand: Demand::default(),
-        cascades: CascadeSpec::default(),
-        decoding: None,
-        noise: 0.0,
-        interference: None,
-        changes: Vec::new(),
-        failures: Vec::new(),
-        faults: Vec::new(),
-        max_workers: None,
-        seed: 1,
-    })
-}
-
-/// Arrivals at random, the same each time.
-fn arrivals(rate: f64) -> impl Iterator<Item = Timestamp> {
-    let mut state = 88_172_645_463_325_252_u64;
-    let mut at = 0.0_f64;
-    (0..REQUESTS).map(move |_| {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        let draw = (state >> 11) as f64 / (1_u64 << 53) as f64;
-        at += -(1.0 - draw).ln() / rate;
-        Timestamp::from_micros((at * 1e6) as u64)
+        ..WorldSpec::new(
+            Span::from_millis(500),
+            Policy {
+                drop: DropRule::Weir(Lookahead::default()),
+                queues,
+                ..Policy::default()
+            },
+            (0..MODULES).map(module).collect(),
+        )
     })
 }
 
@@ -122,7 +95,12 @@ fn main() -> ExitCode {
         for _ in 0..ROUNDS {
             for (name, spec, took_s, goodput) in &mut rows {
                 let before = thread_cpu_s();
-                let ran = simulate(spec, name, &mut arrivals(load * SUSTAINED_RPS), &mut |_| ());
+                let ran = simulate(
+                    spec,
+                    name,
+                    &mut arrivals(load * SUSTAINED_RPS, REQUESTS),
+                    &mut |_| (),
+                );
                 *took_s = took_s.min(thread_cpu_s() - before);
                 *goodput = ran.report.goodput_rps;
             }

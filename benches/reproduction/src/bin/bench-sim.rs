@@ -16,8 +16,9 @@
 use std::time::Instant;
 
 use weir_policy::{BatchBinding, DropRule, Lookahead, Mailboxes, Policy};
-use weir_sim::{CascadeSpec, Demand, Edge, WorldMemory, WorldModule, WorldPool, WorldSpec, simulate};
-use weir_types::{Profile, Span, Timestamp};
+use weir_reproduction::arrivals::arrivals;
+use weir_sim::{Edge, WorldModule, WorldPool, WorldSpec, simulate};
+use weir_types::{Profile, Span};
 
 const REQUESTS: u64 = 1_000_000;
 const MODULES: usize = 5;
@@ -43,29 +44,11 @@ fn world(policy: Policy) -> Option<WorldSpec> {
         overlap: None,
         model: None,
     };
-    Some(WorldSpec {
-        slo: Span::from_millis(500),
+    Some(WorldSpec::new(
+        Span::from_millis(500),
         policy,
-        modules: (0..MODULES).map(module).collect(),
-        shared_slots: 0,
-        memory: WorldMemory::default(),
-        cluster: None,
-        hop: Span::ZERO,
-        links: Vec::new(),
-        streams: 1,
-        own: Vec::new(),
-        max_in_flight: None,
-        demand: Demand::default(),
-        cascades: CascadeSpec::default(),
-        decoding: None,
-        noise: 0.0,
-        interference: None,
-        changes: Vec::new(),
-        failures: Vec::new(),
-        faults: Vec::new(),
-        max_workers: None,
-        seed: 1,
-    })
+        (0..MODULES).map(module).collect(),
+    ))
 }
 
 /// Policies of which each is run at each rate.
@@ -88,20 +71,6 @@ fn policies() -> [(&'static str, Policy); 3] {
     ]
 }
 
-/// A million arrivals at `rate` a second, at random, the same each time.
-fn arrivals(rate: f64) -> impl Iterator<Item = Timestamp> {
-    let mut state = 88_172_645_463_325_252_u64;
-    let mut at = 0.0_f64;
-    (0..REQUESTS).map(move |_| {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        let draw = (state >> 11) as f64 / (1_u64 << 53) as f64;
-        at += -(1.0 - draw).ln() / rate;
-        Timestamp::from_micros((at * 1e6) as u64)
-    })
-}
-
 /// One policy at one rate, and how long each of its runs took.
 struct Row {
     name: &'static str,
@@ -115,7 +84,12 @@ struct Row {
 impl Row {
     fn run(&mut self) {
         let began = Instant::now();
-        let ran = simulate(&self.spec, self.name, &mut arrivals(self.rate), &mut |_| ());
+        let ran = simulate(
+            &self.spec,
+            self.name,
+            &mut arrivals(self.rate, REQUESTS),
+            &mut |_| (),
+        );
         self.took.push(began.elapsed().as_secs_f64());
         self.came_to = (ran.policy_events, ran.events, ran.report.drop_rate);
     }

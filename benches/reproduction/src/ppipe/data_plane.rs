@@ -5,10 +5,7 @@ use std::collections::BTreeMap;
 use weir_planner::{ModelPlan, PipelineSlots};
 use weir_policy::reservations::{BookingTable, ReserveSpec};
 use weir_policy::{DropRule, Order, Policy};
-use weir_sim::{
-    CascadeSpec, Demand, ResourceUsage, SimulationResult, WorldCluster, WorldMemory, WorldModule, WorldPool,
-    WorldSpec, simulate,
-};
+use weir_sim::{ResourceUsage, SimulationResult, WorldCluster, WorldModule, WorldPool, WorldSpec, simulate};
 use weir_types::{ClusterSpec, ModuleId, Span, Timestamp};
 
 use super::reactive;
@@ -114,26 +111,6 @@ impl Served<'_> {
             pipeline.module = ModuleId(0);
         }
         Some(WorldSpec {
-            slo: self.slo,
-            policy: Policy {
-                drop: DropRule::by_name("back").unwrap_or_default(),
-                order: Order::Fcfs,
-                sweep: false,
-                booking_margin: 0.0,
-                ..Policy::default()
-            },
-            modules: vec![WorldModule {
-                name: self.plan.model.clone(),
-                profile: slots.profile.clone(),
-                batch: vec![slots.batch],
-                pool: WorldPool::Pipelines(slots),
-                next: Vec::new(),
-                weight: 1.0,
-                overlap: None,
-                model: None,
-            }],
-            shared_slots: 0,
-            memory: WorldMemory::default(),
             cluster: Some(WorldCluster {
                 trace,
                 ..WorldCluster::new(ReserveSpec {
@@ -144,21 +121,27 @@ impl Served<'_> {
                     head_min_fraction: plane.head_min_fraction,
                 })
             }),
-            hop: Span::ZERO,
-            links: Vec::new(),
-            streams: 1,
-            own: Vec::new(),
-            max_in_flight: None,
-            demand: Demand::default(),
-            cascades: CascadeSpec::default(),
-            decoding: None,
-            noise: 0.0,
-            interference: None,
-            changes: Vec::new(),
-            failures: Vec::new(),
-            faults: Vec::new(),
-            max_workers: None,
             seed: 0,
+            ..WorldSpec::new(
+                self.slo,
+                Policy {
+                    drop: DropRule::by_name("back").unwrap_or_default(),
+                    order: Order::Fcfs,
+                    sweep: false,
+                    booking_margin: 0.0,
+                    ..Policy::default()
+                },
+                vec![WorldModule {
+                    name: self.plan.model.clone(),
+                    profile: slots.profile.clone(),
+                    batch: vec![slots.batch],
+                    pool: WorldPool::Pipelines(slots),
+                    next: Vec::new(),
+                    weight: 1.0,
+                    overlap: None,
+                    model: None,
+                }],
+            )
         })
     }
 }

@@ -13,19 +13,30 @@ const MAX_FILE_BYTES: u64 = 1 << 30;
 /// Times are written with few digits; a row may deviate from its slot by this fraction of one.
 const SLOT_TOLERANCE: f64 = 1e-2;
 
+/// The text of the file of a trace.
+///
+/// # Errors
+/// [`TraceError::Unreadable`].
+pub fn read_trace_text(path: &Path) -> Result<String, TraceError> {
+    weir_files::read_text(path, MAX_FILE_BYTES).map_err(|error| TraceError::Unreadable {
+        path: path.to_owned(),
+        reason: error.to_string(),
+    })
+}
+
+/// Rows with the numbers of their lines, without those that are empty or comments. The first is the header.
+pub fn trace_rows(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let lines = (1..).zip(text.lines()).map(|(line, text)| (line, text.trim()));
+    lines.filter(|(_, text)| !text.is_empty() && !text.starts_with('#'))
+}
+
 impl Trace {
     /// Reads a trace from a CSV file.
     ///
     /// # Errors
     /// [`TraceError::Unreadable`], or [`TraceError::Line`] for the first invalid line.
     pub fn read(path: &Path) -> Result<Self, TraceError> {
-        let unreadable = |reason: String| TraceError::Unreadable {
-            path: path.to_owned(),
-            reason,
-        };
-        let text =
-            weir_files::read_text(path, MAX_FILE_BYTES).map_err(|error| unreadable(error.to_string()))?;
-        Self::parse(&text, path)
+        Self::parse(&read_trace_text(path)?, path)
     }
 
     /// Reads a trace from text; errors name it by `path`.
@@ -33,16 +44,8 @@ impl Trace {
     /// # Errors
     /// [`TraceError::Line`] for the first invalid line.
     pub fn parse(text: &str, path: &Path) -> Result<Self, TraceError> {
-        let wrong = |line: usize, message: String, hint: &str| TraceError::Line {
-            path: path.to_owned(),
-            line,
-            message,
-            hint: hint.to_owned(),
-        };
-        let mut rows = (1..)
-            .zip(text.lines())
-            .map(|(line, text)| (line, text.trim()))
-            .filter(|(_, text)| !text.is_empty() && !text.starts_with('#'));
+        let wrong = |line, message, hint| TraceError::at_line(path, line, message, hint);
+        let mut rows = trace_rows(text);
         let (line, header) = rows.next().unwrap_or((1, ""));
         if !header.split(',').map(str::trim).eq(HEADER) {
             let message = "this is not a trace: its first row is not \"t_s,rate_rps\"".to_owned();

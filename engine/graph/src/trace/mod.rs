@@ -5,12 +5,13 @@ mod arrivals;
 mod csv;
 mod process;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use weir_types::Span;
 
 pub use arrivals::Arrivals;
+pub use csv::{read_trace_text, trace_rows};
 pub use process::{ArrivalProcess, MAX_CV};
 
 /// Why a trace cannot be read or made.
@@ -61,6 +62,19 @@ pub enum TraceError {
     /// No slot has a rate above zero: no factor scales it.
     #[error("a trace without any arrival cannot be scaled; choose another section of it")]
     Silent,
+}
+
+impl TraceError {
+    /// What is wrong with a line of a file, and how to fix it.
+    #[must_use]
+    pub fn at_line(path: &Path, line: usize, message: String, hint: &str) -> Self {
+        Self::Line {
+            path: path.to_owned(),
+            line,
+            message,
+            hint: hint.to_owned(),
+        }
+    }
 }
 
 /// Mean rates in requests a second, one for each slot. Slots are equally long and contiguous from time zero.

@@ -239,6 +239,26 @@ pub(crate) fn catalog() -> Catalog {
     }
 }
 
+/// The same with a head of models that generate, and what runs them.
+pub(crate) fn generating() -> Catalog {
+    let mut catalog = catalog();
+    catalog.heads.push(HeadSpec {
+        name: "generate",
+        about: "",
+        output: HeadOutput::Attribute,
+        classes: &[],
+        keys: (&[]).into(),
+    });
+    catalog.operators.push(OperatorSpec {
+        name: "say",
+        about: "",
+        input: OperatorInput::FrameOrBoxes,
+        heads: &["generate"],
+        keys: (&[]).into(),
+    });
+    catalog
+}
+
 /// The model `reader` in three blocks on one fast device and one slow one, which is too slow for all of it.
 fn plan() -> String {
     let class = |name: &str| Class {

@@ -1,7 +1,6 @@
 //! A connection to a server of NATS on a thread of its own. What is asked of it is tried again while the server is away.
 
 use std::future::Future;
-use std::io::Read;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
@@ -289,9 +288,8 @@ fn connect_options(place: &ServerPlace, options: &ServerOptions) -> Result<Conne
 
 /// The secret in a file, without the line break at its end.
 fn secret(path: &Path) -> Result<String, String> {
-    let mut text = String::new();
-    let read = std::fs::File::open(path).and_then(|file| file.take(MAX_FILE_BYTES).read_to_string(&mut text));
-    read.map_err(|error| format!("{}: {error}", path.display()))?;
+    let text = weir_files::read_text(path, MAX_FILE_BYTES);
+    let text = text.map_err(|error| format!("{}: {error}", path.display()))?;
     Ok(text.trim_end_matches(['\r', '\n']).to_owned())
 }
 

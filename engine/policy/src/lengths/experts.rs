@@ -101,16 +101,8 @@ impl Experts {
 
 #[cfg(test)]
 mod tests {
-    use super::super::net::Layer;
+    use super::super::net::tests::net;
     use super::*;
-
-    fn net(weights: &[f32], biases: &[f32]) -> Net {
-        let layer = Layer {
-            weights: weights.to_vec(),
-            biases: biases.to_vec(),
-        };
-        Net::try_from(vec![layer]).unwrap()
-    }
 
     #[test]
     fn the_gate_weights_its_experts() {

@@ -102,16 +102,8 @@ impl LengthNets {
 
 #[cfg(test)]
 mod tests {
-    use super::super::net::Layer;
+    use super::super::net::tests::net;
     use super::*;
-
-    fn net(weights: &[f32], biases: &[f32]) -> Net {
-        let layer = Layer {
-            weights: weights.to_vec(),
-            biases: biases.to_vec(),
-        };
-        Net::try_from(vec![layer]).unwrap()
-    }
 
     /// `single` says one more than there are tokens 5 and 7, `experts` one more than there are tokens 3.
     fn parts() -> Parts {

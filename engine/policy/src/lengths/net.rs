@@ -129,7 +129,7 @@ impl Net {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
     fn layer(weights: &[f32], biases: &[f32]) -> Layer {
@@ -137,6 +137,11 @@ mod tests {
             weights: weights.to_vec(),
             biases: biases.to_vec(),
         }
+    }
+
+    /// A net of one layer.
+    pub(crate) fn net(weights: &[f32], biases: &[f32]) -> Net {
+        Net::try_from(vec![layer(weights, biases)]).unwrap()
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use weir_config::{Diagnostics, Spanned, absolute, report_missing, spelling};
-use weir_graph::Trace;
+use weir_graph::{Trace, TraceError};
 use weir_types::Span;
 
 use crate::traces::{RequestRecording, TokenTrace, TraceKind, build};
@@ -69,12 +69,17 @@ impl Traces {
             }
             None => {
                 let path = absolute(folder, name);
-                // What cannot be read is reported where traces of rates are.
-                if !is_file_name(name) || !TokenTrace::is_in(&path).unwrap_or(false) {
+                if !is_file_name(name) {
                     return Ok(None);
                 }
+                let trace = match TokenTrace::read(&path) {
+                    // What cannot be read is reported where traces of rates are.
+                    Ok(None) | Err(TraceError::Unreadable { .. }) => return Ok(None),
+                    Ok(Some(trace)) => Ok(trace),
+                    Err(error) => Err(error.to_string()),
+                };
                 diagnostics.record_file(&path);
-                TokenTrace::read(&path).map_err(|error| error.to_string())
+                trace
             }
         };
         found.map(|trace| Some((trace, recording)))

@@ -6,7 +6,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use weir_graph::TraceError;
+use weir_graph::{TraceError, read_trace_text, trace_rows};
 use weir_policy::uniform_hash;
 use weir_types::Span;
 
@@ -14,8 +14,6 @@ use super::read::requests_azure_llm;
 use super::{RecordingError, RequestRecording};
 
 const HEADER: [&str; 3] = ["t_s", "in", "out"];
-/// Some 50 million requests; a larger file was named by mistake.
-const MAX_FILE_BYTES: u64 = 1 << 30;
 /// Most tokens of a prompt, and of what is generated.
 const MAX_TOKENS: u32 = 1 << 20;
 /// Latest time of a row, in seconds: a hundred years.
@@ -38,36 +36,18 @@ pub struct TokenTrace {
     requests: Arc<[TokenRequest]>,
 }
 
-/// The first row that is no comment, with its line, and those behind it.
-fn rows(text: &str) -> impl Iterator<Item = (usize, &str)> {
-    let lines = (1..).zip(text.lines()).map(|(line, text)| (line, text.trim()));
-    lines.filter(|(_, text)| !text.is_empty() && !text.starts_with('#'))
-}
-
-fn read_text(path: &Path) -> Result<String, TraceError> {
-    weir_files::read_text(path, MAX_FILE_BYTES).map_err(|error| TraceError::Unreadable {
-        path: path.to_owned(),
-        reason: error.to_string(),
-    })
-}
-
 impl TokenTrace {
-    /// Whether a file has requests with tokens, by the three columns of its header: a trace of rates has two.
-    ///
-    /// # Errors
-    /// [`TraceError::Unreadable`].
-    pub fn is_in(path: &Path) -> Result<bool, TraceError> {
-        let text = read_text(path)?;
-        let header = rows(&text).next();
-        Ok(header.is_some_and(|(_, header)| header.split(',').count() == HEADER.len()))
-    }
-
-    /// Reads a CSV file.
+    /// Reads a CSV file; `None` where it has no requests with tokens, by the three columns of their header: a trace of rates has two.
     ///
     /// # Errors
     /// [`TraceError::Unreadable`], or [`TraceError::Line`] for the first line that is wrong.
-    pub fn read(path: &Path) -> Result<Self, TraceError> {
-        Self::parse(&read_text(path)?, path)
+    pub fn read(path: &Path) -> Result<Option<Self>, TraceError> {
+        let text = read_trace_text(path)?;
+        let header = trace_rows(&text).next();
+        if header.is_none_or(|(_, header)| header.split(',').count() != HEADER.len()) {
+            return Ok(None);
+        }
+        Self::parse(&text, path).map(Some)
     }
 
     /// Reads text; errors name it by `path`.
@@ -75,13 +55,8 @@ impl TokenTrace {
     /// # Errors
     /// [`TraceError::Line`] for the first line that is wrong.
     pub fn parse(text: &str, path: &Path) -> Result<Self, TraceError> {
-        let wrong = |line: usize, message: String, hint: &str| TraceError::Line {
-            path: path.to_owned(),
-            line,
-            message,
-            hint: hint.to_owned(),
-        };
-        let mut rows = rows(text);
+        let wrong = |line, message, hint| TraceError::at_line(path, line, message, hint);
+        let mut rows = trace_rows(text);
         let (first, header) = rows.next().unwrap_or((1, ""));
         if !header.split(',').map(str::trim).eq(HEADER) {
             let message = "these are no requests: the first row is not \"t_s,in,out\"".to_owned();
