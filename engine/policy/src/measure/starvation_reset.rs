@@ -1,28 +1,47 @@
-//! Retry of a device that was slow. Durations follow measurements; if by them every request is infeasible, nothing runs and
-//! nothing is measured again, so the measurements are reset after a while.
+//! Retry of what was slow. Estimates follow measurements; if by them every request is infeasible, nothing runs and nothing is
+//! measured again. So where nothing has run for a while and something is dropped as infeasible, what was measured is forgotten,
+//! and until the next batch the rest is on trial: it is judged by what is known without measurements.
 
 use weir_types::{Span, Timestamp};
 
-/// The first infeasible drop since the last batch that ran.
+/// Since when nothing ran, and whether what comes is on trial.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct StarvationReset(Option<Timestamp>);
+pub(crate) struct StarvationReset {
+    /// The last batch, or the first drop where there was none.
+    since: Option<Timestamp>,
+    on_trial: bool,
+}
 
 impl StarvationReset {
-    /// Time without a batch after which measurements are reset.
-    const TIMEOUT: Span = Span::from_secs(2);
+    /// The most time without a batch after which measurements are reset.
+    pub(crate) const MAX_PATIENCE: Span = Span::from_secs(2);
+    /// The least.
+    const MIN_PATIENCE: Span = Span::from_millis(500);
+    /// Batches are tried so seldom that slots that are as slow as they seem are taken up for a tenth of their time.
+    const BATCHES: u64 = 10;
 
-    /// A request was dropped as infeasible; returns whether measurements are to be reset.
-    pub(crate) fn on_drop(&mut self, now: Timestamp) -> bool {
-        let since = *self.0.get_or_insert(now);
-        let enough = now.since(since) >= Self::TIMEOUT;
+    /// How long to wait with batches that seem to take `expected`.
+    pub(crate) fn patience(expected: Span) -> Span {
+        (expected * Self::BATCHES).clamp(Self::MIN_PATIENCE, Self::MAX_PATIENCE)
+    }
+
+    /// A request was dropped as infeasible while nothing ran; returns whether measurements are to be reset.
+    pub(crate) fn on_drop(&mut self, now: Timestamp, patience: Span) -> bool {
+        let since = *self.since.get_or_insert(now);
+        let enough = now.since(since) >= patience;
         if enough {
-            self.0 = None;
+            (self.since, self.on_trial) = (Some(now), true);
         }
         enough
     }
 
     /// A batch runs, and will be measured.
-    pub(crate) fn on_run(&mut self) {
-        self.0 = None;
+    pub(crate) fn on_run(&mut self, now: Timestamp) {
+        (self.since, self.on_trial) = (Some(now), false);
+    }
+
+    /// Whether the next batch is judged without measurements.
+    pub(crate) fn is_on_trial(&self) -> bool {
+        self.on_trial
     }
 }

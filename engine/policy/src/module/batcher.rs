@@ -69,7 +69,7 @@ impl Module {
             slot.0,
             self.spec.id.0
         );
-        let batch = self.start_batch(slot, &slices, None);
+        let batch = self.start_batch(slot, &slices, None, now);
         effects.push(ModuleEffect::Run {
             slot,
             batch,
@@ -88,6 +88,7 @@ impl Module {
         slot: SlotId,
         slices: &[BatchSlice],
         booked: Option<(Timestamp, Span)>,
+        now: Timestamp,
     ) -> BatchId {
         // Waits are kept as they would have been with durations as profiled, and published as they are by those of now.
         let to_profile = 1.0 / self.workers.slowness();
@@ -97,7 +98,7 @@ impl Module {
             let wait = self.wait_of(slice).scale(to_profile);
             self.metrics.on_batch_wait(slo, wait);
         }
-        self.starvation_reset.on_run();
+        self.starvation_reset.on_run(now);
         let slices = slices.to_vec();
         self.running.start(Running {
             slot,
@@ -302,7 +303,11 @@ impl Module {
             };
             let duration = self.duration_of(opening, entry.waiting(), items);
             let verdict = if entry.droppable {
-                let estimate = self.peers.estimate();
+                let estimate = if self.starvation_reset.is_on_trial() {
+                    self.peers.unmeasured()
+                } else {
+                    self.peers.estimate()
+                };
                 let batch = BatchView {
                     slo: entry.slo,
                     start,

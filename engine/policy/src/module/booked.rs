@@ -53,7 +53,7 @@ impl Module {
             effects.push(ModuleEffect::CancelBooking { booking: booking.id });
             return;
         };
-        let batch = self.start_batch(slot, &slices, Some((now, takes)));
+        let batch = self.start_batch(slot, &slices, Some((now, takes)), now);
         effects.push(ModuleEffect::Dispatch {
             booking: booking.id,
             batch,

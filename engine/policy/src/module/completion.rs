@@ -9,6 +9,7 @@ use super::api::{BatchSlice, ModuleEffect, item_count};
 use super::mailboxes::Entry;
 use super::running::Running;
 use crate::gears::Fallback;
+use crate::measure::starvation_reset::StarvationReset;
 
 impl Module {
     /// The inputs of a batch are prepared and it runs: another one may be prepared for its slot.
@@ -166,11 +167,15 @@ impl Module {
                 self.metrics
                     .on_queued(entry.slo, now.since(entry.arrived_at), now);
             }
-            if reason == DropReason::Infeasible
-                && self.running.is_empty()
-                && self.starvation_reset.on_drop(now)
-            {
-                self.workers.forget();
+            if reason == DropReason::Infeasible && self.running.is_empty() {
+                let expected = self.workers.expected(self.peers.batch_size());
+                let patience = StarvationReset::patience(expected);
+                if self.starvation_reset.on_drop(now, patience) {
+                    self.workers.forget();
+                    if let Some(overlap) = &mut self.overlap {
+                        overlap.forget();
+                    }
+                }
             }
             effects.push(self.drop_or_accept(request, reason, shortfall));
         }

@@ -69,14 +69,25 @@ impl Module {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::module::OverlapSpec;
     use crate::module::{ModuleEvent, ModuleSpec, Pool};
+    use crate::pard::state::ModuleState;
     use crate::{ModuleInfo, Policy};
     use weir_types::{ModuleId, RequestId, SlotId, StreamId};
     use weir_types::{Profile, Topology};
 
-    /// A slot of its own, 60 ms for an item, requests with 100 ms.
-    fn module() -> Module {
-        let profile = Profile::new(vec![(1, Span::from_millis(60))]).unwrap();
+    /// A slot of its own, 60 ms for an item, requests with 100 ms; `then` ms more in a module after it.
+    fn module(overlap: Option<OverlapSpec>, then: Option<u64>) -> Module {
+        let profile = |ms: u64| Profile::new(vec![(1, Span::from_millis(ms))]).unwrap();
+        let peer = |ms: u64| ModuleInfo {
+            profile: profile(ms),
+            batch: vec![1],
+            workers: 1,
+            fallback: crate::gears::Fallback::Never,
+        };
+        let next = |_| vec![ModuleId(1)];
+        let mut topology: Vec<Vec<ModuleId>> = then.into_iter().map(next).collect();
+        topology.push(Vec::new());
         Module::new(ModuleSpec {
             ends: Vec::new(),
             generate: None,
@@ -86,25 +97,20 @@ mod tests {
             slots: vec![SlotId(0)],
             pool: Pool::Own,
             batch: vec![1],
-            profile: profile.clone(),
-            topology: Topology::new(vec![vec![]]),
-            peers: vec![ModuleInfo {
-                profile,
-                batch: vec![1],
-                workers: 1,
-                fallback: crate::gears::Fallback::Never,
-            }],
+            profile: profile(60),
+            topology: Topology::new(topology),
+            peers: std::iter::once(60).chain(then).map(peer).collect(),
             share: 1.0,
             shares: Vec::new(),
             seed: 1,
-            overlap: None,
+            overlap,
         })
     }
 
-    /// A request every 500 ms; in the first ten seconds a batch takes eight times as long as it should.
-    #[test]
-    fn a_slot_that_was_slow_is_tried_again() {
-        let (mut module, mut ran) = (module(), Vec::new());
+    /// Sends a request every 500 ms, of which the first `slow` take 480 ms to prepare or to run and the others 60 ms; gives the
+    /// numbers of those that run.
+    fn ran(module: &mut Module, slow: u64) -> Vec<u64> {
+        let mut ran = Vec::new();
         for number in 0..60_u64 {
             let (now, mut effects) = (Timestamp::from_micros(number * 500_000), Vec::new());
             let arrived = ModuleEvent::Arrived {
@@ -115,25 +121,68 @@ mod tests {
                 droppable: true,
                 slo: None,
             };
-            module.step([arrived], now, &mut effects);
+            module.step([arrived, ModuleEvent::Tick], now, &mut effects);
             for effect in effects {
                 let ModuleEffect::Run { batch, .. } = effect else {
                     continue;
                 };
                 ran.push(number);
-                let took = Span::from_millis(if number < 20 { 480 } else { 60 });
-                module.step(
-                    [ModuleEvent::Finished { batch, took }],
-                    now + took,
-                    &mut Vec::new(),
-                );
+                let long = Span::from_millis(if number < slow { 420 } else { 0 });
+                let took = Span::from_millis(60);
+                let events = if module.overlap.is_some() {
+                    let launched = ModuleEvent::Launched {
+                        batch,
+                        prepared: long,
+                    };
+                    module.step([launched], now + long, &mut Vec::new());
+                    ModuleEvent::Finished { batch, took }
+                } else {
+                    ModuleEvent::Finished {
+                        batch,
+                        took: took + long,
+                    }
+                };
+                module.step([events], now + took + long, &mut Vec::new());
             }
         }
+        ran
+    }
+
+    #[test]
+    fn a_slot_that_was_slow_is_tried_again() {
+        let ran = ran(&mut module(None, None), 20);
         let slow = ran.iter().filter(|number| **number < 20).count();
-        assert!(slow <= 5, "while it is slow it is tried now and then: {ran:?}");
+        assert!(slow <= 6, "while it is slow it is tried now and then: {ran:?}");
         assert!(
             ran.ends_with(&(30..60).collect::<Vec<_>>()),
             "it is fast again: {ran:?}"
+        );
+    }
+
+    #[test]
+    fn a_slot_that_prepared_slowly_is_tried_again() {
+        let ran = ran(&mut module(Some(OverlapSpec { preparation: None }), None), 1);
+        assert!(ran.ends_with(&(6..60).collect::<Vec<_>>()), "{ran:?}");
+    }
+
+    /// A module downstream that was slow, and has published it, gets nothing that could show that it is not any more.
+    #[test]
+    fn what_seems_too_slow_downstream_is_tried_again() {
+        let mut module = module(None, Some(20));
+        let slow = ModuleState {
+            duration: Span::from_millis(160),
+            duration_ratio: 8.0,
+            ..ModuleState::initial(ModuleId(1), Span::from_millis(20))
+        };
+        module.step(
+            [ModuleEvent::PeerState(slow.into())],
+            Timestamp::ZERO,
+            &mut Vec::new(),
+        );
+        let ran = ran(&mut module, 0);
+        assert!(
+            (10..=20).contains(&ran.len()),
+            "every two seconds while nothing else is heard of it: {ran:?}"
         );
     }
 }

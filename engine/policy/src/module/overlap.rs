@@ -2,25 +2,56 @@
 //! the batch before it runs, and time after it, in which its outputs are read while the next one runs.
 //!
 //! The slot is busy for the run alone, so the profile is that of the run; the latency of a request is all three. Of a batch
-//! of `n` items `preparation = p(n)`, declared, or `n` times the mean of what was measured for an item; `read_out` is `n` times
-//! such a mean. Both are corrected with each batch, as durations are.
+//! of `n` items `preparation = p(n)`, declared and corrected with each batch as durations are, or `n` times what an item took in
+//! the median of the latest batches; `read_out` is `n` times such a median. A first batch that takes a hundred times as long as
+//! the next, as on a device that was idle, decides nothing for long.
+
+use std::collections::VecDeque;
 
 use weir_types::{Profile, Span, Timestamp};
 
 use super::api::OverlapSpec;
 use crate::measure::correction::Correction;
 
-/// Weight of a new measurement in the means of an item.
-const GAIN: f64 = 0.1;
+/// Of how many batches the medians are.
+const BATCHES: usize = 15;
 
 /// What is known of the time before and after the run of a batch.
 #[derive(Debug, Clone)]
 pub(super) struct Overlap {
     declared: Option<Profile>,
     correction: Correction,
-    /// Microseconds an item, where nothing is declared.
-    prepared_us: Option<f64>,
-    read_us: Option<f64>,
+    /// Where nothing is declared.
+    prepared: ItemTime,
+    read: ItemTime,
+}
+
+/// What an item takes.
+#[derive(Debug, Clone, Default)]
+struct ItemTime {
+    /// Microseconds an item, of the latest batches.
+    latest: VecDeque<f64>,
+    median: f64,
+}
+
+impl ItemTime {
+    /// A batch of `size` took so long.
+    fn push(&mut self, size: u32, took: Span) {
+        if self.latest.len() == BATCHES {
+            self.latest.pop_front();
+        }
+        self.latest
+            .push_back(took.micros() as f64 / f64::from(size.max(1)));
+        let mut sorted: Vec<f64> = self.latest.iter().copied().collect();
+        sorted.sort_by(f64::total_cmp);
+        // The lower one of two in the middle.
+        self.median = sorted[(sorted.len() - 1) / 2];
+    }
+
+    /// What so many take.
+    fn of(&self, size: u32) -> Span {
+        Span::from_micros(1).scale(self.median * f64::from(size))
+    }
 }
 
 impl Overlap {
@@ -28,22 +59,32 @@ impl Overlap {
         Self {
             declared: spec.preparation.clone(),
             correction: Correction::default(),
-            prepared_us: None,
-            read_us: None,
+            prepared: ItemTime::default(),
+            read: ItemTime::default(),
         }
+    }
+
+    /// Nothing that was measured counts any more.
+    pub(super) fn forget(&mut self) {
+        *self = Self {
+            declared: self.declared.take(),
+            correction: Correction::default(),
+            prepared: ItemTime::default(),
+            read: ItemTime::default(),
+        };
     }
 
     /// How long the inputs of a batch of `size` are expected to be prepared.
     pub(super) fn preparation(&self, size: u32) -> Span {
         match &self.declared {
             Some(profile) => self.correction.expected_duration(profile.duration(size)),
-            None => of_items(self.prepared_us, size),
+            None => self.prepared.of(size),
         }
     }
 
     /// How long the outputs of a batch of `size` are expected to be read after its run.
     pub(super) fn read_out(&self, size: u32) -> Span {
-        of_items(self.read_us, size)
+        self.read.of(size)
     }
 
     /// When a batch of `size` that is begun now runs on a slot that is free for it at `free_at`.
@@ -55,24 +96,14 @@ impl Overlap {
     pub(super) fn on_prepared(&mut self, size: u32, took: Span) {
         match &self.declared {
             Some(profile) => self.correction.on_measured(profile.duration(size), took),
-            None => smooth(&mut self.prepared_us, size, took),
+            None => self.prepared.push(size, took),
         }
     }
 
     /// The outputs of a batch of `size` were there so long after its run.
     pub(super) fn on_read(&mut self, size: u32, took: Span) {
-        smooth(&mut self.read_us, size, took);
+        self.read.push(size, took);
     }
-}
-
-fn of_items(each_us: Option<f64>, size: u32) -> Span {
-    Span::from_micros(1).scale(each_us.unwrap_or(0.0) * f64::from(size))
-}
-
-fn smooth(mean: &mut Option<f64>, size: u32, took: Span) {
-    let each = took.micros() as f64 / f64::from(size.max(1));
-    let known = mean.get_or_insert(each);
-    *known += GAIN * (each - *known);
 }
 
 #[cfg(test)]
@@ -97,6 +128,17 @@ mod tests {
         assert_eq!(measured.preparation(3), ms(6));
         measured.on_read(2, ms(4));
         assert_eq!(measured.read_out(1), ms(2));
+    }
+
+    #[test]
+    fn a_first_batch_that_is_slow_decides_nothing_for_long() {
+        let mut measured = Overlap::new(&OverlapSpec { preparation: None });
+        measured.on_prepared(8, ms(400));
+        assert_eq!(measured.preparation(1), ms(50));
+        measured.on_prepared(8, ms(8));
+        assert_eq!(measured.preparation(8), ms(8), "with the next it is over");
+        measured.forget();
+        assert_eq!(measured.preparation(8), Span::ZERO);
     }
 
     #[test]

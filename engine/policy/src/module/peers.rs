@@ -21,6 +21,8 @@ pub(super) struct Peers {
     /// What is about to arrive downstream, where that decides anything.
     branch_shedding: Option<BranchShedding>,
     estimate: DownstreamEstimate,
+    /// The same by profiles alone, as before anything was published.
+    unmeasured: DownstreamEstimate,
     batch_size: u32,
     /// Whether something was published that the conclusions do not count yet.
     stale: bool,
@@ -38,8 +40,10 @@ impl Peers {
         let mut planner =
             StatePlanner::new(spec.id, slo, strategies.estimation(), topology, states.collect())
                 .without(&optional);
+        let estimate = planner.downstream_estimate();
         let mut peers = Self {
-            estimate: planner.downstream_estimate(),
+            unmeasured: estimate.clone(),
+            estimate,
             planner,
             joint_batching: JointBatching::default(),
             branch_shedding: strategies.branch_shedding.map(BranchShedding::new),
@@ -69,6 +73,11 @@ impl Peers {
     /// What is estimated downstream, as of the last update.
     pub(super) fn estimate(&self) -> &DownstreamEstimate {
         &self.estimate
+    }
+
+    /// What is estimated downstream by profiles alone.
+    pub(super) fn unmeasured(&self) -> &DownstreamEstimate {
+        &self.unmeasured
     }
 
     /// The batch size that is aimed at, as of the last update.

@@ -263,7 +263,10 @@ impl Reservations {
             {
                 BatchDecision::Infeasible { finish } => {
                     (requester.request, requester.until) = (None, None);
-                    if requester.starvation_reset.on_drop(now) {
+                    if requester
+                        .starvation_reset
+                        .on_drop(now, StarvationReset::MAX_PATIENCE)
+                    {
                         self.cluster.reset_corrections(&requester.pipelines);
                         self.version += 1;
                     }
@@ -275,7 +278,7 @@ impl Reservations {
                 }
                 BatchDecision::Dispatch => {
                     (requester.request, requester.until, requester.admitted_head) = (None, None, Some(head));
-                    requester.starvation_reset.on_run();
+                    requester.starvation_reset.on_run(now);
                     effects.push(self.book(module, now));
                 }
             }
