@@ -235,7 +235,7 @@ fn onnx(
         file,
         head,
         settings: &settings,
-        max_batch: node.batch.last().copied().unwrap_or(1),
+        max_batch: max_batch(node, graph),
         dump: dump
             .filter(|dump| dump.model.as_ref().is_none_or(|name| *name == node.name))
             .map(|dump| dump.folder.clone()),
@@ -247,6 +247,15 @@ fn onnx(
         OnnxModel::load(&request).map(|model| Loaded::OfItems(Arc::new(model.with_gpu_options(gpu))))
     };
     Ok(Some(model.map_err(|error| UserError::new(error.to_string()))?))
+}
+
+/// The largest batch that a model may be asked for. One with a plan runs the batches of that, or of a later plan by the same profile.
+fn max_batch(node: &ModelNode, graph: &Graph) -> u32 {
+    let plan = graph.plan().filter(|_| node.plan.is_some());
+    let served = plan.and_then(|plan| plan.problem.models.iter().find(|served| served.name == node.name));
+    let times = served.into_iter().flat_map(|served| &served.blocks.times);
+    let profiled = times.flat_map(|times| &times.batch);
+    node.batch.iter().chain(profiled).copied().max().unwrap_or(1)
 }
 
 /// The model on its servers, with its token read.

@@ -1,6 +1,7 @@
 //! `weir plan` as its caller sees it: the plan, why it is so, the file that keeps it, and one clear line for what is wrong.
 
 #![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
+#![allow(clippy::print_stdout, reason = "a test that skips says so")]
 
 mod common;
 
@@ -206,4 +207,59 @@ fn text_that_is_no_toml_is_refused_with_its_line() {
         "{}",
         stderr(&output)
     );
+}
+
+/// A model without `batch` in a graph runs batches as large as its plan says.
+#[test]
+fn a_planned_model_runs_the_batches_of_its_plan() {
+    if let Err(reason) = weir_operators::find_runtime() {
+        println!("skipped: {reason}");
+        return;
+    }
+    let (folder, problem) = folder(
+        "[cluster.cpu]\ncount = 1\nbandwidth = \"10Gbps\"\n[models.reader]\nslo = \"20s\"\nprofile = \"profile.toml\"\n",
+        "",
+    );
+    let in_folder = |name: &str| folder.path().join(name).display().to_string();
+    fs::remove_file(folder.path().join("profile.toml")).unwrap();
+    let profile = in_folder("profile.toml");
+    let measured = weir(&[
+        "profile",
+        "embedded:plate-reader",
+        "--blocks",
+        "2",
+        "--batches",
+        "4",
+        "--out",
+        &profile,
+    ]);
+    assert!(measured.status.success(), "{}", stderr(&measured));
+    let planned = plan(&problem, &["--out", &in_folder("plan.toml")]);
+    assert!(planned.status.success(), "{}", stderr(&planned));
+    let graph = r#"
+[app]
+name = "planned"
+slo = "60s"
+[sources.frames]
+uri = "emulated:uniform?rate=1000&frames=24&size=96x32"
+mode = "lossless"
+[workers.one]
+class = "cpu"
+[models.reader]
+model = "embedded:plate-reader"
+plan = "plan.toml"
+[modules.read]
+operator = "read-text"
+model = "reader"
+inputs = ["frames"]
+items = "frame"
+attribute = "text"
+"#;
+    fs::write(folder.path().join("graph.toml"), graph).unwrap();
+    let report = in_folder("report.json");
+    let ran = weir(&["run", &in_folder("graph.toml"), "--report", &report]);
+    assert!(ran.status.success(), "{}", stderr(&ran));
+    let report: serde_json::Value = serde_json::from_str(&fs::read_to_string(report).unwrap()).unwrap();
+    assert_eq!(report["requests"]["delivered"], 24, "{report}");
+    assert_eq!(report["modules"]["read"]["mean_batch"], 4.0, "{report}");
 }

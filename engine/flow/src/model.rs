@@ -116,6 +116,14 @@ pub trait Session: Send {
     /// # Errors
     /// As [`Session::run`].
     fn warm_up(&mut self, batch: usize) -> Result<(), SessionError>;
+    /// Called once by the thread that runs it from then on, before its first batch: what a runtime makes for each thread that uses a
+    /// session is made then, and not while a frame waits.
+    ///
+    /// # Errors
+    /// As [`Session::run`].
+    fn begin(&mut self) -> Result<(), SessionError> {
+        Ok(())
+    }
     /// How long the next batch may take to be of use to anyone; `None`: as long as it takes. A session that waits for another machine
     /// gives up then; one that computes here runs to its end.
     fn within(&mut self, _limit: Option<Duration>) {}
@@ -153,5 +161,9 @@ impl Infer for Whole {
 
     fn warm_up(&mut self, batch: usize) -> Result<(), SessionError> {
         self.0.warm_up(batch)
+    }
+
+    fn begin(&mut self) -> Result<(), SessionError> {
+        self.0.begin()
     }
 }

@@ -31,6 +31,13 @@ pub trait Infer: Send {
     /// # Errors
     /// As [`Prepare::prepare`].
     fn warm_up(&mut self, batch: usize) -> Result<(), SessionError>;
+    /// As [`Session::begin`](crate::Session::begin), by the thread that infers.
+    ///
+    /// # Errors
+    /// As [`Prepare::prepare`].
+    fn begin(&mut self) -> Result<(), SessionError> {
+        Ok(())
+    }
 }
 
 /// The last step: outputs of the model to one inference an item.

@@ -236,6 +236,10 @@ impl Session for SlowSession {
         self.timer.run(batch as u32, || session.warm_up(batch))
     }
 
+    fn begin(&mut self) -> Result<(), SessionError> {
+        self.session.begin()
+    }
+
     fn within(&mut self, limit: Option<Duration>) {
         self.session.within(limit);
     }

@@ -11,7 +11,7 @@ use weir_types::{SlotId, Span, Timestamp};
 
 use crate::batch::{BatchDoneSender, BatchResult, Job, PlacedModel, StepTimes, WorkerHandle};
 use crate::clock::Clock;
-use crate::panic_message::panic_message;
+use crate::panic_message::{caught, panic_message};
 use crate::processor_time::{ProcessorTimes, ThreadKind, ThreadTimer};
 
 /// A worker that prepares, runs and reads each batch on its one thread.
@@ -79,14 +79,29 @@ impl InlineWorker {
         let (jobs, queue) = bounded(1);
         let name = format!("weir-slot-{}", self.slot.0);
         let processor = Arc::clone(processor);
-        let thread = std::thread::Builder::new()
-            .name(name)
-            .spawn(move || self.serve(&queue, &on_done, processor.timer(ThreadKind::Workers)))?;
+        let (began, begins) = bounded::<()>(1);
+        let thread = std::thread::Builder::new().name(name).spawn(move || {
+            self.begin();
+            let _ = began.send(());
+            self.serve(&queue, &on_done, processor.timer(ThreadKind::Workers));
+        })?;
+        // An error is the end of a thread that is not begun: its batches say so.
+        let _ = begins.recv();
         Ok(WorkerHandle {
             jobs,
             threads: vec![thread],
             sessions: None,
         })
+    }
+
+    /// What this thread does before its first batch.
+    fn begin(&mut self) {
+        for (placed, session) in self.sessions.values_mut() {
+            let began = session.as_mut().map(|session| caught(|| session.begin()));
+            if let Some(Err(reason)) = began {
+                tracing::warn!(slot = self.slot.0, model = %placed.name, reason, "the first run failed");
+            }
+        }
     }
 
     fn serve(&mut self, queue: &Receiver<Job>, on_done: &BatchDoneSender, mut timer: ThreadTimer) {

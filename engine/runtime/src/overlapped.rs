@@ -26,7 +26,7 @@ use crate::batch::{
     WorkerHandle,
 };
 use crate::clock::Clock;
-use crate::panic_message::panic_message;
+use crate::panic_message::{caught, panic_message};
 use crate::processor_time::{ProcessorTimes, ThreadKind, ThreadTimer};
 
 /// The first and the last step of one model, each used by one thread, and replaced by the thread between them.
@@ -121,6 +121,7 @@ impl OverlappedWorker {
                 thread.spawn(move || work(processor.timer(ThreadKind::Workers)))
             };
         let preparing = outer.clone();
+        let (began, begins) = bounded::<()>(1);
         let threads = vec![
             spawn(
                 "prepare",
@@ -128,18 +129,34 @@ impl OverlappedWorker {
             )?,
             spawn(
                 "slot",
-                Box::new(move |timer| self.run_all(&prepared, &to_read, &on_launched, timer)),
+                Box::new(move |timer| {
+                    self.begin();
+                    let _ = began.send(());
+                    self.run_all(&prepared, &to_read, &on_launched, timer);
+                }),
             )?,
             spawn(
                 "read",
                 Box::new(move |timer| read_all(&ran, &on_done, &outer, (slot, clock), timer)),
             )?,
         ];
+        // An error is the end of a thread that is not begun: its batches say so.
+        let _ = begins.recv();
         Ok(WorkerHandle {
             jobs,
             threads,
             sessions: None,
         })
+    }
+
+    /// What this thread does before its first batch.
+    fn begin(&mut self) {
+        for Middle { placed, infer, .. } in self.models.values_mut() {
+            let began = infer.as_mut().map(|infer| caught(|| infer.begin()));
+            if let Some(Err(reason)) = began {
+                tracing::warn!(slot = self.slot.0, model = %placed.name, reason, "the first run failed");
+            }
+        }
     }
 
     fn run_all(
@@ -298,14 +315,6 @@ fn read(steps: &OuterSteps, items: &[Item], data: StepData) -> Result<Vec<Infere
             inferences.len(),
             items.len()
         ))
-    }
-}
-
-/// The result of a step, or its error or panic as text.
-fn caught<T>(step: impl FnOnce() -> Result<T, SessionError>) -> Result<T, String> {
-    match catch_unwind(AssertUnwindSafe(step)) {
-        Ok(done) => done.map_err(|error| error.to_string()),
-        Err(panic) => Err(format!("the session panicked: {}", panic_message(panic.as_ref()))),
     }
 }
 

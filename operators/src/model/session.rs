@@ -54,11 +54,16 @@ impl OnnxSession {
         let open_all = || graphs.iter().enumerate().map(open).collect();
         let sessions = SizedSessions::open(&model, device, open_all)?;
         let feed = sessions.any()?.feed().map_err(OpenError::Refused)?;
+        // A GPU waits for inputs that one thread prepares.
+        let threads = match device {
+            DeviceKind::Cuda(_) => model.gpu.prepare_threads,
+            _ => 1,
+        };
         let mut session = Self {
             model,
             sessions,
             feed,
-            prepost: BatchPrePost::new(),
+            prepost: BatchPrePost::with_threads(threads),
         };
         for rows in session.sessions.sizes() {
             session.run_blank(rows).map_err(OpenError::Refused)?;
@@ -92,6 +97,20 @@ impl OnnxSession {
 
     pub(super) fn model(&self) -> &Loaded {
         &self.model
+    }
+
+    /// Runs each number of rows that has a session of its own, on blank items in `feed`, as [`Self::run_kept`] does.
+    pub(super) fn begin_kept(&mut self, feed: &mut Feed) -> Result<(), String> {
+        // The largest first: what is kept for it is enough for the others.
+        let mut sizes = self.sessions.sizes().into_iter().rev();
+        sizes.try_for_each(|rows| self.run_kept_blank(feed, rows))
+    }
+
+    /// Runs a batch of blank items in `feed`, as [`Self::run_kept`] does.
+    pub(super) fn run_kept_blank(&mut self, feed: &mut Feed, items: usize) -> Result<(), String> {
+        let rows = self.rows(items);
+        blank(feed, rows, &self.model.input.item_shape())?;
+        (0..items.max(1).div_ceil(rows)).try_for_each(|_| self.run_kept(feed, rows).map(|_| ()))
     }
 
     /// Runs all graphs on `feed` of so many rows; the outputs of each stay as they are when it runs again.
@@ -138,6 +157,13 @@ impl Session for OnnxSession {
                 })?;
         }
         Ok(inferences)
+    }
+
+    /// The runtime has handles of the GPU's libraries for each thread that runs a session: the first run of a thread makes them, in
+    /// tens of milliseconds.
+    fn begin(&mut self) -> Result<(), SessionError> {
+        let sizes = self.sessions.sizes();
+        sizes.into_iter().try_for_each(|rows| self.warm_up(rows))
     }
 
     fn warm_up(&mut self, batch: usize) -> Result<(), SessionError> {

@@ -125,7 +125,22 @@ impl Infer for OnnxInfer {
     }
 
     fn warm_up(&mut self, batch: usize) -> Result<(), SessionError> {
-        weir_flow::Session::warm_up(&mut self.session, batch)
+        let mut feeds = self.feeds.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(feed) = feeds.first_mut() else {
+            return weir_flow::Session::warm_up(&mut self.session, batch);
+        };
+        // As batches run here, so that what is measured is what they take.
+        let ran = self.session.run_kept_blank(feed, batch);
+        ran.map_err(|reason| failed(self.session.model(), batch, reason))
+    }
+
+    fn begin(&mut self) -> Result<(), SessionError> {
+        let mut feeds = self.feeds.lock().unwrap_or_else(PoisonError::into_inner);
+        for feed in feeds.iter_mut() {
+            let began = self.session.begin_kept(feed);
+            began.map_err(|reason| failed(self.session.model(), 0, reason))?;
+        }
+        Ok(())
     }
 }
 
