@@ -30,6 +30,9 @@ const TAIL: f64 = 0.5;
 const NOTHING: f64 = 46.0;
 const SURELY_THERE: f64 = 1e-3;
 
+/// How far off a product is that is made in place of a quotient.
+const ROUNDING: f64 = 1e-9;
+
 /// A sequence that arrived.
 #[derive(Debug, Clone, Copy)]
 struct Seen {
@@ -51,6 +54,25 @@ pub(super) struct Beliefs {
     survival: Survival,
     /// Beyond all that were seen.
     tail: Tail,
+    certain: Certain,
+}
+
+/// Ratios that say a chance without looking it up.
+#[derive(Debug, Clone, Copy)]
+struct Certain {
+    /// Below it nothing has ended.
+    none: f64,
+    /// Below it at least [`SURELY_THERE`] is left.
+    there: f64,
+}
+
+impl Certain {
+    fn new(survival: &Survival) -> Self {
+        Self {
+            none: survival.first() * (1.0 - ROUNDING),
+            there: survival.at_least(SURELY_THERE) * (1.0 - ROUNDING),
+        }
+    }
 }
 
 /// What is longer than all that were seen.
@@ -85,13 +107,15 @@ pub(super) struct Belief {
 
 impl Beliefs {
     pub(super) fn new() -> Self {
+        let survival = Survival::new(&[(-0.4, 0.75), (0.0, 0.25), (0.4, 0.0)]);
         Self {
+            certain: Certain::new(&survival),
             seen: VecDeque::new(),
             first: 0,
             since_fit: 0,
             intercept: 0.0,
             slope: 1.0,
-            survival: Survival::new(&[(-0.4, 0.75), (0.0, 0.25), (0.4, 0.0)]),
+            survival,
             tail: Tail::new(0.4, 0.2, 0.2),
         }
     }
@@ -189,6 +213,7 @@ impl Beliefs {
             }
         }
         self.survival = Survival::new(&survival);
+        self.certain = Certain::new(&self.survival);
         let deviation = (squares / count - (sum / count).powi(2)).max(0.0).sqrt();
         self.tail = Tail::new(
             all.last().map_or(0.0, |(residual, _)| *residual),
@@ -209,6 +234,19 @@ impl Beliefs {
         // Longer than any that ended: some are.
         let beyond = (ratio.ln() + HAIR - self.tail.from).max(0.0);
         there.max(self.tail.part) * (-beyond / self.tail.step).exp()
+    }
+
+    /// Whether it is certain that a sequence which has at most `has` tokens ends within `in_time` in all: then [`Self::chance`] is 1.
+    #[inline]
+    pub(super) fn surely_ends(&self, belief: Belief, has: f64, in_time: f64) -> bool {
+        has * belief.per_token < self.certain.there
+            && in_time * belief.per_token * (1.0 - ROUNDING) >= self.tail.over
+    }
+
+    /// Whether it is certain that a sequence ends beyond `in_time` tokens in all: then [`Self::chance`] is 0.
+    #[inline]
+    pub(super) fn surely_goes_on(&self, belief: Belief, in_time: f64) -> bool {
+        in_time * belief.per_token < self.certain.none
     }
 
     /// Chance that a sequence which has `generated` tokens ends within `further` ones.

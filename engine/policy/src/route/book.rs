@@ -34,6 +34,20 @@ pub(super) struct Book {
     prompts_since: Timestamp,
     prompt_tokens: u32,
     prompts_until: Timestamp,
+    /// What one more was found to cost those that are there, until something changes here.
+    found: Option<FoundLoss>,
+}
+
+/// What one more costs those that are there: chances lost.
+#[derive(Debug, Clone, Copy)]
+struct FoundLoss {
+    /// For a prompt of so many tokens.
+    tokens: u32,
+    loss: f64,
+    /// It is that much at least: nobody asked for more.
+    is_least: bool,
+    /// When it is looked at again.
+    until: Timestamp,
 }
 
 impl Book {
@@ -45,7 +59,53 @@ impl Book {
             prompts_since: Timestamp::ZERO,
             prompt_tokens: 0,
             prompts_until: Timestamp::ZERO,
+            found: None,
         }
+    }
+
+    /// Chances that those that are there lose by one more with a prompt of so many tokens, as far as they are less than `bearable`;
+    /// chances below `min_chance` count as none. While nothing comes or goes here, that is looked at again after a step: before,
+    /// nobody has another token.
+    pub(super) fn loss(
+        &mut self,
+        beliefs: &Beliefs,
+        (tokens, bearable, min_chance): (u32, f64, f64),
+        now: Timestamp,
+    ) -> f64 {
+        let known = |found: &FoundLoss| {
+            found.tokens == tokens && now <= found.until && (!found.is_least || found.loss > bearable)
+        };
+        if let Some(found) = self.found.filter(known) {
+            return found.loss;
+        }
+        let count = self.sequences.len();
+        let (_, stall_s) = self.prompt_s(tokens, now);
+        let (before, after) = (self.token_s(count), self.token_s(count + 1));
+        let tokens_per_s = [1.0 / before, 1.0 / after];
+        let mut loss = 0.0;
+        let mut is_least = false;
+        for booked in &self.sequences {
+            if Self::surely_loses_nothing(beliefs, booked, (tokens_per_s, stall_s), now) {
+                continue;
+            }
+            let is = self.chance(beliefs, booked, [before, 0.0], now);
+            if is < min_chance {
+                continue;
+            }
+            loss += (is - self.chance(beliefs, booked, [after, stall_s], now)).max(0.0);
+            // A part of the whole is more already.
+            if loss > bearable {
+                is_least = true;
+                break;
+            }
+        }
+        self.found = Some(FoundLoss {
+            tokens,
+            loss,
+            is_least,
+            until: now + Span::from_secs_f64(before),
+        });
+        loss
     }
 
     /// Seconds until each of so many sequences has a further token, prompts between them aside.
@@ -102,6 +162,7 @@ impl Book {
         if state.waiting == 0 && state.running as usize >= self.sequences.len() {
             self.prompts_until = Timestamp::ZERO;
         }
+        self.found = None;
     }
 
     /// A sequence is put there, with so many tokens to compute first.
@@ -113,6 +174,7 @@ impl Book {
         self.prompt_tokens = self.prompt_tokens.saturating_add(tokens);
         let ready = now + Span::from_secs_f64(ready_s);
         self.prompts_until = ready;
+        self.found = None;
         self.sequences.push(Booked { at: ready, ..booked });
     }
 
@@ -120,6 +182,7 @@ impl Book {
     pub(super) fn on_progressed(&mut self, id: SequenceId, generated: u32, now: Timestamp) {
         if let Some(booked) = self.sequences.iter_mut().find(|booked| booked.id == id) {
             (booked.generated, booked.at) = (generated, now);
+            self.found = None;
         }
     }
 
@@ -127,7 +190,26 @@ impl Book {
     pub(super) fn remove(&mut self, id: SequenceId) {
         if let Some(index) = self.sequences.iter().position(|booked| booked.id == id) {
             self.sequences.swap_remove(index);
+            self.found = None;
         }
+    }
+
+    /// Whether a sequence which is there certainly loses no chance to one more, by so many tokens a second before and after that, which
+    /// it stands for `stall_s` first: it is in time all the same, or never was. Most are, and need neither quotients nor look-ups.
+    #[inline]
+    pub(super) fn surely_loses_nothing(
+        beliefs: &Beliefs,
+        booked: &Booked,
+        ([before, after], stall_s): ([f64; 2], f64),
+        now: Timestamp,
+    ) -> bool {
+        let since_s = now.since(booked.at).as_secs_f64();
+        let left_s = seconds_until(booked.deadline, booked.at.max(now));
+        let generated = f64::from(booked.generated);
+        // Tokens are whole numbers: up to one less.
+        let in_time = generated + (since_s + left_s - stall_s) * after - 1.0;
+        beliefs.surely_ends(booked.belief, generated + since_s * after + 1.0, in_time)
+            || beliefs.surely_goes_on(booked.belief, generated + (since_s + left_s) * before + 1.0)
     }
 
     /// Chance that a sequence which is there has its last token in time, at `token_s` after it has stood for `stall_s`.

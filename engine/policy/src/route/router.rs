@@ -229,7 +229,7 @@ impl Router {
     ) {
         let demand = self.demand(&routed, None, now);
         self.picked += 1;
-        let picked = match &self.bookings {
+        let picked = match &mut self.bookings {
             Some(bookings) => {
                 let belief = bookings.belief(routed.predicted);
                 let place = bookings.place(&self.cluster, &demand, (belief, routed.generated), now);
@@ -329,8 +329,8 @@ impl Router {
         if routed.is_moving {
             return;
         }
-        if let Some(bookings) = &self.bookings {
-            let demand = self.demand(&routed, Some(from), now);
+        let demand = self.demand(&routed, Some(from), now);
+        if let Some(bookings) = &mut self.bookings {
             match bookings.reconsider(&self.cluster, (sequence, from), &demand, routed.moves, now) {
                 Verdict::Stay => {}
                 Verdict::Move(to) => self.move_sequence(sequence, &demand, to, now, effects),

@@ -52,6 +52,18 @@ impl Survival {
         }
     }
 
+    /// The ratio of the first step; 0 without any.
+    pub(super) fn first(&self) -> f64 {
+        self.ratios.first().copied().unwrap_or(0.0)
+    }
+
+    /// A ratio below which at least so much is left.
+    pub(super) fn at_least(&self, part: f64) -> f64 {
+        let at = self.parts.iter().position(|left| *left < part);
+        let at = at.or(self.parts.len().checked_sub(1));
+        at.map_or(f64::INFINITY, |at| self.ratios[at])
+    }
+
     /// How many steps are at most at that ratio.
     #[inline]
     fn passed(&self, ratio: f64) -> usize {

@@ -138,7 +138,7 @@ impl Bookings {
 
     /// Where a sequence goes to, and what that is worth; `None`: it is dropped.
     pub(super) fn place(
-        &self,
+        &mut self,
         cluster: &Cluster,
         demand: &Demand,
         (belief, generated): (Belief, u32),
@@ -159,7 +159,8 @@ impl Bookings {
                 token_s,
             });
         }
-        let chance = |further: f64| self.beliefs.chance(belief, generated, further);
+        let beliefs = &self.beliefs;
+        let chance = |further: f64| beliefs.chance(belief, generated, further);
         let best = chance(most);
         if best < self.rule.min_chance {
             return None;
@@ -179,7 +180,8 @@ impl Bookings {
             let bearable = chosen.map_or(f64::INFINITY, |(_, score)| {
                 (chance - score) / self.rule.loss_weight.max(f64::MIN_POSITIVE)
             });
-            let loss = self.loss(candidate.instance, tokens, bearable.max(near), now);
+            let book = &mut self.books[candidate.instance.index()];
+            let loss = book.loss(beliefs, (tokens, bearable.max(near), self.rule.min_chance), now);
             let score = chance - self.rule.loss_weight * loss;
             if loss <= near {
                 return Some((candidate.instance, score));
@@ -206,30 +208,9 @@ impl Bookings {
         arriving.delay_s + ready_s + book.token_s(book.sequences.len() + 1) * f64::from(demand.expected)
     }
 
-    /// Chances that sequences of an instance lose by one more, as far as they are less than `bearable`.
-    fn loss(&self, instance: InstanceId, tokens: u32, bearable: f64, now: Timestamp) -> f64 {
-        let book = &self.books[instance.index()];
-        let count = book.sequences.len();
-        let (_, stall_s) = book.prompt_s(tokens, now);
-        let (before, after) = (book.token_s(count), book.token_s(count + 1));
-        let mut loss = 0.0;
-        for booked in &book.sequences {
-            let is = book.chance(&self.beliefs, booked, [before, 0.0], now);
-            if is < self.rule.min_chance {
-                continue;
-            }
-            loss += (is - book.chance(&self.beliefs, booked, [after, stall_s], now)).max(0.0);
-            // A part of the whole is more already.
-            if loss > bearable {
-                break;
-            }
-        }
-        loss
-    }
-
     /// What becomes of a sequence on `from`. `demand` excludes that.
     pub(super) fn reconsider(
-        &self,
+        &mut self,
         cluster: &Cluster,
         (sequence, from): (SequenceId, InstanceId),
         demand: &Demand,
@@ -237,11 +218,11 @@ impl Bookings {
         now: Timestamp,
     ) -> Verdict {
         let book = &self.books[from.index()];
-        let Some(booked) = book.sequences.iter().find(|booked| booked.id == sequence) else {
+        let Some(&booked) = book.sequences.iter().find(|booked| booked.id == sequence) else {
             return Verdict::Stay;
         };
         let token_s = book.token_s(book.sequences.len());
-        let chance = book.chance(&self.beliefs, booked, [token_s, 0.0], now);
+        let chance = book.chance(&self.beliefs, &booked, [token_s, 0.0], now);
         if chance + self.rule.move_gain > 1.0 {
             return Verdict::Stay;
         }
@@ -255,7 +236,8 @@ impl Bookings {
             return Verdict::Stay;
         }
         let at_best = [token_s * (1.0 - self.rule.grace), 0.0];
-        if book.chance(&self.beliefs, booked, at_best, now) < self.rule.min_chance {
+        let book = &self.books[from.index()];
+        if book.chance(&self.beliefs, &booked, at_best, now) < self.rule.min_chance {
             Verdict::Drop
         } else {
             Verdict::Stay

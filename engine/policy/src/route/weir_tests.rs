@@ -380,3 +380,38 @@ proptest! {
         }
     }
 }
+
+proptest! {
+    /// What is passed over without a look-up loses nothing by the look-ups either.
+    #[test]
+    fn who_is_passed_over_loses_nothing(
+        lengths in prop::collection::vec((1_u32..600, 1_u32..600), 0..60),
+        exact in any::<bool>(),
+        there in prop::collection::vec((1_u32..700, 0_u32..700, -2_000_i64..20_000, 0_u64..9_000), 1..60),
+        (count, stall_ms) in (1_usize..90, 0_u64..300),
+    ) {
+        let mut beliefs = Beliefs::new();
+        for (predicted, actual) in lengths {
+            let own = beliefs.on_arrived(predicted);
+            beliefs.on_tokens(own, if exact { predicted } else { actual }, true);
+        }
+        let now = at_ms(10_000);
+        let book = Book::new(Arc::new(StepTimes::new(&spec(10))));
+        let (before, after) = (book.token_s(count), book.token_s(count + 1));
+        let stall_s = stall_ms as f64 / 1e3;
+        for (predicted, generated, left_ms, since_ms) in there {
+            let booked = Booked {
+                id: SequenceId(0),
+                deadline: at_ms((10_000 + left_ms) as u64),
+                belief: belief_of(&beliefs, predicted),
+                generated,
+                at: at_ms(10_000 - since_ms),
+            };
+            if Book::surely_loses_nothing(&beliefs, &booked, ([1.0 / before, 1.0 / after], stall_s), now) {
+                let is = book.chance(&beliefs, &booked, [before, 0.0], now);
+                let then = book.chance(&beliefs, &booked, [after, stall_s], now);
+                prop_assert!((is - then).max(0.0) == 0.0, "{is} becomes {then}");
+            }
+        }
+    }
+}
