@@ -2,8 +2,9 @@
 //!
 //! What waits at a module is a few *groups*, of `delta` batches at most; slots are the instances, and openings stand between
 //! groups of different models. New groups go where they are done first. Where more items are expected to be late than by the last
-//! plan, another one is made, exactly for few groups and by the local search of [`groups`](crate::groups) for more. SHEPHERD plans
-//! alike, with durations taken for known and openings for nothing.
+//! plan, another one is made, exactly for few groups and by the local search of [`groups`](crate::groups) for more. An item counts
+//! there once for each step of the graph that it has come to. SHEPHERD plans alike, with durations taken for known and openings
+//! for nothing.
 
 use weir_types::{ModelId, ModuleId, SlotId, Span, Timestamp};
 
@@ -91,6 +92,9 @@ impl Slots {
         models.sort_unstable();
         models.dedup();
         let after_s = |at: Timestamp| at.since(now).as_secs_f64() - now.since(at).as_secs_f64();
+        // What is late wastes what was done for it: an item counts once for each step of the graph that it has come to.
+        let longest = self.tenants.values().map(|tenant| tenant.longest_path_len).max();
+        let steps = |tenant: &Tenant| (longest.unwrap_or_default() - tenant.longest_path_len + 1) as f64;
         let (mut groups, mut modules) = (Vec::new(), Vec::new());
         for (&module, tenant) in &self.tenants {
             let (Some(bid), Some(model)) = (tenant.bid, tenant.model) else {
@@ -146,7 +150,7 @@ impl Slots {
                 };
                 groups.push(PlanGroup {
                     model: ModelId(model as u32),
-                    requests: part * f64::from(items),
+                    requests: part * f64::from(items) * steps(tenant),
                     first_deadline_s: first_s,
                     last_deadline_s: first_s + waited_s,
                     cost: planned.slots.iter().map(cost).collect(),
