@@ -86,10 +86,10 @@ check-cuda: setup
 	$(CARGO) clippy --workspace --features weir/cuda --all-targets --locked -- -D warnings
 	$(CARGO) test --workspace --features weir/cuda --locked --lib -- gpu:: pixels::device media::hardware
 
-# What plain builds leave out and needs no broker, in one build: it compiles without warnings, and the tests of the Parquet sink and
-# of the feature `cuda` that need no GPU pass.
+# What plain builds leave out: all of it compiles without warnings, its tests too, and the tests of the Parquet sink and of the feature
+# `cuda` that need neither a broker nor a GPU pass.
 check-features: setup
-	$(CARGO) clippy --workspace --features "weir/parquet weir/cuda weir/fleet" --all-targets --locked -- -D warnings
+	$(CARGO) clippy --workspace --features "$(OF_FEATURES) weir/cuda weir/fleet" --all-targets --locked -- -D warnings
 	$(CARGO) test --workspace --features "weir/parquet weir/cuda" --locked --test parquet --test features --test sinks
 	$(CARGO) test --workspace --features "weir/parquet weir/cuda" --locked --lib -- gpu:: pixels::device media::hardware
 

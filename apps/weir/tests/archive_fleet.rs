@@ -229,7 +229,7 @@ fn killed_engines_and_a_killed_server_leave_the_results_of_one_undisturbed_engin
                 }
             }
         }
-        assert_done(folder.path(), &queue, jobs, frames, &format!("seed {first_seed}"));
+        assert_done(folder.path(), &queue, jobs, frames, first_seed);
         assert_same(
             folder.path(),
             undisturbed.path(),
