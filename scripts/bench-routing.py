@@ -153,7 +153,7 @@ def run(text: str, seconds: float, during=None) -> dict:
     graph, report = OUT / "graph.toml", OUT / "report.json"
     graph.write_text(text)
     report.unlink(missing_ok=True)
-    command = [WEIR, "run", str(graph), "--duration", f"{seconds:.0f}s", "--report", str(report), "--out", str(OUT)]
+    command = [WEIR, "run", str(graph), "--duration", f"{seconds:.0f}s", "--report", str(report)]
     with open(OUT / "weir.log", "w") as log, subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=log) as process:
         if during:
             threading.Thread(target=during, args=(process,), daemon=True).start()

@@ -250,3 +250,60 @@ fn a_model_over_three_processes_gives_what_its_parts_give_in_a_row() {
     println!("{times:?}");
     assert_eq!(outputs, expected);
 }
+
+/// A process opens the models that generate which it is sent, too.
+#[test]
+fn a_model_that_generates_runs_in_a_process() {
+    let Ok(runtime) = weir_operators::find_runtime() else {
+        println!("skipped: it needs ONNX Runtime");
+        return;
+    };
+    let mut command = worker(&["--listen", "127.0.0.1:0"]);
+    command.env("ORT_DYLIB_PATH", &runtime);
+    let (_worker, address) = started(command);
+    let folder = tempfile::tempdir().unwrap();
+    let graph = format!(
+        r#"
+[app]
+name = "words"
+slo = "60s"
+[sources.frames]
+uri = "emulated:uniform?rate=100&frames=4&size=64x48"
+mode = "lossless"
+[workers.one]
+class = "cpu"
+address = "{address}"
+[models.writer]
+model = "embedded:scribe"
+devices = ["worker:one"]
+[modules.report]
+operator = "describe"
+model = "writer"
+inputs = ["frames"]
+template = "New: car."
+max_tokens = 8
+"#
+    );
+    let (path, report) = (
+        folder.path().join("graph.toml"),
+        folder.path().join("report.json"),
+    );
+    std::fs::write(&path, graph).unwrap();
+    let ran = Command::new(env!("CARGO_BIN_EXE_weir"))
+        .args([
+            "run",
+            path.to_str().unwrap(),
+            "--report",
+            report.to_str().unwrap(),
+        ])
+        .env("ORT_DYLIB_PATH", &runtime)
+        .output()
+        .unwrap();
+    assert!(ran.status.success(), "{}", common::stderr(&ran));
+    let report: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(report).unwrap()).unwrap();
+    assert_eq!(report["requests"]["delivered"], 4, "{report}");
+    assert_eq!(
+        report["modules"]["report"]["sequences"]["finished"], 4,
+        "{report}"
+    );
+}

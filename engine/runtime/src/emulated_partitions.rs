@@ -4,8 +4,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use weir_flow::{
-    DeviceKind, Element, Inference, Item, PartitionLoader, PartitionSession, PartitionedModel, PrePost,
-    SessionError, Tensor,
+    DeviceKind, Element, GenerativeModel, Inference, Item, PartitionLoader, PartitionSession,
+    PartitionedModel, PrePost, SessionError, Tensor,
 };
 use weir_graph::{Graph, ModelOrigin};
 
@@ -72,6 +72,16 @@ impl PartitionLoader for EmulatedLoader {
         match &self.others {
             Some(others) if !partition.is_empty() => others.load(partition, device, half),
             _ => Ok(Box::new(PassThrough)),
+        }
+    }
+
+    fn load_generator(&self, model: &[u8]) -> Result<Arc<dyn GenerativeModel>, SessionError> {
+        match &self.others {
+            Some(others) => others.load_generator(model),
+            None => Err(SessionError::Load {
+                model: "that was sent".to_owned(),
+                reason: "this worker opens no models but emulated ones".to_owned(),
+            }),
         }
     }
 }
