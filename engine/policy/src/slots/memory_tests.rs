@@ -454,6 +454,32 @@ fn operations_of_planned_queues_are_switched_off_one_by_one() {
     );
 }
 
+#[test]
+fn planned_work_of_a_device_that_is_lost_delays_no_other_and_is_served_once_it_is_back() {
+    for queues in [SlotQueues::Virtual, SlotQueues::Shepherd] {
+        // Modules 0 and 2 have the first device, 1 and 3 the second.
+        let mut spec = spec_on(2, 1, 10, &[10, 10, 10, 10]);
+        spec.queues = Some(queues);
+        let mut slots = Slots::new(spec);
+        let opens = |effects: &[SlotEffect]| -> Vec<u32> {
+            let opened = effects.iter().filter_map(|effect| match effect {
+                SlotEffect::Open { model, .. } => Some(model.0),
+                _ => None,
+            });
+            opened.collect()
+        };
+        step(&mut slots, [SlotEvent::Down { slot: SlotId(0) }], 0);
+        let effects = step(&mut slots, [bid(0, 20)], 10);
+        assert!(opens(&effects).is_empty(), "{queues:?}");
+        // Nothing is expected to be late on the device that is there: no plan is due.
+        let effects = step(&mut slots, [bid(1, 500)], 100);
+        assert_eq!(opens(&effects), [1], "{queues:?}");
+        assert_eq!(slots.queues_report().unwrap().replans, 0, "{queues:?}");
+        let effects = step(&mut slots, [SlotEvent::Up { slot: SlotId(0) }], 101);
+        assert_eq!(opens(&effects), [0], "{queues:?}");
+    }
+}
+
 /// A world of drawn bids, batches and openings.
 struct Drawn {
     slots: Slots,

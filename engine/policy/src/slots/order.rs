@@ -100,14 +100,26 @@ impl SlotPlan {
         place.map_or(UNPLANNED, |place| place as u64)
     }
 
-    /// The order that there is, in groups of the problem: of each module as many as it has.
-    pub(super) fn current(&self, modules: &[ModuleId]) -> Vec<Vec<usize>> {
+    /// The order that there is, in groups of the problem, of each module as many as it has; without those that can no longer run
+    /// where they stand.
+    pub(super) fn current(
+        &self,
+        modules: &[ModuleId],
+        can_run: impl Fn(usize, usize) -> bool,
+    ) -> Vec<Vec<usize>> {
         let mut free: BTreeMap<ModuleId, VecDeque<usize>> = BTreeMap::new();
         for (group, module) in modules.iter().enumerate() {
             free.entry(*module).or_default().push_back(group);
         }
-        let mut next = |module: ModuleId| free.get_mut(&module)?.pop_front();
-        let order = |order: &Vec<ModuleId>| order.iter().filter_map(|module| next(*module)).collect();
-        self.orders.iter().map(order).collect()
+        let mut next = |module: ModuleId, instance: usize| {
+            let groups = free.get_mut(&module)?;
+            let at = groups.iter().position(|group| can_run(*group, instance))?;
+            groups.remove(at)
+        };
+        let mut of_instance = |(instance, order): (usize, &Vec<ModuleId>)| {
+            let groups = order.iter().filter_map(|module| next(*module, instance));
+            groups.collect()
+        };
+        self.orders.iter().enumerate().map(&mut of_instance).collect()
     }
 }

@@ -52,7 +52,8 @@ impl Slots {
             return;
         };
         let (problem, modules) = self.plan_problem(&planned, now);
-        let current = planned.current(&modules);
+        let can_run = |group: usize, instance: usize| problem.groups[group].cost[instance].work_s < NEVER_S;
+        let current = planned.current(&modules, can_run);
         let mut orders = complete(&problem, &current);
         let late = problem.cost(&orders).late;
         let is_due = planned.planned_at.is_none_or(|at| now.since(at) >= INTERVAL);
@@ -103,7 +104,14 @@ impl Slots {
             let Ok(model) = models.binary_search(&model) else {
                 continue;
             };
-            if !tenant.slots.iter().any(|slot| planned.slots.contains(slot)) {
+            let own: Vec<SlotId> = tenant
+                .slots
+                .iter()
+                .copied()
+                .filter(|slot| !self.down.contains(slot) && tenant.may_run_on(*slot, &self.down))
+                .collect();
+            // What can run nowhere for now has no place in an order, where all behind it would be late.
+            if !own.iter().any(|slot| planned.slots.contains(slot)) {
                 continue;
             }
             let WaitingWork { items, time } = bid.backlog.unwrap_or(WaitingWork {
@@ -117,12 +125,6 @@ impl Slots {
             // What came last has as much more time as the first has waited. Groups of a module are alike: on several slots they are
             // served by turns, and on one the first that came is first.
             let waited_s = now.since(bid.since).as_secs_f64();
-            let own: Vec<SlotId> = tenant
-                .slots
-                .iter()
-                .copied()
-                .filter(|slot| !self.down.contains(slot) && tenant.may_run_on(*slot, &self.down))
-                .collect();
             for group in 0..count {
                 let part = (batches - group * delta).min(delta) as f64 / batches as f64;
                 let work_s = part * time.as_secs_f64();
