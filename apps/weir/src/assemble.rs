@@ -164,7 +164,7 @@ fn partitioning(graph: &Graph, models: &[Option<Loaded>]) -> anyhow::Result<Opti
 }
 
 fn partition_model(model: &OnnxModel, name: &str, plan: &Plan) -> anyhow::Result<Arc<dyn PartitionedModel>> {
-    let served = plan.problem.models.iter().find(|served| served.name == name);
+    let served = plan.problem.model(name);
     let layers = served.map(|served| served.blocks.layers.iter().map(|layer| *layer as usize).collect());
     let layers: Vec<usize> = layers.unwrap_or_default();
     let divided = model.layer_chain().and_then(|chain| chain.partition(&layers));
@@ -252,7 +252,7 @@ fn onnx(
 /// The largest batch that a model may be asked for. One with a plan runs the batches of that, or of a later plan by the same profile.
 fn max_batch(node: &ModelNode, graph: &Graph) -> u32 {
     let plan = graph.plan().filter(|_| node.plan.is_some());
-    let served = plan.and_then(|plan| plan.problem.models.iter().find(|served| served.name == node.name));
+    let served = plan.and_then(|plan| plan.problem.model(&node.name));
     let times = served.into_iter().flat_map(|served| &served.blocks.times);
     let profiled = times.flat_map(|times| &times.batch);
     node.batch.iter().chain(profiled).copied().max().unwrap_or(1)

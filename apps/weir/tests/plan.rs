@@ -256,10 +256,10 @@ items = "frame"
 attribute = "text"
 "#;
     fs::write(folder.path().join("graph.toml"), graph).unwrap();
-    let report = in_folder("report.json");
-    let ran = weir(&["run", &in_folder("graph.toml"), "--report", &report]);
+    let path = in_folder("report.json");
+    let ran = weir(&["run", &in_folder("graph.toml"), "--report", &path]);
     assert!(ran.status.success(), "{}", stderr(&ran));
-    let report: serde_json::Value = serde_json::from_str(&fs::read_to_string(report).unwrap()).unwrap();
+    let report = common::report(Path::new(&path));
     assert_eq!(report["requests"]["delivered"], 24, "{report}");
     assert_eq!(report["modules"]["read"]["mean_batch"], 4.0, "{report}");
 }

@@ -300,7 +300,7 @@ max_tokens = 8
         .output()
         .unwrap();
     assert!(ran.status.success(), "{}", common::stderr(&ran));
-    let report: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(report).unwrap()).unwrap();
+    let report = common::report(&report);
     assert_eq!(report["requests"]["delivered"], 4, "{report}");
     assert_eq!(
         report["modules"]["report"]["sequences"]["finished"], 4,

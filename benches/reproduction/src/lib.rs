@@ -5,6 +5,7 @@ pub mod cpu_time;
 pub mod document;
 pub mod goodserve;
 pub mod ken;
+pub mod memory_chain;
 pub mod parallel;
 pub mod pard;
 pub mod plot;

@@ -79,7 +79,7 @@ pub fn place(
     let mut placer = Placer::new(problem);
     for (plan, &module) in solution.models.iter().zip(modules) {
         let model = &plan.model;
-        let served = problem.models.iter().find(|served| served.name == *model);
+        let served = problem.model(model);
         let served = served.ok_or_else(|| PlacementError::UnknownModel { model: model.clone() })?;
         // Pipelines of one model share devices where the same partition runs on the same class.
         let mut pools = vec![Vec::new(); plan.pipelines.len()];

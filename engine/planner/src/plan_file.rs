@@ -30,9 +30,7 @@ impl Plan {
             };
             let served = self
                 .problem
-                .models
-                .iter()
-                .find(|served| served.name == plan.model)
+                .model(&plan.model)
                 .ok_or_else(|| invalid("is one for a model that its problem does not name".to_owned()))?;
             for (at, pipeline) in plan.pipelines.iter().enumerate() {
                 if let Some(what) = pipeline_error(pipeline, &served.blocks) {

@@ -109,3 +109,11 @@ pub struct Problem {
     /// Relative optimality gap at which the search stops.
     pub gap: f64,
 }
+
+impl Problem {
+    /// The model of that name.
+    #[must_use]
+    pub fn model(&self, name: &str) -> Option<&ServedModel> {
+        self.models.iter().find(|model| model.name == name)
+    }
+}

@@ -4,9 +4,10 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use crossbeam_channel::Sender;
-use weir_flow::{DeviceKind, Inference, Item, Model};
+use weir_flow::{DeviceKind, Inference, Item, Model, SessionError};
 use weir_types::{BatchId, ModuleId, SlotId, Span, Timestamp};
 
+use crate::panic_message::caught;
 use crate::session_control::SessionControl;
 
 /// A batch to run.
@@ -64,6 +65,15 @@ pub(crate) struct PlacedModel {
     pub(crate) name: String,
     pub(crate) device: DeviceKind,
     pub(crate) opener: Arc<dyn Model>,
+}
+
+impl PlacedModel {
+    /// What the thread that runs its session does before the first batch. Where that fails, so will batches, which say it again.
+    pub(crate) fn begin(&self, slot: SlotId, begins: impl FnOnce() -> Result<(), SessionError>) {
+        if let Err(reason) = caught(begins) {
+            tracing::warn!(slot = slot.0, model = %self.name, reason, "the first run failed");
+        }
+    }
 }
 
 /// A worker on its threads.

@@ -100,8 +100,7 @@ impl Partitioning {
         let plan = graph.plan()?.clone();
         let models = graph.models().iter().map(|node| {
             let emulated = node.plan.is_some() && node.origin == ModelOrigin::Emulated;
-            let mut served = plan.problem.models.iter();
-            let served = served.find(|served| emulated && served.name == node.name)?;
+            let served = plan.problem.model(&node.name).filter(|_| emulated)?;
             let blocks = served.blocks.boundary_bytes.len() + 1;
             Some(Arc::new(EmulatedPartitions { blocks }) as Arc<dyn PartitionedModel>)
         });

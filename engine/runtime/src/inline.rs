@@ -97,9 +97,8 @@ impl InlineWorker {
     /// What this thread does before its first batch.
     fn begin(&mut self) {
         for (placed, session) in self.sessions.values_mut() {
-            let began = session.as_mut().map(|session| caught(|| session.begin()));
-            if let Some(Err(reason)) = began {
-                tracing::warn!(slot = self.slot.0, model = %placed.name, reason, "the first run failed");
+            if let Some(session) = session {
+                placed.begin(self.slot, || session.begin());
             }
         }
     }
@@ -170,14 +169,10 @@ impl InlineWorker {
                 Step::Postprocessed => steps.decoded += span,
             }
         };
-        let ran = catch_unwind(AssertUnwindSafe(|| session.run(&job.items, &mut on_step)));
-        let reason = match ran {
-            Ok(Ok(inferences)) if inferences.len() == job.items.len() => return Ok(inferences),
-            Ok(Ok(inferences)) => {
-                format!("{} inferences for {} items", inferences.len(), job.items.len())
-            }
-            Ok(Err(error)) => error.to_string(),
-            Err(panic) => format!("the session panicked: {}", panic_message(panic.as_ref())),
+        let reason = match caught(|| session.run(&job.items, &mut on_step)) {
+            Ok(inferences) if inferences.len() == job.items.len() => return Ok(inferences),
+            Ok(inferences) => format!("{} inferences for {} items", inferences.len(), job.items.len()),
+            Err(reason) => reason,
         };
         self.discard(job.model);
         Err(reason)

@@ -152,9 +152,8 @@ impl OverlappedWorker {
     /// What this thread does before its first batch.
     fn begin(&mut self) {
         for Middle { placed, infer, .. } in self.models.values_mut() {
-            let began = infer.as_mut().map(|infer| caught(|| infer.begin()));
-            if let Some(Err(reason)) = began {
-                tracing::warn!(slot = self.slot.0, model = %placed.name, reason, "the first run failed");
+            if let Some(infer) = infer {
+                placed.begin(self.slot, || infer.begin());
             }
         }
     }

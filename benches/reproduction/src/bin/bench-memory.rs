@@ -6,75 +6,16 @@
 use std::io::Write as _;
 use std::process::ExitCode;
 
-use weir_policy::residency::ModelMemory;
-use weir_policy::{DeviceMemory, DeviceModel, DropRule, Lookahead, Policy, SlotQueues};
+use weir_policy::SlotQueues;
 use weir_reproduction::arrivals::arrivals;
 use weir_reproduction::cpu_time::thread_cpu_s;
-use weir_sim::{Edge, WorldMemory, WorldModule, WorldPool, WorldSpec, simulate};
-use weir_types::{ModelId, Profile, SlotId, Span};
+use weir_reproduction::memory_chain::{MODULES, SUSTAINED_RPS, memory_chain};
+use weir_sim::simulate;
 
 const REQUESTS: u64 = 20_000;
-const MODULES: u32 = 5;
-const SLOTS: u32 = 4;
 const ROUNDS: usize = 3;
-const MIB: u64 = 1 << 20;
 /// Loads, as parts of what the slots sustain in batches of four.
 const LOADS: [f64; 3] = [0.5, 0.9, 1.5];
-/// Milliseconds of a batch of four, and the requests a second that the slots sustain so.
-const BATCH_MS: f64 = 22.0;
-const SUSTAINED_RPS: f64 = SLOTS as f64 * 4.0 / (MODULES as f64 * BATCH_MS / 1e3);
-
-fn world(memory: bool, queues: Option<SlotQueues>) -> Option<WorldSpec> {
-    let points = [(1, 10), (2, 14), (4, 22), (8, 38)];
-    let profile = Profile::new(points.map(|(size, ms)| (size, Span::from_millis(ms))).to_vec())?;
-    let module = |index: u32| WorldModule {
-        name: format!("m{}", index + 1),
-        profile: profile.clone(),
-        batch: vec![1, 2, 4, 8],
-        pool: WorldPool::Shared((0..SLOTS).collect()),
-        next: (index + 1 < MODULES)
-            .then_some(Edge {
-                to: index as usize + 1,
-                link: None,
-            })
-            .into_iter()
-            .collect(),
-        weight: 1.0,
-        overlap: None,
-        model: memory.then_some(ModelId(index)),
-    };
-    let model = |index: u32| DeviceModel {
-        model: ModelId(index),
-        slots: (0..SLOTS).map(SlotId).collect(),
-        memory: ModelMemory {
-            device_bytes: MIB,
-            host_bytes: MIB,
-        },
-        open_cold: Span::from_millis(80),
-        open_warm: Span::from_millis(30),
-    };
-    let device = DeviceMemory {
-        memory: u64::from(MODULES * SLOTS) * MIB,
-        host_memory: u64::from(MODULES * SLOTS) * MIB,
-        models: (0..MODULES).map(model).collect(),
-    };
-    Some(WorldSpec {
-        shared_slots: SLOTS,
-        memory: WorldMemory {
-            devices: memory.then_some(device).into_iter().collect(),
-            names: (0..MODULES).map(|index| format!("model-{index}")).collect(),
-        },
-        ..WorldSpec::new(
-            Span::from_millis(500),
-            Policy {
-                drop: DropRule::Weir(Lookahead::default()),
-                queues,
-                ..Policy::default()
-            },
-            (0..MODULES).map(module).collect(),
-        )
-    })
-}
 
 fn main() -> ExitCode {
     let mut out = std::io::stdout();
@@ -86,7 +27,7 @@ fn main() -> ExitCode {
     for load in LOADS {
         let mut rows = Vec::new();
         for (name, memory, queues) in rules {
-            let Some(spec) = world(memory, queues) else {
+            let Some(spec) = memory_chain(memory, queues) else {
                 let _ = writeln!(std::io::stderr(), "bench-memory: the profile is none");
                 return ExitCode::FAILURE;
             };

@@ -48,7 +48,7 @@ fn fits_models(raw: &RawGraph, plan: &Plan, diagnostics: &mut Diagnostics) {
             diagnostics.add(model.name.at, format!("the plan has no model \"{name}\""), hint);
             continue;
         }
-        let served = plan.problem.models.iter().find(|served| served.name == *name);
+        let served = plan.problem.model(name);
         if served.is_none_or(|served| served.blocks.layers.is_empty()) {
             let hint =
                 Some("measure the model by weir profile --blocks, and plan with that profile".to_owned());

@@ -168,16 +168,22 @@ impl Module {
                     .on_queued(entry.slo, now.since(entry.arrived_at), now);
             }
             if reason == DropReason::Infeasible && self.running.is_empty() {
-                let expected = self.workers.expected(self.peers.batch_size());
-                let patience = StarvationReset::patience(expected);
-                if self.starvation_reset.on_drop(now, patience) {
-                    self.workers.forget();
-                    if let Some(overlap) = &mut self.overlap {
-                        overlap.forget();
-                    }
-                }
+                self.reset_if_starved(now);
             }
             effects.push(self.drop_or_accept(request, reason, shortfall));
+        }
+    }
+
+    /// Forgets what was measured, where nothing has run for long enough.
+    fn reset_if_starved(&mut self, now: Timestamp) {
+        let expected = self.workers.expected(self.peers.batch_size());
+        let patience = StarvationReset::patience(expected);
+        if !self.starvation_reset.on_drop(now, patience) {
+            return;
+        }
+        self.workers.forget();
+        if let Some(overlap) = &mut self.overlap {
+            overlap.forget();
         }
     }
 

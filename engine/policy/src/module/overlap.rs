@@ -66,12 +66,8 @@ impl Overlap {
 
     /// Nothing that was measured counts any more.
     pub(super) fn forget(&mut self) {
-        *self = Self {
-            declared: self.declared.take(),
-            correction: Correction::default(),
-            prepared: ItemTime::default(),
-            read: ItemTime::default(),
-        };
+        let preparation = self.declared.take();
+        *self = Self::new(&OverlapSpec { preparation });
     }
 
     /// How long the inputs of a batch of `size` are expected to be prepared.

@@ -70,7 +70,7 @@ impl Certain {
     fn new(survival: &Survival) -> Self {
         Self {
             none: survival.first() * (1.0 - ROUNDING),
-            there: survival.at_least(SURELY_THERE) * (1.0 - ROUNDING),
+            there: survival.ratio_with(SURELY_THERE) * (1.0 - ROUNDING),
         }
     }
 }

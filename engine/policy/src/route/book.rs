@@ -44,8 +44,8 @@ struct FoundLoss {
     /// For a prompt of so many tokens.
     tokens: u32,
     loss: f64,
-    /// It is that much at least: nobody asked for more.
-    is_least: bool,
+    /// It is more than that: no more was asked for.
+    is_partial: bool,
     /// When it is looked at again.
     until: Timestamp,
 }
@@ -65,7 +65,7 @@ impl Book {
 
     /// Chances that those that are there lose by one more with a prompt of so many tokens, as far as they are less than `bearable`;
     /// chances below `min_chance` count as none. While nothing comes or goes here, that is looked at again after a step: before,
-    /// nobody has another token.
+    /// none of them has another token.
     pub(super) fn loss(
         &mut self,
         beliefs: &Beliefs,
@@ -73,7 +73,7 @@ impl Book {
         now: Timestamp,
     ) -> f64 {
         let known = |found: &FoundLoss| {
-            found.tokens == tokens && now <= found.until && (!found.is_least || found.loss > bearable)
+            found.tokens == tokens && now <= found.until && (!found.is_partial || found.loss > bearable)
         };
         if let Some(found) = self.found.filter(known) {
             return found.loss;
@@ -83,7 +83,7 @@ impl Book {
         let (before, after) = (self.token_s(count), self.token_s(count + 1));
         let tokens_per_s = [1.0 / before, 1.0 / after];
         let mut loss = 0.0;
-        let mut is_least = false;
+        let mut is_partial = false;
         for booked in &self.sequences {
             if Self::surely_loses_nothing(beliefs, booked, (tokens_per_s, stall_s), now) {
                 continue;
@@ -95,14 +95,14 @@ impl Book {
             loss += (is - self.chance(beliefs, booked, [after, stall_s], now)).max(0.0);
             // A part of the whole is more already.
             if loss > bearable {
-                is_least = true;
+                is_partial = true;
                 break;
             }
         }
         self.found = Some(FoundLoss {
             tokens,
             loss,
-            is_least,
+            is_partial,
             until: now + Span::from_secs_f64(before),
         });
         loss

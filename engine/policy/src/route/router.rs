@@ -338,7 +338,6 @@ impl Router {
             }
         }
         if let RouteRule::JustEnough(rule) = self.spec.rule {
-            let demand = self.demand(&routed, Some(from), now);
             let view = &self.cluster.instances[from.index()];
             if let Some(to) = rule.reconsider(&self.cluster, view, &demand, routed.moves) {
                 self.move_sequence(sequence, &demand, to, now, effects);

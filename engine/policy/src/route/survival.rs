@@ -57,8 +57,8 @@ impl Survival {
         self.ratios.first().copied().unwrap_or(0.0)
     }
 
-    /// A ratio below which at least so much is left.
-    pub(super) fn at_least(&self, part: f64) -> f64 {
+    /// The ratio below which at least so much is left.
+    pub(super) fn ratio_with(&self, part: f64) -> f64 {
         let at = self.parts.iter().position(|left| *left < part);
         let at = at.or(self.parts.len().checked_sub(1));
         at.map_or(f64::INFINITY, |at| self.ratios[at])

@@ -382,9 +382,9 @@ proptest! {
 }
 
 proptest! {
-    /// What is passed over without a look-up loses nothing by the look-ups either.
+    /// A sequence that is passed over without a look-up loses nothing by the look-ups either.
     #[test]
-    fn who_is_passed_over_loses_nothing(
+    fn a_sequence_that_is_passed_over_loses_nothing(
         lengths in prop::collection::vec((1_u32..600, 1_u32..600), 0..60),
         exact in any::<bool>(),
         there in prop::collection::vec((1_u32..700, 0_u32..700, -2_000_i64..20_000, 0_u64..9_000), 1..60),
