@@ -16,7 +16,8 @@ use weir_partition::wire::{
     read_preamble, write_message, write_preamble,
 };
 use weir_partition::{
-    AllowedHop, AllowedHops, ClientOptions, ConnectionQuota, Event, Timeouts, Worker, WorkerId, WorkerOptions,
+    AllowedHop, AllowedHops, ClientOptions, ConnectionQuota, Event, Timeouts, Worker, WorkerError, WorkerId,
+    WorkerOptions,
 };
 use weir_types::Timestamp;
 
@@ -31,6 +32,18 @@ fn tcp(worker: &Worker) -> std::net::SocketAddr {
 fn with(options: WorkerOptions) -> Worker {
     let at = "127.0.0.1:0".parse().unwrap();
     Worker::listen(at, options, Arc::new(Loader::default()), clock()).unwrap()
+}
+
+#[test]
+fn an_address_that_other_machines_reach_is_refused() {
+    for at in ["0.0.0.0:0", "[::]:0", "192.0.2.1:7101"] {
+        let at = at.parse().unwrap();
+        let worker = Worker::listen(at, WorkerOptions::default(), Arc::new(Loader::default()), clock());
+        assert!(
+            matches!(worker, Err(WorkerError::OpenToOthers(refused)) if refused == at),
+            "{at}"
+        );
+    }
 }
 
 /// Sends bytes and waits until the worker has closed the connection; gives what it answered.

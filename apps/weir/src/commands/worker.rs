@@ -79,23 +79,11 @@ fn loader() -> Arc<dyn PartitionLoader> {
 /// A worker that listens by itself.
 fn listening(args: &Worker, options: WorkerOptions, now: &Now) -> anyhow::Result<weir_partition::Worker> {
     let addresses = resolve(args.listen.as_deref().unwrap_or_default(), "--listen")?;
-    if let Some(address) = addresses.iter().find(|address| !address.ip().is_loopback()) {
-        return Err(open_to_others(*address).into());
-    }
     let options = WorkerOptions {
         hops: hops(args.hops.as_ref())?,
         ..options
     };
     listen(&addresses, &options, now).map_err(mendable)
-}
-
-/// Partitions are programs, and this protocol asks nobody who they are.
-fn open_to_others(address: SocketAddr) -> UserError {
-    UserError::new(format!(
-        "{address} is reached from other machines, and any of them could have this worker run programs: make it a node of a \
-         fleet, which shows and asks for certificates (weir fleet keys DIR --node NAME=HOST, then weir worker --fleet \
-         FLEET.toml --node NAME), or listen on 127.0.0.1"
-    ))
 }
 
 /// On the first address of the name that is to be had.
@@ -110,6 +98,8 @@ fn listen(
     for address in addresses {
         match listen(address) {
             Ok(worker) => return Ok(worker),
+            // A name of this machine alone has no such address.
+            Err(error @ weir_partition::WorkerError::OpenToOthers(_)) => return Err(error),
             Err(error) => last = error,
         }
     }

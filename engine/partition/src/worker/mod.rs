@@ -52,7 +52,7 @@ enum Serving {
 }
 
 impl Worker {
-    /// A worker that is reached over TCP. With port 0 the system chooses one.
+    /// A worker that is reached over TCP, on this machine alone. With port 0 the system chooses one.
     ///
     /// # Errors
     /// [`WorkerError`].
@@ -62,6 +62,9 @@ impl Worker {
         loader: Arc<dyn PartitionLoader>,
         now: Now,
     ) -> Result<Self, WorkerError> {
+        if !at.ip().is_loopback() {
+            return Err(WorkerError::OpenToOthers(at));
+        }
         let core = Core::start(options, loader, now)?;
         let server = Server::start(at, &core)?;
         Ok(Self {

@@ -115,6 +115,13 @@ pub enum WorkerError {
         /// Why, and what to do.
         reason: String,
     },
+    /// The address is reached from other machines. Partitions are programs, and this protocol asks nobody who they are.
+    #[error(
+        "{0} is reached from other machines, and any of them could have this worker run programs: make it a node of a fleet, which \
+         shows and asks for certificates (weir fleet keys DIR --node NAME=HOST, then weir worker --fleet FLEET.toml --node NAME), \
+         or listen on 127.0.0.1"
+    )]
+    OpenToOthers(SocketAddr),
     /// Options that make no worker.
     #[error("{0}")]
     Options(&'static str),
