@@ -63,7 +63,7 @@ OF_FEATURES := $(foreach sink,$(SINKS),weir/$(sink)) weir/otlp
 test-brokers: setup
 	$(CARGO) clippy --workspace --features "$(OF_FEATURES)" --all-targets --locked -- -D warnings
 	$(CARGO) test --workspace --features "$(OF_FEATURES)" --locked --test archive_fleet --test contract --test parquet \
-		--test features --test programs --test sinks --test traces
+		--test features --test programs --test secure --test sinks --test traces
 	$(CARGO) test --workspace --features "$(OF_FEATURES)" --locked --lib -- server:: sinks:: traces::
 
 # The sink `kafka` against the mock cluster of librdkafka, which is compiled for it.

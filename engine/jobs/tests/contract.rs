@@ -5,6 +5,9 @@
 #![allow(clippy::print_stdout, reason = "a test says why it does nothing")]
 
 mod common;
+#[cfg(feature = "nats")]
+#[path = "common/server.rs"]
+mod server;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -22,16 +25,8 @@ struct Case {
     name: &'static str,
     folder: tempfile::TempDir,
     place: QueuePlace,
-    _server: Option<Server>,
-}
-
-struct Server(std::process::Child);
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
+    #[cfg(feature = "nats")]
+    _server: Option<server::Server>,
 }
 
 impl Case {
@@ -41,6 +36,7 @@ impl Case {
             name: "folder",
             place: QueuePlace::Folder(folder.path().join("jobs")),
             folder,
+            #[cfg(feature = "nats")]
             _server: None,
         }
     }
@@ -52,28 +48,13 @@ impl Case {
 
     #[cfg(feature = "nats")]
     fn server() -> Option<Self> {
-        use std::process::{Command, Stdio};
-        const SERVER: &str = "/usr/sbin/nats-server";
-        if !Path::new(SERVER).exists() {
-            println!("skipped: there is no {SERVER}");
-            return None;
-        }
-        let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        let port = free.local_addr().unwrap().port();
-        drop(free);
         let folder = tempfile::tempdir().unwrap();
-        let mut command = Command::new(SERVER);
-        command.args(["-a", "127.0.0.1", "-p", &port.to_string(), "-js", "-sd"]);
-        command
-            .arg(folder.path().join("store"))
-            .stdout(Stdio::null())
-            .stderr(Stdio::null());
-        let place = PathBuf::from(format!("nats://127.0.0.1:{port}/jobs"));
+        let server = server::Server::start(folder.path(), &[])?;
         Some(Self {
             name: "server",
-            place: QueuePlace::of(&place).unwrap(),
+            place: server.place(),
             folder,
-            _server: Some(Server(command.spawn().unwrap())),
+            _server: Some(server),
         })
     }
 
