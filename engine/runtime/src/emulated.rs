@@ -1,8 +1,8 @@
 //! Emulated models, which take their declared time and find nothing, and emulated sources, which send blank frames at
 //! chosen times. Whole clusters can be tested with them, without a device.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use weir_flow::{
     Batching, DeviceKind, Frame, Image, Infer, Inference, Item, Model, ModuleOutput, Operator, OwnedPlanes,
@@ -27,6 +27,8 @@ pub(crate) struct EmulatedModel {
     fail_every: Option<u32>,
     /// How long it takes to open from its file and from host memory.
     opening: [Span; 2],
+    /// Of all its sessions, those that come after they were closed included, and of opening them.
+    sleep: Sleep,
     /// Batches of all its sessions, those that failed included.
     batches: Arc<AtomicU64>,
 }
@@ -40,6 +42,7 @@ impl EmulatedModel {
             preparation: Profile::new(node.preparation.clone()),
             fail_every: node.fail_every,
             opening: node.opening_times(),
+            sleep: Sleep::new(),
             batches: Arc::default(),
         }
     }
@@ -61,7 +64,7 @@ impl Model for EmulatedModel {
         &self,
         _device: DeviceKind,
     ) -> Result<(Box<dyn Session>, Option<PreparedModel>), SessionError> {
-        std::thread::sleep(duration(self.opening[0]));
+        self.sleep.pass(self.opening[0]);
         let prepared = PreparedModel {
             bytes: 0,
             data: Arc::new(()),
@@ -74,7 +77,7 @@ impl Model for EmulatedModel {
         _device: DeviceKind,
         _prepared: &PreparedModel,
     ) -> Result<Box<dyn Session>, SessionError> {
-        std::thread::sleep(duration(self.opening[1]));
+        self.sleep.pass(self.opening[1]);
         Ok(Box::new(self.session()))
     }
 
@@ -92,11 +95,35 @@ impl EmulatedModel {
     fn session(&self) -> EmulatedSession {
         EmulatedSession {
             name: self.name.clone(),
-            preparation: EmulatedTime::new(self.preparation.clone()),
-            run: EmulatedTime::new(Some(self.profile.clone())),
+            preparation: EmulatedTime::new(self.preparation.clone(), &self.sleep),
+            run: EmulatedTime::new(Some(self.profile.clone()), &self.sleep),
             fail_every: self.fail_every,
             batches: Arc::clone(&self.batches),
         }
+    }
+}
+
+/// Declared times that pass, right in the mean over all that share it.
+#[derive(Debug, Clone)]
+struct Sleep {
+    clock: Clock,
+    compensator: Arc<Mutex<SleepCompensator>>,
+}
+
+impl Sleep {
+    fn new() -> Self {
+        Self {
+            clock: Clock::start(),
+            compensator: Arc::default(),
+        }
+    }
+
+    fn pass(&self, declared: Span) {
+        let compensator = || self.compensator.lock().unwrap_or_else(PoisonError::into_inner);
+        let began = self.clock.now();
+        let slept = compensator().sleep_duration(declared);
+        std::thread::sleep(duration(slept));
+        compensator().on_slept(declared, self.clock.now().since(began));
     }
 }
 
@@ -104,25 +131,21 @@ impl EmulatedModel {
 #[derive(Clone)]
 struct EmulatedTime {
     profile: Option<Profile>,
-    clock: Clock,
-    compensator: SleepCompensator,
+    sleep: Sleep,
 }
 
 impl EmulatedTime {
-    fn new(profile: Option<Profile>) -> Self {
+    fn new(profile: Option<Profile>, sleep: &Sleep) -> Self {
         Self {
             profile,
-            clock: Clock::start(),
-            compensator: SleepCompensator::default(),
+            sleep: sleep.clone(),
         }
     }
 
     fn pass(&mut self, items: &[Item]) {
         let Some(profile) = &self.profile else { return };
         let size = u32::try_from(items.len()).unwrap_or(u32::MAX);
-        let (declared, began) = (profile.duration(size), self.clock.now());
-        std::thread::sleep(duration(self.compensator.sleep_duration(declared)));
-        self.compensator.on_slept(declared, self.clock.now().since(began));
+        self.sleep.pass(profile.duration(size));
     }
 }
 
