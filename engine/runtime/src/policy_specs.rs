@@ -1,5 +1,7 @@
 //! From the graph and the measured profiles to the specifications of the policy's state machines.
 
+use std::collections::BTreeSet;
+
 use weir_graph::{Graph, PrepareMode, SourceMode};
 use weir_planner::{MAX_PIPELINE_SLOTS, PipelineSlots};
 use weir_policy::residency::ModelMemory;
@@ -193,6 +195,11 @@ fn shares(graph: &Graph) -> Vec<StreamShare> {
 
 /// Where the arbiter grants slots. Those that are a module's own would always look free to it.
 fn placements(graph: &Graph, modules: &[ModuleSpec]) -> Vec<Placement> {
+    let sources = graph.sources().iter().enumerate();
+    let cameras = sources.filter(|(_, source)| source.mode == SourceMode::Live);
+    let live: BTreeSet<usize> = cameras
+        .flat_map(|(source, _)| graph.reachable_from(source))
+        .collect();
     let shared = graph.modules().iter().zip(modules);
     shared
         .filter(|(_, spec)| spec.pool == Pool::Shared)
@@ -206,6 +213,7 @@ fn placements(graph: &Graph, modules: &[ModuleSpec]) -> Vec<Placement> {
                 let limited = graph.devices()[device].memory.is_some();
                 limited.then_some(ModelId(node.model as u32))
             },
+            live: live.contains(&spec.id.index()),
         })
         .collect()
 }

@@ -321,6 +321,7 @@ mod tests {
                 weight: 1.0,
                 optional: false,
                 model: None,
+                live: false,
             }],
             arbitration: Arbitration::default(),
             topology: Topology::new(vec![vec![]]),

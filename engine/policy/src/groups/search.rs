@@ -54,13 +54,106 @@ pub(super) fn search(problem: &PlanProblem, current: &Orders, max_visits: usize)
     orders
 }
 
-/// The order that there is, with groups that are nowhere put where they are done first.
+/// The order that there is, with groups that are nowhere put where most are in time, then where they are done first: behind what is
+/// there, behind the last group of their model, which saves an opening, or before the first whose deadline is later.
 pub(crate) fn complete(problem: &PlanProblem, current: &Orders) -> Orders {
     let up: Vec<usize> = problem.up().collect();
     if up.is_empty() {
         return vec![Vec::new(); problem.instances.len()];
     }
-    completed(problem, current, &up)
+    let (mut orders, mut rest) = kept(problem, current);
+    sort_by_deadline(problem, &mut rest);
+    for group in rest {
+        let mut best: Option<(Place, usize, usize)> = None;
+        for &instance in &up {
+            let order = &orders[instance];
+            let before = problem.order_cost(instance, order).late;
+            let of_instance = open_positions(problem, order, group).into_iter().map(|at| {
+                let place = place(problem, (instance, before), order, (at, group));
+                (place, instance, at)
+            });
+            // On one instance, the order that is through first.
+            let first = of_instance.reduce(|a, b| if b.0.ends_before(&a.0) { b } else { a });
+            best = match (best, first) {
+                (Some(best), Some(first)) if !first.0.is_done_before(&best.0) => Some(best),
+                (best, first) => first.or(best),
+            };
+        }
+        if let Some((_, instance, at)) = best {
+            orders[instance].insert(at, group);
+        }
+    }
+    orders
+}
+
+/// What it comes to that a group is put somewhere.
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    /// Requests more that are late.
+    late: f64,
+    /// When the whole order is through.
+    all_end_s: f64,
+    end_s: f64,
+}
+
+impl Place {
+    fn is_later(&self, other: &Self) -> Option<bool> {
+        ((self.late - other.late).abs() > 1e-3).then_some(self.late > other.late)
+    }
+
+    fn ends_before(&self, other: &Self) -> bool {
+        self.is_later(other).map_or_else(
+            || (self.all_end_s, self.end_s) < (other.all_end_s, other.end_s),
+            |later| !later,
+        )
+    }
+
+    fn is_done_before(&self, other: &Self) -> bool {
+        self.is_later(other)
+            .map_or_else(|| self.end_s < other.end_s, |later| !later)
+    }
+}
+
+fn open_positions(problem: &PlanProblem, order: &[usize], group: usize) -> Vec<usize> {
+    let of = |other: &usize| &problem.groups[*other];
+    let own = &problem.groups[group];
+    let mut positions = vec![order.len()];
+    positions.extend(
+        order
+            .iter()
+            .rposition(|other| of(other).model == own.model)
+            .map(|at| at + 1),
+    );
+    positions.extend(
+        order
+            .iter()
+            .position(|other| of(other).first_deadline_s > own.first_deadline_s),
+    );
+    positions.dedup();
+    positions
+}
+
+fn place(
+    problem: &PlanProblem,
+    (instance, before): (usize, f64),
+    order: &[usize],
+    (at, group): (usize, usize),
+) -> Place {
+    let mut progress = Progress::new(&problem.instances[instance]);
+    let mut place = Place {
+        late: -before,
+        all_end_s: 0.0,
+        end_s: 0.0,
+    };
+    for next in order[..at].iter().chain([&group]).chain(&order[at..]) {
+        let done = problem.append(instance, &mut progress, *next);
+        place.late += done.cost.late;
+        if *next == group {
+            place.end_s = done.end_s;
+        }
+    }
+    place.all_end_s = progress.at_s;
+    place
 }
 
 /// A plan: exactly for at most so many groups, else by the search from what there is, which looks at most at so many.
@@ -76,8 +169,8 @@ pub(crate) fn plan(
     }
 }
 
-/// Groups that are nowhere, where they are done first, behind what is there.
-fn completed(problem: &PlanProblem, current: &Orders, up: &[usize]) -> Orders {
+/// The order that there is on instances that are there, and the groups that are nowhere.
+fn kept(problem: &PlanProblem, current: &Orders) -> (Orders, Vec<usize>) {
     let mut orders = current.clone();
     let mut is_placed = vec![false; problem.groups.len()];
     for (instance, order) in orders.iter_mut().enumerate() {
@@ -88,6 +181,15 @@ fn completed(problem: &PlanProblem, current: &Orders, up: &[usize]) -> Orders {
             is_placed[*group] = true;
         }
     }
+    let rest = (0..problem.groups.len())
+        .filter(|group| !is_placed[*group])
+        .collect();
+    (orders, rest)
+}
+
+/// Groups that are nowhere, where they are done first, behind what is there.
+fn completed(problem: &PlanProblem, current: &Orders, up: &[usize]) -> Orders {
+    let (mut orders, mut rest) = kept(problem, current);
     let mut progress: Vec<Progress> = (0..orders.len())
         .map(|instance| {
             let mut progress = Progress::new(&problem.instances[instance]);
@@ -96,9 +198,6 @@ fn completed(problem: &PlanProblem, current: &Orders, up: &[usize]) -> Orders {
             }
             progress
         })
-        .collect();
-    let mut rest: Vec<usize> = (0..problem.groups.len())
-        .filter(|group| !is_placed[*group])
         .collect();
     sort_by_deadline(problem, &mut rest);
     for group in rest {

@@ -45,6 +45,10 @@ pub struct Placement {
     /// The model that it runs; of no effect where the memory of its device is not limited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<ModelId>,
+    /// Whether frames of cameras come to it. Where other work shares a device whose memory is limited, its model stays open there on
+    /// as many slots as its load needs.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub live: bool,
 }
 
 /// What the slots are, for as long as the run lasts.

@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use serde::{Deserialize, Serialize};
 use weir_types::{ModelId, SlotId, Span, Timestamp};
 
+use super::reserve::Reserve;
 use crate::residency::{ModelMemory, Residency, ResidencyEffect, ResidencyEvent, ResidencySpec, Standing};
 use crate::strategy::SlotQueues;
 
@@ -104,6 +105,8 @@ struct Session {
     has_run: bool,
     /// Whether something asked for it when that was looked at last.
     is_asked: bool,
+    /// Whether it stays open for cameras.
+    is_reserved: bool,
 }
 
 impl Session {
@@ -127,6 +130,8 @@ struct Device {
     residency: Residency,
     /// By id in the residency.
     sessions: Vec<Session>,
+    /// What is kept for cameras, where other work shares the device.
+    reserve: Option<Reserve>,
 }
 
 /// All devices whose memory is limited.
@@ -146,8 +151,8 @@ pub(super) struct SlotMemory {
 }
 
 impl SlotMemory {
-    /// Nothing is open. `None` where no device is limited.
-    pub(super) fn new(spec: &[DeviceMemory], turn: Turn) -> Option<Self> {
+    /// Nothing is open; `live` are models that cameras need. `None` where no device is limited.
+    pub(super) fn new(spec: &[DeviceMemory], turn: Turn, live: &BTreeSet<ModelId>) -> Option<Self> {
         if spec.is_empty() {
             return None;
         }
@@ -175,6 +180,7 @@ impl SlotMemory {
                         is_granted: false,
                         has_run: false,
                         is_asked: false,
+                        is_reserved: false,
                     });
                 }
             }
@@ -184,7 +190,11 @@ impl SlotMemory {
                 models,
                 same_bytes,
             });
-            memory.devices.push(Device { residency, sessions });
+            memory.devices.push(Device {
+                residency,
+                sessions,
+                reserve: Reserve::new(device, live),
+            });
         }
         Some(memory)
     }
@@ -240,10 +250,20 @@ impl SlotMemory {
         }
     }
 
-    /// Whether a session is open and is to stay so for now.
+    /// Whether a session is open and is to be served for now before others are opened.
     pub(super) fn has_turn(&self, slot: SlotId, model: ModelId) -> bool {
         let place = self.places.get(&(slot, model));
-        place.is_some_and(|&(device, id)| self.devices[device].sessions[id.index()].turn.is_some())
+        place.is_some_and(|&(device, id)| {
+            let session = &self.devices[device].sessions[id.index()];
+            session.turn.is_some() && !session.is_reserved
+        })
+    }
+
+    /// Sessions of a model that stay open for cameras, on the device of the slot.
+    pub(super) fn reserved(&self, slot: SlotId, model: ModelId) -> usize {
+        let place = self.places.get(&(slot, model));
+        let reserve = place.and_then(|&(device, _)| self.devices[device].reserve.as_ref());
+        reserve.map_or(0, |reserve| reserve.sessions(model))
     }
 
     /// A module is granted the slot for its model.
@@ -320,6 +340,35 @@ impl SlotMemory {
         }
         self.tell(device, ResidencyEvent::Wanted(id));
         self.tell(device, ResidencyEvent::Valued(id, used[id.index()]));
+    }
+
+    /// Keeps open what cameras need, by loads of late: of each model the first sessions that are open on slots that are there.
+    pub(super) fn keep(&mut self, load: impl Fn(ModelId) -> f64, is_up: impl Fn(SlotId) -> bool) {
+        for index in 0..self.devices.len() {
+            let device = &mut self.devices[index];
+            let Some(reserve) = &mut device.reserve else {
+                continue;
+            };
+            reserve.follow(&load);
+            let mut kept: BTreeMap<ModelId, usize> = BTreeMap::new();
+            let mut changed = Vec::new();
+            for (id, session) in (0..).map(ModelId).zip(&mut device.sessions) {
+                let kept = kept.entry(session.model).or_default();
+                let is_reserved = device.residency.standing(id) == Standing::Open
+                    && is_up(session.slot)
+                    && *kept < reserve.sessions(session.model);
+                *kept += usize::from(is_reserved);
+                if std::mem::replace(&mut session.is_reserved, is_reserved) != is_reserved {
+                    changed.push(match is_reserved {
+                        true => ResidencyEvent::Kept(id),
+                        false => ResidencyEvent::Ended(id),
+                    });
+                }
+            }
+            for event in changed {
+                self.tell(index, event);
+            }
+        }
     }
 
     /// Ends turns that are over, and takes back what nothing asks for any more.

@@ -15,7 +15,7 @@ const WARM: Span = Span::from_millis(5);
 const RUN: Span = Span::from_millis(10);
 
 /// Modules by themselves, each with a model of its own, on all slots of one device.
-fn spec(slots: u32, memory: u64, bytes: &[u64]) -> SlotsSpec {
+pub(super) fn spec(slots: u32, memory: u64, bytes: &[u64]) -> SlotsSpec {
     spec_on(1, slots, memory, bytes)
 }
 
@@ -29,6 +29,7 @@ fn spec_on(devices: u32, slots: u32, memory: u64, bytes: &[u64]) -> SlotsSpec {
         weight: 1.0,
         optional: false,
         model: Some(ModelId(id)),
+        live: false,
     });
     let device = |device: u32| {
         let own = (0..).zip(bytes).filter(|(id, _)| id % devices == device);
@@ -61,11 +62,11 @@ fn spec_on(devices: u32, slots: u32, memory: u64, bytes: &[u64]) -> SlotsSpec {
     }
 }
 
-fn ms(ms: u64) -> Timestamp {
+pub(super) fn ms(ms: u64) -> Timestamp {
     Timestamp::ZERO + Span::from_millis(ms)
 }
 
-fn bid(module: u32, latest_start: u64) -> SlotEvent {
+pub(super) fn bid(module: u32, latest_start: u64) -> SlotEvent {
     let bid = Bid {
         latest_start: ms(latest_start),
         since: ms(0),
@@ -78,7 +79,7 @@ fn bid(module: u32, latest_start: u64) -> SlotEvent {
     }
 }
 
-fn started(module: u32, slot: u32) -> SlotEvent {
+pub(super) fn started(module: u32, slot: u32) -> SlotEvent {
     SlotEvent::Started {
         module: ModuleId(module),
         slot: SlotId(slot),
@@ -86,7 +87,7 @@ fn started(module: u32, slot: u32) -> SlotEvent {
     }
 }
 
-fn finished(module: u32, slot: u32) -> SlotEvent {
+pub(super) fn finished(module: u32, slot: u32) -> SlotEvent {
     SlotEvent::Finished {
         module: ModuleId(module),
         slot: SlotId(slot),
@@ -94,7 +95,7 @@ fn finished(module: u32, slot: u32) -> SlotEvent {
     }
 }
 
-fn opened(model: u32, slot: u32, warm: bool) -> SlotEvent {
+pub(super) fn opened(model: u32, slot: u32, warm: bool) -> SlotEvent {
     SlotEvent::Opened {
         slot: SlotId(slot),
         model: ModelId(model),
@@ -103,7 +104,7 @@ fn opened(model: u32, slot: u32, warm: bool) -> SlotEvent {
     }
 }
 
-fn closed(model: u32, slot: u32) -> SlotEvent {
+pub(super) fn closed(model: u32, slot: u32) -> SlotEvent {
     SlotEvent::Closed {
         slot: SlotId(slot),
         model: ModelId(model),
@@ -111,7 +112,11 @@ fn closed(model: u32, slot: u32) -> SlotEvent {
     }
 }
 
-fn step(slots: &mut Slots, events: impl IntoIterator<Item = SlotEvent>, at: u64) -> Vec<SlotEffect> {
+pub(super) fn step(
+    slots: &mut Slots,
+    events: impl IntoIterator<Item = SlotEvent>,
+    at: u64,
+) -> Vec<SlotEffect> {
     let mut effects = Vec::new();
     slots.step(events, ms(at), &mut effects);
     effects
@@ -589,6 +594,7 @@ proptest! {
         memory in 10_u64..20,
         bids in proptest::collection::vec((0_u64..3_000, 0_u32..6, 0_u64..400), 1..200),
         outages in proptest::collection::vec((0_u64..3_000, 0_u32..6, 1_u64..600), 0..4),
+        live in proptest::collection::vec(any::<bool>(), 6),
         queues in prop_oneof![
             Just(None),
             Just(Some(SlotQueues::Fcfs)),
@@ -600,6 +606,9 @@ proptest! {
     ) {
         let mut spec = spec_on(devices, slots, memory, &sizes);
         spec.queues = queues;
+        for (placement, live) in spec.placements.iter_mut().zip(&live) {
+            placement.live = *live;
+        }
         let mut world = Drawn {
             slots: Slots::new(spec),
             sizes: sizes.clone(),
@@ -626,7 +635,8 @@ proptest! {
         prop_assert!(world.asked.is_empty(), "waiting: {:?}", world.asked);
         // Each waits for the turns of all others at most, and for what they run and open.
         let bound = sizes.len() as u64 * 200;
-        prop_assert!(queues.is_some() || !outages.is_empty() || world.longest_wait <= bound, "{}", world.longest_wait);
+        let shared = live.contains(&true);
+        prop_assert!(queues.is_some() || !outages.is_empty() || shared || world.longest_wait <= bound, "{}", world.longest_wait);
         prop_assert!(world.openings > 0);
     }
 }

@@ -25,6 +25,7 @@ mod memory;
 mod order;
 mod overlap;
 mod planning;
+mod reserve;
 mod residents;
 mod shares;
 
@@ -36,6 +37,7 @@ use weir_types::invariant::Kind;
 use weir_types::{ModelId, ModuleId, SlotId, Span, Timestamp};
 
 use crate::measure::window::Window;
+use crate::strategy::SlotQueues;
 
 pub use api::{Bid, Placement, SlotEffect, SlotEvent, SlotsSpec, WaitingWork};
 pub use breaker::{BreakerEffect, BreakerEvent, BreakerSpec, SlotBreaker};
@@ -44,6 +46,7 @@ use memory::{SlotMemory, Turn};
 pub use order::QueuesReport;
 use order::SlotPlan;
 use overlap::OverlappedSlots;
+use reserve::Reserve;
 use shares::SlotShares;
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -70,6 +73,8 @@ struct Tenant {
     model: Option<ModelId>,
     /// Steps from here to the end of the graph: what was begun longest ago has the fewest.
     longest_path_len: usize,
+    /// Whether frames of cameras come to it.
+    live: bool,
     bid: Option<Bid>,
     shares: SlotShares,
     /// Time it had on slots, in all and recently.
@@ -116,9 +121,17 @@ impl Slots {
     /// All slots free, and no bids.
     #[must_use]
     pub fn new(mut spec: SlotsSpec) -> Self {
+        let live = spec.placements.iter().filter(|placement| placement.live);
+        let live: BTreeSet<ModelId> = live.filter_map(|placement| placement.model).collect();
         if spec.memory.is_empty() {
             // All is open: there is nothing to queue for.
             spec.queues = None;
+        } else if spec
+            .memory
+            .iter()
+            .any(|device| Reserve::new(device, &live).is_some())
+        {
+            spec.queues.get_or_insert(SlotQueues::BESIDE_CAMERAS);
         }
         if !spec.planning.operations.warm_start {
             for device in &mut spec.memory {
@@ -135,6 +148,7 @@ impl Slots {
                     optional: placement.optional,
                     model: placement.model,
                     longest_path_len: spec.topology.longest_path_len(placement.module),
+                    live: placement.live,
                     bid: None,
                     shares: SlotShares::default(),
                     had: Span::ZERO,
@@ -147,7 +161,7 @@ impl Slots {
         Self {
             states: vec![State::Free; spec.slots as usize],
             overlapped: OverlappedSlots::new(&spec.overlapped),
-            memory: SlotMemory::new(&spec.memory, Turn::of(spec.queues)),
+            memory: SlotMemory::new(&spec.memory, Turn::of(spec.queues), &live),
             plan: spec.queues.and_then(|queues| SlotPlan::new(queues, &spec.memory)),
             timer: None,
             down: BTreeSet::new(),
@@ -375,5 +389,7 @@ impl Slots {
 
 #[cfg(test)]
 mod memory_tests;
+#[cfg(test)]
+mod reserve_tests;
 #[cfg(test)]
 mod tests;

@@ -1,10 +1,10 @@
 //! How the order of work on slots is planned.
 //!
 //! What waits at a module is a few *groups*, of `delta` batches at most; slots are the instances, and openings stand between
-//! groups of different models. New groups go where they are done first. Where more items are expected to be late than by the last
-//! plan, another one is made, exactly for few groups and by the local search of [`groups`](crate::groups) for more. An item counts
-//! there once for each step of the graph that it has come to. SHEPHERD plans alike, with durations taken for known and openings
-//! for nothing.
+//! groups of different models. New groups go where most are in time, then where they are done first. Where more items are
+//! expected to be late than by the last plan, another one is made, exactly for few groups and by the local search of
+//! [`groups`](crate::groups) for more. An item counts there once for each step of the graph that it has come to. SHEPHERD plans
+//! alike, with durations taken for known and openings for nothing.
 
 use weir_types::{ModelId, ModuleId, SlotId, Span, Timestamp};
 

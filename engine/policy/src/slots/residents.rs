@@ -18,11 +18,22 @@ impl Slots {
             memory: Some(memory),
             tenants,
             down,
+            began,
             ..
         } = self
         else {
             return;
         };
+        let load = |model: ModelId| {
+            let of_model = tenants
+                .values()
+                .filter(|tenant| tenant.live && tenant.model == Some(model));
+            let busy = of_model.map(|tenant| {
+                tenant.recent.rate(now, began.unwrap_or(now)) - tenant.opening.rate(now, began.unwrap_or(now))
+            });
+            busy.sum()
+        };
+        memory.keep(load, |slot| !down.contains(&slot));
         let is_asked = |slot: SlotId, model: ModelId| {
             tenants.values().any(|tenant| {
                 tenant.model == Some(model)
@@ -132,8 +143,27 @@ impl Slots {
             .filter(|&module| still_free && is_open(module))
     }
 
-    /// Whether a tenant's model may be opened on the slot: by the plan where there is one.
+    /// Whether a tenant's model may be opened on the slot: by the plan where there is one. What is kept for cameras is opened, and no
+    /// more unless it would be late there.
     fn may_open(&self, module: ModuleId, tenant: &Tenant, slot: SlotId, now: Timestamp) -> bool {
+        if let (Some(memory), Some(model), Some(bid)) = (&self.memory, tenant.model, tenant.bid) {
+            let reserved = memory.reserved(slot, model);
+            let is_held = |other: &&SlotId| {
+                **other != slot
+                    && !self.down.contains(other)
+                    && matches!(
+                        memory.standing(**other, model),
+                        Standing::Open | Standing::Opening
+                    )
+            };
+            let held = || tenant.slots.iter().filter(is_held);
+            if reserved > held().count() {
+                return true;
+            }
+            if reserved > 0 && held().any(|other| self.free_at(*other, now) <= bid.latest_start) {
+                return false;
+            }
+        }
         match self.plan {
             Some(_) => self.is_planned(module, slot),
             None => self.is_sooner_here(tenant, slot, now),

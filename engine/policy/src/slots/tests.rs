@@ -15,6 +15,7 @@ fn chain(slots: u32, arbitration: Arbitration) -> Slots {
         weight,
         optional: false,
         model: None,
+        live: false,
     };
     Slots::new(SlotsSpec {
         slots,

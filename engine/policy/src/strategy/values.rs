@@ -71,6 +71,10 @@ pub enum SlotQueues {
 }
 
 impl SlotQueues {
+    /// Where none is named and cameras share a device with work that can wait. Turns by the arbiter cost cameras a fifth of their
+    /// frames there (docs/memory.md).
+    pub const BESIDE_CAMERAS: Self = Self::Sticky;
+
     /// Whether it plans, for which bids say how much waits.
     #[must_use]
     pub const fn plans(self) -> bool {

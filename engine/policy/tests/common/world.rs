@@ -110,6 +110,7 @@ impl World {
             weight: 1.0,
             optional: false,
             model: None,
+            live: false,
         };
         let slots = SlotsSpec {
             slots: scenario.slots,

@@ -219,6 +219,8 @@ fn shared(spec: &WorldSpec, topology: &Topology) -> Option<Slots> {
             weight: node.weight,
             optional: spec.cascades.fallback(id as usize).is_optional(),
             model: node.model,
+            // All streams of a world are.
+            live: true,
         })
         .collect();
     (!placements.is_empty()).then(|| {
