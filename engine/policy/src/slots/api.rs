@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use weir_types::{ModelId, ModuleId, SlotId, Span, Timestamp, Topology};
 
-use super::memory::DeviceMemory;
+use crate::residency::ModelMemory;
 use crate::strategy::{Arbitration, SlotPlanning, SlotQueues};
 
 /// What a module asks for: one batch's time on one of its slots.
@@ -49,6 +49,32 @@ pub struct Placement {
     /// as many slots as its load needs.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub live: bool,
+}
+
+/// A device whose memory does not hold all its models.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct DeviceMemory {
+    /// Bytes of the device.
+    pub memory: u64,
+    /// Bytes of host memory for what models are opened from faster than from their files.
+    pub host_memory: u64,
+    /// The models that are placed on it.
+    pub models: Vec<DeviceModel>,
+}
+
+/// A model on such a device.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct DeviceModel {
+    /// By its index in the graph.
+    pub model: ModelId,
+    /// Slots on which it may be opened: a session each.
+    pub slots: Vec<SlotId>,
+    /// What one session takes; in host memory all of them together.
+    pub memory: ModelMemory,
+    /// How long it takes to open from its file.
+    pub open_cold: Span,
+    /// How long it takes to open from host memory.
+    pub open_warm: Span,
 }
 
 /// What the slots are, for as long as the run lasts.

@@ -6,38 +6,12 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use serde::{Deserialize, Serialize};
 use weir_types::{ModelId, SlotId, Span, Timestamp};
 
+use super::api::DeviceMemory;
 use super::reserve::Reserve;
-use crate::residency::{ModelMemory, Residency, ResidencyEffect, ResidencyEvent, ResidencySpec, Standing};
+use crate::residency::{Residency, ResidencyEffect, ResidencyEvent, ResidencySpec, Standing};
 use crate::strategy::SlotQueues;
-
-/// A device whose memory does not hold all its models.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct DeviceMemory {
-    /// Bytes of the device.
-    pub memory: u64,
-    /// Bytes of host memory for what models are opened from faster than from their files.
-    pub host_memory: u64,
-    /// The models that are placed on it.
-    pub models: Vec<DeviceModel>,
-}
-
-/// A model on such a device.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct DeviceModel {
-    /// By its index in the graph.
-    pub model: ModelId,
-    /// Slots on which it may be opened: a session each.
-    pub slots: Vec<SlotId>,
-    /// What one session takes; in host memory all of them together.
-    pub memory: ModelMemory,
-    /// How long it takes to open from its file.
-    pub open_cold: Span,
-    /// How long it takes to open from host memory.
-    pub open_warm: Span,
-}
 
 /// How long a session that was opened stays open where something asks for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -39,9 +39,8 @@ use weir_types::{ModelId, ModuleId, SlotId, Span, Timestamp};
 use crate::measure::window::Window;
 use crate::strategy::SlotQueues;
 
-pub use api::{Bid, Placement, SlotEffect, SlotEvent, SlotsSpec, WaitingWork};
+pub use api::{Bid, DeviceMemory, DeviceModel, Placement, SlotEffect, SlotEvent, SlotsSpec, WaitingWork};
 pub use breaker::{BreakerEffect, BreakerEvent, BreakerSpec, SlotBreaker};
-pub use memory::{DeviceMemory, DeviceModel};
 use memory::{SlotMemory, Turn};
 pub use order::QueuesReport;
 use order::SlotPlan;

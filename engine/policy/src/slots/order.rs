@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, VecDeque};
 use serde::{Deserialize, Serialize};
 use weir_types::{ModuleId, SlotId, Timestamp};
 
-use super::memory::DeviceMemory;
+use super::api::DeviceMemory;
 use crate::strategy::SlotQueues;
 
 /// A place in the order of what is not planned on a slot: behind all that is.

@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use weir_types::ModelId;
 
-use super::memory::DeviceMemory;
+use super::api::DeviceMemory;
 
 /// Part of a slot's time that one session is reckoned to take.
 const MAX_LOAD: f64 = 0.8;
@@ -84,7 +84,7 @@ impl Reserve {
 mod tests {
     use weir_types::{SlotId, Span};
 
-    use super::super::memory::DeviceModel;
+    use super::super::api::DeviceModel;
     use super::*;
     use crate::residency::ModelMemory;
 
