@@ -159,7 +159,10 @@ fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, SinkError> {
 pub(super) fn explained(reason: &str) -> String {
     let hint = if reason.contains("UnknownIssuer") {
         "; name the authority that signed its certificate by `ca_file`"
-    } else if reason.contains("CertificateRequired") || reason.contains("HandshakeFailure") {
+    } else if ["CertificateRequired", "BadCertificate", "HandshakeFailure"]
+        .iter()
+        .any(|alert| reason.contains(alert))
+    {
         "; it may ask for a certificate: name one by `certificate_file` and `key_file`"
     } else if reason.contains("NotValidForName") || reason.contains("not valid for name") {
         "; name it as its certificate does"

@@ -227,7 +227,10 @@ async fn connect_in_time(options: ConnectOptions, server: String) -> Result<Clie
 fn explained(reason: &str) -> String {
     let hint = if reason.contains("UnknownIssuer") {
         "; name the authority that signed its certificate by WEIR_NATS_CA_FILE"
-    } else if reason.contains("CertificateRequired") || reason.contains("HandshakeFailure") {
+    } else if ["CertificateRequired", "BadCertificate", "HandshakeFailure"]
+        .iter()
+        .any(|alert| reason.contains(alert))
+    {
         "; it may ask for a certificate: name one by WEIR_NATS_CERTIFICATE_FILE and WEIR_NATS_KEY_FILE"
     } else if reason.contains("NotValidForName") || reason.contains("not valid for name") {
         "; name it as its certificate does"
@@ -256,7 +259,8 @@ fn connect_options(place: &ServerPlace, options: &ServerOptions) -> Result<Conne
     let mut shows_user = true;
     if let Some(file) = &options.credentials_file {
         let credentials = secret(file)?;
-        let read = connect.credentials(&credentials);
+        // Its last line is read as one.
+        let read = connect.credentials(&format!("{credentials}\n"));
         connect = read.map_err(|_| format!("{} holds no credentials of NATS", file.display()))?;
     } else if let Some(user) = &options.username {
         let password = options.password_file.as_deref().map(secret).transpose()?;

@@ -70,7 +70,8 @@ impl NatsConnector {
             .ping_interval(Duration::from_secs(10))
             .client_capacity(16);
         if let Some(credentials) = secret_file(settings, "credentials_file")? {
-            let read = options.credentials(&credentials);
+            // Its last line is read as one.
+            let read = options.credentials(&format!("{credentials}\n"));
             options =
                 read.map_err(|_| failed("`credentials_file` holds no credentials of NATS".to_owned()))?;
         } else if let Some(user) = settings.text("username").filter(|user| !user.is_empty()) {
