@@ -148,19 +148,11 @@ impl Slots {
     fn may_open(&self, module: ModuleId, tenant: &Tenant, slot: SlotId, now: Timestamp) -> bool {
         if let (Some(memory), Some(model), Some(bid)) = (&self.memory, tenant.model, tenant.bid) {
             let reserved = memory.reserved(slot, model);
-            let is_held = |other: &&SlotId| {
-                **other != slot
-                    && !self.down.contains(other)
-                    && matches!(
-                        memory.standing(**other, model),
-                        Standing::Open | Standing::Opening
-                    )
-            };
-            let held = || tenant.slots.iter().filter(is_held);
+            let held = || self.held_elsewhere(tenant, model, slot);
             if reserved > held().count() {
                 return true;
             }
-            if reserved > 0 && held().any(|other| self.free_at(*other, now) <= bid.latest_start) {
+            if reserved > 0 && held().any(|other| self.free_at(other, now) <= bid.latest_start) {
                 return false;
             }
         }
@@ -181,19 +173,22 @@ impl Slots {
             Some(SlotQueues::Sticky) => Timestamp::MAX,
             _ => now + memory.opening_time(slot, model),
         };
-        let others = tenant
-            .slots
-            .iter()
-            .filter(|other| **other != slot && !self.down.contains(other))
-            .filter(|other| tenant.may_run_on(**other, &self.down));
-        !others
-            .filter(|other| {
-                matches!(
-                    memory.standing(**other, model),
-                    Standing::Open | Standing::Opening
-                )
-            })
-            .any(|other| self.free_at(*other, now) <= here)
+        let mut others = self
+            .held_elsewhere(tenant, model, slot)
+            .filter(|other| tenant.may_run_on(*other, &self.down));
+        !others.any(|other| self.free_at(other, now) <= here)
+    }
+
+    /// Other slots of a tenant that are there and on which its model is open or on its way.
+    fn held_elsewhere(&self, tenant: &Tenant, model: ModelId, slot: SlotId) -> impl Iterator<Item = SlotId> {
+        let others = tenant.slots.iter().copied();
+        others.filter(move |other| {
+            *other != slot
+                && !self.down.contains(other)
+                && self.memory.as_ref().is_some_and(|memory| {
+                    matches!(memory.standing(*other, model), Standing::Open | Standing::Opening)
+                })
+        })
     }
 
     /// When what a slot does now should be over.
