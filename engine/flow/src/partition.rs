@@ -76,4 +76,13 @@ pub trait PartitionSession: Send {
     /// # Errors
     /// [`SessionError::Run`]; the batch failed.
     fn run(&mut self, inputs: Vec<Tensor>) -> Result<Vec<Tensor>, SessionError>;
+
+    /// Makes it ready for batches of `batch` items, called by the thread that runs it before the first of them. By default
+    /// nothing is to be done.
+    ///
+    /// # Errors
+    /// [`SessionError::Run`] where it cannot run such a batch.
+    fn begin(&mut self, _batch: usize) -> Result<(), SessionError> {
+        Ok(())
+    }
 }

@@ -49,3 +49,16 @@ pub struct Tensor {
     /// `product(shape) * element.bytes()` bytes.
     pub data: Vec<u8>,
 }
+
+impl Tensor {
+    /// A tensor of zeros.
+    #[must_use]
+    pub fn zeros(name: &str, element: Element, shape: Vec<usize>) -> Self {
+        Self {
+            name: name.into(),
+            element,
+            data: vec![0; shape.iter().product::<usize>() * element.bytes()],
+            shape,
+        }
+    }
+}

@@ -112,6 +112,7 @@ fn measure(what: &str, locals: LocalWorkers, addresses: [Address; 2]) {
             plan: 0,
             shares: vec![0],
             half: false,
+            batch: 1,
             declared: Vec::new(),
             model: Arc::default(),
         };

@@ -86,15 +86,6 @@ pub(super) fn failed(name: &str, error: &CutError) -> SessionError {
     }
 }
 
-fn zeros(name: &str, element: Element, shape: Vec<usize>) -> Tensor {
-    Tensor {
-        name: name.into(),
-        element,
-        data: vec![0; shape.iter().product::<usize>() * element.bytes()],
-        shape,
-    }
-}
-
 impl LayerChain {
     /// A file as layers, without a head: it can be profiled and cut, but has no pre- and postprocessing. Its free
     /// dimensions, besides the batch, are set to `side`.
@@ -153,7 +144,7 @@ impl LayerChain {
         let items = rows.of(1);
         let blank = |rows: usize| -> Vec<Tensor> {
             let one = |(name, element, item): &(String, Element, Vec<usize>)| {
-                zeros(
+                Tensor::zeros(
                     name,
                     *element,
                     std::iter::once(rows).chain(item.iter().copied()).collect(),
@@ -238,7 +229,7 @@ impl LayerChain {
             if let (Rows::Free, Some(rows)) = (self.rows, shape.first_mut()) {
                 *rows = batch.max(1);
             }
-            zeros(&tensor.name, tensor.element, shape)
+            Tensor::zeros(&tensor.name, tensor.element, shape)
         };
         self.blank.iter().map(blank).collect()
     }

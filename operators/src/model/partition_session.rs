@@ -10,7 +10,7 @@ use weir_flow::{
 use super::cut::{LAST, SENDS, read_metadata};
 use super::error::session_error;
 use super::generate::GenerativeOnnx;
-use super::runtime::{OrtSession, SessionOptions, halved};
+use super::runtime::{OrtSession, SessionOptions, TensorPort, halved};
 
 /// Name of a partition in error messages.
 const MODEL_NAME: &str = "partition";
@@ -48,7 +48,8 @@ impl PartitionLoader for OnnxPartitionLoader {
         };
         let session = OrtSession::open_with(bytes, device, &options)
             .map_err(|error| session_error(MODEL_NAME, &error))?;
-        let partition = OnnxPartition::new(session, bytes, half).map_err(failed)?;
+        let mut partition = OnnxPartition::new(session, bytes, half).map_err(failed)?;
+        partition.begins = matches!(device, DeviceKind::Cuda(_));
         Ok(Box::new(partition))
     }
 
@@ -64,6 +65,9 @@ struct OnnxPartition {
     /// Names of the tensors that it sends, in order.
     sends: Vec<String>,
     half: bool,
+    /// Whether it runs blank items before the first batch: on a GPU a thread's first run of a session takes up to a hundred
+    /// times as long as the next ones.
+    begins: bool,
 }
 
 impl OnnxPartition {
@@ -91,6 +95,7 @@ impl OnnxPartition {
             inputs,
             sends,
             half: half && !last,
+            begins: false,
         })
     }
 
@@ -119,6 +124,21 @@ impl OnnxPartition {
         };
         self.sends.iter().map(take).collect()
     }
+
+    /// Blank inputs of `batch` items; `None` where more than the batch is free in their shapes.
+    fn blank_inputs(&self, batch: usize) -> Option<Vec<Tensor>> {
+        let ports = self.session.input_ports().into_iter();
+        let blank = |port: TensorPort| {
+            let element = port.element?;
+            let sizes = port.dims.iter().enumerate().map(|(axis, (size, _))| match axis {
+                0 => Some(size.unwrap_or(batch)),
+                _ => *size,
+            });
+            let shape: Vec<usize> = sizes.collect::<Option<_>>()?;
+            (!shape.is_empty()).then(|| Tensor::zeros(&port.name, element, shape))
+        };
+        ports.map(blank).collect()
+    }
 }
 
 impl PartitionSession for OnnxPartition {
@@ -129,5 +149,12 @@ impl PartitionSession for OnnxPartition {
             batch: batch.unwrap_or_default(),
             reason,
         })
+    }
+
+    fn begin(&mut self, batch: usize) -> Result<(), SessionError> {
+        match self.blank_inputs(batch.max(1)) {
+            Some(inputs) if self.begins => self.run(inputs).map(drop),
+            _ => Ok(()),
+        }
     }
 }

@@ -125,7 +125,7 @@ fn load<R: Read>(b: &mut Body<R>) -> Read_<LoadPartition> {
     let (partition, plan) = (PartitionId(b.u32()?), b.u64()?);
     let count = b.count(codes::MAX_SHARES, "too many shares")?;
     let shares = (0..count).map(|_| b.u32()).collect::<Read_<_>>()?;
-    let half = b.flag()?;
+    let (half, batch) = (b.flag()?, b.u32()?);
     let count = b.count(codes::MAX_SHARES, "too many declared durations")?;
     let point = |_| Ok((b.u32()?, Span::from_micros(b.u64()?)));
     let declared = (0..count).map(point).collect::<Read_<_>>()?;
@@ -134,6 +134,7 @@ fn load<R: Read>(b: &mut Body<R>) -> Read_<LoadPartition> {
         plan,
         shares,
         half,
+        batch,
         declared,
         model: Arc::new(b.block()?),
     })

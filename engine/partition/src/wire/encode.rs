@@ -158,6 +158,7 @@ fn load<P: Pieces>(to: &mut P, load: &LoadPartition) -> io::Result<()> {
     u64(to, load.plan)?;
     each(to, &load.shares, |to, share| u32(to, *share))?;
     u8(to, load.half.into())?;
+    u32(to, load.batch)?;
     each(to, &load.declared, |to, (size, span)| {
         u32(to, *size)?;
         u64(to, span.micros())

@@ -128,6 +128,8 @@ pub struct LoadPartition {
     pub shares: Vec<u32>,
     /// Whether what it sends on is in half precision.
     pub half: bool,
+    /// Items of the batches that its plan sends: what it is made ready for.
+    pub batch: u32,
     /// Declared durations by batch size: the share is kept that long at least, whatever the run itself took. Empty where
     /// it is not emulated.
     pub declared: Vec<(u32, Span)>,

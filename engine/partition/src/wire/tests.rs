@@ -115,15 +115,16 @@ fn load() -> impl Strategy<Value = LoadPartition> {
         any::<u32>(),
         any::<u64>(),
         vec(any::<u32>(), 0..4),
-        any::<bool>(),
+        (any::<bool>(), any::<u32>()),
         declared,
         model,
     )
-        .prop_map(|(partition, plan, shares, half, declared, model)| LoadPartition {
+        .prop_map(|(partition, plan, shares, (half, batch), declared, model)| LoadPartition {
             partition: PartitionId(partition),
             plan,
             shares,
             half,
+            batch,
             declared,
             model,
         })

@@ -5,11 +5,11 @@ use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use crossbeam_channel::{Receiver, Sender, bounded};
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
 use weir_types::Profile;
 
 use super::permit::Permit;
-use super::share::{PartitionSpec, ShareCommand, ShareContext, ShareHandle, open};
+use super::share::{PartitionSpec, PlacePartition, ShareCommand, ShareContext, ShareHandle, open};
 use super::state::WorkerState;
 use crate::wire::{LoadPartition, Message, PartitionId};
 
@@ -157,14 +157,33 @@ impl Control {
         let spec = PartitionSpec {
             plan: load.plan,
             half: load.half,
+            batch: load.batch,
             declared,
             model: load.model,
         };
+        let (ready, answers) = bounded(load.shares.len());
         for share in &load.shares {
-            let session = open(&self.context, &spec)?;
-            let command = ShareCommand::Place(load.partition, spec.clone(), session);
-            let placed = self.shares[*share as usize].commands.send(command);
+            let place = PlacePartition {
+                partition: load.partition,
+                spec: spec.clone(),
+                session: open(&self.context, &spec)?,
+                ready: ready.clone(),
+            };
+            let placed = self.shares[*share as usize]
+                .commands
+                .send(ShareCommand::Place(place));
             placed.map_err(|_| "the share has ended".to_owned())?;
+        }
+        drop(ready);
+        for _ in &load.shares {
+            match answers.recv_timeout(self.timeouts) {
+                Ok(began) => began?,
+                Err(RecvTimeoutError::Timeout) => {
+                    tracing::warn!("a share is still busy: its partition will be ready after that");
+                    break;
+                }
+                Err(RecvTimeoutError::Disconnected) => return Err("the share has ended".to_owned()),
+            }
         }
         Ok(())
     }

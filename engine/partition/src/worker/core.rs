@@ -102,6 +102,13 @@ impl Core {
         self.state.close_all();
     }
 
+    /// Ends its shares and waits for them, for as long as a connection may stall.
+    pub(super) fn join_shares(&self) {
+        let timeout = self.options.timeouts.stall;
+        self.shares.iter().for_each(|share| share.ask_to_end(timeout));
+        self.shares.iter().for_each(|share| share.join(timeout));
+    }
+
     /// How it introduces itself.
     pub(super) fn welcome(&self, held: Vec<crate::wire::PartitionId>) -> Welcome {
         Welcome {

@@ -126,7 +126,8 @@ impl Worker {
         self.core.state().stats()
     }
 
-    /// Ends it: connections are closed, and what waits is dropped. A partition that is running is not waited for.
+    /// Ends it: connections are closed, and what waits is dropped. A batch that is running is waited for as long as a connection
+    /// may stall.
     pub fn stop(self) {}
 }
 
@@ -138,5 +139,6 @@ impl Drop for Worker {
             Some(Serving::Nodes(server)) => server.join(),
             None => {}
         }
+        self.core.join_shares();
     }
 }

@@ -5,10 +5,12 @@ use std::any::Any;
 use std::collections::BTreeMap;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
 
-use crossbeam_channel::{Receiver, Sender, bounded, select};
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded, select};
 use weir_flow::{DeviceKind, PartitionLoader, PartitionSession, Tensor};
 use weir_types::{Profile, SleepCompensator, Timestamp};
 
@@ -36,20 +38,32 @@ pub(super) struct Job {
 pub(super) struct PartitionSpec {
     pub(super) plan: u64,
     pub(super) half: bool,
+    /// Items of the batches that it is made ready for.
+    pub(super) batch: u32,
     pub(super) declared: Option<Profile>,
     pub(super) model: Arc<Vec<u8>>,
 }
 
 /// What the control thread wants of a share.
 pub(super) enum ShareCommand {
-    /// Hold that partition.
-    Place(PartitionId, PartitionSpec, Box<dyn PartitionSession>),
+    /// Hold that partition, and say whether it is ready.
+    Place(PlacePartition),
     /// Unload it.
     Remove(PartitionId),
     /// Unload those of other plans, and say so.
     Keep { plan: u64, done: Sender<()> },
     /// Unload all.
     Clear,
+    /// Unload all, and end.
+    End,
+}
+
+/// A partition for a share.
+pub(super) struct PlacePartition {
+    pub(super) partition: PartitionId,
+    pub(super) spec: PartitionSpec,
+    pub(super) session: Box<dyn PartitionSession>,
+    pub(super) ready: Sender<Result<(), String>>,
 }
 
 /// The way to a share.
@@ -59,9 +73,29 @@ pub(super) struct ShareHandle {
     /// Batches that wait.
     waiting: Arc<AtomicUsize>,
     max_queue: usize,
+    thread: Mutex<Option<JoinHandle<()>>>,
+    /// Cut off when the share has ended.
+    ended: Receiver<()>,
 }
 
 impl ShareHandle {
+    /// Asks it to end after the batch that it runs.
+    pub(super) fn ask_to_end(&self, timeout: Duration) {
+        // It may have ended.
+        let _ = self.commands.send_timeout(ShareCommand::End, timeout);
+    }
+
+    /// Waits until it has ended, its sessions with it: a process that exits while a GPU's session is dropped may crash. One that is
+    /// not done in time is left behind.
+    pub(super) fn join(&self, timeout: Duration) {
+        if self.ended.recv_timeout(timeout) == Err(RecvTimeoutError::Timeout) {
+            return tracing::warn!("a share is busy and is not waited for any longer");
+        }
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        // What it says of a panic was logged when it happened.
+        let _ = thread.map(JoinHandle::join);
+    }
+
     /// Whether the batch waits now: not where as many wait as may.
     pub(super) fn enqueue(&self, job: Job) -> bool {
         let room = |waiting| (waiting < self.max_queue).then_some(waiting + 1);
@@ -87,6 +121,7 @@ struct Share {
     partitions: BTreeMap<PartitionId, (PartitionSpec, Option<Box<dyn PartitionSession>>)>,
     compensator: SleepCompensator,
     waiting: Waiting,
+    ends: bool,
 }
 
 /// Batches that wait for the share, by when they are booked and then in the order in which they came.
@@ -110,7 +145,7 @@ impl Waiting {
     }
 }
 
-/// Starts share number `number`; it ends when its handle is dropped.
+/// Starts share number `number`; it ends when it is asked to or its handle is dropped.
 pub(super) fn start(number: u32, max_queue: usize, context: ShareContext) -> io::Result<ShareHandle> {
     let (jobs, queue) = bounded(max_queue);
     let (commands, commands_in) = bounded(MAX_COMMANDS);
@@ -124,15 +159,22 @@ pub(super) fn start(number: u32, max_queue: usize, context: ShareContext) -> io:
             came: 0,
             count: Arc::clone(&waiting),
         },
+        ends: false,
     };
-    std::thread::Builder::new()
+    let (alive, ended) = bounded(0);
+    let thread = std::thread::Builder::new()
         .name(format!("weir-share-{number}"))
-        .spawn(move || share.work(&queue, &commands_in))?;
+        .spawn(move || {
+            share.work(&queue, &commands_in);
+            drop(alive);
+        })?;
     Ok(ShareHandle {
         jobs,
         commands,
         waiting,
         max_queue,
+        thread: Mutex::new(Some(thread)),
+        ended,
     })
 }
 
@@ -152,6 +194,9 @@ impl Share {
             while let Some(job) = self.next(queue, commands_in) {
                 self.run(job);
             }
+            if self.ends {
+                return;
+            }
         }
     }
 
@@ -164,14 +209,20 @@ impl Share {
         while let Ok(command) = commands_in.try_recv() {
             self.on_command(command);
         }
+        if self.ends {
+            return None;
+        }
         self.waiting.pop()
     }
 
     fn on_command(&mut self, command: ShareCommand) {
         match command {
-            ShareCommand::Place(partition, spec, session) => {
-                self.discard(partition);
-                self.partitions.insert(partition, (spec, Some(session)));
+            ShareCommand::Place(place) => {
+                self.discard(place.partition);
+                let (began, session) = begin(place.session, place.spec.batch);
+                self.partitions.insert(place.partition, (place.spec, session));
+                // Whoever asked may have given up waiting.
+                let _ = place.ready.send(began);
             }
             ShareCommand::Remove(partition) => self.discard(partition),
             ShareCommand::Keep { plan, done } => {
@@ -182,11 +233,17 @@ impl Share {
                 // Whoever asked may have given up waiting.
                 let _ = done.send(());
             }
-            ShareCommand::Clear => {
-                while let Some((&partition, _)) = self.partitions.first_key_value() {
-                    self.discard(partition);
-                }
+            ShareCommand::Clear => self.clear(),
+            ShareCommand::End => {
+                self.clear();
+                self.ends = true;
             }
+        }
+    }
+
+    fn clear(&mut self) {
+        while let Some((&partition, _)) = self.partitions.first_key_value() {
+            self.discard(partition);
         }
     }
 
@@ -275,8 +332,10 @@ impl Share {
         let (spec, session) = self.partitions.get_mut(&partition).ok_or(BatchFailure::NotHeld)?;
         if session.is_none() {
             let fresh = open(&self.context, spec).map_err(BatchFailure::Session)?;
+            let (began, fresh) = begin(fresh, spec.batch);
+            began.map_err(BatchFailure::Session)?;
             tracing::info!(partition = partition.0, "partition built anew");
-            *session = Some(fresh);
+            *session = fresh;
         }
         session.as_mut().ok_or(BatchFailure::NotHeld)
     }
@@ -292,6 +351,24 @@ pub(super) fn open(
     opened
         .map_err(|panic| format!("the loader panicked: {}", panic_message(panic.as_ref())))?
         .map_err(|error| error.to_string())
+}
+
+/// Makes a session ready on the thread that runs it, and gives it back: not where it panicked.
+fn begin(
+    mut session: Box<dyn PartitionSession>,
+    batch: u32,
+) -> (Result<(), String>, Option<Box<dyn PartitionSession>>) {
+    match catch_unwind(AssertUnwindSafe(|| session.begin(batch as usize))) {
+        Ok(began) => (began.map_err(|error| error.to_string()), Some(session)),
+        Err(panic) => {
+            // A broken session may panic as it is dropped, too.
+            let _ = catch_unwind(AssertUnwindSafe(move || drop(session)));
+            (
+                Err(format!("its session panicked: {}", panic_message(panic.as_ref()))),
+                None,
+            )
+        }
+    }
 }
 
 /// What a panic said.

@@ -167,6 +167,7 @@ pub(crate) fn model(partition: u32, text: &str) -> LoadPartition {
         plan: 1,
         shares: vec![0],
         half: false,
+        batch: 2,
         declared: Vec::new(),
         model: Arc::new(text.as_bytes().to_vec()),
     }

@@ -58,6 +58,7 @@ impl PlanPartitions {
                             plan: number,
                             shares,
                             half: true,
+                            batch: pipeline.batch,
                             declared: if emulated.get(worker.0 as usize) == Some(&true) {
                                 stage.profile.points().to_vec()
                             } else {
