@@ -102,10 +102,7 @@ fn a_session_is_made_ready_by_the_thread_that_runs_it_before_it_is_said_to_be_lo
     heard.add(0, worker.address(), [both]);
     let mut began = taken(&log);
     began.sort();
-    assert_eq!(
-        began,
-        [by("part begins with 7", 0), by("part begins with 7", 1)]
-    );
+    assert_eq!(began, [by("part begins with 7", 0), by("part begins with 7", 1)]);
     heard.run(0, &[stage(0, 0)], &[1.0]).unwrap();
     heard.end().1.unwrap();
     assert_eq!(taken(&log), [by("part runs", 0)]);
@@ -119,7 +116,11 @@ fn a_session_that_cannot_begin_is_not_loaded() {
     for (partition, name, said) in [(1, "fails", "out of memory"), (2, "panics", "no device")] {
         heard.client.load(WorkerId(0), model(partition, name));
         let reason = heard.next("not loaded", |event| match event {
-            Event::NotLoaded { partition: id, reason, .. } if id.0 == partition => Some(reason.clone()),
+            Event::NotLoaded {
+                partition: id,
+                reason,
+                ..
+            } if id.0 == partition => Some(reason.clone()),
             _ => None,
         });
         assert!(reason.contains(said), "{reason}");

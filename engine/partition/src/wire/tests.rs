@@ -119,15 +119,17 @@ fn load() -> impl Strategy<Value = LoadPartition> {
         declared,
         model,
     )
-        .prop_map(|(partition, plan, shares, (half, batch), declared, model)| LoadPartition {
-            partition: PartitionId(partition),
-            plan,
-            shares,
-            half,
-            batch,
-            declared,
-            model,
-        })
+        .prop_map(
+            |(partition, plan, shares, (half, batch), declared, model)| LoadPartition {
+                partition: PartitionId(partition),
+                plan,
+                shares,
+                half,
+                batch,
+                declared,
+                model,
+            },
+        )
 }
 
 fn welcome() -> impl Strategy<Value = Welcome> {

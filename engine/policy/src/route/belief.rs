@@ -10,13 +10,19 @@
 //! `b = 1` and no residuals, and a chance is 0 or 1. Those that still run, or were dropped, count up to the tokens that
 //! they have: without them the first that end, which are the shortest, would speak for all. Before anything ended,
 //! predictions are believed: some that were exact stand in, and count less the more have ended.
+//!
+//! Where more run at once than are remembered, the latest that arrived have all not ended, and nothing would ever be learned of
+//! them. So of those that arrive every `stride`-th is remembered: every second of them where more than half still run when the first,
+//! which runs, would have to be forgotten; twice as many again where less than a quarter does.
 
 use std::collections::VecDeque;
 
-use super::survival::{HAIR, Survival};
+use super::survival::{FallTable, HAIR, Survival};
 
-/// Sequences that are remembered: the latest that arrived.
+/// Sequences that are remembered: the latest that arrived, or every so many of them.
 const MAX_SEEN: usize = 512;
+/// Of those that arrive at least one of so many is remembered.
+const MAX_STRIDE: u64 = 1 << 20;
 /// Stand in until this many ended: `(ln(predicted / mean), ln(actual / predicted))`. They are off by a half either way, so
 /// that nothing is built on predictions before they have proved right.
 const ASSUMED: [(f64, f64); 4] = [(-0.6, 0.4), (-0.2, -0.4), (0.2, 0.4), (0.6, -0.4)];
@@ -30,23 +36,41 @@ const TAIL: f64 = 0.5;
 const NOTHING: f64 = 46.0;
 const SURELY_THERE: f64 = 1e-3;
 
+/// Steps of the tail that are looked up in a table: less is within one of its buckets.
+const MIN_TABLE_STEP: f64 = 0.02;
+/// Buckets of that table at most; nothing is there beyond.
+const MAX_TAIL_BUCKETS: usize = 4_096;
+
+/// A chance that is lost does not count where it is less than this.
+pub(super) const LITTLE: f64 = 1e-6;
 /// How far off a product is that is made in place of a quotient.
 const ROUNDING: f64 = 1e-9;
 
 /// A sequence that arrived.
 #[derive(Debug, Clone, Copy)]
 struct Seen {
+    number: u64,
     x: f64,
     tokens: u32,
     is_ended: bool,
+    /// It was dropped: it does not end any more.
+    is_dropped: bool,
+}
+
+impl Seen {
+    fn runs(&self) -> bool {
+        !self.is_ended && !self.is_dropped
+    }
 }
 
 /// The error of predicted lengths.
 #[derive(Debug, Clone)]
 pub(super) struct Beliefs {
+    /// In the order of their numbers.
     seen: VecDeque<Seen>,
-    /// Number of the first of these.
-    first: u64,
+    /// How many have arrived.
+    arrived: u64,
+    stride: u64,
     since_fit: u32,
     intercept: f64,
     slope: f64,
@@ -62,21 +86,30 @@ pub(super) struct Beliefs {
 struct Certain {
     /// Below it nothing has ended.
     none: f64,
-    /// Below it at least [`SURELY_THERE`] is left.
-    there: f64,
+    /// Below it at least half is left.
+    half: f64,
+    /// From it on no more than half of [`LITTLE`] is left.
+    little: f64,
+    /// From it on all that ended has.
+    beyond: f64,
 }
 
 impl Certain {
-    fn new(survival: &Survival) -> Self {
+    fn new(survival: &Survival, tail: &Tail) -> Self {
+        let part = tail.part.max(survival.last_part());
+        let steps = (2.0 * part / LITTLE).max(1.0).ln();
         Self {
             none: survival.first() * (1.0 - ROUNDING),
-            there: survival.ratio_with(SURELY_THERE) * (1.0 - ROUNDING),
+            half: survival.ratio_with(0.5) * (1.0 - ROUNDING),
+            // A table is off by a little between its values.
+            little: (tail.from + (steps + 0.1) * tail.step).exp() * (1.0 + ROUNDING),
+            beyond: survival.last() * (1.0 + ROUNDING),
         }
     }
 }
 
 /// What is longer than all that were seen.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 struct Tail {
     /// The longest residual, also of those that still run.
     from: f64,
@@ -86,6 +119,8 @@ struct Tail {
     step: f64,
     /// Ratio from which on nothing is there.
     over: f64,
+    /// How it falls, where that is not within a few buckets.
+    table: Option<FallTable>,
 }
 
 impl Tail {
@@ -95,6 +130,24 @@ impl Tail {
             part,
             step,
             over: (from - HAIR + NOTHING * step).exp(),
+            table: (step >= MIN_TABLE_STEP).then(|| {
+                FallTable::new((from - HAIR).exp(), MAX_TAIL_BUCKETS, |ratio| {
+                    Self::fall(ratio, from, step)
+                })
+            }),
+        }
+    }
+
+    fn fall(ratio: f64, from: f64, step: f64) -> f64 {
+        (-(ratio.ln() + HAIR - from).max(0.0) / step).exp()
+    }
+
+    /// The part of what is longer than all that were seen which is longer than that ratio.
+    #[inline]
+    fn after(&self, ratio: f64) -> f64 {
+        match &self.table {
+            Some(table) => table.at(ratio),
+            None => Self::fall(ratio, self.from, self.step),
         }
     }
 }
@@ -108,15 +161,17 @@ pub(super) struct Belief {
 impl Beliefs {
     pub(super) fn new() -> Self {
         let survival = Survival::new(&[(-0.4, 0.75), (0.0, 0.25), (0.4, 0.0)]);
+        let tail = Tail::new(0.4, 0.2, 0.2);
         Self {
-            certain: Certain::new(&survival),
+            certain: Certain::new(&survival, &tail),
             seen: VecDeque::new(),
-            first: 0,
+            arrived: 0,
+            stride: 1,
             since_fit: 0,
             intercept: 0.0,
             slope: 1.0,
             survival,
-            tail: Tail::new(0.4, 0.2, 0.2),
+            tail,
         }
     }
 
@@ -129,25 +184,56 @@ impl Beliefs {
 
     /// A sequence arrived; gives its number.
     pub(super) fn on_arrived(&mut self, predicted: u32) -> u64 {
-        if self.seen.len() >= MAX_SEEN {
-            self.seen.pop_front();
-            self.first += 1;
+        let number = self.arrived;
+        self.arrived += 1;
+        if number % self.stride == 0 && self.seen.len() >= MAX_SEEN {
+            self.forget_some();
         }
-        self.seen.push_back(Seen {
-            x: log(predicted),
-            tokens: 0,
-            is_ended: false,
-        });
-        self.first + self.seen.len() as u64 - 1
+        if number % self.stride == 0 {
+            self.seen.push_back(Seen {
+                number,
+                x: log(predicted),
+                tokens: 0,
+                is_ended: false,
+                is_dropped: false,
+            });
+        }
+        number
+    }
+
+    /// Makes room for one more.
+    fn forget_some(&mut self) {
+        let running = self.seen.iter().filter(|seen| seen.runs()).count();
+        let first_runs = self.seen.front().is_some_and(Seen::runs);
+        if first_runs && running > MAX_SEEN / 2 && self.stride < MAX_STRIDE {
+            self.stride *= 2;
+            self.seen.retain(|seen| seen.number % self.stride == 0);
+            return;
+        }
+        if running < MAX_SEEN / 4 && self.stride > 1 {
+            self.stride /= 2;
+        }
+        self.seen.pop_front();
+    }
+
+    fn seen(&mut self, number: u64) -> Option<&mut Seen> {
+        let index = self.seen.binary_search_by_key(&number, |seen| seen.number).ok()?;
+        self.seen.get_mut(index)
+    }
+
+    /// A sequence was dropped.
+    pub(super) fn on_dropped(&mut self, number: u64) {
+        if let Some(seen) = self.seen(number) {
+            seen.is_dropped = true;
+        }
     }
 
     /// A sequence has so many tokens, or ended with them.
     pub(super) fn on_tokens(&mut self, number: u64, tokens: u32, is_ended: bool) {
-        let index = number.checked_sub(self.first);
-        let seen = index.and_then(|index| self.seen.get_mut(usize::try_from(index).ok()?));
-        if let Some(seen) = seen {
-            (seen.tokens, seen.is_ended) = (tokens, is_ended);
-        }
+        let Some(seen) = self.seen(number) else {
+            return;
+        };
+        (seen.tokens, seen.is_ended) = (tokens, is_ended);
         if is_ended {
             self.since_fit += 1;
             let is_full = self.seen.len() >= MAX_SEEN;
@@ -213,7 +299,6 @@ impl Beliefs {
             }
         }
         self.survival = Survival::new(&survival);
-        self.certain = Certain::new(&self.survival);
         let deviation = (squares / count - (sum / count).powi(2)).max(0.0).sqrt();
         self.tail = Tail::new(
             all.last().map_or(0.0, |(residual, _)| *residual),
@@ -221,6 +306,7 @@ impl Beliefs {
             1.0 / (count + 1.0),
             TAIL * deviation + 1e-12,
         );
+        self.certain = Certain::new(&self.survival, &self.tail);
     }
 
     /// `S`: the part that has more than so many tokens.
@@ -232,15 +318,25 @@ impl Beliefs {
             return there;
         }
         // Longer than any that ended: some are.
-        let beyond = (ratio.ln() + HAIR - self.tail.from).max(0.0);
-        there.max(self.tail.part) * (-beyond / self.tail.step).exp()
+        there.max(self.tail.part) * self.tail.after(ratio)
     }
 
-    /// Whether it is certain that a sequence which has at most `has` tokens ends within `in_time` in all: then [`Self::chance`] is 1.
+    /// Whether it is certain that a sequence which has at most `has` tokens ends within `in_time` in all: then [`Self::chance`] is 1
+    /// but for [`LITTLE`] at most.
     #[inline]
     pub(super) fn surely_ends(&self, belief: Belief, has: f64, in_time: f64) -> bool {
-        has * belief.per_token < self.certain.there
-            && in_time * belief.per_token * (1.0 - ROUNDING) >= self.tail.over
+        has * belief.per_token < self.certain.half && in_time * belief.per_token >= self.certain.little
+    }
+
+    /// Whether it is certain that a sequence ends within `further` tokens that has at least `has`, more than any that ended: then
+    /// [`Self::chance`] is 1.
+    ///
+    /// Its chance is `1 - (has / (has + further))^(1 / step)`, and `ln ((has + further) / has) >= further / (has + further)`.
+    #[inline]
+    pub(super) fn surely_ends_soon(&self, belief: Belief, has: f64, further: f64) -> bool {
+        has * belief.per_token >= self.certain.beyond
+            && further * (1.0 - ROUNDING) >= 1.0
+            && further * (1.0 - ROUNDING) >= NOTHING * self.tail.step * (has + 1.0 + further)
     }
 
     /// Whether it is certain that a sequence ends beyond `in_time` tokens in all: then [`Self::chance`] is 0.
@@ -336,6 +432,34 @@ mod tests {
         }
         let within = beliefs.chance(beliefs.belief(300), 0, 110.0);
         assert!((within - 0.2).abs() < 0.05, "{within}");
+    }
+
+    #[test]
+    fn what_predictions_are_worth_is_learned_where_thousands_run_at_once() {
+        let mut beliefs = Beliefs::new();
+        let run = |beliefs: &mut Beliefs, present: u64, count: u64| {
+            let mut numbers = VecDeque::new();
+            for index in 0..count {
+                let predicted = 100 + (index * 37 % 400) as u32;
+                numbers.push_back((beliefs.on_arrived(predicted), predicted));
+                if numbers.len() as u64 > present {
+                    let (number, tokens) = numbers.pop_front().unwrap_or_default();
+                    beliefs.on_tokens(number, tokens, true);
+                }
+            }
+            // What is left is dropped.
+            for (number, _) in numbers {
+                beliefs.on_dropped(number);
+            }
+        };
+        run(&mut beliefs, 20_000, 60_000);
+        let within = |beliefs: &Beliefs, further| beliefs.chance(beliefs.belief(200), 0, further);
+        assert!(within(&beliefs, 199.0) < 1e-3 && within(&beliefs, 200.0) > 0.999);
+        assert!(beliefs.seen.len() <= MAX_SEEN && beliefs.stride > 20_000 / MAX_SEEN as u64);
+        // As many as are remembered at a time follow: all of them are remembered again.
+        run(&mut beliefs, 10, 200_000);
+        assert_eq!(beliefs.stride, 1);
+        assert!(beliefs.seen.len() == MAX_SEEN && within(&beliefs, 199.0) < 1e-3);
     }
 
     #[test]

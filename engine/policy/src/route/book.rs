@@ -23,19 +23,34 @@ pub(super) struct Booked {
     pub(super) at: Timestamp,
 }
 
-/// One instance.
+/// One instance. What every decision reads of each is in its first line of the processor's cache: [`Next`] and the step times.
 #[derive(Debug, Clone)]
+#[repr(C, align(64))]
 pub(super) struct Book {
-    pub(super) sequences: Vec<Booked>,
+    next: Next,
     steps: Arc<StepTimes>,
+    sequences: Vec<Booked>,
     /// Measured over profiled step times: what prompts between take, and a busy device.
-    pub(super) pace: f64,
-    /// Prompts that are computed together: since when, how many tokens, and until when.
-    prompts_since: Timestamp,
-    prompt_tokens: u32,
-    prompts_until: Timestamp,
+    pace: f64,
     /// What one more was found to cost those that are there, until something changes here.
     found: Option<FoundLoss>,
+}
+
+/// What one more sequence would find.
+#[derive(Debug, Clone, Copy)]
+struct Next {
+    /// Prompts that are computed together: since when, until when, and how many tokens.
+    prompts_since: Timestamp,
+    prompts_until: Timestamp,
+    prompt_tokens: u32,
+    /// Sequences that are there, as far as a step has places.
+    others: u32,
+    /// Tokens of prompts in a step with those.
+    room: u32,
+    /// Seconds of a step with those.
+    step_s: f64,
+    /// Seconds until each of those that are there and one more has a further token.
+    token_s: f64,
 }
 
 /// What one more costs those that are there: chances lost.
@@ -52,15 +67,42 @@ struct FoundLoss {
 
 impl Book {
     pub(super) fn new(steps: Arc<StepTimes>) -> Self {
-        Self {
+        let mut book = Self {
+            next: Next {
+                prompts_since: Timestamp::ZERO,
+                prompts_until: Timestamp::ZERO,
+                prompt_tokens: 0,
+                others: 0,
+                room: 1,
+                step_s: 0.0,
+                token_s: 0.0,
+            },
             sequences: Vec::new(),
             steps,
             pace: 1.0,
-            prompts_since: Timestamp::ZERO,
-            prompt_tokens: 0,
-            prompts_until: Timestamp::ZERO,
             found: None,
-        }
+        };
+        book.on_change();
+        book
+    }
+
+    /// What is there, in no order.
+    pub(super) fn sequences(&self) -> &[Booked] {
+        &self.sequences
+    }
+
+    /// Something came or went, or is quicker or slower than it was.
+    fn on_change(&mut self) {
+        let count = self.sequences.len();
+        let others = count.min(self.steps.places()) as u32;
+        self.next = Next {
+            others,
+            room: self.steps.max_step_tokens.saturating_sub(others).max(1),
+            step_s: self.bare_token_s(count.max(1)),
+            token_s: self.token_s(count + 1),
+            ..self.next
+        };
+        self.found = None;
     }
 
     /// Chances that those that are there lose by one more with a prompt of so many tokens, as far as they are less than `bearable`;
@@ -80,7 +122,7 @@ impl Book {
         }
         let count = self.sequences.len();
         let (_, stall_s) = self.prompt_s(tokens, now);
-        let (before, after) = (self.token_s(count), self.token_s(count + 1));
+        let (before, after) = (self.token_s(count), self.next.token_s);
         let tokens_per_s = [1.0 / before, 1.0 / after];
         let mut loss = 0.0;
         let mut is_partial = false;
@@ -125,30 +167,40 @@ impl Book {
         self.pace * self.bare_token_s(sequences)
     }
 
+    /// Seconds until each of those that are there and one more has a further token.
+    #[inline]
+    pub(super) fn next_token_s(&self) -> f64 {
+        self.next.token_s
+    }
+
     /// Seconds until a prompt of so many tokens that is put there now is computed, and by how much of it the sequences that
     /// are there stand longer than they would without it.
     #[inline]
     pub(super) fn prompt_s(&self, tokens: u32, now: Timestamp) -> (f64, f64) {
-        let steps = &*self.steps;
-        let others = self.sequences.len().min(steps.places()) as u32;
-        let step_s = self.bare_token_s(self.sequences.len().max(1));
-        let is_busy = self.prompts_until > now;
-        let before = if is_busy { self.prompt_tokens } else { 0 };
-        let room = steps.max_step_tokens.saturating_sub(others).max(1);
+        let (steps, next) = (&*self.steps, &self.next);
+        let is_busy = next.prompts_until > now;
+        let before = if is_busy { next.prompt_tokens } else { 0 };
         let total = before.saturating_add(tokens.max(1));
-        let full = (total - 1) / room;
-        let rest = total - full * room;
-        let full_s = f64::from(full) * steps.prompt_s(steps.max_step_tokens);
-        let last_s = steps.prompt_s(rest + others);
+        // Most fit into one step: they need no quotient.
+        let (full_s, rest) = if total <= next.room {
+            (0.0, total)
+        } else {
+            let full = (total - 1) / next.room;
+            (
+                f64::from(full) * steps.prompt_s(steps.max_step_tokens),
+                total - full * next.room,
+            )
+        };
+        let last_s = steps.prompt_s(rest + next.others);
         if is_busy {
-            let begin = now.since(self.prompts_since).as_secs_f64();
+            let begin = now.since(next.prompts_since).as_secs_f64();
             let ready_s = (full_s + last_s - begin).max(0.0);
-            let known_s = (self.prompts_until - now).as_secs_f64();
+            let known_s = (next.prompts_until - now).as_secs_f64();
             (ready_s.max(known_s), (ready_s - known_s).max(0.0))
         } else {
             // It waits for the step that runs.
-            let rest_s = if others > 0 { 0.5 * step_s } else { 0.0 };
-            (rest_s + full_s + last_s, (full_s + last_s - step_s).max(0.0))
+            let rest_s = if next.others > 0 { 0.5 * next.step_s } else { 0.0 };
+            (rest_s + full_s + last_s, (full_s + last_s - next.step_s).max(0.0))
         }
     }
 
@@ -160,22 +212,23 @@ impl Book {
             self.pace += PACE_GAIN * (measured.clamp(0.5, 4.0) - self.pace);
         }
         if state.waiting == 0 && state.running as usize >= self.sequences.len() {
-            self.prompts_until = Timestamp::ZERO;
+            self.next.prompts_until = Timestamp::ZERO;
         }
-        self.found = None;
+        self.on_change();
     }
 
     /// A sequence is put there, with so many tokens to compute first.
     pub(super) fn add(&mut self, booked: Booked, tokens: u32, now: Timestamp) {
         let (ready_s, _) = self.prompt_s(tokens, now);
-        if self.prompts_until <= now {
-            (self.prompts_since, self.prompt_tokens) = (now, 0);
+        let next = &mut self.next;
+        if next.prompts_until <= now {
+            (next.prompts_since, next.prompt_tokens) = (now, 0);
         }
-        self.prompt_tokens = self.prompt_tokens.saturating_add(tokens);
+        next.prompt_tokens = next.prompt_tokens.saturating_add(tokens);
         let ready = now + Span::from_secs_f64(ready_s);
-        self.prompts_until = ready;
-        self.found = None;
+        next.prompts_until = ready;
         self.sequences.push(Booked { at: ready, ..booked });
+        self.on_change();
     }
 
     /// A sequence has gone on.
@@ -190,12 +243,13 @@ impl Book {
     pub(super) fn remove(&mut self, id: SequenceId) {
         if let Some(index) = self.sequences.iter().position(|booked| booked.id == id) {
             self.sequences.swap_remove(index);
-            self.found = None;
+            self.on_change();
         }
     }
 
-    /// Whether a sequence which is there certainly loses no chance to one more, by so many tokens a second before and after that, which
-    /// it stands for `stall_s` first: it is in time all the same, or never was. Most are, and need neither quotients nor look-ups.
+    /// Whether a sequence which is there certainly loses no chance that counts to one more, by so many tokens a second before and
+    /// after that, which it stands for `stall_s` first: it is in time all the same, or never was. Most are, and need neither quotients
+    /// nor look-ups.
     #[inline]
     pub(super) fn surely_loses_nothing(
         beliefs: &Beliefs,
@@ -209,6 +263,11 @@ impl Book {
         // Tokens are whole numbers: up to one less.
         let in_time = generated + (since_s + left_s - stall_s) * after - 1.0;
         beliefs.surely_ends(booked.belief, generated + since_s * after + 1.0, in_time)
+            || beliefs.surely_ends_soon(
+                booked.belief,
+                generated + since_s * after - 1.0,
+                (left_s - stall_s) * after,
+            )
             || beliefs.surely_goes_on(booked.belief, generated + (since_s + left_s) * before + 1.0)
     }
 

@@ -239,6 +239,7 @@ impl Router {
         };
         let Some(to) = picked else {
             if let Some(bookings) = &mut self.bookings {
+                bookings.on_dropped(routed.number);
                 bookings.on_outcome(true);
             }
             let is_any_up = self.cluster.instances.iter().any(|view| view.is_up);
@@ -354,6 +355,7 @@ impl Router {
         self.cluster.instances[from.index()].sequences -= 1;
         if let Some(bookings) = &mut self.bookings {
             bookings.on_left(sequence, from);
+            bookings.on_dropped(routed.number);
             bookings.on_outcome(true);
         }
         effects.push(RouteEffect::Drop {

@@ -48,9 +48,11 @@ impl StepTimes {
     pub(super) fn token_s(&self, sequences: usize) -> f64 {
         let last = self.decode_s.len();
         let step_s = self.decode_s[sequences.clamp(1, last) - 1];
+        if sequences <= last {
+            return step_s;
+        }
         // They take turns.
-        let turns = (sequences as f64 / last as f64).max(1.0);
-        step_s * turns
+        step_s * (sequences as f64 / last as f64)
     }
 
     /// Seconds of a step with a prompt that has so many tokens in all.

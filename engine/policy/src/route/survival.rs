@@ -57,6 +57,16 @@ impl Survival {
         self.ratios.first().copied().unwrap_or(0.0)
     }
 
+    /// The ratio of the last step; 0 without any.
+    pub(super) fn last(&self) -> f64 {
+        self.ratios.last().copied().unwrap_or(0.0)
+    }
+
+    /// The part that is left after the last step; all without any.
+    pub(super) fn last_part(&self) -> f64 {
+        self.parts.last().copied().unwrap_or(1.0)
+    }
+
     /// The ratio below which at least so much is left.
     pub(super) fn ratio_with(&self, part: f64) -> f64 {
         let at = self.parts.iter().position(|left| *left < part);
@@ -85,6 +95,45 @@ impl Survival {
     }
 }
 
+/// A falling function over ratios by its values at the ends of buckets, even between them: no logarithm is taken where it is asked.
+#[derive(Debug, Clone)]
+pub(super) struct FallTable {
+    first_key: u64,
+    /// At the beginning of each bucket, to the first at which nothing is left.
+    values: Vec<f64>,
+}
+
+/// Bits of a fraction within a bucket.
+const REST_BITS: u32 = 52 - KEY_BITS;
+/// Less is nothing.
+const LEAST: f64 = 1e-20;
+
+impl FallTable {
+    /// From the bucket of a ratio on, as far as there is something, at most so many buckets.
+    pub(super) fn new(first: f64, max: usize, at: impl Fn(f64) -> f64) -> Self {
+        let first_key = key(first);
+        let edges = (first_key..).map(|key| f64::from_bits(key << REST_BITS));
+        let mut values: Vec<f64> = edges
+            .take(max)
+            .map(at)
+            .take_while(|value| *value >= LEAST)
+            .collect();
+        values.push(0.0);
+        Self { first_key, values }
+    }
+
+    /// At a ratio that is not before the first.
+    #[inline]
+    pub(super) fn at(&self, ratio: f64) -> f64 {
+        let bucket = key(ratio).saturating_sub(self.first_key) as usize;
+        let Some(&[from, to]) = self.values.get(bucket..bucket + 2) else {
+            return 0.0;
+        };
+        let rest = ratio.to_bits() & ((1 << REST_BITS) - 1);
+        from + (to - from) * (rest as f64 / (1_u64 << REST_BITS) as f64)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -92,6 +141,26 @@ mod tests {
     use super::*;
 
     proptest! {
+        #[test]
+        fn a_table_falls_and_is_near_what_it_was_made_of(
+            from in -4.0_f64..4.0,
+            step in 0.02_f64..1.0,
+            asked in prop::collection::vec(0.0_f64..45.0, 2..40),
+        ) {
+            let fall = |ratio: f64| (-(ratio.ln() - from).max(0.0) / step).exp();
+            let table = FallTable::new(from.exp(), 1 << 14, fall);
+            let mut asked = asked;
+            asked.sort_by(f64::total_cmp);
+            let mut last = f64::INFINITY;
+            for steps in asked {
+                let ratio = (from + steps * step).exp() * (1.0 + 1e-12);
+                let is = table.at(ratio);
+                prop_assert!((0.0..=last).contains(&is), "{is} after {last}");
+                prop_assert!((is - fall(ratio)).abs() <= 0.1 * fall(ratio), "{is} for {} at {steps}", fall(ratio));
+                last = is;
+            }
+        }
+
         #[test]
         fn a_look_up_finds_what_a_search_over_logarithms_finds(
             steps in prop::collection::vec(-12.0_f64..12.0, 0..600),

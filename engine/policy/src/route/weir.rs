@@ -146,10 +146,11 @@ impl Bookings {
     ) -> Option<(InstanceId, f64)> {
         let mut candidates: Vec<Candidate> = Vec::with_capacity(cluster.instances.len());
         let mut most = f64::NEG_INFINITY;
+        let alike = demand.arriving_everywhere();
         for (instance, view) in cluster.candidates(demand) {
             let book = &self.books[instance.index()];
-            let token_s = book.token_s(book.sequences.len() + 1) * (1.0 + self.rule.margin);
-            let arriving = view.arriving(demand);
+            let token_s = book.next_token_s() * (1.0 + self.rule.margin);
+            let arriving = alike.unwrap_or_else(|| view.arriving(demand));
             let (ready_s, _) = book.prompt_s(arriving.tokens, now);
             let further = (demand.left_s - arriving.delay_s - ready_s) / token_s;
             most = most.max(further);
@@ -205,7 +206,7 @@ impl Bookings {
         let view = &cluster.instances[to.index()];
         let arriving = view.arriving(demand);
         let (ready_s, _) = book.prompt_s(arriving.tokens, now);
-        arriving.delay_s + ready_s + book.token_s(book.sequences.len() + 1) * f64::from(demand.expected)
+        arriving.delay_s + ready_s + book.next_token_s() * f64::from(demand.expected)
     }
 
     /// What becomes of a sequence on `from`. `demand` excludes that.
@@ -218,10 +219,10 @@ impl Bookings {
         now: Timestamp,
     ) -> Verdict {
         let book = &self.books[from.index()];
-        let Some(&booked) = book.sequences.iter().find(|booked| booked.id == sequence) else {
+        let Some(&booked) = book.sequences().iter().find(|booked| booked.id == sequence) else {
             return Verdict::Stay;
         };
-        let token_s = book.token_s(book.sequences.len());
+        let token_s = book.token_s(book.sequences().len());
         let chance = book.chance(&self.beliefs, &booked, [token_s, 0.0], now);
         if chance + self.rule.move_gain > 1.0 {
             return Verdict::Stay;
@@ -248,7 +249,7 @@ impl Bookings {
     pub(super) fn late(&self, instance: InstanceId, now: Timestamp) -> Vec<SequenceId> {
         let late = |booked: &&Booked| seconds_until(booked.deadline, now) <= 0.0;
         let book = &self.books[instance.index()];
-        book.sequences
+        book.sequences()
             .iter()
             .filter(late)
             .map(|booked| booked.id)
@@ -290,6 +291,10 @@ impl Bookings {
 
     pub(super) fn on_ended(&mut self, number: u64, tokens: u32) {
         self.beliefs.on_tokens(number, tokens, true);
+    }
+
+    pub(super) fn on_dropped(&mut self, number: u64) {
+        self.beliefs.on_dropped(number);
     }
 
     pub(super) fn on_reported(&mut self, instance: InstanceId, state: &InstanceState) {

@@ -3,7 +3,7 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use weir_types::{DropReason, InstanceId, SequenceId, Span, StepCurve, StepProfile, Timestamp};
 
-use super::belief::Beliefs;
+use super::belief::{Beliefs, LITTLE};
 use super::book::{Book, Booked, seconds_until};
 use super::step_times::StepTimes;
 use super::view::{Cluster, Demand, View};
@@ -229,10 +229,10 @@ proptest! {
         let mut all: Vec<(f64, f64, f64, u32)> = Vec::new();
         for (index, book) in books.iter().enumerate() {
             let (ready_s, stall_s) = book.prompt_s(20, now);
-            let count = book.sequences.len();
+            let count = book.sequences().len();
             let (before, after) = (book.token_s(count), book.token_s(count + 1));
             let gain = beliefs.chance(belief, 0, (left_s - ready_s) / after);
-            let loss: f64 = book.sequences.iter().map(|other| {
+            let loss: f64 = book.sequences().iter().map(|other| {
                 let left = seconds_until(other.deadline, other.at.max(now));
                 let is = beliefs.chance(other.belief, 0, left / before);
                 let then = beliefs.chance(other.belief, 0, (left - stall_s) / after);
@@ -280,6 +280,7 @@ proptest! {
         let demand = |left_s| Demand { number: 0, prompt: 20, prefix: None, expected: 0, left_s, excluded: None, transfer: None };
         let mut books: Vec<Book> =
             steps.iter().map(|step| Book::new(Arc::new(StepTimes::new(&spec(*step))))).collect();
+        let on_all = there.len();
         for (id, (on, length, left, generated)) in there.into_iter().enumerate() {
             let on = on % steps.len();
             let deadline = at_ms(10_000 + left);
@@ -293,7 +294,7 @@ proptest! {
         let picked = bookings.place(&cluster, &demand(left_s), (belief, 0), now);
         let mut all: Vec<(u32, f64, f64)> = Vec::new();
         for (index, book) in (0..).zip(&books) {
-            let token_s = book.token_s(book.sequences.len() + 1);
+            let token_s = book.token_s(book.sequences().len() + 1);
             let (ready_s, _) = book.prompt_s(20, now);
             all.push((index, beliefs.chance(belief, 0, (left_s - ready_s) / token_s), token_s));
         }
@@ -301,15 +302,17 @@ proptest! {
         all.retain(|(_, chance, _)| *chance >= best - rule.near);
         all.sort_by(|a, b| b.2.total_cmp(&a.2));
         let mut expected: Option<(u32, f64)> = None;
+        let mut scored = Vec::new();
         for (index, chance, after) in all.into_iter().take(8) {
             let book = &books[index as usize];
-            let (before, (_, stall_s)) = (book.token_s(book.sequences.len()), book.prompt_s(20, now));
-            let loss: f64 = book.sequences.iter().map(|other| {
+            let (before, (_, stall_s)) = (book.token_s(book.sequences().len()), book.prompt_s(20, now));
+            let loss: f64 = book.sequences().iter().map(|other| {
                 let is = book.chance(&beliefs, other, [before, 0.0], now);
                 let then = book.chance(&beliefs, other, [after, stall_s], now);
                 if is < rule.min_chance { 0.0 } else { (is - then).max(0.0) }
             }).sum();
             let score = chance - rule.loss_weight * loss;
+            scored.push((index, score, loss));
             if loss <= rule.near {
                 expected = Some((index, score));
                 break;
@@ -319,7 +322,18 @@ proptest! {
             }
         }
         let expected = expected.filter(|(_, score)| *score > 0.0 && best >= rule.min_chance);
-        prop_assert_eq!(picked.map(|(to, score)| (to.0, score)), expected);
+        // A lost chance that does not count may be left out: by that much less is lost.
+        let slack = LITTLE * on_all as f64;
+        match (picked, expected) {
+            (Some((to, is)), Some((index, best))) => {
+                let of_picked = scored.iter().find(|(index, _, _)| *index == to.0);
+                let &(_, score, loss) = of_picked.expect("it is one of the slowest");
+                prop_assert!((is - score).abs() <= slack, "{is} in place of {score}");
+                prop_assert!(to.0 == index || score >= best - slack || loss <= rule.near + slack, "{} in place of {index}", to.0);
+            }
+            (Some((_, score)), None) => prop_assert!(score <= slack),
+            (None, expected) => prop_assert_eq!(expected, None),
+        }
     }
 }
 
@@ -364,8 +378,8 @@ proptest! {
             let verdict = bookings.reconsider(&cluster, (asked.id, from), &demand, moves, now);
             let book = &books[on];
             // It runs from when it was ready on.
-            let own = book.sequences.iter().find(|booked| booked.id == asked.id).expect("it is there");
-            let token_s = book.token_s(book.sequences.len());
+            let own = book.sequences().iter().find(|booked| booked.id == asked.id).expect("it is there");
+            let token_s = book.token_s(book.sequences().len());
             let chance = book.chance(&beliefs, own, [token_s, 0.0], now);
             let at_best = book.chance(&beliefs, own, [token_s * (1.0 - rule.grace), 0.0], now);
             let elsewhere = bookings.place(&cluster, &demand, (asked.belief, asked.generated), now);
@@ -410,7 +424,7 @@ proptest! {
             if Book::surely_loses_nothing(&beliefs, &booked, ([1.0 / before, 1.0 / after], stall_s), now) {
                 let is = book.chance(&beliefs, &booked, [before, 0.0], now);
                 let then = book.chance(&beliefs, &booked, [after, stall_s], now);
-                prop_assert!((is - then).max(0.0) == 0.0, "{is} becomes {then}");
+                prop_assert!(is - then <= LITTLE, "{is} becomes {then}");
             }
         }
     }

@@ -105,7 +105,10 @@ pub(super) fn check(args: &GpuCheck, zoo: &Zoo) -> anyhow::Result<Vec<ModelCheck
         .find(|name| candidates.iter().all(|known| known.name != **name))
     {
         let is_it = |name: &str| unknown.strip_prefix("zoo:") == Some(name);
-        if zoo.entries().any(|(name, entry)| is_it(name) && entry.head.is_none()) {
+        if zoo
+            .entries()
+            .any(|(name, entry)| is_it(name) && entry.head.is_none())
+        {
             return Err(UserError::new(format!(
                 "{unknown} has no head: no operator runs it, and it is not checked"
             ))
