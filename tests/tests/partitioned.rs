@@ -210,6 +210,7 @@ fn plan(slo_ms: u64) -> Plan {
         shares: 1,
         batch: vec![1, 2],
         us: vec![vec![us, us * 5 / 4]; BLOCKS],
+        whole_us: Vec::new(),
     };
     let problem = Problem {
         classes: vec![class("fast", 1), class("slow", 2)],

@@ -172,6 +172,13 @@ fn profile_error(times: &BlockTimes, blocks: usize) -> Option<String> {
             return Some(format!("has more times of block {block} than batch sizes"));
         }
     }
+    let whole = &times.whole_us;
+    if !whole.is_empty() && whole.len() != times.batch.len() {
+        return Some("has whole_us for other than its batch sizes".into());
+    }
+    if whole.contains(&0) {
+        return Some("has 0 us in whole_us".into());
+    }
     None
 }
 

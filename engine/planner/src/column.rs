@@ -3,7 +3,8 @@
 
 use std::cmp::Ordering;
 
-use crate::problem::{BlockTimes, Class, Scheme, ServedModel};
+use crate::partition_times::PartitionTimes;
+use crate::problem::{Class, Scheme, ServedModel};
 
 /// One stage of a column.
 #[derive(Debug, Clone, PartialEq)]
@@ -90,11 +91,18 @@ struct Search<'a> {
     partitions: usize,
 }
 
-/// A share of a class, with prefix sums of its block durations: `sums[j] - sums[i]` is the duration of blocks `i..j`.
+/// A share of a class, and how long blocks take there.
 struct DeviceShare {
     class: usize,
     shares: u32,
-    sums: Vec<u64>,
+    times: PartitionTimes,
+}
+
+impl DeviceShare {
+    /// Microseconds of blocks `from..to`, which a profile that was checked has.
+    fn us(&self, from: usize, to: usize) -> u64 {
+        self.times.us(from, to).unwrap_or(u64::MAX)
+    }
 }
 
 fn searches_by_batch<'a>(model: &'a ServedModel, limit: &Limit<'a>) -> Vec<Search<'a>> {
@@ -135,28 +143,20 @@ fn device_shares(model: &ServedModel, limit: &Limit, batch: u32) -> Vec<DeviceSh
         {
             // The baselines use whole devices only.
             let whole_only = !matches!(limit.scheme, Scheme::Pooled { .. });
-            if let Some(sums) = sums(times, batch)
+            if let Ok(k) = times.batch.binary_search(&batch)
+                && let Some(durations) = PartitionTimes::new(&model.blocks, times, k)
                 && (times.shares == 1 || !whole_only)
             {
                 device_shares.push(DeviceShare {
                     class,
                     shares: times.shares,
-                    sums,
+                    times: durations,
                 });
             }
         }
     }
     device_shares.sort_by_key(|device_share| (device_share.class, device_share.shares));
     device_shares
-}
-
-fn sums(times: &BlockTimes, batch: u32) -> Option<Vec<u64>> {
-    let k = times.batch.binary_search(&batch).ok()?;
-    let mut sums = vec![0];
-    for row in &times.us {
-        sums.push(sums[sums.len() - 1] + row[k]);
-    }
-    Some(sums)
 }
 
 impl Search<'_> {
@@ -173,7 +173,7 @@ impl Search<'_> {
                 .map_or(0.0, |last| self.transfer_us(from, last.class, device_share.class));
             let last_stage = stages.len() + 1 == self.partitions;
             for to in if last_stage { blocks } else { from + 1 }..=blocks {
-                let us = device_share.sums[to] - device_share.sums[from];
+                let us = device_share.us(from, to);
                 let now = spent + transfer_us + us as f64;
                 if now > self.budget_us {
                     break;
@@ -269,7 +269,7 @@ impl Search<'_> {
                             .fold(f64::INFINITY, f64::min)
                     };
                     for (to, least) in next[p].iter_mut().enumerate().skip(from + 1) {
-                        let end = start + (device_share.sums[to] - device_share.sums[from]) as f64;
+                        let end = start + device_share.us(from, to) as f64;
                         *least = least.min(end);
                     }
                 }

@@ -12,6 +12,7 @@ mod explain;
 pub mod gears;
 mod leftover;
 mod mip;
+mod partition_times;
 mod pipeline_slots;
 mod placement;
 mod plan_file;

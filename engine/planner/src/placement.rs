@@ -6,6 +6,7 @@ use weir_types::{
     ClusterSpec, ModuleId, PipelineSpec, Profile, ServerId, ServerSpec, ShareId, ShareSpec, Span, StageSpec,
 };
 
+use crate::partition_times::PartitionTimes;
 use crate::{BlockTimes, Blocks, PipelinePlan, Problem, Scheme, Solution, StagePlan};
 
 /// The solution does not fit its problem.
@@ -271,20 +272,13 @@ fn stage_spec(
     };
     let of_it = |times: &&BlockTimes| times.class == stage.class && times.shares == stage.shares;
     let times = blocks.times.iter().find(of_it).ok_or_else(none)?;
-    let run = times
-        .us
-        .get(stage.from as usize..stage.to as usize)
-        .ok_or_else(none)?;
-    let total = |place: usize| {
-        run.iter()
-            .map(|block| block.get(place).copied())
-            .sum::<Option<u64>>()
-    };
+    let range = (stage.from as usize, stage.to as usize);
+    let duration = |place: usize| PartitionTimes::new(blocks, times, place)?.us(range.0, range.1);
     let points = times
         .batch
         .iter()
         .enumerate()
-        .filter_map(|(place, &batch)| Some((batch, Span::from_micros(total(place)?))))
+        .filter_map(|(place, &batch)| Some((batch, Span::from_micros(duration(place)?))))
         .collect();
     let received = stage
         .from

@@ -31,6 +31,10 @@ pub struct BlockTimes {
     pub batch: Vec<u32>,
     /// `us[block][k]`: microseconds of the block for a batch of `batch[k]`.
     pub us: Vec<Vec<u64>>,
+    /// `whole_us[k]`: microseconds of all blocks in one partition for a batch of `batch[k]`. Less than its blocks one by one, since
+    /// nothing is copied out and in between them. Empty: as long as they are.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub whole_us: Vec<u64>,
 }
 
 /// A model as a chain of blocks, between any two of which it can be cut (PPipe 5.2); the content of a block profile file.

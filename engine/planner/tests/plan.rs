@@ -33,6 +33,7 @@ fn blocks(rng: &mut Pcg64Mcg, model: &str, classes: &[Class], count: usize) -> B
                 shares,
                 batch: vec![1, 2],
                 us,
+                whole_us: Vec::new(),
             });
         }
     }

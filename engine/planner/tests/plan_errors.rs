@@ -13,6 +13,7 @@ fn problem() -> Problem {
         shares: 1,
         batch: vec![1, 2],
         us: vec![vec![us, us * 3 / 2]; 3],
+        whole_us: Vec::new(),
     };
     let class = |name: &str| Class {
         name: name.into(),
@@ -74,6 +75,14 @@ fn each_invalid_problem_has_its_message() {
     check(
         &|p| p.models[0].blocks.times[0].us[1][0] = 0,
         "has 0 us for block 1",
+    );
+    check(
+        &|p| p.models[0].blocks.times[0].whole_us = vec![1],
+        "has whole_us for other than its batch sizes",
+    );
+    check(
+        &|p| p.models[0].blocks.times[0].whole_us = vec![1, 0],
+        "has 0 us in whole_us",
     );
     check(
         &|p| p.objective = Objective::Cost { rate: 1e9 },

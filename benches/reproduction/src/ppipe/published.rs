@@ -342,6 +342,7 @@ fn block_times(path: PathBuf, class: &str, shares: u32) -> Result<BlockTimes, Pu
         shares,
         batch: (1..).take(sizes).collect(),
         us,
+        whole_us: Vec::new(),
     })
 }
 

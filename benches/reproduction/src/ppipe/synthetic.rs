@@ -147,6 +147,7 @@ impl Model {
                     us: (0..BLOCKS)
                         .map(|block| (1..=most).map(|batch| us(block, batch)).collect())
                         .collect(),
+                    whole_us: Vec::new(),
                 });
             }
         }
@@ -189,6 +190,7 @@ impl Model {
                 shares,
                 batch,
                 us,
+                whole_us: _,
             } = times;
             // Writing to a string cannot fail.
             _ = write!(

@@ -273,6 +273,7 @@ fn plan() -> String {
         shares: 1,
         batch: vec![1],
         us: vec![vec![us]; 3],
+        whole_us: Vec::new(),
     };
     let problem = Problem {
         classes: vec![class("fast"), class("slow")],

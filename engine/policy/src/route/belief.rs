@@ -347,16 +347,31 @@ impl Beliefs {
 
     /// Chance that a sequence which has `generated` tokens ends within `further` ones.
     pub(super) fn chance(&self, belief: Belief, generated: u32, further: f64) -> f64 {
+        self.chance_after(belief, generated, further, self.there_with(belief, generated))
+    }
+
+    /// The same for two numbers of further tokens.
+    #[inline]
+    pub(super) fn chances(&self, belief: Belief, generated: u32, further: [f64; 2]) -> [f64; 2] {
+        let there = self.there_with(belief, generated);
+        further.map(|further| self.chance_after(belief, generated, further, there))
+    }
+
+    /// The part that has at least so many tokens.
+    #[inline]
+    fn there_with(&self, belief: Belief, generated: u32) -> f64 {
+        match generated {
+            0 => 1.0,
+            generated => self.there_after(belief, f64::from(generated)),
+        }
+    }
+
+    #[inline]
+    fn chance_after(&self, belief: Belief, generated: u32, further: f64, there: f64) -> f64 {
         if further < 1.0 {
             return 0.0;
         }
-        let has = f64::from(generated);
-        let there = if generated == 0 {
-            1.0
-        } else {
-            self.there_after(belief, has)
-        };
-        let tokens = has + further;
+        let tokens = f64::from(generated) + further;
         // Most have more than enough time: they need no logarithm.
         if tokens * belief.per_token >= self.tail.over && there >= SURELY_THERE {
             return 1.0;

@@ -130,11 +130,11 @@ impl Book {
             if Self::surely_loses_nothing(beliefs, booked, (tokens_per_s, stall_s), now) {
                 continue;
             }
-            let is = self.chance(beliefs, booked, [before, 0.0], now);
+            let [is, then] = Self::chances(beliefs, booked, ([before, after], stall_s), now);
             if is < min_chance {
                 continue;
             }
-            loss += (is - self.chance(beliefs, booked, [after, stall_s], now)).max(0.0);
+            loss += (is - then).max(0.0);
             // A part of the whole is more already.
             if loss > bearable {
                 is_partial = true;
@@ -261,28 +261,36 @@ impl Book {
         let left_s = seconds_until(booked.deadline, booked.at.max(now));
         let generated = f64::from(booked.generated);
         // Tokens are whole numbers: up to one less.
-        let in_time = generated + (since_s + left_s - stall_s) * after - 1.0;
-        beliefs.surely_ends(booked.belief, generated + since_s * after + 1.0, in_time)
-            || beliefs.surely_ends_soon(
-                booked.belief,
-                generated + since_s * after - 1.0,
-                (left_s - stall_s) * after,
-            )
-            || beliefs.surely_goes_on(booked.belief, generated + (since_s + left_s) * before + 1.0)
+        let has = generated + since_s * before;
+        let further = (left_s - stall_s) * after;
+        beliefs.surely_ends(booked.belief, has + 1.0, has - 1.0 + further)
+            || beliefs.surely_ends_soon(booked.belief, has - 1.0, further)
+            || beliefs.surely_goes_on(booked.belief, has + left_s * before + 1.0)
     }
 
-    /// Chance that a sequence which is there has its last token in time, at `token_s` after it has stood for `stall_s`.
-    pub(super) fn chance(
-        &self,
+    /// Chances that a sequence which is there has its last token in time: at the first of two times of a token, which it has had until
+    /// now, and at the second after it has stood for `stall_s`.
+    #[inline]
+    pub(super) fn chances(
         beliefs: &Beliefs,
         booked: &Booked,
-        [token_s, stall_s]: [f64; 2],
+        ([before, after], stall_s): ([f64; 2], f64),
         now: Timestamp,
-    ) -> f64 {
-        let left_s = seconds_until(booked.deadline, booked.at.max(now)) - stall_s;
-        let since = now.since(booked.at).as_secs_f64() / token_s;
+    ) -> [f64; 2] {
+        let left_s = seconds_until(booked.deadline, booked.at.max(now));
+        let since = now.since(booked.at).as_secs_f64() / before;
         let generated = booked.generated + since as u32;
-        beliefs.chance(booked.belief, generated, left_s / token_s)
+        beliefs.chances(
+            booked.belief,
+            generated,
+            [left_s / before, (left_s - stall_s) / after],
+        )
+    }
+
+    /// Chance that a sequence which is there has its last token in time, at `token_s`.
+    pub(super) fn chance(beliefs: &Beliefs, booked: &Booked, token_s: f64, now: Timestamp) -> f64 {
+        let [chance, _] = Self::chances(beliefs, booked, ([token_s; 2], 0.0), now);
+        chance
     }
 }
 

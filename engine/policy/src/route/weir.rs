@@ -223,7 +223,7 @@ impl Bookings {
             return Verdict::Stay;
         };
         let token_s = book.token_s(book.sequences().len());
-        let chance = book.chance(&self.beliefs, &booked, [token_s, 0.0], now);
+        let chance = Book::chance(&self.beliefs, &booked, token_s, now);
         if chance + self.rule.move_gain > 1.0 {
             return Verdict::Stay;
         }
@@ -236,9 +236,8 @@ impl Bookings {
         if chance >= self.rule.min_chance {
             return Verdict::Stay;
         }
-        let at_best = [token_s * (1.0 - self.rule.grace), 0.0];
-        let book = &self.books[from.index()];
-        if book.chance(&self.beliefs, &booked, at_best, now) < self.rule.min_chance {
+        let at_best = token_s * (1.0 - self.rule.grace);
+        if Book::chance(&self.beliefs, &booked, at_best, now) < self.rule.min_chance {
             Verdict::Drop
         } else {
             Verdict::Stay

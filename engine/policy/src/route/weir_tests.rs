@@ -307,8 +307,7 @@ proptest! {
             let book = &books[index as usize];
             let (before, (_, stall_s)) = (book.token_s(book.sequences().len()), book.prompt_s(20, now));
             let loss: f64 = book.sequences().iter().map(|other| {
-                let is = book.chance(&beliefs, other, [before, 0.0], now);
-                let then = book.chance(&beliefs, other, [after, stall_s], now);
+                let [is, then] = Book::chances(&beliefs, other, ([before, after], stall_s), now);
                 if is < rule.min_chance { 0.0 } else { (is - then).max(0.0) }
             }).sum();
             let score = chance - rule.loss_weight * loss;
@@ -380,8 +379,8 @@ proptest! {
             // It runs from when it was ready on.
             let own = book.sequences().iter().find(|booked| booked.id == asked.id).expect("it is there");
             let token_s = book.token_s(book.sequences().len());
-            let chance = book.chance(&beliefs, own, [token_s, 0.0], now);
-            let at_best = book.chance(&beliefs, own, [token_s * (1.0 - rule.grace), 0.0], now);
+            let chance = Book::chance(&beliefs, own, token_s, now);
+            let at_best = Book::chance(&beliefs, own, token_s * (1.0 - rule.grace), now);
             let elsewhere = bookings.place(&cluster, &demand, (asked.belief, asked.generated), now);
             let gains = elsewhere.filter(|(_, score)| moves < 3 && *score >= chance + rule.move_gain);
             let expected = match gains {
@@ -422,8 +421,7 @@ proptest! {
                 at: at_ms(10_000 - since_ms),
             };
             if Book::surely_loses_nothing(&beliefs, &booked, ([1.0 / before, 1.0 / after], stall_s), now) {
-                let is = book.chance(&beliefs, &booked, [before, 0.0], now);
-                let then = book.chance(&beliefs, &booked, [after, stall_s], now);
+                let [is, then] = Book::chances(&beliefs, &booked, ([before, after], stall_s), now);
                 prop_assert!(is - then <= LITTLE, "{is} becomes {then}");
             }
         }

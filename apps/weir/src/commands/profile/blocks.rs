@@ -82,6 +82,7 @@ pub(super) fn profile(args: &Profile, blocks: usize, single: SingleModel) -> any
             shares: asked.shares,
             batch: batches.clone(),
             us: measured.blocks.clone(),
+            whole_us: measured.whole.clone(),
         },
     );
     if let Some(path) = &args.out {
@@ -227,7 +228,7 @@ fn read(path: &Path, name: &str, blocks: usize) -> Result<Blocks, UserError> {
 
 fn text(profile: &Blocks) -> anyhow::Result<String> {
     let head = "# Blocks of a model, measured by weir profile --blocks: the first layer of each, the bytes of one item\n\
-                # that cross to the next, and by class and share the microseconds of each block by batch size.\n\n";
+                # that cross to the next, and by class and share the microseconds of each block, and of all in one, by batch size.\n\n";
     Ok(format!("{head}{}", toml::to_string(profile)?))
 }
 
