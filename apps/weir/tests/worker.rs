@@ -208,6 +208,7 @@ fn a_model_over_three_processes_gives_what_its_parts_give_in_a_row() {
             plan: 1,
             shares: vec![0],
             half: true,
+            batch: 1,
             declared: Vec::new(),
             model: Arc::new(part.clone()),
         };
