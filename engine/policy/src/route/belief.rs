@@ -186,10 +186,10 @@ impl Beliefs {
     pub(super) fn on_arrived(&mut self, predicted: u32) -> u64 {
         let number = self.arrived;
         self.arrived += 1;
-        if number % self.stride == 0 && self.seen.len() >= MAX_SEEN {
+        if number.is_multiple_of(self.stride) && self.seen.len() >= MAX_SEEN {
             self.forget_some();
         }
-        if number % self.stride == 0 {
+        if number.is_multiple_of(self.stride) {
             self.seen.push_back(Seen {
                 number,
                 x: log(predicted),
@@ -207,7 +207,7 @@ impl Beliefs {
         let first_runs = self.seen.front().is_some_and(Seen::runs);
         if first_runs && running > MAX_SEEN / 2 && self.stride < MAX_STRIDE {
             self.stride *= 2;
-            self.seen.retain(|seen| seen.number % self.stride == 0);
+            self.seen.retain(|seen| seen.number.is_multiple_of(self.stride));
             return;
         }
         if running < MAX_SEEN / 4 && self.stride > 1 {
