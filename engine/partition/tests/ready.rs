@@ -128,6 +128,24 @@ fn a_session_that_cannot_begin_is_not_loaded() {
 }
 
 #[test]
+fn a_batch_that_no_profile_has_is_refused_before_anything_is_opened() {
+    let log = Log::default();
+    let (worker, heard) = start(&log);
+    heard.add(0, worker.address(), []);
+    let huge = LoadPartition {
+        batch: u32::MAX,
+        ..model(0, "part")
+    };
+    heard.client.load(WorkerId(0), huge);
+    let reason = heard.next("not loaded", |event| match event {
+        Event::NotLoaded { reason, .. } => Some(reason.clone()),
+        _ => None,
+    });
+    assert!(reason.contains("larger than 4096"), "{reason}");
+    assert_eq!(taken(&log), []);
+}
+
+#[test]
 fn a_worker_that_stops_has_dropped_its_sessions() {
     let log = Log::default();
     let (worker, heard) = start(&log);

@@ -152,9 +152,10 @@ impl PartitionSession for OnnxPartition {
     }
 
     fn begin(&mut self, batch: usize) -> Result<(), SessionError> {
-        match self.blank_inputs(batch.max(1)) {
-            Some(inputs) if self.begins => self.run(inputs).map(drop),
-            _ => Ok(()),
+        if !self.begins {
+            return Ok(());
         }
+        self.blank_inputs(batch.max(1))
+            .map_or(Ok(()), |inputs| self.run(inputs).map(drop))
     }
 }

@@ -19,6 +19,9 @@ const MAX_COMMANDS: usize = 64;
 /// Partitions that a worker holds, at most.
 const MAX_PARTITIONS: usize = 1 << 10;
 
+/// The largest batch that a partition is made ready for: that of profiles.
+const MAX_BATCH: u32 = 1 << 12;
+
 /// What an engine wants.
 pub(super) enum ControlCommand {
     LoadPartition(LoadPartition, Permit),
@@ -138,6 +141,9 @@ impl Control {
         if self.with_loaded(|loaded| loaded.len() >= MAX_PARTITIONS && !loaded.contains_key(&load.partition))
         {
             return Err(format!("{MAX_PARTITIONS} partitions are held already"));
+        }
+        if load.batch > MAX_BATCH {
+            return Err(format!("batches of {} are larger than {MAX_BATCH}", load.batch));
         }
         let others = |loaded: &mut PartitionMap| -> u64 {
             let others = loaded

@@ -98,7 +98,7 @@ impl Book {
         self.next = Next {
             others,
             room: self.steps.max_step_tokens.saturating_sub(others).max(1),
-            step_s: self.bare_token_s(count.max(1)),
+            step_s: self.steps.token_s(count.max(1)),
             token_s: self.token_s(count + 1),
             ..self.next
         };
@@ -150,12 +150,6 @@ impl Book {
         loss
     }
 
-    /// Seconds until each of so many sequences has a further token, prompts between them aside.
-    #[inline]
-    fn bare_token_s(&self, sequences: usize) -> f64 {
-        self.steps.token_s(sequences)
-    }
-
     /// Nothing is there any more.
     pub(super) fn clear(&mut self) {
         *self = Self::new(Arc::clone(&self.steps));
@@ -164,7 +158,7 @@ impl Book {
     /// Seconds until each of so many sequences has a further token.
     #[inline]
     pub(super) fn token_s(&self, sequences: usize) -> f64 {
-        self.pace * self.bare_token_s(sequences)
+        self.pace * self.steps.token_s(sequences)
     }
 
     /// Seconds until each of those that are there and one more has a further token.
@@ -207,7 +201,7 @@ impl Book {
     /// It measured step times: `gain` says how far they count.
     pub(super) fn on_reported(&mut self, state: &InstanceState, follows: bool) {
         if follows && state.running > 0 {
-            let measured = state.token_s / self.bare_token_s(state.running as usize);
+            let measured = state.token_s / self.steps.token_s(state.running as usize);
             // What it measured may be of another load: bounded.
             self.pace += PACE_GAIN * (measured.clamp(0.5, 4.0) - self.pace);
         }

@@ -30,18 +30,6 @@ pub(super) struct Demand {
     pub(super) transfer: Option<MoveCost>,
 }
 
-impl Demand {
-    /// How it comes to whichever instance, where that is the same for all: no other has its beginning, and it comes from none.
-    #[inline]
-    pub(super) fn arriving_everywhere(&self) -> Option<Arriving> {
-        (self.transfer.is_none() && self.prefix.is_none()).then_some(Arriving {
-            by: Transfer::TokenIds,
-            tokens: self.prompt,
-            delay_s: 0.0,
-        })
-    }
-}
-
 /// What is known of one instance.
 #[derive(Debug, Clone)]
 pub(super) struct View {

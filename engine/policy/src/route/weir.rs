@@ -146,11 +146,10 @@ impl Bookings {
     ) -> Option<(InstanceId, f64)> {
         let mut candidates: Vec<Candidate> = Vec::with_capacity(cluster.instances.len());
         let mut most = f64::NEG_INFINITY;
-        let alike = demand.arriving_everywhere();
         for (instance, view) in cluster.candidates(demand) {
             let book = &self.books[instance.index()];
             let token_s = book.next_token_s() * (1.0 + self.rule.margin);
-            let arriving = alike.unwrap_or_else(|| view.arriving(demand));
+            let arriving = view.arriving(demand);
             let (ready_s, _) = book.prompt_s(arriving.tokens, now);
             let further = (demand.left_s - arriving.delay_s - ready_s) / token_s;
             most = most.max(further);
