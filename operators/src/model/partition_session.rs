@@ -68,6 +68,9 @@ struct OnnxPartition {
     /// Whether it runs blank items before the first batch: on a GPU a thread's first run of a session takes up to a hundred
     /// times as long as the next ones.
     begins: bool,
+    /// Items that smaller batches are filled up to, once it began: a session on a GPU plans anew, for some 30 ms, whenever
+    /// its input has another shape than the last.
+    filled_to: Option<usize>,
 }
 
 impl OnnxPartition {
@@ -96,6 +99,7 @@ impl OnnxPartition {
             sends,
             half: half && !last,
             begins: false,
+            filled_to: None,
         })
     }
 
@@ -108,7 +112,20 @@ impl OnnxPartition {
                 .ok_or_else(|| format!("tensor {name} is missing"))?;
             fed.push((tensor, *element));
         }
-        let mut there = self.session.run_tensors(&fed, self.half)?;
+        let mut there = match self.filling(&fed) {
+            None => self.session.run_tensors(&fed, self.half)?,
+            Some((batch, full)) => {
+                let filled: Vec<(Tensor, Element)> = (fed.iter())
+                    .map(|(tensor, element)| (resized((*tensor).clone(), full), *element))
+                    .collect();
+                let fed: Vec<_> = filled
+                    .iter()
+                    .map(|(tensor, element)| (tensor, *element))
+                    .collect();
+                let made = self.session.run_tensors(&fed, self.half)?;
+                made.into_iter().map(|tensor| resized(tensor, batch)).collect()
+            }
+        };
         let made: BTreeSet<_> = there.iter().map(|tensor| tensor.name.clone()).collect();
         let half = self.half;
         there.extend(
@@ -123,6 +140,21 @@ impl OnnxPartition {
                 .ok_or_else(|| format!("tensor {name}, which is to be passed on, is missing"))
         };
         self.sends.iter().map(take).collect()
+    }
+
+    /// Items of the batch, and those that it is to be filled up to; `None` where it runs as it came.
+    fn filling(&self, fed: &[(&Tensor, Element)]) -> Option<(usize, usize)> {
+        let full = self.filled_to?;
+        let batch = *fed.first()?.0.shape.first()?;
+        let same = fed.iter().all(|(tensor, _)| tensor.shape.first() == Some(&batch));
+        (same && (1..full).contains(&batch)).then_some((batch, full))
+    }
+
+    /// Whether the first size of each input and output is the batch, as far as the model says: then it can be filled up.
+    fn batch_is_first(&self) -> bool {
+        let ports = self.session.input_ports().into_iter();
+        let mut ports = ports.chain(self.session.output_ports());
+        ports.all(|port| port.dims.first().is_some_and(|(size, _)| size.is_none()))
     }
 
     /// Blank inputs of `batch` items; `None` where more than the batch is free in their shapes.
@@ -155,7 +187,82 @@ impl PartitionSession for OnnxPartition {
         if !self.begins {
             return Ok(());
         }
-        self.blank_inputs(batch.max(1))
-            .map_or(Ok(()), |inputs| self.run(inputs).map(drop))
+        let Some(inputs) = self.blank_inputs(batch.max(1)) else {
+            return Ok(());
+        };
+        let made = self.run(inputs)?;
+        let is_whole = made.iter().all(|tensor| tensor.shape.first() == Some(&batch));
+        self.filled_to = (is_whole && self.batch_is_first()).then_some(batch);
+        Ok(())
+    }
+}
+
+/// The tensor with `items` in its first dimension: the first ones of those that it has, and zeros for the rest.
+fn resized(mut tensor: Tensor, items: usize) -> Tensor {
+    let Some(first) = tensor.shape.first_mut().filter(|first| **first > 0) else {
+        return tensor;
+    };
+    let each = tensor.data.len() / *first;
+    *first = items;
+    tensor.data.resize(each * items, 0);
+    tensor
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::edit::fix_batch;
+    use super::*;
+
+    const MODEL: &[u8] = include_bytes!("../../../models/plate-reader-small.onnx");
+
+    /// A partition that begins as on a GPU, for `batch` items.
+    fn begun(bytes: &[u8], batch: usize) -> OnnxPartition {
+        let session = OrtSession::open_with(bytes, DeviceKind::Cpu, &SessionOptions::default());
+        let mut partition = OnnxPartition::new(session.expect("opens"), bytes, false).expect("is whole");
+        partition.begins = true;
+        partition.begin(batch).expect("begins");
+        partition
+    }
+
+    /// Inputs whose items differ.
+    fn inputs(partition: &OnnxPartition, batch: usize) -> Vec<Tensor> {
+        let mut inputs = partition.blank_inputs(batch).expect("a free batch alone");
+        for element in inputs
+            .iter_mut()
+            .flat_map(|tensor| tensor.data.chunks_exact_mut(4).enumerate())
+        {
+            let (index, bytes) = element;
+            let value = f32::from(u8::try_from(index * 7 % 251).expect("below 251")) / 251.0;
+            bytes.copy_from_slice(&value.to_le_bytes());
+        }
+        inputs
+    }
+
+    #[test]
+    fn smaller_batches_are_filled_up_and_give_what_they_give_alone() {
+        let mut filled = begun(MODEL, 4);
+        let mut plain = begun(MODEL, 1);
+        assert_eq!((filled.filled_to, plain.filled_to), (Some(4), Some(1)));
+        for batch in 1..=5 {
+            let inputs = inputs(&plain, batch);
+            let expected = plain.run(inputs.clone()).expect("runs");
+            let made = filled.run(inputs).expect("runs");
+            for (made, expected) in made.iter().zip(&expected) {
+                assert_eq!((&made.name, &made.shape), (&expected.name, &expected.shape));
+                let off = floats(made).zip(floats(expected)).map(|(a, b)| (a - b).abs());
+                assert!(off.fold(0.0, f32::max) < 1e-4, "batch {batch}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_batch_that_is_fixed_is_not_filled_up() {
+        let fixed = begun(&fix_batch(MODEL, 2).expect("edited"), 4);
+        assert_eq!(fixed.filled_to, None);
+    }
+
+    fn floats(tensor: &Tensor) -> impl Iterator<Item = f32> {
+        let (bytes, _) = tensor.data.as_chunks();
+        bytes.iter().map(|bytes| f32::from_le_bytes(*bytes))
     }
 }
