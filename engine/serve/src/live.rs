@@ -2,8 +2,8 @@
 //!
 //! A browser cannot send a header with a WebSocket, so a token is the first message: `{"token": "..."}`; without it nothing is
 //! sent. Without a token, only pages of this engine itself may open one. A socket shows the stream of its path, or those that
-//! its messages ask for: one is enough for all tiles of a page. What waits is sent together, ten times a second, since each
-//! write has its cost.
+//! its messages ask for: one is enough for all tiles of a page. What waits is sent together, ten times a second and to all watchers at
+//! the same moments, since each write has its cost, and so has each time that the threads which answer are woken.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,8 +16,7 @@ use axum::response::Response;
 use futures_util::SinkExt;
 use serde::Deserialize;
 use serde_json::json;
-use tokio::sync::Notify;
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at, timeout};
 
 use crate::access;
 use crate::backend::Watching;
@@ -125,7 +124,6 @@ async fn serve(place: Place, mut socket: WebSocket, name: Option<String>, needs_
     }
     let mut shown = Shown {
         api,
-        changed: Arc::default(),
         streams: Vec::new(),
         last: None,
         refused: Vec::new(),
@@ -138,37 +136,51 @@ async fn serve(place: Place, mut socket: WebSocket, name: Option<String>, needs_
             return close(socket, NOT_SHOWN, error.what()).await;
         }
     }
-    let changed = Arc::clone(&shown.changed);
-    let (mut is_waiting, mut due) = (false, Instant::now());
+    let mut moments = moments(shown.api.started);
+    let mut pings = interval_at(Instant::now() + PING_INTERVAL, PING_INTERVAL);
+    pings.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         tokio::select! {
-            () = changed.notified(), if !is_waiting => is_waiting = true,
-            () = sleep_until(due), if is_waiting => {
+            _ = moments.tick() => {
                 let messages = shown.take();
                 if is_one && shown.streams.is_empty() {
                     return close(socket, NOT_SHOWN, "the stream was removed").await;
                 }
+                if messages.is_empty() {
+                    continue;
+                }
                 if send(&mut socket, messages).await.is_err() {
                     return;
                 }
-                (is_waiting, due) = (false, Instant::now() + SEND_INTERVAL);
+                pings.reset();
             }
             received = socket.recv() => match received {
                 Some(Ok(Message::Text(text))) if !is_one => {
                     shown.answer(&text).await;
-                    is_waiting = true;
                 }
                 // There is nothing more to ask for.
                 Some(Ok(Message::Text(_) | Message::Binary(_) | Message::Ping(_) | Message::Pong(_))) => {}
                 Some(Ok(Message::Close(_)) | Err(_)) | None => return,
             },
-            () = tokio::time::sleep(PING_INTERVAL) => {
+            _ = pings.tick() => {
                 if socket.send(Message::Ping(axum::body::Bytes::new())).await.is_err() {
                     return;
                 }
             }
         }
     }
+}
+
+/// When messages are sent: of all watchers of an engine at once, so that these are few moments.
+fn moments(started: Instant) -> Interval {
+    let since = started.elapsed().as_millis();
+    let over = u64::try_from(since % SEND_INTERVAL.as_millis()).unwrap_or_default();
+    let mut moments = interval_at(
+        Instant::now() + SEND_INTERVAL - Duration::from_millis(over),
+        SEND_INTERVAL,
+    );
+    moments.set_missed_tick_behavior(MissedTickBehavior::Skip);
+    moments
 }
 
 /// Sends messages by as few writes as they fit in.
@@ -182,7 +194,6 @@ async fn send(socket: &mut WebSocket, messages: Vec<Message>) -> Result<(), axum
 /// The streams that a socket shows.
 struct Shown {
     api: Arc<Api>,
-    changed: Arc<Notify>,
     streams: Vec<Stream>,
     /// The one that the messages before were of.
     last: Option<String>,
@@ -227,7 +238,7 @@ impl Shown {
     }
 
     async fn open(&mut self, name: String, pictures: bool, place: Option<Place>) -> Result<(), ApiError> {
-        let queue = Arc::new(LiveQueue::with(&self.changed));
+        let queue = Arc::new(LiveQueue::default());
         let (backend, to_fill, of) = (Arc::clone(&self.api.backend), Arc::clone(&queue), name.clone());
         let watching = tokio::task::spawn_blocking(move || backend.watch(&of, pictures, to_fill)).await;
         let failed = |_| ApiError::with_status(StatusCode::INTERNAL_SERVER_ERROR, "the engine failed");

@@ -1,11 +1,10 @@
 //! What waits for a watcher of a stream. It is bounded: for one that is slow, what waits is left out up to the next key frame.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use axum::body::Bytes;
 use axum::extract::ws::{Message, Utf8Bytes};
-use tokio::sync::Notify;
 
 /// Bytes that wait for one watcher: some seconds of video.
 pub const MAX_QUEUED_BYTES: usize = 4 << 20;
@@ -70,8 +69,6 @@ impl LiveMessage {
 #[derive(Debug, Default)]
 pub struct LiveQueue {
     state: Mutex<State>,
-    /// Shared by the queues of all streams that one socket shows.
-    changed: Arc<Notify>,
 }
 
 #[derive(Debug, Default)]
@@ -87,21 +84,11 @@ impl LiveQueue {
     /// Adds a message; never waits.
     pub fn push(&self, message: &LiveMessage) {
         self.lock().push(message);
-        self.changed.notify_one();
     }
 
     /// Nothing follows what waits.
     pub fn close(&self) {
         self.lock().is_closed = true;
-        self.changed.notify_one();
-    }
-
-    /// One whose changes are also those of other queues.
-    pub(crate) fn with(changed: &Arc<Notify>) -> Self {
-        Self {
-            state: Mutex::default(),
-            changed: Arc::clone(changed),
-        }
     }
 
     /// All that waits, in order; and whether something may follow.

@@ -10,6 +10,7 @@ use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use crate::access;
 use crate::backend::{Backend, GraphRequest, StreamRequest};
@@ -30,6 +31,8 @@ pub(crate) struct Api {
     pub(crate) backend: Arc<dyn Backend>,
     pub(crate) token: Option<Token>,
     pub(crate) watched: Watched,
+    /// When it began to answer: watchers are sent to at moments from then on.
+    pub(crate) started: Instant,
 }
 
 impl Api {

@@ -99,6 +99,7 @@ impl Server {
             backend,
             token,
             watched: Watched::default(),
+            started: tokio::time::Instant::now(),
         }));
         let (stop, stopped) = oneshot::channel();
         let builder = std::thread::Builder::new().name("weir-api".to_owned());
