@@ -165,6 +165,7 @@ fn engines_share_streams_take_over_those_of_one_that_is_killed_and_give_them_bac
         status.contains("west") && status.contains("s11") && status.contains("100.0/s"),
         "{status}"
     );
+    assert_eq!(status.matches("emulated:a x 1").count(), NODES.len(), "{status}");
     let (code, body) = north.ask("DELETE", "/api/streams/s0", "");
     assert!(code == 409 && body.contains("shared by a fleet"), "{code} {body}");
 

@@ -10,6 +10,7 @@ const ENGINES = [
   ["Capacity, frames/s", "Frames a second that it can serve in time"],
   ["Load", "Frames a second that its cameras bring, of its capacity"],
   ["Missed", "Part of its frames that it did not serve in time"],
+  ["Devices", "What its models run on, with the slots there", "words"],
 ];
 
 export function updateFleet({ fleet }) {
@@ -26,5 +27,6 @@ export function updateFleet({ fleet }) {
     rate(engine.capacity ?? null),
     el("span", { class: engine.load > 1 ? "bad" : "", text: percent(engine.load ?? null) }),
     percent(engine.missed ?? null),
+    Object.entries(engine.devices ?? {}).map(([device, slots]) => `${device} × ${slots}`).join(", ") || "–",
   ]));
 }

@@ -36,7 +36,7 @@ fn table(head: &[&str]) -> Table {
 
 /// Engines of a fleet, as a table.
 pub(super) fn engines(state: &Value) -> String {
-    let mut table = table(&["engine", "up", "streams", "capacity", "load", "missed"]);
+    let mut table = table(&["engine", "up", "streams", "capacity", "load", "missed", "devices"]);
     for engine in state["engines"].as_array().into_iter().flatten() {
         let is_up = engine["up"].as_bool().unwrap_or(false);
         let percent = |name: &str| match engine[name].as_f64() {
@@ -51,9 +51,23 @@ pub(super) fn engines(state: &Value) -> String {
             capacity.map_or("-".to_owned(), |capacity| format!("{capacity:.1}/s")),
             percent("load"),
             percent("missed"),
+            devices(&engine["devices"]),
         ]);
     }
     table.trim_fmt()
+}
+
+/// Devices with their slots: `cpu x 2, cuda:0 x 1`.
+fn devices(devices: &Value) -> String {
+    let devices = devices.as_object().into_iter().flatten();
+    let devices: Vec<String> = devices
+        .map(|(name, slots)| format!("{} x {slots}", line(name)))
+        .collect();
+    if devices.is_empty() {
+        "-".to_owned()
+    } else {
+        devices.join(", ")
+    }
 }
 
 fn streams(state: &Value) -> String {

@@ -318,7 +318,8 @@ mod tests {
         assert!(!screen(&VecDeque::from([alone.clone(), alone.clone()])).contains("capacity"));
         let mut shared = alone;
         shared["fleet"] = json!({ "node": "south", "engines": [
-            { "name": "south\u{1b}[2J", "up": true, "capacity": 80.0, "load": 0.5, "missed": 0.0, "streams": 7 },
+            { "name": "south\u{1b}[2J", "up": true, "capacity": 80.0, "load": 0.5, "missed": 0.0, "streams": 7,
+              "devices": { "cpu": 2, "cuda:0": 1 } },
             { "name": "west", "up": false, "streams": 0 },
         ] });
         let screen = screen(&VecDeque::from([shared.clone(), shared]));
@@ -327,7 +328,7 @@ mod tests {
             .map(|line| line.split_whitespace().collect())
             .collect();
         assert!(
-            words.contains(&vec!["west", "no", "0", "-", "-", "-"]),
+            words.contains(&vec!["west", "no", "0", "-", "-", "-", "-"]),
             "{screen}"
         );
         let south = words
@@ -335,7 +336,9 @@ mod tests {
             .find(|line| line.first().is_some_and(|name| name.starts_with("south")));
         assert_eq!(
             south.unwrap()[1..],
-            ["yes", "7", "80.0/s", "50", "%", "0", "%"],
+            [
+                "yes", "7", "80.0/s", "50", "%", "0", "%", "cpu", "x", "2,", "cuda:0", "x", "1"
+            ],
             "{screen}"
         );
         assert!(!screen.contains('\u{1b}'), "{screen}");

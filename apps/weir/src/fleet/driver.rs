@@ -37,6 +37,8 @@ pub(super) struct Shared {
     /// Streams, with what their frames enter.
     pub(super) streams: Vec<(SourceNode, Vec<String>)>,
     pub(super) spec: FleetSpec,
+    /// Slots of this machine that run the graph's models, by device.
+    pub(super) devices: BTreeMap<String, u32>,
     /// A capacity that is declared instead of measured.
     pub(super) declared: Option<f64>,
 }
@@ -48,6 +50,7 @@ pub(crate) type Board = Arc<Mutex<Value>>;
 pub(super) struct Driver {
     fleet: String,
     node: String,
+    devices: BTreeMap<String, u32>,
     me: EngineId,
     names: Names,
     streams: BTreeMap<StreamKey, (SourceNode, Vec<String>)>,
@@ -94,6 +97,7 @@ impl Driver {
             names,
             streams,
             spec,
+            devices,
             declared,
         } = shared;
         let clock = Clock::start();
@@ -103,6 +107,7 @@ impl Driver {
         let mut driver = Self {
             fleet,
             node,
+            devices,
             me,
             streams: streams
                 .into_iter()
@@ -372,6 +377,7 @@ impl Driver {
             capacity: self.meter.capacity(),
             load: self.meter.load(),
             missed: self.meter.missed(),
+            devices: self.devices.clone(),
             streams: self
                 .claims
                 .iter()
@@ -399,13 +405,13 @@ impl Driver {
             if name == self.node {
                 return json!({
                     "name": name, "up": true, "capacity": self.meter.capacity(), "load": self.meter.load(),
-                    "missed": self.meter.missed(), "streams": self.claims.len(),
+                    "missed": self.meter.missed(), "streams": self.claims.len(), "devices": self.devices,
                 });
             }
             match others.get(name) {
                 Some(report) => json!({
                     "name": name, "up": true, "capacity": report.capacity, "load": report.load,
-                    "missed": report.missed, "streams": report.streams.len(),
+                    "missed": report.missed, "streams": report.streams.len(), "devices": report.devices,
                 }),
                 None => json!({ "name": name, "up": false, "streams": 0 }),
             }

@@ -1,5 +1,6 @@
 //! This engine as a member of its fleet, from the start of the program to its end.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
@@ -15,6 +16,7 @@ use super::names::Names;
 use super::node::FleetNode;
 use crate::args::FleetPlace;
 use crate::error::UserError;
+use crate::process::cores;
 use crate::service::Service;
 
 /// What counts the connections and messages that the transport refuses.
@@ -33,6 +35,8 @@ pub(crate) struct Membership {
     node: FleetNode,
     names: Names,
     streams: Vec<(SourceNode, Vec<String>)>,
+    /// Slots of this machine by device.
+    devices: BTreeMap<String, u32>,
     /// Whether the engine runs.
     has_begun: bool,
     thread: Option<JoinHandle<()>>,
@@ -50,6 +54,9 @@ impl Membership {
             return Err(UserError::new(message).into());
         }
         let streams = graph.entered_streams();
+        let cores = u32::try_from(cores()).unwrap_or(u32::MAX);
+        let devices = graph.devices().iter();
+        let devices = devices.map(|device| (device.name.clone(), device.slot_count(cores)));
         let nodes = node.file.nodes.iter();
         let engines = nodes.filter(|(_, node)| node.kind == Kind::Engine);
         let names = Names::new(
@@ -62,6 +69,7 @@ impl Membership {
             node,
             names,
             streams,
+            devices: devices.filter(|(_, slots)| *slots > 0).collect(),
             has_begun: false,
             thread: None,
         })
@@ -96,6 +104,7 @@ impl Membership {
             names: self.names.clone(),
             streams: std::mem::take(&mut self.streams),
             spec: file.spread,
+            devices: self.devices.clone(),
             declared,
         };
         let driver =

@@ -10,6 +10,10 @@ pub(super) const TOPIC: &str = "state";
 /// Bytes of a report at most: five thousand streams take a third of it.
 pub(super) const MAX_BYTES: usize = 1 << 20;
 
+/// Devices of an engine at most, and bytes of the name of one.
+const MAX_DEVICES: usize = 64;
+const MAX_DEVICE_BYTES: usize = 64;
+
 /// What an engine says of itself.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub(super) struct EngineReport {
@@ -23,6 +27,9 @@ pub(super) struct EngineReport {
     pub(super) load: f64,
     /// Part of its frames that it did not serve in time.
     pub(super) missed: f64,
+    /// Slots of this machine that run its models, by device; of an engine before this was said, none.
+    #[serde(default)]
+    pub(super) devices: BTreeMap<String, u32>,
     /// Streams of which it has frames, with the frames a second that they bring.
     pub(super) streams: BTreeMap<String, f64>,
     /// Streams of which it is the home and which it sends to another engine.
@@ -39,7 +46,9 @@ impl EngineReport {
         let is_sound = report.capacity > 0.0
             && report.capacity.is_finite()
             && amounts.into_iter().all(is_amount)
-            && works.all(|work| is_amount(*work));
+            && works.all(|work| is_amount(*work))
+            && report.devices.len() <= MAX_DEVICES
+            && report.devices.keys().all(|name| name.len() <= MAX_DEVICE_BYTES);
         is_sound.then_some(report)
     }
 
@@ -59,6 +68,7 @@ mod tests {
     fn reports_that_are_none_are_refused() {
         let report = EngineReport {
             capacity: 10.0,
+            devices: [("cpu".to_owned(), 2)].into(),
             streams: [("north".to_owned(), 5.0)].into(),
             ..EngineReport::default()
         };
@@ -74,6 +84,12 @@ mod tests {
             },
             EngineReport {
                 streams: [("north".to_owned(), -5.0)].into(),
+                ..report.clone()
+            },
+            EngineReport {
+                devices: (0..=MAX_DEVICES)
+                    .map(|number| (format!("cuda:{number}"), 1))
+                    .collect(),
                 ..report
             },
         ] {
