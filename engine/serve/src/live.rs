@@ -16,7 +16,7 @@ use axum::response::Response;
 use futures_util::SinkExt;
 use serde::Deserialize;
 use serde_json::json;
-use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at, timeout};
+use tokio::time::{Instant, MissedTickBehavior, interval_at, timeout};
 
 use crate::access;
 use crate::backend::Watching;
@@ -136,7 +136,9 @@ async fn serve(place: Place, mut socket: WebSocket, name: Option<String>, needs_
             return close(socket, NOT_SHOWN, error.what()).await;
         }
     }
-    let mut moments = moments(shown.api.started);
+    // Whole intervals since the engine began to answer: of all watchers at once.
+    let mut moments = interval_at(shown.api.started, SEND_INTERVAL);
+    moments.set_missed_tick_behavior(MissedTickBehavior::Skip);
     let mut pings = interval_at(Instant::now() + PING_INTERVAL, PING_INTERVAL);
     pings.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
@@ -169,18 +171,6 @@ async fn serve(place: Place, mut socket: WebSocket, name: Option<String>, needs_
             }
         }
     }
-}
-
-/// When messages are sent: of all watchers of an engine at once, so that these are few moments.
-fn moments(started: Instant) -> Interval {
-    let since = started.elapsed().as_millis();
-    let over = u64::try_from(since % SEND_INTERVAL.as_millis()).unwrap_or_default();
-    let mut moments = interval_at(
-        Instant::now() + SEND_INTERVAL - Duration::from_millis(over),
-        SEND_INTERVAL,
-    );
-    moments.set_missed_tick_behavior(MissedTickBehavior::Skip);
-    moments
 }
 
 /// Sends messages by as few writes as they fit in.

@@ -197,12 +197,15 @@ impl PartitionSession for OnnxPartition {
     }
 }
 
-/// The tensor with `items` in its first dimension: the first ones of those that it has, and zeros for the rest.
+/// The tensor with `items` in its first dimension: the first ones of those that it has, and zeros for the rest. One whose bytes are
+/// no whole items stays as it is, to be refused.
 fn resized(mut tensor: Tensor, items: usize) -> Tensor {
-    let Some(first) = tensor.shape.first_mut().filter(|first| **first > 0) else {
+    let bytes = tensor.data.len();
+    let first = tensor.shape.first_mut();
+    let Some(first) = first.filter(|first| bytes.checked_rem(**first) == Some(0)) else {
         return tensor;
     };
-    let each = tensor.data.len() / *first;
+    let each = bytes / *first;
     *first = items;
     tensor.data.resize(each * items, 0);
     tensor
@@ -247,6 +250,7 @@ mod tests {
             let inputs = inputs(&plain, batch);
             let expected = plain.run(inputs.clone()).expect("runs");
             let made = filled.run(inputs).expect("runs");
+            assert_eq!(made.len(), expected.len());
             for (made, expected) in made.iter().zip(&expected) {
                 assert_eq!((&made.name, &made.shape), (&expected.name, &expected.shape));
                 let off = floats(made).zip(floats(expected)).map(|(a, b)| (a - b).abs());

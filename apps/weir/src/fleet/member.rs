@@ -14,6 +14,7 @@ use weir_terminal::LogLayer;
 use super::driver::{Driver, Shared};
 use super::names::Names;
 use super::node::FleetNode;
+use super::report::{MAX_DEVICE_BYTES, MAX_DEVICES};
 use crate::args::FleetPlace;
 use crate::error::UserError;
 use crate::process::cores;
@@ -69,7 +70,10 @@ impl Membership {
             node,
             names,
             streams,
-            devices: devices.filter(|(_, slots)| *slots > 0).collect(),
+            devices: devices
+                .filter(|(name, slots)| *slots > 0 && name.len() <= MAX_DEVICE_BYTES)
+                .take(MAX_DEVICES)
+                .collect(),
             has_begun: false,
             thread: None,
         })
@@ -104,7 +108,7 @@ impl Membership {
             names: self.names.clone(),
             streams: std::mem::take(&mut self.streams),
             spec: file.spread,
-            devices: self.devices.clone(),
+            devices: std::mem::take(&mut self.devices),
             declared,
         };
         let driver =

@@ -10,9 +10,9 @@ pub(super) const TOPIC: &str = "state";
 /// Bytes of a report at most: five thousand streams take a third of it.
 pub(super) const MAX_BYTES: usize = 1 << 20;
 
-/// Devices of an engine at most, and bytes of the name of one.
-const MAX_DEVICES: usize = 64;
-const MAX_DEVICE_BYTES: usize = 64;
+/// Devices of a report at most, and bytes of the name of one: an engine leaves out those beyond.
+pub(super) const MAX_DEVICES: usize = 64;
+pub(super) const MAX_DEVICE_BYTES: usize = 64;
 
 /// What an engine says of itself.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
