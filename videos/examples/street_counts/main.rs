@@ -4,7 +4,8 @@
 //! `street_counts [KEY=VALUE ...]` prints a table: `seconds` (600), `seeds` (1: several with commas), `light` (day, dusk, night or rain),
 //! `fps` (25), and where the lines are, `coming` (10) and `leaving` (20) metres ahead of the camera. Tracks come from the true
 //! boxes of all that is not hidden or cut off by half, as they are and shaken as a detector shakes them; with
-//! `events=A.jsonl,B.jsonl`, one for each seed, from the objects that a detector found in the rendered clips. A crossing is in sight
+//! `events=A.jsonl,B.jsonl`, one for each seed, from the objects that a detector found in the rendered clips. `light` says which clips
+//! these were: true and shaken boxes are the same in any. A crossing is in sight
 //! where at least two frames of the second before it and of that after it show what crosses. `cache=FOLDER` keeps what is
 //! known, as working it out takes most of the time; `show=all` names what was missed. `lost_after_ms` (2000) is that of the tracker.
 
