@@ -17,11 +17,12 @@ fi
 
 "${CARGO:-cargo}" build --release --locked -p weir-videos --bin render
 render=${CARGO_TARGET_DIR:-target}/release/render
+# stills WORLD PART COUNT [LIGHT]
 stills() {
-    local folder=$work/$1-$2
+    local folder=$work/$1-${4:+$4-}$2
     [ -f "$folder/truth.jsonl" ] && return
-    say "$3 stills of the world $1, part $2"
-    "$render" stills "$1" --part "$2" --count "$3" --out "$folder"
+    say "$3 stills of the world $1, part $2${4:+, light $4}"
+    "$render" stills "$1" --part "$2" --count "$3" ${4:+--light "$4"} --out "$folder"
 }
 gallery() {
     local folder=$work/gallery-$1
@@ -34,6 +35,10 @@ if [ "$*" != scribe ]; then
     gallery validation
     stills street train 4000
     stills street validation 500
+    for light in night rain; do
+        stills street train 800 "$light"
+        stills street validation 150 "$light"
+    done
     stills live train 4000
     stills live validation 500
     stills game train 3000

@@ -20,6 +20,11 @@ class Stills:
             self.clip = json.loads(next(lines))
             self.frames = [json.loads(line) for line in lines]
 
+    def lit(self, light):
+        """The stills of that light which lie beside these: `street-night-train` beside `street-train`."""
+        world, part = self.folder.name.rsplit("-", 1)
+        return Stills(self.folder.with_name(f"{world}-{light}-{part}"))
+
     def path(self, frame):
         return self.folder / f"{frame['frame']:06d}.jpg"
 

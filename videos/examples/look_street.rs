@@ -23,7 +23,7 @@ fn main() -> Outcome {
     }
     for index in 0..stills {
         let seed = Seed::new(Part::Train, number * 100 + index);
-        write(&still(seed), folder, &format!("still-{index}"))?;
+        write(&still(seed, None), folder, &format!("still-{index}"))?;
     }
     Ok(())
 }

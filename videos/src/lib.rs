@@ -100,11 +100,12 @@ pub fn world(kind: WorldKind, seed: Seed, light: Light) -> Box<dyn World> {
     }
 }
 
-/// One picture of a world of that kind, varied more widely than clips are, to learn from.
+/// One picture of a world of that kind, varied more widely than clips are, to learn from; `light` is for streets, which are by day
+/// or at dusk, by the seed, where it is `None`.
 #[must_use]
-pub fn still(kind: WorldKind, seed: Seed) -> (Picture, FrameTruth) {
+pub fn still(kind: WorldKind, seed: Seed, light: Option<Light>) -> (Picture, FrameTruth) {
     match kind {
-        WorldKind::Street => street::still(seed),
+        WorldKind::Street => street::still(seed, light),
         WorldKind::Live => live::still(seed),
         WorldKind::Game => game::still(seed),
         WorldKind::Card => test_card::still(seed),

@@ -247,6 +247,11 @@ fn mistakes_are_one_line() {
         "write street, live, game or card",
     );
     refuses("stills card --count 0 --out a", "--count");
+    refuses(
+        "stills street --count 1 --light noon --out a",
+        "day, dusk, night or rain",
+    );
+    refuses("stills card --count 1 --light night --out a", "--light");
     refuses("card", "--out");
     refuses("card --seconds 0 --out a.mp4", "write a number from 0.01 to 3600");
     refuses("card --seconds NaN --out a.mp4", "write a number");

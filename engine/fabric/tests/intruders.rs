@@ -4,10 +4,10 @@
 
 mod common;
 
-use std::io::Write;
-use std::net::TcpStream;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard, Once, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError};
 
 use common::{FLEET, engine, free_port, keys, open, settings, wait_for_members, wait_until};
 use tracing_subscriber::layer::SubscriberExt;
@@ -169,6 +169,65 @@ fn garbage_is_refused() {
     let mut garbage = TcpStream::connect(("127.0.0.1", pair.ports[0])).unwrap();
     garbage.write_all(&[0xa5; 4_096]).unwrap();
     wait_until("a refused connection", || refusals().connections > before);
+    pair.stays_undisturbed();
+}
+
+/// Listens on the way to a port and passes on what comes, both ways, for one connection; gives its own port, and what went there.
+fn tapped(to: u16) -> (u16, Arc<Mutex<Vec<u8>>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let heard = Arc::new(Mutex::new(Vec::new()));
+    let there = Arc::clone(&heard);
+    let pass = |mut from: TcpStream, mut to: TcpStream, heard: Option<Arc<Mutex<Vec<u8>>>>| {
+        let mut buffer = [0; 16 << 10];
+        while let Ok(count @ 1..) = from.read(&mut buffer) {
+            if let Some(heard) = &heard {
+                heard.lock().unwrap().extend(&buffer[..count]);
+            }
+            if to.write_all(&buffer[..count]).is_err() {
+                return;
+            }
+        }
+    };
+    std::thread::spawn(move || {
+        let (client, _) = listener.accept().unwrap();
+        let server = TcpStream::connect(("127.0.0.1", to)).unwrap();
+        let back = (server.try_clone().unwrap(), client.try_clone().unwrap());
+        std::thread::spawn(move || pass(back.0, back.1, None));
+        pass(client, server, Some(there));
+    });
+    (port, heard)
+}
+
+/// What a node said is said again, byte for byte, by somebody who listened on the way.
+#[test]
+fn a_message_that_is_replayed_is_refused() {
+    let mut pair = pair();
+    let (port, heard) = tapped(pair.ports[0]);
+    let mut of_west = settings(Some(pair.folder.path()), &NODES, &pair.ports, 2);
+    of_west.connect = vec![format!("127.0.0.1:{port}").parse().unwrap()];
+    let (west, _seen) = open("west", &of_west);
+    wait_for_members(&mut pair.north.1, &NODES);
+    let mut arrived = 0;
+    wait_until("a message of the third", || {
+        west.publish("state", Urgency::Control, &[], b"pay twice".to_vec())
+            .unwrap();
+        arrived += pair.states.waiting().count();
+        arrived > 0
+    });
+    drop(west);
+    // What was on its way has arrived with the end of who sent it.
+    wait_for_members(&mut pair.north.1, &NODES[..2]);
+    pair.south.1.changes();
+    pair.states.waiting().for_each(drop);
+    let before = refusals().connections;
+    let said = std::mem::take(&mut *heard.lock().unwrap());
+    assert!(said.len() > 1_000, "{} bytes", said.len());
+    let mut again = TcpStream::connect(("127.0.0.1", pair.ports[0])).unwrap();
+    // It may be hung up on in the middle.
+    let _ = again.write_all(&said);
+    wait_until("a refused connection", || refusals().connections > before);
+    // `goes_on` finds no message of anybody but the other.
     pair.stays_undisturbed();
 }
 

@@ -23,16 +23,9 @@ pub(crate) struct InlineWorker {
 
 impl InlineWorker {
     pub(crate) fn open(slot: SlotId, clock: Clock, placed: Vec<PlacedModel>) -> Result<Self, SessionError> {
-        let mut sessions = BTreeMap::new();
-        for placed in placed {
-            let session = placed.opener.open(placed.device)?;
-            sessions.insert(placed.model, (placed, Some(session)));
-        }
-        Ok(Self {
-            slot,
-            clock,
-            sessions,
-        })
+        let mut worker = Self::closed(slot, clock, placed);
+        worker.open_all()?;
+        Ok(worker)
     }
 
     /// With no session open.
@@ -43,6 +36,16 @@ impl InlineWorker {
             clock,
             sessions: sessions.collect(),
         }
+    }
+
+    /// Opens what is not open.
+    pub(crate) fn open_all(&mut self) -> Result<(), SessionError> {
+        for (placed, session) in self.sessions.values_mut() {
+            if session.is_none() {
+                *session = Some(placed.opener.open(placed.device)?);
+            }
+        }
+        Ok(())
     }
 
     pub(crate) fn slot(&self) -> SlotId {

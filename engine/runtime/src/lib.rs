@@ -13,6 +13,7 @@ mod cascades;
 mod clock;
 mod command;
 mod decoding;
+mod device_memory;
 mod emulated;
 mod emulated_generator;
 mod emulated_partitions;

@@ -4,18 +4,16 @@ use std::collections::BTreeSet;
 
 use weir_graph::{Graph, PrepareMode, SourceMode};
 use weir_planner::{MAX_PIPELINE_SLOTS, PipelineSlots};
-use weir_policy::residency::ModelMemory;
 use weir_policy::route::{RouteRule, RouterSpec};
 use weir_policy::{
-    Answer, BatchBinding, BreakerSpec, DeviceMemory, DeviceModel, GenerateSpec, Mailboxes, ModuleInfo,
-    ModuleSpec, OverlapSpec, Placement, Pool, SlotsSpec, StreamShare,
+    Answer, BatchBinding, BreakerSpec, GenerateSpec, Mailboxes, ModuleInfo, ModuleSpec, OverlapSpec,
+    Placement, Pool, SlotsSpec, StreamShare,
 };
 use weir_types::{ModelId, ModuleId, Profile, SlotId, Span, Topology};
 
 use crate::assembly::{RunError, RunOptions};
 use crate::fleet::ActivePlan;
 use crate::profiles::Profiles;
-use crate::resident::SessionUse;
 use crate::routes::topology;
 use crate::slot_layout::SlotLayout;
 
@@ -49,9 +47,8 @@ impl PolicySpecs {
             batches: profiles,
             ends,
             instances,
-            sessions,
+            memory,
         } = profiles;
-        let memory = device_memory(graph, slots, sessions)?;
         check_slo(graph, (profiles, ends), options)?;
         let pipelines: Vec<Option<PipelineSlots>> = (0..graph.modules().len() as u32)
             .map(|id| active.and_then(|active| active.pipeline_slots(ModuleId(id))))
@@ -128,7 +125,7 @@ impl PolicySpecs {
             topology: topology.clone(),
             forecasts: graph.policy().forming == BatchBinding::Early,
             overlapped: slots.overlapped_slots(),
-            memory,
+            memory: memory.short.clone(),
             queues: graph.policy().queues,
             planning: graph.policy().slot_planning(),
         };
@@ -216,51 +213,6 @@ fn placements(graph: &Graph, modules: &[ModuleSpec]) -> Vec<Placement> {
             live: live.contains(&spec.id.index()),
         })
         .collect()
-}
-
-/// Devices whose memory does not hold all their models, with what a session of each takes.
-///
-/// # Errors
-/// [`RunError::ModelTooLarge`] where a model alone takes more than its device has.
-fn device_memory(
-    graph: &Graph,
-    slots: &SlotLayout,
-    sessions: &[Option<SessionUse>],
-) -> Result<Vec<DeviceMemory>, RunError> {
-    let mut devices = Vec::new();
-    for (index, device) in graph.devices().iter().enumerate() {
-        let Some(limit) = device.memory else { continue };
-        let mut models = Vec::new();
-        for (id, (node, session)) in graph.models().iter().zip(sessions).enumerate() {
-            let Some(session) = session.filter(|_| node.device == index) else {
-                continue;
-            };
-            if session.device_bytes > limit.bytes {
-                return Err(RunError::ModelTooLarge {
-                    model: node.name.clone(),
-                    device: device.name.clone(),
-                    bytes: session.device_bytes,
-                    memory: limit.bytes,
-                });
-            }
-            models.push(DeviceModel {
-                model: ModelId(id as u32),
-                slots: slots.slots_of_model(id).to_vec(),
-                memory: ModelMemory {
-                    device_bytes: session.device_bytes,
-                    host_bytes: session.host_bytes,
-                },
-                open_cold: session.open_cold,
-                open_warm: session.open_warm,
-            });
-        }
-        devices.push(DeviceMemory {
-            memory: limit.bytes,
-            host_memory: limit.host_bytes,
-            models,
-        });
-    }
-    Ok(devices)
 }
 
 /// Batch sizes of a model, and how long they take.

@@ -9,6 +9,7 @@ use weir_flow::{
     Model, Operator, RunHeader, Sink, SinkError, SinkFactory, StopFlag, StreamHeader, mask_credentials,
 };
 use weir_graph::{Graph, SinkNode, SourceNode};
+use weir_types::SlotId;
 
 use crate::assembly::{Assembly, Partitioning, RunError, RunOptions};
 use crate::bounded_wait::{BoundedOutcome, WaitLimits, run_bounded};
@@ -168,8 +169,17 @@ impl StartUp<'_> {
             self.run_bounded("weir-measure", move || {
                 let mut workers = workers;
                 let active = active.as_ref();
-                let profiles = profiles(&graph, &models, &slots, &mut workers, active, (&progress, &stop));
-                profiles.map(|profiles| (workers, profiles))
+                let profiles = profiles(&graph, &models, &slots, &mut workers, active, (&progress, &stop))?;
+                let roomy = &profiles.memory.roomy;
+                let opened =
+                    (0..)
+                        .map(SlotId)
+                        .zip(workers)
+                        .map(|(slot, worker)| match roomy.contains(&slot) {
+                            true => worker.into_open(),
+                            false => Ok(worker),
+                        });
+                Ok::<_, RunError>((opened.collect::<Result<Vec<_>, _>>()?, profiles))
             })??
         };
         let specs = PolicySpecs::new(graph, &slots, &profiles, active, options)?;

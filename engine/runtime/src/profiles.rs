@@ -11,6 +11,7 @@ use weir_types::{ModuleId, Profile, SlotId, Span, StepProfile, Timestamp};
 use crate::assembly::RunError;
 use crate::batch::PlacedModel;
 use crate::clock::Clock;
+use crate::device_memory::DeviceMemories;
 use crate::ends::{EndModels, fallback};
 use crate::fleet::ActivePlan;
 use crate::instance_spec::{InstanceBounds, declared_steps, instance_spec};
@@ -119,8 +120,8 @@ pub(crate) struct Profiles {
     pub(crate) ends: Vec<Vec<Profile>>,
     /// By slot of a model that generates, what an instance of it is; of others empty.
     pub(crate) instances: Vec<Vec<InstanceSpec>>,
-    /// What a session takes, where the memory of its device does not hold all models.
-    pub(crate) sessions: Vec<Option<SessionUse>>,
+    /// What the devices hold whose memory is limited.
+    pub(crate) memory: DeviceMemories,
 }
 
 /// Batch sizes and durations of every model. Those of a partitioned model are its plan's; others are declared, or measured
@@ -196,7 +197,7 @@ pub(crate) fn profiles(
         batches: profiles,
         ends,
         instances,
-        sessions,
+        memory: DeviceMemories::new(graph, slots, &sessions)?,
     })
 }
 

@@ -90,6 +90,12 @@ impl ResidentWorker {
         })
     }
 
+    /// With all its models open, which then stay so: the worker of a device that holds them.
+    pub(crate) fn into_open(mut self) -> Result<InlineWorker, SessionError> {
+        self.inline.open_all()?;
+        Ok(self.inline)
+    }
+
     /// Closes the session of a model.
     pub(crate) fn close(&mut self, model: usize) {
         self.open.remove(&model);

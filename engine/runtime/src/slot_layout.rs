@@ -19,7 +19,9 @@ use crate::worker::Worker;
 pub(crate) struct SlotLayout {
     /// By slot: the device it is on, and when inputs are prepared there.
     devices: Vec<(DeviceKind, PrepareMode)>,
-    /// Slots of devices whose memory does not hold all their models.
+    /// By device: its slots.
+    device_slots: Vec<Vec<SlotId>>,
+    /// Slots of devices whose memory is limited.
     limited: BTreeSet<SlotId>,
     /// By model: its slots.
     model_slots: Vec<Vec<SlotId>>,
@@ -85,6 +87,7 @@ impl SlotLayout {
         }
         Self {
             devices,
+            device_slots,
             limited,
             model_slots,
             model_ends,
@@ -103,6 +106,10 @@ impl SlotLayout {
         self.devices.len() as u32
     }
 
+    pub(crate) fn slots_of_device(&self, device: usize) -> &[SlotId] {
+        &self.device_slots[device]
+    }
+
     pub(crate) fn slots_of_model(&self, model: usize) -> &[SlotId] {
         &self.model_slots[model]
     }
@@ -116,8 +123,8 @@ impl SlotLayout {
             .collect()
     }
 
-    /// Opens the worker of every slot, with a session of each model placed on it; on devices whose memory does not hold all of
-    /// them, without any.
+    /// Opens the worker of every slot, with a session of each model placed on it; on devices whose memory is limited,
+    /// without any.
     pub(crate) fn open_workers(
         &self,
         graph: &Graph,

@@ -73,6 +73,14 @@ impl Worker {
         }
     }
 
+    /// With all its models open, where they were not yet.
+    pub(crate) fn into_open(self) -> Result<Self, SessionError> {
+        match self {
+            Self::Resident(worker) => Ok(Self::Inline(worker.into_open()?)),
+            Self::Inline(_) | Self::Overlapped(_) | Self::Generative(_) => Ok(self),
+        }
+    }
+
     /// Runs `model` on blank batches of `size` and gives the median time, the first runs left out.
     pub(crate) fn measure(
         &mut self,

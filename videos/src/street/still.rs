@@ -18,15 +18,16 @@ use crate::lens::exposed;
 use crate::seed::Seed;
 use weir_truth::FrameTruth;
 
-/// A still of that seed, and what is true of it.
+/// A still of that seed, and what is true of it: by day or at dusk, as the seed has it, or in the light that is asked for.
 #[must_use]
-pub fn still(seed: Seed) -> (Picture, FrameTruth) {
+pub fn still(seed: Seed, light: Option<Light>) -> (Picture, FrameTruth) {
     let mut rng = seed.rng("still");
-    let light = if rng.random_bool(0.62) {
+    let drawn = if rng.random_bool(0.62) {
         Light::Day
     } else {
         Light::Dusk
     };
+    let light = light.unwrap_or(drawn);
     let camera = camera(&mut rng);
     let mut place = Place::new(seed, light, camera);
     place.lens.gain *= rng.random_range(0.88..1.16);

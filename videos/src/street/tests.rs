@@ -69,7 +69,7 @@ fn check_all(truth: &FrameTruth, of: &str) {
 fn the_truth_about_stills_is_sound() {
     let mut counts: BTreeMap<String, u32> = BTreeMap::new();
     for number in 0..10 {
-        let (_, truth) = still(Seed::new(Part::Train, number));
+        let (_, truth) = still(Seed::new(Part::Train, number), None);
         check_all(&truth, &format!("still {number}"));
         for object in truth.objects.iter().filter(|object| !object.ignore) {
             *counts.entry(object.class.clone()).or_default() += 1;
@@ -117,9 +117,27 @@ fn a_street_goes_on_smoothly() {
 }
 
 #[test]
+fn a_still_in_another_light_shows_the_same_in_the_same_places() {
+    let seed = Seed::new(Part::Train, 5);
+    let (drawn, truth) = still(seed, None);
+    for light in [Light::Night, Light::Rain] {
+        let (lit, same) = still(seed, Some(light));
+        assert!(drawn != lit, "{light:?} changes the picture");
+        let boxes = |truth: &FrameTruth| {
+            truth
+                .objects
+                .iter()
+                .map(|it| (it.id, it.r#box))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(boxes(&truth), boxes(&same), "{light:?}");
+    }
+}
+
+#[test]
 fn a_frame_drawn_twice_is_the_same() {
     let seed = Seed::new(Part::Validation, 3);
-    assert!(still(seed) == still(seed));
+    assert!(still(seed, None) == still(seed, None));
     let street = || Street::new(Seed::new(Part::Clip, 2), Light::Dusk);
     assert!(street().at(5.0) == street().at(5.0));
 }

@@ -51,7 +51,7 @@ pub struct Placement {
     pub live: bool,
 }
 
-/// A device whose memory does not hold all its models.
+/// A device whose memory is limited.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DeviceMemory {
     /// Bytes of the device.
@@ -60,6 +60,17 @@ pub struct DeviceMemory {
     pub host_memory: u64,
     /// The models that are placed on it.
     pub models: Vec<DeviceModel>,
+}
+
+impl DeviceMemory {
+    /// Whether a session of each model has a place on each of its slots at once. Nothing is opened or closed for another on such a
+    /// device: all is open from the beginning, as on one without a limit.
+    #[must_use]
+    pub fn holds_all(&self) -> bool {
+        let bytes = |of: &DeviceModel| (of.slots.len() as u64).saturating_mul(of.memory.device_bytes);
+        let all = self.models.iter().map(bytes).fold(0, u64::saturating_add);
+        all <= self.memory
+    }
 }
 
 /// A model on such a device.
@@ -93,7 +104,7 @@ pub struct SlotsSpec {
     /// Slots that prepare the next batch while one runs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub overlapped: Vec<SlotId>,
-    /// Devices whose memory does not hold all their models; all is open on others.
+    /// Devices whose memory is limited. All is open on others, and on those that [hold all](DeviceMemory::holds_all).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub memory: Vec<DeviceMemory>,
     /// Which work is served next there; `None`: by the arbitration and turns.

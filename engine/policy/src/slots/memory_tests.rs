@@ -169,7 +169,7 @@ fn a_model_is_opened_before_its_module_is_granted_the_slot_and_the_next_time_fro
 
 #[test]
 fn a_model_that_cannot_be_opened_costs_one_batch_and_is_tried_again() {
-    let mut slots = Slots::new(spec(1, 10, &[10]));
+    let mut slots = Slots::new(spec(1, 10, &[10, 10]));
     let failed = SlotEvent::OpenFailed {
         slot: SlotId(0),
         model: ModelId(0),
@@ -183,6 +183,38 @@ fn a_model_that_cannot_be_opened_costs_one_batch_and_is_tried_again() {
         step(&mut slots, [finished(0, 0), bid(0, 500)], 2),
         [open(0, false)]
     );
+}
+
+#[test]
+fn where_all_models_have_a_place_nothing_is_opened_and_queues_decide_nothing() {
+    for queues in [None, Some(SlotQueues::Virtual)] {
+        // Two models of 10 on each of two slots.
+        let mut roomy = spec(2, 40, &[10, 10]);
+        roomy.queues = queues;
+        let plain = SlotsSpec {
+            memory: Vec::new(),
+            queues: None,
+            ..roomy.clone()
+        };
+        let [mut roomy, mut plain] = [roomy, plain].map(Slots::new);
+        let events = [
+            (vec![with_backlog(0, 500, 0, 8), with_backlog(1, 40, 0, 8)], 0),
+            (vec![started(1, 0), started(0, 1), bid(1, 60)], 1),
+            (vec![finished(0, 1), bid(0, 500)], 11),
+        ];
+        let mut granted = 0;
+        for (events, now) in events {
+            let effects = step(&mut roomy, events.clone(), now);
+            assert_eq!(effects, step(&mut plain, events, now));
+            granted += effects
+                .iter()
+                .filter(|effect| matches!(effect, SlotEffect::Grant { .. }))
+                .count();
+        }
+        assert_eq!(granted, 3);
+        assert_eq!(roomy.used_bytes(), [0; 0]);
+        assert!(roomy.queues_report().is_none());
+    }
 }
 
 #[test]
@@ -448,7 +480,7 @@ fn operations_of_planned_queues_are_switched_off_one_by_one() {
         assert_eq!(slots.queues_report().unwrap().replans, replans);
     }
     // Without warm start nothing is kept in host memory.
-    let mut spec = spec(1, 10, &[10]);
+    let mut spec = spec(1, 10, &[10, 10]);
     spec.planning.operations.warm_start = false;
     let mut slots = Slots::new(spec);
     step(&mut slots, [bid(0, 500)], 0);
@@ -492,6 +524,8 @@ struct Drawn {
     memory: u64,
     /// Slots of each device.
     device_slots: u32,
+    /// Devices whose memory does not hold all.
+    short: Vec<u32>,
     /// Slots that are lost.
     down: BTreeSet<u32>,
     /// What is to happen, by time and order.
@@ -569,7 +603,7 @@ impl Drawn {
             for effect in step(&mut self.slots, [event], now) {
                 self.apply(effect, now);
             }
-            for (device, used) in (0..).zip(self.slots.used_bytes()) {
+            for (&device, used) in self.short.iter().zip(self.slots.used_bytes()) {
                 let own = self
                     .open
                     .iter()
@@ -609,7 +643,16 @@ proptest! {
         for (placement, live) in spec.placements.iter_mut().zip(&live) {
             placement.live = *live;
         }
+        let is_short = |device: &u32| !spec.memory[*device as usize].holds_all();
+        let (short, roomy): (Vec<u32>, Vec<u32>) = (0..devices).partition(is_short);
+        // All is open where all has a place.
+        let open = |device: u32| {
+            let own = (0..sizes.len() as u32).filter(move |model| model % devices == device);
+            own.flat_map(move |model| (device * slots..(device + 1) * slots).map(move |slot| (slot, model)))
+        };
         let mut world = Drawn {
+            open: roomy.into_iter().flat_map(open).collect(),
+            short,
             slots: Slots::new(spec),
             sizes: sizes.clone(),
             memory,
@@ -617,7 +660,6 @@ proptest! {
             down: BTreeSet::new(),
             due: BTreeMap::new(),
             order: 0,
-            open: BTreeSet::new(),
             running: BTreeMap::new(),
             asked: BTreeMap::new(),
             longest_wait: 0,
@@ -637,6 +679,6 @@ proptest! {
         let bound = sizes.len() as u64 * 200;
         let shared = live.contains(&true);
         prop_assert!(queues.is_some() || !outages.is_empty() || shared || world.longest_wait <= bound, "{}", world.longest_wait);
-        prop_assert!(world.openings > 0);
+        prop_assert!(world.openings > 0 || world.short.len() < devices as usize);
     }
 }

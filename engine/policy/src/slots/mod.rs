@@ -120,6 +120,8 @@ impl Slots {
     /// All slots free, and no bids.
     #[must_use]
     pub fn new(mut spec: SlotsSpec) -> Self {
+        // All is open there, as where there is no limit.
+        spec.memory.retain(|device| !device.holds_all());
         let live = spec.placements.iter().filter(|placement| placement.live);
         let live: BTreeSet<ModelId> = live.filter_map(|placement| placement.model).collect();
         if spec.memory.is_empty() {

@@ -124,6 +124,9 @@ pub(crate) struct Stills {
     /// What they are for, which never share a seed: train, validation or clip
     #[arg(long, value_name = "PART", default_value = "train", value_parser = part)]
     pub(crate) part: Part,
+    /// Light of a street: day, dusk, night or rain; day or dusk by the seed where it is not named
+    #[arg(long, value_name = "LIGHT", value_parser = light)]
+    pub(crate) light: Option<Light>,
     /// Folder to make; pictures are NUMBER.jpg
     #[arg(long, value_name = "DIR")]
     pub(crate) out: PathBuf,

@@ -4,9 +4,9 @@ use std::fs;
 use std::io::BufWriter;
 
 use weir_flow::StopFlag;
-use weir_terminal::{output, progress};
+use weir_terminal::{UserError, output, progress};
 use weir_truth::{Clip, TruthWriter};
-use weir_videos::{SIZE, Seed, still};
+use weir_videos::{SIZE, Seed, WorldKind, still};
 
 use crate::args::Stills;
 use crate::ordered::in_order;
@@ -18,6 +18,9 @@ const QUALITY: u8 = 90;
 
 /// Renders `count` stills into a folder that takes its name when all are there.
 pub(crate) fn stills(args: &Stills, stop: &StopFlag) -> anyhow::Result<()> {
+    if args.light.is_some() && args.world != WorldKind::Street {
+        return Err(UserError::new("--light is of the world street alone".to_owned()).into());
+    }
     let folder = Unfinished::folder(&args.out)?;
     let bar = progress::steps("rendering", args.count);
     let made = fill(args, &folder, stop, &|done| bar.set_position(done));
@@ -43,7 +46,7 @@ fn fill(args: &Stills, folder: &Unfinished, stop: &StopFlag, done: &dyn Fn(u64))
     let mut truth = TruthWriter::begin(BufWriter::new(file), &header).map_err(failed)?;
     let make = |index| {
         let number = args.first + index;
-        let (picture, mut seen) = still(args.world, Seed::new(args.part, number));
+        let (picture, mut seen) = still(args.world, Seed::new(args.part, number), args.light);
         seen.frame = number;
         (picture.jpeg(QUALITY), seen)
     };
