@@ -199,7 +199,7 @@ fn tapped(to: u16) -> (u16, Arc<Mutex<Vec<u8>>>) {
     (port, heard)
 }
 
-/// What a node said is said again, byte for byte, by somebody who listened on the way.
+/// What a node sent is sent again, byte for byte, from another connection.
 #[test]
 fn a_message_that_is_replayed_is_refused() {
     let mut pair = pair();
