@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 use ffmpeg_next::{Codec, Dictionary, Error, Packet, Rational, format, media};
 use weir_flow::SinkError;
 
+use super::fragments::{self, Form};
 use super::init_ffmpeg;
 use super::video_place::part_path;
-use crate::sinks::target::{failed, io_failed, make_folder};
+use crate::sinks::target::{disk_full, failed, io_failed, make_folder};
 
 /// Writes the videos `from`, each with the time of its first picture in milliseconds, into `target`. It is written beside it
 /// first, and replaces what is there when it is complete. The videos have no B-frames.
@@ -20,12 +21,17 @@ pub fn concatenate(from: &[(f64, PathBuf)], target: &Path) -> Result<(), SinkErr
     let written = write(from, &part).map_err(|(path, error)| match error {
         Error::Other {
             errno: ffmpeg_next::error::ENOSPC,
-        } => failed(target, "the disk is full: make room or write elsewhere"),
+        } => disk_full(target),
         error => failed(&path, error),
     });
     let done = written.and_then(|()| {
         let sync = || std::fs::File::open(&part)?.sync_all();
         sync().map_err(|error| io_failed(&part, &error))?;
+        // FFmpeg does not always say that the end of a file found no room.
+        let is_complete = fragments::is_complete(&part, Form::Indexed);
+        if !is_complete.map_err(|error| io_failed(&part, &error))? {
+            return Err(disk_full(target));
+        }
         std::fs::rename(&part, target).map_err(|error| io_failed(target, &error))
     });
     if done.is_err() {

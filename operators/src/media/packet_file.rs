@@ -12,7 +12,7 @@ use weir_flow::{PacketCodec, PacketFormat, SinkError};
 
 use super::video_place::{Played, VideoPlace};
 use super::{ffi, init_ffmpeg};
-use crate::sinks::target::{failed, io_failed};
+use crate::sinks::target::{disk_full, failed, io_failed};
 
 /// Ticks per second of the time stamps.
 const TICKS: i32 = 90_000;
@@ -210,7 +210,7 @@ fn write_error(path: &Path, error: Error) -> WriteError {
             errno: ffmpeg_next::error::ENOSPC,
         } => WriteError {
             is_disk_full: true,
-            error: failed(path, "the disk is full: make room or write elsewhere"),
+            error: disk_full(path),
         },
         other => WriteError {
             is_disk_full: false,

@@ -13,9 +13,10 @@ use ffmpeg_next::{Dictionary, Error, Packet, Rational, encoder, format, frame};
 use weir_flow::SinkError;
 
 use super::encoder::{Encoding, Headers, TICKS, encoder};
+use super::fragments::Form;
 use super::video_place::{Naming, VideoPlace};
 use super::{Converter, init_ffmpeg};
-use crate::sinks::target::failed;
+use crate::sinks::target::{disk_full, failed, io_failed};
 
 /// A picture to encode: rows of red, green, blue, `width * height * 3` samples.
 #[derive(Debug, Clone, Copy)]
@@ -224,8 +225,19 @@ impl VideoFile {
         let drained = drained.and_then(|()| self.append(held));
         let closed = self.output.write_trailer();
         drop(self.output);
-        if let Err(error) = drained.and(closed) {
-            let SinkError { target, mut reason } = sink_error(self.place.path(), error);
+        let form = match self.encoding.live {
+            true => Form::Fragmented,
+            false => Form::Indexed,
+        };
+        let written = drained.and(closed);
+        let written = written.map_err(|error| sink_error(self.place.path(), error));
+        // FFmpeg does not always say that the end of a file found no room.
+        let complete = written.and_then(|()| match self.place.is_complete(form) {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(disk_full(self.place.path())),
+            Err(error) => Err(io_failed(self.place.path(), &error)),
+        });
+        if let Err(SinkError { target, mut reason }) = complete {
             if self.encoding.live {
                 reason = format!(
                     "{reason}; what was written is in {}",
@@ -264,7 +276,7 @@ fn sink_error(path: &Path, error: Error) -> SinkError {
     match error {
         Error::Other {
             errno: ffmpeg_next::error::ENOSPC,
-        } => failed(path, "the disk is full: make room or write elsewhere"),
+        } => disk_full(path),
         other => failed(path, other),
     }
 }

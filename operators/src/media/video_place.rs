@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use weir_flow::SinkError;
 
-use super::fragments::Fragments;
+use super::fragments::{self, Form, Fragments};
 use crate::files::{IN_USE, is_still, lock, move_to_free_name, numbered};
 use crate::sinks::target::{failed, io_failed, make_folder};
 
@@ -122,6 +122,14 @@ impl VideoPlace {
         self.started = true;
     }
 
+    /// Whether the MP4 that was written is there to its end; always of a device, which keeps nothing.
+    pub(super) fn is_complete(&self, form: Form) -> io::Result<bool> {
+        match self.held {
+            Some(_) => fragments::is_complete(&self.part_file, form),
+            None => Ok(true),
+        }
+    }
+
     /// Whether all of the fragmented MP4 that was written can be played. What is beyond its last whole fragment is cut off.
     pub(super) fn settle_fragments(&self) -> io::Result<Played> {
         settle_fragments(&mut OpenOptions::new().read(true).write(true).open(&self.part_file)?)
@@ -172,10 +180,10 @@ pub(super) enum Played {
 }
 
 fn settle_fragments(file: &mut File) -> io::Result<Played> {
-    let Fragments { whole, length } = Fragments::of(file)?;
-    match whole {
+    let found = Fragments::of(file)?;
+    match found.whole {
         0 => Ok(Played::Nothing),
-        whole if whole == length => Ok(Played::All),
+        _ if found.is_complete(Form::Fragmented) => Ok(Played::All),
         whole => file.set_len(whole).map(|()| Played::Part),
     }
 }

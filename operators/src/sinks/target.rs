@@ -173,6 +173,11 @@ pub(crate) fn io_failed(path: &Path, error: &io::Error) -> SinkError {
     }
 }
 
+/// The same for a disk without room, where FFmpeg wrote.
+pub(crate) fn disk_full(path: &Path) -> SinkError {
+    io_failed(path, &io::ErrorKind::StorageFull.into())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -85,7 +85,7 @@ fn a_full_disk_is_one_clear_error_and_with_room_again_results_are_those_of_an_un
     let undisturbed = undisturbed(&paths, FRAMES);
     let mut refused = 0;
     // The less is left, the earlier it fails: in the store, in results of a segment, in lines, in whole videos.
-    for left in [0, 12 << 10, 40 << 10, 80 << 10, 160 << 10, 320 << 10] {
+    for left in [0, 12 << 10, 40 << 10, 57 << 10, 80 << 10, 160 << 10, 320 << 10] {
         let folder = tempfile::tempdir().unwrap();
         let folder = folder.path();
         let place = folder.join("disk");
