@@ -3,11 +3,11 @@
 //! was away, and after, and how far reservations were from what happened.
 //!
 //! ```text
-//! WEIR_ASSETS=DIR partitioned [--seconds 60] [--load 0.9] [--no-kill] [--fleet] [--out DIR]
+//! WEIR_ASSETS=DIR partitioned [--seconds 60] [--load 0.9] [--no-kill] [--fleet] [--turns N] [--out DIR]
 //! ```
 //!
 //! With `--fleet` the four processes are nodes of a fleet with certificates (a program with the feature `fleet`); without it they talk
-//! over TCP as it is.
+//! over TCP as it is. With `--turns N` both are run N times in turn by one plan, without a fault, and compared.
 //!
 //! Profiles, plans and runs with the program `weir` that stands beside this one. The workers' classes are emulated: parts
 //! run, and are then kept until the time of the class is over.
@@ -35,6 +35,8 @@ const WORKERS: [(&str, &str, &str); 3] = [
 const ENGINE: &str = "engine";
 /// How many times slower than this machine each class is.
 const CLASSES: [(&str, &str); 2] = [("fast", "3"), ("slow", "6")];
+/// Part of the frames in time that the wire of a fleet may cost.
+const MAX_LOSS: f64 = 0.03;
 /// Frames in time, without a fault.
 const MIN_ATTAINMENT: f64 = 0.99;
 
@@ -43,6 +45,8 @@ struct Options {
     load: f64,
     kill: bool,
     fleet: bool,
+    /// How often both wires are run in turn; once one of them where it is 0.
+    turns: usize,
     out: PathBuf,
 }
 
@@ -52,6 +56,7 @@ fn parse_args() -> anyhow::Result<Options> {
         load: 0.9,
         kill: true,
         fleet: false,
+        turns: 0,
         out: PathBuf::from("out/partitioned"),
     };
     let mut words = std::env::args().skip(1);
@@ -63,7 +68,10 @@ fn parse_args() -> anyhow::Result<Options> {
             "--out" => options.out = value()?.into(),
             "--no-kill" => options.kill = false,
             "--fleet" => options.fleet = true,
-            other => bail!("there is no {other}; there are --seconds, --load, --out, --no-kill and --fleet"),
+            "--turns" => options.turns = value()?.parse().context("--turns takes a whole number")?,
+            other => bail!(
+                "there is no {other}; there are --seconds, --load, --out, --no-kill, --fleet and --turns"
+            ),
         }
     }
     Ok(options)
@@ -131,47 +139,120 @@ fn run() -> anyhow::Result<bool> {
         "planned: {throughput:.1} frames/s; offered: {rate:.1} ({:.2} of it)",
         options.load
     );
-
-    let mut workers: Vec<Worker> = Vec::new();
-    let fleet = if options.fleet {
-        Some(make_fleet(&weir, &out)?)
-    } else {
-        None
+    let bench = Bench {
+        weir,
+        assets,
+        out,
+        rate,
+        seconds: options.seconds,
     };
-    for (name, class, _) in WORKERS {
-        let address = match fleet {
-            Some(_) => format!("node:{name}"),
-            None => "127.0.0.1:0".to_owned(),
+    if options.turns > 0 {
+        return bench.compare(options.turns);
+    }
+    let report = bench.drive(options.fleet, options.kill)?;
+    bench.print_result(&report, options.kill)
+}
+
+/// What all runs of a bench share; the plan is in `out`.
+struct Bench {
+    weir: PathBuf,
+    assets: PathBuf,
+    out: PathBuf,
+    /// Frames that are offered a second.
+    rate: f64,
+    seconds: u64,
+}
+
+impl Bench {
+    /// Runs over both wires in turn, prints what came of each, and says whether the fleet's is within `MAX_LOSS` of TCP's.
+    fn compare(&self, turns: usize) -> anyhow::Result<bool> {
+        let mut in_time_per_s = [0.0; 2];
+        for turn in 1..=turns {
+            for (fleet, name) in [(false, "TCP"), (true, "fleet")] {
+                let report = self.drive(fleet, false)?;
+                let frames = in_time(&self.events())?.len() as f64 / self.seconds as f64;
+                in_time_per_s[usize::from(fleet)] += frames / turns as f64;
+                let (counts, latency) = (report.requests, report.latency_ms);
+                println!(
+                    "turn {turn}, {name}: {frames:.2} frames/s in time, p50 {:.0} ms, p99 {:.0} ms; {} arrived = {} delivered + {} late + \
+                     {} dropped + {} in flight",
+                    latency.p50,
+                    latency.p99,
+                    counts.arrived,
+                    counts.delivered,
+                    counts.late,
+                    counts.dropped,
+                    counts.in_flight
+                );
+            }
+        }
+        let [tcp, fleet] = in_time_per_s;
+        let loss = 1.0 - fleet / tcp;
+        println!(
+            "TCP {tcp:.2}, fleet {fleet:.2} frames/s in time: {:+.2} %",
+            -100.0 * loss
+        );
+        Ok(loss <= MAX_LOSS)
+    }
+
+    fn events(&self) -> PathBuf {
+        self.out.join("events.jsonl")
+    }
+
+    /// Half of the run, and how long a worker is away then, in seconds.
+    fn outage(&self) -> (u64, u64) {
+        (self.seconds / 2, (self.seconds / 6).max(1))
+    }
+
+    /// Runs once over one of the wires.
+    fn drive(&self, fleet: bool, kill: bool) -> anyhow::Result<Report> {
+        let fleet = if fleet {
+            Some(make_fleet(&self.weir, &self.out)?)
+        } else {
+            None
         };
-        workers.push(Worker::start(&weir, class, &address, fleet.as_deref())?);
+        let mut workers: Vec<Worker> = Vec::new();
+        for (name, class, _) in WORKERS {
+            let address = match fleet {
+                Some(_) => format!("node:{name}"),
+                None => "127.0.0.1:0".to_owned(),
+            };
+            workers.push(Worker::start(&self.weir, class, &address, fleet.as_deref())?);
+        }
+        let report = self.out.join("report.json");
+        let mut replay = Command::new(&self.weir);
+        replay
+            .args(["replay", "apps/traffic-monitoring/partitioned.toml"])
+            .arg(self.assets.join(CLIP))
+            .args(["--loop", "--speed", &format!("{:.4}", self.rate / FPS)])
+            .args(["--duration", &format!("{}s", self.seconds)])
+            .arg("--out")
+            .arg(&self.out)
+            .arg("--report")
+            .arg(&report)
+            .env("WEIR_MODEL_MIRROR", self.assets.join("models"))
+            .env("WEIR_PLAN", self.out.join("plan.toml"));
+        if let Some(fleet) = &fleet {
+            replay.arg("--fleet").arg(fleet).args(["--node", ENGINE]);
+        }
+        for ((_, _, variable), worker) in WORKERS.iter().zip(&workers) {
+            replay.env(variable, &worker.address);
+        }
+        let _ = std::fs::remove_file(self.events());
+        let mut replay = replay.spawn().context("cannot start weir replay")?;
+        // Frames are counted from the first: a run takes a moment to load its models.
+        await_first(&self.events(), &mut replay)?;
+        if kill {
+            self.kill_and_start_again(&mut workers, fleet.as_deref())?;
+        }
+        if !replay.wait()?.success() {
+            bail!("weir replay failed");
+        }
+        Ok(serde_json::from_slice(&std::fs::read(&report)?)?)
     }
-    let report = out.join("report.json");
-    let mut replay = Command::new(&weir);
-    replay
-        .args(["replay", "apps/traffic-monitoring/partitioned.toml"])
-        .arg(assets.join(CLIP))
-        .args(["--loop", "--speed", &format!("{:.4}", rate / FPS)])
-        .args(["--duration", &format!("{}s", options.seconds)])
-        .arg("--out")
-        .arg(&out)
-        .arg("--report")
-        .arg(&report)
-        .env("WEIR_MODEL_MIRROR", assets.join("models"))
-        .env("WEIR_PLAN", out.join("plan.toml"));
-    if let Some(fleet) = &fleet {
-        replay.arg("--fleet").arg(fleet).args(["--node", ENGINE]);
-    }
-    for ((_, _, variable), worker) in WORKERS.iter().zip(&workers) {
-        replay.env(variable, &worker.address);
-    }
-    let events = out.join("events.jsonl");
-    let _ = std::fs::remove_file(&events);
-    let mut replay = replay.spawn().context("cannot start weir replay")?;
-    // Frames are counted from the first: a run takes a moment to load its models.
-    await_first(&events, &mut replay)?;
-    let half = options.seconds / 2;
-    let away = (options.seconds / 6).max(1);
-    if options.kill {
+
+    fn kill_and_start_again(&self, workers: &mut Vec<Worker>, fleet: Option<&Path>) -> anyhow::Result<()> {
+        let (half, away) = self.outage();
         std::thread::sleep(Duration::from_secs(half));
         let Some(lost) = workers.pop() else {
             bail!("there is no worker to kill")
@@ -180,14 +261,63 @@ fn run() -> anyhow::Result<bool> {
         drop(lost);
         println!("killed {} after {half} s", WORKERS[2].0);
         std::thread::sleep(Duration::from_secs(away));
-        workers.push(Worker::start(&weir, class, &address, fleet.as_deref())?);
+        workers.push(Worker::start(&self.weir, class, &address, fleet)?);
         println!("started it again {away} s later");
+        Ok(())
     }
-    if !replay.wait()?.success() {
-        bail!("weir replay failed");
+
+    /// Prints what came of it; false where it is less than it should be.
+    fn print_result(&self, report: &Report, kill: bool) -> anyhow::Result<bool> {
+        let counts = report.requests;
+        println!(
+            "{} arrived = {} delivered + {} late + {} dropped + {} in flight",
+            counts.arrived, counts.delivered, counts.late, counts.dropped, counts.in_flight
+        );
+        for drop in &report.drops {
+            println!("  {}: {} {:?}", drop.module, drop.count, drop.reason);
+        }
+        if let Some(reservations) = &report.reservations {
+            let latency = report.latency_ms;
+            println!("latency: p50 {:.0} ms, p99 {:.0} ms", latency.p50, latency.p99);
+            println!(
+                "reserved against actual ends of {} batches: {:+.2} ms in the mean, apart {:.2} ms, p99 {:.2} ms; {} lost, {} failed",
+                reservations.finished,
+                reservations.error_mean_ms,
+                reservations.apart_mean_ms,
+                reservations.apart_ms.p99,
+                reservations.lost,
+                reservations.failed
+            );
+            for (name, worker) in &reservations.workers {
+                let emulated = if worker.emulated { "emulated" } else { "as it is" };
+                println!(
+                    "  {name} ({}, {emulated}): {} batches, busy {:.1} s, lost {} times",
+                    worker.class, worker.runs, worker.busy_s, worker.downs
+                );
+            }
+        }
+        let frames = in_time(&self.events())?;
+        let share = |from: u64, to: u64| {
+            let within = |frame: &&u64| (from as f64..to as f64).contains(&(**frame as f64 / self.rate));
+            let offered = self.rate * (to - from) as f64;
+            frames.iter().filter(within).count() as f64 / offered
+        };
+        let (end, (half, away)) = (self.seconds, self.outage());
+        if !kill {
+            let whole = share(0, end);
+            println!("in time: {:.2} %", 100.0 * whole);
+            return Ok(whole >= MIN_ATTAINMENT);
+        }
+        let before = share(0, half);
+        println!("in time before: {:.2} %", 100.0 * before);
+        println!(
+            "in time while one worker was away: {:.2} %",
+            100.0 * share(half, half + away)
+        );
+        println!("in time after: {:.2} %", 100.0 * share(half + away, end));
+        let accounted = counts.arrived == counts.delivered + counts.late + counts.dropped + counts.in_flight;
+        Ok(before >= MIN_ATTAINMENT && accounted && counts.in_flight == 0)
     }
-    let report: Report = serde_json::from_slice(&std::fs::read(&report)?)?;
-    print_result(&report, &events, rate, &options, (half, away))
 }
 
 /// Certificates and the file of a fleet of this machine; gives the file.
@@ -264,65 +394,6 @@ fn run_to_success(command: &mut Command) -> anyhow::Result<()> {
     } else {
         bail!("{command:?} failed")
     }
-}
-
-/// Prints what came of it; false where it is less than it should be.
-fn print_result(
-    report: &Report,
-    events: &Path,
-    rate: f64,
-    options: &Options,
-    (half, away): (u64, u64),
-) -> anyhow::Result<bool> {
-    let counts = report.requests;
-    println!(
-        "{} arrived = {} delivered + {} late + {} dropped + {} in flight",
-        counts.arrived, counts.delivered, counts.late, counts.dropped, counts.in_flight
-    );
-    for drop in &report.drops {
-        println!("  {}: {} {:?}", drop.module, drop.count, drop.reason);
-    }
-    if let Some(reservations) = &report.reservations {
-        let latency = report.latency_ms;
-        println!("latency: p50 {:.0} ms, p99 {:.0} ms", latency.p50, latency.p99);
-        println!(
-            "reserved against actual ends of {} batches: {:+.2} ms in the mean, apart {:.2} ms, p99 {:.2} ms; {} lost, {} failed",
-            reservations.finished,
-            reservations.error_mean_ms,
-            reservations.apart_mean_ms,
-            reservations.apart_ms.p99,
-            reservations.lost,
-            reservations.failed
-        );
-        for (name, worker) in &reservations.workers {
-            let emulated = if worker.emulated { "emulated" } else { "as it is" };
-            println!(
-                "  {name} ({}, {emulated}): {} batches, busy {:.1} s, lost {} times",
-                worker.class, worker.runs, worker.busy_s, worker.downs
-            );
-        }
-    }
-    let frames = in_time(events)?;
-    let share = |from: u64, to: u64| {
-        let within = |frame: &&u64| (from as f64..to as f64).contains(&(**frame as f64 / rate));
-        let offered = rate * (to - from) as f64;
-        frames.iter().filter(within).count() as f64 / offered
-    };
-    let end = options.seconds;
-    if !options.kill {
-        let whole = share(0, end);
-        println!("in time: {:.2} %", 100.0 * whole);
-        return Ok(whole >= MIN_ATTAINMENT);
-    }
-    let before = share(0, half);
-    println!("in time before: {:.2} %", 100.0 * before);
-    println!(
-        "in time while one worker was away: {:.2} %",
-        100.0 * share(half, half + away)
-    );
-    println!("in time after: {:.2} %", 100.0 * share(half + away, end));
-    let accounted = counts.arrived == counts.delivered + counts.late + counts.dropped + counts.in_flight;
-    Ok(before >= MIN_ATTAINMENT && accounted && counts.in_flight == 0)
 }
 
 /// Numbers of the frames that were delivered; of a live stream those are in time.
