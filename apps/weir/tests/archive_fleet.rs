@@ -6,72 +6,43 @@
 #![allow(clippy::print_stdout, reason = "a test says why it does nothing")]
 
 mod archive;
+#[path = "../../../tests/shared/nats_server.rs"]
+mod nats_server;
 
 use std::fs;
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::time::Duration;
 
 use archive::{assert_same, clip, number, random, run, submitted, succeed, weir, words};
+use nats_server::NatsServer;
 use serde_json::Value;
 
-const SERVER: &str = "/usr/sbin/nats-server";
-
+/// A server with a folder of its own.
 struct Server {
-    folder: tempfile::TempDir,
-    port: u16,
-    options: &'static [&'static str],
-    child: Child,
+    nats: NatsServer,
+    _folder: tempfile::TempDir,
 }
 
 impl Server {
     /// `None` where it is not installed.
-    fn new(options: &'static [&'static str]) -> Option<Self> {
-        if !Path::new(SERVER).exists() {
-            println!("skipped: there is no {SERVER}");
-            return None;
-        }
-        let free = TcpListener::bind("127.0.0.1:0").unwrap();
-        let port = free.local_addr().unwrap().port();
-        drop(free);
+    fn new(options: &[&str]) -> Option<Self> {
         let folder = tempfile::tempdir().unwrap();
-        let child = Self::start(folder.path(), port, options);
+        let nats = NatsServer::new(folder.path(), &[&["-js"], options].concat())?;
         Some(Self {
-            folder,
-            port,
-            options,
-            child,
+            nats,
+            _folder: folder,
         })
-    }
-
-    fn start(folder: &Path, port: u16, options: &[&str]) -> Child {
-        let mut command = Command::new(SERVER);
-        command.args(["-a", "127.0.0.1", "-p", &port.to_string(), "-js", "-sd"]);
-        command
-            .arg(folder)
-            .args(options)
-            .stdout(Stdio::null())
-            .stderr(Stdio::null());
-        command.spawn().unwrap()
     }
 
     /// By SIGKILL, and starts it again.
     fn kill(&mut self) {
-        self.child.kill().unwrap();
-        self.child.wait().unwrap();
-        self.child = Self::start(self.folder.path(), self.port, self.options);
+        self.nats.kill();
+        self.nats.start();
     }
 
     fn queue(&self, name: &str) -> String {
-        format!("nats://127.0.0.1:{}/{name}", self.port)
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        format!("nats://127.0.0.1:{}/{name}", self.nats.port())
     }
 }
 

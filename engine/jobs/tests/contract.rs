@@ -6,8 +6,8 @@
 
 mod common;
 #[cfg(feature = "nats")]
-#[path = "common/server.rs"]
-mod server;
+#[path = "../../../tests/shared/nats_server.rs"]
+mod nats_server;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -26,7 +26,7 @@ struct Case {
     folder: tempfile::TempDir,
     place: QueuePlace,
     #[cfg(feature = "nats")]
-    _server: Option<server::Server>,
+    _server: Option<nats_server::NatsServer>,
 }
 
 impl Case {
@@ -49,10 +49,10 @@ impl Case {
     #[cfg(feature = "nats")]
     fn server() -> Option<Self> {
         let folder = tempfile::tempdir().unwrap();
-        let server = server::Server::start(folder.path(), &[])?;
+        let server = nats_server::NatsServer::new(&folder.path().join("store"), &["-js"])?;
         Some(Self {
             name: "server",
-            place: server.place(),
+            place: common::queue_on(server.port()),
             folder,
             _server: Some(server),
         })

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
 
+#[allow(dead_code, reason = "others need more of it")]
 mod common;
 
 use std::fs::{self, OpenOptions};

@@ -1,66 +1,23 @@
-//! A real broker that encrypts, and asks for certificates; certificates are made here, by the program `openssl`.
-
-use std::path::{Path, PathBuf};
-use std::process::Command;
+//! A real broker that encrypts, and asks for certificates; certificates are made by the program `openssl`.
 
 use weir_flow::Value;
 
+use crate::certificates::Certificates;
 use crate::delivered::{check, dead_letters, open, reasons, send, text, wait};
 use crate::mqtt::{Broker, free_port};
 
-/// An authority, and certificates that it signed.
-struct Certificates(PathBuf);
-
-impl Certificates {
-    /// `None` where there is no `openssl`.
-    fn new(folder: &Path) -> Option<Self> {
-        let certificates = Self(folder.to_owned());
-        if Command::new("openssl").arg("version").output().is_err() {
-            println!("skipped: there is no openssl");
-            return None;
-        }
-        certificates.authority("ca");
-        certificates.authority("stranger");
-        certificates.sign("broker", "subjectAltName=IP:127.0.0.1");
-        certificates.sign("weir", "basicConstraints=CA:FALSE");
-        Some(certificates)
-    }
-
-    fn run(&self, command: &str) {
-        let mut openssl = Command::new("openssl");
-        openssl.args(command.split_whitespace()).current_dir(&self.0);
-        let output = openssl.output().unwrap();
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "openssl {command}: {said}");
-    }
-
-    fn authority(&self, name: &str) {
-        self.run(&format!(
-            "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN={name} -keyout {name}.key -out {name}.pem"
-        ));
-    }
-
-    fn sign(&self, name: &str, extension: &str) {
-        self.run(&format!(
-            "req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN={name} -keyout {name}.key -out {name}.csr"
-        ));
-        std::fs::write(self.0.join("extension"), extension).unwrap();
-        self.run(&format!(
-            "x509 -req -in {name}.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days 2 -extfile extension -out {name}.pem"
-        ));
-    }
-
-    fn file(&self, name: &str) -> Value {
-        text(self.0.join(name).to_str().unwrap())
-    }
-}
+const SIGNED: [(&str, &str); 2] = [
+    ("broker", "subjectAltName=IP:127.0.0.1"),
+    ("weir", "basicConstraints=CA:FALSE"),
+];
 
 #[test]
 fn a_broker_that_encrypts_is_believed_by_its_authority_and_believes_by_ours() {
     let folder = tempfile::tempdir().unwrap();
-    let Some(certificates) = Certificates::new(folder.path()) else {
+    let Some(certificates) = Certificates::make(folder.path(), &SIGNED) else {
         return;
     };
+    let text_of = |name: &str| text(&certificates.text(name));
     let port = free_port();
     let at = folder.path().display();
     let listener = format!(
@@ -82,10 +39,10 @@ fn a_broker_that_encrypts_is_believed_by_its_authority_and_believes_by_ours() {
         open("mqtt", &all)
     };
     let certificate = [
-        ("certificate_file", certificates.file("weir.pem")),
-        ("key_file", certificates.file("weir.key")),
+        ("certificate_file", text_of("weir.pem")),
+        ("key_file", text_of("weir.key")),
     ];
-    let ca = |name: &str| ("ca_file", certificates.file(name));
+    let ca = |name: &str| ("ca_file", text_of(name));
 
     let mut mqtt = open_with(&[ca("ca.pem"), certificate[0].clone(), certificate[1].clone()]);
     send(&mut *mqtt, 40);

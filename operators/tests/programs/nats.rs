@@ -1,8 +1,5 @@
 //! A real nats-server, killed and started five times.
 
-use std::net::TcpListener;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use async_nats::jetstream;
@@ -11,76 +8,23 @@ use serde_json::Value as Json;
 use weir_flow::Value;
 
 use crate::delivered::{check, dead_letters, events, open, reasons, send, text, wait, wait_killing};
+use crate::nats_server::NatsServer;
 
-const SERVER: &str = "/usr/sbin/nats-server";
-
-struct Server {
-    folder: PathBuf,
-    port: u16,
-    options: Vec<String>,
-    child: Option<Child>,
+fn address(server: &NatsServer) -> Value {
+    Value::Texts(vec![format!("127.0.0.1:{}", server.port())])
 }
 
-impl Server {
-    /// `None` where it is not installed.
-    fn new(folder: &Path, options: &[&str]) -> Option<Self> {
-        if !Path::new(SERVER).exists() {
-            println!("skipped: there is no {SERVER}");
-            return None;
-        }
-        let free = TcpListener::bind("127.0.0.1:0").unwrap();
-        let mut server = Self {
-            folder: folder.to_owned(),
-            port: free.local_addr().unwrap().port(),
-            options: options.iter().map(|option| (*option).to_owned()).collect(),
-            child: None,
-        };
-        drop(free);
-        server.start();
-        Some(server)
+/// A client of the test's own.
+async fn client(server: &NatsServer) -> async_nats::Client {
+    let options = async_nats::ConnectOptions::new().retry_on_initial_connect();
+    let client = options
+        .connect(format!("127.0.0.1:{}", server.port()))
+        .await
+        .unwrap();
+    while client.connection_state() != async_nats::connection::State::Connected {
+        tokio::time::sleep(Duration::from_millis(10)).await;
     }
-
-    fn start(&mut self) {
-        let child = Command::new(SERVER)
-            .args(["-a", "127.0.0.1", "-p", &self.port.to_string()])
-            .args(&self.options)
-            .arg("-sd")
-            .arg(&self.folder)
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn();
-        self.child = Some(child.unwrap());
-    }
-
-    /// By SIGKILL: it has no time to write anything.
-    fn kill(&mut self) {
-        let mut child = self.child.take().unwrap();
-        child.kill().unwrap();
-        child.wait().unwrap();
-    }
-
-    fn address(&self) -> Value {
-        Value::Texts(vec![format!("127.0.0.1:{}", self.port)])
-    }
-
-    /// A client of the test's own.
-    async fn client(&self) -> async_nats::Client {
-        let options = async_nats::ConnectOptions::new().retry_on_initial_connect();
-        let client = options.connect(format!("127.0.0.1:{}", self.port)).await.unwrap();
-        while client.connection_state() != async_nats::connection::State::Connected {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-        client
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        if let Some(child) = &mut self.child {
-            let _ = child.kill();
-            let _ = child.wait();
-        }
-    }
+    client
 }
 
 fn block_on<F: Future>(future: F) -> F::Output {
@@ -96,11 +40,11 @@ fn incident_id(payload: &[u8]) -> String {
 #[test]
 fn a_server_that_goes_and_comes_stores_every_event_in_order() {
     let folder = tempfile::tempdir().unwrap();
-    let Some(mut server) = Server::new(folder.path(), &["-js"]) else {
+    let Some(mut server) = NatsServer::new(folder.path(), &["-js"]) else {
         return;
     };
     block_on(async {
-        let context = jetstream::new(server.client().await);
+        let context = jetstream::new(client(&server).await);
         let stream = jetstream::stream::Config {
             name: "weir".to_owned(),
             subjects: vec!["weir.>".to_owned()],
@@ -113,7 +57,7 @@ fn a_server_that_goes_and_comes_stores_every_event_in_order() {
     let mut nats = open(
         "nats",
         &[
-            ("servers", server.address()),
+            ("servers", address(&server)),
             ("path", text(path.to_str().unwrap())),
         ],
     );
@@ -130,7 +74,7 @@ fn a_server_that_goes_and_comes_stores_every_event_in_order() {
         "{counts:?}"
     );
     let (taken, subjects) = block_on(async {
-        let context = jetstream::new(server.client().await);
+        let context = jetstream::new(client(&server).await);
         let mut stream = context.get_stream("weir").await.unwrap();
         let last = stream.info().await.unwrap().state.last_sequence;
         let (mut taken, mut subjects) = (Vec::new(), std::collections::BTreeSet::new());
@@ -153,11 +97,11 @@ fn a_server_that_goes_and_comes_stores_every_event_in_order() {
 #[test]
 fn without_jetstream_events_are_passed_on_to_who_listens() {
     let folder = tempfile::tempdir().unwrap();
-    let Some(server) = Server::new(folder.path(), &[]) else {
+    let Some(server) = NatsServer::new(folder.path(), &[]) else {
         return;
     };
     let listen = async {
-        let client = server.client().await;
+        let client = client(&server).await;
         let subscriber = client.subscribe("cameras.*.incidents").await.unwrap();
         // The server has the subscription once what came after it is back.
         let mut echo = client.subscribe("echo").await.unwrap();
@@ -173,7 +117,7 @@ fn without_jetstream_events_are_passed_on_to_who_listens() {
     let mut nats = open(
         "nats",
         &[
-            ("servers", server.address()),
+            ("servers", address(&server)),
             ("prefix", text("cameras")),
             ("jetstream", Value::Flag(false)),
         ],
@@ -197,20 +141,20 @@ fn without_jetstream_events_are_passed_on_to_who_listens() {
 fn what_no_stream_takes_and_who_is_not_let_in_is_said_in_the_file() {
     let folder = tempfile::tempdir().unwrap();
     let check_reason = |options: &[&str], keys: &[(&str, Value)], expected: &str| {
-        let Some(server) = Server::new(folder.path(), options) else {
+        let Some(server) = NatsServer::new(folder.path(), options) else {
             return;
         };
         // It listens from then on.
         if !options.contains(&"--user") {
-            block_on(server.client());
+            block_on(client(&server));
         } else {
-            while std::net::TcpStream::connect(("127.0.0.1", server.port)).is_err() {
+            while std::net::TcpStream::connect(("127.0.0.1", server.port())).is_err() {
                 std::thread::sleep(Duration::from_millis(10));
             }
         }
         let path = folder.path().join("undelivered.jsonl");
         let mut all = vec![
-            ("servers", server.address()),
+            ("servers", address(&server)),
             ("path", text(path.to_str().unwrap())),
             ("give_up_after", Value::Number(0.05)),
         ];

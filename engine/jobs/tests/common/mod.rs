@@ -13,6 +13,13 @@ pub(crate) fn submission(videos: usize) -> Submission {
     }
 }
 
+/// The queue `jobs` on the server of that port.
+#[cfg(feature = "nats")]
+pub(crate) fn queue_on(port: u16) -> weir_jobs::QueuePlace {
+    let url = format!("nats://127.0.0.1:{port}/jobs");
+    weir_jobs::QueuePlace::of(std::path::Path::new(&url)).unwrap()
+}
+
 /// The file of each video.
 pub(crate) const FILE: FileIdentity = FileIdentity {
     bytes: 1,
