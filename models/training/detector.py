@@ -10,6 +10,19 @@ from layers import Residual, conv
 STRIDES = (8, 16, 32)
 
 
+class OverScales(nn.Module):
+    """A convolution that all scales share, normalised for each of them apart. Normalised as one, what is large came out larger when
+    it was used than when it was learned, where each scale has its own mean."""
+
+    def __init__(self, width):
+        super().__init__()
+        self.conv = nn.Conv2d(width, width, 3, padding=1, bias=False)
+        self.norms = nn.ModuleList([nn.BatchNorm2d(width) for _ in STRIDES])
+
+    def forward(self, levels):
+        return [F.relu(norm(self.conv(level))) for norm, level in zip(self.norms, levels)]
+
+
 class Detector(nn.Module):
     def __init__(self, labels, size, widths, neck):
         super().__init__()
@@ -23,7 +36,7 @@ class Detector(nn.Module):
         self.lateral = nn.ModuleList([conv(width, neck, 1) for width in (c, d, e)])
         self.mixed = nn.ModuleList([conv(neck, neck) for _ in STRIDES])
         # What something is and where it ends are decided apart (decoupled heads, Ge et al., YOLOX 2021).
-        self.kinds, self.places = conv(neck, neck), conv(neck, neck)
+        self.kinds, self.places = OverScales(neck), OverScales(neck)
         self.scores = nn.Conv2d(neck, len(labels), 1)
         self.edges = nn.Conv2d(neck, 4, 1)
         nn.init.constant_(self.scores.bias, -4.6)
@@ -38,8 +51,9 @@ class Detector(nn.Module):
             .reshape(-1, 2) * s
             for s in STRIDES
         ]
-        self.register_buffer("centres", torch.cat(cells))
-        self.register_buffer("reach", torch.cat([torch.full((len(c), 1), float(s)) for c, s in zip(cells, STRIDES)]))
+        # No buffers: the mean of a net that sees several sizes is not taken of them.
+        self.centres = torch.cat(cells)
+        self.reach = torch.cat([torch.full((len(c), 1), float(s)) for c, s in zip(cells, STRIDES)])
         return self
 
     def forward(self, x):
@@ -56,8 +70,8 @@ class Detector(nn.Module):
             above = self.mixed[index](level)
             outputs.insert(0, above)
         flat = lambda maps: torch.cat([each.flatten(2) for each in maps], 2).transpose(1, 2)
-        scores = flat([self.scores(self.kinds(level)) for level in outputs])
-        edges = F.softplus(flat([self.edges(self.places(level)) for level in outputs])) * self.reach
+        scores = flat([self.scores(level) for level in self.kinds(outputs)])
+        edges = F.softplus(flat([self.edges(level) for level in self.places(outputs)])) * self.reach
         boxes = torch.cat([self.centres - edges[..., :2], self.centres + edges[..., 2:]], -1)
         return boxes, scores
 
@@ -116,7 +130,7 @@ def assign(detector, boxes, scores, truth, most=10):
     return whose, aim, spared
 
 
-def loss(detector, x, truth):
+def loss(detector, x, truth, weight_of_boxes):
     boxes, scores = detector(x)
     whose, aim, spared = assign(detector, boxes, scores, truth)
     index = whose.clamp(0)[..., None]
@@ -129,7 +143,7 @@ def loss(detector, x, truth):
     class_loss = (F.binary_cross_entropy_with_logits(scores, wanted, reduction="none") * weight).sum() / total
     true = truth[..., :4].gather(1, index.expand(-1, -1, 4))
     laid = ((1 - overlap(boxes, true, general=True)) * aim).sum() / total
-    return class_loss + 2.5 * laid
+    return class_loss + weight_of_boxes * laid
 
 
 def padded(boxes):

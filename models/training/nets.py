@@ -16,7 +16,8 @@ class Net:
     """One net. A net with the task `report` sees no picture, but scenes in words. A detector sees whole frames; all others see crops of the objects of class `of`, made wider and higher by
     the part `widen` as the module of the graph does, and learn their `attribute`. Where `window` is given, a detector
     learns from windows of that width and height in its pictures. Crops of the world `also` are learned from, too.
-    With `dark_steps` it goes on to learn for so many steps, half of them of stills at night and in rain.
+    Of its steps, the part `whole` sees whole pictures, half as many at once: what is near fits no window. Stills in each of
+    `lights` are learned from beside those by day and at dusk. `boxes` is the weight of boxes in the loss, against 1 of classes.
     `widths` are the channels of its stages, `neck` those in which a detector's scales are mixed. A net with `before` is
     the first stage of a cascade whose next one is the net of that name: of its form, at most a third of its work."""
 
@@ -34,7 +35,9 @@ class Net:
     neck: int = 0
     window: tuple = ()
     also: str = ""
-    dark_steps: int = 0
+    whole: float = 0.0
+    lights: tuple = ()
+    boxes: float = 2.5
     steps: int = 1500
     batch: int = 64
     rate: float = 2e-3
@@ -55,8 +58,8 @@ STREET = ("car", "van", "bus", "bicycle", "person", "plate", "face")
 NETS = {
     net.name: net
     for net in (
-        Net("street-detector", "street", "detect", 640, 384, STREET, window=(448, 256), steps=3800,
-            dark_steps=1400, **DETECTOR),
+        Net("street-detector", "street", "detect", 640, 384, STREET, window=(448, 256), whole=0.5, lights=("night", "rain"),
+            boxes=5.0, steps=5200, **DETECTOR),
         Net("plate-reader", "street", "text", 96, 32, PLATES, "plate", "plate", 0.08, at_least=28,
             widths=(20, 40, 64, 88), steps=3000, batch=48, jitter=0.08),
         Net("street-faces", "street", "identity", 48, 48, attribute="identity", at_least=16, steps=3600, also="live",

@@ -6,7 +6,6 @@ DIR holds folders of stills and of scenes as `scripts/train-models.sh` renders t
 """
 
 import argparse
-import copy
 import multiprocessing
 import os
 import time
@@ -26,52 +25,35 @@ from stills import Stills, crops, frames, portraits
 SEED = 20
 
 
-# In which light streets are where they are dark, how much slower than before a net learns them, and which part of what it learns there it
-# keeps: it is not to forget the day, nor to take a dark road for the side of a bus.
-DARK = ("night", "rain")
-DARK_RATE = 0.5
-DARK_PART = 0.35
+def train_detector(net, learn, check, begun_with=None):
+    """Trains from scratch, or goes on with the model `begun_with`."""
+    size = (net.width, net.height)
+    pictures, boxes = frames_in_all_lights(learn, size, net)
+    model = begun_with or detector.Detector(net.labels, size, net.widths, net.neck)
 
-
-def fit_detector(net, model, pictures, boxes, steps, rate):
     def loss(model, indices):
+        looks_whole = net.whole and torch.rand(()) < net.whole
+        indices = indices[: len(indices) // 2] if looks_whole else indices
         x, truth = pictures[indices], detector.padded([boxes[i] for i in indices.tolist()])
-        if net.window:
+        if net.window and not looks_whole:
             x, truth = detector.windowed(x, truth, net.window)
         x = relit(x)
         if net.world != "game" and torch.rand(()) < 0.5:
             x, truth = detector.mirrored(x, truth)
-        return detector.loss(model, x, truth)
+        return detector.loss(model.sized((x.shape[3], x.shape[2])), x, truth, net.boxes)
 
-    return fit(net.name, model, len(pictures), loss, steps, net.batch, rate, SEED)
-
-
-def train_detector(net, learn, check):
-    size = (net.width, net.height)
-    pictures, boxes = frames(learn, size, net.labels)
-    model = detector.Detector(net.labels, net.window or size, net.widths, net.neck)
-    model = fit_detector(net, model, pictures, boxes, net.steps, net.rate)
-    if net.dark_steps:
-        model = train_in_the_dark(net, model, learn, pictures, boxes)
+    model = fit(net.name, model, len(pictures), loss, net.steps, net.batch, net.rate, SEED)
     model, figures = model.sized(size), {}
-    for kind, stills in [("", check), *((f"_{light}", check.lit(light)) for light in DARK if net.dark_steps)]:
+    for kind, stills in [("", check), *((f"_{light}", check.lit(light)) for light in net.lights)]:
         found = detector.precision(model, *frames(stills, size, net.labels), net.labels)
         figures |= {f"ap_{label}{kind}": value for label, value in found.items()}
     return detector.Export(model), figures, len(pictures)
 
 
-def train_in_the_dark(net, model, learn, pictures, boxes):
-    """Goes on with stills at night and in rain, and as many of those that it knows. What ships lies on the line from the net
-    before to the net after: it knows the day as before and the dark nearly as after (Wortsman et al., CVPR 2022)."""
-    dark = [frames(learn.lit(light), (net.width, net.height), net.labels) for light in DARK]
-    boxes, known = [each for _, some in dark for each in some], boxes
-    pictures = torch.cat([some for some, _ in dark] + [pictures[: len(boxes)]])
-    before = copy.deepcopy(model.state_dict())
-    model = fit_detector(net, model, pictures, boxes + known[: len(boxes)], net.dark_steps, net.rate * DARK_RATE)
-    after = model.state_dict()
-    between = lambda name: before[name].lerp(after[name], DARK_PART) if after[name].is_floating_point() else after[name]
-    model.load_state_dict({name: between(name) for name in after})
-    return model
+def frames_in_all_lights(learn, size, net):
+    seen = [frames(stills, size, net.labels) for stills in (learn, *(learn.lit(light) for light in net.lights))]
+    pictures = torch.cat([some for some, _ in seen]) if net.lights else seen[0][0]
+    return pictures, [each for _, some in seen for each in some]
 
 
 def train_reader(net, learn, check, also=None):
@@ -158,7 +140,7 @@ def card(net, model, samples, minutes, figures):
     parameters = sum(each.numel() for each in model.parameters())
     rows = "\n".join(f"| {figure} | {value:.4f} |" for figure, value in figures.items())
     labels = f"Labels, in order: {', '.join(net.labels)}.\n" if net.labels else ""
-    dark = f" and {net.dark_steps} with as many at night and in rain as by day and at dusk" if net.dark_steps else ""
+    lights = f", of them stills at {' and in '.join(net.lights)}" if net.lights else ""
     stage = f"The first stage of a cascade before `{net.before}`: {share_of_next(net):.2f} of its work.\n" if net.before else ""
     return f"""# {net.name}
 
@@ -166,7 +148,7 @@ Looks at {sees}; {net.channels} x {net.height} x {net.width}. Task: {net.task}{f
 {labels}{stage}
 Trained from scratch on rendered stills of the world `{net.world}`{f" and `{net.also}`" if net.also else ""} and on nothing else; it knows no other.
 {parameters} parameters, {work(model, net) / 1e6:.1f} million multiply-accumulates for one picture.
-{samples} samples, {net.steps} steps of {net.batch}{dark}, {minutes} minutes on one core of two in use.
+{samples} samples{lights}, {net.steps} steps of {net.batch}, {minutes} minutes on one core of two in use.
 
 On stills of seeds that it was not trained on:
 

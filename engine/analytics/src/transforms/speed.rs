@@ -2,7 +2,9 @@
 //!
 //! Anchors within the quadrilateral are mapped to the ground by the homography of its corners. A speed is the slope of a
 //! straight line fitted to the positions of a window by least squares, so frames may be missing; that of the whole passage
-//! is fitted to all of them. Boxes whose anchor the edge of the frame displaces are left out.
+//! is fitted to all of them. A box is off by so many pixels wherever it is, and far away these are metres: each position counts
+//! by the inverse of the square of the metres that a pixel upwards or downwards is there (weighted least squares). Boxes
+//! whose anchor the edge of the frame displaces are left out.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -19,13 +21,36 @@ const MAX_SAMPLES: usize = 64;
 
 /// The least time and number of positions that a speed is fitted to.
 const MIN_SPAN_MS: f64 = 250.0;
-const MIN_SAMPLES: f64 = 3.0;
+const MIN_SAMPLES: u32 = 3;
 
 const KMH: f64 = 3.6;
 
-/// Sums of a fit of positions over time, times from the first on.
+/// A position on the ground, and how much it counts.
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    at: Position,
+    weight: f64,
+}
+
+impl Place {
+    /// Where a point of the picture is on the ground; `None` beyond the horizon.
+    fn of(point: Position, ground: &Homography) -> Option<Self> {
+        let at = ground.apply(point)?;
+        let below = Position {
+            y: point.y + 1.0,
+            ..point
+        };
+        let below = ground.apply(below)?;
+        let pixel_m = (below.x - at.x).hypot(below.y - at.y);
+        let weight = pixel_m.powi(2).recip();
+        weight.is_finite().then_some(Self { at, weight })
+    }
+}
+
+/// Weighted sums of a fit of positions over time, times from the first on.
 #[derive(Debug, Clone, Copy, Default)]
 struct Fit {
+    samples: u32,
     n: f64,
     t: f64,
     tt: f64,
@@ -36,20 +61,21 @@ struct Fit {
 }
 
 impl Fit {
-    fn add(&mut self, t: f64, at: Position) {
-        self.n += 1.0;
-        self.t += t;
-        self.tt += t * t;
-        self.x += at.x;
-        self.tx += t * at.x;
-        self.y += at.y;
-        self.ty += t * at.y;
+    fn add(&mut self, t: f64, Place { at, weight }: Place) {
+        self.samples += 1;
+        self.n += weight;
+        self.t += weight * t;
+        self.tt += weight * t * t;
+        self.x += weight * at.x;
+        self.tx += weight * t * at.x;
+        self.y += weight * at.y;
+        self.ty += weight * t * at.y;
     }
 
     /// Speed in units of distance a unit of time.
     fn speed(&self) -> Option<f64> {
         let spread = self.n * self.tt - self.t * self.t;
-        if self.n < MIN_SAMPLES || spread <= 0.0 {
+        if self.samples < MIN_SAMPLES || spread <= 0.0 {
             return None;
         }
         let vx = (self.n * self.tx - self.t * self.x) / spread;
@@ -61,7 +87,7 @@ impl Fit {
 #[derive(Debug, Default)]
 struct Passage {
     /// Media times in seconds and places in metres.
-    window: VecDeque<(f64, Position)>,
+    window: VecDeque<(f64, Place)>,
     begin_s: f64,
     whole: Fit,
     now_kmh: Option<f64>,
@@ -69,9 +95,9 @@ struct Passage {
 }
 
 impl Passage {
-    fn add(&mut self, at: FrameTime, place: Position, window_ms: f64) {
+    fn add(&mut self, at: FrameTime, place: Place, window_ms: f64) {
         let t = at.pts_ms / 1e3;
-        if self.whole.n == 0.0 {
+        if self.whole.samples == 0 {
             self.begin_s = t;
         }
         self.whole.add(t - self.begin_s, place);
@@ -138,7 +164,7 @@ impl Speed {
         let corners: [Position; 4] = quadrilateral.0.as_slice().try_into().ok()?;
         let is_inside = quadrilateral.contains(at);
         if is_inside && !subject.is_displaced(self.anchor) {
-            let place = Homography::new(corners, self.ground)?.apply(at)?;
+            let place = Place::of(at, &Homography::new(corners, self.ground)?)?;
             let passage = self.passages.entry(subject.track).or_default();
             passage.add(subject.at, place, self.window_ms);
         }
