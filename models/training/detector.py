@@ -1,6 +1,8 @@
 """Detectors: three scales, no anchors. Each cell gives the distances to the four edges of its object and a score by class;
 which cells answer for an object is decided by how well they do (task-aligned assignment, Feng et al., ICCV 2021)."""
 
+import copy
+
 import torch
 from torch import nn
 from torch.nn import functional as F
@@ -21,6 +23,20 @@ class OverScales(nn.Module):
 
     def forward(self, levels):
         return [F.relu(norm(self.conv(level))) for norm, level in zip(self.norms, levels)]
+
+
+class Affine(nn.Module):
+    """What a normalisation does in use. A file keeps the weights of a convolution before several of them once; normalisations
+    themselves are folded into it on export, each into a copy."""
+
+    def __init__(self, norm):
+        super().__init__()
+        scale = norm.weight / (norm.running_var + norm.eps).sqrt()
+        self.register_buffer("scale", scale.detach()[:, None, None])
+        self.register_buffer("shift", (norm.bias - norm.running_mean * scale).detach()[:, None, None])
+
+    def forward(self, x):
+        return x * self.scale + self.shift
 
 
 class Detector(nn.Module):
@@ -81,7 +97,9 @@ class Export(nn.Module):
 
     def __init__(self, detector):
         super().__init__()
-        self.detector = detector
+        self.detector = copy.deepcopy(detector)
+        for head in (self.detector.kinds, self.detector.places):
+            head.norms = nn.ModuleList([Affine(norm) for norm in head.norms])
 
     def forward(self, x):
         boxes, scores = self.detector(x)
