@@ -25,11 +25,10 @@ from stills import Stills, crops, frames, portraits
 SEED = 20
 
 
-def train_detector(net, learn, check, begun_with=None):
-    """Trains from scratch, or goes on with the model `begun_with`."""
+def train_detector(net, learn, check):
     size = (net.width, net.height)
     pictures, boxes = frames_in_all_lights(learn, size, net)
-    model = begun_with or detector.Detector(net.labels, size, net.widths, net.neck)
+    model = detector.Detector(net.labels, size, net.widths, net.neck)
 
     def loss(model, indices):
         looks_whole = net.whole and torch.rand(()) < net.whole

@@ -2,6 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+#[path = "../../tests/shared/small_disk.rs"]
+mod small_disk;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -9,6 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde_json::Value as Json;
+use small_disk::SmallDisk;
 use weir_flow::{
     BestShot, Delivery, Frame, Image, Incident, PacketSubscription, PacketTap, Phase, Rect, Settings, Sink,
     Source, StopFlag, Value,
@@ -347,24 +351,13 @@ fn names_from_outside_stay_in_their_folder() {
     assert!(found.iter().all(|path| path.starts_with(&base)), "{found:?}");
 }
 
-/// A disk of one megabyte, where the system lets the test make one.
-fn small_disk(at: &Path) -> bool {
-    fs::create_dir_all(at).unwrap();
-    let mounted = Command::new("mount")
-        .args(["-t", "tmpfs", "-o", "size=1m", "tmpfs"])
-        .arg(at)
-        .output();
-    mounted.is_ok_and(|mounted| mounted.status.success())
-}
-
 #[test]
 fn a_full_disk_is_counted_and_recording_goes_on_when_there_is_room() {
     let folder = tempfile::tempdir().unwrap();
     let disk = folder.path().join("disk");
-    if !small_disk(&disk) {
-        println!("skipped: this system mounts no disk for a test");
+    let Some(_mounted) = SmallDisk::mount(&disk, "1m") else {
         return;
-    }
+    };
     let filler = disk.join("filler");
     fs::write(&filler, vec![0; 900 << 10]).unwrap();
     let mut archive = open_sink(

@@ -1,6 +1,7 @@
 //! Certificates that the program `openssl` makes, for tests of several crates.
 
 #![allow(dead_code, reason = "each test program needs some of it")]
+#![allow(clippy::print_stdout, reason = "what is skipped is said")]
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

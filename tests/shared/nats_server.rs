@@ -1,6 +1,7 @@
 //! A real nats-server on loopback, which tests of several crates start.
 
 #![allow(dead_code, reason = "each test program needs some of it")]
+#![allow(clippy::print_stdout, reason = "what is skipped is said")]
 
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};

@@ -5,7 +5,7 @@
 //! overwritten.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use weir_flow::SinkError;
@@ -249,7 +249,7 @@ fn claim_part(part_file: &Path, wanted: &Path) -> io::Result<PartFile> {
     if file.metadata()?.len() == 0 {
         return Ok(PartFile::Claimed(Some(file)));
     }
-    if holds_fragment(&mut file)? {
+    if Fragments::of(&mut file)?.whole > 0 {
         let name = move_to_free_name(part_file, numbered(wanted))?;
         tracing::warn!(
             "{} was left by an interrupted run; it can be played and is now {}",
@@ -263,44 +263,4 @@ fn claim_part(part_file: &Path, wanted: &Path) -> io::Result<PartFile> {
         );
     }
     Ok(PartFile::Skipped)
-}
-
-/// MP4 boxes read before the first complete fragment: its index and its data are among the first few.
-const MAX_BOXES: usize = 64;
-
-/// Whether a fragmented MP4 has at least one complete fragment, so that players play it up to the interruption.
-fn holds_fragment(file: &mut File) -> io::Result<bool> {
-    let length = file.metadata()?.len();
-    let (mut at, mut has_index, mut has_fragment) = (0_u64, false, false);
-    for _ in 0..MAX_BOXES {
-        if at + 16 > length {
-            return Ok(false);
-        }
-        let mut head = [0_u8; 16];
-        file.seek(SeekFrom::Start(at))?;
-        file.read_exact(&mut head)?;
-        let word = |from: usize| {
-            u64::from(u32::from_be_bytes([
-                head[from],
-                head[from + 1],
-                head[from + 2],
-                head[from + 3],
-            ]))
-        };
-        let size = match word(0) {
-            1 => (word(8) << 32) | word(12),
-            size => size,
-        };
-        if size < 8 || at.checked_add(size).is_none_or(|end| end > length) {
-            return Ok(false);
-        }
-        match &head[4..8] {
-            b"moov" => has_index = true,
-            b"moof" => has_fragment = has_index,
-            b"mdat" if has_fragment => return Ok(true),
-            _ => {}
-        }
-        at += size;
-    }
-    Ok(false)
 }

@@ -1,54 +1,15 @@
 //! The disk of a queue and its results runs full.
 
-use std::fs::{self, File};
-use std::io::Write;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::fs;
+use std::path::Path;
 
 use serde_json::Value;
 
 use super::setting::{assert_same, clips, graph, report, run, submit, succeed, undisturbed, words};
+use super::small_disk::SmallDisk;
 
 const FRAMES: u32 = 45;
 const JOBS: usize = 2;
-
-/// A small disk at a folder, until it is dropped.
-struct Disk(PathBuf);
-
-impl Disk {
-    /// `None` where the system lets a test mount none.
-    fn mount(at: &Path) -> Option<Self> {
-        fs::create_dir_all(at).unwrap();
-        let mounted = Command::new("mount")
-            .args(["-t", "tmpfs", "-o", "size=16m", "tmpfs"])
-            .arg(at)
-            .output();
-        let is_mounted = mounted.is_ok_and(|mounted| mounted.status.success());
-        is_mounted.then(|| Self(at.to_owned()))
-    }
-
-    /// Takes all its room but for `left` bytes.
-    fn fill(&self, left: u64) {
-        let mut filler = File::create(self.filler()).unwrap();
-        while filler.write_all(&[0; 4_096]).is_ok() {}
-        let length = filler.metadata().unwrap().len();
-        filler.set_len(length.saturating_sub(left)).unwrap();
-    }
-
-    fn make_room(&self) {
-        fs::remove_file(self.filler()).unwrap();
-    }
-
-    fn filler(&self) -> PathBuf {
-        self.0.join("filler")
-    }
-}
-
-impl Drop for Disk {
-    fn drop(&mut self) {
-        let _ = Command::new("umount").arg(&self.0).status();
-    }
-}
 
 /// Nothing half-written is where results belong.
 fn assert_whole(place: &Path, left: u64) {
@@ -89,8 +50,7 @@ fn a_full_disk_is_one_clear_error_and_with_room_again_results_are_those_of_an_un
         let folder = tempfile::tempdir().unwrap();
         let folder = folder.path();
         let place = folder.join("disk");
-        let Some(disk) = Disk::mount(&place) else {
-            println!("skipped: this system mounts no disk for a test");
+        let Some(disk) = SmallDisk::mount(&place, "16m") else {
             return;
         };
         fs::write(folder.join("graph.toml"), graph("disk/")).unwrap();

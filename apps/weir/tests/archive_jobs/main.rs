@@ -9,3 +9,5 @@ mod full_disk;
 mod outcomes;
 #[path = "../archive/mod.rs"]
 mod setting;
+#[path = "../../../../tests/shared/small_disk.rs"]
+mod small_disk;
