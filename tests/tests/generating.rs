@@ -154,7 +154,7 @@ fn a_decoder_describes_frames_the_same_at_any_load() {
     let mut texts: Vec<Vec<String>> = Vec::new();
     for rate in [20, 400] {
         let model = stories.model();
-        let operator = stories.operator(model.as_ref());
+        let operator = stories.operator(model.as_ref(), 24);
         let text = format!(
             r#"
             [app]

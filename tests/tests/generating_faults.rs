@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use common::sinks::Kept;
-use common::words::{Leaving, Words};
+use common::words::{Caches, Leaving, Words};
 use common::{Parts, assemble, at_own_pace, graph, run, whole_catalog};
 use weir_flow::{
     Attribute, Delivery, DeviceKind, GenerativeModel, PartitionLoader, PartitionSession, SessionError,
@@ -22,12 +22,23 @@ use weir_policy::generate::emulated_length;
 use weir_runtime::Clock;
 
 const FRAMES: u64 = 30;
+/// Of those that move.
+const COUNT: u64 = 150;
+/// Devices that take 1, 2 and 4 times as long.
+const UNEQUAL: &str = r#"
+    devices = ["emulated:fast", "emulated:middle", "emulated:slow"]
+    profile = { "1" = "1ms", "64" = "2ms" }
+    profiles."emulated:middle" = { "1" = "2ms", "64" = "4ms" }
+    profiles."emulated:slow" = { "1" = "4ms", "64" = "8ms" }
+    max_sequences = 16
+"#;
 
 fn words() -> Words {
     Words {
         vocabulary: 256,
         ends: false,
         leaving: None,
+        caches: None,
     }
 }
 
@@ -95,6 +106,15 @@ fn describe(text: &str, model: &Words, settings: &[(&str, Value)]) -> (Vec<(u64,
     (said, report)
 }
 
+/// What is said of frames whose lengths are drawn.
+fn no_token_is_lost_or_repeated(said: &[(u64, Option<String>)]) {
+    for (frame, text) in said {
+        let length = emulated_length(1 ^ frame.rotate_left(32), 200) as usize;
+        let expected = Words::text(length);
+        assert_eq!(text.as_deref(), Some(expected.trim()), "frame {frame}");
+    }
+}
+
 /// Why a graph cannot begin.
 fn refusal(text: &str, parts: Parts) -> String {
     let assembly = assemble(graph(text, &whole_catalog()), parts);
@@ -147,14 +167,6 @@ fn a_small_cache_holds_few_at_once_and_all_are_generated() {
 
 #[test]
 fn an_instance_that_is_gone_with_a_sequence_that_has_just_moved_there_costs_nothing() {
-    const COUNT: u64 = 150;
-    let devices = r#"
-        devices = ["emulated:fast", "emulated:middle", "emulated:slow"]
-        profile = { "1" = "1ms", "64" = "2ms" }
-        profiles."emulated:middle" = { "1" = "2ms", "64" = "4ms" }
-        profiles."emulated:slow" = { "1" = "4ms", "64" = "8ms" }
-        max_sequences = 16
-    "#;
     let leaving = Arc::new(Leaving::default());
     let model = Words {
         ends: true,
@@ -163,7 +175,7 @@ fn an_instance_that_is_gone_with_a_sequence_that_has_just_moved_there_costs_noth
     };
     let settings = [("max_tokens", Value::Number(200.0))];
     // Long ones are late on the slow device, where all of the expected length are in time.
-    let (said, report) = describe(&describing(devices, COUNT, "600ms"), &model, &settings);
+    let (said, report) = describe(&describing(UNEQUAL, COUNT, "600ms"), &model, &settings);
     let requests = &report.requests;
     assert_eq!(requests.delivered + requests.late, COUNT, "{requests:?}");
     let sequences = report.modules["report"].sequences.as_ref().unwrap();
@@ -176,15 +188,44 @@ fn an_instance_that_is_gone_with_a_sequence_that_has_just_moved_there_costs_noth
         "{sequences:?}"
     );
     assert_eq!(sequences.finished, COUNT);
-    let seed = |frame: u64| 1 ^ frame.rotate_left(32);
-    for (frame, text) in said {
-        let length = emulated_length(seed(frame), 200) as usize;
-        let expected = Words::text(length);
-        assert_eq!(
-            text.as_deref(),
-            Some(expected.trim()),
-            "frame {frame}: no token is lost or repeated"
+    no_token_is_lost_or_repeated(&said);
+}
+
+#[test]
+fn a_cache_goes_along_with_a_sequence_that_moves_and_what_does_not_come_of_it_is_computed_again() {
+    for are_lost in [false, true] {
+        let caches = Arc::new(Caches {
+            are_lost,
+            ..Caches::default()
+        });
+        let model = Words {
+            ends: true,
+            caches: Some(Arc::clone(&caches)),
+            ..words()
+        };
+        let settings = [("max_tokens", Value::Number(200.0))];
+        let (said, report) = describe(&describing(UNEQUAL, COUNT, "600ms"), &model, &settings);
+        let module = &report.modules["report"];
+        let sequences = module.sequences.as_ref().unwrap();
+        assert_eq!((sequences.finished, sequences.lost), (COUNT, 0));
+        no_token_is_lost_or_repeated(&said);
+        let given = u64::from(caches.given.load(Ordering::SeqCst));
+        assert!(
+            given > 0 && given <= sequences.moved,
+            "{given} of {}",
+            sequences.moved
         );
+        // As the policy has it, nothing is computed again, and each token once, but for the last of each sequence.
+        let tokens: u64 = module.instances.iter().map(|instance| instance.tokens).sum();
+        let computed = caches.computed.load(Ordering::SeqCst);
+        if are_lost {
+            assert!(computed > tokens, "{computed} tokens, {tokens} of them in steps");
+        } else {
+            assert_eq!(computed, tokens);
+        }
+        let generated: u64 = module.instances.iter().map(|instance| instance.generated).sum();
+        let prompts = tokens + COUNT - generated;
+        assert_eq!(prompts % COUNT, 0, "prompts are alike: {tokens} of {generated}");
     }
 }
 

@@ -311,12 +311,19 @@ impl GenerativeSession for LeavingSession {
 }
 
 const FRAMES: usize = 80;
+/// In turn, with time for all, and few tokens.
+const STAYING: (&str, &str, u32) = ("route = \"round-robin\"", "60s", 24);
 
 /// Stories about frames, by their numbers, and the report.
-fn stories(assets: &Path, leaving: Option<Arc<LeavingState>>, folder: &Path) -> (Vec<(u64, String)>, Report) {
+fn stories(
+    assets: &Path,
+    (policy, slo, max_tokens): (&str, &str, u32),
+    leaving: Option<Arc<LeavingState>>,
+    folder: &Path,
+) -> (Vec<(u64, String)>, Report) {
     let stories = Stories::of(assets);
     let mut model = stories.model();
-    let operator = stories.operator(model.as_ref());
+    let operator = stories.operator(model.as_ref(), max_tokens);
     if let Some(state) = leaving {
         let generative = model.generative().unwrap();
         model = Arc::new(LeavingModel(Arc::new(Leaving {
@@ -329,9 +336,9 @@ fn stories(assets: &Path, leaving: Option<Arc<LeavingState>>, folder: &Path) -> 
         r#"
         [app]
         name = "stories"
-        slo = "60s"
+        slo = "{slo}"
         [policy]
-        route = "round-robin"
+        {policy}
         [sources.camera]
         uri = "emulated:uniform?rate=160&frames={FRAMES}"
         mode = "lossless"
@@ -390,7 +397,7 @@ fn stories(assets: &Path, leaving: Option<Arc<LeavingState>>, folder: &Path) -> 
 fn sequences_of_a_lost_instance_go_on_elsewhere_with_the_same_tokens() {
     let Some(assets) = assets() else { return };
     let folder = tempfile::tempdir().unwrap();
-    let (undisturbed, report) = stories(&assets, None, folder.path());
+    let (undisturbed, report) = stories(&assets, STAYING, None, folder.path());
     assert_eq!(
         (
             undisturbed.len(),
@@ -399,7 +406,7 @@ fn sequences_of_a_lost_instance_go_on_elsewhere_with_the_same_tokens() {
         (FRAMES, 0)
     );
     let state = Arc::new(LeavingState::default());
-    let (texts, report) = stories(&assets, Some(Arc::clone(&state)), folder.path());
+    let (texts, report) = stories(&assets, STAYING, Some(Arc::clone(&state)), folder.path());
     assert!(state.steps.load(Ordering::SeqCst) > STEPS, "it was lost");
     let module = &report.modules["report"];
     let lost = module.sequences.as_ref().unwrap().lost;
@@ -408,4 +415,18 @@ fn sequences_of_a_lost_instance_go_on_elsewhere_with_the_same_tokens() {
     assert!((1..=lost).contains(&of_instance), "{of_instance} of {lost}");
     assert_eq!(report.requests.delivered, FRAMES as u64, "{:?}", report.requests);
     assert_eq!(texts, undisturbed, "token for token, wherever they went on");
+}
+
+#[test]
+fn sequences_of_a_decoder_that_move_with_their_caches_have_the_same_tokens() {
+    let Some(assets) = assets() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let (policy, slo, _) = STAYING;
+    let (stay, _) = stories(&assets, (policy, slo, 120), None, folder.path());
+    // What is late on a slow device moves at its fiftieth token.
+    let moving = ("route = \"just-enough\"\ndrop = \"none\"", "250ms", 120);
+    let (moved, report) = stories(&assets, moving, None, folder.path());
+    let sequences = report.modules["report"].sequences.as_ref().unwrap();
+    assert!(sequences.moved > 0, "{sequences:?}");
+    assert_eq!(moved, stay, "token for token");
 }

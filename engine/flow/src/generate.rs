@@ -168,6 +168,15 @@ pub struct GenerativeLimits {
     pub max_sequence_tokens: u32,
 }
 
+/// The caches of a model's sessions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CacheKind {
+    /// Sessions of models with the same number, in one process, take each other's.
+    pub number: usize,
+    /// Bytes of a token's part.
+    pub token_bytes: u32,
+}
+
 /// A model that generates, loaded and checked.
 pub trait GenerativeModel: Send + Sync {
     /// Its bounds.
@@ -179,6 +188,10 @@ pub trait GenerativeModel: Send + Sync {
     /// The bytes from which [`PartitionLoader::load_generator`](crate::PartitionLoader::load_generator) opens it in another
     /// process; `None` where it cannot be sent.
     fn portable(&self) -> Option<Vec<u8>> {
+        None
+    }
+    /// The caches of its sessions; `None` where a sequence leaves them as its tokens alone.
+    fn caches(&self) -> Option<CacheKind> {
         None
     }
     /// Opens a session for one worker thread.

@@ -42,7 +42,7 @@ pub use device::DeviceKind;
 pub use error::{SessionError, SinkError, SourceError};
 pub use frame::{ColorMatrix, DevicePlanes, Frame, Image, MemoryGuard, OwnedPlanes, PixelFormat, Planes};
 pub use generate::{
-    Generated, GeneratedToken, GenerativeLimits, GenerativeModel, GenerativeSession, Sampling,
+    CacheKind, Generated, GeneratedToken, GenerativeLimits, GenerativeModel, GenerativeSession, Sampling,
     SequenceCommand, SequenceEnd, SequenceSpec, SequenceState, SequenceStep,
 };
 pub use geometry::{Affine, Point, Rect};

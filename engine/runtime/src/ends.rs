@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use weir_flow::{
-    Batching, DeviceKind, GeneratedToken, GenerativeLimits, GenerativeModel, GenerativeSession, Inference,
-    Item, Model, PreparedModel, SequenceState, SequenceStep, Session, SessionError, Step,
+    Batching, CacheKind, DeviceKind, GeneratedToken, GenerativeLimits, GenerativeModel, GenerativeSession,
+    Inference, Item, Model, PreparedModel, SequenceState, SequenceStep, Session, SessionError, Step,
 };
 use weir_graph::{DeviceClass, Graph, ModelNode};
 use weir_partition::{Now, RemoteGenerator};
@@ -261,6 +261,10 @@ impl GenerativeModel for SlowGenerator {
 
     fn decode(&self, tokens: &[u32]) -> String {
         self.model.decode(tokens)
+    }
+
+    fn caches(&self) -> Option<CacheKind> {
+        self.model.caches()
     }
 
     fn open(&self, device: DeviceKind) -> Result<Box<dyn GenerativeSession>, SessionError> {

@@ -1,6 +1,7 @@
 //! The thread of an instance: it owns a session of a model that generates, and runs one step at a time. What is asked of the
-//! session before a step comes with it, over a channel of one. A step that fails or panics loses the session, which is opened
-//! again: its sequences are to be put in anew. Where its device or worker is gone, it is tried again until that is back.
+//! session before a step comes with it, over a bounded channel; only a sequence that leaves with its cache does not wait for
+//! a step. A step that fails or panics loses the session, which is opened again: its sequences are to be put in anew. Where its
+//! device or worker is gone, it is tried again until that is back.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -10,7 +11,7 @@ use std::time::Duration;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
 use weir_flow::{
     DeviceKind, GeneratedToken, GenerativeModel, GenerativeSession, Sampling, SequenceCommand, SequenceSpec,
-    SequenceStep, SessionError,
+    SequenceState, SequenceStep, SessionError,
 };
 use weir_types::{ModuleId, SequenceId, SlotId, Span, StepCurve, StepProfile};
 
@@ -26,6 +27,12 @@ const PROMPT_SIZES: [u32; 5] = [1, 16, 64, 256, 1024];
 const PROMPT_TOKENS: u32 = 32;
 /// Steps by which a size is measured.
 const RUNS: usize = 3;
+/// What waits for an instance at most: sequences that leave it with their caches, and the next step.
+pub(crate) const MAX_JOBS: usize = 32;
+/// How long an instance waits for the cache of a sequence that comes to it: then its tokens are computed again.
+const HANDOVER_TIMEOUT: Duration = Duration::from_millis(100);
+/// Most tokens of one sequence that are computed again at once.
+const MOST_TOKENS: u32 = 256;
 /// Between two attempts to open a session whose device or worker is gone: at first, and at most.
 const REOPEN_INTERVALS: [Duration; 2] = [Duration::from_millis(100), Duration::from_secs(2)];
 
@@ -34,13 +41,41 @@ const REOPEN_INTERVALS: [Duration; 2] = [Duration::from_millis(100), Duration::f
 pub(crate) enum InstanceCommand {
     /// Something of a sequence.
     Sequence(SequenceCommand),
+    /// A sequence comes from another instance with the cache of some of its tokens.
+    TakeOver(Handover),
     /// All are gone: the session is opened anew.
     Reopen,
 }
 
+/// A sequence that comes with its cache.
+#[derive(Debug)]
+pub(crate) struct Handover {
+    pub(crate) sequence: SequenceId,
+    pub(crate) spec: SequenceSpec,
+    pub(crate) generated: Vec<u32>,
+    /// Tokens that steps take as computed.
+    pub(crate) cached: u32,
+    /// Where the cache comes from.
+    pub(crate) from: Receiver<SequenceState>,
+}
+
+/// What an instance does.
+#[derive(Debug)]
+pub(crate) enum InstanceJob {
+    /// Runs a step.
+    Step(StepJob),
+    /// Gives a sequence away with its cache.
+    HandOver {
+        /// Which.
+        sequence: SequenceId,
+        /// To where.
+        to: Sender<SequenceState>,
+    },
+}
+
 /// A step, and what goes before it.
 #[derive(Debug)]
-pub(crate) struct InstanceJob {
+pub(crate) struct StepJob {
     pub(crate) module: ModuleId,
     /// Among the steps of its module: a result is of no use where the instance was lost since.
     pub(crate) number: u64,
@@ -201,13 +236,20 @@ impl Instance {
         on_report: InstanceReportSender,
         processor: &Arc<ProcessorTimes>,
     ) -> std::io::Result<InstanceHandle> {
-        let (jobs, queue): (_, Receiver<InstanceJob>) = bounded(1);
+        let (jobs, queue): (_, Receiver<InstanceJob>) = bounded(MAX_JOBS);
         let processor = Arc::clone(processor);
         let thread = std::thread::Builder::new()
             .name(format!("weir-slot-{}", self.slot.0))
             .spawn(move || {
                 let mut timer = processor.timer(ThreadKind::Workers);
-                while let Ok(mut job) = queue.recv() {
+                while let Ok(job) = queue.recv() {
+                    let mut job = match job {
+                        InstanceJob::Step(job) => job,
+                        InstanceJob::HandOver { sequence, to } => {
+                            self.hand_over(sequence, &to);
+                            continue;
+                        }
+                    };
                     let began = self.clock.now();
                     let result = self.run(&mut job);
                     let took = self.clock.now().since(began);
@@ -234,9 +276,10 @@ impl Instance {
         loop {
             match queue.recv_timeout(interval) {
                 Err(RecvTimeoutError::Disconnected) => return,
-                Err(RecvTimeoutError::Timeout) => {}
+                // What is to be handed over is gone.
+                Err(RecvTimeoutError::Timeout) | Ok(InstanceJob::HandOver { .. }) => {}
                 // Sent before its module knew.
-                Ok(job) => on_report(InstanceReport::Stepped(self.result(
+                Ok(InstanceJob::Step(job)) => on_report(InstanceReport::Stepped(self.result(
                     &job,
                     Span::ZERO,
                     Err(StepFailure {
@@ -258,7 +301,7 @@ impl Instance {
 
     fn result(
         &self,
-        job: &InstanceJob,
+        job: &StepJob,
         took: Span,
         result: Result<Vec<GeneratedToken>, StepFailure>,
     ) -> StepResult {
@@ -271,7 +314,20 @@ impl Instance {
         }
     }
 
-    fn run(&mut self, job: &mut InstanceJob) -> Result<Vec<GeneratedToken>, StepFailure> {
+    /// Gives a sequence away; whoever waits for it hears that nothing comes where it is not here.
+    fn hand_over(&mut self, sequence: SequenceId, to: &Sender<SequenceState>) {
+        let Some(session) = &mut self.session else { return };
+        match catch_unwind(AssertUnwindSafe(|| session.take(sequence, true))) {
+            Ok(Some(state)) => {
+                // Its channel of one is free; nobody may wait any more.
+                let _ = to.try_send(state);
+            }
+            Ok(None) => {}
+            Err(_) => self.discard(),
+        }
+    }
+
+    fn run(&mut self, job: &mut StepJob) -> Result<Vec<GeneratedToken>, StepFailure> {
         let commands = std::mem::take(&mut job.commands);
         if matches!(commands.first(), Some(InstanceCommand::Reopen)) {
             self.discard();
@@ -279,12 +335,14 @@ impl Instance {
         let session = self.session().map_err(|error| failure(&error))?;
         let ran = catch_unwind(AssertUnwindSafe(|| {
             for command in commands {
-                // To open it anew was carried out before there was a session.
-                let InstanceCommand::Sequence(command) = command else {
-                    continue;
+                let done = match command {
+                    InstanceCommand::Sequence(command) => command.carry_out(session.as_mut()),
+                    InstanceCommand::TakeOver(handover) => take_over(handover, session.as_mut()),
+                    // It was carried out before there was a session.
+                    InstanceCommand::Reopen => continue,
                 };
                 // One that cannot be put in is in no step either, but for a defect, which fails that step.
-                if let Err(error) = command.carry_out(session.as_mut()) {
+                if let Err(error) = done {
                     tracing::debug!("{error}");
                 }
             }
@@ -315,6 +373,33 @@ impl Instance {
         };
         Ok(self.session.insert(opened))
     }
+}
+
+/// Puts a sequence in with the cache that comes. What of it does not come is computed again, so that steps find as many tokens
+/// computed as they take for it.
+fn take_over(handover: Handover, session: &mut dyn GenerativeSession) -> Result<(), SessionError> {
+    let Handover {
+        sequence,
+        spec,
+        generated,
+        cached,
+        from,
+    } = handover;
+    let cache = from.recv_timeout(HANDOVER_TIMEOUT).ok();
+    // It may have been here before, and was not taken out while its slot was out of use.
+    session.take(sequence, false);
+    let state = SequenceState {
+        spec,
+        generated,
+        cache: cache.and_then(|state| state.cache),
+    };
+    let mut computed = session.put(sequence, state)?;
+    while computed < cached {
+        let tokens = (cached - computed).min(MOST_TOKENS);
+        session.step(&[SequenceStep { sequence, tokens }])?;
+        computed += tokens;
+    }
+    Ok(())
 }
 
 fn failure(error: &SessionError) -> StepFailure {

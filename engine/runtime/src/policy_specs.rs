@@ -47,6 +47,7 @@ impl PolicySpecs {
             batches: profiles,
             ends,
             instances,
+            moves,
             memory,
         } = profiles;
         check_slo(graph, (profiles, ends), options)?;
@@ -100,6 +101,7 @@ impl PolicySpecs {
                     instances: instances[module.model].clone(),
                     router: RouterSpec {
                         seed: options.seed,
+                        transfer: moves[module.model],
                         ..RouterSpec::new(graph.policy().route.unwrap_or(RouteRule::Earliest))
                     },
                     max_tokens: module.settings.number("max_tokens", MAX_TOKENS) as u32,

@@ -6,6 +6,7 @@ use weir_flow::{DeviceKind, Model, SessionError, StopFlag};
 use weir_graph::{Graph, ModelNode, ModelOrigin, PrepareMode};
 use weir_policy::generate::InstanceSpec;
 use weir_policy::mean_profile;
+use weir_policy::route::{Link, MoveCost};
 use weir_types::{ModuleId, Profile, SlotId, Span, StepProfile, Timestamp};
 
 use crate::assembly::RunError;
@@ -22,6 +23,12 @@ use crate::worker::Worker;
 
 /// Runs by which a batch size is measured.
 const RUNS: usize = 3;
+/// Over which a cache goes from slot to slot of this process: it is copied out of the rows of one session, and into those of
+/// another one.
+const CACHE_LINK: Link = Link {
+    latency: Span::from_micros(50),
+    bandwidth_bps: 8e9,
+};
 
 /// Durations of a model by batch size.
 #[derive(Debug, Clone, PartialEq)]
@@ -120,6 +127,8 @@ pub(crate) struct Profiles {
     pub(crate) ends: Vec<Vec<Profile>>,
     /// By slot of a model that generates, what an instance of it is; of others empty.
     pub(crate) instances: Vec<Vec<InstanceSpec>>,
+    /// By model: what its sequences go over with their caches from slot to slot, where they can.
+    pub(crate) moves: Vec<Option<MoveCost>>,
     /// What the devices hold whose memory is limited.
     pub(crate) memory: DeviceMemories,
 }
@@ -197,6 +206,7 @@ pub(crate) fn profiles(
         batches: profiles,
         ends,
         instances,
+        moves: models.iter().map(|ends| cache_moves(ends)).collect(),
         memory: DeviceMemories::new(graph, slots, &sessions)?,
     })
 }
@@ -300,6 +310,17 @@ fn own_profiles(
         })
     })?;
     Ok((sizes, profiles))
+}
+
+/// What the cache of a sequence goes over between any two slots of a model: `None` where some of its sessions do not take those of
+/// others, since they are in another process or of another model.
+fn cache_moves(ends: &[Arc<dyn Model>]) -> Option<MoveCost> {
+    let mut kinds = ends.iter().map(|model| model.generative()?.caches());
+    let kind = kinds.next().flatten()?;
+    kinds.all(|other| other == Some(kind)).then(|| MoveCost {
+        link: CACHE_LINK,
+        cache_bytes: f64::from(kind.token_bytes),
+    })
 }
 
 /// What an instance of a model that generates is: its step times are declared, or measured.

@@ -34,11 +34,11 @@ impl Stories {
         loaded.unwrap()
     }
 
-    pub(crate) fn operator(&self, model: &dyn Model) -> Arc<dyn Operator> {
+    pub(crate) fn operator(&self, model: &dyn Model, max_tokens: u32) -> Arc<dyn Operator> {
         let template = "Once upon a time, there was a".to_owned();
         let keys = [
             ("template", Value::Text(template)),
-            ("max_tokens", Value::Number(24.0)),
+            ("max_tokens", Value::Number(f64::from(max_tokens))),
             ("temperature", Value::Number(0.8)),
             ("cut_short", Value::Text("keep".to_owned())),
         ];

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use weir_flow::{
-    Batching, DeviceKind, GeneratedToken, GenerativeLimits, GenerativeModel, GenerativeSession, Model,
-    Operator, SequenceEnd, SequenceState, SequenceStep, Session, SessionError, Settings, Value,
+    Batching, CacheKind, DeviceKind, GeneratedToken, GenerativeLimits, GenerativeModel, GenerativeSession,
+    Model, Operator, SequenceEnd, SequenceState, SequenceStep, Session, SessionError, Settings, Value,
 };
 use weir_operators::OperatorRequest;
 use weir_policy::generate::emulated_length;
@@ -24,12 +24,24 @@ pub(crate) struct Leaving {
     pub(crate) came: AtomicU32,
 }
 
+/// Caches that sessions take from each other.
+#[derive(Default)]
+pub(crate) struct Caches {
+    /// Whether those that come are of no use.
+    pub(crate) are_lost: bool,
+    /// That were given away.
+    pub(crate) given: AtomicU32,
+    /// Tokens that all sessions have computed.
+    pub(crate) computed: AtomicU64,
+}
+
 #[derive(Clone)]
 pub(crate) struct Words {
     pub(crate) vocabulary: u32,
     /// Whether sequences end, at a length that is drawn.
     pub(crate) ends: bool,
     pub(crate) leaving: Option<Arc<Leaving>>,
+    pub(crate) caches: Option<Arc<Caches>>,
 }
 
 impl Words {
@@ -87,6 +99,13 @@ impl GenerativeModel for Words {
         String::from_utf8_lossy(&bytes).into_owned()
     }
 
+    fn caches(&self) -> Option<CacheKind> {
+        self.caches.as_ref().map(|_| CacheKind {
+            number: 1,
+            token_bytes: 4,
+        })
+    }
+
     fn portable(&self) -> Option<Vec<u8>> {
         Some(vec![u8::from(self.ends)])
     }
@@ -95,6 +114,7 @@ impl GenerativeModel for Words {
         Ok(Box::new(WordsSession {
             ends: self.ends,
             leaving: self.leaving.clone(),
+            caches: self.caches.clone(),
             is_leaving: false,
             sequences: BTreeMap::new(),
         }))
@@ -104,6 +124,7 @@ impl GenerativeModel for Words {
 struct WordsSession {
     ends: bool,
     leaving: Option<Arc<Leaving>>,
+    caches: Option<Arc<Caches>>,
     is_leaving: bool,
     /// With the tokens that are computed.
     sequences: BTreeMap<SequenceId, (SequenceState, u32)>,
@@ -124,6 +145,10 @@ impl GenerativeSession for WordsSession {
                 model: "words".to_owned(),
                 reason: "it is a test".to_owned(),
             });
+        }
+        if let Some(caches) = &self.caches {
+            let tokens = steps.iter().map(|step| u64::from(step.tokens)).sum();
+            caches.computed.fetch_add(tokens, Ordering::SeqCst);
         }
         let mut given = Vec::new();
         for step in steps {
@@ -156,19 +181,28 @@ impl GenerativeSession for WordsSession {
         }
     }
 
-    fn take(&mut self, sequence: SequenceId, _with_cache: bool) -> Option<SequenceState> {
-        self.sequences.remove(&sequence).map(|(state, _)| state)
+    fn take(&mut self, sequence: SequenceId, with_cache: bool) -> Option<SequenceState> {
+        let (mut state, computed) = self.sequences.remove(&sequence)?;
+        if let Some(caches) = self.caches.as_ref().filter(|_| with_cache) {
+            caches.given.fetch_add(1, Ordering::SeqCst);
+            state.cache = Some(Box::new(computed));
+        }
+        Some(state)
     }
 
-    fn put(&mut self, sequence: SequenceId, state: SequenceState) -> Result<u32, SessionError> {
+    fn put(&mut self, sequence: SequenceId, mut state: SequenceState) -> Result<u32, SessionError> {
         if let Some(leaving) = &self.leaving
             && !state.generated.is_empty()
         {
             leaving.came.fetch_add(1, Ordering::SeqCst);
             self.is_leaving |= !leaving.is_over.swap(true, Ordering::SeqCst);
         }
-        self.sequences.insert(sequence, (state, 0));
-        Ok(0)
+        let is_of_use = self.caches.as_ref().is_some_and(|caches| !caches.are_lost);
+        let cache = state.cache.take().filter(|_| is_of_use);
+        let cache = cache.and_then(|cache| cache.downcast::<u32>().ok());
+        let computed = cache.map_or(0, |computed| *computed);
+        self.sequences.insert(sequence, (state, computed));
+        Ok(computed)
     }
 
     fn sequences(&self) -> usize {

@@ -356,6 +356,8 @@ pub enum ModuleEffect {
         request: RequestId,
         /// Its number among the request's items.
         item: u32,
+        /// So many of its tokens are not computed again: their cache comes with it from where it was taken off.
+        cached: u32,
     },
     /// Take a sequence off a slot, once no step has it.
     Remove {
@@ -363,6 +365,8 @@ pub enum ModuleEffect {
         slot: SlotId,
         /// The sequence.
         sequence: SequenceId,
+        /// Whether its cache is kept for the slot that it is put on next.
+        keeps_cache: bool,
     },
     /// Give up the cache of a sequence.
     EvictSequence {

@@ -212,6 +212,7 @@ impl Module {
             sequence: id,
             request: sequence.request,
             item: sequence.item,
+            cached,
         });
         generative.events[to.index()].push(InstanceEvent::Arrived {
             sequence: id,
@@ -261,6 +262,7 @@ impl Module {
             effects.push(ModuleEffect::Remove {
                 slot: self.slot_of(at),
                 sequence: id,
+                keeps_cache: false,
             });
         }
         true
@@ -284,7 +286,8 @@ impl Module {
             self.route(generative, RouteEvent::Down { instance }, now, effects);
             // Those that were about to leave it are put where they were to go.
             for left in generative.left_behind(instance) {
-                self.hand_on(generative, left, 0, now, effects);
+                let trip = generative.trip(left, 0);
+                self.hand_on(generative, left, trip, now, effects);
             }
         }
     }
@@ -603,9 +606,14 @@ impl Module {
                 // Where it was to go may have been lost meanwhile.
                 let to = generative.router.instance_of(sequence).unwrap_or(to);
                 if generative.sequences.contains_key(&sequence) {
-                    effects.push(ModuleEffect::Remove { slot, sequence });
+                    let trip = generative.trip((sequence, to), cached);
+                    effects.push(ModuleEffect::Remove {
+                        slot,
+                        sequence,
+                        keeps_cache: trip.is_some_and(|trip| trip.cached > 0),
+                    });
                     generative.counted.on_moved();
-                    self.hand_on(generative, (sequence, to), cached, now, effects);
+                    self.hand_on(generative, (sequence, to), trip, now, effects);
                 }
             }
         }

@@ -72,15 +72,18 @@ fn spec(drop: &str, rule: RouteRule, slo: Span) -> ModuleSpec {
     }
 }
 
-/// The same, with numbers of tokens over a link when a sequence moves: caches are too large for it.
-fn over_link(mut spec: ModuleSpec, latency_ms: u64) -> ModuleSpec {
+/// Bytes of a token's part of the cache: too many for the link, and few.
+const CACHE_BYTES: [f64; 2] = [1e12, 1e3];
+
+/// The same, over a link when a sequence moves: numbers of tokens or the cache, whichever takes less.
+fn over_link(mut spec: ModuleSpec, latency_ms: u64, cache_bytes: f64) -> ModuleSpec {
     if let Some(generate) = &mut spec.generate {
         generate.router.transfer = Some(MoveCost {
             link: Link {
                 latency: Span::from_millis(latency_ms),
                 bandwidth_bps: 1e9,
             },
-            cache_bytes: 1e12,
+            cache_bytes,
         });
     }
     spec
@@ -93,6 +96,8 @@ struct Live {
     prompt: u32,
     generated: u32,
     computed: u32,
+    /// Of it, what was kept when it was taken off its slot.
+    kept: Option<u32>,
 }
 
 /// A module with its instances.
@@ -108,6 +113,8 @@ struct Driven {
     forwarded: BTreeSet<RequestId>,
     dropped: BTreeMap<RequestId, DropReason>,
     moves: u32,
+    /// Those of them that took their cache along.
+    with_cache: u32,
     /// When the module wants to be asked.
     timers: BTreeSet<Timestamp>,
 }
@@ -124,6 +131,7 @@ impl Driven {
             forwarded: BTreeSet::new(),
             dropped: BTreeMap::new(),
             moves: 0,
+            with_cache: 0,
             timers: BTreeSet::new(),
         }
     }
@@ -164,6 +172,7 @@ impl Driven {
                 sequence,
                 request,
                 item,
+                cached,
             } => {
                 let prompt = self.prompts[&request][item as usize];
                 let live = self.live.entry(sequence).or_insert(Live {
@@ -172,14 +181,27 @@ impl Driven {
                     prompt,
                     generated: 0,
                     computed: 0,
+                    kept: None,
                 });
                 self.moves += u32::from(live.slot != slot);
-                (live.slot, live.computed) = (slot, 0);
+                let kept = live.kept.take().unwrap_or(0);
+                assert!(
+                    cached == 0 || cached == kept,
+                    "{cached} come of {kept} that were kept"
+                );
+                (live.slot, live.computed) = (slot, cached);
+                self.with_cache += u32::from(cached > 0);
             }
-            ModuleEffect::Remove { slot, sequence } => {
-                if let Some(live) = self.live.get(&sequence) {
+            ModuleEffect::Remove {
+                slot,
+                sequence,
+                keeps_cache,
+            } => {
+                if let Some(live) = self.live.get_mut(&sequence) {
                     assert_eq!(live.slot, slot, "it is taken off the slot that it is on");
-                    let is_over = !self.is_open(live.request);
+                    live.kept = keeps_cache.then_some(live.computed);
+                    let request = live.request;
+                    let is_over = !self.is_open(request);
                     if is_over {
                         self.live.remove(&sequence);
                     }
@@ -395,15 +417,15 @@ fn what_is_on_an_instance_that_is_lost_goes_on_elsewhere_with_its_tokens() {
 }
 
 /// Requests that are late where they are, so that they move wherever they may.
-fn late(latency_ms: Option<u64>) -> Driven {
+fn late(link: Option<(u64, f64)>) -> Driven {
     let rule = RouteRule::JustEnough(JustEnough {
         moves: Moves::Late,
         ..JustEnough::default()
     });
     let slo = Span::from_millis(150);
     let spec = spec("none", rule, slo);
-    let mut driven = Driven::new(match latency_ms {
-        Some(latency_ms) => over_link(spec, latency_ms),
+    let mut driven = Driven::new(match link {
+        Some((latency_ms, cache_bytes)) => over_link(spec, latency_ms, cache_bytes),
         None => spec,
     });
     for request in 0..12 {
@@ -414,7 +436,7 @@ fn late(latency_ms: Option<u64>) -> Driven {
 
 /// Until one of them is on a link.
 fn until_moved(latency_ms: u64) -> Driven {
-    let mut driven = late(Some(latency_ms));
+    let mut driven = late(Some((latency_ms, CACHE_BYTES[0])));
     while driven.timers.is_empty() {
         assert!(
             driven.step_done(driven.now + Span::from_secs(1), false),
@@ -478,6 +500,18 @@ fn one_on_a_link_goes_on_elsewhere_when_its_instance_is_lost_meanwhile() {
     assert_eq!((driven.module.requests(), driven.live.len()), (0, 0));
 }
 
+#[test]
+fn a_cache_goes_along_where_that_takes_less_than_computing_it_again() {
+    for cache_bytes in CACHE_BYTES {
+        let mut driven = late(Some((1, cache_bytes)));
+        driven.run_out();
+        assert_eq!((driven.forwarded.len(), driven.live.len()), (12, 0));
+        assert!(driven.moves > 0, "those that are late move");
+        let with_cache = if cache_bytes < 1e6 { driven.moves } else { 0 };
+        assert_eq!(driven.with_cache, with_cache, "of {} moves", driven.moves);
+    }
+}
+
 proptest! {
     #[test]
     fn every_request_ends_once_and_no_token_is_lost_or_repeated(
@@ -485,12 +519,12 @@ proptest! {
         rule in 0..RouteRule::all().len(),
         drop in prop::sample::select(vec!["pard", "weir", "none", "nexus"]),
         slo_ms in 100_u64..3_000,
-        latency_ms in prop::option::of(0_u64..40),
+        link in prop::option::of((0_u64..40, prop::sample::select(CACHE_BYTES.to_vec()))),
     ) {
         let slo = Span::from_millis(slo_ms);
         let spec = spec(drop, RouteRule::all()[rule], slo);
-        let mut driven = Driven::new(match latency_ms {
-            Some(latency_ms) => over_link(spec, latency_ms),
+        let mut driven = Driven::new(match link {
+            Some((latency_ms, cache_bytes)) => over_link(spec, latency_ms, cache_bytes),
             None => spec,
         });
         for (number, (kind, prompts, wait_ms)) in (0_u64..).zip(&actions) {

@@ -17,8 +17,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use weir_flow::{
-    Batching, DeviceKind, GenerativeLimits, GenerativeModel, GenerativeSession, HeadOutput, HeadSpec,
-    KeyKind, KeySpec, Model, Session, SessionError, Settings,
+    Batching, CacheKind, DeviceKind, GenerativeLimits, GenerativeModel, GenerativeSession, HeadOutput,
+    HeadSpec, KeyKind, KeySpec, Model, Session, SessionError, Settings,
 };
 
 use super::cut;
@@ -27,7 +27,7 @@ use super::runtime::OrtSession;
 pub use bare::BareDecoder;
 use cache::{Gathered, Past};
 use portable::Vocabulary;
-use ports::Ports;
+use ports::{CachePort, Ports};
 use run::{RunInputs, RunPast};
 use session::DecoderSession;
 use tokenizer::Tokenizer;
@@ -298,6 +298,14 @@ impl GenerativeModel for GenerativeOnnx {
             &decoder.vocabulary,
             &decoder.bytes,
         )
+    }
+
+    fn caches(&self) -> Option<CacheKind> {
+        let of_token: usize = self.0.ports.caches.iter().map(CachePort::token_elements).sum();
+        Some(CacheKind {
+            number: Arc::as_ptr(&self.0).addr(),
+            token_bytes: (size_of::<f32>() * of_token) as u32,
+        })
     }
 
     fn open(&self, device: DeviceKind) -> Result<Box<dyn GenerativeSession>, SessionError> {

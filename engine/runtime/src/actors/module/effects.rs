@@ -88,8 +88,14 @@ impl ModuleActor {
                 sequence,
                 request,
                 item,
-            } => self.place(slot, sequence, request, item),
-            ModuleEffect::Remove { slot, sequence } => self.instances.remove(slot, sequence),
+                cached,
+            } => self.place(slot, (sequence, cached), request, item),
+            ModuleEffect::Remove {
+                slot,
+                sequence,
+                keeps_cache: true,
+            } => self.instances.hand_over(slot, sequence),
+            ModuleEffect::Remove { slot, sequence, .. } => self.instances.remove(slot, sequence),
             ModuleEffect::EvictSequence { slot, sequence } => self.instances.evict(slot, sequence),
             ModuleEffect::RunStep { slot, step } => self.run_step(slot, &step, context),
         }

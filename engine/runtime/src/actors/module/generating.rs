@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use actix::{AsyncContext, Context};
 use crossbeam_channel::TrySendError;
-use weir_flow::{Generated, GeneratedToken, SequenceCommand, SequenceEnd, SequenceStep};
+use weir_flow::{Generated, GeneratedToken, SequenceEnd, SequenceStep};
 use weir_policy::ModuleEvent;
 use weir_policy::generate::Step;
 use weir_types::invariant;
@@ -16,17 +16,24 @@ use super::ModuleActor;
 use super::instances::LiveSequence;
 use crate::actors::burst::PolicyActor;
 use crate::actors::messages::{BatchLost, InstanceSaid};
-use crate::instance::{InstanceJob, InstanceReport, StepFailure, StepResult};
+use crate::instance::{InstanceJob, InstanceReport, StepFailure, StepJob, StepResult};
 use crate::telemetry;
 use crate::timeline::Lane;
 
 impl ModuleActor {
-    /// Puts a sequence onto a slot: the item of a request that is here, with what it has generated.
-    pub(super) fn place(&mut self, slot: SlotId, sequence: SequenceId, request: RequestId, item: u32) {
+    /// Puts a sequence onto a slot: the item of a request that is here, with what it has generated, and with the cache of so
+    /// many of its tokens.
+    pub(super) fn place(
+        &mut self,
+        slot: SlotId,
+        (sequence, cached): (SequenceId, u32),
+        request: RequestId,
+        item: u32,
+    ) {
         let known = self.instances.sequences.get_mut(&sequence);
         let (spec, generated) = match known {
             Some(live) => {
-                live.slot = slot;
+                live.slot = Some(slot);
                 (live.spec.clone(), live.generated.clone())
             }
             None => {
@@ -36,7 +43,7 @@ impl ModuleActor {
                 let live = LiveSequence {
                     request,
                     item,
-                    slot,
+                    slot: Some(slot),
                     spec: spec.clone(),
                     generated: Vec::new(),
                     log_probability: 0.0,
@@ -45,12 +52,7 @@ impl ModuleActor {
                 (spec, Vec::new())
             }
         };
-        let put = SequenceCommand::Put {
-            sequence,
-            spec,
-            generated,
-        };
-        self.instances.command(slot, put);
+        self.instances.put(slot, (sequence, cached), (spec, generated));
     }
 
     /// Sends a step to its instance.
@@ -62,14 +64,14 @@ impl ModuleActor {
         let number = self
             .instances
             .begin_step(slot, [step.parts.len() as u32, step.tokens]);
-        let job = InstanceJob {
+        let job = InstanceJob::Step(StepJob {
             module: self.setup.id,
             number,
             commands: self.instances.commands.remove(&slot).unwrap_or_default(),
             steps: steps.collect(),
-        };
+        });
         self.stats.on_step(step.tokens);
-        // Its channel of one is free: an instance runs one step at a time.
+        // There is a place for it: an instance runs one step at a time.
         let sent = self.instances.jobs.get(&slot).map(|jobs| jobs.try_send(job));
         let is_sent = matches!(sent, Some(Ok(())));
         invariant!(
@@ -159,7 +161,7 @@ impl ModuleActor {
                 // It was dropped meanwhile.
                 continue;
             };
-            if live.slot != slot {
+            if live.slot != Some(slot) {
                 continue;
             }
             live.generated.push(token.token);

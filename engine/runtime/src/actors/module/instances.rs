@@ -2,17 +2,18 @@
 
 use std::collections::BTreeMap;
 
-use crossbeam_channel::Sender;
-use weir_flow::{SequenceCommand, SequenceSpec};
+use crossbeam_channel::{Receiver, Sender, bounded};
+use weir_flow::{SequenceCommand, SequenceSpec, SequenceState};
 use weir_types::{RequestId, SequenceId, SlotId};
 
-use crate::instance::{InstanceCommand, InstanceJob};
+use crate::instance::{Handover, InstanceCommand, InstanceJob, MAX_JOBS};
 
 /// A sequence that has not ended.
 pub(super) struct LiveSequence {
     pub(super) request: RequestId,
     pub(super) item: u32,
-    pub(super) slot: SlotId,
+    /// `None` between two slots.
+    pub(super) slot: Option<SlotId>,
     pub(super) spec: SequenceSpec,
     pub(super) generated: Vec<u32>,
     /// Sum of the logarithms of its tokens' probabilities.
@@ -34,6 +35,8 @@ pub(super) struct Instances {
     /// What goes before the next step of each: as much as there are sequences in flight.
     pub(super) commands: BTreeMap<SlotId, Vec<InstanceCommand>>,
     pub(super) sequences: BTreeMap<SequenceId, LiveSequence>,
+    /// Caches of those that are between two slots.
+    caches: BTreeMap<SequenceId, Receiver<SequenceState>>,
     /// Most tokens of a sequence with its prompt.
     pub(super) max_sequence_tokens: u32,
     /// The steps that run.
@@ -113,14 +116,66 @@ impl Instances {
         self.command(slot, SequenceCommand::Evict(sequence));
     }
 
+    /// A sequence is put onto a slot, with the cache of so many of its tokens where that was kept.
+    pub(super) fn put(
+        &mut self,
+        slot: SlotId,
+        (sequence, cached): (SequenceId, u32),
+        (spec, generated): (SequenceSpec, Vec<u32>),
+    ) {
+        let from = self.caches.remove(&sequence);
+        if cached == 0 {
+            let put = SequenceCommand::Put {
+                sequence,
+                spec,
+                generated,
+            };
+            return self.command(slot, put);
+        }
+        let handover = Handover {
+            sequence,
+            spec,
+            generated,
+            cached,
+            // Of one that could not be kept nothing comes.
+            from: from.unwrap_or_else(|| bounded(1).1),
+        };
+        let commands = self.commands.entry(slot).or_default();
+        commands.push(InstanceCommand::TakeOver(handover));
+    }
+
     /// A sequence leaves a slot, for another one or for good.
     pub(super) fn remove(&mut self, slot: SlotId, sequence: SequenceId) {
+        self.leave(sequence);
         self.command(slot, SequenceCommand::Remove(sequence));
+    }
+
+    /// A sequence leaves a slot for another one, with its cache. No step waits for that; the place of the next step stays free.
+    pub(super) fn hand_over(&mut self, slot: SlotId, sequence: SequenceId) {
+        let (to, cache) = bounded(1);
+        let jobs = self.jobs.get(&slot).filter(|jobs| jobs.len() + 1 < MAX_JOBS);
+        let sent = jobs.map(|jobs| jobs.try_send(InstanceJob::HandOver { sequence, to }));
+        match sent {
+            Some(Ok(())) => {
+                self.leave(sequence);
+                self.caches.insert(sequence, cache);
+            }
+            _ => self.remove(slot, sequence),
+        }
+    }
+
+    fn leave(&mut self, sequence: SequenceId) {
+        self.caches.remove(&sequence);
+        if let Some(live) = self.sequences.get_mut(&sequence) {
+            live.slot = None;
+        }
     }
 
     /// A request has ended: what its sequences give yet is of no use.
     pub(super) fn end_request(&mut self, request: RequestId) {
         self.sequences.retain(|_, sequence| sequence.request != request);
+        self.caches
+            .retain(|sequence, _| self.sequences.contains_key(sequence));
     }
 
     /// The session of a slot is lost: its sequences are put into the next one as far as they have come.
@@ -128,7 +183,7 @@ impl Instances {
         let here = self
             .sequences
             .iter()
-            .filter(|(_, sequence)| sequence.slot == slot);
+            .filter(|(_, sequence)| sequence.slot == Some(slot));
         let puts = here.map(|(id, sequence)| SequenceCommand::Put {
             sequence: *id,
             spec: sequence.spec.clone(),
