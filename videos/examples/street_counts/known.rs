@@ -34,6 +34,8 @@ const FAR: f32 = 21.0;
 pub(crate) struct Lines {
     pub(crate) coming: f32,
     pub(crate) leaving: f32,
+    /// From where to where speeds are measured.
+    pub(crate) stretch: [f32; 2],
 }
 
 impl Lines {
@@ -224,7 +226,8 @@ fn transforms(street: &Street, lines: Lines) -> Outcome<Vec<StreamTransform>> {
             units: Units::Pixels,
         })
     };
-    let road = [[-WIDTH, FAR], [0.0, FAR], [0.0, NEAR], [-WIDTH, NEAR]];
+    let half = |[near, far]: [f32; 2]| [[-WIDTH, far], [0.0, far], [0.0, near], [-WIDTH, near]];
+    let (road, stretch) = (half([NEAR, FAR]), half(lines.stretch));
     let transform = |name: &str, classes: &[&str], outline, kind| StreamTransform {
         name: name.into(),
         spec: TransformSpec {
@@ -246,7 +249,7 @@ fn transforms(street: &Street, lines: Lines) -> Outcome<Vec<StreamTransform>> {
         settle_ms: 2000.0,
     };
     let speed = TransformKind::Speed {
-        ground: road.map(|[x, y]| Position::new(f64::from(x), f64::from(y))),
+        ground: stretch.map(|[x, y]| Position::new(f64::from(x), f64::from(y))),
         window_ms: 1000.0,
         above_kmh: 0.0,
     };
@@ -254,7 +257,7 @@ fn transforms(street: &Street, lines: Lines) -> Outcome<Vec<StreamTransform>> {
         transform(COMING, &COUNTED, outline(&lines.ends(COMING))?, line()),
         transform(LEAVING, &COUNTED, outline(&lines.ends(LEAVING))?, line()),
         transform("zone", &COUNTED, outline(&road)?, zone),
-        transform("speed", &MEASURED, outline(&road)?, speed),
+        transform("speed", &MEASURED, outline(&stretch)?, speed),
     ])
 }
 

@@ -2,7 +2,8 @@
 //! before the crossing, the crossing as a zone, and speeds on it, with all frames and with half of them missing at random.
 //!
 //! `street_counts [KEY=VALUE ...]` prints a table: `seconds` (600), `seeds` (1: several with commas), `light` (day, dusk, night or rain),
-//! `fps` (25), and where the lines are, `coming` (10) and `leaving` (20) metres ahead of the camera. Tracks come from the true
+//! `fps` (25), where the lines are, `coming` (10) and `leaving` (20) metres ahead of the camera, and from where to where speeds are
+//! measured, `stretch` (8-22). Tracks come from the true
 //! boxes of all that is not hidden or cut off by half, as they are and shaken as a detector shakes them; with
 //! `events=A.jsonl,B.jsonl`, one for each seed, from the objects that a detector found in the rendered clips. `light` says which clips
 //! these were: true and shaken boxes are the same in any. A crossing is in sight
@@ -56,6 +57,7 @@ fn arguments() -> Outcome<Arguments> {
         lines: Lines {
             coming: 10.0,
             leaving: 20.0,
+            stretch: [8.0, 22.0],
         },
         events: Vec::new(),
         cache: None,
@@ -71,6 +73,10 @@ fn arguments() -> Outcome<Arguments> {
             "fps" => all.fps = value.parse()?,
             "coming" => all.lines.coming = value.parse()?,
             "leaving" => all.lines.leaving = value.parse()?,
+            "stretch" => {
+                let (near, far) = value.split_once('-').ok_or("stretch is NEAR-FAR")?;
+                all.lines.stretch = [near.parse()?, far.parse()?];
+            }
             "events" => all.events = value.split(',').map(str::to_owned).collect(),
             "cache" => all.cache = Some(value.into()),
             "lost_after_ms" => all.lost_after_ms = value.parse()?,
