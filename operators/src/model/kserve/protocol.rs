@@ -114,9 +114,10 @@ pub(super) fn write_request(
     body.clear();
     serde_json::to_writer(&mut *body, &request).map_err(|error| error.to_string())?;
     let header = body.len();
-    body.reserve(size_of_val(input.data));
-    for number in input.data {
-        body.extend_from_slice(&number.to_le_bytes());
+    body.resize(header + size_of_val(input.data), 0);
+    let (places, _) = body[header..].as_chunks_mut();
+    for (place, number) in places.iter_mut().zip(input.data) {
+        *place = number.to_le_bytes();
     }
     Ok(header)
 }
