@@ -32,7 +32,7 @@ pub(crate) const MAX_JOBS: usize = 32;
 /// How long an instance waits for the cache of a sequence that comes to it: then its tokens are computed again.
 const HANDOVER_TIMEOUT: Duration = Duration::from_millis(100);
 /// Most tokens of one sequence that are computed again at once.
-const MOST_TOKENS: u32 = 256;
+const MAX_TOKENS_AT_ONCE: u32 = 256;
 /// Between two attempts to open a session whose device or worker is gone: at first, and at most.
 const REOPEN_INTERVALS: [Duration; 2] = [Duration::from_millis(100), Duration::from_secs(2)];
 
@@ -395,7 +395,7 @@ fn take_over(handover: Handover, session: &mut dyn GenerativeSession) -> Result<
     };
     let mut computed = session.put(sequence, state)?;
     while computed < cached {
-        let tokens = (cached - computed).min(MOST_TOKENS);
+        let tokens = (cached - computed).min(MAX_TOKENS_AT_ONCE);
         session.step(&[SequenceStep { sequence, tokens }])?;
         computed += tokens;
     }
