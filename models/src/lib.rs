@@ -154,10 +154,12 @@ mod tests {
             let large = small.name.strip_suffix("-small")?;
             Some((small, find(large).unwrap_or_else(|| panic!("no {large}"))))
         });
-        // At which scores an object is one is of each net.
+        // At which scores an object is one, or a candidate, is of each net.
         let form = |model: &Shipped| {
             let mut settings = model.settings.clone();
-            settings.0.remove("class_thresholds");
+            for score in ["class_thresholds", "score_threshold"] {
+                settings.0.remove(score);
+            }
             (model.head.clone(), settings)
         };
         let mut compared = 0;

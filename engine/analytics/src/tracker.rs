@@ -1,8 +1,8 @@
 //! Follows the objects of one stream through its frames, which come at irregular times: some are missing, by design.
 //!
 //! A frame's detections are assigned to tracks as in ByteTrack (Zhang et al., *ByteTrack*, 2022, algorithm 1), by optimal
-//! assignment: first those that are certain, to all confirmed tracks; then those that are less certain, to tracks that were
-//! seen in the frame before; then, where they have embeddings, what is certain and left to tracks that were not, by their
+//! assignment: first those that are certain, to all confirmed tracks; then those that are less certain, to tracks of their class
+//! that were seen in the frame before, unless they lie on one that is certain; then, where they have embeddings, what is certain and left to tracks that were not, by their
 //! likeness; then to the places where tracks were last seen (OC-SORT, section 4.2)
 //! and to tentative tracks. What is left then begins tracks, tentative until they were seen `min_hits` times. Predictions
 //! are for the frame's own time, and boxes are compared with a margin that grows with what is unknown of them. A track ends
@@ -41,8 +41,9 @@ pub const KEYS: &[KeySpec] = &[
     KeySpec {
         name: "low",
         kind: KeyKind::Number { min: 0.0, max: 1.0 },
-        about: "least score of an object that continues a track seen in the frame before, not above `high`; default 0.1. \
-                Only what the model gives counts: its `score_threshold` must be as low",
+        about: "least score of an object that continues a track of its class seen in the frame before, unless it lies on one \
+                from `high` on; not above `high`; default 0.1. Only what the model gives counts: its `score_threshold` must \
+                be as low",
     },
     KeySpec {
         name: "min_hits",
@@ -165,8 +166,9 @@ pub struct Tracker {
     newest: Option<FrameTime>,
 }
 
-/// Least overlap of an object of a low score: there is no margin for it.
-const MIN_OVERLAP_LOW: f32 = 0.5;
+/// How much more an object of a low score overlaps what is expected of its track than any certain object, at least: what lies on a
+/// certain one is mostly a second box of that, and whoever is hidden behind it would change places with it.
+const MIN_OVERLAP_LOW: f32 = 0.4;
 /// Least overlap with the place where a track was last seen.
 const MIN_OVERLAP_SEEN: f32 = 0.3;
 /// Least overlap with a tentative track.
@@ -245,7 +247,8 @@ impl Tracker {
             |track| is_confirmed(track) && seen_before(track),
             |round, track, detection| {
                 let rect = &round.detections[detection].rect;
-                rect.iou(&round.predicted[track].rect) - MIN_OVERLAP_LOW
+                let overlap = rect.iou(&round.predicted[track].rect) - round.overlap_with(&high, rect);
+                overlap - round.class_loss(track, detection) - MIN_OVERLAP_LOW
             },
         );
         if detections.iter().any(|detection| detection.appearance.is_some()) {
@@ -524,6 +527,14 @@ impl Round<'_> {
         let looks_otherwise = cosine.is_some_and(|cosine| cosine < self.min_similarity - UNLIKE);
         let loss = if looks_otherwise { OTHER_LOOK } else { 0.0 };
         loss + self.class_loss(track, detection)
+    }
+
+    /// The most that a box overlaps one of those detections.
+    fn overlap_with(&self, detections: &[usize], rect: &Rect) -> f32 {
+        let overlaps = detections
+            .iter()
+            .map(|other| self.detections[*other].rect.iou(rect));
+        overlaps.fold(0.0, f32::max)
     }
 
     fn class_loss(&self, track: usize, detection: usize) -> f32 {

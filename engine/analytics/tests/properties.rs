@@ -235,3 +235,40 @@ fn boxes_that_are_none_and_time_that_goes_back_do_no_harm() {
     let (_, ended) = tracker.on_frame(at(10.0), &[], &mut ids);
     assert_eq!(ended.len(), 1, "another time, another scene");
 }
+
+/// A car that stands half behind another is seen badly in one frame, at `x`, as `class`, with the other seen well or not at all: whether
+/// that continues its track.
+fn continues_behind(x: f32, class: &str, other_is_seen: bool) -> bool {
+    let (mut tracker, mut ids) = (Tracker::new(TrackerSettings::default()), TrackIds::default());
+    let (car, class) = (car(), Arc::<str>::from(class));
+    let mut frame = |pts_ms: f64, seen: &[(f32, f32, &Arc<str>)]| {
+        let detections: Vec<Detection<'_>> = seen
+            .iter()
+            .map(|(x, score, class)| Detection {
+                rect: Rect::new(*x, 100.0, x + 100.0, 160.0),
+                score: *score,
+                class,
+                appearance: None,
+            })
+            .collect();
+        let (tracks, _) = tracker.on_frame(at(pts_ms), &detections, &mut ids);
+        tracks[0].and_then(|track| tracker.id(track))
+    };
+    let mut known = None;
+    for time in 0..5 {
+        known = frame(f64::from(time) * 40.0, &[(200.0, 0.9, &car), (230.0, 0.9, &car)]);
+    }
+    assert!(known.is_some());
+    let badly = [(x, 0.3, &class), (230.0, 0.9, &car)];
+    let last = frame(200.0, if other_is_seen { &badly } else { &badly[..1] });
+    assert!(last.is_none() || last == known, "never the track of the other");
+    last.is_some()
+}
+
+#[test]
+fn what_is_seen_badly_continues_a_track_of_its_class_unless_it_lies_on_what_is_seen_well() {
+    assert!(continues_behind(195.0, "car", true), "where it stands");
+    assert!(!continues_behind(215.0, "car", true), "as much the other's");
+    assert!(continues_behind(215.0, "car", false), "there is no other");
+    assert!(!continues_behind(200.0, "person", true), "of another class");
+}

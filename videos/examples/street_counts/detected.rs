@@ -1,4 +1,4 @@
-//! What a detector found in a rendered clip: events of a `jsonl` sink.
+//! What a detector found in a rendered clip: events of a `jsonl` sink, best with its `candidates`.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -23,16 +23,23 @@ pub(crate) fn read(path: &str, known: &Known) -> Outcome<Vec<Frame>> {
             continue;
         };
         let objects = event["objects"].as_array().ok_or("a frame without objects")?;
-        let boxes = objects.iter().map(seen).collect::<Option<Vec<Seen>>>();
-        let boxes = boxes.ok_or("an object without class, score or box")?.into_iter();
-        let is_part = |class: &str| ["plate", "face"].contains(&class);
-        frames.push((
-            number,
-            Frame {
-                at: time(truth),
-                boxes: boxes.filter(|(class, ..)| !is_part(class)).collect(),
-            },
-        ));
+        let mut frame = Frame {
+            at: time(truth),
+            boxes: Vec::new(),
+            candidates: Vec::new(),
+        };
+        for object in objects {
+            let seen = seen(object).ok_or("an object without class, score or box")?;
+            let kind = if object["candidate"] == true {
+                &mut frame.candidates
+            } else {
+                &mut frame.boxes
+            };
+            if !["plate", "face"].contains(&&*seen.0) {
+                kind.push(seen);
+            }
+        }
+        frames.push((number, frame));
     }
     frames.sort_by_key(|(number, _)| *number);
     Ok(frames.into_iter().map(|(_, frame)| frame).collect())

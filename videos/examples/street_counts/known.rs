@@ -161,6 +161,7 @@ impl Known {
             frames.push(Frame {
                 at: time(truth),
                 boxes,
+                candidates: Vec::new(),
             });
         }
         frames

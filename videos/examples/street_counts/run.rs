@@ -17,6 +17,8 @@ pub(crate) type Seen = (Arc<str>, f32, Rect);
 pub(crate) struct Frame {
     pub(crate) at: FrameTime,
     pub(crate) boxes: Vec<Seen>,
+    /// Boxes below the operating thresholds: for trackers alone.
+    pub(crate) candidates: Vec<Seen>,
 }
 
 /// How boxes differ from the true ones.
@@ -125,15 +127,25 @@ pub(crate) fn run<'a>(
     let (mut analytics, mut ids) = (StreamAnalytics::new(&Arc::new(plan)), TrackIds::default());
     let mut incidents = Vec::new();
     let pixel = Image::from_rgb(2, 2, vec![0; 12]);
-    for (index, Frame { at, boxes }) in (0..).zip(frames) {
-        let objects = boxes.iter().map(|(class, score, rect)| Object {
+    for (
+        index,
+        Frame {
+            at,
+            boxes,
+            candidates,
+        },
+    ) in (0..).zip(frames)
+    {
+        let object = |(class, score, rect): &Seen, candidate| Object {
             class: Arc::clone(class),
             score: *score,
             rect: *rect,
             parent: None,
             points: Points::None,
-            candidate: false,
-        });
+            candidate,
+        };
+        let candidates = candidates.iter().map(|seen| object(seen, true));
+        let objects = boxes.iter().map(|seen| object(seen, false)).chain(candidates);
         let output = ModuleOutput {
             objects: objects.collect(),
             attributes: Vec::new(),

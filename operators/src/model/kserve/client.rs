@@ -1,5 +1,6 @@
 //! Calls to one model on one server.
 
+use std::io::Read;
 use std::time::{Duration, Instant};
 
 use ureq::Agent;
@@ -82,7 +83,7 @@ impl Client {
             .map_err(|error| self.says(&format!("what it says of the model cannot be read: {error}")))
     }
 
-    /// Runs a batch. A connection that the server has closed since the last batch is replaced by a new one, once: to run a batch
+    /// Runs a batch; `buffer` is where its answer is read to. A connection that the server has closed since the last batch is replaced by a new one, once: to run a batch
     /// again changes nothing.
     ///
     /// # Errors
@@ -91,7 +92,7 @@ impl Client {
         clippy::disallowed_methods,
         reason = "what is left of a time-out is between two calls of a driver; nothing is decided by it"
     )]
-    pub(super) fn infer(&self, call: &Call<'_>) -> Result<Vec<ReceivedTensor>, String> {
+    pub(super) fn infer(&self, call: &Call<'_>, buffer: &mut Vec<u8>) -> Result<Vec<ReceivedTensor>, String> {
         let limit = call.limit.unwrap_or(self.timeout).min(self.timeout);
         let began = Instant::now();
         let mut answer = match self.post(call, limit) {
@@ -103,14 +104,12 @@ impl Client {
         }
         .map_err(|error| self.failed(&error, limit))?;
         let header = header_length(&answer);
-        let body = answer
-            .body_mut()
-            .with_config()
-            .limit(MAX_ANSWER)
-            .read_to_vec()
-            .map_err(|error| self.failed(&error, limit))?;
-        self.check_status(answer.status().as_u16(), &body)?;
-        read_answer(&body, header, call.outputs).map_err(|reason| self.says(&reason))
+        buffer.clear();
+        let mut body = answer.body_mut().with_config().limit(MAX_ANSWER).reader();
+        body.read_to_end(buffer)
+            .map_err(|error| self.failed(&error.into(), limit))?;
+        self.check_status(answer.status().as_u16(), buffer)?;
+        read_answer(buffer, header, call.outputs).map_err(|reason| self.says(&reason))
     }
 
     fn post(&self, call: &Call<'_>, limit: Duration) -> Result<Response<ureq::Body>, ureq::Error> {

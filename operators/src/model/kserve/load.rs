@@ -182,12 +182,13 @@ impl Probe<'_> {
             data: &data,
         };
         let header = write_request(&input, &self.outputs, None, &mut self.body)?;
-        self.client.infer(&Call {
+        let call = Call {
             body: &self.body,
             header,
             outputs: &self.outputs,
             limit: None,
-        })
+        };
+        self.client.infer(&call, &mut Vec::new())
     }
 
     /// The largest batch up to the one that is wanted in which each row is what it is alone; halved until one is.

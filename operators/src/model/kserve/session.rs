@@ -20,7 +20,9 @@ pub(super) struct ServerSession {
     client: Client,
     feed: Feed,
     prepost: BatchPrePost,
+    /// Of the last batch and its answer, kept for the next.
     body: Vec<u8>,
+    answer: Vec<u8>,
     /// How long the next batch may take to be of use.
     limit: Option<Duration>,
 }
@@ -34,6 +36,7 @@ impl ServerSession {
             feed: Feed::host(),
             prepost: BatchPrePost::new(),
             body: Vec::new(),
+            answer: Vec::new(),
             limit: None,
         }
     }
@@ -53,12 +56,13 @@ impl ServerSession {
             .limit
             .map(|limit| u64::try_from(limit.as_micros()).unwrap_or(u64::MAX));
         let header = write_request(&input, self.shapes.names(), timeout, &mut self.body)?;
-        let outputs = self.client.infer(&Call {
+        let call = Call {
             body: &self.body,
             header,
             outputs: self.shapes.names(),
             limit: self.limit,
-        })?;
+        };
+        let outputs = self.client.infer(&call, &mut self.answer)?;
         self.shapes.check(&outputs, rows)?;
         Ok(outputs)
     }
