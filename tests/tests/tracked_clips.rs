@@ -50,6 +50,7 @@ fn track(clip: &str, kept: impl Fn(u64) -> bool) -> Tracked {
                 score: 1.0,
                 class,
                 appearance: None,
+                candidate: false,
             }
         };
         let detections: Vec<Detection<'_>> = objects.iter().zip(&classes).map(detection).collect();

@@ -54,6 +54,7 @@ fn main() {
                     score: 0.9,
                     class: &class,
                     appearance: None,
+                    candidate: false,
                 })
                 .collect();
             let time = FrameTime {

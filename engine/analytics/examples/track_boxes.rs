@@ -48,6 +48,7 @@ fn main() -> Result<(), Box<dyn Error>> {
                 score: *score,
                 class,
                 appearance: appearance.as_deref(),
+                candidate: false,
             })
             .collect();
         let (tracks, _) = tracker.on_frame(frame.time, &detections, &mut ids);

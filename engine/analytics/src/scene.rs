@@ -30,7 +30,8 @@ pub fn run_transforms(
             rect: object.rect,
             attributes: &[],
         };
-        for (tracker, state) in found.tracks.get(&name).into_iter().flatten() {
+        let tracks = found.tracks.get(&name).into_iter().flatten();
+        for (tracker, state) in tracks.filter(|(tracker, _)| !found.doubtful.contains(&(*tracker, name))) {
             let is_it = |new: &&NewTrack| (new.tracker, new.id) == (*tracker, state.id);
             objects.push(SceneObject {
                 track: Some((*tracker as u32, state.id)),

@@ -89,6 +89,8 @@ pub struct FrameAnalytics {
     pub tracks: BTreeMap<ObjectRef, Vec<(usize, TrackState)>>,
     /// Candidates that tracks confirm, each with the trackers.
     pub confirmed: BTreeMap<ObjectRef, Vec<usize>>,
+    /// Candidates of tracks that were too seldom events to confirm one, each with the tracker: transforms leave them out.
+    pub doubtful: BTreeSet<(usize, ObjectRef)>,
     /// Tracks that count from this frame on, and were seen in earlier ones.
     pub new_tracks: Vec<NewTrack>,
     /// Tracks that ended, each with its tracker.
@@ -182,6 +184,7 @@ impl StreamAnalytics {
                         score: object.score,
                         class: &object.class,
                         appearance: seen.get(&name).copied(),
+                        candidate: object.candidate,
                     };
                     (name, detection)
                 })
@@ -215,7 +218,9 @@ impl StreamAnalytics {
                 };
                 let is_event = track.standing.on_observed(seen.candidate);
                 let Some(state) = track.state() else { continue };
-                if seen.candidate && is_event && plan.confirmed.contains(&seen.class) {
+                if !is_event {
+                    found.doubtful.insert((number, object));
+                } else if seen.candidate && plan.confirmed.contains(&seen.class) {
                     found.confirmed.entry(object).or_default().push(number);
                 }
                 found.tracks.entry(object).or_default().push((number, state));

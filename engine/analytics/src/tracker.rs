@@ -36,7 +36,8 @@ pub const KEYS: &[KeySpec] = &[
     KeySpec {
         name: "begin",
         kind: KeyKind::Number { min: 0.0, max: 1.0 },
-        about: "least score of an object that begins a track, not below `high`; default 0.1 above it",
+        about: "least score of an object that begins a track, not below `high`; default 0.1 above it. What is below the operating \
+                threshold of its class (`class_thresholds` of the model) begins none",
     },
     KeySpec {
         name: "low",
@@ -155,6 +156,8 @@ pub struct Detection<'a> {
     pub class: &'a Arc<str>,
     /// Its embedding of length one, where a module made one.
     pub appearance: Option<&'a [f32]>,
+    /// Whether it is below the operating threshold of its class: it begins no track.
+    pub candidate: bool,
 }
 
 /// Follows the objects of one stream.
@@ -279,11 +282,11 @@ impl Tracker {
             }
         }
         for detection in high {
-            let is_sure = detections[detection].score >= self.settings.begin;
+            let begins = &detections[detection];
+            let is_sure = begins.score >= self.settings.begin && !begins.candidate;
             if track_of[detection].is_some() || !is_sure || self.tracks.len() >= MAX_TRACKS {
                 continue;
             }
-            let begins = &detections[detection];
             let mut track = Track::new(begins.rect, time);
             track.settled.on_class(begins.class, begins.score);
             if let Some(appearance) = begins.appearance {

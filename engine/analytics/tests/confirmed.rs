@@ -3,14 +3,16 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use weir_analytics::{AnalyticsPlan, Parts, StreamAnalytics, TrackIds, TrackerPlan, TrackerSettings};
+use weir_analytics::{
+    AnalyticsPlan, FrameAnalytics, Parts, StreamAnalytics, TrackIds, TrackerPlan, TrackerSettings,
+};
 use weir_flow::{Frame, Image, ModuleOutput, Object, ObjectRef, Points, Rect, RequestResults};
 
 /// A person and a car that stand still, candidates or not.
 fn results(candidate: bool) -> RequestResults {
     let object = |class: &str, x: f32| Object {
         class: class.into(),
-        score: if candidate { 0.3 } else { 0.9 },
+        score: if candidate { 0.8 } else { 0.9 },
         rect: Rect::new(x, 10.0, x + 40.0, 90.0),
         parent: None,
         points: Points::None,
@@ -28,8 +30,8 @@ fn results(candidate: bool) -> RequestResults {
     results
 }
 
-/// Of each frame, whether the person and whether the car is an event by its track.
-fn confirmed(candidates: &[bool]) -> Vec<(bool, bool)> {
+/// What is known of each frame, whose objects are candidates or not.
+fn frames(candidates: &[bool]) -> Vec<FrameAnalytics> {
     let tracker = TrackerPlan {
         modules: [0].into(),
         classes: Vec::new(),
@@ -43,19 +45,25 @@ fn confirmed(candidates: &[bool]) -> Vec<(bool, bool)> {
         ..AnalyticsPlan::default()
     };
     let (mut analytics, mut ids) = (StreamAnalytics::new(&Arc::new(plan)), TrackIds::default());
-    let (shown, other): (BTreeSet<u32>, BTreeSet<u32>) = ([0].into(), [1].into());
-    let mut all = Vec::new();
-    for (index, candidate) in (0..).zip(candidates) {
+    let frames = (0..).zip(candidates).map(|(index, candidate)| {
         let frame = Frame::new(index, index as f64 * 40.0, Image::from_rgb(2, 2, vec![0; 12]));
-        let found = analytics.on_frame(&frame, index * 40, &results(*candidate), &mut ids);
+        analytics.on_frame(&frame, index * 40, &results(*candidate), &mut ids)
+    });
+    frames.collect()
+}
+
+/// Of each frame, whether the person and whether the car is an event by its track.
+fn confirmed(candidates: &[bool]) -> Vec<(bool, bool)> {
+    let (shown, other): (BTreeSet<u32>, BTreeSet<u32>) = ([0].into(), [1].into());
+    let of_frame = |found: FrameAnalytics| {
         let [person, car] = [0, 1].map(|index| ObjectRef { module: 0, index });
         assert!(!found.is_confirmed(person, &other), "another tracker");
-        all.push((
+        (
             found.is_confirmed(person, &shown),
             found.is_confirmed(car, &shown),
-        ));
-    }
-    all
+        )
+    };
+    frames(candidates).into_iter().map(of_frame).collect()
 }
 
 #[test]
@@ -71,4 +79,27 @@ fn a_candidate_of_a_track_is_an_event_where_its_class_is_named() {
 #[test]
 fn what_was_never_an_event_is_none_by_its_track() {
     assert_eq!(confirmed(&[true; 6]), [(false, false); 6]);
+}
+
+#[test]
+fn a_candidate_begins_no_track_however_high_its_score() {
+    let tracked = |candidates: &[bool]| -> Vec<usize> {
+        let frames = frames(candidates).into_iter();
+        frames.map(|found| found.tracks.len()).collect()
+    };
+    assert_eq!(tracked(&[true; 4]), [0; 4]);
+    assert_eq!(
+        tracked(&[true, false, false, true]),
+        [0, 0, 2, 2],
+        "but continues one"
+    );
+}
+
+#[test]
+fn what_its_track_does_not_confirm_is_nothing_to_transforms() {
+    let mut candidates = [true; 10];
+    candidates[..4].fill(false);
+    let doubtful = frames(&candidates).into_iter().map(|found| found.doubtful.len());
+    let expected = [0, 0, 0, 0, 0, 0, 0, 0, 0, 2];
+    assert_eq!(doubtful.collect::<Vec<_>>(), expected, "of any class");
 }

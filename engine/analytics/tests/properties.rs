@@ -34,6 +34,7 @@ fn track(
             score: *score,
             class,
             appearance: None,
+            candidate: false,
         })
         .collect();
     let (tracks, _) = tracker.on_frame(at(pts_ms), &detections, ids);
@@ -71,6 +72,7 @@ fn change_places(looks: bool, settings: TrackerSettings) -> ([Option<u64>; 2], [
                 score: 0.9,
                 class: &class,
                 appearance: looks.then_some(&look[..]),
+                candidate: false,
             })
             .collect();
         let (tracks, _) = tracker.on_frame(at(pts_ms), &detections, &mut ids);
@@ -117,7 +119,7 @@ proptest! {
         for (wait, boxes) in frames {
             pts_ms += wait;
             let detections: Vec<Detection<'_>> =
-                boxes.iter().map(|(rect, score)| Detection { rect: *rect, score: *score, class: &class, appearance: None }).collect();
+                boxes.iter().map(|(rect, score)| Detection { rect: *rect, score: *score, class: &class, appearance: None, candidate: false }).collect();
             let (tracks, ends) = tracker.on_frame(at(pts_ms), &detections, &mut ids);
             for end in ends {
                 prop_assert!(end.last_pts_ms >= end.began_pts_ms && pts_ms - end.last_pts_ms > 2000.0);
@@ -249,6 +251,7 @@ fn continues_behind(x: f32, class: &str, other_is_seen: bool) -> bool {
                 score: *score,
                 class,
                 appearance: None,
+                candidate: false,
             })
             .collect();
         let (tracks, _) = tracker.on_frame(at(pts_ms), &detections, &mut ids);
