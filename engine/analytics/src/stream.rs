@@ -87,8 +87,8 @@ impl AnalyticsPlan {
 pub struct FrameAnalytics {
     /// Objects that have tracks, each with its tracker.
     pub tracks: BTreeMap<ObjectRef, Vec<(usize, TrackState)>>,
-    /// Candidates that tracks confirm, each with the trackers.
-    pub confirmed: BTreeMap<ObjectRef, Vec<usize>>,
+    /// Candidates that tracks confirm, each with the tracker.
+    pub confirmed: BTreeSet<(usize, ObjectRef)>,
     /// Candidates of tracks that were too seldom events to confirm one, each with the tracker: transforms leave them out.
     pub doubtful: BTreeSet<(usize, ObjectRef)>,
     /// Tracks that count from this frame on, and were seen in earlier ones.
@@ -113,8 +113,8 @@ impl FrameAnalytics {
     /// Whether a candidate is an event by one of these trackers.
     #[must_use]
     pub fn is_confirmed(&self, object: ObjectRef, trackers: &BTreeSet<u32>) -> bool {
-        let by = self.confirmed.get(&object);
-        by.is_some_and(|by| by.iter().any(|tracker| trackers.contains(&(*tracker as u32))))
+        let mut trackers = trackers.iter();
+        trackers.any(|tracker| self.confirmed.contains(&(*tracker as usize, object)))
     }
 
     /// Tracks that ended by one of these trackers.
@@ -221,7 +221,7 @@ impl StreamAnalytics {
                 if !is_event {
                     found.doubtful.insert((number, object));
                 } else if seen.candidate && plan.confirmed.contains(&seen.class) {
-                    found.confirmed.entry(object).or_default().push(number);
+                    found.confirmed.insert((number, object));
                 }
                 found.tracks.entry(object).or_default().push((number, state));
             }

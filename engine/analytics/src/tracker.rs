@@ -1,10 +1,10 @@
 //! Follows the objects of one stream through its frames, which come at irregular times: some are missing, by design.
 //!
 //! A frame's detections are assigned to tracks as in ByteTrack (Zhang et al., *ByteTrack*, 2022, algorithm 1), by optimal
-//! assignment: first those that are certain, to all confirmed tracks; then those that are less certain, to tracks of their class
-//! that were seen in the frame before, unless they lie on one that is certain; then, where they have embeddings, what is certain and left to tracks that were not, by their
-//! likeness; then to the places where tracks were last seen (OC-SORT, section 4.2)
-//! and to tentative tracks. What is left then begins tracks, tentative until they were seen `min_hits` times. Predictions
+//! assignment: first those that are certain, to all confirmed tracks; then those that are less certain, unless they lie on one
+//! that is, to tracks that were seen in the frame before; then, where they have embeddings, what is certain and left to tracks
+//! that were not, by their likeness; then to the places where tracks were last seen (OC-SORT, section 4.2) and to tentative
+//! tracks. What is left then begins tracks, tentative until they were seen `min_hits` times. Predictions
 //! are for the frame's own time, and boxes are compared with a margin that grows with what is unknown of them. A track ends
 //! once nothing of it was seen for `lost_after`.
 
@@ -42,7 +42,7 @@ pub const KEYS: &[KeySpec] = &[
     KeySpec {
         name: "low",
         kind: KeyKind::Number { min: 0.0, max: 1.0 },
-        about: "least score of an object that continues a track of its class seen in the frame before, unless it lies on one \
+        about: "least score of an object that continues a track seen in the frame before, unless it lies on one \
                 from `high` on; not above `high`; default 0.1. Only what the model gives counts: its `score_threshold` must \
                 be as low",
     },
@@ -217,6 +217,7 @@ impl Tracker {
         let ended = self.end_lost(time);
         let previous = self.newest.replace(time);
         let (high, low) = self.split(detections);
+        let covered = covered(detections, &low, &high);
         let predicted: Vec<Predicted> = self
             .tracks
             .iter()
@@ -250,7 +251,7 @@ impl Tracker {
             |track| is_confirmed(track) && seen_before(track),
             |round, track, detection| {
                 let rect = &round.detections[detection].rect;
-                let overlap = rect.iou(&round.predicted[track].rect) - round.overlap_with(&high, rect);
+                let overlap = rect.iou(&round.predicted[track].rect) - covered[detection];
                 overlap - round.class_loss(track, detection) - MIN_OVERLAP_LOW
             },
         );
@@ -532,18 +533,22 @@ impl Round<'_> {
         loss + self.class_loss(track, detection)
     }
 
-    /// The most that a box overlaps one of those detections.
-    fn overlap_with(&self, detections: &[usize], rect: &Rect) -> f32 {
-        let overlaps = detections
-            .iter()
-            .map(|other| self.detections[*other].rect.iou(rect));
-        overlaps.fold(0.0, f32::max)
-    }
-
     fn class_loss(&self, track: usize, detection: usize) -> f32 {
         let same = self.tracks[track].settled.class() == *self.detections[detection].class;
         if same { 0.0 } else { OTHER_CLASS }
     }
+}
+
+/// The most that each of the detections in `low` overlaps one of those in `high`, by its place among all.
+fn covered(detections: &[Detection<'_>], low: &[usize], high: &[usize]) -> Vec<f32> {
+    let mut covered = vec![0.0; detections.len()];
+    for index in low {
+        let overlaps = high
+            .iter()
+            .map(|other| detections[*other].rect.iou(&detections[*index].rect));
+        covered[*index] = overlaps.fold(0.0, f32::max);
+    }
+    covered
 }
 
 /// Intersection over union, both boxes grown by what is unknown of the place of the predicted one.

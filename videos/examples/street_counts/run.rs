@@ -127,15 +127,7 @@ pub(crate) fn run<'a>(
     let (mut analytics, mut ids) = (StreamAnalytics::new(&Arc::new(plan)), TrackIds::default());
     let mut incidents = Vec::new();
     let pixel = Image::from_rgb(2, 2, vec![0; 12]);
-    for (
-        index,
-        Frame {
-            at,
-            boxes,
-            candidates,
-        },
-    ) in (0..).zip(frames)
-    {
+    for (index, seen) in (0..).zip(frames) {
         let object = |(class, score, rect): &Seen, candidate| Object {
             class: Arc::clone(class),
             score: *score,
@@ -144,17 +136,17 @@ pub(crate) fn run<'a>(
             points: Points::None,
             candidate,
         };
-        let candidates = candidates.iter().map(|seen| object(seen, true));
-        let objects = boxes.iter().map(|seen| object(seen, false)).chain(candidates);
+        let candidates = seen.candidates.iter().map(|seen| object(seen, true));
+        let boxes = seen.boxes.iter().map(|seen| object(seen, false));
         let output = ModuleOutput {
-            objects: objects.collect(),
+            objects: boxes.chain(candidates).collect(),
             attributes: Vec::new(),
         };
         let mut results = RequestResults::default();
         results.add(0, output);
-        let frame = weir_flow::Frame::new(index, at.pts_ms, pixel.clone());
-        let mut found = analytics.on_frame(&frame, at.time_ms, &results, &mut ids);
-        run_transforms(&mut running, SIZE, *at, None, &results, &mut found);
+        let frame = weir_flow::Frame::new(index, seen.at.pts_ms, pixel.clone());
+        let mut found = analytics.on_frame(&frame, seen.at.time_ms, &results, &mut ids);
+        run_transforms(&mut running, SIZE, seen.at, None, &results, &mut found);
         incidents.append(&mut found.incidents);
     }
     let mut closed = analytics.close();

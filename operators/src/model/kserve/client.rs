@@ -83,8 +83,8 @@ impl Client {
             .map_err(|error| self.says(&format!("what it says of the model cannot be read: {error}")))
     }
 
-    /// Runs a batch; `buffer` is where its answer is read to. A connection that the server has closed since the last batch is replaced by a new one, once: to run a batch
-    /// again changes nothing.
+    /// Runs a batch; `buffer` is where its answer is read to. A connection that the server has closed since the last batch is
+    /// replaced by a new one, once: to run a batch again changes nothing.
     ///
     /// # Errors
     /// There is no answer in time, it refuses, or its answer cannot be read.
