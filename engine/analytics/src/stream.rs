@@ -54,7 +54,7 @@ impl TrackerPlan {
     }
 }
 
-/// A track that counts from this frame on: where it was seen first.
+/// A track that transforms are shown from this frame on: where it was seen first.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NewTrack {
     /// Its tracker.
@@ -91,7 +91,7 @@ pub struct FrameAnalytics {
     pub confirmed: BTreeSet<(usize, ObjectRef)>,
     /// Candidates of tracks that were too seldom events to confirm one, each with the tracker: transforms leave them out.
     pub doubtful: BTreeSet<(usize, ObjectRef)>,
-    /// Tracks that count from this frame on, and were seen in earlier ones.
+    /// Tracks that transforms are shown from this frame on, and that were seen in earlier ones.
     pub new_tracks: Vec<NewTrack>,
     /// Tracks that ended, each with its tracker.
     pub ended_tracks: Vec<(usize, TrackEnd)>,
@@ -205,23 +205,24 @@ impl StreamAnalytics {
                 }
             }
             tracker.on_delivered(time.pts_ms);
-            let began = tracked.values().filter_map(|track| tracker.began_before(*track));
-            let began = began.map(|(id, first)| NewTrack {
-                tracker: number,
-                id,
-                first,
-            });
-            found.new_tracks.extend(began);
             for (object, track) in tracked {
                 let (Some(track), Some(seen)) = (tracker.track_mut(track), results.object(object)) else {
                     continue;
                 };
                 let is_event = track.standing.on_observed(seen.candidate);
                 let Some(state) = track.state() else { continue };
-                if !is_event {
+                if is_event {
+                    let new = track.on_shown().map(|first| NewTrack {
+                        tracker: number,
+                        id: state.id,
+                        first,
+                    });
+                    found.new_tracks.extend(new);
+                    if seen.candidate && plan.confirmed.contains(&seen.class) {
+                        found.confirmed.insert((number, object));
+                    }
+                } else {
                     found.doubtful.insert((number, object));
-                } else if seen.candidate && plan.confirmed.contains(&seen.class) {
-                    found.confirmed.insert((number, object));
                 }
                 found.tracks.entry(object).or_default().push((number, state));
             }

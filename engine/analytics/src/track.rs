@@ -35,8 +35,6 @@ pub struct FrameTime {
 pub(crate) struct Track {
     /// Given when it is confirmed.
     pub(crate) id: Option<u64>,
-    /// Whether the newest frame confirmed it, and others before showed it.
-    pub(crate) is_new: bool,
     /// Frames in which it was seen.
     pub(crate) hits: u32,
     /// By the last observation.
@@ -53,13 +51,14 @@ pub(crate) struct Track {
     /// What modules that run per track were asked about it.
     pub(crate) readings: Readings,
     pub(crate) standing: Standing,
+    /// Whether transforms have been shown it.
+    is_shown: bool,
 }
 
 impl Track {
     pub(crate) fn new(rect: Rect, time: FrameTime) -> Self {
         Self {
             id: None,
-            is_new: false,
             hits: 1,
             motion: Motion::new(&rect),
             seen: rect,
@@ -70,7 +69,14 @@ impl Track {
             appearance: None,
             readings: Readings::default(),
             standing: Standing::default(),
+            is_shown: false,
         }
+    }
+
+    /// Transforms are shown it. The first time: when and where it was seen first, if that was before.
+    pub(crate) fn on_shown(&mut self) -> Option<(FrameTime, Rect)> {
+        let is_first = !std::mem::replace(&mut self.is_shown, true);
+        (is_first && self.hits > 1).then_some(self.first)
     }
 
     /// How it is expected to be.

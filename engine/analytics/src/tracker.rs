@@ -298,9 +298,7 @@ impl Tracker {
         }
         self.drop_tentative(time, &mut track_of);
         for track in &mut self.tracks {
-            let is_confirmed = track.id.is_none() && track.hits >= self.settings.min_hits;
-            track.is_new = is_confirmed && track.hits > 1;
-            if is_confirmed {
+            if track.id.is_none() && track.hits >= self.settings.min_hits {
                 track.id = Some(ids.next(time.time_ms));
             }
         }
@@ -310,13 +308,6 @@ impl Tracker {
     /// The track of that number, as [`Tracker::on_frame`] gave it.
     pub(crate) fn track_mut(&mut self, number: usize) -> Option<&mut Track> {
         self.tracks.get_mut(number)
-    }
-
-    /// Of a track that the last frame confirmed, which was seen in frames before: its id, and where it was seen first.
-    pub(crate) fn began_before(&self, number: usize) -> Option<(u64, (FrameTime, Rect))> {
-        let track = self.tracks.get(number)?;
-        let id = track.id.filter(|_| track.is_new)?;
-        Some((id, track.first))
     }
 
     /// The id of the track of that number, as [`Tracker::on_frame`] gave it; `None` while it is tentative.

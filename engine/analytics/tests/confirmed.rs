@@ -103,3 +103,20 @@ fn what_its_track_does_not_confirm_is_nothing_to_transforms() {
     let expected = [0, 0, 0, 0, 0, 0, 0, 0, 0, 2];
     assert_eq!(doubtful.collect::<Vec<_>>(), expected, "of any class");
 }
+
+#[test]
+fn a_track_is_new_where_transforms_are_shown_it_first() {
+    let (event, candidate) = (false, true);
+    let new = |candidates: &[bool]| -> Vec<Vec<f64>> {
+        let of_frame =
+            |found: FrameAnalytics| found.new_tracks.iter().map(|new| new.first.0.pts_ms).collect();
+        frames(candidates).into_iter().map(of_frame).collect()
+    };
+    let (none, two) = (vec![], vec![0.0; 2]);
+    assert_eq!(new(&[event; 3]), [none.clone(), two.clone(), none.clone()]);
+    assert_eq!(
+        new(&[event, candidate, event, event]),
+        [none.clone(), none.clone(), two, none],
+        "not where its track does not confirm it yet"
+    );
+}
