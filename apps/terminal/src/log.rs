@@ -25,6 +25,7 @@ pub fn log_to_stderr_beside(default: &str, others: Vec<LogLayer>) {
         Some(given) if given == OsStr::new("") => EnvFilter::new(default),
         Some(_) => EnvFilter::from_default_env(),
     };
+    let shown = filter.max_level_hint();
     // Without colours: what stands in an event could not be distinguished from them.
     let own = fmt::layer()
         .with_writer(LogWriter::default)
@@ -33,6 +34,10 @@ pub fn log_to_stderr_beside(default: &str, others: Vec<LogLayer>) {
     let mut layers: Vec<LogLayer> = vec![own.boxed()];
     layers.extend(others);
     tracing_subscriber::registry().with(layers).init();
+    // Of crates that use `log` the others want nothing. Were these asked for all that the most curious of the others wants of one
+    // place, each of their lines would go through all layers: a HTTP client has one for every 16 bytes.
+    let level = shown.and_then(|level| level.to_string().parse().ok());
+    ::log::set_max_level(level.unwrap_or(::log::LevelFilter::Trace));
 }
 
 /// Standard error for log events, each in one line whatever is in it.

@@ -1,0 +1,14 @@
+//! What the log costs.
+
+use tracing_subscriber::filter::{EnvFilter, LevelFilter, Targets};
+use tracing_subscriber::layer::{Identity, Layer};
+
+#[test]
+fn crates_are_asked_for_what_is_shown_whatever_others_want_of_one_place() {
+    const DEFAULT: &str = "warn";
+    let others = Targets::new().with_target("elsewhere", LevelFilter::TRACE);
+    weir_terminal::log_to_stderr_beside(DEFAULT, vec![Identity::new().with_filter(others).boxed()]);
+    let shown = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(DEFAULT));
+    let shown = shown.max_level_hint().map(|level| level.to_string());
+    assert_eq!(Some(log::max_level().to_string().to_lowercase()), shown);
+}
