@@ -24,8 +24,8 @@ impl Generative {
     pub(super) fn trip(&self, (id, to): (SequenceId, InstanceId), cached: u32) -> Option<Trip> {
         let cost = self.router.spec().transfer?;
         let (sequence, instance) = (self.sequences.get(&id)?, self.instances.get(to.index())?);
-        let tokens = sequence.prompt.saturating_add(sequence.generated);
-        let (took, cached) = cost.carry([tokens, cached], instance.spec());
+        let tokens = [sequence.prompt.saturating_add(sequence.generated), cached];
+        let (took, cached) = cost.carry(cost.cheaper(tokens, instance.spec()), tokens);
         Some(Trip { took, cached })
     }
 }

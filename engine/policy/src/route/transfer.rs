@@ -53,12 +53,18 @@ pub struct MoveCost {
 }
 
 impl MoveCost {
-    /// How long a sequence with so many tokens, and so many of them cached, is on the link to a device, and what of it is cached
-    /// there then: whichever of both ways takes less.
-    pub(crate) fn carry(&self, [tokens, cached]: [u32; 2], to: &InstanceSpec) -> (Span, u32) {
-        let cached = cached.min(tokens);
+    /// The way that takes less for a sequence with so many tokens, and so many of them cached, to a device.
+    #[must_use]
+    pub fn cheaper(&self, [tokens, cached]: [u32; 2], to: &InstanceSpec) -> Transfer {
         let device = (&to.steps, to.max_step_tokens);
-        match TransferCost::new(&self.link, self.cache_bytes, [tokens, cached], device).best() {
+        TransferCost::new(&self.link, self.cache_bytes, [tokens, cached], device).best()
+    }
+
+    /// How long it is on the link that way, and what of it is cached where it arrives.
+    #[must_use]
+    pub fn carry(&self, by: Transfer, [tokens, cached]: [u32; 2]) -> (Span, u32) {
+        let cached = cached.min(tokens);
+        match by {
             Transfer::Cache => (self.link.duration(self.cache_bytes * f64::from(cached)), cached),
             Transfer::TokenIds => (self.link.duration(ID_BYTES * f64::from(tokens)), 0),
         }
@@ -66,19 +72,12 @@ impl MoveCost {
 
     /// What a sequence with so many tokens, all of them cached, takes to a device.
     pub(super) fn of(&self, tokens: u32, to: &InstanceSpec) -> Arriving {
-        let device = (&to.steps, to.max_step_tokens);
-        let cost = TransferCost::new(&self.link, self.cache_bytes, [tokens, tokens], device);
-        match cost.best() {
-            Transfer::Cache => Arriving {
-                by: Transfer::Cache,
-                tokens: 0,
-                delay_s: cost.cache.as_secs_f64(),
-            },
-            Transfer::TokenIds => Arriving {
-                by: Transfer::TokenIds,
-                tokens,
-                delay_s: self.link.duration(ID_BYTES * f64::from(tokens)).as_secs_f64(),
-            },
+        let by = self.cheaper([tokens; 2], to);
+        let (delay, cached) = self.carry(by, [tokens; 2]);
+        Arriving {
+            by,
+            tokens: tokens - cached,
+            delay_s: delay.as_secs_f64(),
         }
     }
 }

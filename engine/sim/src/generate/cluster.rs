@@ -5,7 +5,6 @@ use thiserror::Error;
 use weir_policy::generate::{InstanceSpec, InstanceSpecError, InstanceStats};
 use weir_policy::route::{
     Link, MoveCost, Prefix, RouteEffect, RouteEvent, Router, RouterSpec, RouterSpecError, Transfer,
-    TransferCost,
 };
 use weir_types::{DropReason, InstanceId, SequenceId, Span, Timestamp};
 
@@ -63,10 +62,7 @@ pub struct MoveLink {
 impl GenerateCluster {
     /// The router's parameters: where whichever takes less goes over the link, it knows what that takes.
     fn router_spec(&self) -> RouterSpec {
-        let known = (self.link.by == MoveBy::Cheaper).then_some(MoveCost {
-            link: self.link.link,
-            cache_bytes: self.link.cache_bytes,
-        });
+        let known = (self.link.by == MoveBy::Cheaper).then(|| self.link.cost());
         RouterSpec {
             transfer: self.router.transfer.or(known),
             ..self.router
@@ -86,22 +82,22 @@ impl MoveLink {
         cache_bytes: 131_072.0,
     };
 
-    /// How long a sequence with so many tokens, and so many of them cached, is on it, and what is cached where it goes to.
-    fn carry(&self, [tokens, cached]: [u32; 2], to: &InstanceSpec) -> (Span, u32) {
-        let with_cache = match self.by {
-            MoveBy::TokenIds => false,
-            MoveBy::Cache => true,
-            MoveBy::Cheaper => {
-                let device = (&to.steps, to.max_step_tokens);
-                let cost = TransferCost::new(&self.link, self.cache_bytes, [tokens, cached], device);
-                cost.best() == Transfer::Cache
-            }
-        };
-        if with_cache {
-            (self.link.duration(self.cache_bytes * f64::from(cached)), cached)
-        } else {
-            (self.link.duration(4.0 * f64::from(tokens)), 0)
+    fn cost(&self) -> MoveCost {
+        MoveCost {
+            link: self.link,
+            cache_bytes: self.cache_bytes,
         }
+    }
+
+    /// How long a sequence with so many tokens, and so many of them cached, is on it, and what is cached where it goes to.
+    fn carry(&self, tokens: [u32; 2], to: &InstanceSpec) -> (Span, u32) {
+        let cost = self.cost();
+        let by = match self.by {
+            MoveBy::TokenIds => Transfer::TokenIds,
+            MoveBy::Cache => Transfer::Cache,
+            MoveBy::Cheaper => cost.cheaper(tokens, to),
+        };
+        cost.carry(by, tokens)
     }
 }
 
