@@ -224,6 +224,8 @@ def main() -> None:
         now = texts()
         same = [key for key in now if key in known]
         wrong = [key for key in same if known[key] != now[key]]
+        for key in wrong[:3]:
+            print(f"{name}: {key} was {known[key]!r} and is {now[key]!r}", flush=True)
         known.update({key: text for key, text in now.items() if key not in known})
         print(f"{name}: {len(now)} texts, {len(same)} of them known from runs before, {len(wrong)} differ", flush=True)
 
