@@ -53,7 +53,8 @@ tar --create --gzip --file "dist/$folder.tar.gz" --sort=name --owner=0 --group=0
 root=$work/deb
 fill "$root/usr"
 install -D --mode=644 deploy/systemd/weir.service "$root/usr/lib/systemd/system/weir.service"
-install -D --mode=644 deploy/docker/graph.toml "$root/etc/weir/graph.toml"
+# The graph is made by the user: weir init writes no file that is there. The folder of data is there for weir check.
+install -d "$root/etc/weir" "$root/var/lib/weir"
 mkdir "$root/DEBIAN" "$work/debian"
 # The libraries that it is linked to, by the packages that bring them.
 printf 'Source: weir\n\nPackage: weir\nArchitecture: any\n' >"$work/debian/control"
@@ -75,8 +76,7 @@ Description: video analytics on live cameras under a latency promise
  come out in time before work is wasted on it, and tells of tracks, counts and
  incidents by MQTT, webhooks and files.
 END
-echo /etc/weir/graph.toml >"$root/DEBIAN/conffiles"
-# The service is not started before there is a graph of this place: the one that comes is an example.
+# The service is not started before there is a graph of this place.
 cat >"$root/DEBIAN/postinst" <<'END'
 #!/bin/sh
 set -e

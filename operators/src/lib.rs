@@ -18,8 +18,8 @@ pub use gpu::{DeviceFacts, device_facts};
 pub use model::{
     BareDecoder, CutError, GpuOptions, LayerChain, LoadError, LoadRequest, MAX_MODEL_BYTES, ModelError,
     ModelFile, OnnxModel, OnnxPartitionLoader, OpenError, OutputDifference, PartitionedOnnx, Precision,
-    Provider, RejectedBoundary, RuntimeLibraryError, ServerModel, ValidatedCut, dump_index, find_runtime,
-    limit_heap_arenas, load, load_runtime, return_unused_memory,
+    Provider, RejectedBoundary, RuntimeLibraryError, ServerModel, SessionOperation, ValidatedCut, dump_index,
+    find_runtime, limit_heap_arenas, load, load_runtime, observe_sessions, return_unused_memory,
 };
 pub use operator::{OperatorError, OperatorRequest, operator};
 pub use pictures::ObjectPictures;

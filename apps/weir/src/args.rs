@@ -104,6 +104,9 @@ pub(crate) struct Init {
     /// The graph to write, which must not be there yet; - for standard output
     #[arg(long, value_name = "GRAPH.toml", default_value = "graph.toml")]
     pub(crate) out: PathBuf,
+    /// The folder that the graph's sinks write to; default the folder of the graph
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) data: Option<PathBuf>,
     /// How long the source is waited for
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "15s")]
     pub(crate) timeout: Span,

@@ -18,9 +18,9 @@ use weir_runtime::{Assembly, Partitioning, Progress};
 
 use crate::error::{ErrorList, UserError};
 use crate::extensions::Extensions;
-use crate::plans;
 use crate::process::cores;
 use crate::zoo::Zoo;
+use crate::{plans, probe};
 
 /// Bytes of a file that holds a token.
 const MAX_TOKEN_BYTES: u64 = 64 << 10;
@@ -210,6 +210,41 @@ fn onnx(
     zoo: &Zoo,
     dump: Option<&DumpInputs>,
 ) -> anyhow::Result<Option<Loaded>> {
+    with_request(node, graph, zoo, dump, |request| {
+        if !is_trusted(node) {
+            probe::probe(request)?;
+        }
+        let model = if node.generates() || matches!(request.file, ModelFile::Server(_)) {
+            weir_operators::load(request).map(Loaded::Whole)
+        } else {
+            let gpu = gpu_options(node, graph, zoo);
+            OnnxModel::load(request).map(|model| Loaded::OfItems(Arc::new(model.with_gpu_options(gpu))))
+        };
+        Ok(model.map_err(|error| UserError::new(error.to_string()))?)
+    })
+}
+
+/// Opens the models of the user in processes of their own, without a trace in this one.
+///
+/// # Errors
+/// Every model that cannot be opened.
+pub(crate) fn probe_models(graph: &Graph, zoo: &Zoo) -> anyhow::Result<()> {
+    let mut errors = ErrorList::default();
+    for node in graph.models().iter().filter(|node| !is_trusted(node)) {
+        let probed = with_request(node, graph, zoo, None, |request| Ok(probe::probe(request)?));
+        errors.take(probed);
+    }
+    errors.finish()
+}
+
+/// Calls `load` with what a model is loaded by; not for one that is emulated.
+fn with_request<T>(
+    node: &ModelNode,
+    graph: &Graph,
+    zoo: &Zoo,
+    dump: Option<&DumpInputs>,
+    load: impl FnOnce(&LoadRequest<'_>) -> anyhow::Result<T>,
+) -> anyhow::Result<Option<T>> {
     if graph.is_emulated(node) {
         return Ok(None);
     }
@@ -240,13 +275,14 @@ fn onnx(
             .filter(|dump| dump.model.as_ref().is_none_or(|name| *name == node.name))
             .map(|dump| dump.folder.clone()),
     };
-    let model = if node.generates() || matches!(request.file, ModelFile::Server(_)) {
-        weir_operators::load(&request).map(Loaded::Whole)
-    } else {
-        let gpu = gpu_options(node, graph, zoo);
-        OnnxModel::load(&request).map(|model| Loaded::OfItems(Arc::new(model.with_gpu_options(gpu))))
-    };
-    Ok(Some(model.map_err(|error| UserError::new(error.to_string()))?))
+    load(&request).map(Some)
+}
+
+/// Whether all files of a model are known to this program: it ships them, or has their sums.
+fn is_trusted(node: &ModelNode) -> bool {
+    let is_known = matches!(node.origin, ModelOrigin::Zoo(_) | ModelOrigin::Embedded(_));
+    let second = node.settings.text("second");
+    is_known && second.is_none_or(|second| second.starts_with("zoo:"))
 }
 
 /// The largest batch that a model may be asked for. One with a plan runs the batches of that, or of a later plan by the same profile.

@@ -54,6 +54,11 @@ const SLOTS: Family = family(
     "gauge",
     "Slots of a module, or its share of them.",
 );
+const OVERDUE_SLOTS: Family = family(
+    "weir_module_overdue_slots",
+    "gauge",
+    "Slots of a module that are out of use, since a batch there does not end.",
+);
 const SINKS: Family = family(
     "weir_sink_deliveries_total",
     "counter",
@@ -264,6 +269,11 @@ pub(crate) fn text(snapshot: &Snapshot) -> String {
         &mut out,
         &SLOTS,
         modules().map(|node| (module(&node.name), node.slots)),
+    );
+    write(
+        &mut out,
+        &OVERDUE_SLOTS,
+        modules().map(|node| (module(&node.name), node.overdue_slots as f64)),
     );
     let in_flight = snapshot.streams.iter().map(|stream| {
         (

@@ -7,10 +7,14 @@ use weir_operators::sinks::has_file_per_stream;
 use crate::error::UserError;
 
 /// Of any run: the standard streams, event loops and their wake-ups, a model or a library that is being opened, the
-/// report and the recording.
-const BASE: u64 = 24;
+/// report and the recording, and some clients of the API.
+const BASE: u64 = 40;
 /// Of a source: a connection with its control, or a file that is opened again while the last is closed.
 const EACH_SOURCE: u64 = 3;
+/// Of clips of a stream: each incident that goes on has a file ...
+const EACH_CLIP_STREAM: u64 = 32;
+/// ... up to the clips that a sink writes at a time.
+const MAX_CLIPS: u64 = 256;
 /// Of a partition worker: its connection, read and written by different threads, and one that is being made anew.
 const EACH_WORKER: u64 = 3;
 
@@ -53,8 +57,10 @@ pub(crate) fn require(graph: &Graph) -> Result<(), UserError> {
         Some(_) => 1,
     });
     let of_workers = graph.workers().len() as u64 * EACH_WORKER;
+    let clips = graph.sinks().iter().filter(|sink| sink.kind == "clips").count() as u64;
+    let of_clips = clips * (sources.max(1) * EACH_CLIP_STREAM).min(MAX_CLIPS);
     require_at_least(
-        BASE + sources * EACH_SOURCE + of_sinks.sum::<u64>() + of_workers,
+        BASE + sources * EACH_SOURCE + of_sinks.sum::<u64>() + of_clips + of_workers,
         "this run",
     )
 }

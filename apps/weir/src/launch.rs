@@ -27,7 +27,7 @@ use crate::settings::Settings;
 use crate::traces::{self, Traces};
 use crate::whole_file::ReservedFile;
 use crate::zoo::Zoo;
-use crate::{gears_watch, handles, health, interrupt, output, process, reload, report, systemd};
+use crate::{gears_watch, handles, health, interrupt, output, probe, process, reload, report, systemd};
 
 /// How a graph is run.
 #[derive(Debug, Clone, PartialEq)]
@@ -361,14 +361,14 @@ fn stage(jobs: Option<&(Arc<Jobs>, Vec<EngineLock>)>, assembly: &mut Assembly) {
 }
 
 /// Serves the graph until it is asked to end: `service` answers meanwhile, and takes what changes in the file of the graph
-/// where it `watches` it, or where SIGHUP asks for it.
+/// where it `watches` it, or where SIGHUP asks for it. `on_started` is called once the graph runs: its models and sinks are open.
 ///
 /// # Errors
 /// As [`launch`].
 pub(crate) fn serve(
     graph: Graph,
     options: &LaunchOptions,
-    service: &Arc<Service>,
+    (service, on_started): (&Arc<Service>, &dyn Fn() -> anyhow::Result<()>),
     watches: bool,
     settings: &Settings,
     zoo: &Zoo,
@@ -388,6 +388,7 @@ pub(crate) fn serve(
         let _ = ask.send(());
     };
     interrupt::watch_serving(&stop, STOPPING, reload)?;
+    probe::end_on(&stop);
     // What changes in the file from now on is seen.
     let text = weir_config::read_text(service.graph_file()).unwrap_or_default();
     let loaded = graph.clone();
@@ -417,6 +418,7 @@ pub(crate) fn serve(
     if let Some(fleet) = &mut fleet {
         fleet.begin(handle.control(), &stop, service)?;
     }
+    on_started()?;
     systemd::watch(handle.control())?;
     let watching = Arc::clone(service);
     // Both end with the program.

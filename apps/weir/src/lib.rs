@@ -26,6 +26,7 @@ mod jobs;
 mod launch;
 mod live;
 mod plans;
+mod probe;
 mod process;
 mod progress;
 mod reload;
@@ -65,6 +66,13 @@ const DEFAULT_LOG: &str = "error,ffmpeg=off,async_nats=off,rskafka=off,weir::out
 #[must_use]
 pub fn main() -> ExitCode {
     weir_operators::limit_heap_arenas();
+    if std::env::args_os()
+        .nth(1)
+        .is_some_and(|first| first == probe::COMMAND)
+    {
+        return probe::child::run();
+    }
+    probe::enable();
     let args = match args::Args::try_parse() {
         Ok(args) => args,
         Err(error) => return args::refuse(&error),

@@ -1,6 +1,7 @@
 //! The graph that is served: another text of it is read, checked as a whole, and applied as far as it can be while it runs. What
 //! is refused changes nothing, and is kept with all its problems until a text is taken.
 
+use std::hash::{Hash, Hasher};
 use std::path::Path;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, SystemTime};
@@ -8,7 +9,8 @@ use std::time::{Duration, SystemTime};
 use serde::Serialize;
 use weir_flow::mask_credentials;
 use weir_graph::{Graph, GraphChanges, SourceNode};
-use weir_runtime::{Control, NewStream, StreamChange, StreamError};
+use weir_runtime::{Clock, Control, NewStream, StreamChange, StreamError};
+use weir_types::{Span, Timestamp};
 
 use crate::assemble::{assemble_showing, source};
 use crate::live::LiveSink;
@@ -16,8 +18,12 @@ use crate::service::Service;
 use crate::zoo::Zoo;
 use crate::{catalog, handles, output, zoo};
 
-/// Time between two looks at the file; a file that changed between them is looked at once more.
+/// Time between two looks at the file.
 const WATCH_INTERVAL: Duration = Duration::from_millis(250);
+
+/// Time for which a file that changed must stay as it is before it is read: editors, and copies over a network, write in parts,
+/// and the first part may be a graph by itself.
+const QUIET_TIME: Span = Span::from_secs(2);
 
 /// Who gives another text of the graph.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -151,6 +157,22 @@ impl LoadedGraph {
     }
 }
 
+/// Opens the models of a text in processes of their own. It takes seconds, so nothing is locked meanwhile.
+///
+/// # Errors
+/// The problems of the models; those of the text itself are found when it is applied.
+pub(crate) fn probe_models(text: &str, author: Author, service: &Service) -> Result<(), Vec<Problem>> {
+    if author == Author::Client && !service.allows_any_source() {
+        // A model that is not in force is refused without being opened.
+        return Ok(());
+    }
+    let Ok(graph) = read(text, author, service.graph_file(), service.zoo()) else {
+        return Ok(());
+    };
+    let probed = crate::assemble::probe_models(&graph, service.zoo());
+    probed.map_err(|error| vec![Problem::new(error.to_string(), None)])
+}
+
 /// Reads and checks the text of a graph.
 fn read(text: &str, author: Author, file: &Path, zoo: &Zoo) -> Result<Graph, Vec<Problem>> {
     let variable = |name: &str| match author {
@@ -274,20 +296,71 @@ fn new_stream(node: &SourceNode) -> NewStream {
     }
 }
 
-/// What is known of a file without reading it.
-type Stamp = Option<(SystemTime, u64)>;
-
-fn stamp(file: &Path) -> Stamp {
-    let metadata = std::fs::metadata(file).ok()?;
-    Some((metadata.modified().ok()?, metadata.len()))
+/// State of a file: two equal ones are taken for the same content.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Stamp {
+    modified: SystemTime,
+    length: u64,
+    /// Hash of the content, where it was read.
+    content: Option<u64>,
 }
 
-/// Watches the file of the graph, and that of its gears, where it is to be watched, and reloads it at once where that is asked for; ends when nobody
-/// can ask any more. A file that is being written is left until it stays as it is.
+/// The state of a file without its content; `None` if there is no such file.
+fn stamp(file: &Path) -> Option<Stamp> {
+    let metadata = std::fs::metadata(file).ok()?;
+    Some(Stamp {
+        modified: metadata.modified().ok()?,
+        length: metadata.len(),
+        content: None,
+    })
+}
+
+/// The state of a file with a hash of its content: file systems with coarse times do not show every write.
+fn stamp_with_content(file: &Path) -> Option<Stamp> {
+    let text = weir_config::read_text(file).unwrap_or_default();
+    Some(Stamp {
+        content: Some(content_hash(&text)),
+        ..stamp(file)?
+    })
+}
+
+fn content_hash(text: &str) -> u64 {
+    let mut hasher = std::hash::DefaultHasher::new();
+    text.hash(&mut hasher);
+    hasher.finish()
+}
+
+/// Detects the moment at which a value that changed has been still for [`QUIET_TIME`].
+#[derive(Debug)]
+struct Settling<T> {
+    last: Option<(T, Timestamp)>,
+}
+
+impl<T: PartialEq> Settling<T> {
+    const fn new() -> Self {
+        Self { last: None }
+    }
+
+    /// Whether `value` has not changed for [`QUIET_TIME`] at `now`.
+    fn is_still(&mut self, value: T, now: Timestamp) -> bool {
+        match &self.last {
+            Some((last, since)) if *last == value => now.since(*since) >= QUIET_TIME,
+            _ => {
+                self.last = Some((value, now));
+                false
+            }
+        }
+    }
+}
+
+/// Watches the file of the graph and the file of its gears, if they are to be watched, and reloads the graph. A file that
+/// changed is left until it has been still for [`QUIET_TIME`], since it may be written in parts; a request through `asked`
+/// reloads at once. Returns when the sender of `asked` is gone.
 pub(crate) fn watch(file: &Path, is_watched: bool, asked: &Receiver<()>, service: &Service) {
     let stamps = || (stamp(file), service.gears_file().and_then(|file| stamp(&file)));
     let mut taken = stamps();
-    let mut last = taken;
+    let mut settling = Settling::new();
+    let clock = Clock::start();
     loop {
         let at_once = match asked.recv_timeout(WATCH_INTERVAL) {
             Ok(()) => true,
@@ -295,25 +368,38 @@ pub(crate) fn watch(file: &Path, is_watched: bool, asked: &Receiver<()>, service
             Err(RecvTimeoutError::Disconnected) => return,
         };
         let now = stamps();
-        let is_settled = std::mem::replace(&mut last, now) == now;
-        let is_due = at_once || (is_watched && is_settled && now != taken);
-        if !is_due {
-            continue;
+        let mut settled = None;
+        if !at_once {
+            if !is_watched || now == taken {
+                settling = Settling::new();
+                continue;
+            }
+            let gears = service.gears_file();
+            let contents = (
+                stamp_with_content(file),
+                gears.and_then(|file| stamp_with_content(&file)),
+            );
+            if !settling.is_still(contents, clock.now()) {
+                continue;
+            }
+            settled = contents.0.and_then(|stamp| stamp.content);
         }
+        settling = Settling::new();
         // Gears may be others though the text of the graph is the same.
         let anew = at_once || now.1 != taken.1;
-        reload(file, anew, service);
+        reload(file, (anew, settled), service);
         // Of the gears file that is named now.
         taken = (now.0, stamps().1);
-        last = taken;
     }
 }
 
-fn reload(file: &Path, at_once: bool, service: &Service) {
+/// Reloads the graph from its file. A text whose hash is not `settled` has changed since it was looked at, and is left.
+fn reload(file: &Path, (anew, settled): (bool, Option<u64>), service: &Service) {
     let read = weir_config::read_text(file);
     let text = read.map_err(|reason| vec![Problem::new(format!("it cannot be read: {reason}"), None)]);
     let applied = match text {
-        Ok(text) if !at_once && service.has_text(&text) => return,
+        Ok(text) if settled.is_some_and(|settled| settled != content_hash(&text)) => return,
+        Ok(text) if !anew && service.has_text(&text) => return,
         Ok(text) => service.apply_text(text, Author::File),
         Err(problems) => service.refuse_text(problems),
     };
@@ -347,5 +433,22 @@ fn reload(file: &Path, at_once: bool, service: &Service) {
                 lines.join("\n")
             ));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn value_settles_when_it_stays_for_the_quiet_time() {
+        let mut settling = Settling::new();
+        let at = |quarters: u64| Timestamp::ZERO + QUIET_TIME * quarters / 4;
+        assert!(!settling.is_still("half", at(0)));
+        assert!(!settling.is_still("half", at(3)));
+        assert!(!settling.is_still("whole", at(4)));
+        assert!(!settling.is_still("whole", at(7)));
+        assert!(settling.is_still("whole", at(8)));
+        assert!(!settling.is_still("half", at(9)), "it changed again");
     }
 }

@@ -1,6 +1,7 @@
 //! The engine behind the API: what requests are answered with.
 
 mod allowed;
+mod ready;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -15,7 +16,7 @@ use toml::Table;
 use weir_config::ConfigError;
 use weir_graph::{Graph, SourceNode};
 use weir_operators::sinks::find_clip;
-use weir_runtime::{Control, NewStream, Progress, Snapshot, StreamChange, StreamError, StreamPhase};
+use weir_runtime::{Control, NewStream, Progress, Snapshot, StreamChange, StreamError};
 use weir_serve::{
     ApiError, Backend, LiveQueue, NotReady, Refusal, StreamPatch, StreamRequest, Token, Watching,
 };
@@ -28,7 +29,7 @@ use crate::exposition;
 use crate::launch::{LaunchOptions, files};
 use crate::live::{self, Live};
 use crate::process::process_use;
-use crate::reload::{Applied, Author, LoadedGraph, Problem};
+use crate::reload::{self, Applied, Author, LoadedGraph, Problem};
 use crate::settings::Settings;
 use crate::traces::SpanCounts;
 use crate::zoo::Zoo;
@@ -253,7 +254,10 @@ impl Service {
 
     /// Puts the graph of another text into force, as far as that can be done while it runs.
     pub(crate) fn apply_text(&self, text: String, author: Author) -> Result<Applied, Vec<Problem>> {
-        self.with_loaded(|loaded| loaded.apply(text, author, self))
+        match reload::probe_models(&text, author, self) {
+            Ok(()) => self.with_loaded(|loaded| loaded.apply(text, author, self)),
+            Err(problems) => self.refuse_text(problems),
+        }
     }
 
     /// There is no text to put into force.
@@ -367,15 +371,7 @@ impl Backend for Service {
         match self.state.get(|| take_snapshot(control)) {
             Err(error) => engine(error.to_string()),
             Ok(snapshot) if snapshot.stopping => engine("stopping".to_owned()),
-            Ok(snapshot) => {
-                let waits = |phase| !matches!(phase, StreamPhase::Live | StreamPhase::Paused);
-                let streams = snapshot.streams.iter().filter(|stream| waits(stream.state));
-                let not_ready = streams.map(|stream| NotReady {
-                    what: format!("stream {}", stream.name),
-                    why: stream.reason.clone().unwrap_or_else(|| phase_name(stream.state)),
-                });
-                not_ready.collect()
-            }
+            Ok(snapshot) => ready::not_ready(&snapshot),
         }
     }
 
@@ -568,12 +564,6 @@ fn take_snapshot(control: &Control) -> Result<Arc<Snapshot>, StreamError> {
 
 fn json(value: &impl Serialize) -> Result<Value, ApiError> {
     serde_json::to_value(value).map_err(|error| ApiError::new(Refusal::Unavailable, error.to_string()))
-}
-
-fn phase_name(phase: StreamPhase) -> String {
-    let name = serde_json::to_value(phase).ok();
-    name.and_then(|name| name.as_str().map(str::to_owned))
-        .unwrap_or_default()
 }
 
 fn invalid(what: impl Into<String>) -> ApiError {

@@ -66,6 +66,57 @@ fn a_graph_elsewhere_finds_its_clip() {
 }
 
 #[test]
+fn files_of_sinks_are_in_the_folder_for_data() {
+    let place = Place::new();
+    place.clip("clip.mp4", 3);
+    std::fs::create_dir(place.at("data")).unwrap();
+    let written = place.weir(&["init", "clip.mp4", "--out", "new.toml", "--data", "data"]);
+    assert!(written.status.success(), "{}", stderr(&written));
+    let text = std::fs::read_to_string(place.at("new.toml")).unwrap();
+    let folder = place.at("data").canonicalize().unwrap();
+    let paths = text
+        .lines()
+        .filter(|line| line.trim_start_matches('#').starts_with("path = "));
+    let paths: Vec<&str> = paths.collect();
+    let is_there = |line: &&str| line.contains(&format!("path = \"{}/", folder.display()));
+    assert!(paths.len() == 5 && paths.iter().all(is_there), "{paths:?}");
+    std::fs::write(place.at("all.toml"), with_suggestions(&text)).unwrap();
+    let checked = place.weir(&["check", "--quick", "all.toml"]);
+    assert!(checked.status.success(), "{}", stderr(&checked));
+    refused(
+        &place.weir(&["init", "clip.mp4", "--out", "other.toml", "--data", "a\"b"]),
+        &["a folder for data"],
+    );
+}
+
+#[test]
+fn events_rotate_by_default() {
+    let place = Place::new();
+    let written = stdout(&place.weir(&["init", "--out", "-"]));
+    assert!(
+        written.contains("\nrotate_size = ") && written.contains("\nkeep = "),
+        "{written}"
+    );
+}
+
+#[test]
+fn address_with_a_variable_that_is_not_set_names_it() {
+    let place = Place::new();
+    let written = place.weir(&[
+        "init",
+        "rtsp://${NOBODY_SET_THIS}@127.0.0.1:1/live",
+        "--out",
+        "new.toml",
+    ]);
+    assert!(
+        !written.status.success() && stderr(&written).contains("NOBODY_SET_THIS"),
+        "{}",
+        stderr(&written)
+    );
+    assert!(!place.at("new.toml").exists());
+}
+
+#[test]
 fn without_a_source_streams_are_added_later() {
     let place = Place::new();
     let written = place.weir(&["init", "--out", "-"]);

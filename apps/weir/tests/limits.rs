@@ -62,6 +62,18 @@ fn too_few_file_handles_are_one_error() {
         let worker = limited(handles, "worker --listen 127.0.0.1:0");
         refused(&worker, &["a worker may need", "ulimit -n"]);
     }
+    // A sink of clips has a file for each incident; the service does not say before that it listens.
+    let clips = "\n[sinks.clips]\ntype = \"clips\"\npath = \"clips/{stream}\"\ninputs = [\"look\"]\n";
+    let graph = std::fs::read_to_string(place.at("graph.toml")).unwrap();
+    let graph = graph.replace("${CLIP:-not-there.mp4}", "clip.mp4");
+    std::fs::write(place.at("clips.toml"), graph + clips).unwrap();
+    let served = limited(64, "serve clips.toml --listen 127.0.0.1:0");
+    refused(&served, &["file handles", "may have 64", "ulimit -n 1024"]);
+    assert!(
+        served.stdout.is_empty(),
+        "{}",
+        String::from_utf8_lossy(&served.stdout)
+    );
     assert!(!place.at("out").exists(), "nothing was begun");
     // A soft limit is the program's own to raise.
     let soft = Command::new("sh")

@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 /// What an operator's items are, unless the module says `items = "frame"` (see [`Settings::takes_frames`]).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -152,7 +152,7 @@ pub struct ModelDefaults {
 }
 
 /// A validated value.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Value {
     /// Number or whole number; a duration in seconds, an amount in bytes.
@@ -168,7 +168,7 @@ pub enum Value {
 }
 
 /// Validated keys of one table: every name is known, every value has the type and bounds of its [`KeySpec`].
-#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Settings(pub BTreeMap<String, Value>);
 
 impl Settings {

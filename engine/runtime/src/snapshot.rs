@@ -77,6 +77,10 @@ pub struct ModuleSnapshot {
     pub throughput: f64,
     /// Slots that it has, or its share of them.
     pub slots: f64,
+    /// Slots that its model is open on.
+    pub placed_slots: usize,
+    /// Those of them that are out of use, since a batch there does not end.
+    pub overdue_slots: usize,
     /// What it came to since the start.
     pub totals: ModuleTotals,
 }
@@ -92,6 +96,8 @@ impl ModuleSnapshot {
             input_rate: load.input_rate,
             throughput: load.throughput,
             slots: load.slots,
+            placed_slots: load.placed_slots,
+            overdue_slots: load.overdue_slots,
             totals,
         }
     }

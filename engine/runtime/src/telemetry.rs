@@ -25,6 +25,7 @@ const THROUGHPUT_ITEMS: &str = "weir_module_throughput_items_per_second";
 const REQUESTS: &str = "weir_requests_total";
 const LATENCY_SECONDS: &str = "weir_request_seconds";
 const BATCHES_LOST: &str = "weir_batches_lost_total";
+const BATCHES_OVERDUE: &str = "weir_batches_overdue_total";
 /// 1 for the state that a stream is in, 0 for all others.
 const STREAM_STATE: &str = "weir_stream_state";
 const STREAM_STATE_CHANGES: &str = "weir_stream_state_changes_total";
@@ -52,6 +53,10 @@ pub fn describe_metrics() {
     metrics::describe_gauge!(THROUGHPUT_ITEMS, "Items a second that a module can do.");
     metrics::describe_counter!(REQUESTS, "Frames by outcome.");
     metrics::describe_counter!(BATCHES_LOST, "Batches of a module that failed.");
+    metrics::describe_counter!(
+        BATCHES_OVERDUE,
+        "Batches of a module that did not end in many times their expected time."
+    );
     metrics::describe_gauge!(STREAM_STATE, "1 for the state that a stream is in, else 0.");
     metrics::describe_counter!(STREAM_STATE_CHANGES, "How often a stream came into a state.");
     metrics::describe_gauge!(FRAME_BYTES, "Bytes of decoded frames in flight.");
@@ -103,6 +108,10 @@ pub(crate) fn record_outcomes(stream: &str, outcome: &'static str, count: u64) {
 
 pub(crate) fn record_batches_lost(module: &str, count: u64) {
     metrics::counter!(BATCHES_LOST, "module" => module.to_owned()).increment(count);
+}
+
+pub(crate) fn record_batch_overdue(module: &str) {
+    metrics::counter!(BATCHES_OVERDUE, "module" => module.to_owned()).increment(1);
 }
 
 pub(crate) fn record_frame_bytes(stream: &str, bytes: u64) {

@@ -51,8 +51,8 @@ use loaded::Loaded;
 pub use partition_session::OnnxPartitionLoader;
 pub use partitioned::PartitionedOnnx;
 pub use runtime::{
-    GpuOptions, OpenError, Precision, Provider, RuntimeLibraryError, find_runtime, limit_heap_arenas,
-    load_runtime, return_unused_memory,
+    GpuOptions, OpenError, Precision, Provider, RuntimeLibraryError, SessionOperation, find_runtime,
+    limit_heap_arenas, load_runtime, observe_sessions, return_unused_memory,
 };
 use runtime::{OrtSession, OutputView};
 use session::OnnxSession;

@@ -34,17 +34,28 @@ pub(crate) fn serve(args: Serve, settings: &Settings, zoo: &Zoo) -> anyhow::Resu
         ServeError::Thread(_) => anyhow::Error::from(error),
         error => UserError::new(error.to_string()).into(),
     })?;
+    // Said once the graph has started: what supervises the service may rely on it.
     let listening = format!("listening on http://{}", server.address());
-    if writes_lines(&graph) {
-        output::remark(&listening);
-    } else {
-        output::say(&listening)?;
-    }
+    let to_errors = writes_lines(&graph);
+    let on_started = move || -> anyhow::Result<()> {
+        if to_errors {
+            output::remark(&listening);
+            return Ok(());
+        }
+        output::say(&listening)
+    };
     let options = LaunchOptions {
         graph_file: Some(args.graph),
         ..LaunchOptions::for_graph(args.run_args)
     };
-    serve_graph(graph, &options, &service, !args.no_watch, settings, zoo)
+    serve_graph(
+        graph,
+        &options,
+        (&service, &on_started),
+        !args.no_watch,
+        settings,
+        zoo,
+    )
 }
 
 fn resolve(listen: &str) -> Result<SocketAddr, UserError> {

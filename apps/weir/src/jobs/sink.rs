@@ -169,7 +169,8 @@ impl StagingSink {
             return output.target.clone();
         }
         let path = self.node.settings.text("path").unwrap_or_default();
-        let path = PathBuf::from(path.replace("{stream}", &stream.spec.name));
+        let path = path.replace("{stream}", &stream.spec.name);
+        let path = PathBuf::from(path.replace("{file}", &file_name(Path::new(&stream.spec.path))));
         if form == OutputForm::Lines || self.node.settings.flag("overwrite", false) {
             return path;
         }
@@ -196,6 +197,21 @@ impl StagingSink {
             stream.on_problem(Problem::Storage(error.to_string()));
         }
     }
+}
+
+/// Name of a video for its results: that of its file without the extension, of letters, digits, dots, `-` and `_`.
+fn file_name(video: &Path) -> String {
+    let stem = video.file_stem().unwrap_or_default().to_string_lossy();
+    let plain = |c: char| {
+        if c.is_alphanumeric() || "-_.".contains(c) {
+            c
+        } else {
+            '_'
+        }
+    };
+    let name: String = stem.chars().map(plain).take(60).collect();
+    let name = name.trim_start_matches('.');
+    if name.is_empty() { "video" } else { name }.to_owned()
 }
 
 /// `path`, or with the first number that makes it free.
@@ -334,5 +350,25 @@ impl Sink for StagingSink {
         // What is not whole is processed again.
         self.open.clear();
         self.inner.finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_are_named_after_the_file_of_the_video() {
+        for (video, expected) in [
+            ("/videos/monday morning.mp4", "monday_morning"),
+            ("gate.2026-11-28.mkv", "gate.2026-11-28"),
+            ("..", "video"),
+            ("/videos/", "videos"),
+            ("a/.hidden/..x.mp4", "x"),
+            ("https://server/clip.mp4?a=b/../c", "c"),
+        ] {
+            assert_eq!(file_name(Path::new(video)), expected, "{video}");
+        }
+        assert_eq!(file_name(Path::new(&"\u{e4}".repeat(300))).chars().count(), 60);
     }
 }

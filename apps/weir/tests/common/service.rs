@@ -87,7 +87,7 @@ impl Service {
         service
     }
 
-    /// Serves the graph in `folder`; returns when it listens, which is before the engine is ready.
+    /// Serves the graph in `folder`; returns when it says that it listens: the graph has started.
     pub(crate) fn start_in(folder: TempDir, listen: &str, args: &[&str]) -> Self {
         let errors = File::create(folder.path().join(ERRORS)).unwrap();
         let mut process = weir(folder.path())

@@ -102,6 +102,10 @@ pub(crate) struct ModuleLoad {
     pub(crate) throughput: f64,
     /// Slots that it has, or its share of them.
     pub(crate) slots: f64,
+    /// Slots that its model is open on.
+    pub(crate) placed_slots: usize,
+    /// Those of them that are out of use, since a batch there does not end.
+    pub(crate) overdue_slots: usize,
 }
 
 /// A module as the arbiter of slots and the reservations see it.

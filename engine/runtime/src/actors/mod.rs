@@ -24,7 +24,7 @@ pub(crate) use messages::{
     RemoveStream, ReportReservations, ReportStats, RunLaunched, SetStreamSlo, StopActor, StreamEnded,
     StreamPaused, StreamStateChanged, SwapGraph, SwitchPlan, TakeCounts, TakeLoad, TakeStats,
 };
-pub(crate) use module::{ActorRefs, ModuleActor, ModuleSetup};
+pub(crate) use module::{ActorRefs, ModuleActor, ModuleSetup, OverdueSlots};
 pub(crate) use reservations::{ReservationActor, ReservationSetup};
 pub(crate) use slots::{SlotActor, SlotSessions};
 pub(crate) use stream_table::{EgressCounts, StreamCounts};

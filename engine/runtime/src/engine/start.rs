@@ -16,8 +16,8 @@ use super::packet_observers::SinkObservations;
 use super::{RunContext, RunGraph, RunParts, StartedRun, StreamContext};
 use crate::actors::{
     ActorRefs, ArbiterEvent, BatchDone, DecodeLevelActor, Egress, EgressSetup, GearActor, GearSetup,
-    InstanceSaid, ModuleActor, ModuleRef, ModuleSetup, ReservationActor, ReservationSetup, RunEnded,
-    RunLaunched, SinkRoute, SlotActor, SlotSessions, Supervisor, SupervisorSetup,
+    InstanceSaid, ModuleActor, ModuleRef, ModuleSetup, OverdueSlots, ReservationActor, ReservationSetup,
+    RunEnded, RunLaunched, SinkRoute, SlotActor, SlotSessions, Supervisor, SupervisorSetup,
 };
 use crate::admission::{MemoryBudget, StreamAdmission};
 use crate::analytics::{TrackGate, analytics_plan};
@@ -69,6 +69,7 @@ impl Mailboxes {
             egress: self.egress.address(),
             supervisor: self.supervisor.address(),
             gears: self.gears.as_ref().map(AsyncContext::address),
+            overdue: OverdueSlots::default(),
         }
     }
 }
@@ -343,6 +344,7 @@ impl RunContext<'_> {
             egress: egress.clone(),
             supervisor: supervisor.address(),
             gears: gears.as_ref().map(AsyncContext::address),
+            overdue: OverdueSlots::default(),
         });
         let mut batch_threads = self.start_batch_threads(running, workers, None, &actors, threads)?;
         let sessions = self.slot_sessions(running, &mut batch_threads);

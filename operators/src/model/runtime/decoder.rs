@@ -3,7 +3,7 @@
 use ort::session::SessionInputValue;
 use ort::value::{DynValue, TensorRef};
 
-use super::{OrtSession, text};
+use super::{OrtSession, SessionOperation, observe, text};
 
 /// An output that stays in the memory of the runtime, to be read or to be an input.
 pub(crate) struct HeldTensor(DynValue);
@@ -54,6 +54,10 @@ impl OrtSession {
         for (name, input) in inputs {
             fed.push((name, input.value()?));
         }
+        observe::announce(SessionOperation::Run {
+            items: 1,
+            input_bytes: 0,
+        });
         let mut outputs = self.session.run(fed).map_err(text)?;
         let held = wanted.iter().map(|name| {
             let output = outputs.remove(name);

@@ -9,6 +9,7 @@ mod decoder;
 mod error;
 mod heap;
 mod library;
+mod observe;
 mod provider;
 mod tensors;
 
@@ -26,6 +27,7 @@ pub use error::{OpenError, RuntimeLibraryError};
 use heap::ReturnsUnusedMemory;
 pub use heap::{limit_heap_arenas, return_unused_memory};
 pub use library::{find as find_runtime, load as load_runtime};
+pub use observe::{SessionOperation, observe_sessions};
 pub use provider::{GpuOptions, Precision, Provider};
 pub(crate) use tensors::{TensorPort, float_bytes, floats, halved};
 
@@ -258,6 +260,7 @@ impl OrtSession {
         device: DeviceKind,
         options: &SessionOptions<'_>,
     ) -> Result<Self, OpenError> {
+        observe::announce(SessionOperation::Open);
         let environment = library::environment()?;
         let builder = builder(&environment, options).map_err(OpenError::Refused)?;
         let builder = match device {
@@ -367,6 +370,10 @@ impl OrtSession {
     fn produce(&mut self, feed: &Feed) -> Result<(SessionOutputs<'_>, &[Port]), String> {
         let outputs = match feed {
             Feed::Host { shape, data } => {
+                observe::announce(SessionOperation::Run {
+                    items: shape.first().map_or(1, |rows| rows.unsigned_abs() as usize),
+                    input_bytes: size_of_val(data.as_slice()),
+                });
                 let input = TensorRef::from_array_view((shape.clone(), data.as_slice())).map_err(text)?;
                 self.session.run(ort::inputs![input]).map_err(text)?
             }

@@ -10,12 +10,11 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use weir_files::io_reason;
-use weir_flow::mask_credentials;
 
 use crate::args::Init;
 use crate::error::UserError;
-use crate::output;
 use crate::zoo::Zoo;
+use crate::{catalog, output};
 use text::{Setup, graph};
 
 /// Writes the graph, and says what was seen and what comes next.
@@ -27,8 +26,8 @@ pub(crate) fn init(args: &Init, zoo: &Zoo) -> anyhow::Result<()> {
     if is_file && args.out.symlink_metadata().is_ok() {
         return Err(already_there(&args.out).into());
     }
-    let seen = args
-        .source
+    let resolved = args.source.as_deref().map(|uri| resolve(uri, zoo)).transpose()?;
+    let seen = resolved
         .as_deref()
         .map(|uri| look::look(uri, args.timeout))
         .transpose()?;
@@ -36,27 +35,42 @@ pub(crate) fn init(args: &Init, zoo: &Zoo) -> anyhow::Result<()> {
         uri: args.source.as_deref(),
         seen: seen.as_ref(),
         out: &args.out,
+        data: args.data.as_deref(),
         has_public_model: zoo.resolve(text::PUBLIC_MODEL).is_ok(),
     };
     let text = graph(&setup)?;
     if !is_file {
         return output::say(text.trim_end());
     }
-    let is_secret = args
-        .source
-        .as_deref()
-        .is_some_and(|uri| mask_credentials(uri) != uri);
+    let is_secret = args.source.as_deref().is_some_and(text::is_secret);
     write_new(&args.out, &text, is_secret)?;
     let file = args.out.display();
     output::say(&format!("{file}: {}", text::seen(&setup)))?;
     if is_secret {
         output::remark(&format!(
-            "the address with its password is in {file}, which you alone can read; \
+            "the address with its password is in {file}, which you alone can read, and no service under another account; \
              rtsp://${{CAMERA_USER}}:${{CAMERA_PASSWORD}}@HOST takes them from variables"
         ));
     }
     output::remark(&format!("next: weir check {file}"));
     Ok(())
+}
+
+/// The address with its variables, read as in a graph.
+fn resolve(uri: &str, zoo: &Zoo) -> anyhow::Result<String> {
+    if !text::has_variables(uri) {
+        return Ok(uri.to_owned());
+    }
+    let uri = toml::Value::String(uri.to_owned());
+    let graph = format!(
+        "[app]\nslo = \"1s\"\n[sources.camera]\nuri = {uri}\n[models.any]\ndevice = \"emulated:any\"\nprofile = {{ \"1\" = \
+         \"1ms\" }}\n[modules.any-module]\noperator = \"emulate\"\nmodel = \"any\"\ninputs = [\"camera\"]\n[sinks.none]\ntype = \
+         \"null\"\ninputs = [\"any-module\"]\n"
+    );
+    let variable = |name: &str| std::env::var(name).ok();
+    let graph = weir_graph::parse(&graph, Path::new("SOURCE"), &catalog::catalog(zoo), &variable)?;
+    let source = graph.sources().first();
+    Ok(source.map_or_else(String::new, |source| source.uri.clone()))
 }
 
 /// Writes a file that must not be there; one with a password is its owner's alone.

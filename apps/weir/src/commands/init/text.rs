@@ -25,6 +25,8 @@ pub(super) struct Setup<'a> {
     pub(super) seen: Option<&'a SourceInfo>,
     /// Where the graph is going to be.
     pub(super) out: &'a Path,
+    /// Folder for files of sinks; `None`: that of the graph.
+    pub(super) data: Option<&'a Path>,
     /// Whether [`PUBLIC_MODEL`] is on this machine.
     pub(super) has_public_model: bool,
 }
@@ -62,6 +64,7 @@ pub(super) fn graph(setup: &Setup<'_>) -> Result<String, UserError> {
         ("@MODEL@", model),
         ("@STREAM@", stream),
         ("@CLIP@", clip),
+        ("@DATA@", data_prefix(setup.data)?),
     ];
     // One after the other, so that what is put in is not looked at again.
     let mut text = String::new();
@@ -111,10 +114,12 @@ fn source_table(setup: &Setup<'_>, stream: &str) -> Result<String, UserError> {
         ));
     };
     let is_rtsp = uri.starts_with("rtsp://") || uri.starts_with("rtsps://");
-    let mut lines = vec![
-        format!("[sources.{stream}]"),
-        format!("uri = {}", quoted(&address(uri, setup.out)?)),
-    ];
+    let uri_text = if has_variables(uri) {
+        toml::Value::String(uri.to_owned()).to_string()
+    } else {
+        quoted(&address(uri, setup.out)?)
+    };
+    let mut lines = vec![format!("[sources.{stream}]"), format!("uri = {uri_text}")];
     let mut suggest = |remark: &str, key: &str| lines.extend([format!("# {remark}"), format!("#{key}")]);
     if is_rtsp {
         suggest(
@@ -140,6 +145,45 @@ fn source_table(setup: &Setup<'_>, stream: &str) -> Result<String, UserError> {
         );
     }
     Ok(lines.join("\n") + "\n")
+}
+
+/// Whether an address takes something from variables: `rtsp://${CAMERA_USER}:${CAMERA_PASSWORD}@camera/stream`.
+pub(super) fn has_variables(uri: &str) -> bool {
+    uri.contains("://") && uri.contains("${")
+}
+
+/// Whether an address has credentials other than those that variables hold.
+pub(super) fn is_secret(uri: &str) -> bool {
+    let mut plain = String::new();
+    let mut rest = uri;
+    while let Some((before, after)) = rest.split_once("${") {
+        plain.push_str(before);
+        match after.split_once('}') {
+            // A default stands in the text.
+            Some((name, more)) if !name.contains(':') => rest = more,
+            _ => return true,
+        }
+    }
+    plain.push_str(rest);
+    let plain = plain.replace("://:@", "://").replace("://@", "://");
+    mask_credentials(&plain) != plain
+}
+
+/// The folder as it stands before names of files, within a TOML string.
+fn data_prefix(folder: Option<&Path>) -> Result<String, UserError> {
+    let Some(folder) = folder else {
+        return Ok(String::new());
+    };
+    let absolute = std::path::absolute(folder);
+    let absolute = absolute.map_err(|error| UserError::new(format!("{}: {error}", folder.display())))?;
+    let text = absolute.join("").display().to_string();
+    let is_plain = |c: char| !c.is_control() && !"\"\\$@{}".contains(c);
+    if text.chars().all(is_plain) {
+        return Ok(text);
+    }
+    let reason =
+        "a folder for data has no control characters, quotes, backslashes, dollar or at signs, nor braces";
+    Err(UserError::new(format!("{}: {reason}", folder.display())))
 }
 
 /// The address as it is found from the folder of the graph.
@@ -192,4 +236,26 @@ fn remark_text(text: &str) -> String {
 /// To a hundredth, without what says nothing.
 fn rounded(fps: f64) -> f64 {
     (fps * 100.0).round() / 100.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn credentials_from_variables_are_no_secret_of_the_file() {
+        let secrets = [
+            ("rtsp://camera/live", false),
+            ("rtsp://${USER}:${PASSWORD}@camera/live", false),
+            ("rtsp://${USER}@camera/live", false),
+            ("rtsp://ada:${PASSWORD}@camera/live", true),
+            ("rtsp://ada:secret@camera/live", true),
+            ("rtsp://${USER:-ada}:${PASSWORD:-secret}@camera/live", true),
+            ("rtsp://${USER@camera/live", true),
+        ];
+        for (uri, expected) in secrets {
+            assert_eq!(is_secret(uri), expected, "{uri}");
+        }
+        assert!(has_variables(secrets[1].0) && !has_variables("a ${b}.mp4"));
+    }
 }

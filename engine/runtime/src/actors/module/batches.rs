@@ -8,7 +8,7 @@ use weir_types::invariant;
 use weir_types::invariant::Kind;
 use weir_types::{BatchId, SlotId, Span, Timestamp};
 
-use super::{ModuleActor, RunningBatch};
+use super::{ModuleActor, RunningBatch, SlotWatch};
 use crate::actors::burst::PolicyActor;
 use crate::actors::messages::{ArbiterEvent, BatchDone, BatchLost, RequestLost};
 use crate::batch::{BatchResult, Job};
@@ -19,7 +19,7 @@ impl ModuleActor {
     /// Sends a batch to the worker of its slot.
     pub(super) fn run(
         &mut self,
-        slot: SlotId,
+        (slot, expected): (SlotId, Span),
         batch: BatchId,
         slices: Vec<BatchSlice>,
         context: &mut Context<Self>,
@@ -37,7 +37,10 @@ impl ModuleActor {
             useful_until,
         };
         let sent = send(self.setup.jobs.get(&slot), slot, job);
-        self.running.insert(batch, RunningBatch::on_slot(slices));
+        self.running.insert(
+            batch,
+            RunningBatch::on_slot(slices, SlotWatch::new(slot, expected)),
+        );
         if let Err(reason) = sent {
             let result = BatchResult {
                 slot,
@@ -122,9 +125,12 @@ impl ModuleActor {
             slot.0,
             self.running.len()
         );
-        let Some(RunningBatch { slices, .. }) = running else {
+        let Some(RunningBatch { slices, watch, .. }) = running else {
             return;
         };
+        if watch.is_some_and(|watch| watch.is_overdue()) {
+            self.on_overdue_returned(slot);
+        }
         self.stats.on_batch_done(took, result.is_err());
         let items = slices.iter().map(|slice| u64::from(slice.count)).sum();
         self.count_on_slot(slot, items, took);
@@ -275,6 +281,7 @@ mod tests {
             egress: Context::new().address(),
             supervisor: Context::new().address(),
             gears: None,
+            overdue: super::super::OverdueSlots::default(),
         });
         let setup = ModuleSetup {
             id: ModuleId(0),

@@ -49,7 +49,7 @@ impl ModuleActor {
                         expected,
                     }));
                 }
-                self.run(slot, batch, slices, context);
+                self.run((slot, expected), batch, slices, context);
             }
             ModuleEffect::Forward { request } => self.forward(request, None, &refs),
             ModuleEffect::Accept { request, reason } => {

@@ -102,6 +102,10 @@ impl ModuleActor {
             result,
             ..
         } = done;
+        let is_gone = result.as_ref().is_err_and(|failure| failure.is_gone);
+        if !is_gone && self.setup.actors.overdue.count([slot].iter()) > 0 {
+            self.on_overdue_returned(slot);
+        }
         self.stats.on_batch_done(took, result.is_err());
         telemetry::record_batch(&self.setup.name, took, &crate::batch::StepTimes::default());
         let now = self.setup.clock.now();

@@ -4,9 +4,13 @@ use std::collections::BTreeMap;
 
 use crossbeam_channel::{Receiver, Sender, bounded};
 use weir_flow::{SequenceCommand, SequenceSpec, SequenceState};
-use weir_types::{RequestId, SequenceId, SlotId};
+use weir_types::{RequestId, SequenceId, SlotId, Span};
 
+use super::overdue::SlotWatch;
 use crate::instance::{Handover, InstanceCommand, InstanceJob, MAX_JOBS};
+
+/// Time of a step as the watch of its slot expects it: a long one, since its prompts are of any length.
+const EXPECTED_STEP: Span = Span::from_secs(3);
 
 /// A sequence that has not ended.
 pub(super) struct LiveSequence {
@@ -26,6 +30,7 @@ pub(super) struct RunningStep {
     number: u64,
     pub(super) sequences: u32,
     pub(super) tokens: u32,
+    watch: SlotWatch,
 }
 
 /// The instances of a module, and the sequences on them.
@@ -72,6 +77,7 @@ impl Instances {
             number,
             sequences,
             tokens,
+            watch: SlotWatch::new(slot, EXPECTED_STEP),
         };
         self.in_step.insert(slot, step);
         number
@@ -82,6 +88,11 @@ impl Instances {
         let step = *self.in_step.get(&slot).filter(|step| step.number == number)?;
         self.in_step.remove(&slot);
         Some(step)
+    }
+
+    /// The steps that run, as they are watched.
+    pub(super) fn watches(&mut self) -> impl Iterator<Item = &mut SlotWatch> {
+        self.in_step.values_mut().map(|step| &mut step.watch)
     }
 
     /// An instance is lost, with all that it held.

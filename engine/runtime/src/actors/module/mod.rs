@@ -6,6 +6,7 @@ mod effects;
 mod generating;
 mod instances;
 mod output_check;
+mod overdue;
 mod pipelines;
 mod requests;
 mod stage;
@@ -23,6 +24,8 @@ use weir_types::{BatchId, ModuleId, RequestId, SlotId, Span};
 
 use instances::Instances;
 use output_check::OutputCheck;
+pub(crate) use overdue::OverdueSlots;
+use overdue::SlotWatch;
 
 use super::burst::{Burst, PolicyActor};
 use super::egress::Egress;
@@ -57,6 +60,7 @@ pub(crate) struct ActorRefs {
     pub(crate) supervisor: Addr<Supervisor>,
     /// Only where the graph has cascades.
     pub(crate) gears: Option<Addr<GearActor>>,
+    pub(crate) overdue: OverdueSlots,
 }
 
 /// What a module actor is made from.
@@ -120,14 +124,17 @@ struct RunningBatch {
     items: Vec<Item>,
     /// Whether its run has begun, on a slot that prepares ahead.
     is_launched: bool,
+    /// `None` on a path of partitions, whose workers are watched by themselves.
+    watch: Option<SlotWatch>,
 }
 
 impl RunningBatch {
-    fn on_slot(slices: Vec<BatchSlice>) -> Self {
+    fn on_slot(slices: Vec<BatchSlice>, watch: SlotWatch) -> Self {
         Self {
             slices,
             items: Vec::new(),
             is_launched: false,
+            watch: Some(watch),
         }
     }
 }
@@ -190,6 +197,7 @@ impl Actor for ModuleActor {
 
     fn started(&mut self, context: &mut Self::Context) {
         context.run_interval(duration(TICK_INTERVAL), |actor, context| {
+            actor.watch_slots();
             actor.on_event(ModuleEvent::Tick, context)
         });
     }
@@ -285,6 +293,11 @@ impl ModuleActor {
         context.stop();
     }
 
+    /// The slots that its model is open on.
+    fn placed_slots(&self) -> impl Iterator<Item = &SlotId> {
+        self.setup.jobs.keys().chain(self.instances.jobs.keys())
+    }
+
     /// A batch or a step ended on a slot.
     fn count_on_slot(&mut self, slot: SlotId, items: u64, took: Span) {
         let place = self.setup.devices.iter().position(|(own, _)| *own == slot);
@@ -320,6 +333,8 @@ impl Handler<TakeLoad> for ModuleActor {
         MessageResult(ModuleLoad {
             requests: machine.requests(),
             batch_size: machine.batch_size(),
+            placed_slots: self.placed_slots().count(),
+            overdue_slots: self.setup.actors.overdue.count(self.placed_slots()),
             ..self.load
         })
     }

@@ -90,6 +90,7 @@ impl ModuleActor {
                 slices,
                 items,
                 is_launched: false,
+                watch: None,
             },
         );
     }

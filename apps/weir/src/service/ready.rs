@@ -1,0 +1,27 @@
+//! Streams and modules that keep a service from being ready.
+
+use weir_runtime::{ModuleSnapshot, Snapshot, StreamPhase};
+use weir_serve::NotReady;
+
+/// Streams without frames, and modules without a slot that ends its batches.
+pub(super) fn not_ready(snapshot: &Snapshot) -> Vec<NotReady> {
+    let waits = |phase| !matches!(phase, StreamPhase::Live | StreamPhase::Paused);
+    let streams = snapshot.streams.iter().filter(|stream| waits(stream.state));
+    let streams = streams.map(|stream| NotReady {
+        what: format!("stream {}", stream.name),
+        why: stream.reason.clone().unwrap_or_else(|| phase_name(stream.state)),
+    });
+    let hangs =
+        |module: &&ModuleSnapshot| module.overdue_slots > 0 && module.overdue_slots >= module.placed_slots;
+    let modules = snapshot.modules.iter().filter(hangs).map(|module| NotReady {
+        what: format!("module {}", module.name),
+        why: "it has no slot left: its model hangs in a batch".to_owned(),
+    });
+    streams.chain(modules).collect()
+}
+
+fn phase_name(phase: StreamPhase) -> String {
+    let name = serde_json::to_value(phase).ok();
+    name.and_then(|name| name.as_str().map(str::to_owned))
+        .unwrap_or_default()
+}

@@ -1,0 +1,161 @@
+//! Work that runs on a slot far beyond its profile: a session that hangs neither fails nor returns, so the slot would be busy
+//! for ever without a sign. The slot is taken out of use until the work returns.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use weir_policy::SlotEvent;
+use weir_types::{SlotId, Span};
+
+use super::ModuleActor;
+use crate::actors::messages::ArbiterEvent;
+use crate::telemetry::{self, TICK_INTERVAL};
+
+/// Work is overdue after so many times its expected time ...
+const OVERDUE_FACTOR: u64 = 20;
+/// ... and not before this: a machine may be busy for seconds.
+const MIN_OVERDUE: Span = Span::from_secs(10);
+
+/// A batch or a step on a slot, watched until it returns.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct SlotWatch {
+    slot: SlotId,
+    expected: Span,
+    /// Counted in ticks, so that a process that was stopped for a while reports nothing.
+    ran: Span,
+    is_overdue: bool,
+}
+
+impl SlotWatch {
+    pub(super) const fn new(slot: SlotId, expected: Span) -> Self {
+        Self {
+            slot,
+            expected,
+            ran: Span::ZERO,
+            is_overdue: false,
+        }
+    }
+
+    pub(super) const fn is_overdue(&self) -> bool {
+        self.is_overdue
+    }
+
+    /// Counts a tick; gives itself when it becomes overdue.
+    fn on_tick(&mut self) -> Option<Self> {
+        self.ran += TICK_INTERVAL;
+        let is_overdue = self.ran >= MIN_OVERDUE.max(self.expected * OVERDUE_FACTOR);
+        let becomes = is_overdue && !std::mem::replace(&mut self.is_overdue, is_overdue);
+        becomes.then_some(*self)
+    }
+}
+
+/// Slots of a graph on which work is overdue, with the number of such batches or steps. Modules share slots.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct OverdueSlots(Arc<Mutex<BTreeMap<SlotId, u32>>>);
+
+impl OverdueSlots {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<SlotId, u32>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn add(&self, slot: SlotId) {
+        *self.lock().entry(slot).or_default() += 1;
+    }
+
+    /// Work on a slot returned; whether none is overdue there any more.
+    fn remove(&self, slot: SlotId) -> bool {
+        let mut slots = self.lock();
+        let Some(count) = slots.get_mut(&slot) else {
+            return false;
+        };
+        *count -= 1;
+        let is_last = *count == 0;
+        if is_last {
+            slots.remove(&slot);
+        }
+        is_last
+    }
+
+    /// Number of those among `slots`.
+    pub(super) fn count<'a>(&self, slots: impl Iterator<Item = &'a SlotId>) -> usize {
+        let overdue = self.lock();
+        slots.filter(|slot| overdue.contains_key(slot)).count()
+    }
+}
+
+impl ModuleActor {
+    /// Counts a tick for all work on slots, and takes slots out of use on which it is overdue.
+    pub(super) fn watch_slots(&mut self) {
+        let batches = self.running.values_mut().filter_map(|batch| batch.watch.as_mut());
+        let watches = batches.chain(self.instances.watches());
+        let overdue: Vec<SlotWatch> = watches.filter_map(SlotWatch::on_tick).collect();
+        for SlotWatch {
+            slot, expected, ran, ..
+        } in overdue
+        {
+            let module = &self.setup.name;
+            tracing::error!(
+                module,
+                slot = slot.0,
+                "a batch of module {module} has not ended after {:.0} s, and {expected} were expected: its model may hang; the slot \
+                 is out of use until it ends",
+                ran.as_secs_f64()
+            );
+            telemetry::record_batch_overdue(module);
+            self.setup.actors.overdue.add(slot);
+            let slots = &self.setup.actors.slots;
+            slots.do_send(ArbiterEvent(SlotEvent::Down { slot }));
+        }
+    }
+
+    /// Work that was overdue on a slot has returned.
+    pub(super) fn on_overdue_returned(&self, slot: SlotId) {
+        let module = &self.setup.name;
+        tracing::error!(
+            module,
+            slot = slot.0,
+            "the batch of module {module} that was overdue has ended"
+        );
+        if self.setup.actors.overdue.remove(slot) {
+            let slots = &self.setup.actors.slots;
+            slots.do_send(ArbiterEvent(SlotEvent::Up { slot }));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Ticks until a batch with that expected time is overdue.
+    fn ticks(expected: Span) -> u64 {
+        let mut watch = SlotWatch::new(SlotId(1), expected);
+        let found = (1..100_000).find(|_| watch.on_tick().is_some());
+        assert!(watch.is_overdue());
+        assert!(watch.on_tick().is_none(), "it is reported once");
+        found.unwrap_or_default()
+    }
+
+    #[test]
+    fn batch_is_overdue_far_beyond_its_profile_and_not_within_seconds() {
+        assert_eq!(
+            ticks(Span::from_millis(5)),
+            MIN_OVERDUE.micros() / TICK_INTERVAL.micros()
+        );
+        assert_eq!(
+            ticks(Span::from_secs(4)),
+            Span::from_secs(80).micros() / TICK_INTERVAL.micros()
+        );
+    }
+
+    #[test]
+    fn slot_comes_back_when_the_last_of_its_batches_returns() {
+        let slots = OverdueSlots::default();
+        let (a, b) = (SlotId(1), SlotId(2));
+        slots.add(a);
+        slots.add(a);
+        assert_eq!(slots.count([a, b].iter()), 1);
+        assert!(!slots.remove(a) && slots.remove(a) && !slots.remove(a));
+        assert_eq!(slots.count([a, b].iter()), 0);
+    }
+}
