@@ -308,6 +308,32 @@ fn a_folder_of_images_is_a_stream_by_name() {
     assert_eq!(frames.len(), 1);
 }
 
+#[test]
+fn a_folder_of_images_is_in_natural_order_without_companions_of_files() {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, width) in [("f10.png", 10), ("f2.png", 2), ("f1.png", 1), ("f0003.png", 3)] {
+        image::RgbImage::new(width, 4)
+            .save(folder.path().join(name))
+            .unwrap();
+    }
+    std::fs::write(folder.path().join("._f1.png"), b"of macOS").unwrap();
+    std::fs::write(folder.path().join("f4.bmp"), b"no image that is read").unwrap();
+    let mut source = open(folder.path()).unwrap();
+    let (frames, end) = drain(source.as_mut());
+    let widths: Vec<u32> = frames.iter().map(|frame| frame.image.width).collect();
+    assert_eq!(widths, [1, 2, 3, 10]);
+    assert!(end.is_none(), "{end:?}");
+    let other = tempfile::tempdir().unwrap();
+    std::fs::write(other.path().join("f4.bmp"), b"no image that is read").unwrap();
+    let Err(error) = open(other.path()) else {
+        panic!("it opens")
+    };
+    assert!(
+        error.to_string().contains("skipped") && error.to_string().contains("f4.bmp"),
+        "{error}"
+    );
+}
+
 /// Number of frames and mean rate of some public clips: plain, variable rate, raw, B-frames with audio, full range.
 #[test]
 fn public_clips_decode_to_their_number_of_frames() {

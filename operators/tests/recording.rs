@@ -14,8 +14,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use serde_json::Value as Json;
 use small_disk::SmallDisk;
 use weir_flow::{
-    BestShot, Delivery, Frame, Image, Incident, PacketSubscription, PacketTap, Phase, Rect, Settings, Sink,
-    Source, StopFlag, Value,
+    BestShot, Delivery, Frame, Image, Incident, Packet, PacketFormat, PacketObserver, PacketSubscription,
+    PacketTap, Phase, Rect, Settings, Sink, Source, StopFlag, Value,
 };
 use weir_operators::media::{SourceOptions, source};
 use weir_operators::sinks::sink;
@@ -52,9 +52,13 @@ struct Camera {
 
 impl Camera {
     fn new(name: &str, sink: &dyn Sink) -> Self {
+        Self::observed_by(name, sink.packet_observer().unwrap())
+    }
+
+    fn observed_by(name: &str, observer: Arc<dyn PacketObserver>) -> Self {
         let clock = AtomicU64::new(BEGAN_MS);
         let tap = PacketTap::new(name, move || clock.fetch_add(40, Ordering::Relaxed));
-        let recorded = tap.observe(sink.packet_observer().unwrap());
+        let recorded = tap.observe(observer);
         let mut source = open(&shipped());
         source.tap_packets(Arc::clone(&tap));
         Self {
@@ -229,6 +233,116 @@ fn a_killed_archive_plays_and_is_completed_by_the_next_run() {
     assert_eq!(frames(&videos(&before)[0]), 300);
 }
 
+/// Passes packets on as a camera sends them that makes no key frame after its first.
+struct OneKeyFrame {
+    sink: Arc<dyn PacketObserver>,
+    sent: AtomicU64,
+}
+
+impl PacketObserver for OneKeyFrame {
+    fn on_format(&self, stream: &Arc<str>, format: &Arc<PacketFormat>) {
+        self.sink.on_format(stream, format);
+    }
+
+    fn on_packet(&self, stream: &Arc<str>, packet: &Packet) {
+        let is_first = self.sent.fetch_add(1, Ordering::Relaxed) == 0;
+        let mut packet = packet.clone();
+        packet.key = is_first;
+        self.sink.on_packet(stream, &packet);
+    }
+
+    fn on_refused(&self, stream: &Arc<str>, reason: &str) {
+        self.sink.on_refused(stream, reason);
+    }
+}
+
+#[test]
+fn a_camera_without_further_key_frames_is_on_the_disk_within_seconds() {
+    let folder = tempfile::tempdir().unwrap();
+    let (before, after) = (folder.path().join("before"), folder.path().join("after"));
+    let mut archive = open_sink("archive", &before, &[]);
+    let observer = OneKeyFrame {
+        sink: archive.packet_observer().unwrap(),
+        sent: AtomicU64::new(0),
+    };
+    let mut camera = Camera::observed_by("north", Arc::new(observer));
+    camera.play(f64::MAX);
+    let part = before.join("north/20261123T213005.000Z.mp4.part");
+    let copy = after.join("north/20261123T213005.000Z.mp4.part");
+    fs::create_dir_all(copy.parent().unwrap()).unwrap();
+    // The clip has 12 s, of which two at most are on their way.
+    let left = loop {
+        if fs::copy(&part, &copy).is_ok() {
+            let mut again = open_sink("archive", &after, &[]);
+            again.finish().unwrap();
+            if let [video] = &*videos(&after) {
+                let played = frames(video);
+                if played >= 240 {
+                    break played;
+                }
+                fs::remove_file(video).unwrap();
+            }
+        }
+        std::thread::yield_now();
+    };
+    assert!((240..300).contains(&left), "{left}");
+    archive.finish().unwrap();
+    assert_eq!(frames(&videos(&before)[0]), 300);
+    assert_eq!(archive.counts()["packets"], 300);
+}
+
+#[test]
+fn clips_of_a_killed_run_are_described() {
+    let folder = tempfile::tempdir().unwrap();
+    let (before, after) = (folder.path().join("before"), folder.path().join("after"));
+    let mut clips = open_sink("clips", &before, &[]);
+    let mut camera = Camera::new("north", &*clips);
+    camera.play(5_000.0);
+    accept(&mut *clips, incident(1, Phase::Began, 4_800.0, 5_000.0));
+    camera.play(f64::MAX);
+    fs::create_dir_all(after.join("north")).unwrap();
+    let left = loop {
+        // What is on the disk at some moment is what a killed run leaves, without its locks.
+        let there = if before.join("north").exists() {
+            files(&before)
+        } else {
+            Vec::new()
+        };
+        let part = there
+            .iter()
+            .find(|path| path.extension().is_some_and(|it| it == "part"));
+        if part.is_some_and(|part| fs::metadata(part).is_ok_and(|part| part.len() > 50_000)) {
+            break there;
+        }
+        std::thread::yield_now();
+    };
+    assert_eq!(left.len(), 2, "{left:?}");
+    for path in &left {
+        fs::copy(path, after.join("north").join(path.file_name().unwrap())).unwrap();
+    }
+    let mut again = open_sink("clips", &after, &[]);
+    again.finish().unwrap();
+    let [video] = &*videos(&after) else {
+        panic!("one clip: {:?}", files(&after))
+    };
+    let text = fs::read_to_string(video.with_extension("json")).unwrap();
+    let described: Json = serde_json::from_str(&text).unwrap();
+    assert_eq!(described["clip"]["end"], "interrupted");
+    assert_eq!(
+        described["clip"]["file"],
+        video.file_name().unwrap().to_str().unwrap()
+    );
+    assert_eq!(described["schema"], "weir.clip/1");
+    assert_eq!(files(&after).len(), 2, "{:?}", files(&after));
+    clips.finish().unwrap();
+    let names: Vec<_> = files(&before);
+    assert_eq!(
+        names.len(),
+        2,
+        "its own description, and nothing of the one before: {names:?}"
+    );
+}
+
 #[test]
 fn a_clip_begins_and_ends_where_it_was_asked_to() {
     let folder = tempfile::tempdir().unwrap();
@@ -367,9 +481,12 @@ fn a_full_disk_is_counted_and_recording_goes_on_when_there_is_room() {
     );
     let mut camera = Camera::new("north", &*archive);
     camera.play(6_000.0);
+    assert!(archive.outage().is_none() && archive.free_bytes().is_some_and(|free| free < 1 << 20));
     while archive.counts().get("outages") != Some(&1) {
         std::thread::yield_now();
     }
+    let outage = archive.outage().expect("it cannot write");
+    assert!(outage.contains("the disk is full"), "{outage}");
     fs::remove_file(&filler).unwrap();
     camera.play(f64::MAX);
     let finished = archive.finish();
@@ -379,6 +496,7 @@ fn a_full_disk_is_counted_and_recording_goes_on_when_there_is_room() {
     let unmounted = Command::new("umount").arg(&disk).status().unwrap();
     assert!(unmounted.success());
     finished.unwrap();
+    assert_eq!(archive.outage(), None, "segments were written whole again");
     let of = |name: &str| counts.get(name).copied().unwrap_or(0);
     assert_eq!(
         of("packets") + of("packets_failed") + of("packets_lost"),

@@ -96,6 +96,8 @@ pub(crate) fn main() -> anyhow::Result<()> {
         about: "",
         input: OperatorInput::FrameOrBoxes,
         heads: &[],
+        attribute: None,
+        counts_tokens: false,
         keys: (&[]).into(),
     };
     let count = SinkSpec {

@@ -67,8 +67,29 @@ const SINKS: Family = family(
 const SINK_UP: Family = family(
     "weir_sink_up",
     "gauge",
-    "1 for a sink without an error, 0 for one with.",
+    "1 for a sink that writes, 0 for one with an error or an outage, such as a full disk.",
 );
+const SINK_LOST: Family = family(
+    "weir_sink_lost_total",
+    "counter",
+    "What a sink counts itself as not written or written in part: packets, clips, messages.",
+);
+const SINK_FREE: Family = family(
+    "weir_sink_free_bytes",
+    "gauge",
+    "Bytes that are free where a sink records.",
+);
+
+/// Counts of sinks that are losses, by their names in reports.
+const LOSSES: [&str; 7] = [
+    "packets_lost",
+    "packets_failed",
+    "clips_cut",
+    "failed",
+    "skipped",
+    "undescribed",
+    "lost",
+];
 const IN_FLIGHT: Family = family(
     "weir_requests_in_flight",
     "gauge",
@@ -299,10 +320,28 @@ pub(crate) fn text(snapshot: &Snapshot) -> String {
     let up = report.sinks.iter().map(|(name, sink)| {
         (
             vec![("sink", name.clone())],
-            f64::from(u8::from(sink.error.is_none())),
+            f64::from(u8::from(sink.trouble().is_none())),
         )
     });
     write(&mut out, &SINK_UP, up);
+    let lost = report.sinks.iter().flat_map(|(name, sink)| {
+        let lost = sink
+            .counts
+            .iter()
+            .filter(|(count, _)| LOSSES.contains(&count.as_str()));
+        lost.map(|(count, lost)| {
+            (
+                vec![("sink", name.clone()), ("what", count.clone())],
+                *lost as f64,
+            )
+        })
+    });
+    write(&mut out, &SINK_LOST, lost);
+    let free = report
+        .sinks
+        .iter()
+        .filter_map(|(name, sink)| Some((vec![("sink", name.clone())], sink.free_bytes? as f64)));
+    write(&mut out, &SINK_FREE, free);
     out
 }
 

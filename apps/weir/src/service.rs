@@ -375,6 +375,24 @@ impl Backend for Service {
         }
     }
 
+    fn degraded(&self) -> Vec<NotReady> {
+        let Some(Ok(snapshot)) = self
+            .control
+            .get()
+            .map(|control| self.state.get(|| take_snapshot(control)))
+        else {
+            return Vec::new();
+        };
+        let sinks = snapshot.report.sinks.iter();
+        let troubled = sinks.filter_map(|(name, sink)| {
+            Some(NotReady {
+                what: format!("sink {name}"),
+                why: sink.trouble()?.to_owned(),
+            })
+        });
+        troubled.collect()
+    }
+
     fn state(&self) -> Result<Arc<str>, ApiError> {
         self.written.get(|| {
             // Of the moment, so that together they are no older than one of them may be.

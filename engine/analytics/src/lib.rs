@@ -15,7 +15,7 @@ mod track;
 mod tracker;
 pub mod transforms;
 
-pub use ids::TrackIds;
+pub use ids::{TrackIdBlocks, TrackIds};
 pub use reading::PerTrack;
 pub use scene::{close_transforms, run_transforms};
 pub use stream::{AnalyticsPlan, FrameAnalytics, NewTrack, StreamAnalytics, TrackerPlan};

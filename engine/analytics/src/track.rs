@@ -18,6 +18,13 @@ const DIRECTION_SPAN_MS: f64 = 250.0;
 const BRIDGE_STEP_MS: f64 = 100.0;
 const MAX_BRIDGE_STEPS: u32 = 8;
 
+/// Media time, in milliseconds, after which an object that has not left its place stands still.
+const STOOD_MS: f64 = 2_000.0;
+/// Intersection over union down to which a box is at its place.
+const SAME_PLACE: f32 = 0.6;
+/// Part of the box of an object that is being hidden, and still lies where it stood.
+const WITHIN_PLACE: f32 = 0.7;
+
 /// How much a new embedding counts in the mean.
 const NEW_APPEARANCE: f32 = 0.2;
 
@@ -43,6 +50,10 @@ pub(crate) struct Track {
     /// When and where it was seen first.
     pub(crate) first: (FrameTime, Rect),
     pub(crate) last: FrameTime,
+    /// Box at which it came to be, and the media time of that.
+    place: (Rect, f64),
+    /// Box at which it stands still, or stood before it was partly hidden.
+    stood: Option<Rect>,
     /// Centres with their media times, the newest last.
     recent: VecDeque<(f64, Point)>,
     pub(crate) settled: Settled,
@@ -64,6 +75,8 @@ impl Track {
             seen: rect,
             first: (time, rect),
             last: time,
+            place: (rect, time.pts_ms),
+            stood: None,
             recent: VecDeque::from([(time.pts_ms, rect.centre())]),
             settled: Settled::default(),
             appearance: None,
@@ -94,12 +107,31 @@ impl Track {
             let between = between(&self.seen, &rect, step as f32 / steps as f32);
             self.motion = self.motion.predicted(seconds).updated(&between);
         }
+        self.on_place(&rect, time.pts_ms);
         (self.seen, self.last) = (rect, time);
         self.hits = self.hits.saturating_add(1);
         if self.recent.len() == MAX_RECENT {
             self.recent.pop_front();
         }
         self.recent.push_back((time.pts_ms, rect.centre()));
+    }
+
+    fn on_place(&mut self, rect: &Rect, pts_ms: f64) {
+        let (place, since_ms) = &self.place;
+        if rect.iou(place) >= SAME_PLACE {
+            if pts_ms - since_ms >= STOOD_MS {
+                self.stood = Some(*place);
+            }
+            return;
+        }
+        let is_within = |stood: &Rect| rect.intersection(stood).area() >= WITHIN_PLACE * rect.area();
+        self.stood = self.stood.filter(is_within);
+        self.place = (*rect, pts_ms);
+    }
+
+    /// Box at which it stood still when it was seen last.
+    pub(crate) fn stood(&self) -> Option<&Rect> {
+        self.stood.as_ref()
     }
 
     /// An embedding of it was made.

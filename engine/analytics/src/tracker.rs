@@ -6,7 +6,8 @@
 //! that were not, by their likeness; then to the places where tracks were last seen (OC-SORT, section 4.2) and to tentative
 //! tracks. What is left then begins tracks, tentative until they were seen `min_hits` times. Predictions
 //! are for the frame's own time, and boxes are compared with a margin that grows with what is unknown of them. A track ends
-//! once nothing of it was seen for `lost_after`.
+//! once nothing of it was seen for `lost_after`; one that stood still, and may be hidden, later: its object is known again by
+//! its place.
 
 use std::sync::Arc;
 
@@ -27,6 +28,12 @@ pub const KEYS: &[KeySpec] = &[
         name: "lost_after",
         kind: KeyKind::Duration,
         about: "a track ends when nothing of it was seen for this long, in media time; default \"2s\"",
+    },
+    KeySpec {
+        name: "still_lost_after",
+        kind: KeyKind::Duration,
+        about: "the same of a track that stood still for two seconds, such as a parked car behind a truck: it goes on where an \
+                object is at its place again; not below `lost_after`; default five times that",
     },
     KeySpec {
         name: "high",
@@ -96,6 +103,8 @@ pub const KEYS: &[KeySpec] = &[
 pub struct TrackerSettings {
     /// In milliseconds of media time.
     pub lost_after_ms: f64,
+    /// The same of a track that stood still; at least `lost_after_ms`.
+    pub still_lost_after_ms: f64,
     /// Least score of an object that continues any track.
     pub high: f32,
     /// Least score of an object that begins one; ByteTrack, too, asks for more than of those that continue one.
@@ -116,6 +125,7 @@ impl Default for TrackerSettings {
     fn default() -> Self {
         Self {
             lost_after_ms: 2_000.0,
+            still_lost_after_ms: 10_000.0,
             high: 0.5,
             begin: 0.6,
             low: 0.1,
@@ -134,6 +144,10 @@ impl From<&Settings> for TrackerSettings {
         let lost_after = settings.number("lost_after", default.lost_after_ms / 1e3);
         Self {
             lost_after_ms: lost_after * 1e3,
+            still_lost_after_ms: settings
+                .number("still_lost_after", STILL_TIMES * lost_after)
+                .max(lost_after)
+                * 1e3,
             high: number("high", default.high),
             begin: number("begin", (number("high", default.high) + 0.1).min(1.0)),
             low: number("low", default.low),
@@ -174,6 +188,10 @@ pub struct Tracker {
 const MIN_OVERLAP_LOW: f32 = 0.4;
 /// Least overlap with the place where a track was last seen.
 const MIN_OVERLAP_SEEN: f32 = 0.3;
+/// The same with the place where one stood that was not seen for `lost_after`.
+const MIN_OVERLAP_STOOD: f32 = 0.5;
+/// `still_lost_after` in parts of `lost_after`, where it is not given.
+const STILL_TIMES: f64 = 5.0;
 /// Least overlap with a tentative track.
 const MIN_OVERLAP_TENTATIVE: f32 = 0.3;
 /// What an object of another class than the track's loses.
@@ -238,7 +256,7 @@ impl Tracker {
             pts_ms: time.pts_ms,
             min_similarity: self.settings.min_similarity,
         };
-        let lost_after_ms = self.settings.lost_after_ms;
+        let (lost_after_ms, remember_ms) = (self.settings.lost_after_ms, self.settings.remember_ms);
         let is_live = |track: &Track| time.pts_ms - track.last.pts_ms <= lost_after_ms;
         let is_confirmed = |track: &Track| track.id.is_some() && is_live(track);
         let seen_before = |track: &Track| Some(track.last) == previous;
@@ -258,7 +276,11 @@ impl Tracker {
         if detections.iter().any(|detection| detection.appearance.is_some()) {
             round.assign(
                 &high,
-                |track| track.id.is_some() && time.pts_ms - track.last.pts_ms >= GAP_MS,
+                |track| {
+                    let hidden_ms = time.pts_ms - track.last.pts_ms;
+                    let most_ms = remember_ms.max(lost_after_ms);
+                    track.id.is_some() && (GAP_MS..=most_ms).contains(&hidden_ms)
+                },
                 |round, track, detection| round.resemblance(track, detection, is_live) - round.min_similarity,
             );
         }
@@ -266,6 +288,15 @@ impl Tracker {
             let overlap = round.detections[detection].rect.iou(&round.tracks[track].seen);
             overlap - round.loss(track, detection) - MIN_OVERLAP_SEEN
         });
+        round.assign(
+            &high,
+            |track| track.id.is_some() && track.stood().is_some() && !is_live(track),
+            |round, track, detection| {
+                let rect = &round.detections[detection].rect;
+                let overlap = round.tracks[track].stood().map_or(0.0, |stood| rect.iou(stood));
+                overlap - round.loss(track, detection) - MIN_OVERLAP_STOOD
+            },
+        );
         round.assign(
             &high,
             |track| track.id.is_none(),
@@ -368,14 +399,16 @@ impl Tracker {
         if self.newest.is_some_and(|newest| time.pts_ms < newest.pts_ms) {
             return self.close();
         }
-        let (lost_after_ms, remember_ms) = (self.settings.lost_after_ms, self.settings.remember_ms);
+        let settings = &self.settings;
         let is_lost = |track: &mut Track| {
             let is_remembered = track.id.is_some() && track.appearance().is_some();
-            let after_ms = if is_remembered {
-                remember_ms.max(lost_after_ms)
-            } else {
-                lost_after_ms
-            };
+            let mut after_ms = settings.lost_after_ms;
+            if is_remembered {
+                after_ms = after_ms.max(settings.remember_ms);
+            }
+            if track.stood().is_some() {
+                after_ms = after_ms.max(settings.still_lost_after_ms);
+            }
             time.pts_ms - track.last.pts_ms > after_ms
         };
         self.tracks

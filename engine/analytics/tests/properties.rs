@@ -238,6 +238,48 @@ fn boxes_that_are_none_and_time_that_goes_back_do_no_harm() {
     assert_eq!(ended.len(), 1, "another time, another scene");
 }
 
+/// Ids of a car that stands for `stood_ms` at a place, is hidden for `hidden_ms`, and is seen at `after` then.
+fn hidden(
+    settings: TrackerSettings,
+    stood_ms: f64,
+    hidden_ms: f64,
+    after: f32,
+) -> (Option<u64>, Option<u64>) {
+    let (mut tracker, mut ids, class) = (Tracker::new(settings), TrackIds::default(), car());
+    let at_x = |x: f32| [(Rect::new(x, 100.0, x + 100.0, 160.0), 0.9)];
+    let mut seen = [None; 2];
+    for frame in 0..=(stood_ms / 200.0) as u32 {
+        let time = f64::from(frame) * 200.0;
+        seen[0] = track(&mut tracker, &mut ids, time, &at_x(200.0), &class)[0];
+    }
+    let mut time = 200.0;
+    while time < hidden_ms {
+        track(&mut tracker, &mut ids, stood_ms + time, &[], &class);
+        time += 200.0;
+    }
+    for frame in 0..3 {
+        let time = stood_ms + hidden_ms + f64::from(frame) * 200.0;
+        seen[1] = track(&mut tracker, &mut ids, time, &at_x(after), &class)[0];
+    }
+    (seen[0], seen[1])
+}
+
+#[test]
+fn a_still_object_that_is_hidden_for_seconds_keeps_its_track() {
+    let default = TrackerSettings::default();
+    let check = |stood_ms, hidden_ms, after, keeps: bool| {
+        let (before, now) = hidden(default, stood_ms, hidden_ms, after);
+        assert!(before.is_some() && now.is_some());
+        assert_eq!(before == now, keeps, "{stood_ms} {hidden_ms} {after}");
+    };
+    check(5_000.0, 3_000.0, 200.0, true);
+    check(5_000.0, 9_000.0, 210.0, true);
+    check(5_000.0, 11_000.0, 200.0, false);
+    // Another place; and one that had only just come.
+    check(5_000.0, 3_000.0, 290.0, false);
+    check(1_000.0, 4_000.0, 200.0, false);
+}
+
 /// A car that stands half behind another is seen badly in one frame, at `x`, as `class`, with the other seen well or not at all: whether
 /// that continues its track.
 fn continues_behind(x: f32, class: &str, other_is_seen: bool) -> bool {

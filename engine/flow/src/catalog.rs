@@ -91,6 +91,10 @@ pub struct OperatorSpec {
     pub input: OperatorInput,
     /// Names of the heads whose models it can run.
     pub heads: &'static [&'static str],
+    /// Name of its attribute where the module does not set `attribute`; `None`: not known.
+    pub attribute: Option<&'static str>,
+    /// Whether it also gives the number of tokens, as `ATTRIBUTE_tokens`.
+    pub counts_tokens: bool,
     /// Keys of the module beside `operator`, `model`, `inputs` and `regions`.
     pub keys: Cow<'static, [KeySpec]>,
 }

@@ -59,6 +59,14 @@ pub trait Sink: Send {
     fn counts(&self) -> BTreeMap<&'static str, u64> {
         BTreeMap::new()
     }
+    /// Why it can write nothing now, while the run goes on and it tries again, such as a full disk. `None`: it writes.
+    fn outage(&self) -> Option<String> {
+        None
+    }
+    /// Bytes that are free where it writes, for sinks that record; asked after each delivery.
+    fn free_bytes(&self) -> Option<u64> {
+        None
+    }
     /// Whether the reader of its output closed it (`weir run GRAPH.toml | head`): then the run may end, and unwritten
     /// deliveries are no failure.
     fn is_reader_gone(&self) -> bool {

@@ -209,6 +209,78 @@ fn what_can_never_hold_is_refused() {
 }
 
 #[test]
+fn rules_on_attributes_that_nobody_gives_are_refused_by_default_names_too() {
+    let rule = |attribute: &str| {
+        format!("[transforms.r]\ntype = \"rule\"\ninputs = [\"cars\"]\nattributes = [\"{attribute}=A1\"]")
+    };
+    // `plates` has no `attribute`: it gives `text`.
+    graph(&text(&rule("text")));
+    let line = text(&rule("text"))
+        .lines()
+        .position(|line| line.starts_with("attributes"))
+        .unwrap()
+        + 1;
+    for attribute in ["plate", "Text", "text_tokens"] {
+        let expected = format!("{line}: \"r\" can never hold: no module gives the attribute `{attribute}`");
+        check(&text(&rule(attribute)), &[&expected]);
+    }
+}
+
+#[test]
+fn hours_have_the_time_zone_that_is_named() {
+    let rule = |keys: &str| {
+        format!("[transforms.r]\ntype = \"rule\"\ninputs = [\"cars\"]\nhours = \"22:00-06:00\"\n{keys}")
+    };
+    for keys in [
+        "timezone = \"Europe/Berlin\"",
+        "timezone = \"UTC\"",
+        "timezone = \"america/new_york\"",
+    ] {
+        graph(&text(&rule(keys)));
+    }
+    let line = text(&rule("")).lines().count();
+    for (keys, expected) in [
+        ("timezone = \"Berlin\"", "\"Berlin\" is not a time zone"),
+        ("timezone = \"\"", "\"\" is not a time zone"),
+        ("timezone = \"../../etc/passwd\"", "is not a time zone"),
+        ("utc_offset = \"Europe/Berlin\"", "`utc_offset` is not an offset"),
+        (
+            "utc_offset = \"+01:00\"\ntimezone = \"Europe/Berlin\"",
+            "`utc_offset` is beside `timezone`",
+        ),
+    ] {
+        check(&text(&rule(keys)), &[&format!("{line}: transform \"r\": ")]);
+        check(&text(&rule(keys)), &[expected]);
+    }
+}
+
+#[test]
+fn a_line_that_nothing_can_cross_is_remarked_on() {
+    let warnings = |points: &str| {
+        let gate = GATE.replace("[[0.1, 0.5], [0.9, 0.5]]", points);
+        let graph = graph(&text(&gate));
+        let warnings = graph.warnings().iter();
+        warnings
+            .map(|warning| warning.message.clone())
+            .collect::<Vec<_>>()
+    };
+    for (points, edge) in [
+        ("[[0, 1], [1, 1]]", "lower"),
+        ("[[1, 0], [0, 0.001]]", "upper"),
+        ("[[0, 0], [0, 1]]", "left"),
+        ("[[1, 0.2], [1, 0.8]]", "right"),
+    ] {
+        let found = warnings(points);
+        assert_eq!(found.len(), 1, "{points}: {found:?}");
+        let expected = format!("nothing can cross \"gate\": it lies on the {edge} edge of the picture");
+        assert!(found[0].starts_with(&expected), "{found:?}");
+    }
+    for points in ["[[0, 0.99], [1, 0.99]]", "[[0, 1], [1, 0.9]]", "[[0, 0], [1, 1]]"] {
+        assert!(warnings(points).is_empty(), "{points}");
+    }
+}
+
+#[test]
 fn only_sinks_and_rules_take_from_transforms() {
     let plates = text(GATE).replace(
         "model = \"reader\"\ninputs = [\"detect\"]",

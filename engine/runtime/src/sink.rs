@@ -278,10 +278,12 @@ impl Writer {
                     Payload::StreamRemoved(stream) => sink.on_stream_removed(stream),
                 });
             let counts = self.counts();
+            let (outage, free_bytes) = self.health();
             let mut progress = lock(&self.progress);
             progress.processed += 1;
             let report = &mut progress.report;
             report.counts = counts;
+            (report.outage, report.free_bytes) = (outage, free_bytes);
             match (&item.payload, written) {
                 (Payload::Delivery(_), true) => report.written += 1,
                 (Payload::Delivery(_), false) => report.lost += 1,
@@ -306,6 +308,12 @@ impl Writer {
             .into_iter()
             .map(|(name, count)| (name.to_owned(), count))
             .collect()
+    }
+
+    /// Why the sink can write nothing now, and the bytes that are free where it records.
+    fn health(&self) -> (Option<String>, Option<u64>) {
+        let ask = || (self.sink.outage(), self.sink.free_bytes());
+        catch_unwind(AssertUnwindSafe(ask)).unwrap_or_default()
     }
 
     /// Calls the sink; `false` where that fails. The first error is logged and kept.

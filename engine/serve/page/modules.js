@@ -83,7 +83,8 @@ export function updateSinks(state, history) {
   const rows = state.sinks.map(({ name, type }) => {
     const report = state.report.sinks[name] ?? { written: 0, skipped: 0, lost: 0 };
     const label = el("span", { text: `${name} ` }, el("span", { class: "unit", text: type }));
-    if (report.error) label.append(el("small", { class: "bad", text: report.error }));
+    const trouble = report.error ?? report.outage;
+    if (trouble) label.append(el("small", { class: "bad", text: trouble }));
     const lost = el("span", { class: report.lost ? "bad" : "", text: count(report.lost) });
     return [label, rate(perSecond(history.sink(name), "written")), count(report.written), count(report.skipped), lost];
   });

@@ -114,7 +114,11 @@ impl Api {
                 } else {
                     StatusCode::SERVICE_UNAVAILABLE
                 };
-                let body = json!({ "ready": is_ready, "not_ready": not_ready });
+                let mut body = json!({ "ready": is_ready, "not_ready": not_ready });
+                let degraded = backend.degraded();
+                if !degraded.is_empty() {
+                    body["degraded"] = json!(degraded);
+                }
                 Ok((status, Json(body)).into_response())
             }
             Operation::Metrics => {

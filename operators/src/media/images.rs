@@ -1,4 +1,4 @@
-//! Images as a stream: a folder in the order of names, or a single file. Each image is a frame, numbered by its
+//! Images as a stream: a folder in the natural order of names, or a single file. Each image is a frame, numbered by its
 //! position among the files: an unreadable one leaves its number unused and is reported at the end.
 
 use std::path::{Path, PathBuf};
@@ -31,18 +31,22 @@ pub struct ImageSource {
 }
 
 impl ImageSource {
-    /// The JPEG and PNG images of a folder, in the order of their names.
+    /// The JPEG and PNG images of a folder, in the order of their names: 2 before 10.
     ///
     /// # Errors
     /// [`SourceError::Open`] if the folder cannot be read or contains no image.
     pub fn folder(path: &Path, options: &SourceOptions, stop: &StopFlag) -> Result<Self, SourceError> {
         let uri = path.display().to_string();
-        let files = images_of(path).map_err(|error| cannot_open(&uri, weir_files::io_reason(&error)))?;
+        let found = images_of(path).map_err(|error| cannot_open(&uri, weir_files::io_reason(&error)))?;
+        let (files, skipped) = (found.files, skipped(&found.others));
         if files.is_empty() {
-            return Err(cannot_open(
-                &uri,
-                "the folder holds no .jpg, .jpeg or .png image: name one that does",
-            ));
+            let skipped = skipped.map(|skipped| format!("; {skipped}")).unwrap_or_default();
+            let reason =
+                format!("the folder holds no .jpg, .jpeg or .png image: name one that does{skipped}");
+            return Err(cannot_open(&uri, reason));
+        }
+        if let Some(skipped) = skipped {
+            tracing::warn!(folder = uri, "{skipped}");
         }
         Ok(Self::new(path, files, options, stop))
     }
@@ -105,6 +109,28 @@ impl ImageSource {
             reason,
         })
     }
+}
+
+/// A remark on what of a folder is no image that is read.
+fn skipped(others: &[PathBuf]) -> Option<String> {
+    if others.is_empty() {
+        return None;
+    }
+    let named: Vec<String> = others
+        .iter()
+        .take(MAX_NAMED)
+        .map(|path| name_of(path).to_string())
+        .collect();
+    let more = match others.len() - named.len() {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let is_are = if others.len() == 1 { "is" } else { "are" };
+    Some(format!(
+        "{} of its entries {is_are} skipped, being neither .jpg, .jpeg nor .png files: {}{more}",
+        others.len(),
+        named.join(", ")
+    ))
 }
 
 /// Reads an image and applies its orientation.

@@ -31,6 +31,7 @@ mod timeline;
 mod video_file;
 mod video_place;
 
+use std::cmp::Ordering;
 use std::path::{Path, PathBuf};
 
 use driver_thread::DriverThread;
@@ -138,18 +139,73 @@ impl SourceFactory for Factory {
     }
 }
 
-/// Image files of a folder, sorted by name.
-fn images_of(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
-    let mut files = Vec::new();
+/// What a folder of images holds.
+#[derive(Debug, Default)]
+struct FolderImages {
+    /// Image files, in the natural order of their names: 2 before 10.
+    files: Vec<PathBuf>,
+    /// The rest, without hidden files such as the `._` companions that macOS puts beside files.
+    others: Vec<PathBuf>,
+}
+
+/// Files of a folder of images.
+fn images_of(folder: &Path) -> std::io::Result<FolderImages> {
+    let mut found = FolderImages::default();
     for entry in std::fs::read_dir(folder)? {
         let path = entry?.path();
+        let name = path.file_name().unwrap_or_default();
+        if name.as_encoded_bytes().starts_with(b".") {
+            continue;
+        }
         // Files without readable metadata, such as a dangling link, are kept, so that they are reported as unreadable.
         if is_image(&path) && std::fs::metadata(&path).map_or(true, |found| found.is_file()) {
-            files.push(path);
+            found.files.push(path);
+        } else {
+            found.others.push(path);
         }
     }
-    files.sort();
-    Ok(files)
+    found.files.sort_by(|one, other| natural_order(one, other));
+    found.others.sort();
+    Ok(found)
+}
+
+/// The order of two paths in which runs of digits count by their value; equal ones by their bytes.
+fn natural_order(one: &Path, other: &Path) -> Ordering {
+    let bytes = |path: &'_ Path| path.as_os_str().as_encoded_bytes().to_vec();
+    let (one, other) = (bytes(one), bytes(other));
+    natural_parts(&one)
+        .cmp(natural_parts(&other))
+        .then_with(|| one.cmp(&other))
+}
+
+/// A run of digits, by the number of them without leading zeros and then by themselves, or another byte. Digits come before
+/// letters, as bytes do.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum NaturalPart<'a> {
+    Below(u8),
+    Number(usize, &'a [u8]),
+    Above(u8),
+}
+
+fn natural_parts(text: &[u8]) -> impl Iterator<Item = NaturalPart<'_>> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        let (first, after) = rest.split_first()?;
+        if !first.is_ascii_digit() {
+            rest = after;
+            return Some(if *first < b'0' {
+                NaturalPart::Below(*first)
+            } else {
+                NaturalPart::Above(*first)
+            });
+        }
+        let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+        let (number, after) = rest.split_at(digits);
+        rest = after;
+        let zeros = number.iter().take_while(|byte| **byte == b'0').count();
+        let number = &number[zeros..];
+        Some(NaturalPart::Number(number.len(), number))
+    })
 }
 
 /// The error of a source that does not open.
@@ -157,5 +213,43 @@ fn cannot_open(uri: &str, reason: impl Into<String>) -> SourceError {
     SourceError::Open {
         uri: uri.to_owned(),
         reason: reason.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_sort_by_the_numbers_in_them() {
+        let sorted = [
+            "a",
+            "a-1",
+            "a0",
+            "a00",
+            "a1",
+            "a01",
+            "a2",
+            "a9b1",
+            "a9b10",
+            "a10",
+            "a99999999999999999999999999",
+            "a100000000000000000000000000",
+            "b1",
+            "frame-2.jpg",
+            "frame-10.jpg",
+            "frame_2.jpg",
+            "frame_10.jpg",
+        ];
+        for (index, one) in sorted.iter().enumerate() {
+            for (place, other) in sorted.iter().enumerate() {
+                let found = natural_order(Path::new(one), Path::new(other));
+                let is_twin =
+                    one.replace('0', "") == other.replace('0', "") && one.len().abs_diff(other.len()) == 1;
+                if !is_twin {
+                    assert_eq!(found, index.cmp(&place), "{one} {other}");
+                }
+            }
+        }
     }
 }

@@ -1,7 +1,8 @@
 //! Packets into an MP4 file as they came, without being encoded again, through a `.part` file beside it.
 //!
-//! The file is fragmented: a killed process leaves a `.part` file that plays up to its last complete group of pictures, and
-//! nothing has to be read again to complete it.
+//! The file is fragmented: a killed process leaves a `.part` file that plays up to its last complete fragment, and nothing has
+//! to be read again to complete it. A fragment is a group of pictures, or a part of one that is long: a camera without further
+//! key frames is neither held in memory nor lost.
 
 use std::path::{Path, PathBuf};
 
@@ -20,6 +21,10 @@ const TICKS: i32 = 90_000;
 /// Ticks of a packet without a duration.
 const USUAL_STEP: i64 = 3_600;
 
+/// Length of a fragment in ticks, and its bytes, beyond which it ends without a key frame.
+const MAX_FRAGMENT: i64 = 2 * TICKS as i64;
+const MAX_FRAGMENT_BYTES: u64 = 4 << 20;
+
 /// A file that packets are written to.
 pub(crate) struct PacketFile {
     place: VideoPlace,
@@ -29,6 +34,8 @@ pub(crate) struct PacketFile {
     origin_ms: Option<f64>,
     last_dts: i64,
     step: i64,
+    /// Decoding time of the first packet of the fragment, and bytes of its packets, as the muxer counts them.
+    fragment: (i64, u64),
     written: Written,
 }
 
@@ -37,7 +44,7 @@ pub(crate) struct PacketFile {
 pub(crate) struct Written {
     /// Packets.
     pub(crate) packets: u64,
-    /// Those of them that are in the file for sure: in groups of pictures after which another one began.
+    /// Those of them that are in the file for sure: in fragments after which another one began.
     pub(crate) whole_packets: u64,
     /// Bytes of packets.
     pub(crate) bytes: u64,
@@ -103,6 +110,7 @@ impl PacketFile {
             origin_ms: None,
             last_dts: -1,
             step: USUAL_STEP,
+            fragment: (0, 0),
             written: Written::default(),
         })
     }
@@ -137,9 +145,14 @@ impl PacketFile {
             .write_interleaved(&mut self.output)
             .map_err(|error| write_error(self.place.path(), error))?;
         let written = &mut self.written;
-        if packet.key {
+        let bytes = packet.data.len() as u64;
+        let (began, held) = self.fragment;
+        self.fragment = if packet.key || dts - began >= MAX_FRAGMENT || held + bytes >= MAX_FRAGMENT_BYTES {
             written.whole_packets = written.packets;
-        }
+            (dts, bytes)
+        } else {
+            (began, held + bytes)
+        };
         if written.packets == 0 {
             (written.first_pts_ms, written.last_pts_ms) = (packet.pts_ms, packet.pts_ms);
         }
@@ -201,6 +214,9 @@ fn muxer_options() -> Dictionary<'static> {
     // A fragment is in the file when it is complete, not when a buffer happens to be full.
     options.set("flush_packets", "1");
     options.set("movflags", "frag_keyframe+empty_moov+default_base_moof");
+    let microseconds = MAX_FRAGMENT * 1_000_000 / i64::from(TICKS);
+    options.set("frag_duration", &microseconds.to_string());
+    options.set("frag_size", &MAX_FRAGMENT_BYTES.to_string());
     options
 }
 

@@ -313,6 +313,8 @@ pub(crate) fn specs() -> Vec<OperatorSpec> {
         about: kind.about,
         input: kind.input,
         heads: kind.heads,
+        attribute: Some(kind.attribute),
+        counts_tokens: kind.generates,
         keys: kind.keys().into(),
     });
     all.collect()

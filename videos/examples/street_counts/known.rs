@@ -243,6 +243,7 @@ fn transforms(street: &Street, lines: Lines) -> Outcome<Vec<StreamTransform>> {
     };
     let line = || TransformKind::Line {
         margin: 0.1,
+        settle_ms: 1000.0,
         directions: [COMING.into(), LEAVING.into()],
     };
     let zone = TransformKind::Zone {

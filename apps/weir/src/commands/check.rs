@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use weir_analytics::transforms::{TransformSpec, Units};
 use weir_flow::{DeviceKind, SourceError, StopFlag};
 use weir_graph::{DeviceClass, EmulatedStream, Graph, Sources, TransformNode};
 use weir_operators::media::{SourceOptions, source};
@@ -167,10 +168,22 @@ fn points_outside(graph: &Graph, sizes: &BTreeMap<String, (u32, u32)>) -> Vec<St
                     "transform {}: [{}, {}] lies outside the frames of source {}, which are {width} x {height}",
                     node.name, point.x, point.y, source.name
                 ));
+            } else if let Some(edge) = edge_of_pixels(&node.spec, *width, *height) {
+                problems.push(format!(
+                    "transform {}: nothing can cross a line on the {edge} edge of the frames of source {}, which are {width} x {height}",
+                    node.name, source.name
+                ));
             }
         }
     }
     problems
+}
+
+/// The edge of the frames on which a line in pixels lies; of one in parts the reader of the graph warns.
+fn edge_of_pixels(spec: &TransformSpec, width: u32, height: u32) -> Option<&'static str> {
+    let units = spec.outline.as_ref().map(|outline| outline.units);
+    let edge = spec.edge_of_line(f64::from(width), f64::from(height));
+    edge.filter(|_| units == Some(Units::Pixels))
 }
 
 /// What came of opening a source.

@@ -92,6 +92,11 @@ pub const TRANSFORM_TYPES: &[TransformType] = &[
                 PARTS,
                 "how far behind the line an object must be, in parts of its size, for its crossing to count; default 0.1",
             ),
+            key(
+                "settle",
+                KeyKind::Duration,
+                "for how long it must be there; two frames in a row are enough further away than half of its size; default \"1s\"",
+            ),
             CLASSES,
             ANCHOR,
             UNITS,
@@ -273,6 +278,11 @@ pub const TRANSFORM_TYPES: &[TransformType] = &[
                 "utc_offset",
                 KeyKind::Text,
                 "what `hours` are ahead of UTC, such as \"+01:00\"; default \"+00:00\"",
+            ),
+            key(
+                "timezone",
+                KeyKind::Text,
+                "time zone of `hours` by its name, such as \"Europe/Berlin\", with its summer time; default that of `utc_offset`",
             ),
             key(
                 "attributes",

@@ -1,9 +1,12 @@
 //! Crossings of a line, by direction and class.
 //!
 //! A track crosses where the way of its anchor between two observations passes the segment, however far apart in time they
-//! are; the moment is interpolated. A crossing counts, once, when the anchor is further than `margin` times the object's
-//! size from the line: what jitters at the line, or turns back, does not count twice. A track that ends nearer to it counts
-//! by where it was seen last.
+//! are; the moment is interpolated. A crossing counts, once, when the anchor stays further than `margin` times the object's
+//! size behind the line for `settle`, or is further than [`FAR`] in two observations in a row: an object that jitters at the
+//! line, or is beyond it in one frame, neither crosses nor crosses back.
+//!
+//! A track that ends before its crossing counts does cross if it came from or went to somewhere clearly off the line, or was
+//! behind the line in [`MIN_SEEN`] observations in a row.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,18 +18,38 @@ use super::geometry::{Anchor, Position, Segment};
 use super::subject::Subject;
 use crate::track::FrameTime;
 
-/// A crossing that does not count yet: whether it is to the right, and when it was.
+/// Distance behind the line, in sizes of the object, beyond which two observations in a row are enough.
+const FAR: f64 = 0.5;
+/// Distance from the line, in sizes of the object, that an object which stands on the line does not reach.
+const OFF: f64 = 0.4;
+/// Observations in a row behind the line that are enough where the track ends.
+const MIN_SEEN: u32 = 3;
+
+/// A crossing that does not count yet.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Pending {
     to_right: bool,
     at: FrameTime,
+    /// First of the last observations in a row that were further than the margin behind the line, and their number.
+    clear: Option<(FrameTime, u32)>,
+    /// Observations in a row further than [`FAR`] behind the line.
+    far: u32,
+}
+
+/// A track that has not ended.
+#[derive(Debug, Clone, Copy, Default)]
+struct Passer {
+    /// Greatest distance from the line so far, in sizes of the object.
+    reach: f64,
+    pending: Option<Pending>,
 }
 
 pub(crate) struct Line {
     margin: f64,
+    settle_ms: f64,
     anchor: Anchor,
     directions: [Arc<str>; 2],
-    pending: BTreeMap<u64, Pending>,
+    passers: BTreeMap<u64, Passer>,
     /// By direction.
     counts: [u64; 2],
     /// By direction and class.
@@ -35,12 +58,13 @@ pub(crate) struct Line {
 }
 
 impl Line {
-    pub(crate) fn new(anchor: Anchor, margin: f64, directions: [Arc<str>; 2]) -> Self {
+    pub(crate) fn new(anchor: Anchor, margin: f64, settle_ms: f64, directions: [Arc<str>; 2]) -> Self {
         Self {
             margin,
+            settle_ms,
             anchor,
             directions,
-            pending: BTreeMap::new(),
+            passers: BTreeMap::new(),
             counts: [0; 2],
             of_class: [BTreeMap::new(), BTreeMap::new()],
             found: 0,
@@ -49,35 +73,59 @@ impl Line {
 
     pub(crate) fn on_subject(&mut self, subject: &Subject, line: &Segment) -> Option<Finding> {
         let step = subject.step(self.anchor);
-        if let Some((since, from)) = step.from
-            && let Some(part) = line.crossed_at(from, step.to)
-        {
-            let to_right = line.side(step.to) >= 0.0;
-            match self.pending.get(&subject.track) {
-                // It turned back before it counted.
-                Some(before) if before.to_right != to_right => {
-                    self.pending.remove(&subject.track);
-                }
-                _ => {
-                    let at = since.towards(step.at, part);
-                    self.pending.insert(subject.track, Pending { to_right, at });
-                }
+        let size = subject.size().max(f64::MIN_POSITIVE);
+        let side = line.side(step.to);
+        let passer = self.passers.entry(subject.track).or_default();
+        passer.reach = passer.reach.max(side.abs() / size);
+        if let Some((since, from)) = step.from {
+            passer.reach = passer.reach.max(line.side(from).abs() / size);
+            if let Some(part) = line.crossed_at(from, step.to) {
+                let to_right = side >= 0.0;
+                passer.pending = match passer.pending {
+                    // It turned back before it counted.
+                    Some(before) if before.to_right != to_right => None,
+                    _ => Some(Pending {
+                        to_right,
+                        at: since.towards(step.at, part),
+                        clear: None,
+                        far: 0,
+                    }),
+                };
             }
         }
-        let pending = *self.pending.get(&subject.track)?;
-        let side = line.side(step.to);
-        let is_clear = side.abs() > self.margin * subject.size();
+        let pending = passer.pending.as_mut()?;
         // Around the end of the line and back behind it, it did not cross again.
-        (is_clear && (side >= 0.0) == pending.to_right).then(|| self.count(subject, pending))
+        let behind = if (side >= 0.0) == pending.to_right {
+            side.abs()
+        } else {
+            0.0
+        };
+        pending.far = if behind > self.margin.max(FAR) * size {
+            pending.far + 1
+        } else {
+            0
+        };
+        pending.clear = (behind > self.margin * size).then(|| match pending.clear {
+            Some((since, seen)) => (since, seen + 1),
+            None => (step.at, 1),
+        });
+        let (since, _) = pending.clear?;
+        let is_settled = pending.far >= 2 || since.until(step.at) >= self.settle_ms;
+        let crossing = *pending;
+        is_settled.then(|| self.count(subject, crossing))
     }
 
     pub(crate) fn on_track_end(&mut self, subject: &Subject) -> Option<Finding> {
-        let pending = *self.pending.get(&subject.track)?;
-        Some(self.count(subject, pending))
+        let passer = self.passers.remove(&subject.track)?;
+        let crossing = passer.pending?;
+        let was_seen = crossing.clear.is_some_and(|(_, seen)| seen >= MIN_SEEN);
+        (passer.reach >= OFF || was_seen).then(|| self.count(subject, crossing))
     }
 
     fn count(&mut self, subject: &Subject, crossing: Pending) -> Finding {
-        self.pending.remove(&subject.track);
+        if let Some(passer) = self.passers.get_mut(&subject.track) {
+            passer.pending = None;
+        }
         let direction = usize::from(!crossing.to_right);
         self.counts[direction] += 1;
         let of_class = self.of_class[direction]

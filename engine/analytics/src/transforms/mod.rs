@@ -30,6 +30,8 @@ mod zone;
 pub use geometry::{Anchor, Homography, PolygonFault, Position, check_polygon};
 pub use keys::{TRANSFORM_TYPES, TransformType, transform_type};
 pub use read::{Fault, read_transform};
-pub use spec::{BestShotSpec, Hours, Outline, RuleSpec, Still, TransformKind, TransformSpec, Units, Wanted};
+pub use spec::{
+    BestShotSpec, Hours, LocalClock, Outline, RuleSpec, Still, TransformKind, TransformSpec, Units, Wanted,
+};
 pub use stream::{SceneFrame, SceneObject, StreamTransform, StreamTransforms};
 pub use subject::FramePixels;

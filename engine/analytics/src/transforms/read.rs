@@ -6,7 +6,7 @@ use weir_flow::{PictureLimits, Settings};
 
 use super::geometry::{Anchor, Homography, PolygonFault, Position, check_polygon};
 use super::spec::{
-    BestShotSpec, Hours, Outline, RuleSpec, Still, TransformKind, TransformSpec, Units, Wanted,
+    BestShotSpec, Hours, LocalClock, Outline, RuleSpec, Still, TransformKind, TransformSpec, Units, Wanted,
 };
 
 /// What is wrong with a key.
@@ -204,6 +204,7 @@ impl Reader<'_> {
         match kind {
             "line" => TransformKind::Line {
                 margin,
+                settle_ms: self.ms("settle", 1.0),
                 directions: self.directions(),
             },
             "speed" => self.speed(outline),
@@ -298,6 +299,36 @@ impl Reader<'_> {
         }
     }
 
+    /// What local time is, by `timezone` or `utc_offset`.
+    fn clock(&mut self) -> LocalClock {
+        let settings = self.settings;
+        let utc = LocalClock::Offset(0);
+        if let Some(name) = settings.text("timezone") {
+            if settings.text("utc_offset").is_some() {
+                let hint = "`timezone` knows its offset, in summer and winter: leave out `utc_offset`";
+                self.fault("utc_offset", "`utc_offset` is beside `timezone`", hint);
+            }
+            return LocalClock::of_zone(name).unwrap_or_else(|| {
+                let hint = nearest_zone(name).map_or_else(
+                    || "such as \"Europe/Berlin\" or \"America/New_York\"".to_owned(),
+                    |meant| format!("did you mean \"{meant}\"?"),
+                );
+                let message = format!("`timezone`: \"{name}\" is not a time zone");
+                self.fault("timezone", message, &hint);
+                utc
+            });
+        }
+        match settings.text("utc_offset").map(parse_offset) {
+            None => utc,
+            Some(Some(minutes)) => LocalClock::Offset(minutes),
+            Some(None) => {
+                let hint = "such as \"+01:00\" or \"-05:30\"; `timezone` takes names of time zones";
+                self.fault("utc_offset", "`utc_offset` is not an offset", hint);
+                utc
+            }
+        }
+    }
+
     fn rule(&mut self) -> RuleSpec {
         let settings = self.settings;
         let zones = settings.texts("zones").unwrap_or_default().iter();
@@ -309,17 +340,7 @@ impl Reader<'_> {
             after_ms: self.ms("after", 0.0),
             end_after_ms: self.ms("end_after", 2.0),
         };
-        let offset = match settings.text("utc_offset").map(parse_offset) {
-            Some(None) => {
-                self.fault(
-                    "utc_offset",
-                    "`utc_offset` is not an offset",
-                    "such as \"+01:00\" or \"-05:30\"",
-                );
-                0
-            }
-            offset => offset.flatten().unwrap_or(0),
-        };
+        let clock = self.clock();
         if let Some(text) = settings.text("hours") {
             match parse_hours(text) {
                 Some((from, until)) if from == until => {
@@ -334,7 +355,7 @@ impl Reader<'_> {
                     rule.hours = Some(Hours {
                         from_minute: from,
                         until_minute: until,
-                        offset_minutes: offset,
+                        clock,
                     });
                 }
                 None => {
@@ -419,4 +440,15 @@ fn parse_offset(text: &str) -> Option<i32> {
     };
     let minutes = parse_minute(text.get(1..)?)?;
     (minutes <= 14 * 60).then_some(sign * minutes as i32)
+}
+
+/// The time zone that a name is likely meant to be: one whose place has that name.
+fn nearest_zone(name: &str) -> Option<String> {
+    let key = |text: &str| {
+        let place = text.rsplit('/').next().unwrap_or_default();
+        place.to_ascii_lowercase().replace([' ', '-'], "_")
+    };
+    let wanted = key(name);
+    let zones = LocalClock::zones();
+    zones.into_iter().find(|zone| key(zone) == wanted)
 }

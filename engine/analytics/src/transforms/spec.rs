@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use jiff::tz::TimeZone;
 use weir_flow::{Attribute, PictureLimits};
 
 use super::geometry::{Anchor, Polygon, Position, Segment};
@@ -96,6 +97,8 @@ pub enum TransformKind {
     Line {
         /// How far behind the line an object must be for its crossing to count.
         margin: f64,
+        /// For how long it must be there.
+        settle_ms: f64,
         /// Names of the directions: from left to right as seen looking from the first point to the second, and back.
         directions: [Arc<str>; 2],
     },
@@ -195,14 +198,56 @@ pub struct RuleSpec {
 }
 
 /// A span of the day that may pass midnight: from one minute on until before another.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hours {
     /// First minute of the day, 0 to 1439.
     pub from_minute: u32,
     /// First minute that is not in it any more.
     pub until_minute: u32,
-    /// What local time is ahead of UTC, in minutes.
-    pub offset_minutes: i32,
+    /// What local time is.
+    pub clock: LocalClock,
+}
+
+/// What local time is at a moment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LocalClock {
+    /// So many minutes ahead of UTC, in summer and winter alike.
+    Offset(i32),
+    /// That of a named time zone, such as `Europe/Berlin`, with its summer time.
+    Zone(TimeZone),
+}
+
+impl LocalClock {
+    /// The clock of a time zone by its name in the IANA database, which is bundled.
+    #[must_use]
+    pub fn of_zone(name: &str) -> Option<Self> {
+        jiff::tz::TimeZoneDatabase::bundled()
+            .get(name)
+            .ok()
+            .map(Self::Zone)
+    }
+
+    /// Names of time zones.
+    #[must_use]
+    pub fn zones() -> Vec<String> {
+        let bundled = jiff::tz::TimeZoneDatabase::bundled();
+        bundled.available().map(|name| name.to_string()).collect()
+    }
+
+    /// Minutes since 1970 as a clock on the wall shows them at a time in milliseconds since 1970 (UTC).
+    fn minutes(&self, time_ms: u64) -> i64 {
+        let utc = (time_ms / 60_000) as i64;
+        match self {
+            Self::Offset(minutes) => utc + i64::from(*minutes),
+            Self::Zone(zone) => {
+                let seconds = (time_ms / 1_000) as i64;
+                // Beyond the year 9999 no zone is known.
+                let ahead_s = jiff::Timestamp::from_second(seconds)
+                    .map_or(0, |moment| i64::from(zone.to_offset(moment).seconds()));
+                (seconds + ahead_s).div_euclid(60)
+            }
+        }
+    }
 }
 
 impl Hours {
@@ -210,8 +255,7 @@ impl Hours {
     #[must_use]
     pub fn contains(&self, time_ms: u64) -> bool {
         const DAY: i64 = 24 * 60;
-        let minute = (time_ms / 60_000) as i64 + i64::from(self.offset_minutes);
-        let minute = minute.rem_euclid(DAY) as u32;
+        let minute = self.clock.minutes(time_ms).rem_euclid(DAY) as u32;
         if self.from_minute <= self.until_minute {
             (self.from_minute..self.until_minute).contains(&minute)
         } else {
@@ -292,6 +336,30 @@ impl TransformSpec {
         self.outline.iter().chain(allowed)
     }
 
+    /// The edge of frames of that size on which the line of a transform lies, so that no anchor, which is within the frame, ever
+    /// comes behind it.
+    #[must_use]
+    pub fn edge_of_line(&self, width: f64, height: f64) -> Option<&'static str> {
+        /// Distance from the edge, in parts of the frame, within which a line lies on it.
+        const ON_EDGE: f64 = 0.005;
+        if !matches!(self.kind, TransformKind::Line { .. }) {
+            return None;
+        }
+        let points = self.outline.as_ref()?.in_pixels(width, height);
+        let edges: [(&str, fn(&Position, f64, f64) -> f64); 4] = [
+            ("left", |at, width, _| at.x / width),
+            ("right", |at, width, _| 1.0 - at.x / width),
+            ("upper", |at, _, height| at.y / height),
+            ("lower", |at, _, height| 1.0 - at.y / height),
+        ];
+        let lies_on = |distance: fn(&Position, f64, f64) -> f64| {
+            points.iter().all(|at| distance(at, width, height) <= ON_EDGE)
+        };
+        edges
+            .into_iter()
+            .find_map(|(name, distance)| lies_on(distance).then_some(name))
+    }
+
     /// Whether it takes objects of that class.
     #[must_use]
     pub fn takes(&self, class: &str) -> bool {
@@ -308,11 +376,43 @@ mod tests {
         let night = Hours {
             from_minute: 22 * 60,
             until_minute: 6 * 60,
-            offset_minutes: 60,
+            clock: LocalClock::Offset(60),
         };
         let at = |hour: u64, minute: u64| (hour * 60 + minute) * 60_000;
         assert!(night.contains(at(21, 0)) && night.contains(at(4, 59)));
         assert!(!night.contains(at(20, 59)) && !night.contains(at(5, 0)));
+    }
+
+    #[test]
+    fn hours_of_a_named_zone_follow_summer_time() {
+        let night = |zone: &str| Hours {
+            from_minute: 2 * 60,
+            until_minute: 3 * 60,
+            clock: LocalClock::of_zone(zone).expect("a zone of the bundled database"),
+        };
+        let at = |text: &str| text.parse::<jiff::Timestamp>().expect("a time").as_millisecond() as u64;
+        let check = |zone: &str, time: &str, expected: bool| {
+            assert_eq!(night(zone).contains(at(time)), expected, "{zone} {time}");
+        };
+        for (time, expected) in [
+            ("2026-01-15T01:30:00Z", true),
+            ("2026-07-15T00:30:00Z", true),
+            ("2026-07-15T01:30:00Z", false),
+            // The hour from 2 to 3 is left out as summer time begins, and comes twice as it ends.
+            ("2026-03-29T00:59:59Z", false),
+            ("2026-03-29T01:00:00Z", false),
+            ("2026-10-25T00:00:00Z", true),
+            ("2026-10-25T01:59:59Z", true),
+            ("2026-10-25T02:00:00Z", false),
+        ] {
+            check("Europe/Berlin", time, expected);
+        }
+        // South of the equator it is the other way round, and some zones are ahead by parts of an hour.
+        check("Australia/Sydney", "2026-01-15T15:00:00Z", true);
+        check("Australia/Sydney", "2026-07-15T16:00:00Z", true);
+        check("Asia/Kathmandu", "2026-01-15T20:15:00Z", true);
+        assert!(LocalClock::of_zone("Europe/Berlim").is_none() && LocalClock::of_zone("").is_none());
+        assert!(!night("UTC").contains(u64::MAX));
     }
 
     #[test]

@@ -84,9 +84,11 @@ impl TransformState {
             TransformKind::Zone { margin, settle_ms } => {
                 Machine::Zone(Zone::new(anchor, *margin, *settle_ms, every_ms))
             }
-            TransformKind::Line { margin, directions } => {
-                Machine::Line(Line::new(anchor, *margin, directions.clone()))
-            }
+            TransformKind::Line {
+                margin,
+                settle_ms,
+                directions,
+            } => Machine::Line(Line::new(anchor, *margin, *settle_ms, directions.clone())),
             TransformKind::Speed {
                 ground,
                 window_ms,

@@ -38,6 +38,7 @@ fn transform(name: &str, outline: &[[f64; 2]], kind: TransformKind) -> StreamTra
 fn line() -> StreamTransform {
     let kind = TransformKind::Line {
         margin: 0.1,
+        settle_ms: 1000.0,
         directions: ["in".into(), "out".into()],
     };
     transform("gate", &[[0.5, 0.0], [0.5, 1.0]], kind)
@@ -119,25 +120,31 @@ fn a_track_crosses_from_where_it_was_seen_first_before_it_counted() {
     let mut stream = Stream::new(vec![line()]);
     let class: Arc<str> = "car".into();
     let rect = |x: f32| Rect::new(x - 20.0, 60.0, x + 20.0, 100.0);
-    let objects = [SceneObject {
-        module: 0,
-        track: Some((0, 7)),
-        first: Some((moment(0.0), rect(480.0))),
-        class: &class,
-        score: 0.9,
-        rect: rect(520.0),
-        attributes: &[],
-    }];
-    let found = stream.transforms.on_frame(&SceneFrame {
-        width: WIDTH,
-        height: HEIGHT,
-        at: moment(200.0),
-        objects: &objects,
-        ended: &[],
-        pixels: None,
-    });
+    let mut found = Vec::new();
+    for (pts_ms, first, x) in [
+        (200.0, Some((moment(0.0), rect(480.0))), 521.0),
+        (400.0, None, 560.0),
+    ] {
+        let objects = [SceneObject {
+            module: 0,
+            track: Some((0, 7)),
+            first,
+            class: &class,
+            score: 0.9,
+            rect: rect(x),
+            attributes: &[],
+        }];
+        found.extend(stream.transforms.on_frame(&SceneFrame {
+            width: WIDTH,
+            height: HEIGHT,
+            at: moment(pts_ms),
+            objects: &objects,
+            ended: &[],
+            pixels: None,
+        }));
+    }
     assert_eq!(found.len(), 1);
-    assert_eq!((found[0].track, found[0].pts_ms), (Some(7), 100.0));
+    assert_eq!((found[0].track, found[0].pts_ms.round()), (Some(7), 98.0));
 }
 
 fn value<'a>(incident: &'a Incident, name: &str) -> &'a IncidentValue {
@@ -196,6 +203,57 @@ fn what_turns_back_at_the_line_does_not_count_and_what_ends_behind_it_does() {
     assert_eq!(found[0].track, Some(2));
 }
 
+/// Crossings of a box of 40 pixels that is at these distances from the line, one every `step_ms`.
+fn crossings(step_ms: f64, distances: impl IntoIterator<Item = f64>) -> usize {
+    let mut stream = Stream::new(vec![line()]);
+    for (frame, distance) in distances.into_iter().enumerate() {
+        stream.frame(frame as f64 * step_ms, &[(1, 500.0 + distance, 300.0)]);
+    }
+    stream.end().len()
+}
+
+#[test]
+fn frames_beyond_the_line_are_crossings_only_where_they_last() {
+    let sides = |sides: &str, step_ms: f64, distance: f64| {
+        let at = |side| if side == 'A' { -distance } else { distance };
+        crossings(step_ms, sides.chars().map(at))
+    };
+    let check = |text: &str, distance: f64, expected: usize| {
+        for step_ms in [40.0, 100.0, 500.0] {
+            assert_eq!(
+                sides(text, step_ms, distance),
+                expected,
+                "{text} {step_ms} {distance}"
+            );
+        }
+    };
+    // A fifth of its size from the line, and more than half of it.
+    for distance in [8.0, 30.0] {
+        check("AAAAABAAAAA", distance, 0);
+        check("BBBBBABBBBB", distance, 0);
+        check("AAAABBBBABBBB", distance, 1);
+        check("AAAAAABBBBBB", distance, 1);
+    }
+    check("ABABABABABA", 8.0, 0);
+    check("AAAAAB", 8.0, 0);
+    check(
+        "AAABBBBBBBBBBBBBBBBBBBBBBBBBBBBBBAAAAAAAAAAAAAAAAAAAAAAAAAAAA",
+        8.0,
+        2,
+    );
+}
+
+proptest! {
+    /// Someone who stands on the line, whatever the jitter up to a fifth of the box does.
+    #[test]
+    fn standing_on_the_line_is_no_crossing(
+        jitter in prop::collection::vec(-8.0..8.0f64, 250),
+        step_ms in prop::sample::select(vec![40.0, 66.7, 100.0]),
+    ) {
+        prop_assert!(crossings(step_ms, jitter) <= 1);
+    }
+}
+
 #[test]
 fn a_visit_is_as_long_as_between_its_crossings_and_counts_who_is_within() {
     let mut stream = Stream::new(vec![zone()]);
@@ -235,7 +293,7 @@ fn a_rule_asks_for_zone_class_hour_and_attribute_and_lasts_while_all_hold() {
         hours: Some(Hours {
             from_minute: 0,
             until_minute: 1439,
-            offset_minutes: 0,
+            clock: LocalClock::Offset(0),
         }),
         attributes: vec![("identity".into(), Wanted::OneOf(vec!["unknown".into()]))],
         after_ms: 500.0,

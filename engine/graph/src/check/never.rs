@@ -87,12 +87,12 @@ fn check_attributes(
         return;
     };
     let names: BTreeSet<&str> = rule.attributes.iter().map(|(name, _)| &**name).collect();
-    for name in names.into_iter().filter(|name| !given.contains(name)) {
+    for name in names.into_iter().filter(|name| !given.contains(*name)) {
         let message = format!(
             "\"{}\" can never hold: no module gives the attribute `{name}`",
             transform.name.value
         );
-        let hint = spelling::hint(name, "attributes", given.iter().copied());
+        let hint = spelling::hint(name, "attributes", given.iter().map(String::as_str));
         diagnostics.add_if_parsed(at, message, hint);
     }
 }
@@ -120,23 +120,29 @@ fn contradictions(rule: &RuleSpec) -> Vec<(&str, &str)> {
     found
 }
 
-/// Attributes that modules of the graph give; `None` where one does not say by what name, or is not known.
-fn given_attributes<'a>(
-    raw: &'a RawGraph,
-    models: &[Option<usize>],
-    catalog: &Catalog,
-) -> Option<BTreeSet<&'a str>> {
+/// Attributes that modules of the graph give, by their own names or those of their operators; `None` where one is not known.
+fn given_attributes(raw: &RawGraph, models: &[Option<usize>], catalog: &Catalog) -> Option<BTreeSet<String>> {
     let mut given = BTreeSet::new();
     for (module, model) in raw.modules.iter().zip(models) {
         let HeadName::Known(head) = &raw.models[(*model)?].head else {
             return None;
         };
         let head = catalog.heads.iter().find(|spec| spec.name == head)?;
-        match (module.settings.text("attribute"), head.output) {
-            (Some(name), _) => drop(given.insert(name)),
-            (None, HeadOutput::Attribute) => return None,
-            (None, HeadOutput::Boxes | HeadOutput::Faces | HeadOutput::Quads) => {}
+        let named = module.settings.text("attribute");
+        if head.output != HeadOutput::Attribute {
+            given.extend(named.map(str::to_owned));
+            continue;
         }
+        let operator = module.operator.given()?;
+        let operator = catalog
+            .operators
+            .iter()
+            .find(|spec| spec.name == operator.value)?;
+        let name = named.or(operator.attribute)?;
+        if operator.counts_tokens {
+            given.insert(format!("{name}_tokens"));
+        }
+        given.insert(name.to_owned());
     }
     Some(given)
 }

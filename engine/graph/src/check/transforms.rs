@@ -1,7 +1,7 @@
 //! Whether transforms are given what they need: tracks, classes that are found, zones that there are.
 
 use weir_analytics::Parts;
-use weir_analytics::transforms::{TransformKind, TransformSpec};
+use weir_analytics::transforms::{Anchor, TransformKind, TransformSpec, Units};
 use weir_config::{Diagnostics, spelling};
 use weir_flow::Catalog;
 
@@ -25,6 +25,7 @@ pub(super) fn check(
             check_followed(raw, transform, spec, taken, diagnostics);
         }
         check_zones(raw, transform, spec, diagnostics);
+        warn_of_edge(transform, spec, diagnostics);
         check_shown_with(raw, transform, spec, diagnostics);
     }
 }
@@ -104,6 +105,27 @@ fn check_followed(
         let hint = "the tracker leaves it out by `classes`, or has it as a part of others by `parts`";
         diagnostics.add_if_parsed(position(transform, "classes"), message, Some(hint.to_owned()));
     }
+}
+
+/// Whether any object can cross a line. Those in pixels are held against the frames once their size is known.
+fn warn_of_edge(transform: &RawTransform, spec: &TransformSpec, diagnostics: &mut Diagnostics) {
+    let is_in_parts = spec
+        .outline
+        .as_ref()
+        .is_some_and(|outline| outline.units == Units::Parts);
+    let Some(edge) = spec.edge_of_line(1.0, 1.0).filter(|_| is_in_parts) else {
+        return;
+    };
+    let anchor = match spec.anchor {
+        Anchor::Bottom => "the lower edge of a box",
+        Anchor::Center => "the centre of a box",
+    };
+    let message = format!(
+        "nothing can cross \"{}\": it lies on the {edge} edge of the picture, and {anchor} never comes behind it",
+        transform.name.value
+    );
+    let hint = "move the line into the picture: `weir zones CLIP` draws a grid to take points from";
+    diagnostics.warn(position(transform, "points"), message, Some(hint.to_owned()));
 }
 
 /// Whether the zones of a rule are zones.

@@ -161,6 +161,12 @@ fn operator(name: &'static str, input: OperatorInput, heads: &'static [&'static 
         about: "",
         input,
         heads,
+        attribute: match name {
+            "classify" => Some("class"),
+            "match" => Some("embedding"),
+            _ => Some("text"),
+        },
+        counts_tokens: false,
         keys: keys.into(),
     }
 }
@@ -254,6 +260,8 @@ pub(crate) fn generating() -> Catalog {
         about: "",
         input: OperatorInput::FrameOrBoxes,
         heads: &["generate"],
+        attribute: Some("text"),
+        counts_tokens: true,
         keys: (&[]).into(),
     });
     catalog

@@ -296,6 +296,12 @@ pub struct SinkReport {
     /// What else it counted, such as clips or messages, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub counts: BTreeMap<String, u64>,
+    /// Why it can write nothing now, while it tries again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outage: Option<String>,
+    /// Bytes that are free where it records.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub free_bytes: Option<u64>,
     /// The first error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
@@ -312,7 +318,15 @@ impl SinkReport {
         for (name, count) in other.counts {
             *self.counts.entry(name).or_default() += count;
         }
+        self.outage = other.outage;
+        self.free_bytes = other.free_bytes.or(self.free_bytes);
         self.error = self.error.take().or(other.error);
+    }
+
+    /// Why it does not write: an error that ended it, or an outage that may pass.
+    #[must_use]
+    pub fn trouble(&self) -> Option<&str> {
+        self.error.as_deref().or(self.outage.as_deref())
     }
 }
 

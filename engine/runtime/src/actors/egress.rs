@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use actix::{Actor, AsyncContext, Context, Handler, MessageResult};
 use tokio::sync::oneshot;
-use weir_analytics::AnalyticsPlan;
+use weir_analytics::{AnalyticsPlan, TrackIdBlocks};
 use weir_flow::{Delivery, Notice, PictureTaker, StreamState};
 use weir_policy::{Join, Ledger, Outcome, ReorderBuffer, RunStats, SinkReport};
 use weir_types::{DropReason, ModuleId, RequestId, Shortfall, Span, StreamId};
@@ -84,6 +84,8 @@ pub(crate) struct EgressSetup {
 pub(crate) struct Egress {
     clock: Clock,
     streams: BTreeMap<StreamId, StreamEntry>,
+    /// Ids that tracks of all streams are given.
+    track_ids: TrackIdBlocks,
     module_names: Vec<Arc<str>>,
     until_stopped: bool,
     modules: usize,
@@ -116,13 +118,15 @@ pub(crate) struct Egress {
 impl Egress {
     pub(crate) fn new(setup: EgressSetup) -> Self {
         let now = setup.clock.now();
-        let entry = |(name, own_slo)| StreamEntry::new(name, own_slo, now);
+        let track_ids = TrackIdBlocks::default();
+        let entry = |(name, own_slo)| StreamEntry::new(name, own_slo, &track_ids, now);
         Self {
             clock: setup.clock,
             streams: (0..)
                 .map(StreamId)
                 .zip(setup.streams.into_iter().map(entry))
                 .collect(),
+            track_ids,
             module_names: setup.module_names,
             until_stopped: setup.until_stopped,
             modules: setup.modules,

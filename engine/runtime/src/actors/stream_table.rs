@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use tokio::sync::oneshot;
-use weir_analytics::TrackIds;
 use weir_analytics::transforms::StreamTransforms;
+use weir_analytics::{TrackIdBlocks, TrackIds};
 use weir_flow::{SourceCounts, StreamState};
 use weir_policy::{HealthTracker, Ledger, RunStats, SinkReport, StreamHealth, StreamReport};
 use weir_types::{Span, StreamId, Timestamp};
@@ -48,7 +48,12 @@ pub(super) struct StreamEntry {
 }
 
 impl StreamEntry {
-    pub(super) fn new(name: Arc<str>, own_slo: Option<Span>, now: Timestamp) -> Self {
+    pub(super) fn new(
+        name: Arc<str>,
+        own_slo: Option<Span>,
+        track_ids: &TrackIdBlocks,
+        now: Timestamp,
+    ) -> Self {
         Self {
             transforms: StreamTransforms::new(Arc::clone(&name), Vec::new(), 0),
             name,
@@ -61,7 +66,7 @@ impl StreamEntry {
             paused: None,
             summary: None,
             transforms_of: None,
-            track_ids: TrackIds::default(),
+            track_ids: TrackIds::new(track_ids),
             removed: None,
         }
     }

@@ -1,6 +1,7 @@
 //! Segments as they are written.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use weir_flow::{Packet, PacketFormat, Settings};
@@ -148,5 +149,9 @@ impl Writer for ArchiveWriter {
     fn finish(&mut self) {
         let streams: Vec<Arc<str>> = self.streams.keys().cloned().collect();
         streams.iter().for_each(|stream| self.close(stream));
+    }
+
+    fn folder(&self) -> PathBuf {
+        self.places.base().to_owned()
     }
 }

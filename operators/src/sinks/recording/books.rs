@@ -18,7 +18,8 @@ struct State {
     counts: BTreeMap<&'static str, u64>,
     /// The first failure.
     error: Option<SinkError>,
-    is_failing: bool,
+    /// Why nothing can be written now.
+    outage: Option<String>,
 }
 
 impl Books {
@@ -35,7 +36,7 @@ impl Books {
     pub(super) fn on_failure(&self, failure: WriteError) {
         let WriteError { is_disk_full, error } = failure;
         let mut state = self.lock();
-        if !std::mem::replace(&mut state.is_failing, true) {
+        if state.outage.replace(error.to_string()).is_none() {
             tracing::error!("{error}; what is recorded until that is mended is lost and counted");
             *state.counts.entry("outages").or_default() += 1;
         }
@@ -45,10 +46,15 @@ impl Books {
         }
     }
 
+    /// Why nothing can be written now.
+    pub(super) fn outage(&self) -> Option<String> {
+        self.lock().outage.clone()
+    }
+
     /// A file was written whole.
     pub(super) fn on_success(&self) {
         let mut state = self.lock();
-        if std::mem::take(&mut state.is_failing) {
+        if state.outage.take().is_some() {
             tracing::warn!("recordings are written again");
         }
     }

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use weir_flow::{BestShot, Incident, Packet, PacketFormat, Phase};
 
 use super::super::event::incident_value;
+use super::descriptions;
 use crate::media::{PacketFile, VideoPlace, WriteError, Written};
 
 /// What a clip is to hold, in media time.
@@ -30,6 +31,8 @@ pub(super) enum ClipEnd {
     StreamEnded,
     /// It could not be written any further.
     Failed,
+    /// The run was killed; said by the description that is there from its beginning.
+    Interrupted,
 }
 
 impl ClipEnd {
@@ -39,6 +42,7 @@ impl ClipEnd {
             Self::TooLong => "max-length",
             Self::StreamEnded => "stream-ended",
             Self::Failed => "write-failed",
+            Self::Interrupted => "interrupted",
         }
     }
 }
@@ -91,10 +95,25 @@ impl Clip {
         if incident.best.is_some() {
             self.best.clone_from(&incident.best);
         }
+        let is_begun = self.file.is_some();
         if incident.phase == Phase::Ended {
             self.span.end_ms = Some(incident.pts_ms + after_ms);
         }
         self.incident = incident;
+        if is_begun {
+            self.describe_early();
+        }
+    }
+
+    /// Puts down the description of a clip that is being written, for the next run to complete the clip with where this one is
+    /// killed.
+    fn describe_early(&self) {
+        let text = self.description(Some(&self.path), None, ClipEnd::Interrupted);
+        let path = descriptions::early(&self.path);
+        // The disk of a clip that cannot be written is reported by the clip itself.
+        if let Err(error) = fs::write(&path, text) {
+            tracing::debug!("{} cannot be written: {error}", path.display());
+        }
     }
 
     /// Writes a packet, or says that the clip ends before it, and how.
@@ -121,6 +140,7 @@ impl Clip {
         if let Some(place) = self.place.take_if(|_| packet.key) {
             self.first_ms = packet.time_ms;
             self.file = Some(PacketFile::begin(place, format)?);
+            self.describe_early();
         }
         match &mut self.file {
             Some(file) => file.write(packet),
@@ -152,10 +172,14 @@ impl Clip {
         let description = self.description(video.as_deref(), written, end);
         let description = (stem.with_extension("json"), description.into_bytes());
         for (path, content) in picture.into_iter().chain([description]) {
-            match put(&path, &content) {
+            match descriptions::put(&path, &content) {
                 Ok(()) => files.push(path),
                 Err(error) => failure = failure.or(Some(WriteError::of_file(&path, &error))),
             }
+        }
+        if failure.is_none() {
+            // What is left of it the next run removes.
+            let _ = fs::remove_file(descriptions::early(&self.path));
         }
         ClosedClip {
             has_video: video.is_some(),
@@ -172,9 +196,12 @@ impl Clip {
                 ..self.incident.clone()
             },
         );
+        let file = video.and_then(Path::file_name).map(|name| name.to_string_lossy());
+        let early = (end == ClipEnd::Interrupted)
+            .then(|| json!({ "file": file, "end": end.name(), "time_ms": self.first_ms }));
         let clip = written.map(|written| {
             json!({
-                "file": video.and_then(Path::file_name).map(|name| name.to_string_lossy()),
+                "file": file,
                 "end": end.name(),
                 "time_ms": self.first_ms,
                 "first_pts_ms": written.first_pts_ms,
@@ -185,19 +212,8 @@ impl Clip {
         });
         if let Value::Object(map) = &mut described {
             map.insert("schema".to_owned(), "weir.clip/1".into());
-            map.insert("clip".to_owned(), clip.unwrap_or(Value::Null));
+            map.insert("clip".to_owned(), clip.or(early).unwrap_or(Value::Null));
         }
         format!("{described:#}\n")
     }
-}
-
-/// Writes a small file beside its place, then puts it there.
-fn put(path: &Path, content: &[u8]) -> std::io::Result<()> {
-    let mut part = path.as_os_str().to_owned();
-    part.push(".part");
-    let part = PathBuf::from(part);
-    let written = fs::write(&part, content).and_then(|()| fs::rename(&part, path));
-    written.inspect_err(|_| {
-        let _ = fs::remove_file(&part);
-    })
 }

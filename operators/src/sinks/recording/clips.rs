@@ -122,6 +122,14 @@ impl Sink for Clips {
         counts
     }
 
+    fn outage(&self) -> Option<String> {
+        self.0.books.outage()
+    }
+
+    fn free_bytes(&self) -> Option<u64> {
+        self.0.free_bytes()
+    }
+
     fn finish(&mut self) -> Result<(), SinkError> {
         self.0.finish()
     }

@@ -1,12 +1,14 @@
 //! Clips as they are written: what came before an incident is in memory, what comes after it is written as it comes.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use weir_flow::{Incident, Packet, PacketFormat, Phase, Settings};
 
 use super::books::Books;
 use super::clip::{Clip, ClipEnd, Span};
+use super::descriptions;
 use super::names;
 use super::places::Places;
 use super::recorder::Writer;
@@ -55,6 +57,13 @@ impl ClipsWriter {
         let mut retention = Retention::new(settings);
         let found = retention.scan(places.base());
         books.add("completed", found.completed);
+        let adopted = descriptions::adopt(places.base());
+        for path in &adopted.described {
+            retention.add(path);
+        }
+        if adopted.undescribed > 0 {
+            books.add("undescribed", adopted.undescribed);
+        }
         let ms = |key: &str, default: f64| settings.number(key, default) * 1e3;
         Self {
             places,
@@ -257,5 +266,9 @@ impl Writer for ClipsWriter {
     fn finish(&mut self) {
         let streams: Vec<Arc<str>> = self.streams.keys().cloned().collect();
         streams.iter().for_each(|stream| self.close_all(stream));
+    }
+
+    fn folder(&self) -> PathBuf {
+        self.places.base().to_owned()
     }
 }

@@ -9,6 +9,7 @@ mod books;
 mod clip;
 mod clips;
 mod clips_writer;
+mod descriptions;
 mod find;
 mod names;
 mod places;

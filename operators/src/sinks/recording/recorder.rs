@@ -1,7 +1,9 @@
 //! The thread of a sink that records.
 
-use std::sync::Arc;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 use weir_flow::{Packet, PacketFormat, SinkError};
 
@@ -18,12 +20,48 @@ pub(super) trait Writer: Send + 'static {
     fn on_other(&mut self, other: Self::Other);
     /// Completes what is open.
     fn finish(&mut self);
+    /// The folder that its files are in.
+    fn folder(&self) -> PathBuf;
+}
+
+/// Time from one look at the free space to the next.
+const LOOK_INTERVAL: Duration = Duration::from_secs(1);
+
+/// The file system that recordings are on.
+struct Disk {
+    folder: PathBuf,
+    /// The last look at it, and the bytes that were free.
+    seen: Mutex<Option<(Instant, Option<u64>)>>,
+}
+
+impl Disk {
+    fn new(folder: PathBuf) -> Self {
+        Self {
+            folder,
+            seen: Mutex::default(),
+        }
+    }
+
+    /// Bytes that are free for this user, as of the last second.
+    fn free_bytes(&self) -> Option<u64> {
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((at, free)) = *seen
+            && at.elapsed() < LOOK_INTERVAL
+        {
+            return free;
+        }
+        let found = rustix::fs::statvfs(&self.folder).ok();
+        let free = found.map(|found| found.f_bavail.saturating_mul(found.f_frsize));
+        *seen = Some((Instant::now(), free));
+        free
+    }
 }
 
 /// See the module.
 pub(super) struct Recorder<T> {
     pub(super) queue: Arc<Queue<T>>,
     pub(super) books: Arc<Books>,
+    disk: Disk,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -32,6 +70,7 @@ impl<T: Send + 'static> Recorder<T> {
     pub(super) fn start(mut writer: impl Writer<Other = T>, books: Arc<Books>) -> Result<Self, SinkError> {
         let queue = Queue::new();
         let messages = Arc::clone(&queue);
+        let disk = Disk::new(writer.folder());
         let record = move || {
             while let Some(message) = messages.take() {
                 match message {
@@ -53,8 +92,14 @@ impl<T: Send + 'static> Recorder<T> {
         Ok(Self {
             queue,
             books,
+            disk,
             thread: Some(thread),
         })
+    }
+
+    /// Bytes that are free where it records.
+    pub(super) fn free_bytes(&self) -> Option<u64> {
+        self.disk.free_bytes()
     }
 
     /// Waits until what was handed over is written, and completes what is open.

@@ -119,7 +119,7 @@ impl Handler<AddStream> for Egress {
             }
         }
         self.progress.on_stream_added(added.stream);
-        let entry = StreamEntry::new(added.name, added.own_slo, self.clock.now());
+        let entry = StreamEntry::new(added.name, added.own_slo, &self.track_ids, self.clock.now());
         self.streams.insert(added.stream, entry);
     }
 }
