@@ -4,9 +4,10 @@
 //! its locks. Where the file system supports no locks, nothing is locked.
 
 use std::fs::{File, OpenOptions, TryLockError};
-use std::io;
+use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Numbers tried for a free name. With more videos of one name, use `{stream}` or another folder.
 const MAX_NUMBER: u32 = 10_000;
@@ -29,6 +30,55 @@ pub(crate) fn lock(file: &File) -> io::Result<bool> {
 pub(crate) fn is_still(path: &Path, file: &File) -> io::Result<bool> {
     let file = file.metadata()?;
     Ok(std::fs::metadata(path).is_ok_and(|there| (there.dev(), there.ino()) == (file.dev(), file.ino())))
+}
+
+/// How often it was asked that files be opened again.
+static REOPENINGS: AtomicU64 = AtomicU64::new(0);
+
+/// Asks all sinks that append to files to open them again by their names, each before it writes next: another program has
+/// moved them away.
+pub fn reopen() {
+    REOPENINGS.fetch_add(1, Ordering::Relaxed);
+}
+
+/// Whether a file is to be opened again.
+pub(crate) struct Reopening(u64);
+
+impl Reopening {
+    /// Of a file that is opened now.
+    pub(crate) fn new() -> Self {
+        Self(REOPENINGS.load(Ordering::Relaxed))
+    }
+
+    /// Whether that was asked since the last time.
+    pub(crate) fn is_asked(&mut self) -> bool {
+        let asked = REOPENINGS.load(Ordering::Relaxed);
+        std::mem::replace(&mut self.0, asked) != asked
+    }
+}
+
+/// Appends all of it to a file that nobody else writes, or none: what did not fit is taken back.
+pub(crate) fn append_whole(file: &mut File, bytes: &[u8]) -> io::Result<()> {
+    let mut written = 0;
+    while written < bytes.len() {
+        let outcome = match file.write(&bytes[written..]) {
+            Ok(0) => Err(io::ErrorKind::WriteZero.into()),
+            Err(error) if error.kind() != io::ErrorKind::Interrupted => Err(error),
+            Ok(more) => {
+                written += more;
+                Ok(())
+            }
+            Err(_) => Ok(()),
+        };
+        if outcome.is_err() {
+            if written > 0 {
+                let length = file.metadata()?.len();
+                file.set_len(length.saturating_sub(written as u64))?;
+            }
+            return outcome;
+        }
+    }
+    Ok(())
 }
 
 /// `path`, and then `name-2.mp4`, `name-3.mp4` and so on.

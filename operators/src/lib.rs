@@ -14,6 +14,7 @@ pub mod sinks;
 
 pub use catalog::{heads, operators};
 pub use ffmpeg_info::{ffmpeg_versions, h264_encoder};
+pub use files::reopen;
 pub use gpu::{DeviceFacts, device_facts};
 pub use model::{
     BareDecoder, CutError, GpuOptions, LayerChain, LoadError, LoadRequest, MAX_MODEL_BYTES, ModelError,

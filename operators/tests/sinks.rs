@@ -2,10 +2,13 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod common;
+#[path = "../../tests/shared/small_disk.rs"]
+mod small_disk;
 
 use std::path::Path;
 
 use common::{delivery, object, picture, settings};
+use small_disk::SmallDisk;
 use weir_flow::{Attribute, Frame, KeyPoint, Point, Rect, RunHeader, Settings, Sink, Value};
 use weir_operators::sinks::{event_line, sink};
 
@@ -275,6 +278,55 @@ fn a_full_disk_is_an_error_that_names_the_file() {
     errors.extend(video.finish().err());
     assert!(errors[0].to_string().contains("disk is full"), "{}", errors[0]);
     assert!(errors[0].target.contains("out.mp4"));
+}
+
+#[test]
+fn a_line_that_does_not_fit_is_taken_back_before_the_next_is_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(disk) = SmallDisk::mount(folder.path(), "256k") else {
+        return;
+    };
+    let path = folder.path().join("e.jsonl");
+    let mut lines = lines_with(&path, &[]);
+    let rect = Rect::new(1.0, 2.0, 30.0, 40.0);
+    let objects = (0..20).map(|id| object(id, "car", rect, vec![]));
+    let line = delivery("north", 0, 0.0, picture(0, 2, 2), objects.collect());
+    let [mut refused, mut written] = [0, 0];
+    for left in [8 << 10, 0, 4 << 10, 4 << 10, 64 << 10] {
+        disk.fill(left);
+        for _ in 0..8 {
+            match lines.accept(&line) {
+                Ok(()) => written += 1,
+                Err(_) => refused += 1,
+            }
+        }
+    }
+    lines.finish().unwrap();
+    let text = std::fs::read_to_string(&path).unwrap();
+    assert!(refused > 3 && written > 3, "{refused} refused, {written} written");
+    assert_eq!(text.lines().count(), written);
+    for line in text.lines() {
+        serde_json::from_str::<serde_json::Value>(line).unwrap();
+    }
+}
+
+#[test]
+fn lines_go_to_a_new_file_where_another_program_moved_theirs_away() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, moved) = (folder.path().join("e.jsonl"), folder.path().join("e.jsonl.1"));
+    let mut lines = lines_with(&path, &[]);
+    lines.begin(&RunHeader::default()).unwrap();
+    let one = delivery("north", 0, 0.0, picture(0, 2, 2), vec![]);
+    lines.accept(&one).unwrap();
+    weir_operators::reopen();
+    lines.accept(&one).unwrap();
+    std::fs::rename(&path, &moved).unwrap();
+    lines.accept(&one).unwrap();
+    weir_operators::reopen();
+    lines.accept(&one).unwrap();
+    lines.finish().unwrap();
+    let count = |path: &Path| std::fs::read_to_string(path).unwrap().lines().count();
+    assert_eq!((count(&moved), count(&path)), (4, 2), "each begins with a header");
 }
 
 #[test]

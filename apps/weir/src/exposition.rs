@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use serde_json::Value;
+use weir_policy::{Report, SinkReport};
 use weir_runtime::Snapshot;
 
 use crate::process::ProcessUse;
@@ -67,7 +68,22 @@ const SINKS: Family = family(
 const SINK_UP: Family = family(
     "weir_sink_up",
     "gauge",
-    "1 for a sink that writes, 0 for one with an error or an outage, such as a full disk.",
+    "1 for a sink that writes, 0 for one with an error or an outage, such as a full disk or a server that is down.",
+);
+const SINK_EVENTS: Family = family(
+    "weir_sink_events_total",
+    "counter",
+    "Events of a sink for another program, by what became of them: delivered, in the file of dead letters, lost.",
+);
+const SINK_RETRIES: Family = family(
+    "weir_sink_retries_total",
+    "counter",
+    "Tries of events that failed, by sink.",
+);
+const SINK_WAITING: Family = family(
+    "weir_sink_events_waiting",
+    "gauge",
+    "Events that wait to be delivered, by sink.",
 );
 const SINK_LOST: Family = family(
     "weir_sink_lost_total",
@@ -342,7 +358,32 @@ pub(crate) fn text(snapshot: &Snapshot) -> String {
         .iter()
         .filter_map(|(name, sink)| Some((vec![("sink", name.clone())], sink.free_bytes? as f64)));
     write(&mut out, &SINK_FREE, free);
+    sink_events(&mut out, report);
     out
+}
+
+/// What became of the events of sinks that deliver to other programs, as those count it.
+fn sink_events(out: &mut String, report: &Report) {
+    let sinks = || {
+        report
+            .sinks
+            .iter()
+            .filter(|(_, sink)| sink.counts.contains_key("waiting"))
+    };
+    let of = |sink: &SinkReport, name: &str| sink.counts.get(name).copied().unwrap_or(0) as f64;
+    let label = |name: &String| vec![("sink", name.clone())];
+    let events = sinks().flat_map(|(name, sink)| {
+        ["delivered", "dead_letters", "lost"].map(|outcome| {
+            let mut labels = label(name);
+            labels.push(("outcome", outcome.to_owned()));
+            (labels, of(sink, outcome))
+        })
+    });
+    write(out, &SINK_EVENTS, events);
+    let retries = sinks().map(|(name, sink)| (label(name), of(sink, "retries")));
+    write(out, &SINK_RETRIES, retries);
+    let waiting = sinks().map(|(name, sink)| (label(name), of(sink, "waiting")));
+    write(out, &SINK_WAITING, waiting);
 }
 
 #[cfg(test)]

@@ -384,6 +384,7 @@ pub(crate) fn serve(
     let stop = StopFlag::default();
     let (ask, asked) = std::sync::mpsc::channel();
     let reload = move || {
+        weir_operators::reopen();
         // Nothing is reloaded any more where the other end is gone.
         let _ = ask.send(());
     };

@@ -59,7 +59,8 @@ pub trait Sink: Send {
     fn counts(&self) -> BTreeMap<&'static str, u64> {
         BTreeMap::new()
     }
-    /// Why it can write nothing now, while the run goes on and it tries again, such as a full disk. `None`: it writes.
+    /// Reason why its output does not reach its destination now, while the run goes on and it tries again, such as a full disk or a
+    /// server that is down. `None`: it writes.
     fn outage(&self) -> Option<String> {
         None
     }

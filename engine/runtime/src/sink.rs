@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded, unbounded};
 use weir_flow::{Delivery, Notice, PacketObserver, RunHeader, Sink, SinkError, StopFlag};
 use weir_graph::WhenSlow;
 use weir_policy::SinkReport;
@@ -44,6 +44,9 @@ struct SinkProgress {
 
 /// Time between two looks at a closing sink.
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
+
+/// Time between two looks at what a sink counts while nothing comes.
+const LOOK_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Sends to a sink, and closes it.
 pub(crate) struct SinkHandle {
@@ -269,7 +272,16 @@ struct Writer {
 impl Writer {
     fn write(mut self, header: &RunHeader, items: &Receiver<SinkItem>, mut timer: ThreadTimer) {
         self.attempt(|sink| sink.begin(header));
-        for item in items {
+        loop {
+            let item = match items.recv_timeout(LOOK_INTERVAL) {
+                Ok(item) => item,
+                Err(RecvTimeoutError::Timeout) => {
+                    // What goes on beside the deliveries shows, too.
+                    self.look();
+                    continue;
+                }
+                Err(RecvTimeoutError::Disconnected) => break,
+            };
             let written = !self.panicked
                 && !self.closed
                 && self.attempt(|sink| match &item.payload {
@@ -277,13 +289,10 @@ impl Writer {
                     Payload::Notice(notice) => sink.on_notice(notice),
                     Payload::StreamRemoved(stream) => sink.on_stream_removed(stream),
                 });
-            let counts = self.counts();
-            let (outage, free_bytes) = self.health();
+            self.look();
             let mut progress = lock(&self.progress);
             progress.processed += 1;
             let report = &mut progress.report;
-            report.counts = counts;
-            (report.outage, report.free_bytes) = (outage, free_bytes);
             match (&item.payload, written) {
                 (Payload::Delivery(_), true) => report.written += 1,
                 (Payload::Delivery(_), false) => report.lost += 1,
@@ -296,9 +305,20 @@ impl Writer {
         }
         // What a sink that panicked has written so far is worth completing.
         self.attempt(|sink| sink.finish());
-        lock(&self.progress).report.counts = self.counts();
+        self.look();
+        // Nothing waits any more: what is lost is counted, and an error.
+        lock(&self.progress).report.outage = None;
         let Self { sink, .. } = self;
         let _ = catch_unwind(AssertUnwindSafe(move || drop(sink)));
+    }
+
+    /// Updates the counts, the outage and the free bytes of the report.
+    fn look(&self) {
+        let counts = self.counts();
+        let (outage, free_bytes) = self.health();
+        let mut progress = lock(&self.progress);
+        let report = &mut progress.report;
+        (report.counts, report.outage, report.free_bytes) = (counts, outage, free_bytes);
     }
 
     /// What the sink counts itself.

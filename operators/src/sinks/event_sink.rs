@@ -80,6 +80,10 @@ impl<T: Fn(&str, EventKind) -> String + Send> Sink for EventSink<T> {
         self.outbox.counts()
     }
 
+    fn outage(&self) -> Option<String> {
+        self.outbox.outage()
+    }
+
     fn finish(&mut self) -> Result<(), SinkError> {
         self.outbox.finish()
     }

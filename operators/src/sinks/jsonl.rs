@@ -186,6 +186,9 @@ impl Jsonl {
         let header = self.header.clone();
         let header = header.as_deref().map(|header| (header, self.own_stream(stream)));
         let output = self.output(stream)?;
+        if let Err(error) = output.reopen_if_asked() {
+            tracing::warn!("{error}; the file that was open is written to");
+        }
         let written = say(&mut line).and_then(|()| {
             if output.is_full(line.len(), time_ms) {
                 rotate(output);

@@ -14,7 +14,7 @@ use serde::Deserialize;
 use weir_flow::SinkError;
 
 use super::target::{failed, io_failed, make_folder};
-use crate::files::{IN_USE, is_still, lock};
+use crate::files::{IN_USE, Reopening, is_still, lock};
 
 /// When files are rotated, and how many rotated ones are kept.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -38,6 +38,7 @@ const HEAD_BYTES: u64 = 64 << 10;
 pub(super) struct LineFile {
     path: PathBuf,
     target: Target,
+    reopening: Reopening,
     rotation: Rotation,
     /// Size of the file in bytes.
     bytes: u64,
@@ -88,6 +89,7 @@ impl LineFile {
         Self {
             path,
             target,
+            reopening: Reopening::new(),
             rotation,
             bytes: 0,
             since_ms: None,
@@ -176,12 +178,42 @@ impl LineFile {
         Ok(())
     }
 
+    /// Opens the path once more where that was asked for, and another file or none is there now.
+    ///
+    /// # Errors
+    /// It cannot be opened, or another run has it: the file that is open stays.
+    pub(super) fn reopen_if_asked(&mut self) -> Result<(), SinkError> {
+        let Target::File(file) = &self.target else {
+            return Ok(());
+        };
+        if self.reopening.is_asked() && !is_still(&self.path, file).unwrap_or(false) {
+            let reopened = Self::open(&self.path, self.rotation)?;
+            self.untouched = false;
+            *self = reopened;
+        }
+        Ok(())
+    }
+
     fn append(&mut self, line: &[u8]) -> io::Result<()> {
         if self.torn {
             // The next line must not continue the incomplete one.
             self.put(b"\n")?;
         }
-        self.put(line)
+        let before = self.bytes;
+        let written = self.put(line);
+        if let (Err(_), Target::File(file)) = (&written, &self.target)
+            && self.bytes > before
+        {
+            // What did not fit is taken back, so that each line is whole.
+            let partial = self.bytes - before;
+            let cut = file
+                .metadata()
+                .and_then(|found| file.set_len(found.len().saturating_sub(partial)));
+            if cut.is_ok() {
+                (self.bytes, self.torn) = (before, false);
+            }
+        }
+        written
     }
 
     fn put(&mut self, mut rest: &[u8]) -> io::Result<()> {

@@ -114,6 +114,15 @@ pub(super) fn tls_config(settings: &Settings) -> Result<Option<Arc<ClientConfig>
     Ok(Some(Arc::new(config)))
 }
 
+/// The authorities in a file, each of which can be one.
+///
+/// # Errors
+/// The file cannot be read, or holds something else.
+pub(super) fn authorities(path: &Path) -> Result<Vec<CertificateDer<'static>>, SinkError> {
+    roots(Some(path))?;
+    certificates(path)
+}
+
 /// The authorities that are believed.
 fn roots(ca: Option<&Path>) -> Result<RootCertStore, SinkError> {
     let mut roots = RootCertStore::empty();

@@ -281,6 +281,58 @@ fn tracks_are_events_as_frigate_has_them_and_counts_are_found_by_home_assistant(
 }
 
 #[test]
+fn no_count_stays_above_zero_while_a_stream_is_away_or_after_a_run_that_was_killed() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(broker) = Broker::new(folder.path()) else {
+        return;
+    };
+    let mut watcher = broker.watch();
+    let keys = [
+        ("host", text("127.0.0.1")),
+        ("port", Value::Number(f64::from(broker.port))),
+    ];
+    let is = |topic: &'static str, count: &'static str| {
+        move |watcher: &Watcher| watcher.last.get(topic).is_some_and(|is| is == count)
+    };
+    let mut killed = open("mqtt", &keys);
+    killed
+        .accept(&delivery("south", vec![car(7)], Vec::new()))
+        .unwrap();
+    killed
+        .accept(&delivery("north", vec![car(8)], Vec::new()))
+        .unwrap();
+    watcher.run_until(is("weir/south/car", "1"));
+    watcher.run_until(is("weir/north/car", "1"));
+    let away = |time_ms: u64| Notice::State {
+        stream: "north".into(),
+        state: weir_flow::StreamState::Waiting {
+            reason: "gone".into(),
+        },
+        time_ms,
+    };
+    killed.on_notice(&away(1_001)).unwrap();
+    watcher.run_until(is("weir/north/car", "0"));
+    // A frame of before, which was in flight; and one of after.
+    killed
+        .accept(&delivery("north", vec![car(9)], Vec::new()))
+        .unwrap();
+    killed.accept(&delivery("south", Vec::new(), Vec::new())).unwrap();
+    watcher.run_until(is("weir/south/car", "0"));
+    assert_eq!(watcher.last["weir/north/car"], "0");
+    let mut later = delivery("north", vec![car(9)], Vec::new());
+    later.time_ms = 1_002;
+    killed.accept(&later).unwrap();
+    watcher.run_until(is("weir/north/car", "1"));
+    // As if it were killed: nothing is said at its end.
+    std::mem::forget(killed);
+
+    let mut next = open("mqtt", &keys);
+    next.accept(&delivery("north", Vec::new(), Vec::new())).unwrap();
+    watcher.run_until(is("weir/north/car", "0"));
+    next.finish().unwrap();
+}
+
+#[test]
 fn a_broker_that_is_not_named_and_topics_with_wildcards_are_refused_before_a_run() {
     let refused = |keys: &[(&str, &str)]| {
         let keys = keys.iter().map(|(key, value)| ((*key).to_owned(), text(value)));

@@ -208,6 +208,142 @@ fn what_finds_nobody_is_in_the_file_and_what_finds_no_room_there_is_counted() {
     assert!(error.contains("3 were not taken"), "{error}");
 }
 
+/// A server that answers 500 to some events, always, and takes all others.
+fn poisoned(listener: &TcpListener, is_poison: impl Fn(&str) -> bool, seen: &Mutex<Vec<String>>) {
+    for stream in listener.incoming() {
+        let Ok(mut stream) = stream else { continue };
+        let mut reader = BufReader::new(stream.try_clone().unwrap());
+        let mut length = 0;
+        loop {
+            let mut line = String::new();
+            if reader.read_line(&mut line).unwrap_or(0) == 0 {
+                break;
+            }
+            if let Some(value) = line.to_lowercase().strip_prefix("content-length:") {
+                length = value.trim().parse().unwrap();
+            }
+            if line != "\r\n" {
+                continue;
+            }
+            let mut body = vec![0; length];
+            reader.read_exact(&mut body).unwrap();
+            let event: Json = serde_json::from_slice(&body).unwrap();
+            let id = event["id"].as_str().unwrap();
+            seen.lock().unwrap().push(id.to_owned());
+            let status = if is_poison(id) { 500 } else { 200 };
+            let answer = format!("HTTP/1.1 {status} x\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+            let _ = stream.write_all(answer.as_bytes());
+            break;
+        }
+    }
+}
+
+#[test]
+fn events_that_a_server_fails_on_take_no_others_with_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let seen = Arc::<Mutex<Vec<String>>>::default();
+    let is_poison = |id: &str| ["north/gate/0", "east/gate/2", "west/gate/11"].contains(&id);
+    let seeing = Arc::clone(&seen);
+    std::thread::spawn(move || poisoned(&listener, is_poison, &seeing));
+    let path = folder.path().join("undelivered.jsonl");
+    let mut webhook = open(
+        "webhook",
+        &[
+            ("url", text(&format!("http://{address}/"))),
+            ("path", text(path.to_str().unwrap())),
+            ("give_up_after", Value::Number(5.0)),
+        ],
+    );
+    send(&mut *webhook, 40);
+    let counts = wait(&*webhook, |_| {});
+    assert_eq!(
+        (counts["delivered"], counts["dead_letters"], counts["waiting"]),
+        (37, 3, 0),
+        "{counts:?}"
+    );
+    assert_eq!(webhook.outage(), None, "it takes events");
+    webhook.finish().unwrap();
+    let given_up = dead_letters(&path);
+    assert!(given_up.iter().all(|id| is_poison(id)), "{given_up:?}");
+    let taken: Vec<String> = seen
+        .lock()
+        .unwrap()
+        .iter()
+        .filter(|id| !is_poison(id))
+        .cloned()
+        .collect();
+    check(40, &taken, &given_up);
+}
+
+#[test]
+fn a_server_that_is_gone_and_a_file_without_room_show_while_events_wait() {
+    let folder = tempfile::tempdir().unwrap();
+    let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let path = folder.path().join("undelivered.jsonl");
+    let mut webhook = open(
+        "webhook",
+        &[
+            ("url", text(&format!("http://{address}/"))),
+            ("path", text(path.to_str().unwrap())),
+            ("give_up_after", Value::Number(0.01)),
+            ("dead_letter_bytes", Value::Number(10.0)),
+        ],
+    );
+    assert_eq!(webhook.outage(), None);
+    send(&mut *webhook, 3);
+    let counts = wait(&*webhook, |_| {});
+    assert_eq!(
+        (counts["lost"], counts["retries"]),
+        (3, 3),
+        "each was tried: {counts:?}"
+    );
+    let trouble = webhook.outage().unwrap();
+    assert!(
+        trouble.contains("events wait") && trouble.contains("`dead_letter_bytes`"),
+        "{trouble}"
+    );
+    webhook.finish().unwrap_err();
+}
+
+#[test]
+fn dead_letters_go_to_a_new_file_where_another_program_moved_theirs_away() {
+    let folder = tempfile::tempdir().unwrap();
+    let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let (path, moved) = (
+        folder.path().join("dead.jsonl"),
+        folder.path().join("dead.jsonl.1"),
+    );
+    let keys = [
+        ("url", text(&format!("http://{address}/"))),
+        ("path", text(path.to_str().unwrap())),
+        ("give_up_after", Value::Number(0.01)),
+    ];
+    let mut webhook = open("webhook", &keys);
+    send(&mut *webhook, 2);
+    wait(&*webhook, |_| {});
+    std::fs::rename(&path, &moved).unwrap();
+    weir_operators::reopen();
+    send(&mut *webhook, 3);
+    wait(&*webhook, |_| {});
+    webhook.finish().unwrap();
+    assert_eq!((dead_letters(&moved).len(), dead_letters(&path).len()), (2, 3));
+}
+
+#[test]
+fn an_authority_is_refused_where_it_is_of_no_use_or_none() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("authority.pem");
+    std::fs::write(&path, "no certificate\n").unwrap();
+    for (url, expected) in [("http://a/", "of no use"), ("https://a/", "authority.pem")] {
+        let keys = [("url", url), ("ca_file", path.to_str().unwrap())];
+        let keys = keys.map(|(key, value)| (key.to_owned(), text(value)));
+        let error = sink("webhook", &weir_flow::Settings(keys.into())).err().unwrap();
+        assert!(error.to_string().contains(expected), "{error}");
+    }
+}
+
 #[test]
 fn an_address_that_is_none_is_refused_before_a_run() {
     for url in ["", "ftp://a/b", "alarm.example/weir", "http://"] {

@@ -110,6 +110,7 @@ fn screen(states: &VecDeque<Value>) -> String {
         fleet_engines(last),
         streams(first, last),
         modules(first, last),
+        sinks(first, last),
         drops(first, last),
     ];
     parts
@@ -266,6 +267,53 @@ fn modules(first: &Value, last: &Value) -> String {
     table(&header, 1, rows)
 }
 
+/// Nothing where there is no sink.
+fn sinks(first: &Value, last: &Value) -> String {
+    let sinks = last["report"]["sinks"].as_object();
+    let Some(sinks) = sinks.filter(|sinks| !sinks.is_empty()) else {
+        return String::new();
+    };
+    let rows = sinks.iter().map(|(name, sink)| {
+        let growth = Growth {
+            before: &first["report"]["sinks"][name],
+            now: sink,
+            seconds: seconds(last) - seconds(first),
+        };
+        let wrong = ["outage", "error"].map(|key| text(&sink[key]));
+        let wrong = wrong
+            .into_iter()
+            .find(|wrong| !wrong.is_empty())
+            .unwrap_or_default();
+        let count = |name: &str| {
+            sink["counts"][name]
+                .as_u64()
+                .map_or("-".to_owned(), |count| count.to_string())
+        };
+        let lost = sink["lost"].as_u64().unwrap_or(0) + sink["counts"]["lost"].as_u64().unwrap_or(0);
+        vec![
+            line(name).into_owned(),
+            if wrong.is_empty() { "yes" } else { "no" }.to_owned(),
+            growth.rate("written"),
+            growth.rate("skipped"),
+            count("waiting"),
+            count("dead_letters"),
+            lost.to_string(),
+            wrong,
+        ]
+    });
+    let header = [
+        "sink",
+        "up",
+        "written/s",
+        "skipped/s",
+        "waiting",
+        "dead letters",
+        "lost",
+        "",
+    ];
+    table(&header, 2, rows)
+}
+
 fn drops(first: &Value, last: &Value) -> String {
     let drops = array(&last["report"]["drops"]);
     if drops.is_empty() {
@@ -341,6 +389,29 @@ mod tests {
             ],
             "{screen}"
         );
+        assert!(!screen.contains('\u{1b}'), "{screen}");
+    }
+
+    #[test]
+    fn sinks_are_shown_with_what_is_wrong_with_them() {
+        let mut state = state(10.0, 100, 0);
+        state["report"]["sinks"] = json!({
+            "alarm": { "written": 5, "skipped": 0, "lost": 0, "counts": { "waiting": 7, "dead_letters": 2, "lost": 3 },
+                "outage": "events wait: refused\u{1b}[2J" },
+            "events": { "written": 9, "skipped": 0, "lost": 0 },
+        });
+        let screen = screen(&VecDeque::from([state.clone(), state]));
+        let words: Vec<Vec<&str>> = screen
+            .lines()
+            .map(|line| line.split_whitespace().collect())
+            .collect();
+        let of = |name: &str| words.iter().find(|line| line.first() == Some(&name)).unwrap()[1..].to_vec();
+        assert_eq!(
+            of("alarm")[..8],
+            ["no", "-", "-", "7", "2", "3", "events", "wait:"],
+            "{screen}"
+        );
+        assert_eq!(of("events"), ["yes", "-", "-", "-", "-", "0"], "{screen}");
         assert!(!screen.contains('\u{1b}'), "{screen}");
     }
 

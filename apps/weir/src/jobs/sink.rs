@@ -342,6 +342,10 @@ impl Sink for StagingSink {
         self.inner.counts()
     }
 
+    fn outage(&self) -> Option<String> {
+        self.inner.outage()
+    }
+
     fn is_reader_gone(&self) -> bool {
         self.inner.is_reader_gone()
     }

@@ -41,6 +41,8 @@ pub(super) struct StreamEntry {
     pub(super) transforms: StreamTransforms,
     /// The graph whose transforms these are.
     pub(super) transforms_of: Option<u32>,
+    /// Whether its source is away, and frames of what it showed are in flight: what is known ends after them.
+    pub(super) scene_ended: bool,
     /// Ids of its tracks, whatever the graph.
     pub(super) track_ids: TrackIds,
     /// Where it is to be removed: gets what it came to.
@@ -66,6 +68,7 @@ impl StreamEntry {
             paused: None,
             summary: None,
             transforms_of: None,
+            scene_ended: false,
             track_ids: TrackIds::new(track_ids),
             removed: None,
         }

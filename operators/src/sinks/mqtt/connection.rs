@@ -4,12 +4,16 @@
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
-use rumqttc::{Client, Connection, ConnectionError, Event, MqttOptions, Packet, PublishOptions};
+use rumqttc::{Client, Connection, ConnectionError, Event, MqttOptions, Packet, PublishOptions, QoS};
 
 use super::super::tls;
 
 /// Requests that may wait for the connection.
 const MAX_REQUESTS: usize = 64;
+
+/// States of the broker that are taken in, and bytes of one.
+const MAX_FOUND: usize = 4_096;
+const MAX_FOUND_BYTES: usize = 64;
 
 /// What the thread of a connection says.
 enum Signal {
@@ -17,6 +21,8 @@ enum Signal {
     Up,
     /// The broker has acknowledged the next packet.
     Acknowledged,
+    /// The broker keeps a state of that topic.
+    Retained(String, Vec<u8>),
     /// It is over, for this reason.
     Down(String),
 }
@@ -28,6 +34,7 @@ pub(super) struct Line {
     is_up: bool,
     published: u64,
     acknowledged: u64,
+    found: Vec<(String, Vec<u8>)>,
 }
 
 impl Line {
@@ -48,19 +55,21 @@ impl Line {
             is_up: false,
             published: 0,
             acknowledged: 0,
+            found: Vec::new(),
         })
     }
 
-    /// Takes what the thread says within `wait`; an error once the connection is over.
-    fn wait(&mut self, wait: Duration) -> Result<(), String> {
+    /// Takes what the thread says within `wait`; `false`: it says nothing; an error once the connection is over.
+    fn wait(&mut self, wait: Duration) -> Result<bool, String> {
         match self.signals.recv_timeout(wait) {
             Ok(Signal::Up) => self.is_up = true,
             Ok(Signal::Acknowledged) => self.acknowledged += 1,
+            Ok(Signal::Retained(topic, state)) => self.found.push((topic, state)),
             Ok(Signal::Down(reason)) => return Err(reason),
-            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Timeout) => return Ok(false),
             Err(RecvTimeoutError::Disconnected) => return Err("the connection is over".to_owned()),
         }
-        Ok(())
+        Ok(true)
     }
 
     /// Waits until the broker has accepted the connection; `false`: not within that time.
@@ -74,7 +83,19 @@ impl Line {
 
     /// Whether it is still there.
     pub(super) fn check(&mut self) -> Result<(), String> {
-        self.wait(Duration::ZERO)
+        while self.wait(Duration::ZERO)? {}
+        Ok(())
+    }
+
+    /// Asks for the states that the broker keeps of topics like this. A broker that does not allow it keeps them to itself.
+    pub(super) fn ask_for_states(&mut self, topics: &str) -> Result<(), String> {
+        let asked = self.client.try_subscribe(topics, QoS::AtMostOnce);
+        asked.map_err(|error| error.to_string())
+    }
+
+    /// The states that came since the last time.
+    pub(super) fn take_found(&mut self) -> Vec<(String, Vec<u8>)> {
+        std::mem::take(&mut self.found)
     }
 
     /// Publishes, and waits until that is acknowledged.
@@ -92,9 +113,8 @@ impl Line {
             if slices == 0 {
                 return Err("the broker acknowledges nothing".to_owned());
             }
-            let before = self.acknowledged;
-            self.wait(slice)?;
-            slices -= u32::from(self.acknowledged == before);
+            let is_silent = !self.wait(slice)?;
+            slices -= u32::from(is_silent);
         }
         Ok(())
     }
@@ -107,10 +127,18 @@ impl Line {
 
 /// The thread of a connection.
 fn drive(mut connection: Connection, signals: &Sender<Signal>) {
+    let mut room = MAX_FOUND;
     for event in connection.iter() {
         let signal = match event {
             Ok(Event::Incoming(Packet::ConnAck(_))) => Signal::Up,
             Ok(Event::Incoming(Packet::PubAck(_))) => Signal::Acknowledged,
+            Ok(Event::Incoming(Packet::Publish(kept)))
+                if kept.retain && kept.payload.len() <= MAX_FOUND_BYTES && room > 0 =>
+            {
+                room -= 1;
+                let topic = String::from_utf8_lossy(&kept.topic).into_owned();
+                Signal::Retained(topic, kept.payload.to_vec())
+            }
             Ok(_) => continue,
             Err(error) => {
                 let _ = signals.send(Signal::Down(reason(&error)));

@@ -2,13 +2,13 @@
 
 use serde_json::{Map, Value, json};
 
-use super::topics::{Topics, plain};
+use super::topics::Topics;
 
 /// The configuration of the device with the sensors of these streams and classes.
 pub(super) fn config<'a>(topics: &Topics, known: impl Iterator<Item = (&'a str, &'a str)>) -> Value {
     let device = topics.device();
     let sensor = |(stream, class): (&str, &str)| {
-        let id = format!("{device}_{}_{}", plain(stream), plain(class)).replace([' ', '.'], "_");
+        let id = topics.sensor(stream, class);
         let sensor = json!({
             "p": "sensor",
             "unique_id": id,

@@ -7,11 +7,13 @@ mod events;
 mod topics;
 mod transport;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use weir_flow::{Delivery, Incident, KeyKind, KeySpec, Notice, Settings, Sink, SinkError, SinkFactory};
+use weir_flow::{
+    Delivery, Incident, KeyKind, KeySpec, Notice, Settings, Sink, SinkError, SinkFactory, StreamState,
+};
 
 use self::counts::Counts;
 use self::events::Events;
@@ -87,16 +89,20 @@ const KEYS: &[KeySpec] = &[
     outbox_keys::GIVE_UP_AFTER,
 ];
 
+/// Streams that are told apart.
+const MAX_STREAMS: usize = 4_096;
+
 /// Topics of pictures.
 const MAX_SNAPSHOTS: usize = 1_024;
 
-fn create(settings: &Settings, _streams: &[String]) -> Result<Box<dyn SinkFactory>, SinkError> {
+fn create(settings: &Settings, streams: &[String]) -> Result<Box<dyn SinkFactory>, SinkError> {
     Topics::new(settings)?;
     Broker::new(settings)?;
-    Ok(Box::new(MqttFactory(settings.clone())))
+    Ok(Box::new(MqttFactory(settings.clone(), streams.to_vec())))
 }
 
-struct MqttFactory(Settings);
+/// Keys, and the streams that are known before it begins.
+struct MqttFactory(Settings, Vec<String>);
 
 impl SinkFactory for MqttFactory {
     fn open(&self) -> Result<Box<dyn Sink>, SinkError> {
@@ -105,8 +111,13 @@ impl SinkFactory for MqttFactory {
         let mut broker = Broker::new(settings)?;
         broker.password = secret(settings, "password", "password_file")?;
         let states = Arc::<States>::default();
-        let transport = MqttTransport::new(broker, topics.available(), Arc::clone(&states));
+        let transport = MqttTransport::new(broker, &topics, Arc::clone(&states));
+        for stream in &self.1 {
+            states.own(topics.counts_of(stream));
+        }
         Ok(Box::new(Mqtt {
+            owned: self.1.iter().map(|stream| stream.as_str().into()).collect(),
+            dark: BTreeMap::new(),
             outbox: Outbox::start("mqtt", transport, outbox_options(settings)?)?,
             states,
             events: Events::new((settings.number("update_interval", 5.0) * 1e3) as u64),
@@ -127,11 +138,44 @@ struct Mqtt {
     events: Events,
     counts: Counts,
     topics: Topics,
+    /// Streams whose counts are those of this sink.
+    owned: BTreeSet<Arc<str>>,
+    /// Streams that show nothing, and since when.
+    dark: BTreeMap<Arc<str>, u64>,
     /// Track and frame of the newest picture by topic.
     snapshots: BTreeMap<String, (Option<u64>, u64)>,
 }
 
 impl Mqtt {
+    /// What is retained of a stream from an earlier run is not so any more.
+    fn own(&mut self, stream: &Arc<str>) {
+        if !self.owned.contains(stream) && self.owned.len() < MAX_STREAMS {
+            self.owned.insert(Arc::clone(stream));
+            self.states.own(self.topics.counts_of(stream));
+        }
+    }
+
+    /// The stream shows nothing from then on.
+    fn darken(&mut self, stream: &Arc<str>, time_ms: u64) {
+        if self.dark.len() < MAX_STREAMS {
+            self.dark.insert(Arc::clone(stream), time_ms);
+        }
+        let changed = self.counts.on_objects(stream, &[]);
+        self.set_counts(stream, changed);
+    }
+
+    /// Whether a frame of that time came before the stream went dark, and comes out late.
+    fn is_of_before(&mut self, stream: &Arc<str>, time_ms: u64) -> bool {
+        match self.dark.get(stream) {
+            Some(since_ms) if time_ms <= *since_ms => true,
+            Some(_) => {
+                self.dark.remove(stream);
+                false
+            }
+            None => false,
+        }
+    }
+
     fn push_incidents(&mut self, stream: &Arc<str>, incidents: &[Incident]) {
         for incident in incidents {
             self.set_snapshot(stream, incident);
@@ -192,9 +236,17 @@ impl Sink for Mqtt {
         let events = self.events.on_delivery(delivery);
         self.push_events(&delivery.stream, events);
         self.push_incidents(&delivery.stream, &delivery.incidents);
-        let changed = self.counts.on_objects(&delivery.stream, &delivery.objects);
-        self.set_counts(&delivery.stream, changed);
+        self.own(&delivery.stream);
+        if !self.is_of_before(&delivery.stream, delivery.time_ms) {
+            let changed = self.counts.on_objects(&delivery.stream, &delivery.objects);
+            self.set_counts(&delivery.stream, changed);
+        }
         Ok(())
+    }
+
+    fn wants_notices(&self) -> bool {
+        // A stream that is away shows nothing.
+        true
     }
 
     fn on_notice(&mut self, notice: &Notice) -> Result<(), SinkError> {
@@ -210,6 +262,13 @@ impl Sink for Mqtt {
                 let changed = self.counts.on_objects(stream, &[]);
                 self.set_counts(stream, changed);
             }
+            Notice::State {
+                stream,
+                state,
+                time_ms,
+            } if state.is_down() || matches!(state, StreamState::Paused | StreamState::Gone { .. }) => {
+                self.darken(stream, *time_ms);
+            }
             Notice::Dropped { .. } | Notice::State { .. } => {}
         }
         Ok(())
@@ -219,11 +278,16 @@ impl Sink for Mqtt {
         let changed = self.counts.on_objects(stream, &[]);
         self.set_counts(stream, changed);
         self.events.remove(stream);
+        self.dark.remove(stream);
         Ok(())
     }
 
     fn counts(&self) -> BTreeMap<&'static str, u64> {
         self.outbox.counts()
+    }
+
+    fn outage(&self) -> Option<String> {
+        self.outbox.outage()
     }
 
     fn finish(&mut self) -> Result<(), SinkError> {

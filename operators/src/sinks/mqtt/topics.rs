@@ -1,5 +1,6 @@
 //! Topics, all below one prefix. What comes from outside, such as classes, has no separators or wildcards in them.
 
+use sha2::{Digest, Sha256};
 use weir_flow::{Settings, SinkError};
 
 #[derive(Debug, Clone)]
@@ -47,7 +48,17 @@ impl Topics {
     }
 
     pub(super) fn count(&self, stream: &str, class: &str) -> String {
-        format!("{}/{}/{}", self.prefix, plain(stream), plain(class))
+        format!("{}{}", self.counts_of(stream), plain(class))
+    }
+
+    /// What the topics of all counts of a stream begin with.
+    pub(super) fn counts_of(&self, stream: &str) -> String {
+        format!("{}/{}/", self.prefix, plain(stream))
+    }
+
+    /// The pattern of the topics of all counts.
+    pub(super) fn all_counts(&self) -> String {
+        format!("{}/+/+", self.prefix)
     }
 
     /// Where the newest picture of objects of a class is.
@@ -61,10 +72,54 @@ impl Topics {
         Some(format!("{discovery}/device/{}/config", self.device()))
     }
 
-    /// The name of the device that all sensors belong to.
+    /// The name of the device that all sensors belong to, of characters that Home Assistant documents for ids.
     pub(super) fn device(&self) -> String {
-        plain(&self.prefix)
+        if self.prefix.split('/').all(is_word) {
+            self.prefix.replace('/', "_")
+        } else {
+            format!("{}_-{}", ascii(&self.prefix), digest(&[&self.prefix]))
+        }
     }
+
+    /// The name of the sensor of a count, of the same characters: no other stream, class or prefix has it. A digest tells names
+    /// apart that are alike in these characters; it stands where no class that needs none can have it.
+    pub(super) fn sensor(&self, stream: &str, class: &str) -> String {
+        let is_plain = stream.chars().all(is_of_id) && !stream.is_empty();
+        if is_word(&self.prefix) && is_plain && is_word(class) {
+            return format!("{}_{stream}_{class}", self.prefix);
+        }
+        let parts = [self.prefix.as_str(), stream, class];
+        format!("{}_-{}", parts.map(ascii).join("_"), digest(&parts))
+    }
+}
+
+/// Characters of a name that stand in an id.
+const MAX_OF_ID: usize = 48;
+
+/// Whether Home Assistant documents the character for ids.
+fn is_of_id(c: char) -> bool {
+    c.is_ascii_alphanumeric() || c == '_' || c == '-'
+}
+
+/// Whether it stands in an id as it is, and can be told from its neighbours.
+fn is_word(name: &str) -> bool {
+    !name.is_empty() && !name.starts_with('-') && name.chars().all(|c| is_of_id(c) && c != '_')
+}
+
+fn ascii(name: &str) -> String {
+    let ascii = |c: char| if is_of_id(c) { c } else { '_' };
+    name.chars().take(MAX_OF_ID).map(ascii).collect()
+}
+
+/// Tells names apart.
+fn digest(names: &[&str]) -> String {
+    let mut digest = Sha256::new();
+    for name in names {
+        digest.update(name.as_bytes());
+        digest.update([0]);
+    }
+    let bytes = digest.finalize();
+    bytes.iter().take(8).map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Why nothing can be published to a topic.
@@ -84,13 +139,14 @@ fn fault(topic: &str) -> Option<&'static str> {
     }
 }
 
-/// A name as part of a topic.
+/// A name as part of a topic. One that cannot stand there as it is has a digest, so that no other has the same.
 pub(super) fn plain(name: &str) -> String {
-    let plain = |c: char| {
-        let stays = c.is_alphanumeric() || "-_. ".contains(c);
-        if stays { c } else { '_' }
-    };
-    name.chars().map(plain).collect()
+    let stays = |c: char| c.is_alphanumeric() || "-_. ".contains(c);
+    if !name.is_empty() && name.chars().all(stays) {
+        return name.to_owned();
+    }
+    let plain: String = name.chars().map(|c| if stays(c) { c } else { '_' }).collect();
+    format!("{plain}-{}", digest(&[name]))
 }
 
 #[cfg(test)]
@@ -115,11 +171,72 @@ mod tests {
     #[test]
     fn names_from_outside_stay_below_the_prefix() {
         let topics = topics("home/weir").expect("a topic");
-        assert_eq!(topics.count("north", "a/+#b"), "home/weir/north/a___b");
+        assert_eq!(
+            topics.count("north", "traffic light"),
+            "home/weir/north/traffic light"
+        );
+        let count = topics.count("north", "a/+#b");
+        assert!(count.starts_with("home/weir/north/a___b-"), "{count}");
+        assert_ne!(count, topics.count("north", "a#+/b"));
         assert_eq!(topics.available(), "home/weir/available");
         assert_eq!(
             topics.discovery().expect("the default"),
             "homeassistant/device/home_weir/config"
         );
+    }
+
+    #[test]
+    fn ids_for_home_assistant_are_of_its_characters_and_no_two_are_the_same() {
+        let long = "\u{e4}".repeat(300);
+        let names = [
+            "north",
+            "a",
+            "b",
+            "a_b",
+            "a b",
+            "a.b",
+            "a/b",
+            "a:b",
+            "a__b",
+            "_",
+            "-",
+            "-a",
+            "",
+            " ",
+            "a_",
+            "_b",
+            "b_a",
+            "caf\u{e9}",
+            "cafe\u{301}",
+            "\u{8eca}",
+            "\u{1f697}",
+            "\u{661}",
+            "a\0b",
+            "x\ny",
+            "A",
+            &long,
+        ];
+        let mut ids = std::collections::BTreeSet::new();
+        let mut made = 0;
+        for prefix in ["weir", "a", "a/b", "a_b", "\u{8eca}", "home/weir", "home_weir"] {
+            let topics = topics(prefix).expect("a topic");
+            assert!(ids.insert(topics.device()), "{}", topics.device());
+            made += 1;
+            for stream in names {
+                for class in names {
+                    let id = topics.sensor(stream, class);
+                    assert!(id.len() < 256 && id.chars().all(is_of_id), "{id}");
+                    assert!(
+                        ids.insert(id.clone()),
+                        "{id} of {prefix:?}, {stream:?}, {class:?}"
+                    );
+                    made += 1;
+                }
+            }
+        }
+        assert_eq!(ids.len(), made);
+        let topics = topics("weir").expect("a topic");
+        assert_eq!(topics.sensor("front_door", "car"), "weir_front_door_car");
+        assert!(topics.device().chars().all(is_of_id));
     }
 }

@@ -11,6 +11,7 @@ use weir_flow::{Settings, SinkError};
 use super::super::outbox::{Message, Outcome, Transport};
 use super::super::tls;
 use super::connection::Line;
+use super::topics::Topics;
 
 /// How long the broker may take to accept a connection or to acknowledge a packet: so many slices of that length.
 const SLICES: u32 = 50;
@@ -87,6 +88,10 @@ struct Kept {
     bytes: usize,
     /// Topics of states that the broker does not have.
     unsent: BTreeSet<String>,
+    /// What topics of counts of our streams begin with.
+    owned: BTreeSet<String>,
+    /// Topics of counts above 0 that the broker has of an earlier run, and whose streams are not ours.
+    found: BTreeSet<String>,
 }
 
 impl States {
@@ -99,6 +104,45 @@ impl States {
             kept.bytes = bytes;
             kept.unsent.insert(topic.clone());
             kept.states.insert(topic, state);
+        }
+    }
+
+    /// The counts of topics that begin so are ours alone: those of an earlier run that was killed are 0 from now on.
+    pub(super) fn own(&self, beginning: String) {
+        let mut kept = self.lock();
+        let begins = |topic: &&String| topic.starts_with(&beginning);
+        let stale: Vec<String> = kept.found.iter().filter(begins).cloned().collect();
+        kept.owned.insert(beginning);
+        drop(kept);
+        for topic in stale {
+            self.reset(topic);
+        }
+    }
+
+    /// The broker has a state.
+    fn on_found(&self, topic: String, state: &[u8]) {
+        let count = std::str::from_utf8(state).ok();
+        let count = count.and_then(|count| count.parse::<u64>().ok());
+        if count.is_none_or(|count| count == 0) {
+            return;
+        }
+        let mut kept = self.lock();
+        let is_ours = kept.owned.iter().any(|beginning| topic.starts_with(beginning));
+        if !is_ours {
+            if kept.found.len() < MAX_STATES {
+                kept.found.insert(topic);
+            }
+            return;
+        }
+        drop(kept);
+        self.reset(topic);
+    }
+
+    /// Nothing was counted there in this run.
+    fn reset(&self, topic: String) {
+        let is_known = self.lock().states.contains_key(&topic);
+        if !is_known {
+            self.set(topic, "0");
         }
     }
 
@@ -124,16 +168,19 @@ impl States {
 pub(super) struct MqttTransport {
     broker: Broker,
     available: String,
+    /// Pattern of the topics of counts.
+    counts: String,
     states: Arc<States>,
     line: Option<Line>,
     idle_rounds: u32,
 }
 
 impl MqttTransport {
-    pub(super) fn new(broker: Broker, available: String, states: Arc<States>) -> Self {
+    pub(super) fn new(broker: Broker, topics: &Topics, states: Arc<States>) -> Self {
         Self {
             broker,
-            available,
+            available: topics.available(),
+            counts: topics.all_counts(),
             states,
             line: None,
             // At once.
@@ -143,10 +190,14 @@ impl MqttTransport {
 
     /// The connection, made where there is none.
     fn line(&mut self) -> Result<&mut Line, String> {
-        if let Some(line) = &mut self.line
-            && line.check().is_err()
-        {
-            self.line = None;
+        if let Some(line) = &mut self.line {
+            let is_up = line.check().is_ok();
+            for (topic, state) in line.take_found() {
+                self.states.on_found(topic, &state);
+            }
+            if !is_up {
+                self.line = None;
+            }
         }
         let line = match self.line.take() {
             Some(line) => line,
@@ -157,6 +208,7 @@ impl MqttTransport {
                 }
                 line.publish((&self.available, &b"online"[..], true), SLICES, SLICE)?;
                 self.states.forget_sent();
+                line.ask_for_states(&self.counts)?;
                 line
             }
         };
@@ -187,6 +239,10 @@ impl Transport for MqttTransport {
     fn attempt(&mut self, message: &Message) -> Outcome {
         if message.body.len() + message.topic.len() + 16 > MAX_PACKET {
             return Outcome::Refused(format!("it has more than {MAX_PACKET} bytes"));
+        }
+        if let Err(reason) = self.line().map(drop) {
+            let Broker { host, port, .. } = &self.broker;
+            return Outcome::Unreached(format!("{host}:{port}: {reason}"));
         }
         match self.publish(&message.topic, &message.body, false) {
             Ok(()) => Outcome::Delivered,

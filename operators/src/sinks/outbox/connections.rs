@@ -48,10 +48,11 @@ impl<C: Connector> Transport for Connections<C> {
         };
         let mut line = match line {
             Ok(line) => line,
-            Err(reason) => return Outcome::Failed(format!("{target}: {reason}")),
+            Err(reason) => return Outcome::Unreached(format!("{target}: {reason}")),
         };
         let outcome = match line.send(message) {
             Outcome::Failed(reason) => return Outcome::Failed(format!("{target}: {reason}")),
+            Outcome::Unreached(reason) => return Outcome::Unreached(format!("{target}: {reason}")),
             Outcome::Refused(reason) => Outcome::Refused(format!("{target}: {reason}")),
             Outcome::Delivered => Outcome::Delivered,
         };

@@ -1,19 +1,21 @@
 //! The file of events that could not be delivered: a JSON line each, up to so many bytes.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, Write};
-use std::path::Path;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
 use weir_flow::SinkError;
 
 use super::message::Message;
-use crate::files::{IN_USE, lock};
+use crate::files::{IN_USE, Reopening, append_whole, is_still, lock};
 use crate::sinks::target::{failed, io_failed, make_folder};
 
 /// See the module.
 pub(in crate::sinks) struct DeadLetters {
+    path: PathBuf,
+    reopening: Reopening,
     file: File,
     bytes: u64,
     max_bytes: u64,
@@ -37,6 +39,8 @@ impl DeadLetters {
         };
         match open() {
             Ok(Some((file, bytes))) => Ok(Self {
+                path: path.to_owned(),
+                reopening: Reopening::new(),
                 file,
                 bytes,
                 max_bytes,
@@ -48,8 +52,17 @@ impl DeadLetters {
         }
     }
 
-    /// Appends an event; says whether it is in the file.
-    pub(super) fn append(&mut self, message: &Message, reason: &str) -> bool {
+    /// Appends an event.
+    ///
+    /// # Errors
+    /// It is not in the file, for this reason.
+    pub(super) fn append(&mut self, message: &Message, reason: &str) -> Result<(), String> {
+        if let Err(error) = self.reopen_if_asked() {
+            tracing::warn!(
+                "{} cannot be opened again: {error}; the file that was open is written to",
+                self.path.display()
+            );
+        }
         let body = serde_json::from_slice(&message.body);
         let body = body.unwrap_or_else(|_| Value::from(String::from_utf8_lossy(&message.body)));
         let letter = json!({
@@ -63,12 +76,26 @@ impl DeadLetters {
         let torn = if self.is_torn { "\n" } else { "" };
         let line = format!("{torn}{letter}\n");
         if self.bytes + line.len() as u64 > self.max_bytes {
-            return false;
+            return Err(format!(
+                "{} has no room: move it away, or raise `dead_letter_bytes`",
+                self.path.display()
+            ));
         }
-        let written = self.file.write_all(line.as_bytes());
-        self.is_torn = written.is_err();
-        self.bytes = self.file.metadata().map_or(self.bytes, |found| found.len());
-        written.is_ok()
+        let written = append_whole(&mut self.file, line.as_bytes());
+        // What could not be taken back.
+        self.is_torn = self.is_torn && written.is_err();
+        let bytes = self.file.metadata().map_or(self.bytes, |found| found.len());
+        self.is_torn |= written.is_err() && bytes > self.bytes;
+        self.bytes = bytes;
+        written.map_err(|error| io_failed(&self.path, &error).to_string())
+    }
+
+    /// Opens the path once more where that was asked for, and another file or none is there now.
+    fn reopen_if_asked(&mut self) -> Result<(), SinkError> {
+        if self.reopening.is_asked() && !is_still(&self.path, &self.file).unwrap_or(false) {
+            *self = Self::open(&self.path, self.max_bytes)?;
+        }
+        Ok(())
     }
 }
 

@@ -1,23 +1,28 @@
 //! The thread that delivers, and what it counts.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use weir_flow::SinkError;
 
 use super::backoff::Backoff;
+use super::books::Books;
 use super::dead_letters::DeadLetters;
+use super::held::{Held, HeldEvents};
 use super::message::{Message, Outcome, Transport};
-use super::queue::{Queue, Waiting};
+use super::queue::Queue;
 
 /// How long the transport is left alone without an event.
 const IDLE: Duration = Duration::from_millis(100);
 
 /// How long events are still tried when nothing follows.
 const FLUSH: Duration = Duration::from_secs(4);
+
+/// A try of a side that is not reached is slow from here on.
+const SLOW: Duration = Duration::from_secs(1);
 
 /// Bounds of an outbox.
 pub(in crate::sinks) struct OutboxOptions {
@@ -38,26 +43,6 @@ pub(in crate::sinks) struct Outbox {
     thread: Option<JoinHandle<()>>,
 }
 
-/// `events = delivered + dead_letters + lost + waiting`, at every moment but for the event that is on its way.
-struct Books {
-    events: AtomicU64,
-    delivered: AtomicU64,
-    retries: AtomicU64,
-    dead_letters: AtomicU64,
-    lost: AtomicU64,
-    file: Mutex<Option<DeadLetters>>,
-}
-
-impl Books {
-    /// An event is given up.
-    fn give_up(&self, message: &Message, reason: &str) {
-        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
-        let kept = file.as_mut().is_some_and(|file| file.append(message, reason));
-        let count = if kept { &self.dead_letters } else { &self.lost };
-        count.fetch_add(1, Ordering::Relaxed);
-    }
-}
-
 impl Outbox {
     /// Starts the thread, called after `name`.
     ///
@@ -69,14 +54,7 @@ impl Outbox {
         options: OutboxOptions,
     ) -> Result<Self, SinkError> {
         let queue = Arc::new(Queue::new(options.max_messages, options.max_bytes));
-        let books = Arc::new(Books {
-            events: AtomicU64::new(0),
-            delivered: AtomicU64::new(0),
-            retries: AtomicU64::new(0),
-            dead_letters: AtomicU64::new(0),
-            lost: AtomicU64::new(0),
-            file: Mutex::new(options.dead_letters),
-        });
+        let books = Arc::new(Books::new(options.dead_letters));
         let mut delivery = Delivery {
             name: name.to_owned(),
             queue: Arc::clone(&queue),
@@ -84,7 +62,9 @@ impl Outbox {
             transport,
             backoff: Backoff::new(),
             give_up_after: options.give_up_after,
+            held: HeldEvents::default(),
             is_down: false,
+            unreached: None,
             flush_until: None,
         };
         let thread = std::thread::Builder::new().name(format!("weir-{name}"));
@@ -110,18 +90,12 @@ impl Outbox {
 
     /// What it came to.
     pub(in crate::sinks) fn counts(&self) -> BTreeMap<&'static str, u64> {
-        let books = &self.books;
-        let counts = [
-            ("events", &books.events),
-            ("delivered", &books.delivered),
-            ("retries", &books.retries),
-            ("dead_letters", &books.dead_letters),
-            ("lost", &books.lost),
-        ];
-        let counts = counts
-            .into_iter()
-            .map(|(name, count)| (name, count.load(Ordering::Relaxed)));
-        counts.chain([("waiting", self.queue.len() as u64)]).collect()
+        self.books.counts(self.queue.len())
+    }
+
+    /// Why events do not get to where they belong now.
+    pub(in crate::sinks) fn outage(&self) -> Option<String> {
+        self.books.outage()
     }
 
     /// Delivers what waits within some seconds, and gives up the rest.
@@ -132,7 +106,7 @@ impl Outbox {
         self.queue.close();
         let ended = self.thread.take().map(JoinHandle::join);
         // Closed, so that another run may have it.
-        *self.books.file.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        self.books.close();
         let failed = |reason: String| SinkError {
             target: "events for another program".to_owned(),
             reason,
@@ -161,10 +135,14 @@ struct Delivery<T> {
     queue: Arc<Queue>,
     books: Arc<Books>,
     transport: T,
+    /// Between tries of a side that is not reached.
     backoff: Backoff,
     give_up_after: Duration,
-    /// Whether the last attempt failed.
+    held: HeldEvents,
+    /// Whether no event is taken.
     is_down: bool,
+    /// Since the other side is not reached: when it is tried next, how long the last try took, and why it failed.
+    unreached: Option<(Instant, Duration, String)>,
     flush_until: Option<Instant>,
 }
 
@@ -172,63 +150,170 @@ impl<T: Transport> Delivery<T> {
     fn run(&mut self) {
         loop {
             self.transport.on_idle();
-            match self.queue.pop(IDLE) {
-                Some(waiting) => self.deliver(&waiting),
-                None if self.queue.is_closed() => break,
-                None => {}
+            let (now, is_closed) = (now(), self.queue.is_closed());
+            if is_closed {
+                self.flush(now);
+            } else {
+                self.give_up_old(now);
+            }
+            if let Some(index) = self.held.due(now) {
+                self.attempt(index, is_closed);
+            } else if self.held.is_empty() && is_closed && self.queue.is_empty() {
+                break;
+            } else {
+                self.wait(now, is_closed);
             }
         }
         self.transport.close();
     }
 
-    /// Tries an event until it is delivered or given up.
-    fn deliver(&mut self, Waiting { message, since }: &Waiting) {
-        let mut reason = String::new();
-        while !self.is_given_up(*since) || (reason.is_empty() && !self.is_down && !self.queue.is_closed()) {
-            match self.transport.attempt(message) {
-                Outcome::Delivered => {
-                    if std::mem::take(&mut self.is_down) {
-                        tracing::warn!("{}: events are taken again", self.name);
-                    }
-                    self.backoff.reset();
-                    self.books.delivered.fetch_add(1, Ordering::Relaxed);
-                    return;
-                }
-                Outcome::Refused(refused) => {
-                    tracing::warn!("{}: {} is refused: {refused}", self.name, message.id);
-                    self.books.give_up(message, &refused);
-                    return;
-                }
-                Outcome::Failed(failed) => {
-                    if !std::mem::replace(&mut self.is_down, true) {
-                        tracing::error!("{}: {failed}; events wait and are tried again", self.name);
-                    }
-                    self.books.retries.fetch_add(1, Ordering::Relaxed);
-                    reason = failed;
-                    let wait = self.backoff.next_wait();
-                    if self.queue.is_closed() {
-                        // The wait for events to come does not hold up the end.
-                        std::thread::sleep(wait.min(FLUSH / 20));
-                    } else {
-                        self.queue.pause(wait);
-                    }
-                }
+    /// Takes an event from the queue, if one may go past those that are held, or waits until one of these is due.
+    fn wait(&mut self, now: Instant, is_closed: bool) {
+        let wait = self.held.next_due(now).map_or(IDLE, |due| due.min(IDLE));
+        let takes_more = self.held.is_empty() || (self.unreached.is_none() && self.held.let_pass());
+        if takes_more && !(is_closed && self.queue.is_empty()) {
+            if let Some(waiting) = self.queue.pop(wait) {
+                // One whose time is over is tried at once: nothing is given up untried.
+                let is_old = is_closed || now.duration_since(waiting.since.min(now)) >= self.give_up_after;
+                let due = self.unreached.as_ref().filter(|_| !is_old);
+                let due = due.map_or(now, |(due, ..)| *due);
+                self.held.push(Held::new(waiting, due));
             }
+        } else if is_closed {
+            std::thread::sleep(wait);
+        } else {
+            self.queue.pause(wait);
         }
-        if reason.is_empty() {
-            reason.push_str("the other side was gone for too long");
-        }
-        self.books.give_up(message, &reason);
     }
 
-    /// Whether an event that came then is tried no more.
-    fn is_given_up(&mut self, since: Instant) -> bool {
-        let now = now();
-        if self.queue.is_closed() {
-            let until = *self.flush_until.get_or_insert(now + FLUSH);
-            return now >= until;
+    /// Tries an event that is held.
+    fn attempt(&mut self, index: usize, is_closed: bool) {
+        let Some(held) = self.held.get_mut(index) else {
+            return;
+        };
+        let began = now();
+        let outcome = self.transport.attempt(&held.waiting.message);
+        let ended = now();
+        let cost = ended.duration_since(began);
+        match outcome {
+            Outcome::Delivered => self.on_delivered(index, ended),
+            Outcome::Refused(refused) => {
+                tracing::warn!("{}: {} is refused: {refused}", self.name, held.waiting.message.id);
+                self.unreached = None;
+                self.give_up(index, &refused);
+            }
+            Outcome::Failed(failed) => {
+                self.unreached = None;
+                let (is_set_aside, is_passed) = (held.on_failed(ended, cost), held.is_passed);
+                held.reason = Some(failed.clone());
+                if is_closed {
+                    held.due = held.due.min(ended + FLUSH / 20);
+                }
+                if is_set_aside && !self.queue.is_empty() {
+                    let id = &held.waiting.message.id;
+                    tracing::warn!("{}: {id} fails again and again, others go past it", self.name);
+                }
+                self.on_failed(failed, is_passed);
+            }
+            Outcome::Unreached(failed) => {
+                let wait = self.backoff.next_wait();
+                let due = ended + if is_closed { wait.min(FLUSH / 20) } else { wait };
+                held.reason = Some(failed.clone());
+                self.held.iter_mut().for_each(|held| held.due = held.due.max(due));
+                self.unreached = Some((due, cost, failed.clone()));
+                self.on_failed(failed, false);
+            }
         }
-        now.duration_since(since) >= self.give_up_after
+    }
+
+    /// `is_passed`: others are delivered meanwhile, so it fails on that event alone.
+    fn on_failed(&mut self, reason: String, is_passed: bool) {
+        self.books.retries.fetch_add(1, Ordering::Relaxed);
+        if is_passed {
+            return;
+        }
+        if !std::mem::replace(&mut self.is_down, true) {
+            tracing::error!("{}: {reason}; events wait and are tried again", self.name);
+        }
+        self.books.set_down(Some(reason));
+    }
+
+    fn on_delivered(&mut self, index: usize, now: Instant) {
+        let was_down = std::mem::take(&mut self.is_down);
+        self.unreached = None;
+        self.backoff.reset();
+        if was_down {
+            tracing::warn!("{}: events are taken again", self.name);
+            self.books.set_down(None);
+        }
+        if let Some(held) = self.held.remove(index) {
+            self.queue.settle(&held.waiting.message);
+        }
+        self.books.delivered.fetch_add(1, Ordering::Relaxed);
+        for held in self.held.iter_mut() {
+            held.is_passed |= held.reason.is_some();
+            if was_down {
+                // In the order in which they came.
+                held.due = now;
+            }
+        }
+    }
+
+    fn give_up(&mut self, index: usize, reason: &str) {
+        if let Some(held) = self.held.remove(index) {
+            self.books.give_up(&held.waiting.message, reason);
+            self.queue.settle(&held.waiting.message);
+        }
+    }
+
+    /// Gives up those whose time is over, and that were tried; and one that fails alone, where too many do.
+    fn give_up_old(&mut self, now: Instant) {
+        let give_up_after = self.give_up_after;
+        let is_old = |held: &Held| now.duration_since(held.waiting.since.min(now)) >= give_up_after;
+        while let Some(index) = self.held.position(|held| is_old(held) && held.reason.is_some()) {
+            let reason = self.held.get_mut(index).and_then(|held| held.reason.take());
+            self.give_up(index, &reason.unwrap_or_default());
+        }
+        // One after the other would take longer than they took to come.
+        let slow = self.unreached.clone().filter(|(_, cost, _)| *cost >= SLOW);
+        if let Some((_, _, reason)) = slow {
+            while let Some(index) = self.held.position(is_old) {
+                self.give_up(index, &reason);
+            }
+        }
+        for held in self.held.iter_mut().filter(|held| is_old(held)) {
+            held.due = now;
+        }
+        while let Some(index) = self.held.surplus() {
+            let reason = self.held.get_mut(index).and_then(|held| held.reason.take());
+            self.give_up(index, &reason.unwrap_or_default());
+        }
+    }
+
+    /// Nothing follows: what waits is tried for some seconds more.
+    fn flush(&mut self, now: Instant) {
+        let Some(until) = self.flush_until else {
+            self.flush_until = Some(now + FLUSH);
+            self.held
+                .iter_mut()
+                .for_each(|held| held.due = held.due.min(now + FLUSH / 20));
+            return;
+        };
+        if now < until {
+            return;
+        }
+        let gone = self.unreached.take().map(|(_, _, reason)| reason);
+        let gone = gone.unwrap_or_else(|| "the run ended before the other side took it".to_owned());
+        loop {
+            while let Some(held) = self.held.get_mut(0) {
+                let reason = held.reason.take();
+                self.give_up(0, reason.as_ref().unwrap_or(&gone));
+            }
+            match self.queue.pop(Duration::ZERO) {
+                Some(waiting) => self.held.push(Held::new(waiting, now)),
+                None => break,
+            }
+        }
     }
 }
 

@@ -22,8 +22,10 @@ pub(in crate::sinks) enum Outcome {
     Delivered,
     /// The other side will never take it, for this reason.
     Refused(String),
-    /// The other side is gone, slow or broken: it is tried again.
+    /// The other side was reached, and is slow or broken, or fails on this event: it is tried again, and others may go past it.
     Failed(String),
+    /// The other side is not reached: no event is.
+    Unreached(String),
 }
 
 /// Delivers events; used by one thread.

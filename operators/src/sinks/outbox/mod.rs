@@ -2,13 +2,16 @@
 //! and tries again where that fails, and a bounded file of those that could not be delivered.
 //!
 //! An event is delivered once the other side has acknowledged it; until then it is tried again, so it may arrive twice. Events
-//! leave in the order in which they came. What is given up is in the file of dead letters, or counted as lost.
+//! leave in the order in which they came, but for one that the other side fails on again and again: others go past it. What is
+//! given up is in the file of dead letters, or counted as lost.
 
 mod backoff;
+mod books;
 #[cfg(any(feature = "kafka", feature = "nats"))]
 mod connections;
 mod dead_letters;
 mod delivery;
+mod held;
 mod message;
 mod queue;
 

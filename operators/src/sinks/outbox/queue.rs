@@ -16,6 +16,9 @@ pub(super) struct Queue {
 
 struct State {
     messages: VecDeque<Waiting>,
+    /// Those that were taken, and neither delivered nor given up.
+    taken: usize,
+    /// Of both.
     bytes: usize,
     is_closed: bool,
 }
@@ -31,6 +34,7 @@ impl Queue {
         Self {
             state: Mutex::new(State {
                 messages: VecDeque::new(),
+                taken: 0,
                 bytes: 0,
                 is_closed: false,
             }),
@@ -57,15 +61,22 @@ impl Queue {
         Ok(())
     }
 
-    /// The next event, within `wait`.
+    /// The next event, within `wait`. It keeps its bytes until it is [settled](Queue::settle).
     pub(super) fn pop(&self, wait: Duration) -> Option<Waiting> {
         let state = self.lock();
         let is_idle = |state: &mut State| state.messages.is_empty() && !state.is_closed;
         let waited = self.changed.wait_timeout_while(state, wait, is_idle);
         let (mut state, _) = waited.unwrap_or_else(PoisonError::into_inner);
         let waiting = state.messages.pop_front()?;
-        state.bytes -= waiting.message.body.len();
+        state.taken += 1;
         Some(waiting)
+    }
+
+    /// An event that was taken is delivered or given up.
+    pub(super) fn settle(&self, message: &Message) {
+        let mut state = self.lock();
+        state.taken = state.taken.saturating_sub(1);
+        state.bytes = state.bytes.saturating_sub(message.body.len());
     }
 
     /// Waits as long, or until it is closed.
@@ -87,8 +98,15 @@ impl Queue {
         self.lock().is_closed
     }
 
+    /// Whether none is to be taken.
+    pub(super) fn is_empty(&self) -> bool {
+        self.lock().messages.is_empty()
+    }
+
+    /// Events that are neither delivered nor given up.
     pub(super) fn len(&self) -> usize {
-        self.lock().messages.len()
+        let state = self.lock();
+        state.messages.len() + state.taken
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

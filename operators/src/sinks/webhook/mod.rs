@@ -38,6 +38,11 @@ const KEYS: &[KeySpec] = &[
         kind: KeyKind::File,
         about: "file that holds the key, instead of `secret`",
     },
+    KeySpec {
+        name: "ca_file",
+        kind: KeyKind::File,
+        about: "certificates of the authorities that are believed, as PEM, of an address with `https://` (default those that Mozilla believes)",
+    },
     event_sink::TRACKS,
     KeySpec {
         name: "timeout",
@@ -51,7 +56,7 @@ const KEYS: &[KeySpec] = &[
 ];
 
 fn create(settings: &Settings, _streams: &[String]) -> Result<Box<dyn SinkFactory>, SinkError> {
-    request::checked_url(settings)?;
+    request::checked_tls(&request::checked_url(settings)?, settings)?;
     Ok(Box::new(WebhookFactory(settings.clone())))
 }
 
@@ -61,7 +66,9 @@ impl SinkFactory for WebhookFactory {
     fn open(&self) -> Result<Box<dyn Sink>, SinkError> {
         let settings = &self.0;
         let secret = secret(settings, "secret", "secret_file")?;
-        let transport = HttpTransport::new(request::checked_url(settings)?, secret, settings);
+        let url = request::checked_url(settings)?;
+        let encryption = request::checked_tls(&url, settings)?;
+        let transport = HttpTransport::new(url, secret, encryption, settings);
         let outbox = Outbox::start("webhook", transport, outbox_options(settings)?)?;
         Ok(Box::new(EventSink::new(outbox, settings, |_, _| String::new())))
     }

@@ -1,11 +1,15 @@
 //! One POST, and what its answer means.
 
+use std::io::ErrorKind;
+use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use ureq::Agent;
+use ureq::tls::{Certificate, RootCerts, TlsConfig};
+use ureq::{Agent, Timeout};
 use weir_flow::{Settings, SinkError, mask_credentials};
 
 use super::super::outbox::{Message, Outcome, Transport};
+use super::super::tls;
 use super::signature::signature;
 
 /// Bytes of an answer that are read; the connection is closed on longer ones.
@@ -33,6 +37,33 @@ pub(super) fn checked_url(settings: &Settings) -> Result<String, SinkError> {
     }
 }
 
+/// How connections are encrypted, where `settings` name whose certificates are believed.
+///
+/// # Errors
+/// The file holds none, or the address needs none.
+pub(super) fn checked_tls(url: &str, settings: &Settings) -> Result<Option<TlsConfig>, SinkError> {
+    let Some(path) = settings.text("ca_file").filter(|path| !path.is_empty()) else {
+        return Ok(None);
+    };
+    if !url
+        .get(..8)
+        .is_some_and(|scheme| scheme.eq_ignore_ascii_case("https://"))
+    {
+        return Err(SinkError {
+            target: "to a webhook".to_owned(),
+            reason: "`ca_file` is of no use with an address that begins with http://: name one with https://"
+                .to_owned(),
+        });
+    }
+    let authorities = tls::authorities(Path::new(path))?;
+    let authorities: Vec<Certificate<'static>> = authorities
+        .iter()
+        .map(|authority| Certificate::from_der(authority).to_owned())
+        .collect();
+    let roots = RootCerts::new_with_certs(&authorities);
+    Ok(Some(TlsConfig::builder().root_certs(roots).build()))
+}
+
 pub(super) struct HttpTransport {
     agent: Agent,
     url: String,
@@ -40,7 +71,12 @@ pub(super) struct HttpTransport {
 }
 
 impl HttpTransport {
-    pub(super) fn new(url: String, secret: Option<String>, settings: &Settings) -> Self {
+    pub(super) fn new(
+        url: String,
+        secret: Option<String>,
+        encryption: Option<TlsConfig>,
+        settings: &Settings,
+    ) -> Self {
         let timeout = Duration::from_secs_f64(settings.number("timeout", 5.0));
         let agent = Agent::config_builder()
             .timeout_global(Some(timeout))
@@ -49,6 +85,7 @@ impl HttpTransport {
             .max_redirects_will_error(false)
             .http_status_as_error(false)
             .user_agent(concat!("weir/", env!("CARGO_PKG_VERSION")))
+            .tls_config(encryption.unwrap_or_default())
             .build();
         Self {
             agent: agent.into(),
@@ -85,7 +122,8 @@ impl Transport for HttpTransport {
             }
             // Headers that cannot be sent never can.
             Err(ureq::Error::Http(error)) => Outcome::Refused(self.said(&error.to_string())),
-            Err(error) => Outcome::Failed(self.said(&error.to_string())),
+            Err(error) if is_unreached(&error) => Outcome::Unreached(self.said(&error.to_string())),
+            Err(error) => Outcome::Failed(self.said(&tls::explained(&error.to_string()))),
         }
     }
 }
@@ -106,6 +144,19 @@ impl HttpTransport {
     fn said(&self, reason: &str) -> String {
         let shown = mask_credentials(&self.url);
         format!("{shown}: {}", reason.replace(&self.url, &shown))
+    }
+}
+
+/// Whether no request got there, whatever it says.
+fn is_unreached(error: &ureq::Error) -> bool {
+    match error {
+        ureq::Error::ConnectionFailed | ureq::Error::HostNotFound => true,
+        ureq::Error::Timeout(step) => matches!(step, Timeout::Resolve | Timeout::Connect),
+        ureq::Error::Io(error) => matches!(
+            error.kind(),
+            ErrorKind::ConnectionRefused | ErrorKind::HostUnreachable | ErrorKind::NetworkUnreachable
+        ),
+        _ => false,
     }
 }
 

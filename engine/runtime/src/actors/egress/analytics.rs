@@ -46,9 +46,10 @@ impl Egress {
         found
     }
 
-    /// Ends what is known of a stream whose source has ended, once nothing of it is in flight.
+    /// Ends what is known of a stream whose source has ended or is away, once nothing of it is in flight: a frame that came
+    /// out later would begin its tracks anew.
     pub(super) fn close_ended_analytics(&mut self, stream: StreamId) {
-        let has_ended = |entry: &StreamEntry| entry.summary.is_some();
+        let has_ended = |entry: &StreamEntry| entry.summary.is_some() || entry.scene_ended;
         if self.streams.get(&stream).is_some_and(has_ended) && self.ledger.stream(stream).in_flight == 0 {
             self.close_analytics(stream);
         }
@@ -56,6 +57,9 @@ impl Egress {
 
     /// Ends all tracks of a stream.
     pub(super) fn close_analytics(&mut self, stream: StreamId) {
+        if let Some(entry) = self.streams.get_mut(&stream) {
+            entry.scene_ended = false;
+        }
         let closed = self.known.close(stream);
         let Some(((graph, mut closed), entry)) = closed.zip(self.streams.get_mut(&stream)) else {
             return;

@@ -155,8 +155,15 @@ impl Handler<StreamStateChanged> for Egress {
                 "no source delivers; they are tried again until the run is stopped or its duration is over"
             );
         }
-        if matches!(changed.state, StreamState::Waiting { .. }) {
-            // What comes after another connection is another scene.
+        // What comes after another connection is another scene.
+        let is_away = matches!(changed.state, StreamState::Waiting { .. });
+        let Some(entry) = self.streams.get_mut(&changed.stream) else {
+            return;
+        };
+        if is_away {
+            entry.scene_ended = true;
+            self.close_ended_analytics(changed.stream);
+        } else if entry.scene_ended {
             self.close_analytics(changed.stream);
         }
         self.publish_stream_state(changed.stream, changed.state);
