@@ -7,7 +7,6 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, SystemTime};
 
 use serde::Serialize;
-use weir_flow::mask_credentials;
 use weir_graph::{Graph, GraphChanges, SourceNode};
 use weir_runtime::{Clock, Control, NewStream, StreamChange, StreamError};
 use weir_types::{Span, Timestamp};
@@ -15,6 +14,7 @@ use weir_types::{Span, Timestamp};
 use crate::assemble::{assemble_showing, source};
 use crate::live::LiveSink;
 use crate::service::Service;
+use crate::service::secrets::{Secrets, without_secrets};
 use crate::zoo::Zoo;
 use crate::{catalog, handles, output, zoo};
 
@@ -88,7 +88,7 @@ pub(crate) struct LoadedGraph {
 #[derive(Debug, Serialize)]
 pub(crate) struct GraphState<'a> {
     name: &'a str,
-    /// Without credentials.
+    /// Without secrets.
     text: String,
     reloads: u64,
     problems: &'a [Problem],
@@ -96,10 +96,10 @@ pub(crate) struct GraphState<'a> {
 
 impl LoadedGraph {
     pub(crate) fn state(&self) -> GraphState<'_> {
-        let lines = self.text.lines().map(mask_credentials);
+        let text = without_secrets(&self.text);
         GraphState {
             name: self.graph.name(),
-            text: lines.flat_map(|line| [line, "\n".into()]).collect(),
+            text: text.lines().flat_map(|line| [line, "\n"]).collect(),
             reloads: self.reloads,
             problems: &self.problems,
         }
@@ -112,7 +112,15 @@ impl LoadedGraph {
         author: Author,
         service: &Service,
     ) -> Result<Applied, Vec<Problem>> {
-        let applied = self.try_apply(text, author, service);
+        let secrets = Secrets::of(&text, &|name| std::env::var(name).ok());
+        let applied = self.try_apply(text, author, service).map_err(|problems| {
+            let without = |problem: Problem| Problem {
+                message: secrets.mask(&problem.message),
+                hint: problem.hint.map(|hint| secrets.mask(&hint)),
+                ..problem
+            };
+            problems.into_iter().map(without).collect::<Vec<_>>()
+        });
         self.problems = applied.as_ref().err().cloned().unwrap_or_default();
         applied
     }

@@ -2,8 +2,11 @@
 
 mod allowed;
 mod ready;
+pub(crate) mod secrets;
 
 use std::collections::BTreeSet;
+use std::fs::File;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
@@ -14,11 +17,12 @@ use serde::Serialize;
 use serde_json::{Value, json as to_value};
 use toml::Table;
 use weir_config::ConfigError;
+use weir_flow::Incident;
 use weir_graph::{Graph, SourceNode};
-use weir_operators::sinks::find_clip;
-use weir_runtime::{Control, NewStream, Progress, Snapshot, StreamChange, StreamError};
+use weir_operators::sinks::{has_clip, open_clip};
+use weir_runtime::{Control, NewStream, Progress, Snapshot, StreamChange, StreamError, StreamPhase};
 use weir_serve::{
-    ApiError, Backend, LiveQueue, NotReady, Refusal, StreamPatch, StreamRequest, Token, Watching,
+    ApiError, Backend, FrameRate, LiveQueue, NotReady, Refusal, StreamPatch, StreamRequest, Token, Watching,
 };
 use weir_types::Span;
 
@@ -52,9 +56,6 @@ const UPKEEPS_PER_PURGE: u32 = 12;
 
 /// How old the state and the metrics that clients get may be: probes and scrapers cost the engine so much and no more.
 const MAX_AGE: Span = Span::from_millis(200);
-
-/// The largest clip that clients get: some minutes of video.
-const MAX_CLIP_BYTES: u64 = 128 << 20;
 
 /// Variable that holds the token where no file is named.
 const TOKEN_VARIABLE: &str = "WEIR_API_TOKEN";
@@ -312,6 +313,14 @@ impl Service {
         taken.map_err(|error| refused(&error))
     }
 
+    /// What the graph says of each sink that records clips.
+    fn clip_settings(&self) -> Vec<weir_flow::Settings> {
+        let loaded = lock(&self.loaded);
+        let sinks = loaded.iter().flat_map(|loaded| loaded.graph.sinks());
+        let clips = sinks.filter(|sink| sink.kind == "clips");
+        clips.map(|sink| sink.settings.clone()).collect()
+    }
+
     /// Something has changed.
     fn forget_state(&self) {
         self.state.forget();
@@ -340,7 +349,7 @@ impl Service {
         let mut keys = Table::try_from(request).map_err(|error| invalid(error.to_string()))?;
         keys.remove("name");
         keys.remove("like");
-        if let Some(sample) = request.sample {
+        if let Some(FrameRate::PerSecond(sample)) = request.sample {
             // A graph file has a rate with its unit.
             keys.insert("sample".to_owned(), format!("{sample}fps").into());
         }
@@ -495,7 +504,13 @@ impl Backend for Service {
 
     fn incidents(&self) -> Result<Value, ApiError> {
         self.control()?;
-        Ok(self.live.incidents.list())
+        let settings = self.clip_settings();
+        let has_clip = |stream: &str, incident: &Incident| {
+            settings
+                .iter()
+                .any(|settings| has_clip(settings, stream, incident))
+        };
+        Ok(self.live.incidents.list(&has_clip))
     }
 
     fn incident_picture(&self, id: &str) -> Result<Vec<u8>, ApiError> {
@@ -509,7 +524,7 @@ impl Backend for Service {
         best.map(|best| best.jpeg().to_vec()).ok_or_else(none)
     }
 
-    fn incident_clip(&self, id: &str) -> Result<Vec<u8>, ApiError> {
+    fn incident_clip(&self, id: &str) -> Result<File, ApiError> {
         let none = || {
             ApiError::new(
                 Refusal::NotFound,
@@ -517,12 +532,20 @@ impl Backend for Service {
             )
         };
         let (stream, incident) = self.live.incidents.get(id).ok_or_else(none)?;
-        let loaded = lock(&self.loaded);
-        let sinks = loaded.iter().flat_map(|loaded| loaded.graph.sinks());
-        let mut clips = sinks.filter(|sink| sink.kind == "clips");
-        let clip = clips.find_map(|sink| find_clip(&sink.settings, &stream, &incident));
-        drop(loaded);
-        weir_files::read(&clip.ok_or_else(none)?, MAX_CLIP_BYTES).map_err(|error| invalid(error.to_string()))
+        let unreadable = |error: io::Error| {
+            tracing::warn!("the clip of {id} cannot be opened: {error}");
+            let what = format!("the clip cannot be opened: {}", weir_files::io_reason(&error));
+            ApiError::new(Refusal::Failed, what)
+        };
+        let mut failed = None;
+        for settings in self.clip_settings() {
+            match open_clip(&settings, &stream, &incident) {
+                Ok(Some(clip)) => return Ok(clip),
+                Ok(None) => {}
+                Err(error) => failed = Some(error),
+            }
+        }
+        Err(failed.map_or_else(none, unreadable))
     }
 
     fn watch(&self, name: &str, pictures: bool, queue: Arc<LiveQueue>) -> Result<Watching, ApiError> {
@@ -664,5 +687,14 @@ mod tests {
         let node = service.source_node(&serde_json::from_str(request).unwrap());
         let Ok(node) = node else { panic!("it is refused") };
         assert_eq!((node.fps, node.sample), (Some(25.0), Some(5.0)));
+        let request = r#"{"name": "gate", "uri": "RTSP://camera/stream", "sample": "5fps", "transport": "udp", "decoder": "cpu"}"#;
+        let node = service.source_node(&serde_json::from_str(request).unwrap());
+        let Ok(node) = node else { panic!("it is refused") };
+        assert_eq!((node.sample, &*node.uri), (Some(5.0), "rtsp://camera/stream"));
+        for name in [".", "..", "...", "", "a/b", "%2e"] {
+            let request = serde_json::json!({ "name": name, "uri": "rtsp://camera/stream" });
+            let refused = service.source_node(&serde_json::from_value(request).unwrap());
+            assert!(refused.is_err(), "{name}");
+        }
     }
 }

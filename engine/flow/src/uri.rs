@@ -64,6 +64,24 @@ pub fn mask_credentials(uri: &str) -> Cow<'_, str> {
     Cow::Owned(format!("{}{}", &uri[..start], masked_values(&out)))
 }
 
+/// The address with its scheme in small letters: `RTSP://` is `rtsp://` (RFC 3986, 3.1), but not to who compares texts. Other texts
+/// are unchanged.
+#[must_use]
+pub fn with_small_scheme(uri: &str) -> Cow<'_, str> {
+    let is_scheme = |scheme: &str| {
+        scheme.starts_with(|c: char| c.is_ascii_alphabetic())
+            && scheme
+                .chars()
+                .all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c))
+    };
+    match uri.split_once("://") {
+        Some((scheme, rest)) if is_scheme(scheme) && scheme.contains(|c: char| c.is_ascii_uppercase()) => {
+            Cow::Owned(format!("{}://{rest}", scheme.to_ascii_lowercase()))
+        }
+        _ => Cow::Borrowed(uri),
+    }
+}
+
 /// Byte offset of the authority (user and host).
 fn authority(uri: &str) -> Option<usize> {
     if let Some(at) = uri.find("://") {
@@ -173,6 +191,20 @@ mod tests {
             ("", ""),
         ] {
             assert_eq!(mask_credentials(uri), shown);
+        }
+    }
+
+    #[test]
+    fn schemes_are_in_small_letters() {
+        for (uri, small) in [
+            ("RTSP://Camera/Stream", "rtsp://Camera/Stream"),
+            ("Https://host/A?u=HTTP://b", "https://host/A?u=HTTP://b"),
+            ("rtsp://camera", "rtsp://camera"),
+            ("/Videos/A://b", "/Videos/A://b"),
+            ("A b://c", "A b://c"),
+            ("://x", "://x"),
+        ] {
+            assert_eq!(with_small_scheme(uri), small);
         }
     }
 

@@ -254,3 +254,15 @@ fn a_template_stands_for_streams_that_are_added() {
     let wrong = VALID.replace("mode = \"live\"", "template = true");
     check(&wrong, &["10: `uri` has no meaning for a template"]);
 }
+
+#[test]
+fn names_that_addresses_lose_are_refused() {
+    for name in [".", "..", "...."] {
+        let text = format!("[sources.\"{name}\"]\nuri = \"rtsp://camera/1\"\n");
+        let error = weir_graph::parse_streams(&text, std::path::Path::new("graph.toml")).unwrap_err();
+        assert!(error.to_string().contains("cannot be a name"), "{error}");
+    }
+    let text = "[sources.\"..a\"]\nuri = \"RTSP://Camera/A\"\ntransport = \"udp\"\n";
+    let nodes = weir_graph::parse_streams(text, std::path::Path::new("graph.toml")).unwrap();
+    assert_eq!(nodes[0].uri, "rtsp://Camera/A");
+}

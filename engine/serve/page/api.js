@@ -1,6 +1,8 @@
-// Requests to the engine that served the page, and to no other. The token is kept in this tab alone.
+// Requests to the engine that served the page, and to no other. Addresses are relative: a reverse proxy may serve the page below a
+// path. The token is kept in this tab alone.
 
-const KEY = "weir-token";
+// Another engine may be below another path of the same host.
+const KEY = `weir-token ${new URL(".", document.baseURI).pathname}`;
 
 export class ApiError extends Error {
   constructor(status, message) {
@@ -38,15 +40,15 @@ async function send(method, path, body) {
 
 const ask = async (...request) => (await send(...request)).json();
 
-const stream = (name) => `/api/streams/${encodeURIComponent(name)}`;
+const stream = (name) => `api/streams/${encodeURIComponent(name)}`;
 
-export const state = () => ask("GET", "/api/state");
-export const addStream = (keys) => ask("POST", "/api/streams", keys);
+export const state = () => ask("GET", "api/state");
+export const addStream = (keys) => ask("POST", "api/streams", keys);
 export const removeStream = (name) => ask("DELETE", stream(name));
 export const pauseStream = (name) => ask("POST", `${stream(name)}/pause`);
 export const resumeStream = (name) => ask("POST", `${stream(name)}/resume`);
-export const timeline = () => ask("GET", "/api/timeline");
+export const timeline = () => ask("GET", "api/timeline");
 export const streamDrops = (name) => ask("GET", `${stream(name)}/drops`);
-export const incidents = () => ask("GET", "/api/incidents");
-export const clip = async (id) => (await send("GET", `/api/incidents/${encodeURIComponent(id)}/clip`)).blob();
-export const picture = async (id) => (await send("GET", `/api/incidents/${encodeURIComponent(id)}/picture`)).blob();
+export const incidents = () => ask("GET", "api/incidents");
+export const clip = async (id) => (await send("GET", `api/incidents/${encodeURIComponent(id)}/clip`)).blob();
+export const picture = async (id) => (await send("GET", `api/incidents/${encodeURIComponent(id)}/picture`)).blob();

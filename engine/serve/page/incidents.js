@@ -7,6 +7,9 @@ import { count } from "./format.js";
 /** Cards on the page, all of them and before more are asked for: what comes below should not be pages away. */
 const MAX_SHOWN = 24;
 const FEW = 8;
+/** A clip is complete some time after its incident is over: how often it is looked for, and for how long. */
+const CLIP_MS = 3000;
+const NEW_MS = 180_000;
 /** Pictures that are asked for side by side. */
 const MAX_ASKED = 4;
 
@@ -33,8 +36,8 @@ class Card {
     this.id = incident.id;
   }
 
-  update(incident, hasClips) {
-    this.play.hidden = !(hasClips && incident.is_over);
+  update(incident) {
+    this.play.hidden = !incident.has_clip;
     this.play.setAttribute("aria-label", `Play the clip of ${incident.id}`);
     const { stream, transform, type, phase, class: name, began_ms, zones, values, attributes, is_over, time_ms } = incident;
     setText(this.title, `${transform}${name ? `: ${name}` : ""}`);
@@ -87,6 +90,9 @@ export class Incidents {
   #cards = new Map();
   #version = 0;
   #isAsking = false;
+  /** Whether clips of incidents that are over may still come, and when they were last asked for. */
+  #lacksClips = false;
+  #asked = 0;
   #showsAll = false;
 
   constructor() {
@@ -98,19 +104,23 @@ export class Incidents {
 
   /** Asks for them where the state says that there is something new. */
   async update(state) {
-    if (state.incidents === this.#version || this.#isAsking) return;
+    const isDue = this.#lacksClips && performance.now() - this.#asked >= CLIP_MS;
+    if ((state.incidents === this.#version && !isDue) || this.#isAsking) return;
     this.#isAsking = true;
     try {
       const list = await askIncidents();
       this.#version = state.incidents;
-      this.#show(list, state.sinks.some((sink) => sink.type === "clips"));
+      this.#asked = performance.now();
+      this.#show(list);
+      const isNew = ({ is_over, has_clip, time_ms }) => is_over && !has_clip && Date.now() - time_ms < NEW_MS;
+      this.#lacksClips = state.sinks.some((sink) => sink.type === "clips") && list.incidents.slice(0, MAX_SHOWN).some(isNew);
       await this.#showPictures();
     } catch { /* Asked again with the next state. */ } finally {
       this.#isAsking = false;
     }
   }
 
-  #show({ count: all, incidents }, hasClips) {
+  #show({ count: all, incidents }) {
     byId("incidents").hidden = all === 0;
     setText(byId("incidents-count"), `${count(all)} since the start`);
     const shown = incidents.slice(0, MAX_SHOWN);
@@ -124,7 +134,7 @@ export class Incidents {
     shown.forEach((incident, index) => {
       let card = this.#cards.get(incident.id);
       if (!card) this.#cards.set(incident.id, card = new Card(incident));
-      card.update(incident, hasClips);
+      card.update(incident);
       const place = byId("incident-list");
       if (place.children[index] !== card.root) place.insertBefore(card.root, place.children[index] ?? null);
     });

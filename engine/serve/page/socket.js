@@ -29,8 +29,9 @@ export class LiveSocket {
   }
 
   #open() {
-    const scheme = location.protocol === "https:" ? "wss" : "ws";
-    const socket = new WebSocket(`${scheme}://${location.host}/api/live`);
+    const address = new URL("api/live", document.baseURI);
+    address.protocol = location.protocol === "https:" ? "wss:" : "ws:";
+    const socket = new WebSocket(address);
     socket.binaryType = "arraybuffer";
     socket.onopen = () => {
       if (token()) socket.send(JSON.stringify({ token: token() }));

@@ -1,6 +1,7 @@
 //! What the API controls.
 
 use std::any::Any;
+use std::fs::File;
 use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize};
@@ -28,13 +29,19 @@ pub struct StreamRequest {
     pub fps: Option<f64>,
     /// Frames a second that are taken.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub sample: Option<f64>,
+    pub sample: Option<FrameRate>,
     /// Whether a recording begins again at its end.
     #[serde(default, rename = "loop", skip_serializing_if = "Option::is_none")]
     pub repeat: Option<bool>,
     /// How much of it is decoded under overload: `all` or `as-needed`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decode: Option<String>,
+    /// Device that decodes it, as in a graph file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decoder: Option<String>,
+    /// Transport of a camera at an `rtsp://` address: `tcp` or `udp`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transport: Option<String>,
     /// Its own latency objective, with its unit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slo: Option<String>,
@@ -47,6 +54,16 @@ pub struct StreamRequest {
     /// The source of the graph whose inputs it shares.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub like: Option<String>,
+}
+
+/// A rate of frames: a number of frames a second, or a text with its unit, as in a graph file.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum FrameRate {
+    /// Frames a second.
+    PerSecond(f64),
+    /// With its unit, such as `"5fps"`.
+    Text(String),
 }
 
 /// What a client changes about a stream; what is not given stays, and `null` takes away.
@@ -174,8 +191,8 @@ pub trait Backend: Send + Sync + 'static {
     /// What its camera sent around the incident of that id, an MP4.
     ///
     /// # Errors
-    /// There is no such incident, or no clip of it.
-    fn incident_clip(&self, id: &str) -> Result<Vec<u8>, ApiError>;
+    /// There is no such incident, or no clip of it; the clip cannot be read.
+    fn incident_clip(&self, id: &str) -> Result<File, ApiError>;
     /// The policy in force, an object.
     ///
     /// # Errors

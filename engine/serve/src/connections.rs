@@ -1,29 +1,24 @@
-//! Connections within bounds: so many at a time, and none that makes no progress.
+//! Connections within bounds: so many at a time, and none that makes no progress or does not say what it asks for.
 
-use std::collections::BTreeMap;
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use axum::serve::Listener;
+use axum::extract::connect_info::Connected;
+use axum::serve::{IncomingStream, Listener};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::oneshot;
 use tokio::time::{Instant, Sleep, sleep};
 
-/// Connections at a time: a page and its collectors have some tens; each takes a file handle and some kilobytes. For one more
-/// the one is closed that has been idle for longest.
+use crate::places::{GivenUp, Place, Places};
+
+/// Connections at a time: a page and its collectors have some tens; each takes a file handle and some kilobytes. One more takes
+/// the place of another one: of a client without the token that has most of them, else of the one that has been idle for longest.
 pub const MAX_CONNECTIONS: usize = 1_024;
-
-/// What has neither sent nor taken anything for so long may be closed for another one.
-const MIN_IDLE: Duration = Duration::from_secs(1);
-
-/// How long a connection may neither send nor take anything.
-const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Before the next connection where the system has no handle for one.
 const RETRY_INTERVAL: Duration = Duration::from_millis(200);
@@ -37,13 +32,9 @@ pub(crate) struct BoundedListener {
 impl BoundedListener {
     /// So many connections at a time.
     pub(crate) fn new(listener: TcpListener, max: usize) -> Self {
-        let places = Places {
-            max: max.max(1),
-            taken: Mutex::default(),
-        };
         Self {
             listener,
-            places: Arc::new(places),
+            places: Arc::new(Places::new(max)),
         }
     }
 }
@@ -56,11 +47,12 @@ impl Listener for BoundedListener {
         loop {
             match self.listener.accept().await {
                 Ok((stream, address)) => {
-                    let Some(place) = Places::take(&self.places) else {
+                    let Some((place, given_up)) = Places::take(&self.places, address.ip(), Instant::now())
+                    else {
                         tracing::debug!(%address, "all connections are in use: one more is closed");
                         continue;
                     };
-                    return (Connection::new(stream, place), address);
+                    return (Connection::new(stream, place, given_up), address);
                 }
                 Err(error) => {
                     tracing::debug!("a connection cannot be accepted: {error}");
@@ -75,80 +67,13 @@ impl Listener for BoundedListener {
     }
 }
 
-/// The connections that there may be.
-struct Places {
-    max: usize,
-    taken: Mutex<Taken>,
-}
+/// The connection that a request came by.
+#[derive(Clone)]
+pub(crate) struct Peer(pub(crate) Arc<Place>);
 
-/// Those that there are, by number.
-#[derive(Default)]
-struct Taken {
-    next: u64,
-    holders: BTreeMap<u64, Holder>,
-}
-
-struct Holder {
-    progress_at: Instant,
-    /// Dropped where the connection has to give its place up.
-    _keep: oneshot::Sender<()>,
-}
-
-/// The place of one connection; free again when this is dropped.
-struct Place {
-    places: Arc<Places>,
-    number: u64,
-    /// Ready once it has to be given up.
-    given_up: oneshot::Receiver<()>,
-}
-
-impl Places {
-    /// A place; where all are taken, that of the connection that has been idle for longest, as long as there is one that is:
-    /// clients that only hold connections keep no one else from an answer.
-    fn take(places: &Arc<Self>) -> Option<Place> {
-        let now = Instant::now();
-        let mut taken = places.lock();
-        if taken.holders.len() >= places.max {
-            let holders = taken.holders.iter();
-            let (number, holder) = holders.min_by_key(|(_, holder)| holder.progress_at)?;
-            if now.duration_since(holder.progress_at) < MIN_IDLE {
-                return None;
-            }
-            let number = *number;
-            taken.holders.remove(&number);
-        }
-        let number = taken.next;
-        taken.next += 1;
-        let (keep, given_up) = oneshot::channel();
-        let holder = Holder {
-            progress_at: now,
-            _keep: keep,
-        };
-        taken.holders.insert(number, holder);
-        drop(taken);
-        Some(Place {
-            places: Arc::clone(places),
-            number,
-            given_up,
-        })
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Taken> {
-        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Place {
-    fn on_progress(&self, now: Instant) {
-        if let Some(holder) = self.places.lock().holders.get_mut(&self.number) {
-            holder.progress_at = now;
-        }
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        self.places.lock().holders.remove(&self.number);
+impl Connected<IncomingStream<'_, BoundedListener>> for Peer {
+    fn connect_info(stream: IncomingStream<'_, BoundedListener>) -> Self {
+        Self(Arc::clone(&stream.io().place))
     }
 }
 
@@ -156,33 +81,63 @@ impl Drop for Place {
 pub(crate) struct Connection {
     stream: TcpStream,
     deadline: Pin<Box<Sleep>>,
-    place: Place,
+    place: Arc<Place>,
+    given_up: GivenUp,
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        // Requests that it brought may still hold the place.
+        self.place.free();
+    }
 }
 
 impl Connection {
-    fn new(stream: TcpStream, place: Place) -> Self {
+    fn new(stream: TcpStream, place: Place, given_up: GivenUp) -> Self {
         Self {
             stream,
-            deadline: Box::pin(sleep(IDLE_TIMEOUT)),
-            place,
+            deadline: Box::pin(tokio::time::sleep_until(place.deadline())),
+            place: Arc::new(place),
+            given_up,
         }
     }
 
     /// The result of an operation; an error where it waits, and has done so for too long.
     fn within<T>(&mut self, context: &mut Context<'_>, polled: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         if polled.is_ready() {
-            let now = Instant::now();
-            self.deadline.as_mut().reset(now + IDLE_TIMEOUT);
-            self.place.on_progress(now);
             return polled;
         }
-        if Pin::new(&mut self.place.given_up).poll(context).is_ready() {
+        if Pin::new(&mut self.given_up).poll(context).is_ready() {
             return Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()));
         }
-        match self.deadline.as_mut().poll(context) {
-            Poll::Ready(()) => Poll::Ready(Err(io::ErrorKind::TimedOut.into())),
-            Poll::Pending => Poll::Pending,
+        while self.deadline.as_mut().poll(context).is_ready() {
+            // It may have been put off by what was done meanwhile.
+            let deadline = self.place.deadline();
+            if deadline <= Instant::now() {
+                return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
+            }
+            self.deadline.as_mut().reset(deadline);
         }
+        Poll::Pending
+    }
+
+    /// An operation made progress; an error where the head of a request took too long.
+    fn on_progress(&mut self, has_read: bool) -> io::Result<()> {
+        let now = Instant::now();
+        if has_read {
+            self.place.on_read(now);
+        } else {
+            self.place.on_written(now);
+        }
+        let deadline = self.place.deadline();
+        if deadline <= now {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        // A deadline that is later is looked up when the timer is over.
+        if deadline < self.deadline.deadline() {
+            self.deadline.as_mut().reset(deadline);
+        }
+        Ok(())
     }
 }
 
@@ -193,6 +148,9 @@ impl AsyncRead for Connection {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let polled = Pin::new(&mut self.stream).poll_read(context, buffer);
+        if matches!(polled, Poll::Ready(Ok(()))) {
+            self.on_progress(true)?;
+        }
         self.within(context, polled)
     }
 }
@@ -204,6 +162,9 @@ impl AsyncWrite for Connection {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let polled = Pin::new(&mut self.stream).poll_write(context, bytes);
+        if matches!(polled, Poll::Ready(Ok(_))) {
+            self.on_progress(false)?;
+        }
         self.within(context, polled)
     }
 

@@ -18,6 +18,8 @@ pub enum Refusal {
     Forbidden,
     /// The engine is starting or stopping.
     Unavailable,
+    /// The engine cannot do it, whatever is asked: a file cannot be read.
+    Failed,
 }
 
 /// A request that is refused.
@@ -37,6 +39,7 @@ impl ApiError {
             Refusal::Conflict => StatusCode::CONFLICT,
             Refusal::Forbidden => StatusCode::FORBIDDEN,
             Refusal::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
+            Refusal::Failed => StatusCode::INTERNAL_SERVER_ERROR,
         };
         Self::with_status(status, what)
     }

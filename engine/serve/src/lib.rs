@@ -7,17 +7,20 @@
 
 mod access;
 mod backend;
+mod clip;
 mod connections;
 mod error;
 mod live;
 mod live_queue;
 mod page;
+mod places;
 mod requests;
 mod routes;
 mod server;
 mod token;
 
-pub use backend::{Backend, NotReady, StreamPatch, StreamRequest, Watching};
+pub use backend::{Backend, FrameRate, NotReady, StreamPatch, StreamRequest, Watching};
+pub use clip::MAX_CLIPS;
 pub use connections::MAX_CONNECTIONS;
 pub use error::{ApiError, Refusal};
 pub use live::MAX_WATCHED;

@@ -20,6 +20,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval_at, timeout};
 
 use crate::access;
 use crate::backend::Watching;
+use crate::connections::Peer;
 use crate::error::{ApiError, Refusal};
 use crate::live_queue::LiveQueue;
 use crate::requests::Api;
@@ -45,6 +46,9 @@ const PING_INTERVAL: Duration = Duration::from_secs(10);
 /// Close codes of applications (RFC 6455, 7.4.2): the token is wrong; the stream cannot be shown.
 const WRONG_TOKEN: u16 = 4401;
 const NOT_SHOWN: u16 = 4404;
+
+/// Close code of a server that is busy (RFC 6455, 11.7).
+const TRY_AGAIN: u16 = 1013;
 
 /// Streams that are watched now.
 pub(crate) type Watched = AtomicUsize;
@@ -93,8 +97,8 @@ enum Ask {
 /// Opens the WebSocket.
 ///
 /// # Errors
-/// Who may not ask; what is no WebSocket; too many watchers.
-pub(crate) async fn watch(api: Arc<Api>, request: Request) -> Result<Response, ApiError> {
+/// Who may not ask; what is no WebSocket; too many watchers, unless they are still to send the token.
+pub(crate) async fn watch(api: Arc<Api>, request: Request, peer: Peer) -> Result<Response, ApiError> {
     let (mut parts, _) = request.into_parts();
     // As a change: pages of other sites must not look either, and browsers let them open WebSockets.
     let allowed = access::check(&Method::POST, &parts.uri, &parts.headers, api.token.as_ref());
@@ -110,18 +114,34 @@ pub(crate) async fn watch(api: Arc<Api>, request: Request) -> Result<Response, A
         let error = ApiError::new(Refusal::Invalid, "this path is a WebSocket");
         error.hint("the page at / shows what it sends")
     })?;
+    let upgrade = upgrade.max_message_size(MAX_MESSAGE_BYTES);
+    if needs_token {
+        // Without a place among those that watch, which are for clients that may.
+        peer.0.on_upgrade(true);
+        return Ok(upgrade.on_upgrade(move |socket| identify(api, socket, name, peer)));
+    }
     // One that shows nothing yet takes a place, too.
     let place = Place::take(&api)?;
-    let upgrade = upgrade.max_message_size(MAX_MESSAGE_BYTES);
-    Ok(upgrade.on_upgrade(move |socket| serve(place, socket, name, needs_token)))
+    peer.0.trust();
+    peer.0.on_upgrade(false);
+    Ok(upgrade.on_upgrade(move |socket| serve(place, socket, name)))
 }
 
-async fn serve(place: Place, mut socket: WebSocket, name: Option<String>, needs_token: bool) {
-    let api = Arc::clone(&place.0);
-    if needs_token && !has_token(&api, &mut socket).await {
-        close(socket, WRONG_TOKEN, "the first message is {\"token\": \"...\"}").await;
-        return;
+/// Serves a watcher once it has sent the token.
+async fn identify(api: Arc<Api>, mut socket: WebSocket, name: Option<String>, peer: Peer) {
+    if !has_token(&api, &mut socket).await {
+        return close(socket, WRONG_TOKEN, "the first message is {\"token\": \"...\"}").await;
     }
+    peer.0.trust();
+    peer.0.on_upgrade(false);
+    match Place::take(&api) {
+        Ok(place) => serve(place, socket, name).await,
+        Err(error) => close(socket, TRY_AGAIN, error.what()).await,
+    }
+}
+
+async fn serve(place: Place, mut socket: WebSocket, name: Option<String>) {
+    let api = Arc::clone(&place.0);
     let mut shown = Shown {
         api,
         streams: Vec::new(),

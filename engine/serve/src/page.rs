@@ -85,12 +85,12 @@ mod tests {
 
     use super::*;
 
-    /// Paths below `/page/` that a text names, and modules that it imports.
+    /// Paths of `page/` that a text names, relative to the page, and modules that it imports.
     fn named(text: &str) -> BTreeSet<String> {
         let quoted = text.split(['"', '\'']);
         let names = quoted.filter_map(|text| match text.strip_prefix("./") {
             Some(name) => Some(format!("/page/{name}")),
-            None => text.starts_with("/page/").then(|| text.to_owned()),
+            None => text.starts_with("page/").then(|| format!("/{text}")),
         });
         names.collect()
     }
@@ -105,6 +105,25 @@ mod tests {
         assert_eq!(used, served);
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/page");
         assert_eq!(std::fs::read_dir(folder).unwrap().count(), FILES.len());
+    }
+
+    #[test]
+    fn every_address_is_below_the_path_of_the_page() {
+        for file in FILES {
+            let text = std::str::from_utf8(file.bytes).unwrap();
+            for start in ["\"/", "'/", "`/", "(/", "${location.host}", "${location.origin}"] {
+                for (at, _) in text.match_indices(start) {
+                    let rest = &text[at + start.len()..];
+                    let is_address = rest.starts_with(|c: char| c.is_ascii_lowercase());
+                    assert!(
+                        !is_address,
+                        "{}: {}",
+                        file.path,
+                        rest.lines().next().unwrap_or_default()
+                    );
+                }
+            }
+        }
     }
 
     #[test]

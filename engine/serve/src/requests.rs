@@ -14,6 +14,8 @@ use tokio::time::Instant;
 
 use crate::access;
 use crate::backend::{Backend, GraphRequest, StreamRequest};
+use crate::clip::{self, Clips};
+use crate::connections::Peer;
 use crate::error::{ApiError, Refusal};
 use crate::live::{self, Watched};
 use crate::page;
@@ -31,14 +33,20 @@ pub(crate) struct Api {
     pub(crate) backend: Arc<dyn Backend>,
     pub(crate) token: Option<Token>,
     pub(crate) watched: Watched,
+    pub(crate) clips: Clips,
     /// When it began to answer: watchers are sent to at moments from then on.
     pub(crate) started: Instant,
 }
 
 impl Api {
     /// Answers a request for `operation`.
-    pub(crate) async fn answer(self: Arc<Self>, operation: Operation, request: Request) -> Response {
-        match tokio::time::timeout(REQUEST_TIMEOUT, self.handle(operation, request)).await {
+    pub(crate) async fn answer(
+        self: Arc<Self>,
+        operation: Operation,
+        request: Request,
+        peer: Peer,
+    ) -> Response {
+        match tokio::time::timeout(REQUEST_TIMEOUT, self.handle(operation, request, peer)).await {
             Ok(Ok(response)) => response,
             Ok(Err(error)) => error.into_response(),
             Err(_) => {
@@ -49,32 +57,40 @@ impl Api {
     }
 
     /// A file of the page. It holds nothing of this engine, so whoever may ask for anything gets it.
-    pub(crate) fn page(&self, request: &Request) -> Result<Response, ApiError> {
+    pub(crate) fn page(&self, request: &Request, peer: &Peer) -> Result<Response, ApiError> {
         if self.token.is_none() {
             access::check(request.method(), request.uri(), request.headers(), None)?;
+            peer.0.trust();
         }
         let unknown = || ApiError::with_status(StatusCode::NOT_FOUND, "there is nothing at this path");
         page::file(request.uri().path()).ok_or_else(unknown)
     }
 
     /// Refuses a request that no route is for; who may not ask learns no more than that.
-    pub(crate) fn refuse(&self, request: &Request, status: StatusCode, what: &str) -> ApiError {
+    pub(crate) fn refuse(&self, request: &Request, peer: &Peer, status: StatusCode, what: &str) -> ApiError {
         let (method, uri, headers) = (request.method(), request.uri(), request.headers());
-        let denied = access::check(method, uri, headers, self.token.as_ref()).err();
+        let allowed = access::check(method, uri, headers, self.token.as_ref());
+        let denied = allowed.map(|()| peer.0.trust()).err();
         denied.unwrap_or_else(|| {
             ApiError::with_status(status, what).hint("GET /api/openapi.json describes what there is")
         })
     }
 
-    async fn handle(self: Arc<Self>, operation: Operation, request: Request) -> Result<Response, ApiError> {
+    async fn handle(
+        self: Arc<Self>,
+        operation: Operation,
+        request: Request,
+        peer: Peer,
+    ) -> Result<Response, ApiError> {
         if operation == Operation::Health {
             return Ok(Json(json!({ "status": "ok" })).into_response());
         }
         if matches!(operation, Operation::Watch | Operation::WatchAll) {
-            return live::watch(self, request).await;
+            return live::watch(self, request, peer).await;
         }
         let (method, uri, headers) = (request.method(), request.uri(), request.headers());
         access::check(method, uri, headers, self.token.as_ref())?;
+        peer.0.trust();
         let kind = headers.get(header::CONTENT_TYPE).map(|kind| kind.as_bytes());
         let is_text = kind.is_some_and(|kind| kind.starts_with(b"text/plain"));
         let (mut parts, body) = request.into_parts();
@@ -157,7 +173,7 @@ impl Api {
             Operation::IncidentPicture => backend
                 .incident_picture(name)
                 .map(|picture| file("image/jpeg", picture)),
-            Operation::IncidentClip => backend.incident_clip(name).map(|clip| file("video/mp4", clip)),
+            Operation::IncidentClip => clip::answer(&self.clips, backend.incident_clip(name)?),
             Operation::Policy => backend.policy().map(answer),
             Operation::ApplyPolicy => {
                 backend.apply_policy(read(body, "no policy", "such as {\"preset\": \"weir\"}")?)?;

@@ -7,8 +7,9 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use axum::Router;
-use axum::extract::Request;
+use axum::extract::{ConnectInfo, Request};
 use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodFilter, on};
 use thiserror::Error;
 use tokio::net::TcpListener;
@@ -16,7 +17,9 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::sync::oneshot;
 
 use crate::backend::Backend;
-use crate::connections::BoundedListener;
+use crate::clip::Clips;
+use crate::connections::{BoundedListener, Peer};
+use crate::error::ApiError;
 use crate::live::Watched;
 use crate::page;
 use crate::requests::Api;
@@ -99,6 +102,7 @@ impl Server {
             backend,
             token,
             watched: Watched::default(),
+            clips: Clips::default(),
             started: tokio::time::Instant::now(),
         }));
         let (stop, stopped) = oneshot::channel();
@@ -131,7 +135,7 @@ impl Drop for Server {
 
 fn serve(runtime: Runtime, listener: BoundedListener, router: Router, stopped: oneshot::Receiver<()>) {
     runtime.block_on(async move {
-        let served = axum::serve(listener, router);
+        let served = axum::serve(listener, router.into_make_service_with_connect_info::<Peer>());
         tokio::select! {
             ended = async { served.await } => {
                 if let Err(error) = ended {
@@ -157,17 +161,30 @@ fn router(api: &Arc<Api>) -> Router {
             _ => MethodFilter::GET,
         };
         let (api, operation) = (Arc::clone(api), route.operation);
-        let handler = move |request: Request| Arc::clone(&api).answer(operation, request);
+        let handler = move |request: Request| {
+            let api = Arc::clone(&api);
+            answered(request, async move |request, peer| {
+                api.answer(operation, request, peer).await
+            })
+        };
         router = router.route(route.path, on(filter, handler));
     }
     for path in page::paths() {
         let api = Arc::clone(api);
-        let handler = move |request: Request| std::future::ready(api.page(&request));
+        let handler = move |request: Request| {
+            let api = Arc::clone(&api);
+            answered(request, async move |request, peer| api.page(&request, &peer))
+        };
         router = router.route(path, on(MethodFilter::GET, handler));
     }
     let unknown = |status: StatusCode, what: &'static str| {
         let api = Arc::clone(api);
-        move |request: Request| std::future::ready(api.refuse(&request, status, what))
+        move |request: Request| {
+            let api = Arc::clone(&api);
+            answered(request, async move |request, peer| {
+                api.refuse(&request, &peer, status, what)
+            })
+        }
     };
     router
         .fallback(unknown(StatusCode::NOT_FOUND, "there is nothing at this path"))
@@ -175,4 +192,19 @@ fn router(api: &Arc<Api>) -> Router {
             StatusCode::METHOD_NOT_ALLOWED,
             "this path takes another method",
         ))
+}
+
+/// Answers a request; its connection knows that it is no longer that of a client which does not say what it asks for.
+async fn answered<R: IntoResponse>(
+    request: Request,
+    answer: impl AsyncFnOnce(Request, Peer) -> R,
+) -> Response {
+    let Some(ConnectInfo(peer)) = request.extensions().get::<ConnectInfo<Peer>>().cloned() else {
+        let what = "the connection is unknown";
+        return ApiError::with_status(StatusCode::INTERNAL_SERVER_ERROR, what).into_response();
+    };
+    peer.0.on_request();
+    let response = answer(request, peer.clone()).await.into_response();
+    peer.0.on_answered();
+    response
 }

@@ -36,7 +36,9 @@ use std::path::{Path, PathBuf};
 
 use driver_thread::DriverThread;
 use main_stream::TwoStreams;
-use weir_flow::{Connection, DeviceKind, Source, SourceError, SourceFactory, StopFlag, is_image};
+use weir_flow::{
+    Connection, DeviceKind, Source, SourceError, SourceFactory, StopFlag, is_image, with_small_scheme,
+};
 
 pub use concatenation::concatenate;
 pub use encoder::{Encoding, VideoCodec};
@@ -85,7 +87,7 @@ impl Default for SourceOptions {
 #[must_use]
 pub fn source(uri: &str, options: SourceOptions) -> Box<dyn SourceFactory> {
     Box::new(Factory {
-        uri: uri.to_owned(),
+        uri: with_small_scheme(uri).into_owned(),
         options,
         driver: DriverThread::default(),
     })
@@ -96,7 +98,7 @@ pub fn source(uri: &str, options: SourceOptions) -> Box<dyn SourceFactory> {
 pub fn source_with_main(uri: &str, main_uri: &str, options: SourceOptions) -> Box<dyn SourceFactory> {
     Box::new(TwoStreams {
         frames: source(uri, options.clone()),
-        uri: main_uri.to_owned(),
+        uri: with_small_scheme(main_uri).into_owned(),
         options,
     })
 }

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use comfy_table::{Table, presets};
 use serde_json::Value;
-use weir_serve::{StreamPatch, StreamRequest};
+use weir_serve::{FrameRate, StreamPatch, StreamRequest};
 
 use crate::api_client::Client;
 use crate::args::{SetStream, StreamAction, Streams};
@@ -28,9 +28,11 @@ pub(crate) fn streams(args: &Streams) -> anyhow::Result<()> {
                 detect_uri: stream.detect_uri.clone(),
                 mode: stream.mode.clone(),
                 fps: stream.fps,
-                sample: stream.sample,
+                sample: stream.sample.map(FrameRate::PerSecond),
                 repeat: stream.repeat.then_some(true),
                 decode: stream.decode.clone(),
+                decoder: None,
+                transport: None,
                 slo: stream.slo.clone(),
                 weight: stream.weight,
                 reserve: stream.reserve,

@@ -135,9 +135,13 @@ impl PacketObserver for Channel {
         if packet.key {
             let record = if is_record {
                 Some(format.extradata.to_vec())
+            } else if !state.record.is_empty() && h264::holds(&state.record, &packet.data) {
+                // Repeated, or not sent with this one.
+                None
             } else {
                 // A camera may send others with a key frame.
-                h264::record(&packet.data).or_else(|| h264::record(&format.extradata))
+                let first = || h264::record(&format.extradata).filter(|_| state.record.is_empty());
+                h264::record(&packet.data).or_else(first)
             };
             if let Some(record) = record.filter(|record| *record != state.record) {
                 state.begin(&format, record, packet.dts_ms);

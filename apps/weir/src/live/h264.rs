@@ -40,7 +40,13 @@ pub(super) fn with_lengths(stream: &[u8]) -> Vec<u8> {
 pub(super) fn record(stream: &[u8]) -> Option<Vec<u8>> {
     let of = |kind: u8| {
         let units = units(stream).into_iter();
-        units.filter(|unit| unit[0] & 31 == kind).collect::<Vec<_>>()
+        let mut sets: Vec<&[u8]> = Vec::new();
+        for unit in units.filter(|unit| unit[0] & 31 == kind) {
+            if !sets.contains(&unit) {
+                sets.push(unit);
+            }
+        }
+        sets
     };
     let (sequences, pictures) = (of(SPS), of(PPS));
     let profile = sequences.first()?.get(1..4)?;
@@ -56,6 +62,32 @@ pub(super) fn record(stream: &[u8]) -> Option<Vec<u8>> {
     record.push(pictures.len() as u8);
     add(&mut record, &pictures)?;
     Some(record)
+}
+
+/// Whether all parameter sets of a byte stream, of which there may be none, are in that record: a camera repeats them, in any order
+/// and not always all of them.
+pub(super) fn holds(record: &[u8], stream: &[u8]) -> bool {
+    let held = sets(record).unwrap_or_default();
+    let mut sent = units(stream).into_iter();
+    sent.all(|unit| !matches!(unit[0] & 31, SPS | PPS) || held.contains(&unit))
+}
+
+/// The parameter sets of a record; `None` where it is cut off.
+fn sets(record: &[u8]) -> Option<Vec<&[u8]>> {
+    let mut rest = record.get(5..)?;
+    let mut sets = Vec::new();
+    for bits in [31, 255] {
+        let (count, after) = rest.split_first()?;
+        rest = after;
+        for _ in 0..count & bits {
+            let (length, after) = rest.split_at_checked(2)?;
+            let length = usize::from(u16::from_be_bytes([length[0], length[1]]));
+            let (unit, after) = after.split_at_checked(length)?;
+            sets.push(unit);
+            rest = after;
+        }
+    }
+    Some(sets)
 }
 
 /// Adds units, each after its length; `None` where one is too long.
@@ -99,6 +131,37 @@ mod tests {
             ]
         );
         assert_eq!(codec(&record).unwrap(), "avc1.64001f");
+    }
+
+    #[test]
+    fn repeated_parameter_sets_are_known_and_others_are_not() {
+        let of = |units: &[&[u8]]| -> Vec<u8> {
+            units
+                .iter()
+                .flat_map(|unit| [&[0, 0, 0, 1], *unit].concat())
+                .collect()
+        };
+        let (sps, pps, other) = (
+            &[0x67, 0x64, 0, 0x1f, 0xac][..],
+            &[0x68, 0xeb][..],
+            &[0x68, 0xee][..],
+        );
+        let twice = of(&[sps, sps, pps, pps]);
+        let record = record(&STREAM).unwrap();
+        assert_eq!(super::record(&twice).as_ref(), Some(&record));
+        for repeated in [
+            twice,
+            of(&[pps, sps]),
+            of(&[sps]),
+            of(&[pps, &[0x65, 0x88]]),
+            Vec::new(),
+        ] {
+            assert!(holds(&record, &repeated), "{repeated:?}");
+        }
+        for new in [of(&[sps, other]), of(&[other]), of(&[&[0x67, 0x64, 0, 0x28]])] {
+            assert!(!holds(&record, &new), "{new:?}");
+        }
+        assert!(!holds(&record[..8], &STREAM) && !holds(&[], &STREAM));
     }
 
     #[test]

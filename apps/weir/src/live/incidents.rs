@@ -80,11 +80,25 @@ impl Incidents {
         state.shrink();
     }
 
-    /// All that are kept, the newest first, and how many there were.
-    pub(crate) fn list(&self) -> Value {
+    /// All that are kept, the newest first, and how many there were. `has_clip`: whether there is a clip of one that is over.
+    pub(crate) fn list(&self, has_clip: &dyn Fn(&str, &Incident) -> bool) -> Value {
         let state = self.lock();
-        let incidents: Vec<Value> = state.kept.iter().rev().map(Kept::shown).collect();
-        json!({ "count": state.count, "incidents": incidents })
+        let mut incidents: Vec<Value> = state.kept.iter().rev().map(Kept::shown).collect();
+        let over: Vec<(usize, Arc<str>, Incident)> = state
+            .kept
+            .iter()
+            .rev()
+            .enumerate()
+            .filter(|(_, kept)| kept.incident.phase == Phase::Ended)
+            .map(|(at, kept)| (at, Arc::clone(&kept.stream), kept.incident.clone()))
+            .collect();
+        let count = state.count;
+        // Files are looked for while incidents may be added.
+        drop(state);
+        for (at, stream, incident) in over {
+            incidents[at]["has_clip"] = has_clip(&stream, &incident).into();
+        }
+        json!({ "count": count, "incidents": incidents })
     }
 
     /// Grows with whatever is new in the list.
@@ -171,6 +185,7 @@ impl Kept {
             "values": values,
             "attributes": words,
             "has_picture": self.best.is_some(),
+            "has_clip": false,
         });
         if let Some(track) = track {
             shown["track"] = json!(track);
@@ -221,7 +236,7 @@ mod tests {
     }
 
     fn ids(incidents: &Incidents) -> Vec<String> {
-        let list = incidents.list();
+        let list = incidents.list(&|_, _| false);
         let list = list["incidents"].as_array().unwrap();
         list.iter()
             .map(|incident| incident["id"].as_str().unwrap().to_owned())
@@ -235,7 +250,9 @@ mod tests {
         incidents.add(&stream, &incident("b", Phase::Ended, None));
         incidents.add(&stream, &incident("a", Phase::Ended, None));
         assert_eq!(ids(&incidents), ["b", "a"]);
-        let list = incidents.list();
+        let list = incidents.list(&|stream, incident| stream == "north" && &*incident.id == "b");
+        let has_clip = |at: usize| list["incidents"][at]["has_clip"].clone();
+        assert_eq!((has_clip(0), has_clip(1)), (json!(true), json!(false)));
         let first = &list["incidents"][1];
         assert_eq!(
             (

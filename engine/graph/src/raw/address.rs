@@ -57,7 +57,7 @@ fn resolve(key: &str, uri: &Spanned<String>, context: &mut Context<'_>) -> Optio
         return emulated::read(uri, context);
     }
     if text.contains("://") {
-        return Some(text.clone());
+        return Some(weir_flow::with_small_scheme(text).into_owned());
     }
     if let Cow::Owned(shown) = mask_credentials(text) {
         let hint = Some("addresses have two slashes behind the colon: rtsp://camera/stream".to_owned());

@@ -19,7 +19,10 @@ pub(super) fn read(
 ) -> Connection {
     let words = [("tcp", Transport::Tcp), ("udp", Transport::Udp)];
     let transport = fields.word("transport", &words, context.diagnostics);
-    let is_rtsp = |uri: &str| uri.starts_with("rtsp://") || uri.starts_with("rtsps://");
+    let is_rtsp = |uri: &str| {
+        let uri = weir_flow::with_small_scheme(uri);
+        uri.starts_with("rtsp://") || uri.starts_with("rtsps://")
+    };
     if let Field::Given(transport) = &transport
         && addresses.uri.is_some()
         && !addresses.iter().any(is_rtsp)

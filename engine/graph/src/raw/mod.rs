@@ -293,6 +293,13 @@ fn check_name(name: &Spanned<String>, diagnostics: &mut Diagnostics) {
         diagnostics.add(name.at, message, hint);
         return;
     }
+    // Browsers and other clients take `.` and `..` out of an address before they send it, and folders mean others by them.
+    if !name.value.is_empty() && name.value.chars().all(|c| c == '.') {
+        let message = format!("\"{}\" cannot be a name: it is a part of a path", name.value);
+        let hint = Some("a name has a letter or a digit, too".to_owned());
+        diagnostics.add(name.at, message, hint);
+        return;
+    }
     let plain = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.');
     if name.value.is_empty() || !name.value.chars().all(plain) {
         let hint = Some("letters, digits, \"-\", \"_\" and \".\" make a name".to_owned());

@@ -20,6 +20,6 @@ mod ring;
 
 pub(super) use archive::KIND as ARCHIVE;
 pub(super) use clips::KIND as CLIPS;
-pub use find::find_clip;
+pub use find::{has_clip, open_clip};
 #[cfg(feature = "parquet")]
 pub(super) use names::stem as time_name;

@@ -113,7 +113,10 @@ fn source_table(setup: &Setup<'_>, stream: &str) -> Result<String, UserError> {
              [sources.{stream}]\ntemplate = true\n"
         ));
     };
-    let is_rtsp = uri.starts_with("rtsp://") || uri.starts_with("rtsps://");
+    let scheme = uri
+        .split_once("://")
+        .map(|(scheme, _)| scheme.to_ascii_lowercase());
+    let is_rtsp = matches!(scheme.as_deref(), Some("rtsp" | "rtsps"));
     let uri_text = if has_variables(uri) {
         toml::Value::String(uri.to_owned()).to_string()
     } else {

@@ -1,0 +1,478 @@
+//! Secrets in the text of a graph: what clients, logs and refusals show of it is without them, however TOML spells them.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+use weir_flow::mask_credentials;
+
+/// Stands for a secret.
+const MASK: &str = "***";
+
+/// The value of a key that has one of these words in its name is a secret.
+const WORDS: [&str; 21] = [
+    "password",
+    "passwd",
+    "passphrase",
+    "pass",
+    "pwd",
+    "secret",
+    "secrets",
+    "token",
+    "key",
+    "apikey",
+    "credential",
+    "credentials",
+    "auth",
+    "authorization",
+    "cookie",
+    "cookies",
+    "headers",
+    "jwt",
+    "sas",
+    "sig",
+    "signature",
+];
+
+/// The shortest text that is taken out of messages wherever it stands: a shorter one is a part of many words.
+const MIN_ANYWHERE: usize = 4;
+
+/// Texts to take out of the messages about one text.
+const MAX_SECRETS: usize = 4_096;
+
+/// The text of a graph without its secrets.
+pub(crate) fn without_secrets(text: &str) -> String {
+    let (table, errors) = DeTable::parse_recoverable(text);
+    let mut leaves = Vec::new();
+    collect(&DeValue::Table(table.into_inner()), false, &mut leaves);
+    leaves.sort_by_key(|leaf| leaf.at.start);
+    let mut out = String::with_capacity(text.len());
+    let mut end = 0;
+    for leaf in leaves {
+        let Some(gap) = text.get(end..leaf.at.start) else {
+            continue;
+        };
+        out.push_str(&without_secrets_in_comments(gap));
+        let written = text.get(leaf.at.clone()).unwrap_or_default();
+        match leaf.shown() {
+            Some(shown) => out.push_str(&toml::Value::String(shown).to_string()),
+            None => out.push_str(written),
+        }
+        end = leaf.at.end;
+    }
+    out.push_str(&without_secrets_in_comments(text.get(end..).unwrap_or_default()));
+    if errors.is_empty() {
+        out
+    } else {
+        Secrets::of(text, &|_| None).mask(&out)
+    }
+}
+
+/// A value that is no table or list.
+struct Leaf {
+    at: Range<usize>,
+    /// Its text, where it is one.
+    text: Option<String>,
+    is_secret: bool,
+}
+
+impl Leaf {
+    /// As it is shown, where that is otherwise than it is written.
+    fn shown(&self) -> Option<String> {
+        let Some(text) = &self.text else {
+            return self.is_secret.then(|| MASK.to_owned());
+        };
+        if self.is_secret {
+            return (!text.is_empty() && !is_variable(text)).then(|| MASK.to_owned());
+        }
+        match mask_credentials(text) {
+            Cow::Owned(masked) if masked != *text => Some(masked),
+            _ => None,
+        }
+    }
+}
+
+/// Whether it is nothing but `${NAME}`.
+fn is_variable(text: &str) -> bool {
+    let name = text.strip_prefix("${").and_then(|rest| rest.strip_suffix('}'));
+    name.is_some_and(|name| name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_'))
+}
+
+fn collect(value: &DeValue<'_>, is_secret: bool, leaves: &mut Vec<Leaf>) {
+    let mut add = |value: &Spanned<DeValue<'_>>, is_secret: bool| match value.get_ref() {
+        inner @ (DeValue::Table(_) | DeValue::Array(_)) => collect(inner, is_secret, leaves),
+        // An empty span is of what could not be parsed.
+        _ if value.span().is_empty() => {}
+        // Flags of a table of secrets.
+        DeValue::Boolean(_) => leaves.push(Leaf {
+            at: value.span(),
+            text: Some(String::new()),
+            is_secret: false,
+        }),
+        DeValue::String(text) => leaves.push(Leaf {
+            at: value.span(),
+            text: Some(text.to_string()),
+            is_secret,
+        }),
+        _ => leaves.push(Leaf {
+            at: value.span(),
+            text: None,
+            is_secret,
+        }),
+    };
+    match value {
+        DeValue::Table(table) => {
+            for (key, value) in table.iter() {
+                let is_text = matches!(value.get_ref(), DeValue::String(_));
+                add(value, is_secret || is_secret_key(key.get_ref(), is_text));
+            }
+        }
+        DeValue::Array(list) => list.iter().for_each(|value| add(value, is_secret)),
+        _ => {}
+    }
+}
+
+/// Whether the value of a key is a secret. Numbers are counts of tokens, or whatever else has a key.
+fn is_secret_key(name: &str, is_text: bool) -> bool {
+    let mut small = String::with_capacity(name.len());
+    let mut before = ' ';
+    for c in name.chars() {
+        // `apiKey` has two words.
+        if c.is_uppercase() && before.is_lowercase() {
+            small.push('_');
+        }
+        small.extend(c.to_lowercase());
+        before = c;
+    }
+    let words = || {
+        small
+            .split(|c: char| !c.is_alphanumeric())
+            .filter(|word| !word.is_empty())
+    };
+    // The file is one that only this machine has.
+    let is_file = matches!(words().next_back(), Some("file" | "path" | "folder"));
+    let counts = |word: &str| !is_text && matches!(word, "token" | "key" | "sig");
+    !is_file && words().any(|word| WORDS.contains(&word) && !counts(word))
+}
+
+fn without_secrets_in_comments(gap: &str) -> Cow<'_, str> {
+    if !gap.contains('#') {
+        return Cow::Borrowed(gap);
+    }
+    let mut out = String::with_capacity(gap.len());
+    for line in gap.split_inclusive('\n') {
+        let (code, comment) = line.split_at(line.find('#').unwrap_or(line.len()));
+        out.push_str(code);
+        let text = comment.trim_end_matches(['\n', '\r']);
+        out.push_str(&without_assigned(&mask_credentials(text)));
+        out.push_str(&comment[text.len()..]);
+    }
+    Cow::Owned(out)
+}
+
+/// A comment without what it gives to a key of a secret: an old line that was commented out.
+fn without_assigned(comment: &str) -> String {
+    for (at, sign) in comment.match_indices(['=', ':']) {
+        let name = comment[..at].trim_end().trim_end_matches(['"', '\'']);
+        let begin = name.rfind(|c: char| !c.is_alphanumeric() && !"-_".contains(c));
+        let name = name[begin.map_or(0, |begin| begin + 1)..].trim();
+        if is_secret_key(name, true) && !comment[at..].starts_with("://") {
+            return format!("{}{sign} {MASK}", &comment[..at]);
+        }
+    }
+    comment.to_owned()
+}
+
+/// The secrets of a text, to take them out of messages about it. The text may be wrong.
+pub(crate) struct Secrets(Vec<(String, String)>);
+
+impl Secrets {
+    pub(crate) fn of(text: &str, variable: &dyn Fn(&str) -> Option<String>) -> Self {
+        let (table, _) = DeTable::parse_recoverable(text);
+        let mut leaves = Vec::new();
+        collect(&DeValue::Table(table.into_inner()), false, &mut leaves);
+        let mut secrets = Self(Vec::new());
+        for leaf in &leaves {
+            let Some(shown) = leaf.shown() else {
+                if leaf.is_secret {
+                    secrets.add_variables(leaf.text.as_deref().unwrap_or_default(), variable);
+                }
+                continue;
+            };
+            secrets.add_quoted(text.get(leaf.at.clone()).unwrap_or_default(), &shown);
+            let value = leaf.text.as_deref().unwrap_or_default();
+            secrets.add(value, &shown);
+            if leaf.is_secret {
+                value.lines().for_each(|line| secrets.add(line, MASK));
+                secrets.add_variables(value, variable);
+            } else {
+                secrets.add_users(value, variable);
+            }
+        }
+        secrets.add_lines(text, variable);
+        // The longest first: one may be a part of another one.
+        secrets
+            .0
+            .sort_by_key(|(secret, _)| std::cmp::Reverse(secret.len()));
+        secrets.0.dedup();
+        secrets
+    }
+
+    /// A message without them.
+    pub(crate) fn mask(&self, message: &str) -> String {
+        let mut out = message.to_owned();
+        for (secret, shown) in &self.0 {
+            if !out.contains(secret.as_str()) {
+                continue;
+            }
+            if secret.len() >= MIN_ANYWHERE {
+                out = out.replace(secret.as_str(), shown);
+            } else {
+                for quote in ['"', '\'', '`'] {
+                    let quoted = |text: &str| format!("{quote}{text}{quote}");
+                    out = out.replace(&quoted(secret), &quoted(shown));
+                }
+            }
+        }
+        out
+    }
+
+    fn add(&mut self, secret: &str, shown: &str) {
+        let secret = secret.trim();
+        if !secret.is_empty() && secret != shown && !is_variable(secret) && self.0.len() < MAX_SECRETS {
+            self.0.push((secret.to_owned(), shown.to_owned()));
+            // As messages quote it.
+            let escaped = secret.escape_debug().to_string();
+            if escaped != secret {
+                self.0.push((escaped, shown.to_owned()));
+            }
+        }
+    }
+
+    /// A text as it is written, without its quotes.
+    fn add_quoted(&mut self, written: &str, shown: &str) {
+        self.add(written.trim().trim_matches(['"', '\'']), shown);
+    }
+
+    /// What variables in a secret stand for, and what is between them.
+    fn add_variables(&mut self, text: &str, variable: &dyn Fn(&str) -> Option<String>) {
+        let Some((first, rest)) = text.split_once("${") else {
+            return;
+        };
+        self.add_part(first);
+        for rest in rest.split("${") {
+            let (inside, after) = rest.split_once('}').unwrap_or((rest, ""));
+            let (name, default) = inside.split_once(":-").unwrap_or((inside, ""));
+            self.add(default, MASK);
+            if let Some(value) = variable(name) {
+                self.add(&value, MASK);
+            }
+            self.add_part(after);
+        }
+    }
+
+    fn add_part(&mut self, part: &str) {
+        if part.len() >= MIN_ANYWHERE {
+            self.add(part, MASK);
+        }
+    }
+
+    /// Users and passwords of addresses in a text.
+    fn add_users(&mut self, text: &str, variable: &dyn Fn(&str) -> Option<String>) {
+        for rest in text.split("://").skip(1) {
+            let end = rest.find(|c: char| c.is_whitespace() || "\"'`".contains(c));
+            let Some((user, _)) = rest[..end.unwrap_or(rest.len())].rsplit_once('@') else {
+                continue;
+            };
+            self.add(user, MASK);
+            self.add_variables(user, variable);
+            if let Some((_, password)) = user.split_once(':') {
+                self.add(password, MASK);
+                self.add_variables(password, variable);
+            }
+        }
+    }
+
+    /// What lines give to keys of secrets, whether they are TOML or not.
+    fn add_lines(&mut self, text: &str, variable: &dyn Fn(&str) -> Option<String>) {
+        let mut ends_with = None;
+        for line in text.lines() {
+            if let Some(end) = ends_with {
+                let (inside, is_end) = line
+                    .split_once(end)
+                    .map_or((line, false), |(inside, _)| (inside, true));
+                self.add(inside, MASK);
+                if is_end {
+                    ends_with = None;
+                }
+                continue;
+            }
+            if line.contains("://") {
+                self.add_users(line, variable);
+            }
+            for (at, _) in line.match_indices('=') {
+                let begin = line[..at].rfind(['{', ',', '=']).map_or(0, |begin| begin + 1);
+                if !is_key_of_secret(&line[begin..at]) {
+                    continue;
+                }
+                let value = line[at + 1..].trim();
+                self.add(value, MASK);
+                self.add_quoted(value, MASK);
+                for quote in ['"', '\''] {
+                    value.split(quote).for_each(|part| {
+                        // What is between two quotes is no part of the syntax.
+                        if part.len() >= MIN_ANYWHERE {
+                            self.add(part.trim_matches([',', ']', '}', '[', '{', ' ']), MASK);
+                        }
+                    });
+                }
+                let bare = value.split(['#', ',', '}']).next().unwrap_or_default();
+                self.add_quoted(bare, MASK);
+                let longs = ["\"\"\"", "'''"];
+                ends_with = longs.into_iter().find(|quotes| {
+                    value
+                        .strip_prefix(quotes)
+                        .is_some_and(|rest| !rest.contains(quotes))
+                });
+            }
+        }
+    }
+}
+
+/// Whether what stands before an equals sign is a key of a secret, in quotes, with dots and escapes or without.
+fn is_key_of_secret(written: &str) -> bool {
+    let written = written.trim();
+    let parsed = format!("{written} = 0").parse::<toml::Table>().ok();
+    let mut name = None;
+    let mut table = parsed.as_ref();
+    while let Some((key, value)) = table.and_then(|table| table.iter().next()) {
+        if is_secret_key(key, true) {
+            return true;
+        }
+        name = Some(key);
+        table = value.as_table();
+    }
+    // What is no key may begin with one.
+    name.is_none() && is_secret_key(written, true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SPELLINGS: &str = r#####"
+[app]
+slo = "2s"   # password = "SECRET00", and so on
+# old: rtsp://admin:SECRET01@camera/1
+[sources.cam]
+uri = "rtsp://admin:SECRET02@camera/live?token=SECRET03&x=1"
+detect_uri = '''rtsp://admin:SECRET04@camera/2'''
+options = { headers = "Authorization: Basic SECRET05" }
+[sinks.a]
+password = "SECRET06" # after
+"password"='SECRET07'
+"pass\u0077ord" = "SECRET08"
+secret = """
+SECRET09
+SECRET10"""
+'api-key' = "SECRET11"
+apiKey = "SECRET12"
+headers.Authorization = "Bearer SECRET13"
+headers."X-Other" = "SECRET14"
+inner = { deep = { Secret = "SECRET15" }, list = [{ token = "SECRET16" }] }
+credentials = ["SECRET17", ["SECRET18"]]
+bearer_token = "\u0053ECRET19"
+password_2 = 5312345678
+[sinks]
+dotted.password = "SECRET20"
+inline = {type = "webhook", url = "http://hook:SECRET21@host/", secret = "SECRET22"}
+"#####;
+
+    const SHOWN: &str = r##"
+[models.m]
+max_tokens = 64
+start_token = 5
+stop_tokens = ["end"]
+key_file = "tls/key.pem"
+password_file = "mqtt-password"
+password = "${MQTT_PASSWORD}"
+keypoints = 17
+uri = "rtsp://camera/live"   # a camera: the key frames come every 2 s
+text = "a # b"
+"##;
+
+    #[test]
+    fn secrets_are_masked_however_they_are_spelled() {
+        // Given twice in one table, keys would be no TOML.
+        let text = SPELLINGS
+            .replace("\"password\"=", "\"pass2_password\"=")
+            .replace("\"pass\\u0077ord\"", "\"a.pass\\u0077ord\"");
+        text.parse::<toml::Table>().unwrap();
+        let shown = without_secrets(&text);
+        assert!(!shown.contains("ECRET"), "{shown}");
+        assert!(!shown.contains("5312345678"), "{shown}");
+        for kept in [
+            "camera/live",
+            "x=1",
+            "# after",
+            "type = \"webhook\"",
+            "@host/",
+            "[sinks.a]",
+        ] {
+            assert!(shown.contains(kept), "{kept}: {shown}");
+        }
+        shown.parse::<toml::Table>().unwrap();
+        assert_eq!(without_secrets(&shown), shown);
+    }
+
+    #[test]
+    fn texts_that_are_cut_off_show_no_secret_either() {
+        for end in (0..SPELLINGS.len()).step_by(5) {
+            let shown = without_secrets(&SPELLINGS[..end]);
+            let at = shown.find("SECRET").map(|at| &shown[at..]);
+            assert!(at.is_none_or(|at| at.len() < 9), "{end}: {shown}");
+        }
+    }
+
+    #[test]
+    fn nothing_else_is_masked() {
+        assert_eq!(without_secrets(SHOWN), SHOWN);
+        for text in ["", "# é\n", "a = 1", "a = \"é\" # é", "key", "=", "[", "\u{0}"] {
+            assert_eq!(without_secrets(text), text);
+        }
+    }
+
+    #[test]
+    fn messages_about_wrong_texts_are_without_secrets() {
+        let variable = |name: &str| (name == "PASS").then(|| "SECRET99".to_owned());
+        for wrong in [
+            "password = SECRET01",
+            "password = \"SECRET01\" x",
+            "password = [\"SECRET01\"]",
+            "password = \"SECRET01",
+            "\"pass\\u0077ord\" = SECRET01",
+            "sinks.a.\"password\" = SECRET01 # x",
+            "a = { type = \"x\", secret = SECRET01 }",
+            "secret = \"\"\"\nSECRET01\nmore",
+            "url = \"http://hook:SECRET01@host/",
+            "url = http://hook:SECRET01@host/",
+            "url = \"http://hook:SECRET01${PASS}@host/\"",
+            "password = \"SECRET01${PASS}\"",
+            "password = \"${NONE:-SECRET01}\"",
+            "[sinks.a]\npassword = \"SECRET01\"\npassword = \"SECRET01\"",
+        ] {
+            let secrets = Secrets::of(wrong, &variable);
+            let value = wrong.split_once('=').map_or(wrong, |(_, value)| value.trim());
+            for message in ["it is SECRET01", "\"SECRET01\" x", "`SECRET01`", value, wrong] {
+                let shown = secrets.mask(message);
+                assert!(!shown.contains("SECRET01"), "{wrong}: {shown}");
+            }
+            if wrong.contains("PASS") {
+                assert!(!secrets.mask("it is SECRET99").contains("SECRET99"), "{wrong}");
+            }
+        }
+        let secrets = Secrets::of("password = \"a\"", &|_| None);
+        assert_eq!(secrets.mask("a password, \"a\""), "a password, \"***\"");
+    }
+}
