@@ -16,11 +16,12 @@ pub use catalog::{heads, operators};
 pub use ffmpeg_info::{ffmpeg_versions, h264_encoder};
 pub use files::reopen;
 pub use gpu::{DeviceFacts, device_facts};
+pub use heads::UNREAD_NAMES;
 pub use model::{
     BareDecoder, CutError, GpuOptions, LayerChain, LoadError, LoadRequest, MAX_MODEL_BYTES, ModelError,
     ModelFile, OnnxModel, OnnxPartitionLoader, OpenError, OutputDifference, PartitionedOnnx, Precision,
     Provider, RejectedBoundary, RuntimeLibraryError, ServerModel, SessionOperation, ValidatedCut, dump_index,
-    find_runtime, limit_heap_arenas, load, load_runtime, observe_sessions, return_unused_memory,
+    find_runtime, limit_heap_arenas, load, load_runtime, observe_sessions, read_model, return_unused_memory,
 };
 pub use operator::{OperatorError, OperatorRequest, operator};
 pub use pictures::ObjectPictures;

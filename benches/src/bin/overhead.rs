@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use weir_benches::pard;
-use weir_flow::{Catalog, DeviceKind, Frame, Item, Model, Region, Settings, StopFlag};
+use weir_flow::{Catalog, DeviceKind, Frame, Item, Model, Region, Settings, StopFlag, Value};
 use weir_operators::media::{SourceOptions, source};
 use weir_operators::{LoadRequest, ModelFile, OperatorRequest};
 use weir_policy::{
@@ -106,11 +106,13 @@ fn decisions() -> anyhow::Result<()> {
 }
 
 fn detector(assets: &Path) -> anyhow::Result<Arc<dyn Model>> {
+    let labels = Value::Texts(vec!["coco".to_owned()]);
+    let settings = Settings([("labels".to_owned(), labels)].into());
     let request = LoadRequest {
         name: "detector",
         file: ModelFile::Path(assets.join("models/yolox_nano_416.onnx")),
         head: "yolox",
-        settings: &Settings::default(),
+        settings: &settings,
         max_batch: 1,
         dump: None,
     };
@@ -201,7 +203,7 @@ fn engine(clip: &Path, model: &Arc<dyn Model>) -> anyhow::Result<f64> {
         );
     }
     text += &format!(
-        "[models.detector]\nmodel = {:?}\nhead = \"yolox\"\n[modules.detect]\noperator = \"detect\"\n\
+        "[models.detector]\nmodel = {:?}\nhead = \"yolox\"\nlabels = [\"coco\"]\n[modules.detect]\noperator = \"detect\"\n\
          model = \"detector\"\ninputs = {names:?}\n",
         clip.with_file_name("../models/yolox_nano_416.onnx")
             .to_string_lossy()

@@ -28,6 +28,9 @@ pub enum FileError {
     /// It is not UTF-8.
     #[error("it is not text (not UTF-8)")]
     NoText,
+    /// It is text in UTF-16, by its byte order mark.
+    #[error("it is text in UTF-16: save it as UTF-8")]
+    Utf16,
 }
 
 /// `EMFILE`: as many files are open as the process may have.

@@ -9,7 +9,7 @@ mod error;
 mod limited;
 
 use std::fs::{File, Metadata};
-use std::io::{BufReader, Read};
+use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
 pub use error::{FileError, io_reason, open_files_hint};
@@ -44,16 +44,26 @@ pub fn read(path: &Path, max_bytes: u64) -> Result<Vec<u8>, FileError> {
     Ok(bytes)
 }
 
-/// The text of a file of `max_bytes` at most.
+/// The mark that editors on Windows write at the start of UTF-8 files.
+pub const BYTE_ORDER_MARK: &str = "\u{feff}";
+
+/// The text of a file of `max_bytes` at most, without a byte order mark.
 ///
 /// # Errors
 /// [`FileError`], among them [`FileError::NoText`].
 pub fn read_text(path: &Path, max_bytes: u64) -> Result<String, FileError> {
-    String::from_utf8(read(path, max_bytes)?).map_err(|_| FileError::NoText)
+    let mut bytes = read(path, max_bytes)?;
+    if bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]) {
+        return Err(FileError::Utf16);
+    }
+    if bytes.starts_with(BYTE_ORDER_MARK.as_bytes()) {
+        bytes.drain(..BYTE_ORDER_MARK.len());
+    }
+    String::from_utf8(bytes).map_err(|_| FileError::NoText)
 }
 
 /// A reader of lines of `max_line_bytes` at most, `max_bytes` in all; beyond either it returns an error of the kind
-/// [`std::io::ErrorKind::FileTooLarge`].
+/// [`std::io::ErrorKind::FileTooLarge`]. A byte order mark at the start is skipped.
 ///
 /// # Errors
 /// As [`open`].
@@ -62,11 +72,12 @@ pub fn lines(
     max_line_bytes: u64,
     max_bytes: u64,
 ) -> Result<Limited<BufReader<File>>, FileError> {
-    Ok(Limited::new(
-        BufReader::new(open(path)?),
-        max_line_bytes,
-        max_bytes,
-    ))
+    let mut reader = BufReader::new(open(path)?);
+    let start = reader.fill_buf().map_err(FileError::Io)?;
+    if start.starts_with(BYTE_ORDER_MARK.as_bytes()) {
+        reader.consume(BYTE_ORDER_MARK.len());
+    }
+    Ok(Limited::new(reader, max_line_bytes, max_bytes))
 }
 
 /// Whether the path names a handle that this process inherited, such as standard input or the pipe of a shell's

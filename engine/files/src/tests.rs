@@ -12,7 +12,7 @@ fn a_file_is_read_up_to_its_bound() {
         read(&path, 4),
         Err(FileError::TooLarge { max_bytes: 4 })
     ));
-    std::fs::write(&path, [0xff, 0xfe]).unwrap();
+    std::fs::write(&path, [0xff, 0xc0]).unwrap();
     assert!(matches!(read_text(&path, 4), Err(FileError::NoText)));
     assert!(matches!(read(folder.path(), 4), Err(FileError::Folder)));
     assert!(matches!(read(&folder.path().join("b"), 4), Err(FileError::Io(_))));
@@ -85,4 +85,25 @@ fn permission_errors_are_reported_as_such() {
     check(ErrorKind::PermissionDenied, "not permitted");
     check(ErrorKind::IsADirectory, "it is a folder");
     check(ErrorKind::NotFound, "no such file");
+}
+
+#[test]
+fn byte_order_marks_are_stripped() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.txt");
+    std::fs::write(&path, "\u{feff}one\r\n\u{feff}two").unwrap();
+    assert_eq!(read_text(&path, 64).unwrap(), "one\r\n\u{feff}two");
+    let read: Vec<String> = lines(&path, 64, 64)
+        .unwrap()
+        .lines()
+        .map(Result::unwrap)
+        .collect();
+    assert_eq!(read, ["one", "\u{feff}two"]);
+    std::fs::write(&path, "\u{feff}").unwrap();
+    assert_eq!(read_text(&path, 64).unwrap(), "");
+    std::fs::write(&path, [0xff, 0xfe, b'a', 0]).unwrap();
+    assert_eq!(
+        read_text(&path, 64).unwrap_err().to_string(),
+        "it is text in UTF-16: save it as UTF-8"
+    );
 }

@@ -1,5 +1,6 @@
 //! The unit of a batch, and the inference made of it.
 
+use std::fmt;
 use std::sync::Arc;
 
 use crate::frame::Frame;
@@ -57,6 +58,38 @@ pub struct Inference {
     pub boxes: Vec<BoxCertainty>,
     /// Whether any output of the item is infinite or NaN.
     pub not_finite: bool,
+    /// A sign that the outputs of a detector have another layout than its head decodes.
+    pub implausible: Option<Implausible>,
+}
+
+/// A sign that the outputs of a detector have another layout than its head decodes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Implausible {
+    /// A score above 1.
+    Score(f32),
+    /// All boxes are smaller than a pixel of the input.
+    SmallBoxes,
+    /// So many boxes reached the threshold.
+    Boxes(usize),
+}
+
+impl fmt::Display for Implausible {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Score(score) => write!(
+                formatter,
+                "a score is {score}, and none is above 1: export the model with probabilities, or use another head"
+            ),
+            Self::SmallBoxes => write!(
+                formatter,
+                "all boxes are smaller than a pixel of its input: export the model with boxes in pixels, or use another head"
+            ),
+            Self::Boxes(boxes) => write!(
+                formatter,
+                "{boxes} boxes of one item reach the threshold: check the head, the keys of the input, and the threshold"
+            ),
+        }
+    }
 }
 
 /// For models that only give an attribute.

@@ -8,6 +8,7 @@
 mod analytics;
 mod cascade;
 mod catalog;
+mod coco;
 mod delivery;
 mod device;
 mod error;
@@ -37,6 +38,7 @@ pub use catalog::{
     Catalog, HeadOutput, HeadSpec, KeyKind, KeySpec, ModelDefaults, OperatorInput, OperatorSpec, Settings,
     SinkSpec, Value,
 };
+pub use coco::{COCO, COCO_LABEL};
 pub use delivery::{DeliveredObject, Delivery, Notice, RunHeader, StreamHeader};
 pub use device::DeviceKind;
 pub use error::{SessionError, SinkError, SourceError};
@@ -46,7 +48,7 @@ pub use generate::{
     SequenceCommand, SequenceEnd, SequenceSpec, SequenceState, SequenceStep,
 };
 pub use geometry::{Affine, Point, Rect};
-pub use item::{BoxCertainty, Inference, Item, Region};
+pub use item::{BoxCertainty, Implausible, Inference, Item, Region};
 pub use model::{Batching, Model, PreparedModel, Session, Step};
 pub use operator::Operator;
 pub use packet::{Packet, PacketCodec, PacketFormat, PacketObserver};

@@ -4,6 +4,8 @@
 //! takes gray between -1 and 1 (mini-XCEPTION). Output: `[classes]`, probabilities or logits. Softmax is applied unless
 //! the values are probabilities already; the key `activation` overrides this.
 
+use std::sync::Arc;
+
 use weir_flow::{Attribute, HeadOutput, Inference, KeyKind, KeySpec, Settings};
 
 use super::detection::best;
@@ -187,6 +189,15 @@ fn build(
 }
 
 impl Head for Classify {
+    fn labels(&self) -> Option<&Labels> {
+        Some(&self.labels)
+    }
+
+    /// It gives no objects.
+    fn classes(&self) -> &[Arc<str>] {
+        &[]
+    }
+
     fn decode(&self, outputs: &[Output<'_>], _: &ItemTransform) -> Inference {
         let Some(output) = outputs.first() else {
             return Inference::default();

@@ -1,6 +1,6 @@
 //! Shared by detectors: candidates in input pixels, non-maximum suppression, and the transform to source pixels.
 
-use weir_flow::{BoxCertainty, Inference, Object, Point, Points, Rect, Settings};
+use weir_flow::{BoxCertainty, Implausible, Inference, Object, Point, Points, Rect, Settings};
 
 use super::groups::Groups;
 use super::input::ItemTransform;
@@ -9,6 +9,8 @@ use super::thresholds::ClassThresholds;
 
 /// Candidates that suppression considers, best first: its cost grows with their square.
 const MAX_CANDIDATES: usize = 2000;
+/// Largest score; above 1 by what rounding explains.
+const MAX_SCORE: f32 = 1.01;
 /// Objects of one item.
 const MAX_OBJECTS: usize = 300;
 
@@ -113,6 +115,7 @@ impl DetectionFilter {
 
     /// The candidates that survive suppression, as objects in source pixels.
     pub(crate) fn objects(&self, candidates: Vec<Candidate>, transform: &ItemTransform) -> Inference {
+        let implausible = self.implausible(&candidates);
         let candidates = suppress(candidates, self.overlap, &self.groups);
         let boxes: Vec<BoxCertainty> = if self.certainty {
             let certainty = |candidate: &Candidate| BoxCertainty {
@@ -145,8 +148,25 @@ impl DetectionFilter {
             objects,
             certainty: self.certainty.then_some(least),
             boxes,
+            implausible,
             ..Inference::default()
         }
+    }
+
+    /// A sign that the outputs are not those of such a detector.
+    fn implausible(&self, candidates: &[Candidate]) -> Option<Implausible> {
+        let kept = candidates.iter().filter(|candidate| candidate.score >= self.kept);
+        let is_small = |candidate: &Candidate| candidate.rect.width() < 1.0 && candidate.rect.height() < 1.0;
+        if let Some(high) = candidates.iter().find(|candidate| candidate.score > MAX_SCORE) {
+            return Some(Implausible::Score(high.score));
+        }
+        let (count, small) = kept.fold((0, true), |(count, small), candidate| {
+            (count + 1, small && is_small(candidate))
+        });
+        if count > 0 && small {
+            return Some(Implausible::SmallBoxes);
+        }
+        (count > MAX_CANDIDATES).then_some(Implausible::Boxes(count))
     }
 
     /// How far a score is from being decided otherwise: 0 at the operating threshold of its class, 1 at a score of 1 or of half of
@@ -260,6 +280,24 @@ mod tests {
             .map(|kept| kept.class)
             .collect();
         assert_eq!(kept, [3, 0, 1, 2, 3]);
+    }
+
+    #[test]
+    fn implausible_outputs_are_found() {
+        let labels = Labels::read(&Settings::default(), COCO, 80).expect("labels");
+        let filter = DetectionFilter::read(&Settings::default(), 0.25, 0.45, labels).expect("filter");
+        let sign = |candidates: Vec<Candidate>| {
+            filter
+                .objects(candidates, &ItemTransform::identity(640, 640))
+                .implausible
+        };
+        let tiny = |score: f32| Candidate::new(0, score, Rect::new(0.1, 0.1, 0.9, 0.4));
+        assert_eq!(sign(vec![candidate(0, 1.005, 5.0), tiny(0.9)]), None);
+        assert_eq!(sign(vec![candidate(0, 7.0, 5.0)]), Some(Implausible::Score(7.0)));
+        assert_eq!(sign(vec![tiny(0.9), tiny(0.8)]), Some(Implausible::SmallBoxes));
+        let many = (0..3000).map(|x| candidate(0, 0.5, x as f32)).collect();
+        assert_eq!(sign(many), Some(Implausible::Boxes(3000)));
+        assert_eq!(sign(Vec::new()), None);
     }
 
     #[test]

@@ -3,13 +3,11 @@
 //! Input: blue, green, red over 255, stretched. Output: `[5 + classes, rows, columns]`: objectness, x and y (tanh, in
 //! cells), width and height (sigmoid, relative to the input), classes; score = objectness^0.6 * class^0.4.
 
-use std::sync::Arc;
-
 use weir_flow::{HeadOutput, Inference, Settings};
 
 use super::detection::{Candidate, DetectionFilter, centred_rect, sigmoid};
 use super::input::{BYTES, Fit, Input, InputDefaults, ItemTransform};
-use super::labels::{COCO, Labels};
+use super::labels::Labels;
 use super::settings::{DETECTION_KEYS, INPUT_KEYS, LABEL_KEYS};
 use super::{Head, HeadKind, Output, OutputSpec, single, unfit};
 
@@ -17,7 +15,7 @@ pub(super) const KIND: HeadKind = HeadKind {
     name: "fastestdet",
     about: "FastestDet: BGR /255, stretched; [5 + classes, rows, columns]; score 0.5, NMS 0.45",
     output: HeadOutput::Boxes,
-    classes: COCO,
+    classes: &[],
     keys: &[DETECTION_KEYS, LABEL_KEYS, INPUT_KEYS],
     input_defaults: InputDefaults {
         std: [255.0; 3],
@@ -42,7 +40,7 @@ fn build(settings: &Settings, _: &Input, specs: &[OutputSpec]) -> Result<Box<dyn
     if shape[0] < 6 {
         return Err(unfit(specs, expected));
     }
-    let labels = Labels::read(settings, COCO, shape[0] - 5)?;
+    let labels = Labels::read(settings, &[], shape[0] - 5)?;
     let filter = DetectionFilter::read(settings, 0.5, 0.45, labels)?;
     Ok(Box::new(Fastestdet {
         filter,
@@ -53,8 +51,8 @@ fn build(settings: &Settings, _: &Input, specs: &[OutputSpec]) -> Result<Box<dyn
 }
 
 impl Head for Fastestdet {
-    fn classes(&self) -> &[Arc<str>] {
-        self.filter.labels.names()
+    fn labels(&self) -> Option<&Labels> {
+        Some(&self.filter.labels)
     }
 
     fn decode(&self, outputs: &[Output<'_>], transform: &ItemTransform) -> Inference {

@@ -265,7 +265,6 @@ impl ItemTransform {
     }
 
     /// An input that is the whole picture.
-    #[cfg(test)]
     pub(crate) fn identity(width: u32, height: u32) -> Self {
         let one = ImagePlacement {
             origin: Point::default(),

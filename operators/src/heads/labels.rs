@@ -3,154 +3,161 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use weir_flow::Settings;
+use weir_flow::{COCO_LABEL, Settings};
+
+use super::{NAMES, UNREAD_NAMES};
+pub(crate) use weir_flow::COCO;
 
 /// Largest file with names or an alphabet. They are short lists; a larger file was named by mistake.
 pub(super) const MAX_LIST_BYTES: u64 = 4 << 20;
-
-/// The 80 classes of COCO in their usual order.
-pub(crate) const COCO: &[&str] = &[
-    "person",
-    "bicycle",
-    "car",
-    "motorcycle",
-    "airplane",
-    "bus",
-    "train",
-    "truck",
-    "boat",
-    "traffic light",
-    "fire hydrant",
-    "stop sign",
-    "parking meter",
-    "bench",
-    "bird",
-    "cat",
-    "dog",
-    "horse",
-    "sheep",
-    "cow",
-    "elephant",
-    "bear",
-    "zebra",
-    "giraffe",
-    "backpack",
-    "umbrella",
-    "handbag",
-    "tie",
-    "suitcase",
-    "frisbee",
-    "skis",
-    "snowboard",
-    "sports ball",
-    "kite",
-    "baseball bat",
-    "baseball glove",
-    "skateboard",
-    "surfboard",
-    "tennis racket",
-    "bottle",
-    "wine glass",
-    "cup",
-    "fork",
-    "knife",
-    "spoon",
-    "bowl",
-    "banana",
-    "apple",
-    "sandwich",
-    "orange",
-    "broccoli",
-    "carrot",
-    "hot dog",
-    "pizza",
-    "donut",
-    "cake",
-    "chair",
-    "couch",
-    "potted plant",
-    "bed",
-    "dining table",
-    "toilet",
-    "tv",
-    "laptop",
-    "mouse",
-    "remote",
-    "keyboard",
-    "cell phone",
-    "microwave",
-    "oven",
-    "toaster",
-    "sink",
-    "refrigerator",
-    "book",
-    "clock",
-    "vase",
-    "scissors",
-    "teddy bear",
-    "hair drier",
-    "toothbrush",
-];
 
 /// Names listed in an error.
 const MAX_LISTED: usize = 100;
 
 /// Names of a model's classes; a class without a name is named by its number.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Labels {
     names: Vec<Arc<str>>,
+    remarks: Vec<String>,
 }
 
-impl Labels {
-    /// Reads the keys `labels` or `labels_file`, else takes `default`, for a model of `classes` classes.
+/// Names of classes that the graph or the model's file declares.
+#[derive(Debug, Clone, Default)]
+pub(super) struct DeclaredNames {
+    /// Of the keys `labels` or `labels_file`.
+    pub(super) labels: Option<Vec<Arc<str>>>,
+    /// Of the metadata of the file.
+    pub(super) file: Option<Vec<Arc<str>>>,
+    /// Nothing reads the names.
+    unread: bool,
+}
+
+impl DeclaredNames {
+    /// Reads the keys and the metadata.
     ///
     /// # Errors
-    /// The file cannot be read, or the number of names is not the number of classes.
-    pub(crate) fn read(settings: &Settings, default: &[&str], classes: usize) -> Result<Self, String> {
-        let given: Option<Vec<Arc<str>>> = match (settings.text("labels_file"), settings.texts("labels")) {
+    /// The file of labels cannot be read.
+    pub(super) fn read(settings: &Settings) -> Result<Self, String> {
+        let labels: Option<Vec<Arc<str>>> = match (settings.text("labels_file"), settings.texts("labels")) {
             (Some(path), _) => {
                 let text = weir_files::read_text(Path::new(path), MAX_LIST_BYTES)
                     .map_err(|error| format!("labels_file {path} cannot be read: {error}"))?;
-                Some(
-                    text.lines()
-                        .map(str::trim)
-                        .filter(|line| !line.is_empty())
-                        .map(Arc::from)
-                        .collect(),
-                )
+                let lines = text.lines().map(str::trim);
+                Some(lines.filter(|line| !line.is_empty()).map(Arc::from).collect())
+            }
+            (None, Some([name])) if name == COCO_LABEL => {
+                Some(COCO.iter().map(|name| Arc::from(*name)).collect())
             }
             (None, Some(names)) => Some(names.iter().map(|name| Arc::from(name.as_str())).collect()),
             (None, None) => None,
         };
-        if let Some(names) = &given
-            && names.len() != classes
-        {
-            return Err(format!(
-                "{} labels are given; the model has {classes} classes",
+        let file = settings.texts(NAMES).map(|names| {
+            let name = |(class, name): (usize, &String)| match name.as_str() {
+                "" => Arc::from(class.to_string()),
+                name => Arc::from(name),
+            };
+            names.iter().enumerate().map(name).collect()
+        });
+        let unread = settings.0.contains_key(UNREAD_NAMES);
+        Ok(Self { labels, file, unread })
+    }
+
+    /// Number of classes, and its source in words.
+    pub(super) fn classes(&self) -> Option<(usize, &'static str)> {
+        let labels = self
+            .labels
+            .as_ref()
+            .map(|names| (names.len(), "`labels` of the graph"));
+        labels.or(self
+            .file
+            .as_ref()
+            .map(|names| (names.len(), "`names` in the file")))
+    }
+}
+
+impl Labels {
+    /// Reads the keys `labels` or `labels_file`, else takes the names in the file, else `default`, else numbers, for a model of
+    /// `classes` classes.
+    ///
+    /// # Errors
+    /// The file cannot be read, or the number of names is not the number of classes.
+    pub(crate) fn read(settings: &Settings, default: &[&str], classes: usize) -> Result<Self, String> {
+        Self::choose(DeclaredNames::read(settings)?, default, classes)
+    }
+
+    /// As [`Self::read`], for heads that find one kind of thing: the names in the file do not apply.
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    pub(super) fn read_fixed(settings: &Settings, default: &[&str], classes: usize) -> Result<Self, String> {
+        let declared = DeclaredNames {
+            file: None,
+            ..DeclaredNames::read(settings)?
+        };
+        Self::choose(declared, default, classes)
+    }
+
+    /// # Errors
+    /// As [`Self::read`].
+    pub(super) fn choose(declared: DeclaredNames, default: &[&str], classes: usize) -> Result<Self, String> {
+        let DeclaredNames { labels, file, unread } = declared;
+        let mut remarks = Vec::new();
+        if let Some(names) = labels {
+            if names.len() != classes {
+                return Err(format!(
+                    "{} labels are given; the model has {classes} classes",
+                    names.len()
+                ));
+            }
+            remarks.extend(file.and_then(|file| difference(&names, &file)));
+            return Ok(Self { names, remarks });
+        }
+        if let Some(names) = file {
+            if names.len() == classes {
+                return Ok(Self { names, remarks });
+            }
+            remarks.push(format!(
+                "the file names {} classes and has {classes}: its names are not used; name the classes by `labels`",
                 names.len()
             ));
         }
-        let names = given.unwrap_or_else(|| {
-            let named = default.len() == classes;
-            let number = |class: usize| Arc::from(class.to_string());
-            (0..classes)
-                .map(|class| {
-                    if named {
-                        Arc::from(default[class])
-                    } else {
-                        number(class)
-                    }
-                })
-                .collect()
-        });
-        Ok(Self { names })
+        if default.len() == classes {
+            let names = default.iter().map(|name| Arc::from(*name)).collect();
+            return Ok(Self { names, remarks });
+        }
+        let names = (0..classes).map(|class| Arc::from(class.to_string())).collect();
+        if unread {
+            return Ok(Self { names, remarks });
+        }
+        if classes == COCO.len() {
+            return Err(format!(
+                "nothing names its {classes} classes: write labels = [\"{COCO_LABEL}\"] if it was trained on COCO, else name \
+                 them by `labels` or `labels_file`, or export it with its names"
+            ));
+        }
+        remarks.push(format!(
+            "nothing names its {classes} classes: they are called by their numbers, from \"0\"; name them by `labels` or \
+             `labels_file`"
+        ));
+        Ok(Self { names, remarks })
     }
 
     /// Labels with these names.
     pub(crate) fn of(names: &[Arc<str>]) -> Self {
         Self {
             names: names.to_vec(),
+            remarks: Vec::new(),
         }
+    }
+
+    /// Findings about the names that a user should know.
+    pub(crate) fn remarks(&self) -> &[String] {
+        &self.remarks
+    }
+
+    /// Adds a finding.
+    pub(super) fn remark(&mut self, remark: String) {
+        self.remarks.push(remark);
     }
 
     /// Whether the settings name the classes.
@@ -183,21 +190,75 @@ impl Labels {
     }
 }
 
+/// The difference between labels of the graph and names in the file.
+fn difference(labels: &[Arc<str>], file: &[Arc<str>]) -> Option<String> {
+    if labels.len() != file.len() {
+        return Some(format!(
+            "the file names {} classes, `labels` of the graph {}: those of the graph are used",
+            file.len(),
+            labels.len()
+        ));
+    }
+    let mut both = labels.iter().zip(file).enumerate();
+    let (class, (label, name)) = both.find(|(_, (label, name))| !label.eq_ignore_ascii_case(name))?;
+    Some(format!(
+        "`labels` of the graph are not the names in the file: class {class} is \"{label}\" in the graph and \"{name}\" in the \
+         file; those of the graph are used, so leave them out if the order is wrong"
+    ))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use weir_flow::Value;
 
+    fn with(keys: &[(&str, &[&str])]) -> Settings {
+        let texts = |texts: &[&str]| Value::Texts(texts.iter().map(|text| (*text).to_owned()).collect());
+        Settings(
+            keys.iter()
+                .map(|(key, names)| ((*key).to_owned(), texts(names)))
+                .collect(),
+        )
+    }
+
     #[test]
-    fn names_come_from_keys_then_from_the_head_then_from_numbers() {
-        let mut settings = Settings::default();
-        assert_eq!(&*Labels::read(&settings, COCO, 80).expect("coco").name(16), "dog");
-        assert_eq!(&*Labels::read(&settings, COCO, 3).expect("numbers").name(2), "2");
-        settings.0.insert(
-            "labels".to_owned(),
-            Value::Texts(vec!["a".to_owned(), "b".to_owned()]),
+    fn names_come_from_keys_then_the_file_then_the_head_then_numbers() {
+        let default = ["x", "y"];
+        let first = |settings: &Settings| Labels::read(settings, &default, 2).expect("fits").name(0);
+        assert_eq!(
+            &*first(&with(&[("labels", &["a", "b"]), (NAMES, &["c", "d"])])),
+            "a"
         );
-        assert_eq!(&*Labels::read(&settings, COCO, 2).expect("given").name(1), "b");
-        assert!(Labels::read(&settings, COCO, 80).is_err());
+        assert_eq!(&*first(&with(&[(NAMES, &["c", "d"])])), "c");
+        assert_eq!(&*first(&with(&[(NAMES, &["", "d"])])), "0");
+        assert_eq!(&*first(&Settings::default()), "x");
+        let numbers = Labels::read(&Settings::default(), &default, 3).expect("numbers");
+        assert_eq!(&*numbers.name(2), "2");
+        assert!(
+            numbers.remarks()[0].contains("nothing names its 3 classes"),
+            "{numbers:?}"
+        );
+        assert!(Labels::read(&with(&[("labels", &["a", "b"])]), &[], 80).is_err());
+    }
+
+    #[test]
+    fn names_of_coco_must_be_asked_for() {
+        let error = Labels::read(&Settings::default(), &[], 80).expect_err("refused");
+        assert!(error.contains("labels = [\"coco\"]"), "{error}");
+        let coco = Labels::read(&with(&[("labels", &["coco"])]), &[], 80).expect("named");
+        assert_eq!(&*coco.name(16), "dog");
+    }
+
+    #[test]
+    fn labels_that_differ_from_the_file_are_reported() {
+        let read = |labels: &[&str], names: &[&str]| {
+            let labels = Labels::read(&with(&[("labels", labels), (NAMES, names)]), &[], labels.len());
+            labels.expect("fits").remarks().to_vec()
+        };
+        assert!(read(&["Cat", "dog"], &["cat", "dog"]).is_empty());
+        assert!(
+            read(&["dog", "cat"], &["cat", "dog"])[0].contains("class 0 is \"dog\" in the graph and \"cat\"")
+        );
+        assert!(read(&["dog", "cat"], &["cat"])[0].contains("the file names 1 classes"));
     }
 }

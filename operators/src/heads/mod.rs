@@ -17,6 +17,8 @@ mod head_pose;
 pub(crate) mod input;
 mod iris;
 pub(crate) mod labels;
+pub(crate) mod layouts;
+pub(crate) mod names;
 mod nanodet;
 mod plate_corners;
 mod points;
@@ -34,6 +36,7 @@ use weir_flow::{HeadOutput, HeadSpec, Inference, KeySpec, Settings};
 
 use input::InputDefaults;
 pub(crate) use input::{Input, ItemTransform};
+use labels::Labels;
 
 /// One output of one item.
 #[derive(Debug, Clone, Copy)]
@@ -57,9 +60,21 @@ pub(crate) trait Head: Send + Sync {
     /// `outputs` in the model's order (those of a second model behind them); `transform` says where the item lies in the
     /// input. Objects come in source pixels.
     fn decode(&self, outputs: &[Output<'_>], transform: &ItemTransform) -> Inference;
+    /// Names of the classes that it tells apart; `None` where it has no classes.
+    fn labels(&self) -> Option<&Labels> {
+        None
+    }
     /// Classes of the objects that it gives; none where it gives no objects.
     fn classes(&self) -> &[Arc<str>] {
-        &[]
+        self.labels().map(Labels::names).unwrap_or_default()
+    }
+    /// Looks whether the outputs of one item, of a blank picture, are of the layout that it decodes; gives a finding where they
+    /// are implausible.
+    ///
+    /// # Errors
+    /// The layout that they have, and the way on.
+    fn inspect(&self, _outputs: &[Output<'_>], _input: &Input) -> Result<Option<String>, String> {
+        Ok(None)
     }
     /// Characters that it can write; none where it reads no text.
     fn alphabet(&self) -> &[String] {
@@ -69,6 +84,13 @@ pub(crate) trait Head: Send + Sync {
 
 /// Setting of a head that no graph gives: the characters in the metadata of its model, under this name.
 pub(crate) const CHARACTERS: &str = "character";
+
+/// Setting of a head that no graph gives: the names of classes in the metadata of its model, in their order.
+pub(crate) const NAMES: &str = "names";
+/// Setting of a head that no graph gives: nothing reads the names of classes, as where a model is only timed.
+pub const UNREAD_NAMES: &str = "unread-names";
+/// Setting of a head that no graph gives: the task in the metadata of its model, as Ultralytics writes it.
+pub(crate) const TASK: &str = "task";
 
 type Build = fn(&Settings, &Input, &[OutputSpec]) -> Result<Box<dyn Head>, String>;
 
@@ -165,8 +187,13 @@ fn unfit(specs: &[OutputSpec], expected: &str) -> String {
     if specs.len() > 6 {
         found.push(format!("and {} more", specs.len() - 6));
     }
+    let is_half = specs.iter().any(|output| !output.readable);
+    let hint = match is_half {
+        true => "; export the model with float32 outputs (half=False)",
+        false => "",
+    };
     format!(
-        "outputs for one item are {}; the head expects {expected}",
+        "outputs for one item are {}; the head expects {expected}{hint}",
         found.join(", ")
     )
 }

@@ -4,13 +4,11 @@
 //! classes]` and distances as `[cells, 4 * bins]`: a side's distance from the centre of the cell is the expectation of
 //! its bins after softmax, times the stride.
 
-use std::sync::Arc;
-
 use weir_flow::{HeadOutput, Inference, Rect, Settings};
 
 use super::detection::{Candidate, DetectionFilter, best, cell, grid};
 use super::input::{BYTES, Fit, Input, InputDefaults, ItemTransform};
-use super::labels::{COCO, Labels};
+use super::labels::Labels;
 use super::settings::{DETECTION_KEYS, INPUT_KEYS, LABEL_KEYS};
 use super::{Head, HeadKind, Output, OutputSpec, unfit};
 
@@ -19,7 +17,7 @@ pub(super) const KIND: HeadKind = HeadKind {
     about: "NanoDet-m: BGR less mean over std, stretched; per stride 8, 16, 32 classes and 4 x bins distances; score \
             0.35, NMS 0.5",
     output: HeadOutput::Boxes,
-    classes: COCO,
+    classes: &[],
     keys: &[DETECTION_KEYS, LABEL_KEYS, INPUT_KEYS],
     input_defaults: InputDefaults {
         mean: [103.53, 116.28, 123.675],
@@ -76,7 +74,7 @@ fn build(settings: &Settings, input: &Input, specs: &[OutputSpec]) -> Result<Box
         });
     }
     let (classes, distances) = sizes.unwrap_or_default();
-    let labels = Labels::read(settings, COCO, classes)?;
+    let labels = Labels::read(settings, &[], classes)?;
     Ok(Box::new(Nanodet {
         filter: DetectionFilter::read(settings, 0.35, 0.5, labels)?,
         levels,
@@ -86,8 +84,8 @@ fn build(settings: &Settings, input: &Input, specs: &[OutputSpec]) -> Result<Box
 }
 
 impl Head for Nanodet {
-    fn classes(&self) -> &[Arc<str>] {
-        self.filter.labels.names()
+    fn labels(&self) -> Option<&Labels> {
+        Some(&self.filter.labels)
     }
 
     fn decode(&self, outputs: &[Output<'_>], transform: &ItemTransform) -> Inference {

@@ -3,8 +3,6 @@
 //! Input: red, green, blue over 255, letterboxed over 114. Output: `[boxes, 13 + classes]`: centre, size, objectness,
 //! four corners (top left, top right, bottom right, bottom left), classes; score = objectness * best class.
 
-use std::sync::Arc;
-
 use weir_flow::{HeadOutput, Inference, Point, Points, Settings};
 
 use super::detection::DetectionFilter;
@@ -51,7 +49,7 @@ fn build(settings: &Settings, _: &Input, specs: &[OutputSpec]) -> Result<Box<dyn
         ));
     }
     // Plates with one and two rows have one class, unless labels distinguish them.
-    let labels = Labels::read(settings, &vec!["plate"; shape[1] - 13], shape[1] - 13)?;
+    let labels = Labels::read_fixed(settings, &vec!["plate"; shape[1] - 13], shape[1] - 13)?;
     Ok(Box::new(PlateCorners {
         filter: DetectionFilter::read(settings, 0.4, 0.5, labels)?,
         channels: shape[1],
@@ -59,8 +57,8 @@ fn build(settings: &Settings, _: &Input, specs: &[OutputSpec]) -> Result<Box<dyn
 }
 
 impl Head for PlateCorners {
-    fn classes(&self) -> &[Arc<str>] {
-        self.filter.labels.names()
+    fn labels(&self) -> Option<&Labels> {
+        Some(&self.filter.labels)
     }
 
     fn decode(&self, outputs: &[Output<'_>], transform: &ItemTransform) -> Inference {

@@ -116,7 +116,8 @@ pub(super) const LABEL_KEYS: &[KeySpec] = &[
     KeySpec {
         name: "labels",
         kind: KeyKind::Texts,
-        about: "names of classes in the model's order; default by head",
+        about: "names of classes in the model's order; [\"coco\"] for the 80 classes of COCO; default those that the file names \
+                (`names` in its metadata), else by head, else numbers",
     },
     KeySpec {
         name: "labels_file",

@@ -3,8 +3,6 @@
 //! Input: red, green, blue (x - 127) / 128, stretched. Output: `[boxes, 2]` probabilities (background, face) and
 //! `[boxes, 4]` corners relative to the input.
 
-use std::sync::Arc;
-
 use weir_flow::{HeadOutput, Inference, Rect, Settings};
 
 use super::detection::{Candidate, DetectionFilter};
@@ -46,7 +44,7 @@ fn build(settings: &Settings, _: &Input, specs: &[OutputSpec]) -> Result<Box<dyn
     };
     match (place(2), place(4)) {
         (Some(scores), Some(boxes)) if specs[scores].shape[0] == specs[boxes].shape[0] => {
-            let labels = Labels::read(settings, KIND.classes, 1)?;
+            let labels = Labels::read_fixed(settings, KIND.classes, 1)?;
             Ok(Box::new(Ultraface {
                 filter: DetectionFilter::read(settings, 0.7, 0.5, labels)?,
                 scores,
@@ -58,8 +56,8 @@ fn build(settings: &Settings, _: &Input, specs: &[OutputSpec]) -> Result<Box<dyn
 }
 
 impl Head for Ultraface {
-    fn classes(&self) -> &[Arc<str>] {
-        self.filter.labels.names()
+    fn labels(&self) -> Option<&Labels> {
+        Some(&self.filter.labels)
     }
 
     fn decode(&self, outputs: &[Output<'_>], transform: &ItemTransform) -> Inference {

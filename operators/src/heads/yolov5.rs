@@ -3,15 +3,14 @@
 //! Input: red, green, blue over 255, letterboxed over 114. Output: centre and size in input pixels, objectness,
 //! classes.
 
-use std::sync::Arc;
-
 use weir_flow::{HeadOutput, Inference, Points, Settings};
 
 use super::detection::DetectionFilter;
 use super::input::{BYTES, Input, InputDefaults, ItemTransform};
-use super::labels::{COCO, Labels};
+use super::labels::Labels;
+use super::layouts::BoxValues;
 use super::settings::{DETECTION_KEYS, INPUT_KEYS, LABEL_KEYS};
-use super::{Head, HeadKind, Output, OutputSpec, single};
+use super::{Head, HeadKind, Output, OutputSpec, unfit};
 use crate::pixels::Channels;
 
 /// Shared with YOLOv8.
@@ -27,7 +26,7 @@ pub(super) const KIND: HeadKind = HeadKind {
     name: "yolov5",
     about: "YOLOv5 export: RGB /255, letterbox over 114; [boxes, 5 + classes] in input pixels; score 0.25, NMS 0.45",
     output: HeadOutput::Boxes,
-    classes: COCO,
+    classes: &[],
     keys: &[DETECTION_KEYS, LABEL_KEYS, INPUT_KEYS],
     input_defaults: INPUT_DEFAULTS,
     build,
@@ -35,32 +34,45 @@ pub(super) const KIND: HeadKind = HeadKind {
 
 struct Yolov5 {
     filter: DetectionFilter,
-    channels: usize,
+    values: BoxValues,
 }
 
-fn build(settings: &Settings, _: &Input, specs: &[OutputSpec]) -> Result<Box<dyn Head>, String> {
+fn build(settings: &Settings, input: &Input, specs: &[OutputSpec]) -> Result<Box<dyn Head>, String> {
     let expected = "one of [boxes, 5 + classes]";
-    let shape = single(specs, expected, 2)?;
-    if shape[1] < 6 || shape[0] < shape[1] {
-        return Err(super::unfit(specs, expected));
+    let (values, declared) = BoxValues::read(settings, input, specs, (5, expected))?;
+    if !values.boxes_first {
+        let transposed = "it is transposed: export the model without the transposition, or as YOLOv8's for the head yolov8";
+        return Err(format!("{}; {transposed}", unfit(specs, expected)));
     }
-    let labels = Labels::read(settings, COCO, shape[1] - 5)?;
+    let mut labels = Labels::choose(declared, &[], values.channels - 5)?;
+    values
+        .remark()
+        .into_iter()
+        .for_each(|remark| labels.remark(remark));
     Ok(Box::new(Yolov5 {
         filter: DetectionFilter::read(settings, 0.25, 0.45, labels)?,
-        channels: shape[1],
+        values,
     }))
 }
 
 impl Head for Yolov5 {
-    fn classes(&self) -> &[Arc<str>] {
-        self.filter.labels.names()
+    fn labels(&self) -> Option<&Labels> {
+        Some(&self.filter.labels)
+    }
+
+    fn inspect(&self, outputs: &[Output<'_>], input: &Input) -> Result<Option<String>, String> {
+        outputs
+            .first()
+            .map_or(Ok(None), |output| self.values.inspect(output.data, input))
     }
 
     fn decode(&self, outputs: &[Output<'_>], transform: &ItemTransform) -> Inference {
         let Some(output) = outputs.first() else {
             return Inference::default();
         };
-        let candidates = self.filter.rows(output.data, self.channels, 5, |_| Points::None);
+        let candidates = self
+            .filter
+            .rows(output.data, self.values.channels, 5, |_| Points::None);
         self.filter.objects(candidates, transform)
     }
 }
@@ -68,7 +80,7 @@ impl Head for Yolov5 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use weir_flow::Rect;
+    use weir_flow::{Rect, Value};
 
     #[test]
     fn decoded_boxes_are_used_unchanged() {
@@ -83,7 +95,9 @@ mod tests {
             shape: vec![252, 85],
             readable: true,
         }];
-        let head = KIND.build(&Settings::default(), &input, &specs).expect("fits");
+        let labels = Value::Texts(vec!["coco".to_owned()]);
+        let coco = Settings([("labels".to_owned(), labels)].into());
+        let head = KIND.build(&coco, &input, &specs).expect("fits");
         let mut data = vec![0.0; 252 * 85];
         data[85 * 7..85 * 7 + 5].copy_from_slice(&[20.0, 30.0, 10.0, 20.0, 0.9]);
         data[85 * 7 + 5 + 7] = 0.5;

@@ -3,21 +3,20 @@
 //!
 //! Input: red, green, blue over 255, letterboxed over 114. Output: centre and size in input pixels, and classes.
 
-use std::sync::Arc;
-
 use weir_flow::{HeadOutput, Inference, Settings};
 
 use super::detection::{Candidate, DetectionFilter, centred_rect};
 use super::input::{Input, ItemTransform};
-use super::labels::{COCO, Labels};
+use super::labels::Labels;
+use super::layouts::BoxValues;
 use super::settings::{DETECTION_KEYS, INPUT_KEYS, LABEL_KEYS};
-use super::{Head, HeadKind, Output, OutputSpec, single};
+use super::{Head, HeadKind, Output, OutputSpec};
 
 pub(super) const KIND: HeadKind = HeadKind {
     name: "yolov8",
     about: "YOLOv8 export: RGB /255, letterbox over 114; [4 + classes, boxes] in input pixels; score 0.25, NMS 0.45",
     output: HeadOutput::Boxes,
-    classes: COCO,
+    classes: &[],
     keys: &[DETECTION_KEYS, LABEL_KEYS, INPUT_KEYS],
     input_defaults: super::yolov5::INPUT_DEFAULTS,
     build,
@@ -25,38 +24,27 @@ pub(super) const KIND: HeadKind = HeadKind {
 
 struct Yolov8 {
     filter: DetectionFilter,
-    classes: usize,
-    boxes: usize,
+    values: BoxValues,
     /// Elements from one class to the next, and from one box to the next.
     steps: (usize, usize),
 }
 
-fn build(settings: &Settings, _: &Input, specs: &[OutputSpec]) -> Result<Box<dyn Head>, String> {
+fn build(settings: &Settings, input: &Input, specs: &[OutputSpec]) -> Result<Box<dyn Head>, String> {
     let expected = "one of [4 + classes, boxes] or [boxes, 4 + classes]";
-    let shape = single(specs, expected, 2)?;
-    // There are always more boxes than classes.
-    let (channels, boxes) = (shape[0].min(shape[1]), shape[0].max(shape[1]));
-    if channels < 5 {
-        return Err(super::unfit(specs, expected));
-    }
-    let steps = if shape[0] == channels {
-        (boxes, 1)
-    } else {
-        (1, channels)
-    };
-    if channels - 4 == COCO.len() + 1 && !Labels::are_set(settings) {
-        return Err(format!(
-            "its {channels} values a box are those of the {} classes of COCO with objectness: use the head yolox or \
-             yolov5, or name the classes by `labels`",
-            COCO.len()
-        ));
-    }
-    let labels = Labels::read(settings, COCO, channels - 4)?;
+    let (values, declared) = BoxValues::read(settings, input, specs, (4, expected))?;
+    let mut labels = Labels::choose(declared, &[], values.channels - 4)?;
+    values
+        .remark()
+        .into_iter()
+        .for_each(|remark| labels.remark(remark));
     let filter = DetectionFilter::read(settings, 0.25, 0.45, labels)?;
+    let steps = match values.boxes_first {
+        true => (1, values.channels),
+        false => (values.boxes, 1),
+    };
     Ok(Box::new(Yolov8 {
         filter,
-        classes: channels - 4,
-        boxes,
+        values,
         steps,
     }))
 }
@@ -64,8 +52,8 @@ fn build(settings: &Settings, _: &Input, specs: &[OutputSpec]) -> Result<Box<dyn
 impl Yolov8 {
     /// The best class of each box, class by class: memory is read sequentially.
     fn best(&self, data: &[f32]) -> Vec<(f32, usize)> {
-        let mut best = vec![(f32::NEG_INFINITY, 0); self.boxes];
-        for class in 0..self.classes {
+        let mut best = vec![(f32::NEG_INFINITY, 0); self.values.boxes];
+        for class in 0..self.values.channels - 4 {
             let scores = &data[(4 + class) * self.steps.0..];
             for (score, best) in scores.iter().step_by(self.steps.1).zip(&mut best) {
                 if *score > best.0 {
@@ -78,8 +66,14 @@ impl Yolov8 {
 }
 
 impl Head for Yolov8 {
-    fn classes(&self) -> &[Arc<str>] {
-        self.filter.labels.names()
+    fn labels(&self) -> Option<&Labels> {
+        Some(&self.filter.labels)
+    }
+
+    fn inspect(&self, outputs: &[Output<'_>], input: &Input) -> Result<Option<String>, String> {
+        outputs
+            .first()
+            .map_or(Ok(None), |output| self.values.inspect(output.data, input))
     }
 
     fn decode(&self, outputs: &[Output<'_>], transform: &ItemTransform) -> Inference {
@@ -103,30 +97,41 @@ impl Head for Yolov8 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use weir_flow::Rect;
+    use weir_flow::{Rect, Value};
+
+    fn coco() -> Settings {
+        Settings([("labels".to_owned(), Value::Texts(vec!["coco".to_owned()]))].into())
+    }
+
+    fn input(side: usize) -> Input {
+        let port = [Some(1), Some(3), Some(side), Some(side)];
+        Input::read(&KIND.input_defaults, &Settings::default(), &port).expect("read")
+    }
+
+    fn specs(shape: &[usize]) -> [OutputSpec; 1] {
+        [OutputSpec {
+            name: "output0".to_owned(),
+            shape: shape.to_vec(),
+            readable: true,
+        }]
+    }
 
     #[test]
     fn both_memory_orders_are_read() {
-        let port = [Some(1), Some(3), Some(64), Some(64)];
-        let input = Input::read(&KIND.input_defaults, &Settings::default(), &port).expect("read");
+        let boxes = 256 + 64 + 16;
         for transposed in [false, true] {
-            let shape = if transposed { vec![100, 84] } else { vec![84, 100] };
-            let specs = [OutputSpec {
-                name: "output0".to_owned(),
-                shape,
-                readable: true,
-            }];
-            let head = KIND.build(&Settings::default(), &input, &specs).expect("fits");
-            let mut data = vec![0.0; 8400];
+            let shape = if transposed { [boxes, 84] } else { [84, boxes] };
+            let head = KIND.build(&coco(), &input(128), &specs(&shape)).expect("fits");
+            let mut data = vec![0.0; 84 * boxes];
             for (channel, value) in [(0, 20.0), (1, 30.0), (2, 10.0), (3, 20.0), (4 + 16, 0.7)] {
                 data[if transposed {
                     60 * 84 + channel
                 } else {
-                    channel * 100 + 60
+                    channel * boxes + 60
                 }] = value;
             }
             let found = head
-                .decode(&[Output { data: &data }], &ItemTransform::identity(64, 64))
+                .decode(&[Output { data: &data }], &ItemTransform::identity(128, 128))
                 .objects;
             assert_eq!(found.len(), 1);
             assert_eq!(

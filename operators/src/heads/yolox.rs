@@ -3,13 +3,11 @@
 //! Input: blue, green, red as bytes 0 to 255, letterboxed at the top left over 114. Output: raw `[cells, 5 + classes]`:
 //! centre = (xy + cell) * stride, size = exp(wh) * stride, score = objectness * class, both already probabilities.
 
-use std::sync::Arc;
-
 use weir_flow::{HeadOutput, Inference, Settings};
 
 use super::detection::{Candidate, DetectionFilter, best, cell, centred_rect, grid};
 use super::input::{BYTES, Input, ItemTransform};
-use super::labels::{COCO, Labels};
+use super::labels::Labels;
 use super::settings::{DETECTION_KEYS, INPUT_KEYS, LABEL_KEYS};
 use super::{Head, HeadKind, Output, OutputSpec, single};
 
@@ -17,7 +15,7 @@ pub(super) const KIND: HeadKind = HeadKind {
     name: "yolox",
     about: "YOLOX: BGR 0-255, letterbox over 114; raw [cells, 5 + classes] of strides 8, 16, 32; score 0.3, NMS 0.45",
     output: HeadOutput::Boxes,
-    classes: COCO,
+    classes: &[],
     keys: &[DETECTION_KEYS, LABEL_KEYS, INPUT_KEYS],
     input_defaults: super::input::InputDefaults {
         multiple: 32,
@@ -54,9 +52,7 @@ fn build(settings: &Settings, input: &Input, specs: &[OutputSpec]) -> Result<Box
     if shape[1] < 6 {
         return Err(super::unfit(specs, &expected));
     }
-    // With one class, such models detect persons unless labels are set.
-    let names: &[&str] = if shape[1] == 6 { &["person"] } else { COCO };
-    let labels = Labels::read(settings, names, shape[1] - 5)?;
+    let labels = Labels::read(settings, &[], shape[1] - 5)?;
     Ok(Box::new(Yolox {
         filter: DetectionFilter::read(settings, 0.3, 0.45, labels)?,
         strides,
@@ -65,8 +61,8 @@ fn build(settings: &Settings, input: &Input, specs: &[OutputSpec]) -> Result<Box
 }
 
 impl Head for Yolox {
-    fn classes(&self) -> &[Arc<str>] {
-        self.filter.labels.names()
+    fn labels(&self) -> Option<&Labels> {
+        Some(&self.filter.labels)
     }
 
     fn decode(&self, outputs: &[Output<'_>], transform: &ItemTransform) -> Inference {
@@ -101,7 +97,7 @@ impl Head for Yolox {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use weir_flow::Rect;
+    use weir_flow::{Rect, Value};
 
     #[test]
     fn a_cell_of_each_stride_is_decoded() {
@@ -117,7 +113,9 @@ mod tests {
             shape,
             readable: true,
         }];
-        let head = KIND.build(&Settings::default(), &input, &specs).expect("fits");
+        let labels = Value::Texts(vec!["coco".to_owned()]);
+        let coco = Settings([("labels".to_owned(), labels)].into());
+        let head = KIND.build(&coco, &input, &specs).expect("fits");
         let mut data = vec![0.0; 84 * 85];
         let mut set = |row: usize, class: usize, objectness: f32| {
             data[row * 85..row * 85 + 5].copy_from_slice(&[0.5, 0.5, 0.0, (2.0_f32).ln(), objectness]);

@@ -4,8 +4,6 @@
 //! `[cells, 1]`, `bbox_s` `[cells, 4]`, `kps_s` `[cells, 10]`: score = sqrt(cls * obj), centre = (xy + cell) * s, size
 //! = exp(wh) * s, landmarks = (p + cell) * s: eyes, nose, mouth corners, left to right in the image.
 
-use std::sync::Arc;
-
 use weir_flow::{HeadOutput, Inference, Point, Points, Settings};
 
 use super::detection::{Candidate, DetectionFilter, cell, centred_rect, grid};
@@ -58,7 +56,7 @@ fn build(settings: &Settings, input: &Input, specs: &[OutputSpec]) -> Result<Box
                 .ok_or_else(|| unfit(specs, expected))?;
         }
     }
-    let labels = Labels::read(settings, KIND.classes, 1)?;
+    let labels = Labels::read_fixed(settings, KIND.classes, 1)?;
     Ok(Box::new(Yunet {
         filter: DetectionFilter::read(settings, 0.6, 0.4, labels)?,
         levels,
@@ -66,8 +64,8 @@ fn build(settings: &Settings, input: &Input, specs: &[OutputSpec]) -> Result<Box
 }
 
 impl Head for Yunet {
-    fn classes(&self) -> &[Arc<str>] {
-        self.filter.labels.names()
+    fn labels(&self) -> Option<&Labels> {
+        Some(&self.filter.labels)
     }
 
     fn decode(&self, outputs: &[Output<'_>], transform: &ItemTransform) -> Inference {

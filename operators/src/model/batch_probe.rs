@@ -9,11 +9,14 @@ use std::sync::Arc;
 use weir_flow::{Batching, DeviceKind};
 
 use super::edit::{Leading, free_batch};
-use super::noise::noise;
+use super::noise::unlike_item;
 use super::runtime::{Feed, OrtSession, OutputView};
 
-/// Largest difference between a row of a batch and its single run, relative to the row's largest magnitude.
+/// Largest difference between an element of a batch and of its single run, relative to the largest magnitude of its kind: scores
+/// beside boxes in pixels are compared as scores.
 const TOLERANCE: f32 = 1e-4;
+/// The same for elements whose kind is near zero, relative to the row's largest magnitude or to 1, whichever is less.
+const FLOOR: f32 = 1e-5;
 
 /// Rows of an input tensor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -148,7 +151,7 @@ fn check(bytes: &[u8], single: &mut OrtSession, input: &ProbeInput) -> Result<()
     Ok(())
 }
 
-/// Runs noise: row `n` is the same noise in every batch.
+/// Runs items that are unlike: row `n` is the same in every batch.
 fn run<R>(
     session: &mut OrtSession,
     rows: &[usize],
@@ -161,7 +164,7 @@ fn run<R>(
     feed.reshape(&shape)?;
     let each = input.item.iter().product::<usize>();
     for (row, elements) in rows.iter().zip(feed.elements().chunks_exact_mut(each.max(1))) {
-        noise(*row as u64, input.range, elements);
+        unlike_item(*row as u64, input.range, elements);
     }
     session.run(&feed, read)
 }
@@ -181,9 +184,10 @@ pub(super) fn compare_rows<'a>(
         }
         for (row, single) in expected.iter().enumerate() {
             let single = &single[index];
-            let scale = single.iter().fold(0.0_f32, |most, value| most.max(value.abs()));
+            let allowed = Allowed::of(single, shape);
             let batched = &data[row * each..(row + 1) * each];
-            let differs = batched.iter().zip(single).position(|(a, b)| !same(*a, *b, scale));
+            let mut pairs = batched.iter().zip(single).enumerate();
+            let differs = pairs.position(|(at, (a, b))| !same(*a, *b, allowed.at(at, single.len())));
             if let Some(at) = differs {
                 let (got, wanted) = (batched[at], single[at]);
                 return Err(format!(
@@ -195,8 +199,57 @@ pub(super) fn compare_rows<'a>(
     Ok(())
 }
 
-fn same(a: f32, b: f32, scale: f32) -> bool {
-    a == b || (a.is_nan() && b.is_nan()) || (a - b).abs() <= TOLERANCE * scale
+fn same(a: f32, b: f32, allowed: f32) -> bool {
+    a == b || (a.is_nan() && b.is_nan()) || (a - b).abs() <= allowed
+}
+
+/// Differences that are allowed in the elements of one row. Elements of a kind (boxes, scores) lie along the first or the last
+/// dimension of an item, so the magnitude of an element's kind is the smaller one of its two lines.
+struct Allowed {
+    /// Largest magnitude by place in the first dimension, and by place in the last.
+    first: Vec<f32>,
+    last: Vec<f32>,
+    least: f32,
+}
+
+impl Allowed {
+    fn of(row: &[f32], shape: &[i64]) -> Self {
+        let size = |size: Option<&i64>| size.map_or(1, |size| size.unsigned_abs() as usize).max(1);
+        let item = shape.get(1..).unwrap_or_default();
+        let (first, last) = match item.len() {
+            0 | 1 => (1, 1),
+            _ => (size(item.first()), size(item.last())),
+        };
+        let (first, last) = match row.len().is_multiple_of(first * last) {
+            true => (first, last),
+            false => (1, 1),
+        };
+        let mut found = Self {
+            first: vec![0.0; first],
+            last: vec![0.0; last],
+            least: 0.0,
+        };
+        let mut most = 0.0_f32;
+        for (at, value) in row.iter().enumerate() {
+            let (by_first, by_last) = found.lines(at, row.len());
+            let magnitude = value.abs();
+            found.first[by_first] = found.first[by_first].max(magnitude);
+            found.last[by_last] = found.last[by_last].max(magnitude);
+            most = most.max(magnitude);
+        }
+        found.least = FLOOR * most.min(1.0);
+        found
+    }
+
+    fn lines(&self, at: usize, elements: usize) -> (usize, usize) {
+        let each = (elements / self.first.len()).max(1);
+        ((at / each).min(self.first.len() - 1), at % self.last.len())
+    }
+
+    fn at(&self, at: usize, elements: usize) -> f32 {
+        let (first, last) = self.lines(at, elements);
+        (TOLERANCE * self.first[first].min(self.last[last])).max(self.least)
+    }
 }
 
 /// Fills an input of `rows` items with zeros.
@@ -290,6 +343,25 @@ mod tests {
             remark.starts_with("declares a free batch dimension but fails at a batch of 2"),
             "{remark}"
         );
+    }
+
+    #[test]
+    fn scores_beside_boxes_are_compared_as_scores() {
+        // Two boxes of 4 values with a score, value after value.
+        let single = vec![vec![100.0, 300.0, 50.0, 60.0, 640.0, 20.0, 80.0, 70.0, 0.2, 0.9]];
+        let differs = |at: usize, by: f32| {
+            let mut batched = single[0].clone();
+            batched[at] += by;
+            for shape in [[1, 5, 2]] {
+                let outputs = [("output0", &shape[..], &batched[..])];
+                if compare_rows(outputs.into_iter(), std::slice::from_ref(&single)).is_err() {
+                    return true;
+                }
+            }
+            false
+        };
+        assert!(differs(8, 0.01) && differs(9, -0.001) && differs(4, 1.0));
+        assert!(!differs(8, 0.000_01) && !differs(4, 0.01));
     }
 
     #[test]

@@ -30,6 +30,9 @@ pub enum ModelError {
     /// The file is missing, or cannot be read.
     #[error("it cannot be read: {0}")]
     File(FileError),
+    /// Its weights lie in another file, which is not there or not its own.
+    #[error("{0}")]
+    Weights(String),
     /// The file has no bytes.
     #[error("the file is empty")]
     Empty,
@@ -69,6 +72,8 @@ pub(super) fn session_error(model: &str, error: &OpenError) -> SessionError {
     let (model, reason) = (model.to_owned(), error.to_string());
     match error {
         OpenError::Library(_) | OpenError::Device(_) => SessionError::Device { model, reason },
-        OpenError::NotOnnx | OpenError::Refused(_) => SessionError::Load { model, reason },
+        OpenError::NotOnnx | OpenError::External | OpenError::Refused(_) => {
+            SessionError::Load { model, reason }
+        }
     }
 }

@@ -12,10 +12,12 @@ mod device_input;
 mod dump;
 mod edit;
 mod error;
+mod external;
 pub(crate) mod generate;
 mod kserve;
 mod layer_chain;
 mod loaded;
+mod metadata;
 mod noise;
 mod partition_session;
 mod partitioned;
@@ -27,15 +29,13 @@ mod session;
 mod session_steps;
 mod sized;
 
-use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use weir_flow::{
-    Batching, DeviceKind, Model, PreparedModel, Session, SessionError, SessionSteps, Settings, Value,
-};
+use weir_flow::{Batching, DeviceKind, Model, PreparedModel, Session, SessionError, SessionSteps, Settings};
 
-use crate::heads::{CHARACTERS, HeadKind, Input, KINDS, OutputSpec};
+use crate::heads::layouts::family;
+use crate::heads::{HeadKind, Input, KINDS, OutputSpec};
 use batch_probe::{BatchProbe, ProbeInput, Rows, blank, probe_batch};
 pub use compare::OutputDifference;
 pub use cut::CutError;
@@ -54,7 +54,7 @@ pub use runtime::{
     GpuOptions, OpenError, Precision, Provider, RuntimeLibraryError, SessionOperation, find_runtime,
     limit_heap_arenas, load_runtime, observe_sessions, return_unused_memory,
 };
-use runtime::{OrtSession, OutputView};
+use runtime::{OrtSession, OutputView, Port};
 use session::OnnxSession;
 
 /// Location of a model.
@@ -135,7 +135,7 @@ fn shown_name(request: &LoadRequest<'_>) -> String {
 /// The ONNX file.
 fn bytes(request: &LoadRequest<'_>) -> Result<Arc<[u8]>, ModelError> {
     match &request.file {
-        ModelFile::Path(path) => file(path),
+        ModelFile::Path(path) => read_model(path),
         ModelFile::Bytes(bytes) => Ok(Arc::clone(bytes)),
         ModelFile::Server(_) => {
             let reason = "it is on a model server, where it is neither generated with nor cut: name a file";
@@ -236,7 +236,7 @@ fn read(request: &LoadRequest<'_>) -> Result<(Loaded, Batching), ModelError> {
             path: second.to_owned(),
             cause: Box::new(cause),
         };
-        files.push(file(Path::new(second)).map_err(failed)?);
+        files.push(read_model(Path::new(second)).map_err(failed)?);
     }
     let mut graphs = Vec::new();
     let mut specs = Vec::new();
@@ -258,17 +258,16 @@ fn read(request: &LoadRequest<'_>) -> Result<(Loaded, Batching), ModelError> {
         .inputs()
         .first()
         .map_or(String::new(), |port| port.name.clone());
-    // Text recognisers of the PP-OCR family carry their alphabet with them.
-    let characters = cut::read_metadata(&files[0], CHARACTERS);
-    let mut settings = Cow::Borrowed(request.settings);
-    if let Some(characters) = characters {
-        let lines = characters.split('\n').map(str::to_owned).collect();
-        settings
-            .to_mut()
-            .0
-            .insert(CHARACTERS.to_owned(), Value::Texts(lines));
-    }
+    let settings = metadata::with_metadata(request.settings, &files[0]);
     let head = kind.build(&settings, &input, &specs).map_err(ModelError::Head)?;
+    let mut remarks: Vec<String> = head
+        .labels()
+        .map_or(Vec::new(), |labels| labels.remarks().to_vec());
+    if let [(_, session, input)] = &mut graphs[..] {
+        let sign = metadata::inspect(session, input, &*head).map_err(ModelError::Run)?;
+        remarks.extend(sign.map_err(ModelError::Head)?);
+    }
+    metadata::warn(request.name, &remarks);
     let trial = ProbeInput {
         item: input.item_shape(),
         range: input.range(),
@@ -322,17 +321,33 @@ fn joint_batching(probes: &[BatchProbe]) -> Result<(Rows, Batching), String> {
 /// Largest ONNX file: protobuf counts bytes in 31 bits.
 pub const MAX_MODEL_BYTES: u64 = 2 << 30;
 
-fn file(path: &Path) -> Result<Arc<[u8]>, ModelError> {
+/// Reads an ONNX file, with the weights that lie beside it.
+///
+/// # Errors
+/// [`ModelError::File`], [`ModelError::Empty`] and [`ModelError::Weights`].
+pub fn read_model(path: &Path) -> Result<Arc<[u8]>, ModelError> {
     let bytes = weir_files::read(path, MAX_MODEL_BYTES).map_err(ModelError::File)?;
     if bytes.is_empty() {
-        Err(ModelError::Empty)
-    } else {
-        Ok(bytes.into())
+        return Err(ModelError::Empty);
     }
+    let bytes = external::with_weights(bytes, path).map_err(ModelError::Weights)?;
+    Ok(bytes.into())
 }
 
 fn open(bytes: &[u8], kind: &HeadKind, settings: &Settings) -> Result<(OrtSession, Input), ModelError> {
     let session = OrtSession::open(bytes, DeviceKind::Cpu)?;
+    let names = |ports: &[Port]| ports.iter().map(|port| port.name.clone()).collect::<Vec<_>>();
+    let (inputs, outputs) = (names(session.inputs()), names(session.outputs()));
+    if let Some(layout) = family(
+        inputs.iter().map(String::as_str),
+        outputs.iter().map(String::as_str),
+    ) {
+        return Err(ModelError::Head(format!(
+            "its outputs are {}; {}",
+            outputs.join(", "),
+            layout.found()
+        )));
+    }
     let [port] = session.inputs() else {
         let names: Vec<&str> = session.inputs().iter().map(|port| port.name.as_str()).collect();
         return Err(ModelError::Head(format!(
@@ -343,7 +358,10 @@ fn open(bytes: &[u8], kind: &HeadKind, settings: &Settings) -> Result<(OrtSessio
     };
     if port.element != "f32" {
         let found = format!("input {} {} holds {}", port.name, port.shape_text(), port.element);
-        let reason = format!("{found}; the head {} wants f32", kind.name);
+        let reason = format!(
+            "{found}; the head {} wants f32: export the model with float32 inputs (half=False)",
+            kind.name
+        );
         return Err(ModelError::Head(reason));
     }
     let input = kind

@@ -19,6 +19,20 @@ pub(super) fn noise(seed: u64, (low, high): (f32, f32), elements: &mut [f32]) {
     }
 }
 
+/// An item of noise that is unlike those of other seeds: some are dark, some bright, some of little contrast, and some plain in
+/// parts, so that a model answers each differently.
+pub(super) fn unlike_item(seed: u64, (low, high): (f32, f32), elements: &mut [f32]) {
+    // Of the range, the part that the noise lies in.
+    const PARTS: [(f32, f32); 5] = [(0.0, 1.0), (0.0, 0.2), (0.7, 1.0), (0.4, 0.6), (0.0, 0.8)];
+    let (from, to) = PARTS[seed as usize % PARTS.len()];
+    let range = high - low;
+    noise(seed, (low + range * from, low + range * to), elements);
+    if seed % 2 == 1 {
+        let half = elements.len() / 2;
+        elements[..half].fill(low + range * from);
+    }
+}
+
 /// Fills a tensor with noise: floats of `range`, bytes of all values, other integers of 0 and 1, which are valid as
 /// masks and token ids.
 pub(super) fn fill(tensor: &mut Tensor, seed: u64, range: (f32, f32), smooth: bool) {

@@ -209,7 +209,7 @@ fn is_finite(data: &[f32]) -> bool {
         .all(|block| block.iter().map(bad).fold(0, std::ops::BitOr::bitor) == 0)
 }
 
-fn output(data: &[f32], row: usize, rows: usize) -> Output<'_> {
+pub(super) fn output(data: &[f32], row: usize, rows: usize) -> Output<'_> {
     let each = data.len() / rows.max(1);
     Output {
         data: &data[row * each..(row + 1) * each],

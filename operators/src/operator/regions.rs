@@ -76,6 +76,7 @@ pub(super) fn split(item: &Item, inference: &Inference, least: f32) -> Option<Sp
     let rest = Inference {
         attribute: inference.attribute.clone(),
         not_finite: inference.not_finite,
+        implausible: inference.implausible,
         ..part(None)
     };
     Some(SplitAnswer {

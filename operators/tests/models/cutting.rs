@@ -36,7 +36,7 @@ fn model(assets: &Path, name: &str, head: &str) -> OnnxModel {
         name,
         file: ModelFile::Path(assets.join(format!("models/{name}.onnx"))),
         head,
-        settings: &Settings::default(),
+        settings: &names(head),
         max_batch: 2,
         dump: None,
     })

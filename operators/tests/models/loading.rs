@@ -81,7 +81,7 @@ fn inputs_are_dumped_where_requested() {
         name: "detector",
         file: ModelFile::Path(assets.join("models/yolox_nano_416.onnx")),
         head: "yolox",
-        settings: &Settings::default(),
+        settings: &names("yolox"),
         max_batch: 1,
         dump: Some(folder.path().to_owned()),
     };

@@ -45,6 +45,14 @@ fn keys(keys: &[(&str, Value)]) -> Settings {
     )
 }
 
+/// Settings of a detector of the pack: those of the 80 classes of COCO are named by the graph.
+fn names(head: &str) -> Settings {
+    match head {
+        "yolox" | "nanodet" | "fastestdet" => keys(&[("labels", Value::Texts(vec!["coco".to_owned()]))]),
+        _ => Settings::default(),
+    }
+}
+
 fn frame(path: &Path) -> Arc<Frame> {
     let picture = image::open(path).expect("picture").to_rgb8();
     let (width, height) = picture.dimensions();
@@ -93,7 +101,7 @@ fn module(assets: &Path, operator: &str, model: &str, head: &str, settings: &Set
 }
 
 fn detect(assets: &Path, model: &str, head: &str, picture: &str) -> Vec<Object> {
-    let module = module(assets, "detect", model, head, &Settings::default());
+    let module = module(assets, "detect", model, head, &names(head));
     let output = module.run(
         0,
         &frame(&assets.join("images").join(picture)),

@@ -34,7 +34,7 @@ fn batches_give_what_single_items_give() {
         ("nanodet_m_320.onnx", "nanodet"),
         ("yunet_n_320.onnx", "yunet"),
     ] {
-        let model = try_model(&assets.join("models").join(model), head, &Settings::default()).expect("loads");
+        let model = try_model(&assets.join("models").join(model), head, &names(head)).expect("loads");
         let mut session = model.open(DeviceKind::Cpu).expect("session");
         let names = [
             "darknet_dog.jpg",
@@ -65,13 +65,7 @@ fn batches_give_what_single_items_give() {
 fn a_skier_has_key_points() {
     let Some(assets) = assets() else { return };
     let frame = frame(&assets.join("images/coco_000000000785.jpg"));
-    let detect = module(
-        &assets,
-        "detect",
-        "yolox_nano_416.onnx",
-        "yolox",
-        &Settings::default(),
-    );
+    let detect = module(&assets, "detect", "yolox_nano_416.onnx", "yolox", &names("yolox"));
     let keypoints = module(
         &assets,
         "keypoints",

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use weir_config::{Content, Entry, Field, Fields, Spanned, absolute, durations, report_missing, spelling};
-use weir_flow::{HeadSpec, ModelDefaults, Settings, Value};
+use weir_flow::{COCO, COCO_LABEL, HeadSpec, ModelDefaults, Settings, Value};
 use weir_types::Span;
 
 use super::context::Context;
@@ -450,6 +450,9 @@ fn opening(key: &str, fields: &Fields<'_>, emulated: bool, context: &mut Context
 /// Classes of a model's objects: its labels, or else those of its head.
 fn classes(spec: &HeadSpec, settings: &Settings) -> Option<Vec<String>> {
     match settings.0.get("labels_file").or_else(|| settings.0.get("labels")) {
+        Some(Value::Texts(labels)) if *labels == [COCO_LABEL] => {
+            Some(COCO.iter().map(|class| (*class).to_owned()).collect())
+        }
         Some(Value::Texts(labels)) => Some(labels.clone()),
         Some(Value::Text(path)) => {
             let labels = weir_config::read_text(path.as_ref()).ok()?;

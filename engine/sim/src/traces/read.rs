@@ -36,6 +36,9 @@ fn text(path: &Path) -> Result<String, RecordingError> {
             MAX_TEXT_BYTES >> 20
         )));
     }
+    if text.starts_with(weir_files::BYTE_ORDER_MARK) {
+        text.drain(..weir_files::BYTE_ORDER_MARK.len());
+    }
     Ok(text)
 }
 

@@ -45,7 +45,8 @@ impl Tokenizer {
     /// What is wrong with it.
     pub(super) fn from_vocabulary(vocabulary: &Vocabulary) -> Result<Self, String> {
         if vocabulary.lines {
-            lines(&vocabulary.bytes)
+            let mark = weir_files::BYTE_ORDER_MARK.as_bytes();
+            lines(vocabulary.bytes.strip_prefix(mark).unwrap_or(&vocabulary.bytes))
         } else {
             llama2c(&vocabulary.bytes)
         }

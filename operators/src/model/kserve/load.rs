@@ -9,7 +9,8 @@ use super::super::batch_probe::{ProbeInput, Rows, compare_rows};
 use super::super::dump::Dump;
 use super::super::error::ModelError;
 use super::super::loaded::Loaded;
-use super::super::noise::noise;
+use super::super::metadata::{inspect_row, warn};
+use super::super::noise::unlike_item;
 use super::super::runtime::GpuOptions;
 use super::super::session::row_shape;
 use super::client::{Call, Client};
@@ -67,6 +68,13 @@ pub(in super::super) fn load(
     let head = kind
         .build(request.settings, &input, &specs)
         .map_err(ModelError::Head)?;
+    let data: Vec<&[f32]> = blank.iter().map(|tensor| &*tensor.data).collect();
+    let sign = inspect_row(&data, rows, &input, &*head).map_err(ModelError::Head)?;
+    let mut remarks = head
+        .labels()
+        .map_or(Vec::new(), |labels| labels.remarks().to_vec());
+    remarks.extend(sign);
+    warn(request.name, &remarks);
     let (rows, batching) = match fixed {
         Some(rows) => (
             Rows::Fixed(rows),
@@ -171,7 +179,7 @@ impl Probe<'_> {
         let mut data = vec![0.0; each * rows.len()];
         for (row, elements) in rows.iter().zip(data.chunks_exact_mut(each.max(1))) {
             if let Some(seed) = row {
-                noise(*seed, self.item.range, elements);
+                unlike_item(*seed, self.item.range, elements);
             }
         }
         let mut shape = vec![rows.len().cast_signed() as i64];

@@ -43,6 +43,11 @@ pub enum OpenError {
     /// The bytes are no graph.
     #[error("it is no ONNX file, or a damaged one")]
     NotOnnx,
+    /// Weights lie in another file, and nothing says in which folder.
+    #[error(
+        "its weights lie in another file (external data): name the model by its path, or export it in one file"
+    )]
+    External,
     /// The device is not there, or not usable by this build.
     #[error("{0}")]
     Device(String),

@@ -22,6 +22,7 @@ use ort::session::builder::{GraphOptimizationLevel, SessionBuilder};
 use ort::value::{DynValue, Outlet, TensorElementType, TensorRef, ValueType};
 use weir_flow::DeviceKind;
 
+use super::external::has_external_data;
 pub(crate) use decoder::{HeldTensor, NamedInput};
 pub use error::{OpenError, RuntimeLibraryError};
 use heap::ReturnsUnusedMemory;
@@ -260,6 +261,12 @@ impl OrtSession {
         device: DeviceKind,
         options: &SessionOptions<'_>,
     ) -> Result<Self, OpenError> {
+        // ONNX Runtime would take external data from the current folder, whatever lies there.
+        match has_external_data(bytes) {
+            Some(true) => return Err(OpenError::External),
+            None if !is_ort_format(bytes) => return Err(OpenError::NotOnnx),
+            _ => {}
+        }
         observe::announce(SessionOperation::Open);
         let environment = library::environment()?;
         let builder = builder(&environment, options).map_err(OpenError::Refused)?;
@@ -388,6 +395,11 @@ impl OrtSession {
         };
         Ok((outputs, &self.outputs))
     }
+}
+
+/// Whether the bytes are a model in ONNX Runtime's own format, a flatbuffer.
+fn is_ort_format(bytes: &[u8]) -> bool {
+    bytes.get(4..8) == Some(b"ORTM")
 }
 
 /// Options of every session: a slot runs one batch at a time on one thread, so there is no work to share and nothing to

@@ -114,9 +114,8 @@ fn mps(asked: &BlockedProfile) -> Result<(), UserError> {
 fn open(single: SingleModel, args: &Profile, max_batch: u32) -> Result<LayerChain, UserError> {
     let bytes: Arc<[u8]> = match single.file {
         ModelFile::Bytes(bytes) => bytes,
-        ModelFile::Path(path) => weir_files::read(&path, weir_operators::MAX_MODEL_BYTES)
-            .map_err(|error| UserError::new(format!("cannot read {}: {error}", path.display())))?
-            .into(),
+        ModelFile::Path(path) => weir_operators::read_model(&path)
+            .map_err(|error| UserError::new(format!("cannot read {}: {error}", path.display())))?,
         ModelFile::Server(_) => {
             let reason = "a model on a model server is not cut: name its file";
             return Err(UserError::new(format!("model {}: {reason}", single.name)));

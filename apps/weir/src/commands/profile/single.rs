@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use weir_flow::Settings;
+use weir_flow::{Settings, Value};
 use weir_models::PREFIX;
 use weir_operators::ModelFile;
 
@@ -59,7 +59,7 @@ impl SingleModel {
             .into());
         }
         let own = || (model.head.clone(), model.settings.clone());
-        let asked = args.head.clone().map(|head| (head, Settings::default()));
+        let asked = args.head.clone().map(|head| (head, unread_names()));
         Ok(Self {
             name: model.name.clone(),
             file: ModelFile::Bytes(model.onnx.into()),
@@ -76,11 +76,17 @@ fn head(path: &Path, args: &Profile, zoo: &Zoo) -> anyhow::Result<Option<(String
         .find(|(_, entry)| args.head.is_none() && Some(&entry.file) == file.as_ref());
     let settings = match known {
         Some((_, entry)) => zoo.resolve_keys(&entry.settings)?,
-        None => Settings::default(),
+        None => unread_names(),
     };
     let head = args
         .head
         .clone()
         .or_else(|| known.and_then(|(_, entry)| entry.head.clone()));
     Ok(head.map(|head| (head, settings)))
+}
+
+/// A profile has no use for the names of classes, so nothing need name them.
+fn unread_names() -> Settings {
+    let key = weir_operators::UNREAD_NAMES.to_owned();
+    Settings([(key, Value::Flag(true))].into())
 }

@@ -13,6 +13,8 @@ pub(super) struct OutputCheck {
     /// Whether something was found, or the warning that nothing was has been given.
     settled: bool,
     not_finite: bool,
+    /// Whether the warning of implausible outputs has been given.
+    implausible: bool,
 }
 
 impl OutputCheck {
@@ -26,6 +28,17 @@ impl OutputCheck {
                 "the model gave outputs that are not finite, first at item {}: results of such items mean nothing; \
                  check the file, and how its input is normalised",
                 self.items + 1 + inferences.iter().position(bad).unwrap_or(0) as u64
+            ));
+        }
+        if !self.implausible
+            && let Some((item, sign)) = (1..)
+                .zip(inferences)
+                .find_map(|(item, inference)| Some((item, inference.implausible?)))
+        {
+            self.implausible = true;
+            warnings.push(format!(
+                "outputs are implausible, first at item {}: {sign}",
+                self.items + item
             ));
         }
         self.items += inferences.len() as u64;
@@ -46,7 +59,7 @@ impl OutputCheck {
 
 #[cfg(test)]
 mod tests {
-    use weir_flow::Attribute;
+    use weir_flow::{Attribute, Implausible};
 
     use super::*;
 
@@ -69,6 +82,18 @@ mod tests {
         let mut check = OutputCheck::default();
         assert_eq!(warning_count(&mut check, &found, 1), 0);
         assert_eq!(warning_count(&mut check, &Inference::default(), 1_000), 0);
+    }
+
+    #[test]
+    fn implausible_outputs_are_warned_of_once() {
+        let bad = Inference {
+            implausible: Some(Implausible::Score(7.5)),
+            ..Inference::default()
+        };
+        let mut check = OutputCheck::default();
+        let warnings = check.on_batch(&[Inference::default(), bad.clone()]);
+        assert!(warnings[0].contains("item 2: a score is 7.5"), "{warnings:?}");
+        assert_eq!(warning_count(&mut check, &bad, 9), 0);
     }
 
     #[test]
