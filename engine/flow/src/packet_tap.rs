@@ -96,6 +96,14 @@ impl PacketTap {
         state.announce(&self.stream);
     }
 
+    /// The packets from now on have another format, on the same time base.
+    pub fn on_format(&self, format: PacketFormat) {
+        let mut state = self.lock();
+        state.clear_held();
+        state.format = Some(Ok(Arc::new(format)));
+        state.announce(&self.stream);
+    }
+
     /// A packet was read, whose times are those of the container.
     pub fn on_packet(&self, mut packet: Packet) {
         packet.time_ms = (self.utc_ms)();
@@ -232,6 +240,8 @@ mod tests {
             extradata: Arc::new([]),
             width: 64,
             height: 48,
+            turn: None,
+            sample_aspect: None,
         })
     }
 
@@ -244,6 +254,23 @@ mod tests {
             key,
             time_ms: 0,
         }
+    }
+
+    #[test]
+    fn another_format_begins_with_a_key_frame_on_the_same_time_base() {
+        let (tap, seen) = (PacketTap::new("north", || 7), Arc::<Seen>::default());
+        let _subscription = tap.observe(seen.clone());
+        tap.on_open(format());
+        tap.on_packet(packet(1_000.0, true));
+        tap.on_frame(1_000.0, 0.0);
+        seen.take();
+        tap.on_format(PacketFormat {
+            codec: PacketCodec::H265,
+            ..format().unwrap()
+        });
+        tap.on_packet(packet(1_040.0, false));
+        tap.on_packet(packet(1_080.0, true));
+        assert_eq!(seen.take(), "h265 K80/75@7");
     }
 
     #[test]

@@ -97,6 +97,14 @@ pub trait Source: Send {
     fn group_counts(&self) -> Option<GroupCounts> {
         None
     }
+    /// Whether frames come in segments of seconds, with nothing between them, as those of HLS.
+    fn comes_in_segments(&self) -> bool {
+        false
+    }
+    /// Whether its frames and their times go on where the opening before ended: known with the first frame.
+    fn goes_on(&self) -> bool {
+        false
+    }
     /// Counts since it was opened.
     fn counts(&self) -> SourceCounts {
         SourceCounts::default()

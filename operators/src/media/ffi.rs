@@ -68,6 +68,7 @@ pub(super) fn video_parameters(parameters: &codec::Parameters) -> (u32, u32, Vec
 pub(super) fn set_video_parameters(
     parameters: &mut codec::Parameters,
     (width, height): (u32, u32),
+    aspect: Option<(u32, u32)>,
     extradata: &[u8],
     tag: u32,
 ) -> bool {
@@ -86,6 +87,12 @@ pub(super) fn set_video_parameters(
         (*raw).width = width.cast_signed();
         (*raw).height = height.cast_signed();
         (*raw).codec_tag = tag;
+        if let Some((wide, high)) = aspect {
+            (*raw).sample_aspect_ratio = ffi::AVRational {
+                num: wide.cast_signed(),
+                den: high.cast_signed(),
+            };
+        }
         if !extradata.is_empty() {
             let copy = ffi::av_mallocz(extradata.len() + padding).cast::<u8>();
             if copy.is_null() {
@@ -97,6 +104,43 @@ pub(super) fn set_video_parameters(
         }
     }
     true
+}
+
+/// Width of a pixel by its height as the container states it.
+pub(super) fn sample_aspect(stream: &format::stream::Stream<'_>) -> Option<ffmpeg_next::Rational> {
+    // SAFETY: the stream lives as long as the reference to it.
+    let aspect = unsafe { (*stream.as_ptr()).sample_aspect_ratio };
+    (aspect.num > 0 && aspect.den > 0).then(|| ffmpeg_next::Rational::new(aspect.num, aspect.den))
+}
+
+/// Gives a stream that is written a display matrix.
+pub(super) fn set_display_matrix(stream: &mut format::stream::StreamMut<'_>, matrix: &[u8; 36]) {
+    use ffmpeg_next::ffi;
+    let kind = ffi::AVPacketSideDataType::AV_PKT_DATA_DISPLAYMATRIX;
+    #[cfg(not(ffmpeg_8))]
+    // SAFETY: the stream lives as long as the reference to it, and owns what is allocated.
+    let data = unsafe { ffi::av_stream_new_side_data(stream.as_mut_ptr(), kind, matrix.len()) };
+    #[cfg(ffmpeg_8)]
+    // SAFETY: the parameters of the stream live as long as the reference to it, and own what is allocated.
+    let data = unsafe {
+        let parameters = &mut *(*stream.as_mut_ptr()).codecpar;
+        let made = ffi::av_packet_side_data_new(
+            &raw mut parameters.coded_side_data,
+            &raw mut parameters.nb_coded_side_data,
+            kind,
+            matrix.len(),
+            0,
+        );
+        if made.is_null() {
+            std::ptr::null_mut()
+        } else {
+            (*made).data
+        }
+    };
+    if !data.is_null() {
+        // SAFETY: as many bytes were allocated.
+        unsafe { std::ptr::copy_nonoverlapping(matrix.as_ptr(), data, matrix.len()) };
+    }
 }
 
 /// The display matrix that the container stores with a stream: nine native integers of four bytes. From FFmpeg 8 on it

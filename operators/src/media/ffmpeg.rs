@@ -1,6 +1,8 @@
 //! Sources that FFmpeg opens, decoded in presentation order. Every packet is decoded unless a level of decoding is set.
 
-use std::sync::Arc;
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
 
 use ffmpeg_next::codec::threading;
 use ffmpeg_next::format::context::Input;
@@ -10,21 +12,36 @@ use weir_flow::{
     Source, SourceCounts, SourceError, SourceInfo, StopFlag,
 };
 
+use super::damage::Damage;
 use super::driver_thread::{DriverThread, Given};
 use super::orientation::Orientation;
 use super::packet_reader::{PacketReader, packet_format};
 use super::packet_selection::{PacketSelection, PacketUse};
-use super::picture::Pictures;
+use super::packet_times::PacketTimes;
+use super::picture::{Pictures, square_size};
+use super::played::{Played, Resumption};
 use super::timeline::Timeline;
-use super::{DEFAULT_FPS, SourceOptions, cannot_open, container, ffi, hardware, open};
+use super::{DEFAULT_FPS, SourceOptions, cannot_open, container, ffi, hardware, log, open};
 
 /// Consecutive read errors after which a source is abandoned. A stuck demuxer reports errors without end.
 const MAX_ERRORS_IN_A_ROW: u64 = 10_000;
+
+/// Packets, also of other streams, that are read ahead to find the next of this one.
+const MAX_AHEAD: usize = 256;
 
 /// A decoded video stream.
 pub struct FfmpegSource {
     uri: String,
     packets: Packets,
+    /// What was read ahead of its turn.
+    ahead: VecDeque<Result<Packet, Error>>,
+    times: PacketTimes,
+    /// When it was opened: packets of a camera arrive in time.
+    opened: Instant,
+    /// How it goes on where the opening before ended; `None` where that cannot be.
+    resumption: Option<Resumption>,
+    /// Of a decoder that does not say which pictures it made up.
+    damage: Option<Damage>,
     decoder: decoder::Video,
     stream: usize,
     /// Milliseconds per tick of the stream's timestamps.
@@ -94,12 +111,14 @@ impl FfmpegSource {
     /// # Errors
     /// [`SourceError::Open`] with the reason.
     pub fn open(uri: &str, options: &SourceOptions, stop: &StopFlag) -> Result<Self, SourceError> {
-        Self::open_on(&DriverThread::default(), uri, options, stop)
+        Self::open_on(&DriverThread::default(), &Arc::default(), uri, options, stop)
     }
 
-    /// As [`FfmpegSource::open`]; a capture device is opened, read and closed on the thread of its driver.
+    /// As [`FfmpegSource::open`]; a capture device is opened, read and closed on the thread of its driver. `played` is what earlier
+    /// openings gave.
     pub(super) fn open_on(
         driver: &DriverThread,
+        played: &Arc<Mutex<Played>>,
         uri: &str,
         options: &SourceOptions,
         stop: &StopFlag,
@@ -140,9 +159,10 @@ impl FfmpegSource {
         };
         let matrix = ffi::display_matrix(&stream);
         let orientation = matrix.and_then(|matrix| Orientation::of_matrix(&matrix));
-        let (width, height) = orientation
-            .unwrap_or_default()
-            .size((decoder.width(), decoder.height()));
+        let aspect = ffi::sample_aspect(&stream);
+        let coded = (decoder.width(), decoder.height());
+        let square = square_size(coded, aspect.unwrap_or_else(|| decoder.aspect_ratio()));
+        let (width, height) = orientation.unwrap_or_default().size(square);
         let truncation =
             open::local_path(uri).and_then(|path| container::truncation(path, input.format().name()));
         let info = SourceInfo {
@@ -155,7 +175,11 @@ impl FfmpegSource {
             stamped: open::has_own_clock(&input),
         };
         let stream_index = stream.index();
-        let format = packet_format(&stream.parameters(), stamped);
+        let format = packet_format(&stream, stamped);
+        let tick_ms = 1000.0 * f64::from(time_base.numerator()) / f64::from(time_base.denominator().max(1));
+        let times = PacketTimes::new(tick_ms, info.fps.unwrap_or(DEFAULT_FPS), info.live);
+        let is_resumable = stamped && info.live && open::comes_in_segments(&input);
+        let damage = (stream.parameters().id() == codec::Id::HEVC).then(Damage::default);
         let packets = if open::is_capture(uri) {
             Packets::OfDriver(
                 read_on(driver, input, stop).map_err(|error| cannot_open(uri, error.to_string()))?,
@@ -165,17 +189,22 @@ impl FfmpegSource {
         };
         Ok(Self {
             uri: uri.to_owned(),
-            tick_ms: 1000.0 * f64::from(time_base.numerator()) / f64::from(time_base.denominator().max(1)),
+            tick_ms,
             stream: stream_index,
             format,
             packets,
+            ahead: VecDeque::new(),
+            times,
+            opened: Instant::now(),
+            resumption: is_resumable.then(|| Resumption::new(Arc::clone(played))),
+            damage,
             decoder,
             info,
             options: options.clone(),
             stop: stop.clone(),
             limit: None,
             tap: None,
-            pictures: Pictures::of_gpu(ordinal),
+            pictures: Pictures::of_gpu(ordinal).with_aspect(aspect),
             orientation,
             timeline: None,
             stamped,
@@ -192,19 +221,32 @@ impl FfmpegSource {
     fn receive_frame(&mut self) -> Option<Frame> {
         loop {
             let mut picture = frame::Video::empty();
-            let received = decode_limited(self.limit.as_deref(), || self.decoder.receive_frame(&mut picture));
+            let received = decode_watched(self.limit.as_deref(), &mut self.damage, || {
+                self.decoder.receive_frame(&mut picture)
+            });
             match received {
                 Ok(()) => {
                     let bidirectional = picture.kind() == picture::Type::B;
                     let pts = picture.pts().or_else(|| picture.timestamp());
                     let left_out = self.selection.on_picture(pts, bidirectional);
                     self.pass_over(&left_out);
+                    let made_up = self.damage.as_mut().is_some_and(|damage| damage.is_made_up(pts));
+                    if self
+                        .resumption
+                        .as_mut()
+                        .is_some_and(|before| before.is_repeat(pts))
+                    {
+                        continue;
+                    }
                     let index = self.index;
                     self.index += 1;
                     let pts_ms = self.frame_time_ms(&picture);
                     let stamp_ms = self.stamp_ms(&picture);
+                    if let (Some(resumption), Some(stamp_ms)) = (&self.resumption, stamp_ms) {
+                        resumption.on_given(pts, stamp_ms, pts_ms);
+                    }
                     // Pictures with concealed errors are delivered, marked and counted.
-                    let concealed = picture.is_corrupt() || picture.has_decode_errors();
+                    let concealed = picture.is_corrupt() || picture.has_decode_errors() || made_up;
                     let orientation = self.orientation_of(&picture);
                     let was_surface = hardware::is_surface(&picture);
                     let Some(image) = self.pictures.image(picture, orientation) else {
@@ -278,7 +320,11 @@ impl FfmpegSource {
             };
             let fps = rate.unwrap_or(DEFAULT_FPS);
             self.info.fps = self.info.fps.map(|known| if self.stamped { known } else { fps });
-            Timeline::new(fps, self.info.live)
+            let timeline = Timeline::new(fps, self.info.live);
+            match self.resumption.as_ref().and_then(Resumption::goes_on_from) {
+                Some((stamp_ms, time_ms)) => timeline.going_on_from(stamp_ms, time_ms),
+                None => timeline,
+            }
         });
         let stamp = if self.stamped { picture.timestamp() } else { None };
         timeline.next(stamp.map(|stamp| stamp as f64 * self.tick_ms))
@@ -292,12 +338,12 @@ impl FfmpegSource {
 
     /// Reads one packet into the decoder, or ends the reading.
     fn feed(&mut self, errors: u64) {
-        let Some(read) = self.packets.next(&self.stop) else {
+        let Some(read) = self.read() else {
             self.state = State::Ended;
             return;
         };
         self.state = match read {
-            Ok(packet) => {
+            Ok(mut packet) => {
                 let is_picture = packet.stream() == self.stream;
                 if let Some(limit) = &self.limit {
                     let key = packet.is_key();
@@ -308,6 +354,7 @@ impl FfmpegSource {
                     });
                 }
                 if is_picture {
+                    self.correct(&mut packet);
                     self.on_packet(&packet)
                 } else {
                     State::Reading { errors: 0 }
@@ -337,15 +384,71 @@ impl FfmpegSource {
         }
     }
 
+    /// The next packet of any stream; `None` once the source is stopped.
+    fn read(&mut self) -> Option<Result<Packet, Error>> {
+        match self.ahead.pop_front() {
+            Some(read) => Some(read),
+            None => self.packets.next(&self.stop),
+        }
+    }
+
+    /// Corrects the time stamps of a packet. One of a recording that is suspect is judged by the packet after it.
+    fn correct(&mut self, packet: &mut Packet) {
+        if !self.stamped {
+            return;
+        }
+        if self.times.wants_witness(packet) {
+            while self.ahead.len() < MAX_AHEAD && self.witness().is_none() {
+                let Some(read) = self.packets.next(&self.stop) else {
+                    break;
+                };
+                let is_end = read.is_err();
+                self.ahead.push_back(read);
+                if is_end {
+                    break;
+                }
+            }
+        }
+        let now_ms = self.opened.elapsed().as_secs_f64() * 1e3;
+        let witness = self.witness();
+        self.times.correct(packet, witness, now_ms);
+    }
+
+    /// The stamp of the next packet of the stream among those that were read ahead.
+    fn witness(&self) -> Option<i64> {
+        let packets = self.ahead.iter().flatten();
+        let mut own = packets.filter(|packet| packet.stream() == self.stream);
+        own.find_map(|packet| packet.dts().or(packet.pts()))
+    }
+
+    /// Hands a packet to those who observe packets. Of those that an earlier opening had read, the group of the first new one.
+    fn show(&mut self, packet: &Packet) {
+        let mut before = Vec::new();
+        if let Some(resumption) = &mut self.resumption {
+            if resumption.on_packet(packet) {
+                return;
+            }
+            before = std::mem::take(&mut resumption.group);
+        }
+        if let Some(tap) = &mut self.tap {
+            for packet in before.iter().chain([packet]) {
+                tap.on_packet(packet);
+            }
+        }
+    }
+
     /// Gives a packet of the stream to the decoder, or leaves it out.
     fn on_packet(&mut self, packet: &Packet) -> State {
         self.packets_read += 1;
-        if let Some(tap) = &mut self.tap {
-            tap.on_packet(packet);
-        }
+        self.show(packet);
         let packet_use = self.selection.on_packet(packet.is_key(), packet.pts());
         if packet_use == PacketUse::Decode {
-            let sent = decode_limited(self.limit.as_deref(), || self.decoder.send_packet(packet));
+            if let Some(damage) = &mut self.damage {
+                damage.on_packet(packet.is_key(), packet.pts());
+            }
+            let sent = decode_watched(self.limit.as_deref(), &mut self.damage, || {
+                self.decoder.send_packet(packet)
+            });
             if sent.is_err() {
                 self.counts.damaged += 1;
             }
@@ -434,6 +537,22 @@ fn decode_limited<T>(limit: Option<&dyn DecodeLimit>, mut decode: impl FnMut() -
     result.unwrap_or_else(decode)
 }
 
+/// As [`decode_limited`]; `damage` hears of references that are missing.
+fn decode_watched<T>(
+    limit: Option<&dyn DecodeLimit>,
+    damage: &mut Option<Damage>,
+    mut decode: impl FnMut() -> T,
+) -> T {
+    let Some(damage) = damage else {
+        return decode_limited(limit, decode);
+    };
+    let (result, misses) = decode_limited(limit, || log::watching_references(&mut decode));
+    if misses {
+        damage.on_missing();
+    }
+    result
+}
+
 /// A plausible frame rate in 1/s; 90,000 timer ticks per second are none.
 fn rate(rate: ffmpeg_next::Rational) -> Option<f64> {
     let fps = f64::from(rate.numerator()) / f64::from(rate.denominator());
@@ -487,7 +606,11 @@ impl Source for FfmpegSource {
 
     fn tap_packets(&mut self, tap: Arc<PacketTap>) {
         tap.on_open(self.format.clone());
-        self.tap = self.format.is_ok().then(|| PacketReader::new(tap, self.tick_ms));
+        self.tap = self
+            .format
+            .clone()
+            .ok()
+            .map(|format| PacketReader::new(tap, format, self.tick_ms));
     }
 
     fn set_decode_level(&mut self, level: DecodeLevel) {
@@ -506,9 +629,20 @@ impl Source for FfmpegSource {
         self.stamped.then(|| self.selection.counts())
     }
 
+    fn comes_in_segments(&self) -> bool {
+        self.resumption.is_some()
+    }
+
+    fn goes_on(&self) -> bool {
+        self.resumption
+            .as_ref()
+            .is_some_and(|before| before.goes_on_from().is_some())
+    }
+
     fn counts(&self) -> SourceCounts {
+        let of_pictures = self.timeline.as_ref().map_or(0, Timeline::discontinuities);
         SourceCounts {
-            discontinuities: self.timeline.as_ref().map_or(0, Timeline::discontinuities),
+            discontinuities: of_pictures + self.times.discontinuities(),
             ..self.counts
         }
     }

@@ -1,6 +1,7 @@
 //! Images as a stream: a folder in the natural order of names, or a single file. Each image is a frame, numbered by its
 //! position among the files: an unreadable one leaves its number unused and is reported at the end.
 
+use std::io::{BufRead, Cursor, Seek};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -135,7 +136,17 @@ fn skipped(others: &[PathBuf]) -> Option<String> {
 
 /// Reads an image and applies its orientation.
 fn read(file: &Path) -> Result<Image, ImageError> {
-    let (mut decoder, orientation) = decoder(file)?;
+    let reader = ImageReader::open(file)?.with_guessed_format()?;
+    turned(reader)
+}
+
+/// An image from its bytes, with its orientation applied.
+pub(crate) fn decoded(bytes: Vec<u8>) -> Result<Image, ImageError> {
+    turned(ImageReader::new(Cursor::new(bytes)).with_guessed_format()?)
+}
+
+fn turned<R: BufRead + Seek + 'static>(reader: ImageReader<R>) -> Result<Image, ImageError> {
+    let (mut decoder, orientation) = decoder(reader)?;
     // A small file may declare a picture of many gigabytes.
     let mut limits = Limits::default();
     limits.reserve(decoder.total_bytes())?;
@@ -148,16 +159,18 @@ fn read(file: &Path) -> Result<Image, ImageError> {
 
 /// Width and height after the orientation is applied.
 fn size(file: &Path) -> Result<(u32, u32), ImageError> {
-    let (decoder, orientation) = decoder(file)?;
+    let (decoder, orientation) = decoder(ImageReader::open(file)?.with_guessed_format()?)?;
     let (width, height) = decoder.dimensions();
     // The last four of the eight orientations swap width and height.
     let lies = orientation.to_exif() > 4;
     Ok(if lies { (height, width) } else { (width, height) })
 }
 
-/// The decoder of a file, and its orientation; none if that cannot be read.
-fn decoder(file: &Path) -> Result<(impl ImageDecoder, Orientation), ImageError> {
-    let mut decoder = ImageReader::open(file)?.with_guessed_format()?.into_decoder()?;
+/// The decoder of an image, and its orientation; none if that cannot be read.
+fn decoder<R: BufRead + Seek + 'static>(
+    reader: ImageReader<R>,
+) -> Result<(impl ImageDecoder, Orientation), ImageError> {
+    let mut decoder = reader.into_decoder()?;
     let orientation = decoder.orientation().unwrap_or(Orientation::NoTransforms);
     Ok((decoder, orientation))
 }

@@ -1,7 +1,7 @@
 //! FFmpeg's log: events of `tracing` with the target `ffmpeg`, by level, with addresses masked. And what it says of an
 //! address that does not open, which its error codes do not tell apart.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 
 use weir_flow::mask_credentials;
 
@@ -13,7 +13,12 @@ const WARNING: i32 = 24;
 const INFO: i32 = 32;
 const VERBOSE: i32 = 40;
 
+/// Beginning of what a decoder of H.265 says where a picture that one refers to is missing. It marks no picture by that.
+const MISSING_REFERENCE: &str = "Could not find ref";
+
 thread_local! {
+    /// Whether this thread misses a reference, where that is being watched.
+    static MISSES_REFERENCE: Cell<Option<bool>> = const { Cell::new(None) };
     /// The last error of this thread, where it is being waited for.
     static LAST_ERROR: RefCell<Option<String>> = const { RefCell::new(None) };
 }
@@ -23,6 +28,13 @@ pub(super) fn with_last_error<T>(work: impl FnOnce() -> T) -> (T, Option<String>
     LAST_ERROR.set(Some(String::new()));
     let result = work();
     (result, LAST_ERROR.take().filter(|line| !line.is_empty()))
+}
+
+/// Runs `work`; also says whether a decoder on this thread missed a reference meanwhile.
+pub(super) fn watching_references<T>(work: impl FnOnce() -> T) -> (T, bool) {
+    MISSES_REFERENCE.set(Some(false));
+    let result = work();
+    (result, MISSES_REFERENCE.take() == Some(true))
 }
 
 /// Whether a message of `level` goes anywhere: most do not, and are not even formatted.
@@ -36,7 +48,8 @@ pub(super) fn is_wanted(level: i32) -> bool {
     } else {
         level <= VERBOSE && tracing::enabled!(target: TARGET, tracing::Level::DEBUG)
     };
-    is_shown || level <= ERROR && LAST_ERROR.with_borrow(Option::is_some)
+    let is_watched = || LAST_ERROR.with_borrow(Option::is_some) || MISSES_REFERENCE.get().is_some();
+    is_shown || level <= ERROR && is_watched()
 }
 
 /// FFmpeg says `line`.
@@ -55,6 +68,9 @@ pub(super) fn on_message(level: i32, line: &str) {
         tracing::debug!(target: TARGET, "{line}");
     }
     if level <= ERROR {
+        if MISSES_REFERENCE.get().is_some() && line.contains(MISSING_REFERENCE) {
+            MISSES_REFERENCE.set(Some(true));
+        }
         LAST_ERROR.with_borrow_mut(|last| {
             if let Some(last) = last {
                 without_object(&line).clone_into(last);

@@ -6,7 +6,7 @@
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use ffmpeg_next::{Error, Packet, media};
 use weir_flow::{
@@ -16,6 +16,7 @@ use weir_flow::{
 
 use super::driver_thread::DriverThread;
 use super::packet_reader::{PacketReader, packet_format};
+use super::packet_times::PacketTimes;
 use super::{SourceOptions, open};
 
 /// Longest wait between two polls of the stop flag.
@@ -226,6 +227,14 @@ impl Source for WithMain {
         self.frames.set_decode_level(level);
     }
 
+    fn comes_in_segments(&self) -> bool {
+        self.frames.comes_in_segments()
+    }
+
+    fn goes_on(&self) -> bool {
+        self.frames.goes_on()
+    }
+
     fn group_counts(&self) -> Option<GroupCounts> {
         self.frames.group_counts()
     }
@@ -300,17 +309,21 @@ impl MainReader {
         };
         let (index, base) = (stream.index(), stream.time_base());
         let tick_ms = 1000.0 * f64::from(base.numerator()) / f64::from(base.denominator().max(1));
-        let format = packet_format(&stream.parameters(), !open::lacks_timestamps(&input))
+        let format = packet_format(&stream, !open::lacks_timestamps(&input))
             .map_err(|reason| format!("{shown}: {reason}"))?;
-        self.shared.on_open(!open::is_live(&self.uri, &input));
-        self.tap.on_open(Ok(format));
-        let mut reader = PacketReader::new(Arc::clone(&self.tap), tick_ms);
+        let is_live = open::is_live(&self.uri, &input);
+        let mut times = PacketTimes::new(tick_ms, f64::from(stream.avg_frame_rate()), is_live);
+        self.shared.on_open(!is_live);
+        self.tap.on_open(Ok(format.clone()));
+        let mut reader = PacketReader::new(Arc::clone(&self.tap), format, tick_ms);
+        let began = Instant::now();
         let mut errors = 0;
         while !self.stop.is_raised() && self.tap.is_observed() {
             let mut packet = Packet::empty();
             match packet.read(&mut input) {
                 Ok(()) if packet.stream() == index => {
                     errors = 0;
+                    times.correct(&mut packet, None, began.elapsed().as_secs_f64() * 1e3);
                     let stamp = packet.dts().or(packet.pts());
                     if let Some(stamp_ms) = stamp.map(|ticks| ticks as f64 * tick_ms) {
                         self.shared.on_packet(stamp_ms);

@@ -7,6 +7,7 @@
 
 mod concatenation;
 mod container;
+mod damage;
 mod driver_thread;
 mod encoder;
 mod ffi;
@@ -15,6 +16,7 @@ mod fifo;
 mod fragments;
 mod hardware;
 mod images;
+mod interlacing;
 mod log;
 mod main_stream;
 mod open;
@@ -23,8 +25,11 @@ mod orientation;
 mod packet_file;
 mod packet_reader;
 mod packet_selection;
+mod packet_times;
+mod parameter_sets;
 mod picture;
 mod picture_index;
+mod played;
 #[cfg(feature = "cuda")]
 mod surfaces;
 mod timeline;
@@ -33,9 +38,11 @@ mod video_place;
 
 use std::cmp::Ordering;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
 
 use driver_thread::DriverThread;
 use main_stream::TwoStreams;
+use played::Played;
 use weir_flow::{
     Connection, DeviceKind, Source, SourceError, SourceFactory, StopFlag, is_image, with_small_scheme,
 };
@@ -45,6 +52,7 @@ pub use encoder::{Encoding, VideoCodec};
 pub(crate) use ffi::Converter;
 pub use ffmpeg::FfmpegSource;
 pub use images::ImageSource;
+pub(crate) use images::decoded as decoded_image;
 pub(crate) use open::init_ffmpeg;
 pub use options::CONNECTION_OPTIONS;
 pub(crate) use packet_file::{PacketFile, WriteError, Written};
@@ -90,6 +98,7 @@ pub fn source(uri: &str, options: SourceOptions) -> Box<dyn SourceFactory> {
         uri: with_small_scheme(uri).into_owned(),
         options,
         driver: DriverThread::default(),
+        played: Arc::default(),
     })
 }
 
@@ -108,6 +117,8 @@ struct Factory {
     options: SourceOptions,
     /// Where it is a capture device; over all openings.
     driver: DriverThread,
+    /// What it has given, over all openings.
+    played: Arc<Mutex<Played>>,
 }
 
 impl SourceFactory for Factory {
@@ -121,6 +132,7 @@ impl SourceFactory for Factory {
         }
         Ok(Box::new(FfmpegSource::open_on(
             &self.driver,
+            &self.played,
             &self.uri,
             &self.options,
             stop,

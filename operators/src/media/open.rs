@@ -46,6 +46,13 @@ pub(super) fn has_own_clock(input: &Input) -> bool {
     !lacks_timestamps(input) && input.format().name() != "mpjpeg"
 }
 
+/// Whether it is a list of segments, of which each comes in one go.
+pub(super) fn comes_in_segments(input: &Input) -> bool {
+    let format = input.format();
+    let mut names = format.name().split(',');
+    names.any(|name| matches!(name, "hls" | "applehttp" | "dash"))
+}
+
 /// Initialises FFmpeg once, with its log: what matters of it is also reported as errors and counts.
 pub(crate) fn init_ffmpeg() -> Result<(), Error> {
     static LOG: Once = Once::new();

@@ -116,7 +116,7 @@ impl Orientation {
 }
 
 /// Columns, rows and bytes per sample of each plane.
-fn shapes(image: &Image) -> Vec<(usize, usize, usize)> {
+pub(super) fn shapes(image: &Image) -> Vec<(usize, usize, usize)> {
     let (width, height) = (image.width as usize, image.height as usize);
     let half = |side: usize| side.div_ceil(2);
     match image.format {

@@ -96,6 +96,12 @@ impl PacketFile {
         let mut stream = output.add_stream(None::<Codec>).map_err(fail)?;
         stream.set_parameters(parameters);
         stream.set_time_base(Rational::new(1, TICKS));
+        if let Some(matrix) = packets.turn {
+            let bytes = matrix.map(i32::to_ne_bytes);
+            if let Ok(bytes) = bytes.as_flattened().try_into() {
+                ffi::set_display_matrix(&mut stream, bytes);
+            }
+        }
         let begun = output.write_header_with(muxer_options()).map(drop);
         let time_base = output.stream(0).map(|stream| stream.time_base());
         if let Err(error) = begun {
@@ -205,8 +211,15 @@ fn parameters(id: Id, packets: &PacketFormat) -> Option<codec::Parameters> {
     // Without this tag, Apple's players do not play H.265.
     let tag = (packets.codec == PacketCodec::H265).then(|| u32::from_le_bytes(*b"hvc1"));
     let size = (packets.width, packets.height);
-    ffi::set_video_parameters(&mut parameters, size, &packets.extradata, tag.unwrap_or(0))
-        .then_some(parameters)
+    let aspect = packets.sample_aspect;
+    ffi::set_video_parameters(
+        &mut parameters,
+        size,
+        aspect,
+        &packets.extradata,
+        tag.unwrap_or(0),
+    )
+    .then_some(parameters)
 }
 
 fn muxer_options() -> Dictionary<'static> {

@@ -2,17 +2,20 @@
 
 use std::sync::Arc;
 
-use ffmpeg_next::codec::{Id, Parameters};
+use ffmpeg_next::codec::Id;
+use ffmpeg_next::codec::packet::side_data;
+use ffmpeg_next::format::stream::Stream;
 use ffmpeg_next::{Packet, codec};
 use weir_flow::{PacketCodec, PacketFormat, PacketTap};
 
-use super::ffi;
+use super::{ffi, parameter_sets};
 
 /// Step in milliseconds after a packet without a time and without a duration.
 const USUAL_STEP_MS: f64 = 40.0;
 
-/// The format of packets, or why they cannot be recorded or shown as they are.
-pub(super) fn packet_format(parameters: &Parameters, stamped: bool) -> Result<PacketFormat, String> {
+/// The format of the packets of a stream, or why they cannot be recorded or shown as they are.
+pub(super) fn packet_format(stream: &Stream<'_>, stamped: bool) -> Result<PacketFormat, String> {
+    let parameters = stream.parameters();
     if !stamped {
         return Err(
             "its packets have no time stamps: put the stream into a container, such as MP4".to_owned(),
@@ -31,33 +34,66 @@ pub(super) fn packet_format(parameters: &Parameters, stamped: bool) -> Result<Pa
             ));
         }
     };
-    let (width, height, extradata) = ffi::video_parameters(parameters);
+    let (width, height, extradata) = ffi::video_parameters(&parameters);
+    let turn = ffi::display_matrix(stream).map(|bytes| {
+        let (numbers, _) = bytes.as_chunks::<4>();
+        std::array::from_fn(|index| numbers.get(index).map_or(0, |bytes| i32::from_ne_bytes(*bytes)))
+    });
+    let aspect = ffi::sample_aspect(stream);
     Ok(PacketFormat {
         codec,
         extradata: extradata.into(),
         width,
         height,
+        turn,
+        sample_aspect: aspect.map(|aspect| {
+            (
+                aspect.numerator().unsigned_abs(),
+                aspect.denominator().unsigned_abs(),
+            )
+        }),
     })
 }
 
 /// Copies packets for a tap, while it is observed.
 pub(super) struct PacketReader {
     tap: Arc<PacketTap>,
+    /// Of the packets so far.
+    format: PacketFormat,
     tick_ms: f64,
     /// When a packet without a time is decoded.
     next_dts_ms: f64,
 }
 
 impl PacketReader {
-    pub(super) fn new(tap: Arc<PacketTap>, tick_ms: f64) -> Self {
+    pub(super) fn new(tap: Arc<PacketTap>, format: PacketFormat, tick_ms: f64) -> Self {
         Self {
             tap,
+            format,
             tick_ms,
             next_dts_ms: 0.0,
         }
     }
 
+    /// A camera sends other parameter sets with a key frame, or beside a packet.
+    fn new_format(&self, packet: &Packet) -> Option<PacketFormat> {
+        let beside = packet
+            .side_data()
+            .find(|data| data.kind() == side_data::Type::NewExtraData);
+        match beside {
+            Some(beside) if *beside.data() == *self.format.extradata => None,
+            Some(beside) => Some(parameter_sets::with_extradata(&self.format, beside.data())),
+            None if packet.is_key() => parameter_sets::new_format(&self.format, packet.data()?),
+            None => None,
+        }
+    }
+
     pub(super) fn on_packet(&mut self, packet: &Packet) {
+        // Also while nobody observes it: what begins later has to know.
+        if let Some(format) = self.new_format(packet) {
+            self.format = format.clone();
+            self.tap.on_format(format);
+        }
         if !self.tap.is_observed() {
             return;
         }

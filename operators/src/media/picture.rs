@@ -4,16 +4,24 @@ use std::sync::Arc;
 
 use ffmpeg_next::format::Pixel;
 use ffmpeg_next::software::scaling::context::Definition;
-use ffmpeg_next::{color, frame};
+use ffmpeg_next::{Rational, color, frame};
 use weir_flow::{ColorMatrix, Image, PixelFormat, Planes};
 
 use super::ffi::Converter;
 use super::hardware;
-use super::orientation::Orientation;
+use super::interlacing::first_moment;
+use super::orientation::{Orientation, shapes};
 
 /// Number of lines from which a video without a colour tag is taken as BT.709. Encoders often omit the tag; high
 /// definition is made in BT.709 and lower resolutions in BT.601, and players decide in the same way.
 const HIGH_DEFINITION_LINES: u32 = 720;
+
+/// Widest and narrowest pixels that are believed, and how far from square they count as that.
+const MAX_ASPECT: f64 = 4.0;
+const LEAST_ASPECT: f64 = 0.02;
+
+/// Longest side that a picture gets by having square pixels.
+const MAX_SIDE: u32 = 16_384;
 
 /// A decoder's reference-counted frame.
 struct Decoded(frame::Video);
@@ -28,6 +36,10 @@ impl Planes for Decoded {
 #[derive(Default)]
 pub(crate) struct Pictures {
     converter: Option<Converter>,
+    /// To square pixels, with the size that it makes.
+    scaler: Option<(Converter, (u32, u32))>,
+    /// Width of a pixel by its height as the container states it; 0: as the picture does.
+    aspect: Option<Rational>,
     /// The GPU that decodes them.
     gpu: Option<u32>,
     /// Where copies of its surfaces are kept; `None` until the first, and where they are kept on the host.
@@ -44,6 +56,11 @@ impl Pictures {
         }
     }
 
+    /// With pixels that are so much wider than high, as the container states it.
+    pub(super) fn with_aspect(self, aspect: Option<Rational>) -> Self {
+        Self { aspect, ..self }
+    }
+
     /// Whether a GPU is to decode them.
     pub(super) fn has_gpu(&self) -> bool {
         self.gpu.is_some()
@@ -53,6 +70,8 @@ impl Pictures {
     pub(crate) fn image(&mut self, frame: frame::Video, orientation: Orientation) -> Option<Image> {
         let frame = if hardware::is_surface(&frame) {
             if orientation.is_upright()
+                && !frame.is_interlaced()
+                && self.square_size(&frame).is_none()
                 && let Some(image) = self.on_device(&frame)
             {
                 return Some(image);
@@ -99,6 +118,8 @@ impl Pictures {
     /// The picture as it was decoded, in a format that can be rotated.
     fn unturned(&mut self, frame: frame::Video, orientation: Orientation) -> Option<Image> {
         let (matrix, full_range) = (matrix_of(&frame), full_range_of(&frame));
+        let (is_interlaced, top_first) = (frame.is_interlaced(), frame.is_top_first());
+        let square = self.square_size(&frame);
         let (frame, pixels, full_range) = match pixel_format_of(frame.format()) {
             Some(pixels) if runs_down(&frame) && orientation.fits(pixels) => (frame, pixels, full_range),
             _ => {
@@ -109,15 +130,61 @@ impl Pictures {
                 (frame, pixels, full_range)
             }
         };
-        let (width, height) = (frame.width(), frame.height());
-        (width > 0 && height > 0).then(|| Image {
-            width,
-            height,
-            format: pixels,
-            matrix,
-            full_range: full_range || pixels == PixelFormat::Rgb24,
-            planes: Arc::new(Decoded(frame)),
-        })
+        let format = frame.format();
+        let full_range = full_range || pixels == PixelFormat::Rgb24;
+        let image = |frame: frame::Video| {
+            let (width, height) = (frame.width(), frame.height());
+            (width > 0 && height > 0).then(|| Image {
+                width,
+                height,
+                format: pixels,
+                matrix,
+                full_range,
+                planes: Arc::new(Decoded(frame)),
+            })
+        };
+        let frame = if is_interlaced {
+            let woven = image(frame)?;
+            let first = first_moment(&woven, top_first);
+            if square.is_none() {
+                return Some(first);
+            }
+            copied(&first, format)?
+        } else {
+            frame
+        };
+        match square {
+            Some(size) => image(self.scaled(&frame, size)?),
+            None => image(frame),
+        }
+    }
+
+    /// The size with square pixels, where the frame has others.
+    fn square_size(&self, frame: &frame::Video) -> Option<(u32, u32)> {
+        let size = (frame.width(), frame.height());
+        let square = square_size(size, self.aspect.unwrap_or_else(|| frame.aspect_ratio()));
+        (square != size).then_some(square)
+    }
+
+    /// The picture with square pixels.
+    fn scaled(&mut self, frame: &frame::Video, (width, height): (u32, u32)) -> Option<frame::Video> {
+        let from = Definition {
+            format: frame.format(),
+            width: frame.width(),
+            height: frame.height(),
+        };
+        let is_for = |(scaler, size): &(Converter, _)| *scaler.from() == from && *size == (width, height);
+        if !self.scaler.as_ref().is_some_and(is_for) {
+            let to = Definition {
+                format: from.format,
+                width,
+                height,
+            };
+            self.scaler = Some((Converter::new(from, to)?, (width, height)));
+        }
+        let mut scaled = frame::Video::empty();
+        self.scaler.as_mut()?.0.run(frame, &mut scaled).ok()?;
+        Some(scaled)
     }
 
     fn convert(&mut self, frame: &frame::Video) -> Option<(frame::Video, PixelFormat)> {
@@ -150,6 +217,43 @@ impl Pictures {
         self.converter.as_mut()?.run(frame, &mut converted).ok()?;
         Some((converted, pixel_format_of(format)?))
     }
+}
+
+/// The size of a picture with square pixels, of one whose pixels are `aspect` times as wide as high: none of its pixels are lost. What is about
+/// square, or no shape of a pixel, changes nothing.
+pub(super) fn square_size((width, height): (u32, u32), aspect: Rational) -> (u32, u32) {
+    let ratio = f64::from(aspect.numerator()) / f64::from(aspect.denominator());
+    let is_known = ratio.is_finite() && (1.0 / MAX_ASPECT..=MAX_ASPECT).contains(&ratio);
+    if !is_known || (ratio - 1.0).abs() < LEAST_ASPECT {
+        return (width, height);
+    }
+    let wider = |side: u32, ratio: f64| ((f64::from(side) * ratio / 2.0).round() * 2.0) as u32;
+    let size = if ratio > 1.0 {
+        (wider(width, ratio), height)
+    } else {
+        (width, wider(height, 1.0 / ratio))
+    };
+    if size.0.max(size.1) > MAX_SIDE {
+        return (width, height);
+    }
+    size
+}
+
+/// The planes of `image` in a frame of FFmpeg.
+fn copied(image: &Image, format: Pixel) -> Option<frame::Video> {
+    let mut frame = frame::Video::new(format, image.width, image.height);
+    for (index, (columns, rows, bytes)) in shapes(image).into_iter().enumerate() {
+        let (samples, stride) = image.planes.plane(index);
+        let to_stride = frame.stride(index);
+        let to = frame.data_mut(index);
+        for row in 0..rows {
+            let line = samples.get(row * stride..)?.get(..columns * bytes)?;
+            to.get_mut(row * to_stride..)?
+                .get_mut(..line.len())?
+                .copy_from_slice(line);
+        }
+    }
+    Some(frame)
 }
 
 fn pixel_format_of(format: Pixel) -> Option<PixelFormat> {
@@ -294,6 +398,37 @@ mod tests {
             (image.width, image.height, image.format),
             (48, 64, PixelFormat::Yuv420)
         );
+    }
+
+    #[test]
+    fn pictures_get_square_pixels_without_losing_any() {
+        for (size, aspect, square) in [
+            ((480, 540), (2, 1), (960, 540)),
+            ((720, 576), (16, 15), (768, 576)),
+            ((720, 480), (8, 9), (720, 540)),
+            ((704, 576), (0, 1), (704, 576)),
+            ((704, 576), (1, 0), (704, 576)),
+            ((704, 576), (-2, 1), (704, 576)),
+            ((704, 576), (100, 1), (704, 576)),
+            ((704, 576), (101, 100), (704, 576)),
+            ((16_000, 576), (2, 1), (16_000, 576)),
+        ] {
+            let found = square_size(size, Rational::new(aspect.0, aspect.1));
+            assert_eq!(found, square, "{size:?} {aspect:?}");
+        }
+        for format in [
+            Pixel::YUV420P,
+            Pixel::YUVJ422P,
+            Pixel::NV12,
+            Pixel::GRAY8,
+            Pixel::BGR24,
+        ] {
+            let mut pictures = Pictures::default().with_aspect(Some(Rational::new(2, 1)));
+            let image = pictures
+                .image(decoded(format, [128, 128]), Orientation::default())
+                .unwrap();
+            assert_eq!((image.width, image.height), (128, 48), "{format:?}");
+        }
     }
 
     #[test]

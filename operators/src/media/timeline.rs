@@ -64,6 +64,14 @@ impl Timeline {
         }
     }
 
+    /// Goes on after a picture with that time stamp and time.
+    pub(crate) fn going_on_from(mut self, stamp_ms: f64, time_ms: f64) -> Self {
+        self.base_ms = Some(stamp_ms - time_ms);
+        self.last_stamp_ms = Some(stamp_ms);
+        self.last_ms = Some(time_ms);
+        self
+    }
+
     /// How often the clock was rebased.
     pub(crate) fn discontinuities(&self) -> u64 {
         self.discontinuities

@@ -5,9 +5,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use weir_flow::{
-    Attribute, DeviceKind, Frame, Image, Item, Model, Object, Region, Session, SessionError, Settings,
-};
+use weir_flow::{Attribute, DeviceKind, Frame, Item, Model, Object, Region, Session, SessionError, Settings};
 
 use super::error::OperatorError;
 use crate::model::{LoadRequest, ModelFile, load};
@@ -176,15 +174,9 @@ fn face(finder: &mut dyn Session, frame: &Arc<Frame>) -> Result<Option<Object>, 
 fn frame(path: &Path) -> Result<Arc<Frame>, String> {
     let unreadable = |error: &dyn std::fmt::Display| format!("{} cannot be read: {error}", path.display());
     let bytes = weir_files::read(path, MAX_IMAGE_BYTES).map_err(|error| unreadable(&error))?;
-    let picture = image::load_from_memory(&bytes)
-        .map_err(|error| unreadable(&error))?
-        .to_rgb8();
-    let (width, height) = picture.dimensions();
-    Ok(Arc::new(Frame::new(
-        0,
-        0.0,
-        Image::from_rgb(width, height, picture.into_raw()),
-    )))
+    // Phones store how they were held beside the picture.
+    let picture = crate::media::decoded_image(bytes).map_err(|error| unreadable(&error))?;
+    Ok(Arc::new(Frame::new(0, 0.0, picture)))
 }
 
 /// Images of the folder with the names of their faces, sorted by path.

@@ -221,7 +221,8 @@ impl State {
         });
         // Browsers take the size from the parameter sets.
         let side = |pixels: u32| u16::try_from(pixels).unwrap_or(u16::MAX);
-        let header = header(side(format.width), side(format.height), &record);
+        let size = (side(format.width), side(format.height));
+        let header = header(size, format.turn, &record);
         self.record = record;
         self.fragmenter = Some(Fragmenter::new(origin_ms));
         self.set_up(LiveMessage::text(LiveKind::Begin, text.to_string()));

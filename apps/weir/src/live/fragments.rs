@@ -112,13 +112,21 @@ fn add_zeros(out: &mut Vec<u8>, count: usize) {
 
 /// No rotation.
 fn add_matrix(out: &mut Vec<u8>) {
-    for number in [0x1_0000, 0, 0, 0, 0x1_0000, 0, 0, 0, 0x4000_0000] {
-        add_u32(out, number);
+    add_numbers(out, &UPRIGHT);
+}
+
+/// Pictures are shown as they are.
+const UPRIGHT: [i32; 9] = [0x1_0000, 0, 0, 0, 0x1_0000, 0, 0, 0, 0x4000_0000];
+
+fn add_numbers(out: &mut Vec<u8>, matrix: &[i32; 9]) {
+    for number in matrix {
+        add_u32(out, number.cast_unsigned());
     }
 }
 
-/// What precedes all fragments: one track of H.264 with the parameter sets of `record` (`avcC`).
-pub(super) fn header(width: u16, height: u16, record: &[u8]) -> Vec<u8> {
+/// What precedes all fragments: one track of H.264 with the parameter sets of `record` (`avcC`), whose pictures are turned by a
+/// matrix when they are shown.
+pub(super) fn header((width, height): (u16, u16), turn: Option<[i32; 9]>, record: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(1_024);
     add_box(&mut out, b"ftyp", |out| {
         out.extend_from_slice(b"iso5");
@@ -137,7 +145,9 @@ pub(super) fn header(width: u16, height: u16, record: &[u8]) -> Vec<u8> {
             add_zeros(out, 24);
             add_u32(out, 2);
         });
-        add_box(out, b"trak", |out| add_track(out, (width, height), record));
+        add_box(out, b"trak", |out| {
+            add_track(out, (width, height), &turn.unwrap_or(UPRIGHT), record)
+        });
         add_box(out, b"mvex", |out| {
             add_full_box(out, b"trex", (0, 0), |out| {
                 add_u32(out, 1);
@@ -149,13 +159,13 @@ pub(super) fn header(width: u16, height: u16, record: &[u8]) -> Vec<u8> {
     out
 }
 
-fn add_track(out: &mut Vec<u8>, (width, height): (u16, u16), record: &[u8]) {
+fn add_track(out: &mut Vec<u8>, (width, height): (u16, u16), turn: &[i32; 9], record: &[u8]) {
     // Enabled, and part of the presentation.
     add_full_box(out, b"tkhd", (0, 3), |out| {
         add_zeros(out, 8);
         add_u32(out, 1);
         add_zeros(out, 24);
-        add_matrix(out);
+        add_numbers(out, turn);
         add_u32(out, u32::from(width) << 16);
         add_u32(out, u32::from(height) << 16);
     });
@@ -305,7 +315,7 @@ mod tests {
 
     #[test]
     fn the_header_is_as_long_as_its_boxes_say() {
-        let header = header(640, 360, &[1, 0x64, 0, 0x1f]);
+        let header = header((640, 360), None, &[1, 0x64, 0, 0x1f]);
         let ftyp = number(&header, 0) as usize;
         assert_eq!(&header[ftyp + 4..ftyp + 8], b"moov");
         assert_eq!(ftyp + number(&header, ftyp) as usize, header.len());

@@ -139,6 +139,11 @@ impl MediaClock {
         self.stuck = false;
     }
 
+    /// The timestamps of the open source go on where those of the opening before ended.
+    pub fn on_resumption(&mut self) {
+        self.reopened = false;
+    }
+
     /// Frame interval.
     #[must_use]
     pub fn interval(&self) -> Span {

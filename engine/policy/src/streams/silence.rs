@@ -25,6 +25,22 @@ pub fn silence_limit(interval: Span) -> Span {
     (interval * 10).max(Span::from_secs(2))
 }
 
+/// Least timeout of silence for a stream that comes in segments: those of most are shorter.
+const SEGMENTS_TIMEOUT: Span = Span::from_secs(10);
+
+/// A source may bring nothing for so many times what it brought in one go, where it comes in segments: lists of segments are
+/// looked at again at times that the segments do not keep to.
+const SEGMENTS: u64 = 3;
+
+/// Media time that a source brings in one go at most.
+const MAX_AHEAD: Span = Span::from_secs(60);
+
+/// A pause between two pictures after which the next go begins.
+const GO_PAUSE: Span = Span::from_millis(500);
+
+/// Goes that are remembered.
+const RECENT_GOES: usize = 3;
+
 /// What a source is expected to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WaitFor {
@@ -32,6 +48,8 @@ pub enum WaitFor {
     Opening,
     /// To deliver its first frame after opening.
     FirstFrame,
+    /// To deliver the next of its first frames, at this stated frame interval: a slow camera states a higher rate.
+    EarlyFrame(Span),
     /// To deliver the next frame, at this frame interval.
     Frame(Span),
     /// To close.
@@ -66,6 +84,35 @@ pub struct SilenceWatch {
     polled_at: Option<Timestamp>,
     silence: Option<Silence>,
     group: GroupLength,
+    comes_in_segments: bool,
+    arrival: Arrival,
+}
+
+/// How coded pictures arrive: evenly, or much in one go.
+#[derive(Debug, Clone, Copy, Default)]
+struct Arrival {
+    last: Option<Timestamp>,
+    /// Media time that has arrived ahead of the clock.
+    ahead: Span,
+    /// The most of it in this go, and in those before.
+    goes: [Span; RECENT_GOES],
+}
+
+impl Arrival {
+    fn on_picture(&mut self, interval: Span, now: Timestamp) {
+        let passed = self.last.replace(now).map_or(Span::ZERO, |last| now.since(last));
+        if passed >= GO_PAUSE {
+            self.goes.rotate_right(1);
+            self.goes[0] = Span::ZERO;
+        }
+        self.ahead = (self.ahead.saturating_sub(passed) + interval).min(MAX_AHEAD);
+        self.goes[0] = self.goes[0].max(self.ahead);
+    }
+
+    /// The most of recent goes.
+    fn go(&self) -> Span {
+        self.goes.into_iter().max().unwrap_or(Span::ZERO)
+    }
 }
 
 /// Coded pictures from one key picture to the next.
@@ -82,15 +129,22 @@ impl SilenceWatch {
     pub fn begin(&mut self, what: WaitFor, now: Timestamp) {
         let kept = match what {
             WaitFor::Opening => Self::default(),
-            WaitFor::FirstFrame | WaitFor::Frame(_) | WaitFor::Closing => *self,
+            WaitFor::FirstFrame | WaitFor::EarlyFrame(_) | WaitFor::Frame(_) | WaitFor::Closing => *self,
         };
         *self = Self {
             waits_for: Some(what),
             polled_at: Some(now),
             undecoded: kept.undecoded,
             group: kept.group,
+            comes_in_segments: kept.comes_in_segments,
+            arrival: kept.arrival,
             ..Self::default()
         };
+    }
+
+    /// Says of an open source whether it comes in segments.
+    pub fn on_open(&mut self, comes_in_segments: bool) {
+        self.comes_in_segments = comes_in_segments;
     }
 
     /// Ends the wait.
@@ -108,6 +162,9 @@ impl SilenceWatch {
     pub fn on_picture(&mut self, key: bool, now: Timestamp) {
         self.on_data(now);
         self.without_picture = Span::ZERO;
+        if let Some(WaitFor::EarlyFrame(interval) | WaitFor::Frame(interval)) = self.waits_for {
+            self.arrival.on_picture(interval, now);
+        }
         let GroupLength { since_key, last } = &mut self.group;
         if key {
             *last = since_key.or(*last);
@@ -145,8 +202,12 @@ impl SilenceWatch {
                 return (self.waited > CLOSE_TIMEOUT).then_some(Silence::NotClosed(CLOSE_TIMEOUT));
             }
             WaitFor::FirstFrame => (OPEN_TIMEOUT, UNDECODED_TIMEOUT),
+            WaitFor::EarlyFrame(interval) => {
+                let limit = self.limit(interval).max(OPEN_TIMEOUT);
+                (limit, UNDECODED_TIMEOUT.max(limit))
+            }
             WaitFor::Frame(interval) => {
-                let limit = silence_limit(interval);
+                let limit = self.limit(interval);
                 (limit, self.undecoded_limit(interval).max(limit))
             }
         };
@@ -160,6 +221,17 @@ impl SilenceWatch {
             })
         } else {
             (self.undecoded > decoded).then_some(Silence::Undecoded(decoded))
+        }
+    }
+
+    /// How long no picture may come: what came ahead of the clock is not waited for.
+    fn limit(&self, interval: Span) -> Span {
+        let limit = silence_limit(interval);
+        if self.comes_in_segments {
+            limit + SEGMENTS_TIMEOUT.max(self.arrival.go() * SEGMENTS)
+        } else {
+            // A picture is no more ahead than it is due.
+            limit + self.arrival.ahead.saturating_sub(interval)
         }
     }
 

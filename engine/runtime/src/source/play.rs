@@ -16,6 +16,9 @@ use crate::clock::thread_time;
 use crate::request::{Request, RequestBranch};
 use crate::telemetry;
 
+/// Frames of an open source after which its rate is known: cameras often state another one.
+const EARLY_FRAMES: u32 = 10;
+
 impl SourceThread {
     /// Plays the source once.
     pub(super) fn play(&self, source: &mut dyn Source, playback: &mut Playback) -> Result<(), SourceError> {
@@ -40,12 +43,18 @@ impl SourceThread {
         );
         on_source_info(source, playback);
         let silence_watch = playback.silence_watch.clone();
-        let mut first = true;
+        silence_watch.on_open(source.comes_in_segments());
+        let (mut first, mut early) = (true, EARLY_FRAMES);
         while !self.stop.is_raised() {
             let wait = if first {
                 WaitFor::FirstFrame
             } else {
-                WaitFor::Frame(playback.media.interval() * playback.steps)
+                let interval = playback.media.interval() * playback.steps;
+                if early > 0 {
+                    WaitFor::EarlyFrame(interval)
+                } else {
+                    WaitFor::Frame(interval)
+                }
             };
             if let Some(level) = &self.decode_level {
                 source.set_decode_level(level.level());
@@ -64,8 +73,12 @@ impl SourceThread {
             if first {
                 // The rate of some streams is known with their first picture.
                 on_source_info(source, playback);
+                if source.goes_on() {
+                    playback.media.on_resumption();
+                }
                 first = false;
             }
+            early = early.saturating_sub(1);
             let time = self.on_frame(&mut frame, playback);
             if let Some(stamp_ms) = frame.stamp_ms {
                 self.tap.on_frame(stamp_ms, time.pts_ms);

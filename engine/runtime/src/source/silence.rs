@@ -45,6 +45,11 @@ impl SharedSilenceWatch {
         result
     }
 
+    /// A source is open.
+    pub(super) fn on_open(&self, comes_in_segments: bool) {
+        self.lock().on_open(comes_in_segments);
+    }
+
     /// A picture was decoded whole.
     pub(super) fn on_decoded(&self) {
         self.lock().on_decoded();

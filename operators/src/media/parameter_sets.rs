@@ -1,0 +1,407 @@
+//! Parameter sets of H.264 and H.265 in packets, and the size of pictures that they state. A camera may send others with any key
+//! frame; what records or shows its packets has to know.
+
+use weir_flow::{PacketCodec, PacketFormat};
+
+/// Types of units: parameter sets of H.264 (ITU-T H.264, table 7-1) and of H.265 (ITU-T H.265, table 7-1).
+const SPS_264: u8 = 7;
+const PPS_264: u8 = 8;
+const VPS_265: u8 = 32;
+const SPS_265: u8 = 33;
+const PPS_265: u8 = 34;
+
+/// Bytes of parameter sets that are looked at; those of cameras have tens.
+const MAX_BYTES: usize = 4_096;
+
+/// The units of a byte stream with start codes.
+fn units(stream: &[u8]) -> Vec<&[u8]> {
+    let mut starts = Vec::new();
+    let mut at = 0;
+    while at + 3 <= stream.len() {
+        if stream[at..at + 3] == [0, 0, 1] {
+            starts.push(at + 3);
+            at += 3;
+        } else {
+            at += 1;
+        }
+    }
+    let ends = starts.iter().skip(1).map(|start| start - 3).chain([stream.len()]);
+    let units = starts.iter().zip(ends).map(|(start, end)| {
+        let unit = &stream[*start..end.max(*start)];
+        let zeros = unit.iter().rev().take_while(|byte| **byte == 0).count();
+        &unit[..unit.len() - zeros]
+    });
+    units.filter(|unit| !unit.is_empty()).collect()
+}
+
+/// The type of a unit.
+pub(super) fn kind(codec: PacketCodec, unit: &[u8]) -> Option<u8> {
+    let first = *unit.first()?;
+    Some(match codec {
+        PacketCodec::H264 => first & 31,
+        PacketCodec::H265 => first >> 1 & 63,
+    })
+}
+
+/// The format of what begins with this key frame, where it brings other parameter sets of the sequence than `format` has. Those
+/// beside which units have their lengths before them are sent beside packets.
+pub(super) fn new_format(format: &PacketFormat, key_frame: &[u8]) -> Option<PacketFormat> {
+    if format.extradata.first() == Some(&1) {
+        return None;
+    }
+    let sets = match format.codec {
+        PacketCodec::H264 => [SPS_264, SPS_264, PPS_264],
+        PacketCodec::H265 => [VPS_265, SPS_265, PPS_265],
+    };
+    let found: Vec<&[u8]> = units(&key_frame[..key_frame.len().min(MAX_BYTES)])
+        .into_iter()
+        .filter(|unit| kind(format.codec, unit).is_some_and(|kind| sets.contains(&kind)))
+        .collect();
+    let sequences = |units: &[&[u8]]| -> Vec<Vec<u8>> {
+        let of_sequence = |unit: &&&[u8]| kind(format.codec, unit) == Some(sets[1]);
+        units
+            .iter()
+            .filter(of_sequence)
+            .map(|unit| unit.to_vec())
+            .collect()
+    };
+    let new = sequences(&found);
+    if new.is_empty() || new == sequences(&units(&format.extradata)) {
+        return None;
+    }
+    let extradata: Vec<u8> = found
+        .iter()
+        .flat_map(|unit| [&[0, 0, 0, 1], *unit].concat())
+        .collect();
+    Some(with_extradata(format, &extradata))
+}
+
+/// The format with other parameter sets, and the size that these state.
+pub(super) fn with_extradata(format: &PacketFormat, extradata: &[u8]) -> PacketFormat {
+    let (width, height) = size(format.codec, extradata).unwrap_or((format.width, format.height));
+    PacketFormat {
+        extradata: extradata.into(),
+        width,
+        height,
+        ..format.clone()
+    }
+}
+
+/// Width and height that parameter sets state.
+pub(super) fn size(codec: PacketCodec, extradata: &[u8]) -> Option<(u32, u32)> {
+    let extradata = &extradata[..extradata.len().min(MAX_BYTES)];
+    let is_record = extradata.first() == Some(&1);
+    match codec {
+        PacketCodec::H264 => {
+            let sps = if is_record {
+                let length = usize::from(u16::from_be_bytes([*extradata.get(6)?, *extradata.get(7)?]));
+                extradata.get(8..8 + length)?
+            } else {
+                sequence(codec, SPS_264, extradata)?
+            };
+            size_264(sps)
+        }
+        PacketCodec::H265 => {
+            let sps = if is_record {
+                sequence_of_record(extradata)?
+            } else {
+                sequence(codec, SPS_265, extradata)?
+            };
+            size_265(sps)
+        }
+    }
+}
+
+fn sequence(codec: PacketCodec, of: u8, stream: &[u8]) -> Option<&[u8]> {
+    units(stream)
+        .into_iter()
+        .find(|unit| kind(codec, unit) == Some(of))
+}
+
+/// The parameter set of the sequence in an `hvcC` record.
+fn sequence_of_record(record: &[u8]) -> Option<&[u8]> {
+    let mut at = 23;
+    for _ in 0..*record.get(22)? {
+        let (kind, count) = (
+            record.get(at)? & 63,
+            u16::from_be_bytes([*record.get(at + 1)?, *record.get(at + 2)?]),
+        );
+        at += 3;
+        for _ in 0..count {
+            let length = usize::from(u16::from_be_bytes([*record.get(at)?, *record.get(at + 1)?]));
+            let unit = record.get(at + 2..at + 2 + length)?;
+            if kind == SPS_265 {
+                return Some(unit);
+            }
+            at += 2 + length;
+        }
+    }
+    None
+}
+
+/// Bits of a unit, without the bytes that keep start codes out of it.
+struct Bits {
+    bytes: Vec<u8>,
+    at: usize,
+}
+
+impl Bits {
+    fn of(unit: &[u8]) -> Self {
+        let (mut bytes, mut zeros) = (Vec::with_capacity(unit.len()), 0);
+        for byte in unit {
+            if *byte == 3 && zeros >= 2 {
+                zeros = 0;
+                continue;
+            }
+            zeros = if *byte == 0 { zeros + 1 } else { 0 };
+            bytes.push(*byte);
+        }
+        Self { bytes, at: 0 }
+    }
+
+    fn bit(&mut self) -> Option<u32> {
+        let byte = *self.bytes.get(self.at / 8)?;
+        let bit = byte >> (7 - self.at % 8) & 1;
+        self.at += 1;
+        Some(u32::from(bit))
+    }
+
+    fn bits(&mut self, count: usize) -> Option<u32> {
+        let mut value = 0_u32;
+        for _ in 0..count {
+            value = value << 1 | self.bit()?;
+        }
+        Some(value)
+    }
+
+    /// A number of the codes of Exp-Golomb.
+    fn number(&mut self) -> Option<u32> {
+        let mut zeros = 0;
+        while self.bit()? == 0 {
+            zeros += 1;
+            if zeros > 31 {
+                return None;
+            }
+        }
+        ((1_u32 << zeros) - 1).checked_add(self.bits(zeros)?)
+    }
+
+    fn signed(&mut self) -> Option<i64> {
+        let number = i64::from(self.number()?);
+        Some(if number % 2 == 0 {
+            -(number / 2)
+        } else {
+            (number + 1) / 2
+        })
+    }
+}
+
+/// Width and height in a parameter set of the sequence of H.264 (ITU-T H.264, 7.3.2.1.1).
+fn size_264(sps: &[u8]) -> Option<(u32, u32)> {
+    let mut bits = Bits::of(sps.get(1..)?);
+    let profile = bits.bits(8)?;
+    bits.bits(16)?;
+    bits.number()?;
+    let mut chroma = 1;
+    if [100, 110, 122, 244, 44, 83, 86, 118, 128, 138, 139, 134, 135].contains(&profile) {
+        chroma = bits.number()?;
+        if chroma == 3 && bits.bit()? == 1 {
+            chroma = 0;
+        }
+        bits.number()?;
+        bits.number()?;
+        bits.bit()?;
+        if bits.bit()? == 1 {
+            let lists = if chroma == 3 { 12 } else { 8 };
+            for list in 0..lists {
+                if bits.bit()? == 1 {
+                    skip_scaling_list(&mut bits, if list < 6 { 16 } else { 64 })?;
+                }
+            }
+        }
+    }
+    bits.number()?;
+    match bits.number()? {
+        0 => {
+            bits.number()?;
+        }
+        1 => {
+            bits.bit()?;
+            bits.signed()?;
+            bits.signed()?;
+            for _ in 0..bits.number()?.min(255) {
+                bits.signed()?;
+            }
+        }
+        _ => {}
+    }
+    bits.number()?;
+    bits.bit()?;
+    let columns = bits.number()?.checked_add(1)?;
+    let rows = bits.number()?.checked_add(1)?;
+    let fields = 2 - bits.bit()?;
+    if fields == 2 {
+        bits.bit()?;
+    }
+    bits.bit()?;
+    let (width, height) = (
+        columns.checked_mul(16)?,
+        rows.checked_mul(16)?.checked_mul(fields)?,
+    );
+    cropped(
+        (width, height),
+        (
+            if matches!(chroma, 1 | 2) { 2 } else { 1 },
+            if chroma == 1 { 2 } else { 1 } * fields,
+        ),
+        &mut bits,
+    )
+}
+
+fn skip_scaling_list(bits: &mut Bits, count: usize) -> Option<()> {
+    let (mut last, mut next) = (8_i64, 8_i64);
+    for _ in 0..count {
+        if next != 0 {
+            next = (last + bits.signed()?).rem_euclid(256);
+        }
+        last = if next == 0 { last } else { next };
+    }
+    Some(())
+}
+
+/// Width and height in a parameter set of the sequence of H.265 (ITU-T H.265, 7.3.2.2).
+fn size_265(sps: &[u8]) -> Option<(u32, u32)> {
+    let mut bits = Bits::of(sps.get(2..)?);
+    bits.bits(4)?;
+    let layers = bits.bits(3)? as usize;
+    bits.bit()?;
+    // Profile, tier and level.
+    bits.bits(32)?;
+    bits.bits(32)?;
+    bits.bits(32)?;
+    let mut present = Vec::new();
+    for _ in 0..layers {
+        present.push((bits.bit()? == 1, bits.bit()? == 1));
+    }
+    if layers > 0 {
+        bits.bits(2 * (8 - layers))?;
+    }
+    for (profile, level) in present {
+        for _ in 0..if profile { 11 } else { 0 } {
+            bits.bits(8)?;
+        }
+        bits.bits(if level { 8 } else { 0 })?;
+    }
+    bits.number()?;
+    let mut chroma = bits.number()?;
+    if chroma == 3 && bits.bit()? == 1 {
+        chroma = 0;
+    }
+    let size = (bits.number()?, bits.number()?);
+    cropped(
+        size,
+        (
+            if matches!(chroma, 1 | 2) { 2 } else { 1 },
+            if chroma == 1 { 2 } else { 1 },
+        ),
+        &mut bits,
+    )
+}
+
+/// The size without what is cut off, which comes next, in such units.
+fn cropped((width, height): (u32, u32), unit: (u32, u32), bits: &mut Bits) -> Option<(u32, u32)> {
+    let (mut cut_width, mut cut_height) = (0_u32, 0_u32);
+    if bits.bit()? == 1 {
+        cut_width = bits.number()?.checked_add(bits.number()?)?.checked_mul(unit.0)?;
+        cut_height = bits.number()?.checked_add(bits.number()?)?.checked_mul(unit.1)?;
+    }
+    let size = (width.checked_sub(cut_width)?, height.checked_sub(cut_height)?);
+    let is_plausible = |side: u32| (1..=32_768).contains(&side);
+    (is_plausible(size.0) && is_plausible(size.1)).then_some(size)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    /// Of libx264 and libx265: 1920x1080 in macroblocks and blocks that do not divide it, and 640x360.
+    const SPS_1080: [u8; 25] = [
+        0x67, 0x64, 0x00, 0x28, 0xac, 0xd9, 0x40, 0x78, 0x02, 0x27, 0xe5, 0xc0, 0x44, 0x00, 0x00, 0x03, 0x00,
+        0x04, 0x00, 0x00, 0x03, 0x00, 0xc8, 0x3c, 0x60,
+    ];
+
+    fn format(codec: PacketCodec, extradata: &[u8]) -> PacketFormat {
+        PacketFormat {
+            codec,
+            extradata: extradata.into(),
+            width: 7,
+            height: 7,
+            turn: None,
+            sample_aspect: None,
+        }
+    }
+
+    fn stream(units: &[&[u8]]) -> Vec<u8> {
+        units
+            .iter()
+            .flat_map(|unit| [&[0, 0, 0, 1], *unit].concat())
+            .collect()
+    }
+
+    #[test]
+    fn the_size_is_that_of_the_parameter_set() {
+        assert_eq!(size(PacketCodec::H264, &stream(&[&SPS_1080])), Some((1920, 1080)));
+        let record = [
+            &[1, 0x64, 0, 0x28, 0xff, 0xe1, 0, SPS_1080.len() as u8][..],
+            &SPS_1080,
+        ]
+        .concat();
+        assert_eq!(size(PacketCodec::H264, &record), Some((1920, 1080)));
+    }
+
+    #[test]
+    fn only_other_parameter_sets_of_the_sequence_make_a_new_format() {
+        let (old, picture, slice) = ([0x67, 0x42, 0, 0x1e, 0xab], [0x68, 0xce], [0x65, 0x88]);
+        let known = format(PacketCodec::H264, &stream(&[&old, &picture]));
+        for key_frame in [
+            stream(&[&slice]),
+            stream(&[&old, &picture, &slice]),
+            stream(&[&picture, &slice]),
+            Vec::new(),
+        ] {
+            assert_eq!(new_format(&known, &key_frame), None);
+        }
+        let key_frame = stream(&[&[9, 16], &SPS_1080, &picture, &slice]);
+        let new = new_format(&known, &key_frame).unwrap();
+        assert_eq!((new.width, new.height), (1920, 1080));
+        assert_eq!(new.extradata, Arc::from(stream(&[&SPS_1080, &picture])));
+        assert_eq!(new_format(&new, &key_frame), None);
+        assert_eq!(
+            new_format(&format(PacketCodec::H264, &[1, 0, 0]), &key_frame),
+            None
+        );
+    }
+
+    #[test]
+    fn damaged_parameter_sets_state_nothing_and_never_panic() {
+        let mut state = 1_u64;
+        for round in 0..40_000_u64 {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            let (at, value) = ((state >> 33) as usize % 30, (state >> 20) as u8);
+            let mut bytes = match round % 3 {
+                0 => stream(&[&SPS_1080]),
+                1 => [&[1, 0x64, 0, 0x28, 0xff, 0xe1, 0, 25][..], &SPS_1080].concat(),
+                _ => state.to_le_bytes().repeat(6),
+            };
+            let length = bytes.len();
+            bytes[at % length] = value;
+            bytes.truncate(length - (state >> 50) as usize % length);
+            for codec in [PacketCodec::H264, PacketCodec::H265] {
+                let _ = size(codec, &bytes);
+                let _ = new_format(&format(codec, &bytes), &bytes);
+            }
+        }
+    }
+}
