@@ -47,9 +47,9 @@ struct ArchiveFactory {
 
 impl SinkFactory for ArchiveFactory {
     fn open(&self) -> Result<Box<dyn Sink>, SinkError> {
-        self.places.open()?;
+        let lock = self.places.open()?;
         let books = Arc::<Books>::default();
-        let writer = ArchiveWriter::new(self.places.clone(), &self.settings, Arc::clone(&books));
+        let writer = ArchiveWriter::new(self.places.clone(), &self.settings, Arc::clone(&books), lock);
         Ok(Box::new(Archive(Recorder::start(writer, books)?)))
     }
 

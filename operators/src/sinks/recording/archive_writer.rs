@@ -1,13 +1,14 @@
 //! Segments as they are written.
 
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use weir_flow::{Packet, PacketFormat, Settings};
 
 use super::books::Books;
-use super::names;
+use super::names::{self, Form};
 use super::places::Places;
 use super::recorder::Writer;
 use super::retention::Retention;
@@ -16,12 +17,19 @@ use crate::media::{Naming, PacketFile, VideoPlace, WriteError};
 /// Time in milliseconds after a failure before the next file of that stream is tried.
 const RETRY_MS: f64 = 5_000.0;
 
+/// Bytes that are removed at least where the disk is full.
+const RECYCLE_BYTES: u64 = 1 << 20;
+
 pub(super) struct ArchiveWriter {
     places: Places,
     segment_ms: f64,
     retention: Retention,
     streams: BTreeMap<Arc<str>, Stream>,
     books: Arc<Books>,
+    /// Keeps other processes out of the folder.
+    _lock: Arc<File>,
+    /// Whether the log says that segments are removed for want of room.
+    recycles: bool,
 }
 
 #[derive(Default)]
@@ -38,8 +46,11 @@ struct Segment {
 }
 
 impl ArchiveWriter {
-    pub(super) fn new(places: Places, settings: &Settings, books: Arc<Books>) -> Self {
-        let mut retention = Retention::new(settings);
+    pub(super) fn new(places: Places, settings: &Settings, books: Arc<Books>, lock: Arc<File>) -> Self {
+        let mut retention = Retention::new(settings, Form::Archive);
+        places
+            .known()
+            .for_each(|folder| retention.keep_newest(folder.to_owned()));
         let found = retention.scan(places.base());
         books.add("completed", found.completed);
         Self {
@@ -48,6 +59,8 @@ impl ArchiveWriter {
             retention,
             streams: BTreeMap::new(),
             books,
+            _lock: lock,
+            recycles: false,
         }
     }
 
@@ -70,15 +83,33 @@ impl ArchiveWriter {
         self.books.add("packets_failed", written.packets - kept);
         match closed {
             Ok(()) => self.books.on_success(),
+            Err(failure) if failure.is_disk_full && self.recycle(written.bytes) => {}
             Err(failure) => self.books.on_failure(failure),
         }
     }
 
-    fn open(&mut self, stream: &Arc<str>, packet: &Packet) -> Result<(), WriteError> {
+    fn retain(&mut self) {
         let open = self.streams.values().filter_map(|stream| stream.open.as_ref());
         let open_bytes = open.map(|segment| segment.file.written().bytes).sum();
-        let removed = self.retention.apply(packet.time_ms, open_bytes);
+        let removed = self.retention.step(open_bytes);
         self.books.add("files_removed", removed);
+    }
+
+    /// Removes the oldest segments because the disk is full; false if there are none.
+    fn recycle(&mut self, bytes: u64) -> bool {
+        let removed = self.retention.recycle(bytes.saturating_mul(2).max(RECYCLE_BYTES));
+        self.books.add("files_removed", removed);
+        if removed > 0 && !std::mem::replace(&mut self.recycles, true) {
+            tracing::warn!(
+                "{}: the disk is full before `max_bytes` is reached: the oldest segments are removed; lower `max_bytes`",
+                self.places.base().display()
+            );
+        }
+        removed > 0
+    }
+
+    fn open(&mut self, stream: &Arc<str>, packet: &Packet) -> Result<(), WriteError> {
+        self.retain();
         let known = self.streams.entry(Arc::clone(stream)).or_default();
         let Some(format) = &known.format else {
             return Ok(());
@@ -124,6 +155,8 @@ impl Writer for ArchiveWriter {
         let known = self.streams.entry(Arc::clone(stream)).or_default();
         known.format = Some(Arc::clone(format));
         known.retry_at_ms = None;
+        let folder = self.places.folder_of(stream);
+        self.retention.keep_newest(folder);
     }
 
     fn on_packet(&mut self, stream: &Arc<str>, packet: &Packet) {
@@ -131,9 +164,13 @@ impl Writer for ArchiveWriter {
             Ok(true) => {}
             Ok(false) => self.books.add("packets_failed", 1),
             Err(failure) => {
-                self.books.on_failure(failure);
                 self.books.add("packets_failed", 1);
                 self.close(stream);
+                // There is room again: the next key frame begins a segment.
+                if failure.is_disk_full && self.recycle(0) {
+                    return;
+                }
+                self.books.on_failure(failure);
                 if let Some(known) = self.streams.get_mut(stream) {
                     known.retry_at_ms = Some(packet.dts_ms + RETRY_MS);
                 }
@@ -144,6 +181,12 @@ impl Writer for ArchiveWriter {
     fn on_other(&mut self, removed: Arc<str>) {
         self.close(&removed);
         self.streams.remove(&removed);
+        let folder = self.places.folder_of(&removed);
+        self.retention.release(&folder);
+    }
+
+    fn on_tick(&mut self) {
+        self.retain();
     }
 
     fn finish(&mut self) {

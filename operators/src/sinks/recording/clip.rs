@@ -148,6 +148,11 @@ impl Clip {
         }
     }
 
+    /// Bytes of its video that were written.
+    pub(super) fn bytes(&self) -> u64 {
+        self.file.as_ref().map_or(0, |file| file.written().bytes)
+    }
+
     /// Whether nothing more can be written.
     pub(super) fn is_broken(&self) -> bool {
         self.is_broken

@@ -64,9 +64,9 @@ struct ClipsFactory {
 
 impl SinkFactory for ClipsFactory {
     fn open(&self) -> Result<Box<dyn Sink>, SinkError> {
-        self.places.open()?;
+        let lock = self.places.open()?;
         let books = Arc::<Books>::default();
-        let writer = ClipsWriter::new(self.places.clone(), &self.settings, Arc::clone(&books));
+        let writer = ClipsWriter::new(self.places.clone(), &self.settings, Arc::clone(&books), lock);
         Ok(Box::new(Clips(Recorder::start(writer, books)?)))
     }
 

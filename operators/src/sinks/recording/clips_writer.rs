@@ -1,6 +1,7 @@
 //! Clips as they are written: what came before an incident is in memory, what comes after it is written as it comes.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -9,7 +10,7 @@ use weir_flow::{Incident, Packet, PacketFormat, Phase, Settings};
 use super::books::Books;
 use super::clip::{Clip, ClipEnd, Span};
 use super::descriptions;
-use super::names;
+use super::names::{self, Form};
 use super::places::Places;
 use super::recorder::Writer;
 use super::retention::Retention;
@@ -41,9 +42,9 @@ pub(super) struct ClipsWriter {
     streams: BTreeMap<Arc<str>, Stream>,
     /// Incidents that go on while their clips have ended.
     ended_early: BTreeSet<Arc<str>>,
-    /// The newest time that is known, in milliseconds since 1970 (UTC).
-    now_ms: u64,
     books: Arc<Books>,
+    /// Keeps other processes out of the folder.
+    _lock: Arc<File>,
 }
 
 struct Stream {
@@ -53,8 +54,11 @@ struct Stream {
 }
 
 impl ClipsWriter {
-    pub(super) fn new(places: Places, settings: &Settings, books: Arc<Books>) -> Self {
-        let mut retention = Retention::new(settings);
+    pub(super) fn new(places: Places, settings: &Settings, books: Arc<Books>, lock: Arc<File>) -> Self {
+        let mut retention = Retention::new(settings, Form::Clips);
+        places
+            .known()
+            .for_each(|folder| retention.keep_newest(folder.to_owned()));
         let found = retention.scan(places.base());
         books.add("completed", found.completed);
         let adopted = descriptions::adopt(places.base());
@@ -74,8 +78,8 @@ impl ClipsWriter {
             retention,
             streams: BTreeMap::new(),
             ended_early: BTreeSet::new(),
-            now_ms: 0,
             books,
+            _lock: lock,
         }
     }
 
@@ -90,7 +94,6 @@ impl ClipsWriter {
     }
 
     fn on_incident(&mut self, name: &Arc<str>, incident: Incident) {
-        self.now_ms = self.now_ms.max(incident.time_ms);
         let after_ms = self.after_ms;
         let is_over = incident.phase == Phase::Ended;
         let stream = self.stream(name);
@@ -183,7 +186,13 @@ impl ClipsWriter {
         if goes_on && end == ClipEnd::TooLong {
             self.remember_ended_early(id);
         }
-        let removed = self.retention.apply(self.now_ms, 0);
+        self.retain();
+    }
+
+    fn retain(&mut self) {
+        let open = self.streams.values().flat_map(|stream| &stream.open);
+        let open_bytes = open.map(Clip::bytes).sum();
+        let removed = self.retention.step(open_bytes);
         self.books.add("files_removed", removed);
     }
 
@@ -215,6 +224,8 @@ impl Writer for ClipsWriter {
     type Other = ClipsMessage;
 
     fn on_format(&mut self, name: &Arc<str>, format: &Arc<PacketFormat>) {
+        let folder = self.places.folder_of(name);
+        self.retention.keep_newest(folder);
         let stream = self.stream(name);
         // A camera that was gone for a moment goes on in the same clip.
         if stream.format.as_ref() == Some(format) {
@@ -226,7 +237,6 @@ impl Writer for ClipsWriter {
     }
 
     fn on_packet(&mut self, name: &Arc<str>, packet: &Packet) {
-        self.now_ms = self.now_ms.max(packet.time_ms);
         let stream = self.stream(name);
         stream.ring.push(packet);
         let Some(format) = stream.format.clone() else {
@@ -259,8 +269,14 @@ impl Writer for ClipsWriter {
             ClipsMessage::StreamRemoved(stream) => {
                 self.close_all(&stream);
                 self.streams.remove(&stream);
+                let folder = self.places.folder_of(&stream);
+                self.retention.release(&folder);
             }
         }
+    }
+
+    fn on_tick(&mut self) {
+        self.retain();
     }
 
     fn finish(&mut self) {

@@ -11,11 +11,13 @@ mod clips;
 mod clips_writer;
 mod descriptions;
 mod find;
+mod folder_lock;
 mod names;
 mod places;
 mod queue;
 mod recorder;
 mod retention;
+mod retention_clock;
 mod ring;
 
 pub(super) use archive::KIND as ARCHIVE;

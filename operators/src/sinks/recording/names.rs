@@ -38,6 +38,26 @@ pub(super) fn recorded(path: &Path) -> Option<(u64, &str)> {
     Some((time_ms(stem)?, stem))
 }
 
+/// The sink that a recording is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Form {
+    /// Named by time alone, or with a number after it.
+    Archive,
+    /// Named by time, transform and incident.
+    Clips,
+}
+
+/// The form of a recorded file by its path; `None` for other files.
+pub(super) fn form(path: &Path) -> Option<Form> {
+    let (_, stem) = recorded(path)?;
+    let rest = stem.get(TIME_LENGTH..)?;
+    let is_number = |rest: &str| rest.bytes().all(|byte| byte.is_ascii_digit());
+    Some(match rest.strip_prefix('-') {
+        Some(rest) if !is_number(rest) => Form::Clips,
+        _ => Form::Archive,
+    })
+}
+
 /// The recorded file that a `.part` file would have become.
 pub(super) fn unfinished(path: &Path) -> Option<&Path> {
     let whole = path.to_str()?.strip_suffix(".part")?;

@@ -1,6 +1,8 @@
 //! The folders that recordings of streams go to.
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use weir_flow::{KeyKind, KeySpec, Settings, SinkError};
 
@@ -44,11 +46,17 @@ impl Places {
         &self.base
     }
 
-    /// Makes the folder of all, so that one that cannot be made is known before a run.
-    pub(super) fn open(&self) -> Result<(), SinkError> {
+    /// The folders of the streams that are known.
+    pub(super) fn known(&self) -> impl Iterator<Item = &Path> {
+        self.folders.assigned().map(|(_, folder)| folder)
+    }
+
+    /// Makes the folder of all, so that one that cannot be made is known before a run, and locks it against other processes.
+    pub(super) fn open(&self) -> Result<Arc<File>, SinkError> {
         std::fs::create_dir_all(&self.base).map_err(|error| io_failed(&self.base, &error))?;
         let probe = tempfile::tempfile_in(&self.base);
-        probe.map(drop).map_err(|error| io_failed(&self.base, &error))
+        probe.map(drop).map_err(|error| io_failed(&self.base, &error))?;
+        super::folder_lock::hold(&self.base)
     }
 }
 

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use weir_flow::{Packet, PacketFormat, PacketObserver};
 
@@ -25,6 +26,8 @@ pub(super) enum Message<T> {
     /// The stream has nothing to record, for this reason.
     Refused(Arc<str>, String),
     Other(T),
+    /// Nothing came in time.
+    Idle,
 }
 
 struct State<T> {
@@ -69,22 +72,27 @@ impl<T> Queue<T> {
         self.changed.notify_all();
     }
 
-    /// The next message, once there is one; `None` where nothing follows.
-    pub(super) fn take(&self) -> Option<Message<T>> {
+    /// The next message, once there is one, or [`Message::Idle`] after a wait; `None` where nothing follows.
+    pub(super) fn take(&self, wait: Duration) -> Option<Message<T>> {
         let mut state = self.lock();
         loop {
             if let Some(message) = state.messages.pop_front() {
                 match &message {
                     Message::Packet(_, packet) => state.bytes -= packet.data.len(),
                     Message::Other(_) => state.others -= 1,
-                    Message::Format(..) | Message::Refused(..) => {}
+                    Message::Format(..) | Message::Refused(..) | Message::Idle => {}
                 }
                 return Some(message);
             }
             if state.is_closed {
                 return None;
             }
-            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            let waited = self.changed.wait_timeout(state, wait);
+            let (locked, waited) = waited.unwrap_or_else(PoisonError::into_inner);
+            state = locked;
+            if waited.timed_out() && state.messages.is_empty() && !state.is_closed {
+                return Some(Message::Idle);
+            }
         }
     }
 
@@ -157,7 +165,7 @@ mod tests {
         queue.on_packet(&north, &packet(2, true));
         assert_eq!(queue.packets_lost(), 2);
         queue.close();
-        let taken: Vec<usize> = std::iter::from_fn(|| queue.take())
+        let taken: Vec<usize> = std::iter::from_fn(|| queue.take(Duration::ZERO))
             .filter_map(|message| match message {
                 Message::Packet(_, packet) => Some(packet.data.len()),
                 _ => None,
@@ -165,7 +173,10 @@ mod tests {
             .collect();
         assert_eq!(taken, [MAX_BYTES - 10, 1, 2]);
         queue.on_packet(&north, &packet(1, true));
-        assert!(queue.take().is_none(), "nothing is taken once it is closed");
+        assert!(
+            queue.take(Duration::ZERO).is_none(),
+            "nothing is taken once it is closed"
+        );
     }
 
     #[test]
@@ -173,7 +184,7 @@ mod tests {
         let queue = Queue::new();
         let pushed = (0..MAX_OTHERS + 1).filter(|number| queue.push(*number)).count();
         assert_eq!(pushed, MAX_OTHERS);
-        assert!(matches!(queue.take(), Some(Message::Other(0))));
+        assert!(matches!(queue.take(Duration::ZERO), Some(Message::Other(0))));
         assert!(queue.push(0));
     }
 }

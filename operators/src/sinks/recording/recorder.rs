@@ -10,6 +10,9 @@ use weir_flow::{Packet, PacketFormat, SinkError};
 use super::books::Books;
 use super::queue::{Message, Queue};
 
+/// Time between two calls of [`Writer::on_tick`].
+const TICK: Duration = Duration::from_secs(1);
+
 /// What is done with packets; on one thread.
 pub(super) trait Writer: Send + 'static {
     /// What the sink hands over beside packets.
@@ -18,6 +21,8 @@ pub(super) trait Writer: Send + 'static {
     fn on_format(&mut self, stream: &Arc<str>, format: &Arc<PacketFormat>);
     fn on_packet(&mut self, stream: &Arc<str>, packet: &Packet);
     fn on_other(&mut self, other: Self::Other);
+    /// A second has passed, with or without packets.
+    fn on_tick(&mut self);
     /// Completes what is open.
     fn finish(&mut self);
     /// The folder that its files are in.
@@ -72,7 +77,8 @@ impl<T: Send + 'static> Recorder<T> {
         let messages = Arc::clone(&queue);
         let disk = Disk::new(writer.folder());
         let record = move || {
-            while let Some(message) = messages.take() {
+            let mut ticked = Instant::now();
+            while let Some(message) = messages.take(TICK) {
                 match message {
                     Message::Format(stream, format) => writer.on_format(&stream, &format),
                     Message::Packet(stream, packet) => writer.on_packet(&stream, &packet),
@@ -80,6 +86,11 @@ impl<T: Send + 'static> Recorder<T> {
                         tracing::error!(%stream, "it is not recorded: {reason}");
                     }
                     Message::Other(other) => writer.on_other(other),
+                    Message::Idle => {}
+                }
+                if ticked.elapsed() >= TICK {
+                    ticked = Instant::now();
+                    writer.on_tick();
                 }
             }
             writer.finish();

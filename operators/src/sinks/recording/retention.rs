@@ -1,17 +1,22 @@
 //! How long recordings are kept: by age and by bytes of all of them together, the oldest are removed first. Only files whose
 //! names are those of recordings, in folders of the sink, are ever looked at.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use weir_flow::{KeyKind, KeySpec, Settings};
 
-use super::names;
+use super::names::{self, Form};
+use super::retention_clock::{RetentionClock, clocks};
 use crate::media::{Leftover, settle_leftover};
 
 /// Folders below the base that are looked into.
 const MAX_DEPTH: usize = 4;
+
+/// Recordings that one step removes at most. A step is a second apart from the next, or a new recording.
+const MAX_BY_AGE: usize = 64;
 
 pub(super) const KEYS: [KeySpec; 2] = [
     KeySpec {
@@ -31,9 +36,26 @@ pub(super) const KEYS: [KeySpec; 2] = [
 pub(super) struct Retention {
     keep_ms: u64,
     max_bytes: u64,
-    /// By when they begin and their path without extension.
-    recordings: BTreeMap<(u64, PathBuf), u64>,
+    form: Form,
+    start: Instant,
+    clock: RetentionClock,
+    /// By their monotonic time and their path without extension.
+    recordings: BTreeMap<(i64, PathBuf), Recording>,
+    /// Monotonic times of recordings by path without extension.
+    times: BTreeMap<PathBuf, i64>,
+    /// Recordings in each folder.
+    folders: BTreeMap<PathBuf, usize>,
+    /// Folders of streams that the sink has: the newest recording in each stays.
+    current: BTreeSet<PathBuf>,
+    base: PathBuf,
     bytes: u64,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Recording {
+    bytes: u64,
+    /// Date in the name of a recording of an earlier run, in milliseconds since 1970 (UTC).
+    date_ms: Option<u64>,
 }
 
 /// What was found at the start.
@@ -46,11 +68,20 @@ pub(super) struct Found {
 }
 
 impl Retention {
-    pub(super) fn new(settings: &Settings) -> Self {
+    pub(super) fn new(settings: &Settings, form: Form) -> Self {
+        let start = Instant::now();
+        let (wall_ms, now_ms) = clocks(start);
         Self {
             keep_ms: (settings.number("keep", 7.0 * 86_400.0) * 1e3) as u64,
             max_bytes: settings.number("max_bytes", (10_u64 << 30) as f64) as u64,
+            form,
+            start,
+            clock: RetentionClock::new(wall_ms, now_ms),
             recordings: BTreeMap::new(),
+            times: BTreeMap::new(),
+            folders: BTreeMap::new(),
+            current: BTreeSet::new(),
+            base: PathBuf::new(),
             bytes: 0,
         }
     }
@@ -58,6 +89,7 @@ impl Retention {
     /// Takes in what earlier runs left in a folder: complete recordings, and `.part` files, which are completed or removed.
     pub(super) fn scan(&mut self, base: &Path) -> Found {
         let mut found = Found::default();
+        self.base = base.to_owned();
         self.scan_folder(base, 0, &mut found);
         found
     }
@@ -79,48 +111,151 @@ impl Retention {
 
     fn take_in(&mut self, path: &Path, found: &mut Found) {
         let Some(whole) = names::unfinished(path) else {
-            self.add(path);
+            self.take(path, true);
             return;
         };
+        if names::form(whole) != Some(self.form) {
+            return;
+        }
         match settle_leftover(path, whole) {
             Leftover::Completed(path) => {
                 found.completed += 1;
-                self.add(&path);
+                self.take(&path, true);
             }
             Leftover::Removed => found.removed += 1,
             Leftover::Kept => {}
         }
     }
 
-    /// A file is there.
+    /// A file was recorded.
     pub(super) fn add(&mut self, path: &Path) {
-        let Some((time_ms, _)) = names::recorded(path) else {
+        self.take(path, false);
+    }
+
+    fn take(&mut self, path: &Path, is_old: bool) {
+        let Some((date_ms, _)) = names::recorded(path).filter(|_| names::form(path) == Some(self.form))
+        else {
             return;
         };
         let bytes = fs::metadata(path).map_or(0, |found| found.len());
-        *self
-            .recordings
-            .entry((time_ms, path.with_extension("")))
-            .or_default() += bytes;
+        let stem = path.with_extension("");
+        let now_ms = self.clock.now_ms();
+        let new_ms = if is_old {
+            self.clock.monotonic(date_ms)
+        } else {
+            now_ms
+        };
+        let time_ms = *self.times.entry(stem.clone()).or_insert(new_ms);
+        if !self.recordings.contains_key(&(time_ms, stem.clone())) {
+            *self.folders.entry(folder_of(&stem)).or_default() += 1;
+        }
+        let recording = self.recordings.entry((time_ms, stem)).or_insert(Recording {
+            bytes: 0,
+            date_ms: is_old.then_some(date_ms),
+        });
+        recording.bytes += bytes;
         self.bytes += bytes;
     }
 
-    /// Removes what is too old at `now_ms` after 1970 (UTC), or too much while so many bytes are being written; says how many
-    /// files it removed.
-    pub(super) fn apply(&mut self, now_ms: u64, open_bytes: u64) -> u64 {
+    /// The sink has a stream with this folder: the newest recording in it is not removed.
+    pub(super) fn keep_newest(&mut self, folder: PathBuf) {
+        self.current.insert(folder);
+    }
+
+    /// The stream with this folder was removed.
+    pub(super) fn release(&mut self, folder: &Path) {
+        self.current.remove(folder);
+        self.tidy(folder);
+    }
+
+    /// Looks at both clocks, then removes as [`Self::apply`].
+    pub(super) fn step(&mut self, open_bytes: u64) -> u64 {
+        let (wall_ms, now_ms) = clocks(self.start);
+        self.apply(wall_ms, now_ms, open_bytes)
+    }
+
+    /// Removes recordings that are too old, or too much while so many bytes are being written; says how many files it removed.
+    fn apply(&mut self, wall_ms: i64, now_ms: i64, open_bytes: u64) -> u64 {
+        if self.clock.observe(wall_ms, now_ms) {
+            self.date_again();
+        }
+        let keep_ms = i64::try_from(self.keep_ms).unwrap_or(i64::MAX);
+        let is_settled = self.clock.is_settled();
+        let max_bytes = self.max_bytes;
+        self.remove_while(MAX_BY_AGE, |bytes, time_ms, recording| {
+            let is_known = recording.date_ms.is_none() || is_settled;
+            bytes + open_bytes > max_bytes || (is_known && now_ms.saturating_sub(time_ms) > keep_ms)
+        })
+    }
+
+    /// Removes the oldest recordings until at least `bytes` are free again; says how many files it removed.
+    pub(super) fn recycle(&mut self, bytes: u64) -> u64 {
+        let goal = self.bytes.saturating_sub(bytes.max(1));
+        self.remove_while(usize::MAX, |left, _, _| left > goal)
+    }
+
+    fn remove_while(&mut self, max: usize, is_due: impl Fn(u64, i64, &Recording) -> bool) -> u64 {
         let mut removed = 0;
-        while let Some(entry) = self.recordings.first_entry() {
-            let (time_ms, stem) = entry.key();
-            let is_old = now_ms.saturating_sub(*time_ms) > self.keep_ms;
-            if !is_old && self.bytes + open_bytes <= self.max_bytes {
+        let mut due = Vec::new();
+        let mut left = self.bytes;
+        let mut in_folder: BTreeMap<PathBuf, usize> = BTreeMap::new();
+        for ((time_ms, stem), recording) in &self.recordings {
+            if due.len() >= max || !is_due(left, *time_ms, recording) {
                 break;
             }
-            let stem = stem.clone();
-            self.bytes = self.bytes.saturating_sub(entry.remove());
-            removed += remove(&stem);
+            let folder = folder_of(stem);
+            let count = in_folder.entry(folder.clone()).or_default();
+            let is_newest = self.folders.get(&folder).is_none_or(|all| *count + 1 >= *all);
+            if is_newest && self.current.contains(&folder) {
+                continue;
+            }
+            *count += 1;
+            left = left.saturating_sub(recording.bytes);
+            due.push((*time_ms, stem.clone()));
+        }
+        for key in due {
+            if let Some(recording) = self.recordings.remove(&key) {
+                self.bytes = self.bytes.saturating_sub(recording.bytes);
+            }
+            self.times.remove(&key.1);
+            removed += remove(&key.1);
+            let folder = folder_of(&key.1);
+            if let Some(count) = self.folders.get_mut(&folder) {
+                *count = count.saturating_sub(1);
+            }
+            self.tidy(&folder);
         }
         removed
     }
+
+    /// Removes the folder of a stream that is no more, and empty folders above it, up to the base.
+    fn tidy(&mut self, folder: &Path) {
+        if self.current.contains(folder) || self.folders.get(folder).is_some_and(|count| *count > 0) {
+            return;
+        }
+        self.folders.remove(folder);
+        let below = folder.ancestors().take_while(|above| *above != self.base);
+        for above in below.filter(|above| above.starts_with(&self.base)) {
+            if fs::remove_dir(above).is_err() {
+                break;
+            }
+        }
+    }
+
+    /// The wall clock is believed anew.
+    fn date_again(&mut self) {
+        for ((time_ms, stem), recording) in std::mem::take(&mut self.recordings) {
+            let time_ms = recording
+                .date_ms
+                .map_or(time_ms, |date| self.clock.monotonic(date));
+            self.times.insert(stem.clone(), time_ms);
+            self.recordings.insert((time_ms, stem), recording);
+        }
+    }
+}
+
+fn folder_of(stem: &Path) -> PathBuf {
+    stem.parent().unwrap_or(Path::new("")).to_owned()
 }
 
 /// Removes a recording with what stands beside it; says how many files that were.
@@ -149,7 +284,7 @@ mod tests {
     fn retention(keep_s: f64, max_bytes: f64) -> Retention {
         let settings = [("keep", keep_s), ("max_bytes", max_bytes)];
         let settings = settings.map(|(name, number)| (name.to_owned(), Value::Number(number)));
-        Retention::new(&Settings(settings.into()))
+        Retention::new(&Settings(settings.into()), Form::Clips)
     }
 
     fn names(folder: &Path) -> Vec<String> {
@@ -176,10 +311,22 @@ mod tests {
         let mut all = retention(7.0 * 86_400.0, 300.0);
         assert_eq!(all.scan(folder.path()), Found::default());
         assert_eq!(all.bytes, 400);
-        assert_eq!(all.apply(4 * DAY_MS, 0), 2);
-        assert_eq!(all.apply(4 * DAY_MS, 0), 0);
-        assert_eq!(all.apply(4 * DAY_MS, 100), 2, "what is being written counts");
-        assert_eq!(all.apply(10 * DAY_MS + 1, 0), 2);
+        let wall = 5 * DAY_MS as i64;
+        all.clock = RetentionClock::new(wall, 0);
+        all.date_again();
+        assert_eq!(all.apply(wall, 0, 0), 2);
+        assert_eq!(all.apply(wall, 1, 0), 0);
+        assert_eq!(all.apply(wall, 2, 100), 2, "what is being written counts");
+        let later = 5 * DAY_MS as i64 + 1;
+        assert_eq!(all.apply(wall + 10_000, 10_000, 0), 0);
+        assert_eq!(all.apply(wall + 30 * DAY_MS as i64, 11_000, 0), 0, "a spike");
+        all.keep_newest(north.clone());
+        assert_eq!(all.apply(wall + later, later, 0), 2);
+        assert_eq!(
+            all.apply(wall + 99 * later, 99 * later, u64::MAX >> 1),
+            0,
+            "the newest stays"
+        );
         assert_eq!(
             names(&north),
             [
@@ -198,7 +345,7 @@ mod tests {
     #[test]
     fn what_a_killed_run_left_is_completed_or_removed() {
         let folder = tempfile::tempdir().unwrap();
-        let name = format!("{}.mp4.part", super::names::stem(DAY_MS, &[]));
+        let name = format!("{}.mp4.part", super::names::stem(DAY_MS, &["gate"]));
         fs::write(folder.path().join(name), b"not a fragment").unwrap();
         fs::write(folder.path().join("video.mp4.part"), b"of another sink").unwrap();
         let found = retention(1.0, 1.0).scan(folder.path());
