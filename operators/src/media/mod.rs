@@ -5,6 +5,7 @@
 //! FFmpeg. Nothing here paces, or drops by itself: a recorded video is read as fast as it is requested, and frames are left
 //! out as the level of decoding says.
 
+mod access;
 mod concatenation;
 mod container;
 mod damage;
@@ -14,6 +15,7 @@ mod ffi;
 mod ffmpeg;
 mod fifo;
 mod fragments;
+mod guarded;
 mod hardware;
 mod images;
 mod interlacing;
@@ -30,9 +32,11 @@ mod parameter_sets;
 mod picture;
 mod picture_index;
 mod played;
+mod redirect;
 #[cfg(feature = "cuda")]
 mod surfaces;
 mod timeline;
+mod userinfo;
 mod video_file;
 mod video_place;
 

@@ -3,7 +3,7 @@
 use std::io::ErrorKind;
 use std::io::Read;
 use std::path::Path;
-use std::sync::Once;
+use std::sync::{Arc, Once};
 use std::time::Duration;
 
 use ffmpeg_next::format::context::{Input, StreamIo};
@@ -12,10 +12,11 @@ use ffmpeg_next::{Dictionary, Error, device, format, media};
 use weir_files::io_reason;
 use weir_flow::{Settings, SourceError, StopFlag, Transport};
 
+use super::access::{self, Access, is_remote, normalised, scheme};
 use super::driver_thread::DriverThread;
 use super::fifo::{Fifo, is_fifo};
 use super::options::add_options;
-use super::{SourceOptions, cannot_open, container, ffi, log};
+use super::{SourceOptions, cannot_open, container, ffi, guarded, log};
 
 /// FFmpeg's names of raw elementary streams. They carry no timestamps; those that FFmpeg reports assume a rate.
 const ELEMENTARY: [&str; 15] = [
@@ -68,7 +69,7 @@ pub(crate) fn init_ffmpeg() -> Result<(), Error> {
 /// Whether frames arrive in real time: a capture device, or a stream without an end. A recording on a web server has an
 /// end.
 pub(super) fn is_live(uri: &str, input: &Input) -> bool {
-    match scheme(uri) {
+    match scheme(uri).as_deref() {
         Some("http" | "https") => input.duration() <= 0,
         _ => is_capture(uri) || is_remote(uri),
     }
@@ -76,7 +77,7 @@ pub(super) fn is_live(uri: &str, input: &Input) -> bool {
 
 /// As [`is_live`] by the address alone; `None` if only the open stream tells.
 pub(super) fn is_endless(uri: &str) -> Option<bool> {
-    match scheme(uri) {
+    match scheme(uri).as_deref() {
         Some("http" | "https") => None,
         _ => Some(is_capture(uri) || is_remote(uri)),
     }
@@ -84,17 +85,6 @@ pub(super) fn is_endless(uri: &str) -> Option<bool> {
 
 pub(super) fn is_capture(uri: &str) -> bool {
     uri.starts_with("/dev/video")
-}
-
-fn is_remote(uri: &str) -> bool {
-    const REMOTE: [&str; 11] = [
-        "rtsp", "rtsps", "http", "https", "rtmp", "rtmps", "rtp", "udp", "tcp", "srt", "mmsh",
-    ];
-    scheme(uri).is_some_and(|scheme| REMOTE.contains(&scheme))
-}
-
-fn scheme(uri: &str) -> Option<&str> {
-    uri.split_once("://").map(|(scheme, _)| scheme)
 }
 
 /// Opens `uri`, a capture device on the thread of its driver; raising `stop` interrupts this call and all later reads.
@@ -123,14 +113,21 @@ pub(super) fn open(
     let address = if local && Path::new(name).exists() {
         format!("file:{name}")
     } else {
-        uri.to_owned()
+        normalised(uri)
     };
-    let flag = stop.clone();
-    let dictionary = dictionary(uri, options);
-    let (opened, said) = log::with_last_error(|| {
-        format::input_with_interrupt_and_dictionary(&address, move || flag.is_raised(), dictionary)
-    });
-    opened.map_err(|error| cannot_open(uri, reason(error, said, uri, Path::new(name), stop)))
+    let wait = Duration::from_secs_f64(options.timeout_s.clamp(0.01, 1e6));
+    let path = local.then(|| Path::new(name));
+    let access = Access::new(&address, path, &options.connection.options, wait);
+    let access = Arc::new(access.map_err(|reason| cannot_open(uri, reason))?);
+    let dictionary = dictionary(uri, options, &access);
+    let (opened, said) = log::with_last_error(|| guarded::open(&address, dictionary, &access, stop));
+    opened.map_err(|error| {
+        let reason = access.refusal().filter(|_| !stop.is_raised());
+        cannot_open(
+            uri,
+            reason.unwrap_or_else(|| self::reason(error, said, uri, Path::new(name), stop)),
+        )
+    })
 }
 
 /// The path of a local file.
@@ -188,8 +185,12 @@ fn pipe(uri: &str, path: &Path, options: &SourceOptions, stop: &StopFlag) -> Res
         cannot_open(uri, reason)
     })?;
     let flag = stop.clone();
+    let mut dictionary = Dictionary::new();
+    dictionary.set("format_whitelist", &access::pipe_demuxers());
     StreamIo::from_read(fifo)
-        .and_then(|io| format::input_from_stream_with_interrupt(io, None, None, move || flag.is_raised()))
+        .and_then(|io| {
+            format::input_from_stream_with_interrupt(io, None, Some(dictionary), move || flag.is_raised())
+        })
         .map_err(|error| cannot_open(uri, reason(error, None, uri, path, stop)))
 }
 
@@ -229,11 +230,11 @@ fn open_device(uri: &str, options: &Settings) -> Result<Input, String> {
 }
 
 /// Timeouts in microseconds, and how RTSP is sent.
-fn dictionary(uri: &str, options: &SourceOptions) -> Dictionary<'static> {
+fn dictionary(uri: &str, options: &SourceOptions, access: &Access) -> Dictionary<'static> {
     let mut dictionary = Dictionary::new();
     let timeout = format!("{:.0}", (options.timeout_s * 1e6).clamp(1e4, 1e12));
     dictionary.set("rw_timeout", &timeout);
-    match scheme(uri) {
+    match scheme(uri).as_deref() {
         Some("rtsp" | "rtsps") => {
             let transport = match options.connection.transport {
                 Transport::Tcp => "tcp",
@@ -246,6 +247,8 @@ fn dictionary(uri: &str, options: &SourceOptions) -> Dictionary<'static> {
         _ => {}
     }
     add_options(&options.connection.options, &mut dictionary);
+    dictionary.set("protocol_whitelist", access.protocols);
+    dictionary.set("format_whitelist", &access.demuxers);
     dictionary
 }
 
@@ -272,9 +275,21 @@ fn reason(error: Error, said: Option<String>, uri: &str, path: &Path, stop: &Sto
     if let Some(truncation) = container::truncation_by_signature(path) {
         return format!("the file was cut off ({truncation}): record or download it again");
     }
+    let is_on_no_list = said
+        .as_ref()
+        .is_some_and(|said| said.contains("not on whitelist"));
     let said = said.map_or_else(String::new, |said| format!(" ({said})"));
     match error {
         _ if stop.is_raised() => "stopped while opening".to_owned(),
+        _ if is_on_no_list => format!(
+            "its content is of a kind that is not opened {}, such as a text or a list of other addresses: check that it is a \
+             video",
+            if is_remote(uri) {
+                "from such an address"
+            } else {
+                "from a file"
+            }
+        ),
         Error::Eof if is_remote(uri) => {
             format!("the connection ended before a picture came{said}: check the address")
         }

@@ -68,7 +68,8 @@ pub const CONNECTION_OPTIONS: &[KeySpec] = &[
     KeySpec {
         name: "tls_verify",
         kind: KeyKind::Flag,
-        about: "whether the server's certificate is verified, of HTTPS and RTSPS; default false",
+        about: "whether the server's certificate is verified; default true for HTTPS, false for RTSPS, which not every \
+                FFmpeg can verify",
     },
     KeySpec {
         name: "ca_file",

@@ -1,0 +1,270 @@
+//! Addresses that a source may open: what servers answer leads neither to files of this machine, nor to other hosts, and no
+//! text is drawn.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use std::io::{BufRead, BufReader, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::process::Command;
+use std::sync::{Arc, Mutex};
+
+use weir_flow::StopFlag;
+use weir_operators::media::{SourceOptions, source};
+
+/// A server, and the heads of the requests to it.
+struct Server {
+    port: u16,
+    asked: Arc<Mutex<Vec<String>>>,
+}
+
+impl Server {
+    /// Answers each request by its head; without an end of the head it is answered at once, as by `tcp://`.
+    fn start(host: &str, has_requests: bool, answer: impl Fn(&str) -> Vec<u8> + Send + 'static) -> Self {
+        let listener = TcpListener::bind((host, 0)).unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let asked = Arc::new(Mutex::new(Vec::new()));
+        let noted = Arc::clone(&asked);
+        let serve = move |mut stream: TcpStream| {
+            let mut lines = BufReader::new(stream.try_clone().unwrap())
+                .lines()
+                .map_while(Result::ok);
+            loop {
+                let head: Vec<String> = if has_requests {
+                    lines.by_ref().take_while(|line| !line.is_empty()).collect()
+                } else {
+                    Vec::new()
+                };
+                if has_requests && head.is_empty() {
+                    return;
+                }
+                let head = head.join("\n");
+                noted.lock().unwrap().push(head.clone());
+                let answered = stream.write_all(&answer(&head));
+                if answered.is_err() || !head.contains("RTSP/") {
+                    return;
+                }
+            }
+        };
+        std::thread::spawn(move || listener.incoming().flatten().for_each(serve));
+        Self { port, asked }
+    }
+
+    fn requests(&self) -> Vec<String> {
+        self.asked.lock().unwrap().clone()
+    }
+}
+
+fn http(status: &str, more: &str, body: &[u8]) -> Vec<u8> {
+    let head = format!(
+        "HTTP/1.1 {status}\r\n{more}Content-Length: {}\r\nConnection: close\r\n\r\n",
+        body.len()
+    );
+    [head.as_bytes(), body].concat()
+}
+
+fn cseq(head: &str) -> &str {
+    head.lines()
+        .find(|line| line.starts_with("CSeq"))
+        .unwrap_or_default()
+}
+
+/// An RTSP server that redirects every DESCRIBE.
+fn rtsp_redirect(to: impl Fn() -> String + Send + 'static) -> Server {
+    Server::start("127.0.0.1", true, move |head| {
+        let answer = if head.starts_with("OPTIONS") {
+            format!("RTSP/1.0 200 OK\r\n{}\r\nPublic: DESCRIBE\r\n\r\n", cseq(head))
+        } else {
+            format!(
+                "RTSP/1.0 302 Found\r\n{}\r\nLocation: {}\r\n\r\n",
+                cseq(head),
+                to()
+            )
+        };
+        answer.into_bytes()
+    })
+}
+
+/// Why `uri` does not open.
+fn refused(uri: &str) -> String {
+    let options = SourceOptions {
+        timeout_s: 3.0,
+        ..SourceOptions::default()
+    };
+    let opened = source(uri, options).open(&StopFlag::default());
+    let error = opened.err().unwrap_or_else(|| panic!("{uri} is open"));
+    error.to_string()
+}
+
+fn opens(uri: &str) -> bool {
+    let opened = source(uri, SourceOptions::default()).open(&StopFlag::default());
+    opened.is_ok_and(|mut source| matches!(source.next(), Ok(Some(_))))
+}
+
+fn write_clip(path: &Path) {
+    let made = Command::new("ffmpeg")
+        .args([
+            "-v",
+            "error",
+            "-nostdin",
+            "-y",
+            "-f",
+            "lavfi",
+            "-i",
+            "testsrc2=size=160x90:rate=10",
+            "-t",
+            "2",
+        ])
+        .args([
+            "-c:v",
+            "libx264",
+            "-preset",
+            "ultrafast",
+            "-pix_fmt",
+            "yuv420p",
+            "-g",
+            "10",
+        ])
+        .arg(path)
+        .status();
+    assert!(made.unwrap().success());
+}
+
+fn hls(address: &str) -> Vec<u8> {
+    format!("#EXTM3U\n#EXT-X-VERSION:3\n#EXT-X-TARGETDURATION:20\n#EXTINF:20,\n{address}\n#EXT-X-ENDLIST\n")
+        .into_bytes()
+}
+
+fn dash(address: &str) -> Vec<u8> {
+    format!(
+        "<?xml version=\"1.0\"?>\n<MPD xmlns=\"urn:mpeg:dash:schema:mpd:2011\" type=\"static\" \
+         mediaPresentationDuration=\"PT20S\" profiles=\"urn:mpeg:dash:profile:isoff-on-demand:2011\"><Period>\
+         <AdaptationSet mimeType=\"video/mp4\"><Representation id=\"1\" bandwidth=\"1000\"><BaseURL>{address}</BaseURL>\
+         <SegmentBase/></Representation></AdaptationSet></Period></MPD>"
+    )
+    .into_bytes()
+}
+
+#[test]
+fn playlists_over_the_network_open_no_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let clip = folder.path().join("private.ts");
+    write_clip(&clip);
+    let clip = clip.display().to_string();
+    for address in [format!("file://{clip}"), clip.clone(), format!("file:{clip}")] {
+        for content in [hls(&address), dash(&address)] {
+            let sent = content.clone();
+            let raw = Server::start("127.0.0.1", false, move |_| sent.clone());
+            refused(&format!("tcp://127.0.0.1:{}", raw.port));
+            let web = Server::start("127.0.0.1", true, move |_| http("200 OK", "", &content));
+            for name in ["x.m3u8", "x.mpd", "x"] {
+                refused(&format!("http://127.0.0.1:{}/{name}", web.port));
+            }
+        }
+    }
+    let concat = format!("ffconcat version 1.0\nfile '{clip}'\n").into_bytes();
+    let list = folder.path().join("list.ffconcat");
+    std::fs::write(&list, &concat).unwrap();
+    refused(list.to_str().unwrap());
+    let raw = Server::start("127.0.0.1", false, move |_| concat.clone());
+    refused(&format!("tcp://127.0.0.1:{}", raw.port));
+}
+
+#[test]
+fn playlists_on_disk_open_files_of_their_folder_only() {
+    let folder = tempfile::tempdir().unwrap();
+    let lists = folder.path().join("lists");
+    std::fs::create_dir(&lists).unwrap();
+    write_clip(&folder.path().join("private.ts"));
+    write_clip(&lists.join("part.ts"));
+    let list = lists.join("list.m3u8");
+    std::fs::write(&list, hls("part.ts")).unwrap();
+    assert!(opens(list.to_str().unwrap()));
+    std::fs::write(&list, hls("../private.ts")).unwrap();
+    let reason = refused(list.to_str().unwrap());
+    assert!(reason.contains("only files of its own folder"), "{reason}");
+}
+
+#[test]
+fn texts_on_web_servers_are_not_drawn() {
+    let text = "line of a secret\n".repeat(200).into_bytes();
+    let server = Server::start("127.0.0.1", true, move |_| http("200 OK", "", &text));
+    for name in [
+        "x.txt", "x?a=.txt", "x?a=.nfo", "x.ans", "x.diz", "x.bin", "x.xb", "x.srt", "x.raw", "x.svg", "x",
+    ] {
+        refused(&format!("http://127.0.0.1:{}/{name}", server.port));
+    }
+    assert!(!server.requests().is_empty());
+}
+
+#[test]
+fn sessions_are_not_redirected_to_other_hosts_nor_for_ever() {
+    let other = Server::start("127.0.0.2", true, |head| {
+        format!(
+            "RTSP/1.0 401 Unauthorized\r\n{}\r\nWWW-Authenticate: Basic realm=\"x\"\r\n\r\n",
+            cseq(head)
+        )
+        .into_bytes()
+    });
+    let port = other.port;
+    let first = rtsp_redirect(move || format!("rtsp://127.0.0.2:{port}/b"));
+    let reason = refused(&format!("rtsp://admin:geheim@127.0.0.1:{}/a", first.port));
+    assert!(reason.contains("another host, rtsp://127.0.0.2"), "{reason}");
+    assert_eq!(other.requests(), [String::new(); 0]);
+    let own = Arc::new(Mutex::new(0));
+    let at = Arc::clone(&own);
+    let looped = rtsp_redirect(move || format!("rtsp://127.0.0.1:{}/{}", at.lock().unwrap(), "b"));
+    *own.lock().unwrap() = looped.port;
+    let reason = refused(&format!("rtsp://admin:geheim@127.0.0.1:{}/a", looped.port));
+    assert!(
+        looped.requests().len() < 40,
+        "{} requests: {reason}",
+        looped.requests().len()
+    );
+    assert!(!reason.contains("geheim"), "{reason}");
+}
+
+#[test]
+fn web_redirects_stay_on_their_host_and_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let clip = folder.path().join("clip.ts");
+    write_clip(&clip);
+    let content = std::fs::read(clip).unwrap();
+    let other = Server::start("127.0.0.2", true, |_| {
+        http("401 Unauthorized", "WWW-Authenticate: Basic\r\n", b"")
+    });
+    let port = other.port;
+    let server = Server::start("127.0.0.1", true, move |head| {
+        let path = head.split(' ').nth(1).unwrap_or_default();
+        let redirect = |to: &str| http("302 Found", &format!("Location: {to}\r\n"), b"");
+        let count = path.trim_start_matches("/hop").parse::<u32>().ok();
+        match (path, count) {
+            (_, Some(0)) => http("200 OK", "", &content),
+            (_, Some(hops)) => redirect(&format!("/hop{}", hops - 1)),
+            ("/loop", _) => redirect("/loop"),
+            ("/list.m3u8", _) => http("200 OK", "", &hls("/elsewhere")),
+            ("/file", _) => redirect("file:///etc/passwd"),
+            _ => redirect(&format!("http://127.0.0.2:{port}/b")),
+        }
+    });
+    let at = |path: &str| format!("http://admin:geheim@127.0.0.1:{}/{path}", server.port);
+    assert!(
+        opens(&at("hop0")) && opens(&at("hop5")),
+        "{:?}",
+        server.requests()
+    );
+    for (path, expected) in [
+        ("hop6", "more than 5 times"),
+        ("loop", "more than 5 times"),
+        ("elsewhere", "another host, http://127.0.0.2"),
+        ("file", "redirects to"),
+    ] {
+        let reason = refused(&at(path));
+        assert!(
+            reason.contains(expected) && !reason.contains("geheim"),
+            "{reason}"
+        );
+    }
+    refused(&at("list.m3u8"));
+    assert_eq!(other.requests(), [String::new(); 0]);
+}
