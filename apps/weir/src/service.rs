@@ -20,7 +20,7 @@ use weir_config::ConfigError;
 use weir_flow::Incident;
 use weir_graph::{Graph, SourceNode};
 use weir_operators::sinks::{has_clip, open_clip};
-use weir_runtime::{Control, NewStream, Progress, Snapshot, StreamChange, StreamError, StreamPhase};
+use weir_runtime::{Control, NewStream, Progress, Snapshot, StreamChange, StreamError};
 use weir_serve::{
     ApiError, Backend, FrameRate, LiveQueue, NotReady, Refusal, StreamPatch, StreamRequest, Token, Watching,
 };

@@ -13,8 +13,14 @@ use common::service::Service;
 use serde_json::Value;
 
 /// Recorded only now and then: not by a service where nothing goes wrong, that traces no requests, or that is in no fleet.
-const RARE: [&str; 11] = [
+const RARE: [&str; 17] = [
+    "weir_sink_events_total",
+    "weir_sink_events_waiting",
+    "weir_sink_free_bytes",
+    "weir_sink_lost_total",
+    "weir_sink_retries_total",
     "weir_batches_lost_total",
+    "weir_batches_overdue_total",
     "weir_drops_total",
     "weir_fleet_capacity_frames_per_second",
     "weir_fleet_engine_up",

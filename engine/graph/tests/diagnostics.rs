@@ -336,9 +336,11 @@ fn missing_files_are_reported() {
     );
     let folder = common::folder();
     let path = folder.path().join("crossing.mp4");
-    std::fs::write(&path, [0xff, 0xfe, 0]).unwrap();
-    let problems = load(&path, &catalog, &environment).unwrap_err();
-    assert!(problems.to_string().contains("not UTF-8"), "{problems}");
+    for (bytes, said) in [([0xff, 0xd8, 0xff], "not UTF-8"), ([0xff, 0xfe, 0], "UTF-16")] {
+        std::fs::write(&path, bytes).unwrap();
+        let problems = load(&path, &catalog, &environment).unwrap_err();
+        assert!(problems.to_string().contains(said), "{problems}");
+    }
 }
 
 #[test]

@@ -98,7 +98,9 @@ mod tests {
             shape: vec![85, 4, 4],
             readable: true,
         }];
-        let head = KIND.build(&Settings::default(), &input, &specs).expect("fits");
+        let labels = weir_flow::Value::Texts(vec!["coco".to_owned()]);
+        let settings = Settings([("labels".to_owned(), labels)].into());
+        let head = KIND.build(&settings, &input, &specs).expect("fits");
         let mut data = vec![0.0; 85 * 16];
         let half = 0.5_f32.atanh();
         for (channel, value) in [(0, 0.9), (1, half), (2, half), (5 + 2, 0.9)] {

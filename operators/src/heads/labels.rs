@@ -155,11 +155,6 @@ impl Labels {
         &self.remarks
     }
 
-    /// Adds a finding.
-    pub(super) fn remark(&mut self, remark: String) {
-        self.remarks.push(remark);
-    }
-
     /// Whether the settings name the classes.
     pub(crate) fn are_set(settings: &Settings) -> bool {
         settings.text("labels_file").is_some() || settings.texts("labels").is_some()

@@ -320,16 +320,6 @@ impl BoxValues {
         }
     }
 
-    /// A finding about the number of boxes.
-    pub(super) fn remark(&self) -> Option<String> {
-        (!self.is_grid).then(|| {
-            format!(
-                "its {} boxes are no grid over its input: if boxes or classes are wrong, its layout is another one",
-                self.boxes
-            )
-        })
-    }
-
     /// The layout by values of one run, where it is another one; a finding where they are merely implausible.
     ///
     /// # Errors

@@ -149,7 +149,9 @@ mod tests {
             output("dis_pred_stride_16", 16, 32),
             output("dis_pred_stride_32", 4, 32),
         ];
-        let head = KIND.build(&Settings::default(), &input, &specs).expect("fits");
+        let labels = weir_flow::Value::Texts(vec!["coco".to_owned()]);
+        let settings = Settings([("labels".to_owned(), labels)].into());
+        let head = KIND.build(&settings, &input, &specs).expect("fits");
         let mut data: Vec<Vec<f32>> = specs
             .iter()
             .map(|output| vec![0.0; output.shape.iter().product()])

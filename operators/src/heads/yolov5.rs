@@ -44,11 +44,7 @@ fn build(settings: &Settings, input: &Input, specs: &[OutputSpec]) -> Result<Box
         let transposed = "it is transposed: export the model without the transposition, or as YOLOv8's for the head yolov8";
         return Err(format!("{}; {transposed}", unfit(specs, expected)));
     }
-    let mut labels = Labels::choose(declared, &[], values.channels - 5)?;
-    values
-        .remark()
-        .into_iter()
-        .for_each(|remark| labels.remark(remark));
+    let labels = Labels::choose(declared, &[], values.channels - 5)?;
     Ok(Box::new(Yolov5 {
         filter: DetectionFilter::read(settings, 0.25, 0.45, labels)?,
         values,

@@ -32,11 +32,7 @@ struct Yolov8 {
 fn build(settings: &Settings, input: &Input, specs: &[OutputSpec]) -> Result<Box<dyn Head>, String> {
     let expected = "one of [4 + classes, boxes] or [boxes, 4 + classes]";
     let (values, declared) = BoxValues::read(settings, input, specs, (4, expected))?;
-    let mut labels = Labels::choose(declared, &[], values.channels - 4)?;
-    values
-        .remark()
-        .into_iter()
-        .for_each(|remark| labels.remark(remark));
+    let labels = Labels::choose(declared, &[], values.channels - 4)?;
     let filter = DetectionFilter::read(settings, 0.25, 0.45, labels)?;
     let steps = match values.boxes_first {
         true => (1, values.channels),

@@ -14,16 +14,16 @@ const REMOTE: [&str; 11] = [
     "rtsp", "rtsps", "http", "https", "rtmp", "rtmps", "rtp", "udp", "tcp", "srt", "mmsh",
 ];
 
-/// Demuxers of video that refer to nothing outside of their own bytes.
+/// Demuxers that refer to nothing outside of their own bytes; those of sound alone, so that the error can say it.
 const CONTAINERS: &str = "mov,matroska,avi,mpegts,mpeg,flv,live_flv,asf,asf_o,ogg,nut,h264,hevc,vvc,m4v,mpegvideo,mjpeg,mpjpeg,\
-                          ivf,av1,obu,vc1,dirac,dhav";
+                          ivf,av1,obu,vc1,dirac,dhav,wav,mp3,aac,flac";
 /// Rarer ones, of files.
 const FILES: &str = "mxf,gxf,wtv,rm,dv,nsv,nuv,pva,h261,h263,mjpeg_2000,smjpeg,dnxhd,avs2,avs3,cavsvideo,vc1test,yuv4mpegpipe,\
-                     mpegtsraw,wav";
+                     mpegtsraw";
 /// Compressed images.
 const IMAGES: &str = "jpeg_pipe,png_pipe,bmp_pipe,webp_pipe,tiff_pipe,j2k_pipe,gif,gif_pipe";
 /// Playlists, with the formats of sound and subtitles that their parts may have. Parts are opened under the same list.
-const PLAYLISTS: &str = "hls,dash,aac,mp3,ac3,eac3,webvtt";
+const PLAYLISTS: &str = "hls,dash,ac3,eac3,webvtt";
 
 /// Scheme of an address in small letters, if it has one.
 pub(super) fn scheme(uri: &str) -> Option<String> {
@@ -34,14 +34,6 @@ pub(super) fn scheme(uri: &str) -> Option<String> {
 /// Whether the address is on another machine.
 pub(super) fn is_remote(uri: &str) -> bool {
     scheme(uri).is_some_and(|scheme| REMOTE.contains(&scheme.as_str()))
-}
-
-/// The address with its scheme in small letters, which FFmpeg expects.
-pub(super) fn normalised(uri: &str) -> String {
-    match (scheme(uri), uri.split_once("://")) {
-        (Some(scheme), Some((_, rest))) => format!("{scheme}://{rest}"),
-        _ => uri.to_owned(),
-    }
 }
 
 /// Host of an address, in small letters and without its port, as FFmpeg reads it.
@@ -377,7 +369,6 @@ mod tests {
         let missing = Path::new("concat:a.ts|b.ts");
         assert!(access("concat:a.ts|b.ts", Some(missing)).is_err());
         assert!(is_remote("RTSP://camera/1") && is_remote("Http://h"));
-        assert_eq!(normalised("RTSP://Cam/A"), "rtsp://Cam/A");
     }
 
     #[test]

@@ -12,7 +12,7 @@ use ffmpeg_next::{Dictionary, Error, device, format, media};
 use weir_files::io_reason;
 use weir_flow::{Settings, SourceError, StopFlag, Transport};
 
-use super::access::{self, Access, is_remote, normalised, scheme};
+use super::access::{self, Access, is_remote, scheme};
 use super::driver_thread::DriverThread;
 use super::fifo::{Fifo, is_fifo};
 use super::options::add_options;
@@ -113,7 +113,7 @@ pub(super) fn open(
     let address = if local && Path::new(name).exists() {
         format!("file:{name}")
     } else {
-        normalised(uri)
+        weir_flow::with_small_scheme(uri).into_owned()
     };
     let wait = Duration::from_secs_f64(options.timeout_s.clamp(0.01, 1e6));
     let path = local.then(|| Path::new(name));

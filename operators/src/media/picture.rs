@@ -16,9 +16,10 @@ use super::orientation::{Orientation, shapes};
 /// definition is made in BT.709 and lower resolutions in BT.601, and players decide in the same way.
 const HIGH_DEFINITION_LINES: u32 = 720;
 
-/// Widest and narrowest pixels that are believed, and how far from square they count as that.
+/// Widest pixels, and the inverse of the narrowest ones, that are believed.
 const MAX_ASPECT: f64 = 4.0;
-const LEAST_ASPECT: f64 = 0.02;
+/// Largest difference from 1 of the aspect of pixels that count as square.
+const SQUARE_TOLERANCE: f64 = 0.02;
 
 /// Longest side that a picture gets by having square pixels.
 const MAX_SIDE: u32 = 16_384;
@@ -224,7 +225,7 @@ impl Pictures {
 pub(super) fn square_size((width, height): (u32, u32), aspect: Rational) -> (u32, u32) {
     let ratio = f64::from(aspect.numerator()) / f64::from(aspect.denominator());
     let is_known = ratio.is_finite() && (1.0 / MAX_ASPECT..=MAX_ASPECT).contains(&ratio);
-    if !is_known || (ratio - 1.0).abs() < LEAST_ASPECT {
+    if !is_known || (ratio - 1.0).abs() < SQUARE_TOLERANCE {
         return (width, height);
     }
     let wider = |side: u32, ratio: f64| ((f64::from(side) * ratio / 2.0).round() * 2.0) as u32;

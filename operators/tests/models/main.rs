@@ -97,7 +97,12 @@ impl Module {
 
 fn module(assets: &Path, operator: &str, model: &str, head: &str, settings: &Settings) -> Module {
     let model = try_model(&assets.join("models").join(model), head, settings).expect("loads");
-    Module::new(operator, model, &[], settings)
+    // `labels` of a model name its classes; those of a detecting module select some of them.
+    let mut settings = settings.clone();
+    if operator == "detect" {
+        settings.0.remove("labels");
+    }
+    Module::new(operator, model, &[], &settings)
 }
 
 fn detect(assets: &Path, model: &str, head: &str, picture: &str) -> Vec<Object> {

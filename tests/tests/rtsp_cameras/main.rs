@@ -317,8 +317,8 @@ fn cameras_that_fail_come_back_by_themselves_and_others_lose_nothing() {
         };
         match stream {
             "killed" | "resized" => assert_eq!(first_outage(health).name(), "waiting", "{health:?}"),
-            "frozen" => stalled("no data for 2s"),
-            "soundonly" => stalled("no pictures for 2s"),
+            "frozen" => stalled("no data for "),
+            "soundonly" => stalled("no pictures for "),
             "scrambled" => stalled("decoded whole"),
             // What becomes of bytes without sense is a matter of chance.
             _ => assert!(first_outage(health).is_down(), "{health:?}"),

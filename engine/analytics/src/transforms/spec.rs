@@ -346,18 +346,18 @@ impl TransformSpec {
             return None;
         }
         let points = self.outline.as_ref()?.in_pixels(width, height);
-        let edges: [(&str, fn(&Position, f64, f64) -> f64); 4] = [
-            ("left", |at, width, _| at.x / width),
-            ("right", |at, width, _| 1.0 - at.x / width),
-            ("upper", |at, _, height| at.y / height),
-            ("lower", |at, _, height| 1.0 - at.y / height),
-        ];
-        let lies_on = |distance: fn(&Position, f64, f64) -> f64| {
-            points.iter().all(|at| distance(at, width, height) <= ON_EDGE)
-        };
-        edges
-            .into_iter()
-            .find_map(|(name, distance)| lies_on(distance).then_some(name))
+        let lies_on = |distance: &dyn Fn(&Position) -> f64| points.iter().all(|at| distance(at) <= ON_EDGE);
+        if lies_on(&|at| at.x / width) {
+            Some("left")
+        } else if lies_on(&|at| 1.0 - at.x / width) {
+            Some("right")
+        } else if lies_on(&|at| at.y / height) {
+            Some("upper")
+        } else if lies_on(&|at| 1.0 - at.y / height) {
+            Some("lower")
+        } else {
+            None
+        }
     }
 
     /// Whether it takes objects of that class.

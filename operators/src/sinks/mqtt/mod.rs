@@ -89,7 +89,7 @@ const KEYS: &[KeySpec] = &[
     outbox_keys::GIVE_UP_AFTER,
 ];
 
-/// Streams that are told apart.
+/// Largest number of streams whose counts are tracked.
 const MAX_STREAMS: usize = 4_096;
 
 /// Topics of pictures.

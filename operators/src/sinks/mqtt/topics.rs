@@ -101,7 +101,7 @@ fn is_of_id(c: char) -> bool {
     c.is_ascii_alphanumeric() || c == '_' || c == '-'
 }
 
-/// Whether it stands in an id as it is, and can be told from its neighbours.
+/// Whether it stands in an id as it is, and can be distinguished from its neighbours.
 fn is_word(name: &str) -> bool {
     !name.is_empty() && !name.starts_with('-') && name.chars().all(|c| is_of_id(c) && c != '_')
 }

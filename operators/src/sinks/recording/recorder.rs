@@ -57,9 +57,17 @@ impl Disk {
         }
         let found = rustix::fs::statvfs(&self.folder).ok();
         let free = found.map(|found| found.f_bavail.saturating_mul(found.f_frsize));
-        *seen = Some((Instant::now(), free));
+        *seen = Some((now(), free));
         free
     }
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "retention runs, and the disk is looked at, at intervals of real time"
+)]
+fn now() -> Instant {
+    Instant::now()
 }
 
 /// See the module.
@@ -77,7 +85,7 @@ impl<T: Send + 'static> Recorder<T> {
         let messages = Arc::clone(&queue);
         let disk = Disk::new(writer.folder());
         let record = move || {
-            let mut ticked = Instant::now();
+            let mut ticked = now();
             while let Some(message) = messages.take(TICK) {
                 match message {
                     Message::Format(stream, format) => writer.on_format(&stream, &format),
@@ -89,7 +97,7 @@ impl<T: Send + 'static> Recorder<T> {
                     Message::Idle => {}
                 }
                 if ticked.elapsed() >= TICK {
-                    ticked = Instant::now();
+                    ticked = now();
                     writer.on_tick();
                 }
             }

@@ -69,6 +69,7 @@ pub(super) struct Found {
 
 impl Retention {
     pub(super) fn new(settings: &Settings, form: Form) -> Self {
+        #[expect(clippy::disallowed_methods, reason = "ages of files are real time")]
         let start = Instant::now();
         let (wall_ms, now_ms) = clocks(start);
         Self {

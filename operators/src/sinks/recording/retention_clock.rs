@@ -97,6 +97,7 @@ impl RetentionClock {
 }
 
 /// The wall clock in milliseconds since 1970 (UTC), and the monotonic one in milliseconds since `start`.
+#[expect(clippy::disallowed_methods, reason = "dates of files are of the wall clock")]
 pub(super) fn clocks(start: Instant) -> (i64, i64) {
     let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let ms = |time: std::time::Duration| i64::try_from(time.as_millis()).unwrap_or(i64::MAX / 2);

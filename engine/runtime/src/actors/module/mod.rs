@@ -9,6 +9,7 @@ mod output_check;
 mod overdue;
 mod pipelines;
 mod requests;
+mod slot_watch;
 mod stage;
 
 use std::collections::BTreeMap;

@@ -4,12 +4,9 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use weir_policy::SlotEvent;
 use weir_types::{SlotId, Span};
 
-use super::ModuleActor;
-use crate::actors::messages::ArbiterEvent;
-use crate::telemetry::{self, TICK_INTERVAL};
+use crate::telemetry::TICK_INTERVAL;
 
 /// Work is overdue after so many times its expected time ...
 const OVERDUE_FACTOR: u64 = 20;
@@ -19,10 +16,10 @@ const MIN_OVERDUE: Span = Span::from_secs(10);
 /// A batch or a step on a slot, watched until it returns.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SlotWatch {
-    slot: SlotId,
-    expected: Span,
+    pub(super) slot: SlotId,
+    pub(super) expected: Span,
     /// Counted in ticks, so that a process that was stopped for a while reports nothing.
-    ran: Span,
+    pub(super) ran: Span,
     is_overdue: bool,
 }
 
@@ -41,7 +38,7 @@ impl SlotWatch {
     }
 
     /// Counts a tick; gives itself when it becomes overdue.
-    fn on_tick(&mut self) -> Option<Self> {
+    pub(super) fn on_tick(&mut self) -> Option<Self> {
         self.ran += TICK_INTERVAL;
         let is_overdue = self.ran >= MIN_OVERDUE.max(self.expected * OVERDUE_FACTOR);
         let becomes = is_overdue && !std::mem::replace(&mut self.is_overdue, is_overdue);
@@ -58,12 +55,12 @@ impl OverdueSlots {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn add(&self, slot: SlotId) {
+    pub(super) fn add(&self, slot: SlotId) {
         *self.lock().entry(slot).or_default() += 1;
     }
 
     /// Work on a slot returned; whether none is overdue there any more.
-    fn remove(&self, slot: SlotId) -> bool {
+    pub(super) fn remove(&self, slot: SlotId) -> bool {
         let mut slots = self.lock();
         let Some(count) = slots.get_mut(&slot) else {
             return false;
@@ -80,46 +77,6 @@ impl OverdueSlots {
     pub(super) fn count<'a>(&self, slots: impl Iterator<Item = &'a SlotId>) -> usize {
         let overdue = self.lock();
         slots.filter(|slot| overdue.contains_key(slot)).count()
-    }
-}
-
-impl ModuleActor {
-    /// Counts a tick for all work on slots, and takes slots out of use on which it is overdue.
-    pub(super) fn watch_slots(&mut self) {
-        let batches = self.running.values_mut().filter_map(|batch| batch.watch.as_mut());
-        let watches = batches.chain(self.instances.watches());
-        let overdue: Vec<SlotWatch> = watches.filter_map(SlotWatch::on_tick).collect();
-        for SlotWatch {
-            slot, expected, ran, ..
-        } in overdue
-        {
-            let module = &self.setup.name;
-            tracing::error!(
-                module,
-                slot = slot.0,
-                "a batch of module {module} has not ended after {:.0} s, and {expected} were expected: its model may hang; the slot \
-                 is out of use until it ends",
-                ran.as_secs_f64()
-            );
-            telemetry::record_batch_overdue(module);
-            self.setup.actors.overdue.add(slot);
-            let slots = &self.setup.actors.slots;
-            slots.do_send(ArbiterEvent(SlotEvent::Down { slot }));
-        }
-    }
-
-    /// Work that was overdue on a slot has returned.
-    pub(super) fn on_overdue_returned(&self, slot: SlotId) {
-        let module = &self.setup.name;
-        tracing::error!(
-            module,
-            slot = slot.0,
-            "the batch of module {module} that was overdue has ended"
-        );
-        if self.setup.actors.overdue.remove(slot) {
-            let slots = &self.setup.actors.slots;
-            slots.do_send(ArbiterEvent(SlotEvent::Up { slot }));
-        }
     }
 }
 
