@@ -362,7 +362,7 @@ pub(crate) fn text(snapshot: &Snapshot) -> String {
     out
 }
 
-/// What became of the events of sinks that deliver to other programs, as those count it.
+/// Writes the events of sinks that deliver to other programs: outcomes, retries and queued events, as the sinks count them.
 fn sink_events(out: &mut String, report: &Report) {
     let sinks = || {
         report

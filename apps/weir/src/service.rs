@@ -313,7 +313,7 @@ impl Service {
         taken.map_err(|error| refused(&error))
     }
 
-    /// What the graph says of each sink that records clips.
+    /// Settings in the graph of each sink that records clips.
     fn clip_settings(&self) -> Vec<weir_flow::Settings> {
         let loaded = lock(&self.loaded);
         let sinks = loaded.iter().flat_map(|loaded| loaded.graph.sinks());

@@ -255,7 +255,7 @@ impl Secrets {
         self.add(written.trim().trim_matches(['"', '\'']), shown);
     }
 
-    /// What variables in a secret stand for, and what is between them.
+    /// Values of the variables in a secret, and the text between them.
     fn add_variables(&mut self, text: &str, variable: &dyn Fn(&str) -> Option<String>) {
         let Some((first, rest)) = text.split_once("${") else {
             return;
@@ -294,7 +294,7 @@ impl Secrets {
         }
     }
 
-    /// What lines give to keys of secrets, whether they are TOML or not.
+    /// Values that lines assign to keys of secrets, also in lines that are not TOML.
     fn add_lines(&mut self, text: &str, variable: &dyn Fn(&str) -> Option<String>) {
         let mut ends_with = None;
         for line in text.lines() {

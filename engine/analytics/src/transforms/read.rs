@@ -299,7 +299,7 @@ impl Reader<'_> {
         }
     }
 
-    /// What local time is, by `timezone` or `utc_offset`.
+    /// Reads the local time of a rule from `timezone` or `utc_offset`.
     fn clock(&mut self) -> LocalClock {
         let settings = self.settings;
         let utc = LocalClock::Offset(0);

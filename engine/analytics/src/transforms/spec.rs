@@ -204,11 +204,11 @@ pub struct Hours {
     pub from_minute: u32,
     /// First minute that is not in it any more.
     pub until_minute: u32,
-    /// What local time is.
+    /// Local time in which the minutes are read.
     pub clock: LocalClock,
 }
 
-/// What local time is at a moment.
+/// Rule for the offset of local time from UTC.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LocalClock {
     /// So many minutes ahead of UTC, in summer and winter alike.
