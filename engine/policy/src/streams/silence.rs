@@ -312,6 +312,63 @@ mod tests {
         check(FAST, until_four, Some((6_000, Silence::NoData(TWO))));
     }
 
+    /// Pictures of 40 ms, `segment` of them in one go each `apart` seconds, and nothing after a minute; when the wait ended.
+    fn ended_with_segments(segment: u64, apart: u64, comes_in_segments: bool) -> Option<u64> {
+        let mut watch = SilenceWatch::default();
+        watch.begin(WaitFor::Opening, at(0));
+        watch.end();
+        watch.on_open(comes_in_segments);
+        (0..2_400).map(|look| look * 100).find(|ms| {
+            watch.begin(FAST, at(*ms));
+            let goes = (1..=60 / apart).map(|go| go * apart * 1_000);
+            for ms in goes.filter(|go| go == ms) {
+                for _ in 0..segment {
+                    watch.on_picture(false, at(ms));
+                }
+            }
+            watch.end();
+            false
+        });
+        watch.begin(FAST, at(60_000));
+        (0..1_200)
+            .map(|look| 60_000 + look * 100)
+            .find(|ms| watch.on_poll(at(*ms)))
+    }
+
+    #[test]
+    fn what_came_in_one_go_is_not_waited_for() {
+        let after_a_minute = |ms: u64| Some(60_000 + ms);
+        // Three times the segment, ten seconds at least.
+        assert_eq!(ended_with_segments(50, 2, true), after_a_minute(12_100));
+        assert_eq!(ended_with_segments(150, 6, true), after_a_minute(20_100));
+        // What is not known to come in segments: until its pictures are due.
+        assert_eq!(ended_with_segments(50, 2, false), after_a_minute(4_000));
+    }
+
+    #[test]
+    fn a_slow_camera_has_time_before_its_rate_is_known() {
+        let every_three = |ms: u64| {
+            if ms.is_multiple_of(3_000) {
+                Sent::Picture
+            } else {
+                Sent::Nothing
+            }
+        };
+        check(
+            WaitFor::EarlyFrame(Span::from_millis(40)),
+            every_three,
+            Some((30_100, Silence::Undecoded(THIRTY))),
+        );
+        let never = |_| Sent::Nothing;
+        check(
+            WaitFor::EarlyFrame(Span::from_millis(40)),
+            never,
+            Some((10_100, Silence::NoData(TEN))),
+        );
+        let slow = Span::from_secs(15);
+        check(WaitFor::EarlyFrame(slow), |_| Sent::Sound, None);
+    }
+
     #[test]
     fn sound_is_no_picture() {
         check(
@@ -336,10 +393,18 @@ mod tests {
             pictures(),
             Some((30_100, Silence::Undecoded(THIRTY))),
         );
+        // Pictures at the interval that they state: none is ahead.
         let slow = WaitFor::Frame(Span::from_secs(4));
+        let every_four = |ms: u64| {
+            if ms.is_multiple_of(4_000) {
+                Sent::Picture
+            } else {
+                Sent::Nothing
+            }
+        };
         check(
             slow,
-            pictures(),
+            every_four,
             Some((40_100, Silence::Undecoded(Span::from_secs(40)))),
         );
         // A key picture in every ten, that is once a second.

@@ -275,3 +275,16 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_stream_that_goes_on_keeps_its_time_base() {
+    let mut clock = live();
+    clock.on_frame(0.0, 1, at(0.0));
+    clock.on_frame(40.0, 1, at(40.0));
+    // Ten seconds later the source gives what it had ready, from where it was.
+    clock.on_open(LIVE);
+    clock.on_resumption();
+    let times = [80.0, 120.0].map(|stamp| clock.on_frame(stamp, 1, at(10_000.0 + stamp / 10.0)));
+    assert_eq!(times.map(|time| time.pts_ms), [80.0, 120.0]);
+    assert!(times.iter().all(|time| !time.discontinuity && time.missing == 0));
+}
