@@ -1,14 +1,19 @@
 //! The settings of a node as Zenoh takes them.
 //!
 //! What departs from its defaults, and why: a lease of a second, so that a node that is lost is seen to be; nobody is looked for, by
-//! multicast or by hearsay; no administration space; received messages are bounded (by default a GiB each); TLS on both ends.
+//! multicast or by hearsay; no administration space; received messages are bounded (by default a GiB each). Where there are
+//! certificates, a tunnel stands in front of it, which it talks to over unix sockets.
+
+use std::path::Path;
 
 use serde_json::{Value, json};
+use weir_tunnel::Tunnel;
 use zenoh::Config;
 
 use crate::error::FabricError;
 use crate::identity::Identity;
-use crate::settings::{Certificates, Endpoint, FabricSettings};
+use crate::settings::{Endpoint, FabricSettings};
+use crate::transport_id::{text, transport_id};
 
 /// How long a node that says nothing counts as there.
 const LEASE_MS: u64 = 1_000;
@@ -23,17 +28,16 @@ const MAX_PENDING: u64 = 64;
 /// Nodes that may be connected at a time.
 const MAX_SESSIONS: u64 = 1_024;
 
-pub(crate) fn config(identity: &Identity, settings: &FabricSettings) -> Result<Config, FabricError> {
-    let protocol = if settings.certificates.is_some() {
-        "tls"
-    } else {
-        "tcp"
-    };
-    let locator = |endpoint: &Endpoint| format!("{protocol}/{endpoint}");
-    let locators = |endpoints: &[Endpoint]| endpoints.iter().map(locator).collect::<Vec<_>>();
+/// The settings of a node. Its tunnel is there where it has certificates.
+pub(crate) fn config(
+    identity: &Identity,
+    settings: &FabricSettings,
+    tunnel: Option<&Tunnel>,
+) -> Result<Config, FabricError> {
+    let locators = Locators::new(settings, tunnel);
     let mut entries: Vec<(&str, Value)> = vec![
         ("mode", json!("peer")),
-        ("connect/endpoints", json!(locators(&settings.connect))),
+        ("connect/endpoints", json!(locators.connect)),
         // Again and again, and without waiting for it.
         ("connect/timeout_ms", json!(-1)),
         ("connect/exit_on_failure", json!(false)),
@@ -41,7 +45,7 @@ pub(crate) fn config(identity: &Identity, settings: &FabricSettings) -> Result<C
             "connect/retry",
             json!({ "period_init_ms": RETRY_MS.0, "period_max_ms": RETRY_MS.1, "period_increase_factor": 2 }),
         ),
-        ("listen/endpoints", json!(locators(settings.listen.as_slice()))),
+        ("listen/endpoints", json!(locators.listen)),
         ("listen/timeout_ms", json!(0)),
         ("listen/exit_on_failure", json!(true)),
         ("scouting/multicast/enabled", json!(false)),
@@ -53,7 +57,7 @@ pub(crate) fn config(identity: &Identity, settings: &FabricSettings) -> Result<C
         ("transport/unicast/max_sessions", json!(MAX_SESSIONS)),
         ("transport/unicast/max_links", json!(1)),
         ("transport/unicast/lowlatency", json!(false)),
-        ("transport/link/protocols", json!([protocol])),
+        ("transport/link/protocols", json!([locators.protocol])),
         ("transport/link/tx/lease", json!(LEASE_MS)),
         ("transport/link/tx/keep_alive", json!(KEEP_ALIVES)),
         (
@@ -61,8 +65,9 @@ pub(crate) fn config(identity: &Identity, settings: &FabricSettings) -> Result<C
             json!(settings.max_message_bytes),
         ),
     ];
-    if let Some(certificates) = &settings.certificates {
-        entries.push(("transport/link/tls", tls(certificates)));
+    if tunnel.is_some() {
+        let id = transport_id(identity.fleet(), &identity.member().id);
+        entries.push(("id", json!(text(id))));
         entries.push(("access_control", access(identity, &settings.nodes)));
     }
     let mut config = Config::default();
@@ -73,22 +78,36 @@ pub(crate) fn config(identity: &Identity, settings: &FabricSettings) -> Result<C
     Ok(config)
 }
 
-/// Both ends show a certificate of the authority, and that of who is connected to is for the host that was asked for.
-fn tls(certificates: &Certificates) -> Value {
-    json!({
-        "root_ca_certificate": certificates.authority,
-        "listen_certificate": certificates.certificate,
-        "listen_private_key": certificates.key,
-        "connect_certificate": certificates.certificate,
-        "connect_private_key": certificates.key,
-        "enable_mtls": true,
-        "verify_name_on_connect": true,
-        "close_link_on_expiration": true,
-    })
+/// Addresses as Zenoh writes them.
+struct Locators {
+    protocol: &'static str,
+    listen: Vec<String>,
+    connect: Vec<String>,
+}
+
+impl Locators {
+    fn new(settings: &FabricSettings, tunnel: Option<&Tunnel>) -> Self {
+        if let Some(tunnel) = tunnel {
+            let protocol = "unixsock-stream";
+            let locator = |path: &Path| format!("{protocol}/{}", path.display());
+            return Self {
+                protocol,
+                listen: vec![locator(tunnel.inner())],
+                connect: tunnel.dials().iter().map(|path| locator(path)).collect(),
+            };
+        }
+        let protocol = "tcp";
+        let locator = |endpoint: &Endpoint| format!("{protocol}/{endpoint}");
+        Self {
+            protocol,
+            listen: settings.listen.iter().map(locator).collect(),
+            connect: settings.connect.iter().map(locator).collect(),
+        }
+    }
 }
 
 /// Any node may listen to what is published, and to what is for it alone; what comes from a node must be under the keys of the name in
-/// its certificate.
+/// its certificate. The tunnel lets no node connect under the id of another.
 fn access(identity: &Identity, nodes: &[String]) -> Value {
     let all = [identity.all_keys()];
     let mut rules = vec![json!({
@@ -106,7 +125,8 @@ fn access(identity: &Identity, nodes: &[String]) -> Value {
             "id": take, "permission": "allow", "flows": ["ingress"], "key_exprs": identity.keys_of(node),
             "messages": ["put", "liveliness_token"],
         }));
-        subjects.push(json!({ "id": node, "cert_common_names": [node] }));
+        let id = text(transport_id(identity.fleet(), node));
+        subjects.push(json!({ "id": node, "zids": [id] }));
         policies.push(json!({ "rules": ["listen", send, take], "subjects": [node] }));
     }
     json!({

@@ -22,7 +22,7 @@ pub struct FabricCounts {
 /// What the transport refused in this process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct Refusals {
-    /// Connections whose other end showed no certificate of the fleet's authority, or spoke no TLS.
+    /// Connections whose other end showed no certificate of the fleet's authority, spoke no TLS, or claimed to be another node.
     pub connections: u64,
     /// Messages under keys that are not their sender's.
     pub messages: u64,

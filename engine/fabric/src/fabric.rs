@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, TrySendError, bounded};
+use weir_tunnel::{Address, CertificateFiles, Tunnel, TunnelError, TunnelSettings};
 use zenoh::liveliness::LivelinessToken;
 use zenoh::pubsub::Subscriber;
 use zenoh::qos::CongestionControl;
@@ -17,7 +18,8 @@ use crate::error::FabricError;
 use crate::identity::{Identity, Kind, Member};
 use crate::members::{Members, Present};
 use crate::message::{Message, Urgency};
-use crate::settings::FabricSettings;
+use crate::settings::{Certificates, Endpoint, FabricSettings};
+use crate::transport_id::FleetGate;
 
 /// Messages that may wait for who subscribed: some hundred nodes that report at once.
 const MAX_WAITING: usize = 1_024;
@@ -26,6 +28,8 @@ const MAX_WAITING_BYTES: usize = 64 << 20;
 
 /// How long a node that is dropped takes to leave: what is lost on the way would hold it up for ten seconds.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
+/// Time that other nodes have to take the last bytes of this one.
+const LINGER: Duration = Duration::from_secs(1);
 
 /// A node among others; it leaves when it is dropped.
 pub struct Fabric {
@@ -35,6 +39,8 @@ pub struct Fabric {
     /// Until it leaves.
     session: Mutex<Option<Session>>,
     token: Mutex<Option<LivelinessToken>>,
+    /// TLS in front of the session if there are certificates, until the node leaves.
+    tunnel: Mutex<Option<Tunnel>>,
 }
 
 impl Fabric {
@@ -45,7 +51,10 @@ impl Fabric {
     /// [`FabricError`]: settings that cannot be used, an address that is taken.
     pub fn open(identity: Identity, settings: &FabricSettings) -> Result<Self, FabricError> {
         settings.check(&identity)?;
-        let config = config(&identity, settings)?;
+        let tunnel = settings.certificates.as_ref();
+        let tunnel = tunnel.map(|certificates| open_tunnel(&identity, settings, certificates));
+        let tunnel = tunnel.transpose()?;
+        let config = config(&identity, settings, tunnel.as_ref())?;
         let session = zenoh::open(config).wait();
         let session = session.map_err(|error| FabricError::Open(error.to_string()))?;
         Ok(Self {
@@ -54,6 +63,7 @@ impl Fabric {
             counters: Arc::default(),
             session: Mutex::new(Some(session)),
             token: Mutex::default(),
+            tunnel: Mutex::new(tunnel),
         })
     }
 
@@ -245,6 +255,7 @@ impl Fabric {
             return true;
         };
         let token = self.token.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let tunnel = self.tunnel.lock().unwrap_or_else(PoisonError::into_inner).take();
         let (done, is_done) = bounded(1);
         let thread = std::thread::Builder::new().name("weir-fabric-close".to_owned());
         let spawned = thread.spawn(move || {
@@ -252,10 +263,38 @@ impl Fabric {
             if let Err(error) = session.close().wait() {
                 tracing::warn!(%error, "the connections to the fleet were not closed in order");
             }
+            if tunnel.is_some_and(|tunnel| !tunnel.close(LINGER)) {
+                tracing::warn!("a node of the fleet did not take the last bytes of this one");
+            }
             let _ = done.send(());
         });
         spawned.is_ok() && is_done.recv_timeout(CLOSE_TIMEOUT).is_ok()
     }
+}
+
+fn open_tunnel(
+    identity: &Identity,
+    settings: &FabricSettings,
+    certificates: &Certificates,
+) -> Result<Tunnel, FabricError> {
+    let address = |endpoint: &Endpoint| Address {
+        host: endpoint.host().to_owned(),
+        port: endpoint.port(),
+    };
+    let of_tunnel = TunnelSettings {
+        listen: settings.listen.as_ref().map(address),
+        connect: settings.connect.iter().map(address).collect(),
+        files: CertificateFiles {
+            authority: certificates.authority.clone(),
+            certificate: certificates.certificate.clone(),
+            key: certificates.key.clone(),
+        },
+    };
+    let gate = FleetGate::new(identity.fleet(), &settings.nodes);
+    Tunnel::open(&of_tunnel, Arc::new(gate)).map_err(|error| match error {
+        TunnelError::Certificate { path, reason } => FabricError::Certificate { path, reason },
+        other => FabricError::Open(other.to_string()),
+    })
 }
 
 impl Drop for Fabric {

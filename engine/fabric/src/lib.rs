@@ -9,6 +9,7 @@
 //!
 //! Nodes connect to the addresses that they are given, and find nobody by themselves. Off loopback both ends show certificates of the
 //! fleet's authority ([`make_keys`]), and each node takes from another only what lies under the keys of the name in its certificate.
+//! TLS is that of `weir-tunnel`, which stands in front of Zenoh.
 //!
 //! Messages are sent blocking and at once; what may be lost is dropped before it is sent. Their size is bounded. What is refused is
 //! counted ([`FabricCounts`], [`Refusals`]).
@@ -31,6 +32,8 @@ mod message;
 #[cfg(feature = "zenoh")]
 mod refusals;
 mod settings;
+#[cfg(feature = "zenoh")]
+mod transport_id;
 
 pub use counts::{FabricCounts, Refusals};
 pub use error::FabricError;

@@ -1,4 +1,5 @@
-//! What the transport refuses before anything of ours sees it: it says so in its log alone, so its log is counted.
+//! Connections and messages that are refused before a node sees them. The tunnel counts connections. Zenoh reports its refusals in its
+//! log alone, so events of the log are counted.
 //!
 //! The words are those of the version of Zenoh that is pinned; `tests/intruders.rs` fails where they are others.
 
@@ -15,8 +16,6 @@ use crate::counts::Refusals;
 
 /// Where Zenoh holds messages against its rules of access.
 const ACCESS: &str = "zenoh::net::routing::interceptor";
-/// Where it accepts connections by TLS.
-const TLS: &str = "zenoh_link_tls";
 /// Where connections become sessions.
 const TRANSPORT: &str = "zenoh_transport::unicast";
 
@@ -32,6 +31,11 @@ pub fn refusals() -> Refusals {
     }
 }
 
+/// Counts a connection that the tunnel refused.
+pub(crate) fn count_connection() {
+    CONNECTIONS.fetch_add(1, Ordering::Relaxed);
+}
+
 /// Counts what the transport logs that it refused.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RefusalLayer;
@@ -43,7 +47,6 @@ impl RefusalLayer {
         let targets = Targets::new()
             // A line for each message: which was taken and which refused.
             .with_target(ACCESS, Level::TRACE)
-            .with_target(TLS, Level::WARN)
             .with_target(TRANSPORT, Level::WARN);
         Self.with_filter(targets).boxed()
     }
@@ -73,10 +76,8 @@ fn kind(target: &str, words: &str) -> Option<Refused> {
         // Of what this node sends itself, nothing is to be counted.
         return (words.contains("unauthorized") && words.contains("(ingress)")).then_some(Refused::Message);
     }
-    // All that it warns of is a connection that was not accepted.
-    let is_tls = target.starts_with(TLS);
     let is_transport = target.starts_with(TRANSPORT) && words.contains("accept");
-    (is_tls || is_transport).then_some(Refused::Connection)
+    is_transport.then_some(Refused::Connection)
 }
 
 /// The message of an event.

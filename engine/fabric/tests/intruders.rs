@@ -9,6 +9,7 @@ use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError};
 
+use common::stranger::{id_of, tls_to};
 use common::{FLEET, engine, free_port, keys, open, settings, wait_for_members, wait_until};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
@@ -87,28 +88,26 @@ impl Pair {
         }
     }
 
-    /// A session of Zenoh as anyone may write it, that connects to the first node by these files.
-    fn stranger(&self, protocol: &str, certificates: Option<&Certificates>) -> zenoh::Session {
+    /// A session of Zenoh as anyone may write it, that connects to the first node under this id and by these files.
+    fn stranger(&self, id: Option<&str>, certificates: Option<&Certificates>) -> zenoh::Session {
+        let authority = self.folder.path().join("authority.pem");
+        let port = tls_to(self.ports[0], &authority, certificates);
         let mut config = zenoh::Config::default();
         let mut set = |key: &str, value: &str| config.insert_json5(key, value).unwrap();
         set("scouting/multicast/enabled", "false");
         set("connect/exit_on_failure", "false");
         set("connect/timeout_ms", "0");
         set("listen/endpoints", "[]");
-        let endpoint = format!("[\"{protocol}/127.0.0.1:{}\"]", self.ports[0]);
-        set("connect/endpoints", &endpoint);
-        let authority = self.folder.path().join("authority.pem");
-        let own = certificates.map_or(String::new(), |files| {
-            format!(
-                ", \"connect_certificate\": {:?}, \"connect_private_key\": {:?}, \"enable_mtls\": true",
-                files.certificate, files.key
-            )
-        });
-        set(
-            "transport/link/tls",
-            &format!("{{ \"root_ca_certificate\": {authority:?}{own} }}"),
-        );
+        set("connect/endpoints", &format!("[\"tcp/127.0.0.1:{port}\"]"));
+        if let Some(id) = id {
+            set("id", &format!("{id:?}"));
+        }
         zenoh::open(config).wait().unwrap()
+    }
+
+    /// Files of a node whose certificate is of the authority of the fleet.
+    fn files(&self, node: &str) -> Certificates {
+        Certificates::in_folder(self.folder.path(), node)
     }
 }
 
@@ -128,7 +127,7 @@ fn insist(session: &zenoh::Session, bytes: usize, what: &str, mut is_counted: im
 fn a_node_without_a_certificate_is_refused() {
     let pair = pair();
     let before = refusals().connections;
-    let stranger = pair.stranger("tls", None);
+    let stranger = pair.stranger(Some(&id_of("west")), None);
     insist(&stranger, 4, "a refused connection", || {
         refusals().connections > before
     });
@@ -141,7 +140,8 @@ fn a_node_with_another_authority_s_certificate_is_refused() {
     let other = tempfile::tempdir().unwrap();
     keys(other.path(), &["south"]);
     let before = refusals().connections;
-    let stranger = pair.stranger("tls", Some(&Certificates::in_folder(other.path(), "south")));
+    let files = Certificates::in_folder(other.path(), "south");
+    let stranger = pair.stranger(Some(&id_of("south")), Some(&files));
     insist(&stranger, 4, "a refused connection", || {
         refusals().connections > before
     });
@@ -152,13 +152,42 @@ fn a_node_with_another_authority_s_certificate_is_refused() {
 fn a_node_that_writes_under_another_s_key_or_takes_its_name_is_refused() {
     let pair = pair();
     let before = refusals().messages;
-    let files = Certificates::in_folder(pair.folder.path(), "west");
-    let stranger = pair.stranger("tls", Some(&files));
+    let stranger = pair.stranger(Some(&id_of("west")), Some(&pair.files("west")));
     insist(&stranger, 4, "a refused message", || refusals().messages > before);
     let before = refusals().messages;
     let token = format!("weir/{FLEET}/alive/engine/east");
     let _token = stranger.liveliness().declare_token(token).wait().unwrap();
     wait_until("a refused token", || refusals().messages > before);
+    pair.stays_undisturbed();
+}
+
+#[test]
+fn a_node_that_connects_under_the_id_of_another_is_refused() {
+    let pair = pair();
+    for id in [
+        Some(id_of("south")),
+        Some(id_of("east")),
+        Some("7".to_owned()),
+        None,
+    ] {
+        let before = refusals().connections;
+        let stranger = pair.stranger(id.as_deref(), Some(&pair.files("west")));
+        insist(&stranger, 4, "a refused connection", || {
+            refusals().connections > before
+        });
+    }
+    pair.stays_undisturbed();
+}
+
+#[test]
+fn a_certificate_of_the_authority_for_a_name_that_the_fleet_lacks_is_refused() {
+    let pair = pair();
+    keys(pair.folder.path(), &["east"]);
+    let before = refusals().connections;
+    let stranger = pair.stranger(Some(&id_of("east")), Some(&pair.files("east")));
+    insist(&stranger, 4, "a refused connection", || {
+        refusals().connections > before
+    });
     pair.stays_undisturbed();
 }
 
@@ -169,6 +198,39 @@ fn garbage_is_refused() {
     let mut garbage = TcpStream::connect(("127.0.0.1", pair.ports[0])).unwrap();
     garbage.write_all(&[0xa5; 4_096]).unwrap();
     wait_until("a refused connection", || refusals().connections > before);
+    pair.stays_undisturbed();
+}
+
+#[test]
+fn garbage_of_a_node_with_a_certificate_is_refused() {
+    let pair = pair();
+    let authority = pair.folder.path().join("authority.pem");
+    let port = tls_to(pair.ports[0], &authority, Some(&pair.files("west")));
+    for garbage in [&[0xa5; 100_000][..], &[0, 0], &[255, 255, 1], &[3, 0, 1, 9, 0xff]] {
+        let before = refusals().connections;
+        let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+        // It may be hung up on in the middle.
+        let _ = stream.write_all(garbage);
+        let _ = stream.shutdown(std::net::Shutdown::Write);
+        wait_until("a refused connection", || refusals().connections > before);
+    }
+    pair.stays_undisturbed();
+}
+
+#[test]
+fn connections_that_say_nothing_keep_no_node_out() {
+    let mut pair = pair();
+    let before = refusals().connections;
+    let silent = || TcpStream::connect(("127.0.0.1", pair.ports[0])).unwrap();
+    let silent: Vec<TcpStream> = (0..200).map(|_| silent()).collect();
+    let settings = settings(Some(pair.folder.path()), &NODES, &pair.ports, 2);
+    let (west, _seen) = open("west", &settings);
+    wait_for_members(&mut pair.north.1, &NODES);
+    assert!(refusals().connections > before);
+    drop((west, silent));
+    for members in [&mut pair.north.1, &mut pair.south.1] {
+        wait_for_members(members, &NODES[..2]);
+    }
     pair.stays_undisturbed();
 }
 

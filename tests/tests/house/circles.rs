@@ -333,6 +333,7 @@ fn no_files_of_a_crate_of_the_engine_use_each_other_in_a_circle() {
         "policy",
         "runtime",
         "sim",
+        "tunnel",
         "types",
     ] {
         let folder = root().join("engine").join(folder).join("src");

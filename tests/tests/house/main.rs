@@ -157,6 +157,7 @@ const FORBIDDEN: &[(&str, &[&str])] = &[
             "SystemTime",
         ],
     ),
+    ("engine/tunnel/src", &["actix", "zenoh", "ort", "ffmpeg_next"]),
     (
         "engine/fabric/src",
         &["actix", "tokio", "ort", "ffmpeg_next", "Instant"],
@@ -239,7 +240,8 @@ const DIRECTIONS: &[(&str, &[&str])] = &[
     ("engine/policy", &["weir-types"]),
     ("engine/files", &[]),
     ("engine/config", &["weir-types", "weir-files", "weir-flow"]),
-    ("engine/fabric", &[]),
+    ("engine/tunnel", &[]),
+    ("engine/fabric", &["weir-tunnel"]),
     ("engine/flow", &["weir-types"]),
     (
         "engine/graph",
@@ -281,8 +283,9 @@ const DIRECTIONS: &[(&str, &[&str])] = &[
         ],
     ),
     ("engine/serve", &[]),
-    ("engine/jobs", &["weir-files"]),
-    ("operators", &["weir-flow", "weir-files"]),
+    ("engine/nats", &["weir-files"]),
+    ("engine/jobs", &["weir-files", "weir-nats"]),
+    ("operators", &["weir-flow", "weir-files", "weir-nats"]),
     ("apps/terminal", &["weir-flow", "weir-files"]),
     (
         "videos",
@@ -309,6 +312,7 @@ const ALONE: &[(&str, &[&str])] = &[
     ("redb", &["engine/jobs"]),
     ("zenoh", &["engine/fabric"]),
     ("rcgen", &["engine/fabric"]),
+    ("x509-parser", &["engine/tunnel"]),
     ("microlp", &["engine/planner"]),
     ("plotters", &["benches/reproduction", "apps/weir"]),
     // Programs, and what they share.
@@ -326,8 +330,7 @@ fn root() -> PathBuf {
 
 /// All files below `folder` that are part of the project, by what their names end with.
 fn files(folder: &Path, endings: &[&str]) -> Vec<PathBuf> {
-    // What others wrote is as they wrote it.
-    let ignored = ["target", ".git", ".runtime", "out", "node_modules", "third_party"];
+    let ignored = ["target", ".git", ".runtime", "out", "node_modules"];
     let mut found = Vec::new();
     let mut open = vec![folder.to_owned()];
     while let Some(folder) = open.pop() {

@@ -3,6 +3,8 @@
 #![allow(dead_code, reason = "each test file takes some of it")]
 #![allow(clippy::disallowed_methods, reason = "a test that waits gives up at last")]
 
+pub(crate) mod stranger;
+
 use std::net::TcpListener;
 use std::path::Path;
 use std::time::Duration;
