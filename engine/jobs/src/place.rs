@@ -91,10 +91,22 @@ impl ServerPlace {
         format!("{}:{}", self.host, self.port)
     }
 
+    /// The server's name or address, that of IPv6 without brackets.
+    #[must_use]
+    pub fn host(&self) -> &str {
+        self.host.trim_matches(['[', ']'])
+    }
+
+    /// The server's port.
+    #[must_use]
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
     /// Whether this machine alone reaches it.
     #[must_use]
     pub fn is_loopback(&self) -> bool {
-        let bare = self.host.trim_start_matches('[').trim_end_matches(']');
+        let bare = self.host();
         match bare.parse::<IpAddr>() {
             Ok(address) => address.is_loopback(),
             Err(_) => bare.eq_ignore_ascii_case("localhost"),

@@ -7,6 +7,7 @@
 #[path = "../../../tests/shared/certificates.rs"]
 mod certificates;
 mod delivered;
+mod floods;
 mod mqtt;
 mod mqtt_tls;
 #[cfg(feature = "nats")]

@@ -11,6 +11,7 @@ use async_nats::{Client, ConnectErrorKind, ConnectOptions, Event};
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::Notify;
 use tokio::time::Instant;
+use weir_nats::{Failure, Limits, Relay, Server, TlsConfig, tls};
 
 use crate::error::QueueError;
 use crate::place::{ServerOptions, ServerPlace};
@@ -32,6 +33,12 @@ const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Bytes of a file with a secret or certificates.
 const MAX_FILE_BYTES: u64 = 1 << 20;
+
+/// Rows and parts are as large as the messages of a server may be, which is a megabyte by default; few are awaited at a time.
+const LIMITS: Limits = Limits {
+    max_message_bytes: 8 << 20,
+};
+const MAX_WAITING: usize = 16;
 
 /// Why an answer was not what it should be.
 pub(super) enum Trouble {
@@ -59,6 +66,8 @@ pub(super) struct Connection {
     handle: Handle,
     end: Arc<Notify>,
     link: Arc<Link>,
+    /// Stands between the client and the server.
+    _relay: Relay,
 }
 
 impl Connection {
@@ -66,6 +75,11 @@ impl Connection {
         let words = place.to_string();
         let wrong = |reason: String| QueueError::Connection(words.clone(), reason);
         let connect = connect_options(place, options).map_err(wrong)?;
+        let server = Server {
+            host: place.host().to_owned(),
+            port: place.port(),
+            tls: encryption(place, options).map_err(wrong)?,
+        };
         let runtime = Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| wrong(error.to_string()))?;
         let (handle, end) = (runtime.handle().clone(), Arc::<Notify>::default());
@@ -85,20 +99,23 @@ impl Connection {
             }
             std::future::ready(())
         });
-        let server = place.authority();
         // A context starts what runs beside it.
         let connecting = async move {
-            let client = connect_in_time(connect, server).await?;
+            let relay = Relay::start(server, LIMITS).await;
+            let relay = relay.map_err(|error| weir_files::io_reason(&error))?;
+            let client = connect_in_time(connect.name(relay.client_name()), &relay).await?;
             let context = jetstream::context::ContextBuilder::new();
-            Ok(context.timeout(TIMEOUT).ack_timeout(TIMEOUT).build(client))
+            let context = context.timeout(TIMEOUT).ack_timeout(TIMEOUT).build(client);
+            Ok((context, relay))
         };
         let connected = wait(&handle, &words, connecting);
-        let context = connected.and_then(|context| context.map_err(wrong));
-        if context.is_err() {
+        let connected = connected.and_then(|connected| connected.map_err(wrong));
+        if connected.is_err() {
             end.notify_one();
         }
+        let (context, relay) = connected?;
         let link = Link {
-            context: context?,
+            context,
             place: words,
             give_up: Mutex::default(),
             was_lost,
@@ -107,6 +124,7 @@ impl Connection {
             handle,
             end,
             link: Arc::new(link),
+            _relay: relay,
         })
     }
 
@@ -199,10 +217,10 @@ impl Link {
     }
 }
 
-async fn connect_in_time(options: ConnectOptions, server: String) -> Result<Client, String> {
+async fn connect_in_time(options: ConnectOptions, relay: &Relay) -> Result<Client, String> {
     let began = Instant::now();
     loop {
-        let reason = match options.clone().connect(server.as_str()).await {
+        let reason = match options.clone().connect(relay.address().to_string()).await {
             Ok(client) => return Ok(client),
             Err(error) => match error.kind() {
                 ConnectErrorKind::AuthorizationViolation | ConnectErrorKind::Authentication => {
@@ -212,8 +230,12 @@ async fn connect_in_time(options: ConnectOptions, server: String) -> Result<Clie
                             .to_owned(),
                     );
                 }
-                ConnectErrorKind::Tls => return Err(explained(&error.to_string())),
-                _ => explained(&error.to_string()),
+                // The client knows only that the relay closed the connection.
+                _ => match relay.failure() {
+                    Some(Failure::Tls(reason)) => return Err(explained(&reason)),
+                    Some(Failure::Server(reason)) => explained(&reason),
+                    None => error.to_string(),
+                },
             },
         };
         if began.elapsed() >= OPEN_PATIENCE {
@@ -241,20 +263,12 @@ fn explained(reason: &str) -> String {
 }
 
 fn connect_options(place: &ServerPlace, options: &ServerOptions) -> Result<ConnectOptions, String> {
-    let shows_certificate = match (&options.certificate_file, &options.key_file) {
-        (None, None) => None,
-        (Some(certificate), Some(key)) => Some((certificate, key)),
-        _ => {
-            return Err(
-                "WEIR_NATS_CERTIFICATE_FILE and WEIR_NATS_KEY_FILE need each other: set both".to_owned(),
-            );
-        }
-    };
     let mut connect = ConnectOptions::new()
-        .name("weir")
         .connection_timeout(TIMEOUT)
         .request_timeout(Some(TIMEOUT))
         .ping_interval(Duration::from_secs(10))
+        .subscription_capacity(MAX_WAITING)
+        .ignore_discovered_servers()
         .reconnect_delay_callback(|_| RETRY_INTERVAL);
     let mut shows_user = true;
     if let Some(file) = &options.credentials_file {
@@ -266,7 +280,7 @@ fn connect_options(place: &ServerPlace, options: &ServerOptions) -> Result<Conne
         let password = options.password_file.as_deref().map(secret).transpose()?;
         connect = connect.user_and_password(user.clone(), password.unwrap_or_default());
     } else {
-        shows_user = shows_certificate.is_some();
+        shows_user = options.certificate_file.is_some();
     }
     let is_near = place.is_loopback();
     if !is_near && !shows_user {
@@ -276,18 +290,25 @@ fn connect_options(place: &ServerPlace, options: &ServerOptions) -> Result<Conne
                 .to_owned(),
         );
     }
-    if is_near && options.ca_file.is_none() && shows_certificate.is_none() {
-        return Ok(connect);
-    }
-    // Nothing leaves this machine unencrypted.
-    connect = connect.require_tls(true);
-    if let Some(ca) = &options.ca_file {
-        connect = connect.add_root_certificates(ca.clone());
-    }
-    if let Some((certificate, key)) = shows_certificate {
-        connect = connect.add_client_certificate(certificate.clone(), key.clone());
-    }
     Ok(connect)
+}
+
+/// Encryption of the connection; `None` leaves the choice to the server, which only a server on this machine has.
+fn encryption(place: &ServerPlace, options: &ServerOptions) -> Result<Option<TlsConfig>, String> {
+    let shown = match (&options.certificate_file, &options.key_file) {
+        (None, None) => None,
+        (Some(certificate), Some(key)) => Some((certificate.as_path(), key.as_path())),
+        _ => {
+            return Err(
+                "WEIR_NATS_CERTIFICATE_FILE and WEIR_NATS_KEY_FILE need each other: set both".to_owned(),
+            );
+        }
+    };
+    let ca = options.ca_file.as_deref();
+    if ca.is_none() && shown.is_none() && place.is_loopback() {
+        return Ok(None);
+    }
+    tls(ca, shown).map(Some)
 }
 
 /// The secret in a file, without the line break at its end.
@@ -304,7 +325,12 @@ mod tests {
 
     fn refusal(address: &str, options: &ServerOptions) -> Option<String> {
         match QueuePlace::of(Path::new(address)) {
-            Ok(QueuePlace::Server(place)) => connect_options(&place, options).err(),
+            Ok(QueuePlace::Server(place)) => {
+                let connected = connect_options(&place, options).map(drop);
+                connected
+                    .and_then(|()| encryption(&place, options).map(drop))
+                    .err()
+            }
             other => panic!("{other:?}"),
         }
     }

@@ -225,3 +225,52 @@ fn outcome(error: &Error, topic: &str) -> Outcome {
         other => Outcome::Failed(other.to_string()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::net::{TcpListener, TcpStream};
+
+    use weir_flow::Value;
+
+    use super::*;
+
+    /// Answers the first request with a length, the request's own number, and bytes without an end.
+    fn lie(mut stream: TcpStream, length: u32, flood: u8) -> std::io::Result<()> {
+        let mut head = [0; 12];
+        stream.read_exact(&mut head)?;
+        stream.write_all(&length.to_be_bytes())?;
+        stream.write_all(&head[8..])?;
+        loop {
+            stream.write_all(&[flood; 64 << 10])?;
+        }
+    }
+
+    #[test]
+    fn a_broker_that_answers_without_an_end_takes_bounded_memory() {
+        // A length beyond all bounds; and within them, lists of billions.
+        for (length, flood) in [(0x7fff_ffff, 0), (MAX_ANSWER as u32, 0x7f)] {
+            let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+            let broker = listener.local_addr().unwrap().to_string();
+            std::thread::spawn(move || {
+                for stream in listener.incoming().flatten() {
+                    let _ = lie(stream, length, flood);
+                }
+            });
+            let keys = [
+                ("brokers", Value::Texts(vec![broker])),
+                ("topic", Value::Text("weir".to_owned())),
+            ];
+            let settings = Settings(keys.map(|(key, value)| (key.to_owned(), value)).into());
+            let connector = KafkaConnector::new(&settings).unwrap();
+            let allocated = allocation_counter::measure(|| {
+                assert!(connector.connect().is_err());
+            });
+            assert!(
+                allocated.bytes_max < 4 * MAX_ANSWER as u64,
+                "{} bytes for an answer of {length}",
+                allocated.bytes_max
+            );
+        }
+    }
+}

@@ -4,16 +4,19 @@
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
-use rumqttc::{Client, Connection, ConnectionError, Event, MqttOptions, Packet, PublishOptions, QoS};
+use rumqttc::{
+    Client, Connection, ConnectionError, Event, MqttOptions, Packet, Publish, PublishOptions, QoS,
+};
 
 use super::super::tls;
 
 /// Requests that may wait for the connection.
 const MAX_REQUESTS: usize = 64;
 
-/// States of the broker that are taken in, and bytes of one.
+/// States of the broker that are taken in, and bytes of one and of its topic.
 const MAX_FOUND: usize = 4_096;
 const MAX_FOUND_BYTES: usize = 64;
+const MAX_TOPIC_BYTES: usize = 1_024;
 
 /// What the thread of a connection says.
 enum Signal {
@@ -132,9 +135,7 @@ fn drive(mut connection: Connection, signals: &Sender<Signal>) {
         let signal = match event {
             Ok(Event::Incoming(Packet::ConnAck(_))) => Signal::Up,
             Ok(Event::Incoming(Packet::PubAck(_))) => Signal::Acknowledged,
-            Ok(Event::Incoming(Packet::Publish(kept)))
-                if kept.retain && kept.payload.len() <= MAX_FOUND_BYTES && room > 0 =>
-            {
+            Ok(Event::Incoming(Packet::Publish(kept))) if room > 0 && is_state(&kept) => {
                 room -= 1;
                 let topic = String::from_utf8_lossy(&kept.topic).into_owned();
                 Signal::Retained(topic, kept.payload.to_vec())
@@ -152,11 +153,34 @@ fn drive(mut connection: Connection, signals: &Sender<Signal>) {
     }
 }
 
+/// Whether a message is a state that may be one of ours: a count.
+fn is_state(message: &Publish) -> bool {
+    message.retain && message.payload.len() <= MAX_FOUND_BYTES && message.topic.len() <= MAX_TOPIC_BYTES
+}
+
 fn reason(error: &ConnectionError) -> String {
     match error {
         ConnectionError::ConnectionRefused(code) => {
             format!("the broker refuses the connection ({code:?}): check user and password")
         }
         other => tls::explained(&other.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_small_kept_states_of_a_broker_are_taken_in() {
+        let message = |topic: &str, payload: usize, retain| {
+            let mut message = Publish::new(topic, QoS::AtMostOnce, vec![b'1'; payload]);
+            message.retain = retain;
+            is_state(&message)
+        };
+        assert!(message("weir/north/gate/count", 3, true));
+        assert!(!message("weir/north/gate/count", 3, false));
+        assert!(!message("weir/north/gate/count", MAX_FOUND_BYTES + 1, true));
+        assert!(!message(&"a".repeat(MAX_TOPIC_BYTES + 1), 3, true));
     }
 }

@@ -147,7 +147,7 @@ struct Mqtt {
 }
 
 impl Mqtt {
-    /// What is retained of a stream from an earlier run is not so any more.
+    /// Clears the retained values of a stream that an earlier run left.
     fn own(&mut self, stream: &Arc<str>) {
         if !self.owned.contains(stream) && self.owned.len() < MAX_STREAMS {
             self.owned.insert(Arc::clone(stream));

@@ -51,7 +51,7 @@ impl Topics {
         format!("{}{}", self.counts_of(stream), plain(class))
     }
 
-    /// What the topics of all counts of a stream begin with.
+    /// Beginning of the topics of all counts of a stream.
     pub(super) fn counts_of(&self, stream: &str) -> String {
         format!("{}/{}/", self.prefix, plain(stream))
     }

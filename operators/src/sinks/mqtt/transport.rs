@@ -88,7 +88,7 @@ struct Kept {
     bytes: usize,
     /// Topics of states that the broker does not have.
     unsent: BTreeSet<String>,
-    /// What topics of counts of our streams begin with.
+    /// Beginnings of the topics of counts of our streams.
     owned: BTreeSet<String>,
     /// Topics of counts above 0 that the broker has of an earlier run, and whose streams are not ours.
     found: BTreeSet<String>,

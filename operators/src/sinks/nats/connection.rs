@@ -2,15 +2,16 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use async_nats::jetstream::context::{PublishError, PublishErrorKind};
 use async_nats::jetstream::message::PublishMessage;
 use async_nats::jetstream::{self, ErrorCode};
-use async_nats::{Client, ConnectError, ConnectErrorKind, ConnectOptions, Event, ServerAddr, Subscriber};
+use async_nats::{Client, ConnectError, ConnectErrorKind, ConnectOptions, Event, Subscriber};
 use futures_util::StreamExt;
 use weir_flow::{Settings, Sink, SinkError, SinkFactory};
+use weir_nats::{Failure, Limits, Relay, Server};
 
 use super::super::addresses::addresses;
 use super::super::event_sink::EventSink;
@@ -26,6 +27,12 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// What a connection gets between events, every 100 ms: to answer what the server asks.
 const IDLE_TURN: Duration = Duration::from_millis(1);
+
+/// Servers send acknowledgements, and what came back to say that an event was passed on: tens of bytes, a few at a time.
+const LIMITS: Limits = Limits {
+    max_message_bytes: 64 << 10,
+};
+const MAX_WAITING: usize = 16;
 
 /// A connection is never made again by itself.
 const NEVER: Duration = Duration::from_secs(86_400);
@@ -50,7 +57,9 @@ impl SinkFactory for NatsFactory {
 struct NatsConnector {
     /// Names of the servers.
     target: String,
-    servers: Vec<ServerAddr>,
+    servers: Vec<Server>,
+    /// Connections that were tried: each begins with another server.
+    tried: AtomicUsize,
     options: ConnectOptions,
     jetstream: bool,
 }
@@ -62,13 +71,22 @@ impl NatsConnector {
             reason,
         };
         let names = addresses(settings, "servers", 4222, "to NATS")?;
-        let servers: Result<Vec<ServerAddr>, _> = names.iter().map(|name| name.parse()).collect();
+        let tls = tls::tls_config(settings)?;
+        let server = |name: &String| {
+            let (host, port) = name.rsplit_once(':')?;
+            Some(Server {
+                host: host.trim_matches(['[', ']']).to_owned(),
+                port: port.parse().ok()?,
+                tls: tls.clone(),
+            })
+        };
         let mut options = ConnectOptions::new()
-            .name("weir")
             .connection_timeout(TIMEOUT)
             .request_timeout(Some(TIMEOUT))
             .ping_interval(Duration::from_secs(10))
-            .client_capacity(16);
+            .client_capacity(16)
+            .subscription_capacity(MAX_WAITING)
+            .ignore_discovered_servers();
         if let Some(credentials) = secret_file(settings, "credentials_file")? {
             // Its last line is read as one.
             let read = options.credentials(&format!("{credentials}\n"));
@@ -78,18 +96,10 @@ impl NatsConnector {
             let password = secret(settings, "password", "password_file")?;
             options = options.user_and_password(user.to_owned(), password.unwrap_or_default());
         }
-        if let Some(files) = tls::tls_files(settings)? {
-            options = options.require_tls(true);
-            if let Some(ca) = files.ca {
-                options = options.add_root_certificates(ca.to_owned());
-            }
-            if let Some((certificate, key)) = files.client {
-                options = options.add_client_certificate(certificate.to_owned(), key.to_owned());
-            }
-        }
         Ok(Self {
             target: names.join(", "),
-            servers: servers.map_err(|error| failed(error.to_string()))?,
+            servers: names.iter().filter_map(server).collect(),
+            tried: AtomicUsize::default(),
             options,
             jetstream: settings.flag("jetstream", true),
         })
@@ -121,8 +131,7 @@ impl Connector for NatsConnector {
                 if was_up { NEVER } else { Duration::ZERO }
             });
         let connecting = async {
-            let client = options.connect(&self.servers[..]).await;
-            let client = client.map_err(|error| connect_reason(&error))?;
+            let (client, relay) = self.connect_to_any(&options).await?;
             is_up.store(true, Ordering::Relaxed);
             let route = if self.jetstream {
                 let context = jetstream::context::ContextBuilder::new();
@@ -133,25 +142,53 @@ impl Connector for NatsConnector {
                 let echo = echo.map_err(|error| error.to_string())?;
                 Route::Passed { client, inbox, echo }
             };
-            Ok::<_, String>(route)
+            Ok::<_, String>((route, relay))
         };
-        let route = match runtime.run(TIMEOUT, &broken, connecting) {
-            Waited::Done(route) => route?,
+        let (route, relay) = match runtime.run(TIMEOUT, &broken, connecting) {
+            Waited::Done(connected) => connected?,
             Waited::TimedOut => return Err("the server does not answer".to_owned()),
             Waited::Stopped => return Err("the server closed the connection".to_owned()),
         };
         Ok(NatsLine {
             runtime,
             route,
+            relay,
             broken,
         })
     }
+}
+
+impl NatsConnector {
+    /// A client of the first server that takes it, and what stands between the two.
+    async fn connect_to_any(&self, options: &ConnectOptions) -> Result<(Client, Relay), String> {
+        let first = self.tried.fetch_add(1, Ordering::Relaxed) % self.servers.len().max(1);
+        let (before, from) = self.servers.split_at(first.min(self.servers.len()));
+        let mut reason = "no server is named".to_owned();
+        for server in from.iter().chain(before) {
+            let relay = Relay::start(server.clone(), LIMITS).await;
+            let relay = relay.map_err(|error| weir_files::io_reason(&error))?;
+            let options = options.clone().name(relay.client_name());
+            match options.connect(relay.address().to_string()).await {
+                Ok(client) => return Ok((client, relay)),
+                Err(error) => reason = connect_reason(&error, &relay),
+            }
+        }
+        Err(reason)
+    }
+}
+
+/// Why a server was cut off or not reached.
+fn cause(relay: &Relay) -> Option<String> {
+    relay.failure().map(|failure| match failure {
+        Failure::Server(reason) | Failure::Tls(reason) => tls::explained(&reason),
+    })
 }
 
 /// A connection that is up. Its parts stand still but while it is used.
 struct NatsLine {
     runtime: LocalRuntime,
     route: Route,
+    relay: Relay,
     /// Raised when the server is gone.
     broken: Arc<Signal>,
 }
@@ -216,7 +253,10 @@ impl Line for NatsLine {
         match self.runtime.run(TIMEOUT, &self.broken, self.route.send(message)) {
             Waited::Done(outcome) => outcome,
             Waited::TimedOut => Outcome::Failed("the server acknowledges nothing".to_owned()),
-            Waited::Stopped => Outcome::Failed("the server closed the connection".to_owned()),
+            Waited::Stopped => {
+                let closed = || "the server closed the connection".to_owned();
+                Outcome::Failed(cause(&self.relay).unwrap_or_else(closed))
+            }
         }
     }
 
@@ -225,13 +265,14 @@ impl Line for NatsLine {
     }
 }
 
-fn connect_reason(error: &ConnectError) -> String {
+fn connect_reason(error: &ConnectError, relay: &Relay) -> String {
     match error.kind() {
         ConnectErrorKind::AuthorizationViolation | ConnectErrorKind::Authentication => {
             "the server refuses the connection: check `username` and `password`, or `credentials_file`"
                 .to_owned()
         }
-        _ => tls::explained(&error.to_string()),
+        // The client knows only that the relay closed the connection.
+        _ => cause(relay).unwrap_or_else(|| error.to_string()),
     }
 }
 

@@ -37,7 +37,7 @@ pub(super) fn checked_url(settings: &Settings) -> Result<String, SinkError> {
     }
 }
 
-/// How connections are encrypted, where `settings` name whose certificates are believed.
+/// Encryption of connections, where `settings` name the authorities that are trusted.
 ///
 /// # Errors
 /// The file holds none, or the address needs none.
@@ -188,5 +188,47 @@ mod tests {
     fn names_of_any_script_fit_into_a_header() {
         assert_eq!(header_text("north/gate/7"), "north/gate/7");
         assert_eq!(header_text("t\u{fc}r 5%\n"), "t%C3%BCr%205%25%0A");
+    }
+
+    #[test]
+    fn answers_without_an_end_take_bounded_memory() {
+        use std::io::{Read, Write};
+
+        for (answer, flood) in [
+            (
+                &b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n"[..],
+                &b"X: a\r\n"[..],
+            ),
+            (b"HTTP/1.1 200 OK\r\nX: ", b"a"),
+            (b"HTTP/1.1 200 OK\r\n\r\n", b"a"),
+            (b"HTTP/1.1 100 Continue\r\n\r\n", b"HTTP/1.1 100 Continue\r\n\r\n"),
+        ] {
+            let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+            let url = format!("http://{}/hook", listener.local_addr().unwrap());
+            std::thread::spawn(move || {
+                let (mut stream, _) = listener.accept().unwrap();
+                let _ = stream.read(&mut [0; 4_096]);
+                let piece = flood.repeat(10_000);
+                let _ = stream.write_all(answer);
+                while stream.write_all(&piece).is_ok() {}
+            });
+            let timeout = ("timeout".to_owned(), weir_flow::Value::Number(0.5));
+            let mut transport = HttpTransport::new(url, None, None, &Settings([timeout].into()));
+            let message = Message {
+                stream: "s".into(),
+                topic: String::new(),
+                id: "s/z/1".to_owned(),
+                body: b"{}".to_vec(),
+            };
+            let allocated = allocation_counter::measure(|| {
+                let _ = transport.attempt(&message);
+            });
+            assert!(
+                allocated.bytes_max < 2 << 20,
+                "{}: {} bytes of memory",
+                answer.escape_ascii(),
+                allocated.bytes_max
+            );
+        }
     }
 }
