@@ -2,7 +2,7 @@
 # check-cuda, check-features, lint, bench-overhead, bench-sim, bench-reserve, bench-partitioned, bench-accuracy, bench-cameras,
 # bench-cascades, bench-generating, bench-route, bench-queues, bench-memory, bench-routing, bench-fleet, bench-fleet-live,
 # bench-shared, bench-idle-connections, bench-watchers, bench-counts, bench-per-track, bench-gears, bench-accept, bench-reports,
-# bench-links, soak, fuzz-api, page-pictures, compare-live, gpu-check, crash-jobs, reproduce-pard, reproduce-ppipe,
+# bench-links, soak, fuzz, fuzz-api, page-pictures, compare-live, gpu-check, crash-jobs, reproduce-pard, reproduce-ppipe,
 # reproduce-ken, reproduce-goodserve, reproduce-qlm, docs, clips, train, clean, bench-box, bench-openings, crash-jobs-fleet.
 # Every target sets up what it needs.
 
@@ -10,7 +10,7 @@
 	check-features lint bench-overhead bench-sim bench-reserve bench-partitioned bench-accuracy bench-cameras \
 	bench-cascades bench-generating bench-route bench-queues bench-memory bench-routing bench-fleet bench-fleet-live \
 	bench-shared bench-idle-connections bench-watchers bench-counts bench-per-track bench-gears bench-accept bench-reports \
-	bench-links soak fuzz-api page-pictures compare-live gpu-check crash-jobs reproduce-pard reproduce-ppipe reproduce-ken \
+	bench-links soak fuzz fuzz-api page-pictures compare-live gpu-check crash-jobs reproduce-pard reproduce-ppipe reproduce-ken \
 	reproduce-goodserve reproduce-qlm docs clips train clean bench-box bench-openings crash-jobs-fleet
 .DEFAULT_GOAL := build
 
@@ -251,6 +251,12 @@ bench-watchers: build
 # Pictures of the page in several states, wide and narrow, light and dark, into out/page, to be looked at.
 page-pictures: setup
 	$(CARGO) test --locked -p weir --test page_pictures -- --ignored --nocapture --test-threads 1
+
+# Edited inputs on every reader of bytes from outside, each for MINUTES (10); ONLY=wire for those whose names begin so. FUZZ_SEED chooses
+# the inputs and is printed; a failure prints the input.
+fuzz: setup
+	FUZZ_SEED=$(or $(FUZZ_SEED),$(shell date +%s)) FUZZ_SECONDS=$$(( $(or $(MINUTES),10) * 60 )) $(CARGO) test --workspace --locked \
+		--lib --test fuzz -- fuzz_$(ONLY) --nocapture --test-threads 1
 
 # Five minutes of requests of all kinds to a service, drawn from docs/openapi.json; FUZZ_SEED says which.
 fuzz-api: setup

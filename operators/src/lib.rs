@@ -1,6 +1,9 @@
 //! Sources, model heads, operators and sinks of a Weir graph.
 
 mod catalog;
+#[cfg(test)]
+#[path = "../../tests/shared/edited.rs"]
+mod edited;
 mod ffmpeg_info;
 mod files;
 mod gpu;

@@ -13,6 +13,9 @@ mod cached;
 mod catalog;
 mod commands;
 mod curve_plot;
+#[cfg(test)]
+#[path = "../../../tests/shared/edited.rs"]
+mod edited;
 mod error;
 mod exposition;
 mod extensions;

@@ -148,7 +148,7 @@ pub(crate) struct Header {
 impl Header {
     const BYTES: usize = 17;
 
-    fn bytes(&self) -> Vec<u8> {
+    pub(crate) fn bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(Self::BYTES);
         bytes.extend(self.connection.to_le_bytes());
         bytes.extend(self.number.to_le_bytes());
@@ -156,7 +156,7 @@ impl Header {
         bytes
     }
 
-    fn read(bytes: &[u8]) -> Option<Self> {
+    pub(crate) fn read(bytes: &[u8]) -> Option<Self> {
         let (connection, rest) = bytes.split_first_chunk::<8>()?;
         let (number, flags) = rest.split_first_chunk::<8>()?;
         let [flags @ 0..=3] = flags else { return None };

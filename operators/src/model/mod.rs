@@ -13,6 +13,8 @@ mod dump;
 mod edit;
 mod error;
 mod external;
+#[cfg(test)]
+mod fuzz;
 pub(crate) mod generate;
 mod kserve;
 mod layer_chain;

@@ -9,6 +9,9 @@ const USUAL_DURATION: i64 = 3_000;
 /// The longest duration of a sample: ten seconds.
 const MAX_DURATION: i64 = 900_000;
 
+/// The latest time: differences and sums of such times are numbers, too.
+const MAX_TIME: i64 = i64::MAX / 4;
+
 /// A coded picture, as MP4 has it.
 #[derive(Debug)]
 pub(super) struct Sample {
@@ -71,7 +74,8 @@ impl Fragmenter {
     }
 
     fn units(&self, ms: f64) -> i64 {
-        ((ms - self.origin_ms) * f64::from(TIMESCALE) / 1_000.0).round() as i64
+        let units = ((ms - self.origin_ms) * f64::from(TIMESCALE) / 1_000.0).round() as i64;
+        units.clamp(-MAX_TIME, MAX_TIME)
     }
 }
 
@@ -303,8 +307,20 @@ mod tests {
     fn decoding_times_grow_whatever_a_camera_sends() {
         let mut fragmenter = Fragmenter::new(0.0);
         let mut end = 0;
-        for ms in [0.0, 40.0, 40.0, 20.0, -5.0, 1e12, 50.0, f64::NAN, 1e300, 60.0] {
-            let Some(fragment) = fragmenter.push(sample(ms, ms, false)) else {
+        for ms in [
+            0.0,
+            40.0,
+            40.0,
+            20.0,
+            -5.0,
+            1e12,
+            50.0,
+            f64::NAN,
+            1e300,
+            -1e300,
+            60.0,
+        ] {
+            let Some(fragment) = fragmenter.push(sample(ms, -ms, false)) else {
                 continue;
             };
             let (began, duration, _) = times(&fragment);

@@ -5,6 +5,8 @@
 mod channel;
 mod drops;
 mod fragments;
+#[cfg(test)]
+mod fuzz;
 mod h264;
 mod incidents;
 mod notes;

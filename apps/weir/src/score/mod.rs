@@ -21,6 +21,8 @@ mod text;
 mod tracking;
 
 #[cfg(test)]
+mod fuzz;
+#[cfg(test)]
 mod samples;
 #[cfg(test)]
 mod tests;

@@ -86,8 +86,12 @@ fn command<R: Read>(b: &mut Body<R>) -> Read_<SequenceCommand> {
             let count = b.count(MAX_STOPS, "too many texts that end a sequence")?;
             let stop = (0..count).map(|_| b.text(codes::MAX_TEXT_BYTES));
             let stop: Arc<[String]> = stop.collect::<Read_<Vec<String>>>()?.into();
+            let temperature = f32::from_bits(b.u32()?);
+            if !temperature.is_finite() {
+                return Err(b.bad("a temperature is no number"));
+            }
             let sampling = Sampling {
-                temperature: f32::from_bits(b.u32()?),
+                temperature,
                 top_k: b.u32()?,
                 seed: b.u64()?,
             };
@@ -134,7 +138,7 @@ pub(super) fn decode_tokens<R: Read>(b: &mut Body<R>) -> Read_<Vec<GeneratedToke
         Ok(GeneratedToken {
             sequence: SequenceId(b.u64()?),
             token: b.u32()?,
-            probability: f32::from_bits(b.u32()?),
+            probability: probability(f32::from_bits(b.u32()?)),
             end: match b.u8()? {
                 0 => None,
                 1 => Some(SequenceEnd::StopToken),
@@ -145,4 +149,9 @@ pub(super) fn decode_tokens<R: Read>(b: &mut Body<R>) -> Read_<Vec<GeneratedToke
         })
     };
     (0..count).map(token).collect()
+}
+
+/// A model whose outputs are no numbers gives none.
+fn probability(sent: f32) -> f32 {
+    if sent.is_nan() { 0.0 } else { sent.clamp(0.0, 1.0) }
 }

@@ -29,4 +29,6 @@ pub use message::{
 };
 
 #[cfg(test)]
+mod fuzz;
+#[cfg(test)]
 mod tests;

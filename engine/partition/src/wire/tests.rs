@@ -206,7 +206,7 @@ fn generated() -> impl Strategy<Value = GeneratedToken> {
     })
 }
 
-fn message() -> impl Strategy<Value = Message> {
+pub(super) fn message() -> impl Strategy<Value = Message> {
     let what = prop_oneof![Just(Resource::Transfer), Just(Resource::Run)];
     let partition = || any::<u32>().prop_map(PartitionId);
     prop_oneof![
@@ -262,7 +262,7 @@ fn message() -> impl Strategy<Value = Message> {
     ]
 }
 
-fn written(message: &Message) -> Vec<u8> {
+pub(super) fn written(message: &Message) -> Vec<u8> {
     let mut bytes = Vec::new();
     write_message(&mut bytes, message, Limits::default()).unwrap();
     bytes
@@ -441,4 +441,42 @@ fn strangers_and_other_versions_are_distinguished() {
         read_preamble(&mut Cursor::new(b"weir")),
         Err(WireError::Broken(_))
     ));
+}
+
+#[test]
+fn probabilities_that_are_none_are_read_as_ones_and_temperatures_are_refused() {
+    let token = |probability| GeneratedToken {
+        sequence: SequenceId(1),
+        token: 2,
+        probability,
+        end: None,
+    };
+    let sent = Message::Stepped {
+        took: Span::ZERO,
+        tokens: [f32::NAN, f32::INFINITY, -1.0, 0.5].map(token).into(),
+    };
+    let read = read_message(&mut Cursor::new(written(&sent)), Limits::default()).unwrap();
+    let Message::Stepped { tokens, .. } = read else {
+        panic!("another message came")
+    };
+    let probabilities: Vec<f32> = tokens.iter().map(|token| token.probability).collect();
+    assert_eq!(probabilities, [0.0, 1.0, 0.0, 0.5]);
+    let sent = Message::Step(InstanceStep {
+        commands: vec![SequenceCommand::Put {
+            sequence: SequenceId(1),
+            spec: SequenceSpec {
+                prompt: vec![1],
+                max_tokens: 1,
+                stop: Vec::new().into(),
+                sampling: Sampling {
+                    temperature: f32::NAN,
+                    ..Sampling::default()
+                },
+            },
+            generated: Vec::new(),
+        }],
+        steps: Vec::new(),
+    });
+    let read = read_message(&mut Cursor::new(written(&sent)), Limits::default());
+    assert!(matches!(read, Err(WireError::Bad { .. })), "{read:?}");
 }

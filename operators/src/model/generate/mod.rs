@@ -6,6 +6,8 @@
 
 mod bare;
 mod cache;
+#[cfg(test)]
+mod fuzz;
 mod portable;
 mod ports;
 mod run;

@@ -120,4 +120,6 @@ impl OutputShapes {
 }
 
 #[cfg(test)]
+mod fuzz;
+#[cfg(test)]
 mod tests;
