@@ -1,5 +1,5 @@
 //! Addresses that a source may open: what servers answer leads neither to files of this machine, nor to other hosts, and no
-//! text is drawn.
+//! text is drawn. And logins of cameras.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::{Arc, Mutex};
 
-use weir_flow::StopFlag;
+use weir_flow::{Settings, StopFlag, Transport, Value};
 use weir_operators::media::{SourceOptions, source};
 
 /// A server, and the heads of the requests to it.
@@ -186,6 +186,31 @@ fn playlists_on_disk_open_files_of_their_folder_only() {
 }
 
 #[test]
+fn playlists_that_name_each_other_end() {
+    let variant =
+        |name: &str| format!("#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=1\n{name}\n#EXT-X-ENDLIST\n").into_bytes();
+    // Itself, and another one each time.
+    let itself = Server::start("127.0.0.1", true, move |_| {
+        http("200 OK", "", &variant("live.m3u8"))
+    });
+    let number = std::sync::atomic::AtomicU32::new(0);
+    let others = Server::start("127.0.0.1", true, move |_| {
+        let number = number.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        http("200 OK", "", &variant(&format!("{number}.m3u8")))
+    });
+    for server in [itself, others] {
+        let reason = refused(&format!("http://127.0.0.1:{}/live.m3u8", server.port));
+        assert!(reason.contains("in a circle"), "{reason}");
+        assert!(server.requests().len() <= 300, "{}", server.requests().len());
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let list = folder.path().join("a.m3u8");
+    std::fs::write(&list, variant("a.m3u8")).unwrap();
+    let reason = refused(list.to_str().unwrap());
+    assert!(reason.contains("in a circle"), "{reason}");
+}
+
+#[test]
 fn texts_on_web_servers_are_not_drawn() {
     let text = "line of a secret\n".repeat(200).into_bytes();
     let server = Server::start("127.0.0.1", true, move |_| http("200 OK", "", &text));
@@ -267,4 +292,222 @@ fn web_redirects_stay_on_their_host_and_end() {
     }
     refused(&at("list.m3u8"));
     assert_eq!(other.requests(), Vec::<String>::new());
+}
+
+/// A camera that offers these ways to log in to each request without credentials, and has nothing at any path.
+fn camera_offering(offers: &[&str]) -> Server {
+    let offers: String = offers
+        .iter()
+        .map(|offer| format!("WWW-Authenticate: {offer}\r\n"))
+        .collect();
+    Server::start("127.0.0.1", true, move |head| {
+        let answer = if head.starts_with("OPTIONS") {
+            format!("RTSP/1.0 200 OK\r\n{}\r\nPublic: DESCRIBE\r\n\r\n", cseq(head))
+        } else if head.contains("\nAuthorization: ") {
+            format!("RTSP/1.0 404 Not Found\r\n{}\r\n\r\n", cseq(head))
+        } else {
+            format!("RTSP/1.0 401 Unauthorized\r\n{}\r\n{offers}\r\n", cseq(head))
+        };
+        answer.into_bytes()
+    })
+}
+
+const MD5: &str = "Digest realm=\"cam\", nonce=\"def\", algorithm=MD5";
+const SHA_256: &str = "Digest realm=\"cam\", nonce=\"abc\", algorithm=\"SHA-256\", qop=\"auth\"";
+const SHA_512: &str = "Digest realm=\"cam\", nonce=\"abc\", algorithm=SHA-512-256, qop=\"auth\"";
+
+#[test]
+fn the_safest_challenge_of_a_camera_is_answered() {
+    for (offers, expected) in [
+        (vec![MD5, SHA_256], "algorithm=SHA-256, qop=auth, nc=00000001"),
+        (vec![SHA_256, MD5], "algorithm=SHA-256, qop=auth, nc=00000001"),
+        (vec![SHA_256], "algorithm=SHA-256, qop=auth, nc=00000001"),
+        (vec![SHA_512, MD5], "nonce=\"def\""),
+        (vec!["Basic realm=\"cam\"", MD5], "nonce=\"def\""),
+        (
+            vec!["Basic realm=\"cam\""],
+            "Authorization: Basic YWRtaW46Z2VoZWlt",
+        ),
+    ] {
+        let camera = camera_offering(&offers);
+        let reason = refused(&format!("rtsp://admin:geheim@127.0.0.1:{}/1", camera.port));
+        assert!(reason.contains("nothing at this path"), "{offers:?}: {reason}");
+        let requests = camera.requests();
+        let [_, first, second] = &requests[..] else {
+            panic!("{requests:?}")
+        };
+        assert!(!first.contains("Authorization"), "{first}");
+        let address = format!("DESCRIBE rtsp://127.0.0.1:{}/1 RTSP", camera.port);
+        assert!(
+            second.starts_with(&address) && second.contains(expected),
+            "{second}"
+        );
+    }
+}
+
+#[test]
+fn each_way_to_fail_at_a_login_has_its_own_reason() {
+    let refuses = |offers: &[&str], user: &str, options: &[(&str, Value)]| {
+        let camera = camera_offering(offers);
+        let mut source_options = SourceOptions::default();
+        let options = options
+            .iter()
+            .map(|(key, value)| ((*key).to_owned(), value.clone()));
+        source_options.connection.options = Settings(options.collect());
+        let opened = source(
+            &format!("rtsp://{user}127.0.0.1:{}/1", camera.port),
+            source_options,
+        )
+        .open(&StopFlag::default());
+        opened.err().unwrap().to_string()
+    };
+    let unknown = refuses(&[SHA_512], "admin:geheim@", &[]);
+    assert!(unknown.contains("offers Digest by SHA-512-256"), "{unknown}");
+    let missing = refuses(&[MD5], "", &[]);
+    assert!(missing.contains("asks for a user and a password"), "{missing}");
+    let camera = camera_offering(&[SHA_256]);
+    let mut datagrams = SourceOptions::default();
+    datagrams.connection.transport = Transport::Udp;
+    let opened = source(
+        &format!("rtsp://admin:geheim@127.0.0.1:{}/1", camera.port),
+        datagrams,
+    );
+    let datagrams = opened.open(&StopFlag::default()).err().unwrap().to_string();
+    assert!(datagrams.contains("`transport = \"tcp\"`"), "{datagrams}");
+    let pinned = Value::Text(format!("sha256:{}", "0".repeat(64)));
+    let pinned = refuses(&[MD5], "", &[("tls_fingerprint", pinned)]);
+    assert!(pinned.contains("for rtsps:// only"), "{pinned}");
+    let mut mistyped = SourceOptions::default();
+    let text = Value::Text("sha256:12".to_owned());
+    mistyped.connection.options = Settings([("tls_fingerprint".to_owned(), text)].into());
+    let mistyped = source("rtsps://camera/1", mistyped).check(&StopFlag::default());
+    let mistyped = mistyped.unwrap_err().to_string();
+    assert!(mistyped.contains("64 hexadecimal digits"), "{mistyped}");
+    // A camera that takes no password at all.
+    let camera = Server::start("127.0.0.1", true, |head| {
+        format!(
+            "RTSP/1.0 401 Unauthorized\r\n{}\r\nWWW-Authenticate: {SHA_256}\r\n\r\n",
+            cseq(head)
+        )
+        .into_bytes()
+    });
+    let wrong = refused(&format!("rtsp://admin:geheim@127.0.0.1:{}/1", camera.port));
+    assert!(wrong.contains("does not take this user and password"), "{wrong}");
+    assert_eq!(camera.requests().len(), 2, "{:?}", camera.requests());
+}
+
+#[test]
+fn sound_of_a_camera_is_not_asked_for() {
+    let content = "v=0\r\no=- 0 0 IN IP4 127.0.0.1\r\ns=x\r\nt=0 0\r\nm=video 0 RTP/AVP 96\r\na=rtpmap:96 H264/90000\r\n\
+                   a=control:video\r\nm=audio 0 RTP/AVP 0\r\na=control:sound\r\n";
+    for user in ["", "admin:geheim@"] {
+        let camera = Server::start("127.0.0.1", true, move |head| {
+            let more = match head.split(' ').next().unwrap_or_default() {
+                "DESCRIBE" => format!(
+                    "Content-Type: application/sdp\r\nContent-Length: {}\r\n\r\n{content}",
+                    content.len()
+                ),
+                "SETUP" => "Session: 1\r\nTransport: RTP/AVP/TCP;unicast;interleaved=0-1\r\n\r\n".to_owned(),
+                _ => "\r\n".to_owned(),
+            };
+            let status = if head.contains("/sound ") {
+                "404 Not Found"
+            } else {
+                "200 OK"
+            };
+            format!("RTSP/1.0 {status}\r\n{}\r\n{more}", cseq(head)).into_bytes()
+        });
+        let options = SourceOptions {
+            timeout_s: 1.0,
+            ..SourceOptions::default()
+        };
+        // No picture comes.
+        let camera_at = format!("rtsp://{user}127.0.0.1:{}/1", camera.port);
+        drop(source(&camera_at, options).open(&StopFlag::default()));
+        let requests = camera.requests();
+        assert!(
+            requests.iter().any(|head| head.starts_with("PLAY")),
+            "{requests:?}"
+        );
+        assert!(
+            !requests.iter().any(|head| head.contains("/sound")),
+            "{requests:?}"
+        );
+    }
+}
+
+#[test]
+fn each_kind_of_content_that_gives_no_picture_has_its_own_reason() {
+    let folder = tempfile::tempdir().unwrap();
+    let made = |name: &str, more: &[&str]| {
+        let path = folder.path().join(name);
+        let input = [
+            "-v",
+            "error",
+            "-nostdin",
+            "-y",
+            "-f",
+            "lavfi",
+            "-i",
+            "testsrc2=size=160x90:rate=10",
+            "-t",
+            "10",
+        ];
+        let encoder = [
+            "-c:v",
+            "libx264",
+            "-preset",
+            "ultrafast",
+            "-pix_fmt",
+            "yuv420p",
+            "-g",
+            "300",
+        ];
+        let run = Command::new("ffmpeg")
+            .args(input)
+            .args(encoder)
+            .args(more)
+            .arg(&path)
+            .status();
+        assert!(run.unwrap().success());
+        std::fs::read(path).unwrap()
+    };
+    let page = b"<html>log in, please</html>".repeat(50);
+    let (index_last, without_sets) = (
+        made("last.mp4", &[]),
+        made("bare.ts", &["-bsf:v", "filter_units=remove_types=7|8"]),
+    );
+    for (path, kind, body, part) in [
+        ("page", "text/html", &page, "may be a page to log in at"),
+        (
+            "frames",
+            "multipart/x-mixed-replace; boundary=x",
+            &page,
+            "announces pictures one after the other",
+        ),
+        ("last.mp4", "video/mp4", &index_last, "its index is at its end"),
+        (
+            "bare.ts",
+            "video/mp2t",
+            &without_sets,
+            "repeat its parameter sets",
+        ),
+    ] {
+        let (kind, body) = (format!("Content-Type: {kind}\r\n"), body.clone());
+        let server = Server::start("127.0.0.1", true, move |_| http("200 OK", &kind, &body));
+        let uri = format!("http://127.0.0.1:{}/{path}", server.port);
+        let options = SourceOptions {
+            timeout_s: 3.0,
+            ..SourceOptions::default()
+        };
+        let opened = source(&uri, options).open(&StopFlag::default());
+        let error = match opened {
+            Err(error) => error.to_string(),
+            Ok(mut source) => match source.next() {
+                Err(error) => error.to_string(),
+                Ok(frame) => panic!("{path}: {}", frame.is_some()),
+            },
+        };
+        assert!(error.contains(part), "{path}: {error}");
+    }
 }

@@ -11,6 +11,8 @@ use crate::error::UserError;
 const BASE: u64 = 40;
 /// Of a source: a connection with its control, or a file that is opened again while the last is closed.
 const EACH_SOURCE: u64 = 3;
+/// Of a camera that is read through a relay: two ends of it and the camera's connection, twice while it is opened again.
+const EACH_RELAYED: u64 = 6;
 /// Of clips of a stream: each incident that goes on has a file ...
 const EACH_CLIP_STREAM: u64 = 32;
 /// ... up to the clips that a sink writes at a time.
@@ -56,11 +58,15 @@ pub(crate) fn require(graph: &Graph) -> Result<(), UserError> {
         Some(path) if has_file_per_stream(&sink.kind) || path.contains("{stream}") => sources,
         Some(_) => 1,
     });
+    let of_sources = graph.sources().iter().map(|source| {
+        let is_rtsp = source.uris().any(|uri| uri.starts_with("rtsp"));
+        if is_rtsp { EACH_RELAYED } else { EACH_SOURCE }
+    });
     let of_workers = graph.workers().len() as u64 * EACH_WORKER;
     let clips = graph.sinks().iter().filter(|sink| sink.kind == "clips").count() as u64;
     let of_clips = clips * (sources.max(1) * EACH_CLIP_STREAM).min(MAX_CLIPS);
     require_at_least(
-        BASE + sources * EACH_SOURCE + of_sinks.sum::<u64>() + of_clips + of_workers,
+        BASE + of_sources.sum::<u64>() + of_sinks.sum::<u64>() + of_clips + of_workers,
         "this run",
     )
 }

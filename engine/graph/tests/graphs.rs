@@ -294,6 +294,31 @@ fn likely_mistakes_are_warnings() {
 }
 
 #[test]
+fn sources_whose_certificates_are_not_verified_are_warned_of() {
+    for (uri, options, is_warned) in [
+        ("rtsps://camera", "tls_verify = false", true),
+        ("HTTPS://camera", "tls_verify = false", true),
+        ("rtsps://camera", "tls_verify = true", false),
+        (
+            "rtsps://camera",
+            "tls_verify = false, tls_fingerprint = \"x\"",
+            false,
+        ),
+        ("rtsp://camera", "tls_verify = false", false),
+    ] {
+        let source = format!("[sources.east]\nuri = \"{uri}\"\noptions = {{ {options} }}\n");
+        let toml = format!("{VALID}{source}").replace("inputs = [\"north\"", "inputs = [\"east\", \"north\"");
+        let graph = graph(&toml);
+        let warned = graph.warnings().iter().any(|warning| {
+            warning
+                .message
+                .contains("source \"east\" does not verify the certificate")
+        });
+        assert_eq!(warned, is_warned, "{uri} {options}: {:?}", graph.warnings());
+    }
+}
+
+#[test]
 fn a_graph_is_drawn_as_mermaid() {
     let expected = r#"flowchart LR
     s0(["<b>north</b><br/>crossing.mp4<br/>live"]):::source

@@ -100,9 +100,16 @@ fn problems_and_drawings_show_no_credentials() {
         "uri = rtsp://user:secret@camera/stream",
         &["14: texts and durations stand in quotes: \"rtsp://***@camera/stream\""],
     );
+    check_with(
+        "rtsp://user:secret@camera/stream?x=1",
+        "rtsp://user:sec/ret@camera/stream?x=1",
+        &[
+            "14: `uri`: the password of rtsp://***@camera/stream?x=1 holds a `/`, which ends it | write %2F for it",
+        ],
+    );
     for uri in [
         "rtsp://user:secret@camera/1",
-        "rtsp://user:sec/ret@camera/1",
+        "rtsp://user:12/secret@camera/1",
         "rtsp://camera/user=a&password=secret",
     ] {
         let graph = graph(&VALID.replace("rtsp://user:secret@camera/stream?x=1", uri));

@@ -36,18 +36,6 @@ pub(super) fn is_remote(uri: &str) -> bool {
     scheme(uri).is_some_and(|scheme| REMOTE.contains(&scheme.as_str()))
 }
 
-/// Host of an address, in small letters and without its port, as FFmpeg reads it.
-pub(super) fn host(uri: &str) -> Option<String> {
-    let (_, rest) = uri.split_once("://")?;
-    let authority = &rest[..rest.find(['/', '?', '#']).unwrap_or(rest.len())];
-    let place = authority.rsplit_once('@').map_or(authority, |(_, place)| place);
-    let host = match place.strip_prefix('[') {
-        Some(inside) => inside.split(']').next(),
-        None => place.split(':').next(),
-    };
-    host.filter(|host| !host.is_empty()).map(str::to_ascii_lowercase)
-}
-
 /// Addresses that content may name.
 #[derive(Debug, PartialEq)]
 enum Nested {
@@ -57,6 +45,9 @@ enum Nested {
     /// Addresses of web servers.
     Web,
 }
+
+/// Addresses that are opened before a source is open: that of the source, and of playlists with some variants their first parts.
+const MAX_OPENED: u32 = 128;
 
 /// Rules of one source, and the reason why one of them stopped it.
 #[derive(Debug)]
@@ -81,6 +72,8 @@ struct Met {
     refusal: Option<String>,
     /// Redirects of a session.
     redirects: u32,
+    /// Addresses that were opened.
+    opened: u32,
 }
 
 impl Access {
@@ -136,6 +129,22 @@ impl Access {
     /// Keeps the reason; the first is the cause of later ones.
     pub(super) fn refuse(&self, reason: String) {
         self.met().refusal.get_or_insert(reason);
+    }
+
+    /// Counts an address that FFmpeg opens before the source is open.
+    ///
+    /// # Errors
+    /// The reason, if there are too many: FFmpeg follows playlists that name each other in a circle without an end.
+    pub(super) fn count_opening(&self) -> Result<(), String> {
+        let mut met = self.met();
+        met.opened += 1;
+        if met.opened > MAX_OPENED {
+            return Err(format!(
+                "its playlists name each other in a circle, or more than {MAX_OPENED} addresses before the first picture: name one \
+                 that has pictures"
+            ));
+        }
+        Ok(())
     }
 
     /// Judges an address before it is opened: that of the source, or one that its content names.
@@ -208,6 +217,15 @@ impl Access {
         options
     }
 
+    /// Why content of the address is no video, by what its web server calls it; `None` where that says nothing.
+    pub(super) fn content_problem(&self) -> Option<String> {
+        if !matches!(scheme(&self.address).as_deref(), Some("http" | "https")) {
+            return None;
+        }
+        let kind = redirect::content_type(&self.address, self.verify, self.ca_file.as_deref(), self.timeout)?;
+        content_problem(&kind)
+    }
+
     /// The address that a web server sends `url` on to; `None` where it does not. `redirects` counts those before.
     ///
     /// # Errors
@@ -221,6 +239,22 @@ impl Access {
         }
         redirect::check(url, &next)?;
         Ok(Some(redirect::with_credentials(url, next)))
+    }
+}
+
+fn content_problem(kind: &str) -> Option<String> {
+    let is_text = kind.starts_with("text/") || kind.ends_with("json") || kind.ends_with("xml");
+    if kind.starts_with("multipart/") {
+        Some(format!(
+            "its server announces pictures one after the other ({kind}) and sends something else: check the path, the user and \
+             the password"
+        ))
+    } else if is_text && !kind.contains("mpegurl") && !kind.contains("dash") {
+        Some(format!(
+            "its server sends {kind}, which is no video and may be a page to log in at: check the path, the user and the password"
+        ))
+    } else {
+        None
     }
 }
 
@@ -349,6 +383,25 @@ mod tests {
     }
 
     #[test]
+    fn content_that_is_no_video_is_named() {
+        for (kind, part) in [
+            ("text/html", "log in"),
+            ("application/json", "log in"),
+            ("multipart/x-mixed-replace", "announces pictures"),
+        ] {
+            assert!(content_problem(kind).unwrap().contains(part), "{kind}");
+        }
+        for kind in [
+            "video/mp2t",
+            "application/vnd.apple.mpegurl",
+            "application/dash+xml",
+            "application/octet-stream",
+        ] {
+            assert_eq!(content_problem(kind), None, "{kind}");
+        }
+    }
+
+    #[test]
     fn other_schemes_are_refused() {
         for uri in [
             "ftp://h/x",
@@ -369,20 +422,6 @@ mod tests {
         let missing = Path::new("concat:a.ts|b.ts");
         assert!(access("concat:a.ts|b.ts", Some(missing)).is_err());
         assert!(is_remote("RTSP://camera/1") && is_remote("Http://h"));
-    }
-
-    #[test]
-    fn hosts_are_read_as_ffmpeg_reads_them() {
-        for (uri, expected) in [
-            ("rtsp://u:p@ss@Cam:554/1@x", Some("cam")),
-            ("http://[::1]:80/x", Some("::1")),
-            ("http://cam?x@other", Some("cam")),
-            ("http://cam#@other/", Some("cam")),
-            ("http:///x", None),
-            ("/path", None),
-        ] {
-            assert_eq!(host(uri).as_deref(), expected, "{uri}");
-        }
     }
 
     #[test]

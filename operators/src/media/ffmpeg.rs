@@ -12,6 +12,7 @@ use weir_flow::{
     Source, SourceCounts, SourceError, SourceInfo, StopFlag,
 };
 
+use super::access::is_remote;
 use super::damage::Damage;
 use super::driver_thread::{DriverThread, Given};
 use super::orientation::Orientation;
@@ -33,12 +34,12 @@ const MAX_AHEAD: usize = 256;
 pub struct FfmpegSource {
     uri: String,
     packets: Packets,
-    /// What was read ahead of its turn.
+    /// Packets that were read ahead of their turn.
     ahead: VecDeque<Result<Packet, Error>>,
     times: PacketTimes,
     /// When it was opened: packets of a camera arrive in time.
     opened: Instant,
-    /// How it goes on where the opening before ended; `None` where that cannot be.
+    /// Continuation of the opening before; `None` where the source cannot continue.
     resumption: Option<Resumption>,
     /// Of a decoder that does not say which pictures it made up.
     damage: Option<Damage>,
@@ -472,6 +473,22 @@ impl FfmpegSource {
         State::Reading { errors: 0 }
     }
 
+    /// Why none of its pictures was decoded, if there were any.
+    fn undecoded_reason(&self) -> Option<String> {
+        let pictures = self.packets_read;
+        let has_no_size = self.decoder.width() == 0 || self.decoder.height() == 0;
+        if pictures == 0 || self.index > 0 || !has_no_size {
+            return None;
+        }
+        let why = match self.decoder.id() {
+            codec::Id::H264 | codec::Id::HEVC => {
+                "for their size (SPS, PPS) was not in it: set the camera to repeat its parameter sets before key pictures"
+            }
+            _ => "since it sends something else than it announces: check the path, the user and the password",
+        };
+        Some(format!("none of its {pictures} pictures can be decoded, {why}"))
+    }
+
     /// Why the end came too early, if it did. An index may count more frames than an edit list shows, so fewer packets
     /// alone prove nothing: read errors are required as well. Containers without an index declare their size in bytes.
     fn truncation_reason(&self) -> Option<String> {
@@ -484,6 +501,12 @@ impl FfmpegSource {
         if there == 0 && open::is_pipe(&self.uri) {
             let reason = "its index is at its end, which a pipe cannot be read from: write a fragmented MP4, or one with \
                           its index at the front";
+            return Some(reason.to_owned());
+        }
+        let is_mp4 = matches!(&self.packets, Packets::Here(input) if input.format().name().contains("mp4"));
+        if there == 0 && is_mp4 && is_remote(&self.uri) {
+            let reason = "its index is at its end, and the server does not give parts of a file (Range): write the MP4 with its \
+                          index at the front (ffmpeg -movflags +faststart)";
             return Some(reason.to_owned());
         }
         let named = self
@@ -590,6 +613,7 @@ impl Source for FfmpegSource {
                 }
                 State::Draining { reason } => {
                     let reason = reason.take();
+                    let reason = self.undecoded_reason().or(reason);
                     self.state = State::Ended;
                     let left_out = self.selection.take_waiting(true);
                     self.pass_over(&left_out);

@@ -14,9 +14,9 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 use ffmpeg_next::format::context::Input;
 use ffmpeg_next::util::interrupt;
 use ffmpeg_next::{Dictionary, Error, ffi};
-use weir_flow::StopFlag;
+use weir_flow::{StopFlag, host};
 
-use super::access::{Access, host};
+use super::access::Access;
 
 /// FFmpeg's own function that opens an address.
 type OpenAddress = unsafe extern "C" fn(
@@ -153,7 +153,13 @@ unsafe fn open_judged(
     let Some(open) = gate.open else {
         return -libc::EACCES;
     };
-    if let Err(reason) = gate.access.check(url) {
+    let is_opening = !gate.opening.load(Ordering::Relaxed).is_null();
+    let counted = if is_opening {
+        gate.access.count_opening()
+    } else {
+        Ok(())
+    };
+    if let Err(reason) = counted.and_then(|()| gate.access.check(url)) {
         return refuse(reason);
     }
     let mut url = url.to_owned();

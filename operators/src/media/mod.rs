@@ -15,6 +15,8 @@ mod ffi;
 mod ffmpeg;
 mod fifo;
 mod fragments;
+#[cfg(test)]
+mod fuzz;
 mod guarded;
 mod hardware;
 mod images;
@@ -33,6 +35,7 @@ mod picture;
 mod picture_index;
 mod played;
 mod redirect;
+mod relay;
 #[cfg(feature = "cuda")]
 mod surfaces;
 mod timeline;
@@ -121,7 +124,7 @@ struct Factory {
     options: SourceOptions,
     /// Where it is a capture device; over all openings.
     driver: DriverThread,
-    /// What it has given, over all openings.
+    /// Media that it has given, over all openings.
     played: Arc<Mutex<Played>>,
 }
 
@@ -148,6 +151,7 @@ impl SourceFactory for Factory {
     }
 
     fn check(&self, stop: &StopFlag) -> Result<(), SourceError> {
+        open::check_trust(&self.uri, &self.options).map_err(|reason| cannot_open(&self.uri, reason))?;
         let path = Path::new(self.uri.strip_prefix("file:").unwrap_or(&self.uri));
         // A pipe or a device would lose the data that is read now; an address may be slow.
         match std::fs::metadata(path) {
@@ -157,7 +161,7 @@ impl SourceFactory for Factory {
     }
 }
 
-/// What a folder of images holds.
+/// Images of a folder.
 #[derive(Debug, Default)]
 struct FolderImages {
     /// Image files, in the natural order of their names: 2 before 10.

@@ -16,7 +16,8 @@ use super::access::{self, Access, is_remote, scheme};
 use super::driver_thread::DriverThread;
 use super::fifo::{Fifo, is_fifo};
 use super::options::add_options;
-use super::{SourceOptions, cannot_open, container, ffi, guarded, log};
+use super::relay::{self, Relay, Trust};
+use super::{SourceOptions, cannot_open, container, ffi, guarded, log, userinfo};
 
 /// FFmpeg's names of raw elementary streams. They carry no timestamps; those that FFmpeg reports assume a rate.
 const ELEMENTARY: [&str; 15] = [
@@ -117,17 +118,61 @@ pub(super) fn open(
     };
     let wait = Duration::from_secs_f64(options.timeout_s.clamp(0.01, 1e6));
     let path = local.then(|| Path::new(name));
-    let access = Access::new(&address, path, &options.connection.options, wait);
+    check_trust(&address, options).map_err(|reason| cannot_open(uri, reason))?;
+    let relay = relay::is_wanted(&address, options).then(|| Relay::start(&address, options, wait, stop));
+    let relay = relay.transpose().map_err(|reason| cannot_open(uri, reason))?;
+    let address = relay.as_ref().map_or(&*address, Relay::address);
+    let access = Access::new(address, path, &options.connection.options, wait);
     let access = Arc::new(access.map_err(|reason| cannot_open(uri, reason))?);
-    let dictionary = dictionary(uri, options, &access);
-    let (opened, said) = log::with_last_error(|| guarded::open(&address, dictionary, &access, stop));
-    opened.map_err(|error| {
-        let reason = access.refusal().filter(|_| !stop.is_raised());
+    let transport = if relay.is_some() {
+        Transport::Tcp
+    } else {
+        options.connection.transport
+    };
+    let dictionary = dictionary(uri, transport, options, &access);
+    let (opened, said) = log::with_last_error(|| guarded::open(address, dictionary, &access, stop));
+    let opened = opened.map_err(|error| {
+        let unknown = || match error {
+            Error::HttpUnauthorized
+                if relay.is_none() && userinfo::of(uri).is_some() && access.is_session() =>
+            {
+                relay::unknown_to_ffmpeg(uri, stop)
+            }
+            _ => None,
+        };
+        let of_relay = || relay.as_ref().and_then(Relay::reason);
+        let no_video = || match error {
+            Error::InvalidData | Error::Eof if !stop.is_raised() => access.content_problem(),
+            _ => None,
+        };
+        let refusal = access
+            .refusal()
+            .or_else(of_relay)
+            .or_else(unknown)
+            .or_else(no_video);
+        let reason = refusal.filter(|_| !stop.is_raised());
         cannot_open(
             uri,
             reason.unwrap_or_else(|| self::reason(error, said, uri, Path::new(name), stop)),
         )
-    })
+    })?;
+    // FFmpeg opens a playlist without a stream where it may open none of its parts.
+    let lacks_pictures = opened.streams().best(media::Type::Video).is_none();
+    match access.refusal() {
+        Some(reason) if lacks_pictures => Err(cannot_open(uri, reason)),
+        _ => Ok(opened),
+    }
+}
+
+/// Checks the options that say which certificates are trusted.
+///
+/// # Errors
+/// The reason, if they are of no use with `address`.
+pub(super) fn check_trust(address: &str, options: &SourceOptions) -> Result<(), String> {
+    let Some(scheme) = scheme(address).filter(|_| is_remote(address)) else {
+        return Ok(());
+    };
+    Trust::of(&scheme, &options.connection.options).map(drop)
 }
 
 /// The path of a local file.
@@ -230,18 +275,25 @@ fn open_device(uri: &str, options: &Settings) -> Result<Input, String> {
 }
 
 /// Timeouts in microseconds, and how RTSP is sent.
-fn dictionary(uri: &str, options: &SourceOptions, access: &Access) -> Dictionary<'static> {
+fn dictionary(
+    uri: &str,
+    transport: Transport,
+    options: &SourceOptions,
+    access: &Access,
+) -> Dictionary<'static> {
     let mut dictionary = Dictionary::new();
     let timeout = format!("{:.0}", (options.timeout_s * 1e6).clamp(1e4, 1e12));
     dictionary.set("rw_timeout", &timeout);
     match scheme(uri).as_deref() {
         Some("rtsp" | "rtsps") => {
-            let transport = match options.connection.transport {
+            let transport = match transport {
                 Transport::Tcp => "tcp",
                 Transport::Udp => "udp",
             };
             dictionary.set("rtsp_transport", transport);
             dictionary.set("timeout", &timeout);
+            // Sound is used nowhere, and a camera that refuses its track would refuse all.
+            dictionary.set("allowed_media_types", "video");
         }
         Some("http" | "https" | "tcp" | "udp") => dictionary.set("timeout", &timeout),
         _ => {}
@@ -307,6 +359,21 @@ fn reason(error: Error, said: Option<String>, uri: &str, path: &Path, stop: &Sto
         }
         // The system's error as FFmpeg passes it on.
         Error::Other { errno } if !is_remote(uri) => io_reason(&std::io::Error::from_raw_os_error(errno)),
+        Error::HttpUnauthorized if userinfo::of(uri).is_none() => format!(
+            "{error}{said}: it asks for a user and a password: write them before its host, as \
+             in {}://USER:PASSWORD@HOST",
+            scheme(uri).unwrap_or_default()
+        ),
+        Error::HttpUnauthorized => format!(
+            "{error}{said}: it does not take this user and password: check both, and write characters \
+             such as `@` as `%40`"
+        ),
+        Error::HttpForbidden => {
+            format!("{error}{said}: check what this user may see in the settings of the camera")
+        }
+        Error::HttpNotFound => {
+            format!("{error}{said}: it has nothing at this path: check the path of the address")
+        }
         other if is_remote(uri) => {
             format!("{other}{said}: check the address, the network and the credentials")
         }

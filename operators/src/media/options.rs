@@ -57,8 +57,8 @@ pub const CONNECTION_OPTIONS: &[KeySpec] = &[
     },
     KeySpec {
         name: "allowed_media_types",
-        kind: KeyKind::OneOf(&["video"]),
-        about: "`video`: an RTSP camera is not asked for its sound",
+        kind: KeyKind::OneOf(&["video", "video+audio"]),
+        about: "`video+audio`: an RTSP camera is asked for its sound, too, which is not used; default `video`",
     },
     KeySpec {
         name: "user_agent",
@@ -68,13 +68,18 @@ pub const CONNECTION_OPTIONS: &[KeySpec] = &[
     KeySpec {
         name: "tls_verify",
         kind: KeyKind::Flag,
-        about: "whether the server's certificate is verified; default true for HTTPS, false for RTSPS, which not every \
-                FFmpeg can verify",
+        about: "whether the certificate of an RTSPS camera or an HTTPS server is verified; default true",
     },
     KeySpec {
         name: "ca_file",
         kind: KeyKind::File,
-        about: "a file with the certificates that are trusted, where they are verified",
+        about: "certificates of the authorities that are trusted, as PEM; default those of the system",
+    },
+    KeySpec {
+        name: "tls_fingerprint",
+        kind: KeyKind::Text,
+        about: "fingerprint of the only certificate that an RTSPS camera may have, instead of authorities: `sha256:` and 64 \
+                hexadecimal digits",
     },
     KeySpec {
         name: "live_start_index",

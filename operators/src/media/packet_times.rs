@@ -34,9 +34,9 @@ pub(super) struct PacketTimes {
     /// The last stamp that was believed.
     last: Option<i64>,
     last_out: i64,
-    /// What is added to stamps.
+    /// Offset that is added to stamps.
     offset: i64,
-    /// A stamp without a witness yet, and what was given for it.
+    /// A suspect stamp that no later one has confirmed yet, and the time that was given for it.
     suspect: Option<(i64, i64)>,
     /// From decoding to presentation, of the last packet where that was plausible.
     shift: i64,
@@ -231,7 +231,7 @@ impl PacketTimes {
 mod tests {
     use super::*;
 
-    /// What becomes of stamps in milliseconds at 25 frames a second, with a look at the packet after a suspect one or without.
+    /// Times given for stamps in milliseconds at 25 frames a second, with a look at the packet after a suspect one or without.
     fn corrected(stamps: &[i64], is_live: bool, looks_ahead: bool) -> (Vec<i64>, u64) {
         let mut times = PacketTimes::new(1.0, 25.0, is_live);
         let mut out = Vec::new();

@@ -13,7 +13,7 @@ const MAX_REMEMBERED: usize = 8_192;
 /// Packets of an unfinished group that are kept for those who observe packets.
 const MAX_GROUP: usize = 1_024;
 
-/// What an address has given.
+/// Media that an address has given.
 #[derive(Debug, Default)]
 pub(super) struct Played {
     packets: VecDeque<Remembered>,
@@ -28,7 +28,7 @@ struct Remembered {
     is_given: bool,
 }
 
-/// How an opening goes on where the one before ended.
+/// Continuation of an opening where the one before ended.
 pub(super) struct Resumption {
     played: Arc<Mutex<Played>>,
     /// Whether no packet came yet that is new.

@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use ureq::Agent;
 use ureq::tls::{Certificate, RootCerts, TlsConfig};
+use weir_flow::host;
 
-use super::access::{host, scheme};
+use super::access::scheme;
 use super::userinfo;
 
 /// Redirects in a row that are followed.
@@ -69,6 +70,19 @@ pub(super) fn location(url: &str, verify: bool, ca_file: Option<&str>, timeout: 
     Some(absolute(url, &location))
 }
 
+/// Kind of content that a web server gives for `url`, in small letters and without parameters: `text/html`.
+pub(super) fn content_type(
+    url: &str,
+    verify: bool,
+    ca_file: Option<&str>,
+    timeout: Duration,
+) -> Option<String> {
+    let answer = ask(url, verify, ca_file, timeout)?;
+    let kind = answer.headers().get("content-type")?.to_str().ok()?;
+    let kind = kind.split(';').next()?.trim().to_ascii_lowercase();
+    (answer.status().is_success() && !kind.is_empty() && kind.len() < 80).then_some(kind)
+}
+
 /// The head of the answer to a request of `url`. Its body is not read.
 fn ask(
     url: &str,
@@ -96,7 +110,7 @@ fn ask(
     request.call().ok()
 }
 
-/// How certificates are verified; `None` where no certificate is trusted.
+/// Verification of certificates; `None` where no certificate is trusted.
 fn tls(verify: bool, ca_file: Option<&str>) -> Option<TlsConfig> {
     let builder = TlsConfig::builder().disable_verification(!verify);
     let trusted: Vec<Certificate<'static>> = match ca_file {
@@ -121,7 +135,7 @@ fn tls(verify: bool, ca_file: Option<&str>) -> Option<TlsConfig> {
 }
 
 /// `location` as an address of its own.
-fn absolute(url: &str, location: &str) -> String {
+pub(super) fn absolute(url: &str, location: &str) -> String {
     let Some((scheme, rest)) = url.split_once("://") else {
         return location.to_owned();
     };

@@ -88,13 +88,13 @@ pub(crate) struct Camera {
 }
 
 impl Camera {
-    /// Starts a camera that shows `clip`, and waits until it listens.
-    pub(crate) fn start(clip: &Path, sound: bool) -> Self {
+    /// Starts a camera that shows `clip`, and waits until it listens. `words` are those of the script.
+    pub(crate) fn start(clip: &Path, words: &[&str]) -> Self {
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/rtsp_cameras/camera.py");
         let mut process = Command::new(PYTHON)
             .arg(script)
             .arg(clip)
-            .args(sound.then_some("sound"))
+            .args(words)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()

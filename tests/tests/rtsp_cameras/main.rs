@@ -5,8 +5,11 @@
 #![allow(clippy::print_stdout, reason = "a test that skips says so")]
 
 mod camera;
+#[path = "../../shared/certificates.rs"]
+mod certificates;
 #[path = "../common/mod.rs"]
 mod common;
+mod encrypted;
 mod proxy;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,8 +21,8 @@ use camera::{Camera, ClipSpec, write_clip};
 use common::{Parts, assemble, catalog_with_sink, check_books, graph};
 use proxy::{Fault, Proxy};
 use weir_flow::{
-    Connection, Delivery, Notice, Sink, SinkError, SinkFactory, SourceFactory, StopFlag, StreamState,
-    Transport,
+    Connection, Delivery, Notice, Settings, Sink, SinkError, SinkFactory, SourceFactory, StopFlag,
+    StreamState, Transport, Value,
 };
 use weir_operators::media::{SourceOptions, source};
 use weir_policy::{ReconnectSpec, Report, StateChange, StreamHealth, StreamStanding};
@@ -199,15 +202,28 @@ const FAULTY: [&str; 6] = ["killed", "frozen", "resized", "garbled", "soundonly"
 /// Each stream that gives all its frames: one over a slow link gives old ones.
 const UNHARMED: [&str; 3] = ["steady", "datagrams", "delayed"];
 
-fn camera_source(port: u16, transport: Transport) -> Box<dyn SourceFactory> {
+/// Cameras that ask for a user by Digest, which are read through a relay.
+const PROTECTED: [&str; 4] = ["killed", "frozen", "garbled", "steady"];
+
+/// Their user, as the camera's script takes it.
+const USER: &str = "user=admin:geheim";
+
+fn camera_source(name: &str, port: u16, transport: Transport) -> Box<dyn SourceFactory> {
+    // Sound shows that a camera is there while its pictures are missing.
+    let sound = Value::Text("video+audio".to_owned());
     let options = SourceOptions {
         connection: Connection {
             transport,
-            ..Connection::default()
+            options: Settings([("allowed_media_types".to_owned(), sound)].into()),
         },
         ..SourceOptions::default()
     };
-    source(&format!("rtsp://127.0.0.1:{port}/live"), options)
+    let user = if PROTECTED.contains(&name) {
+        "admin:geheim@"
+    } else {
+        ""
+    };
+    source(&format!("rtsp://{user}127.0.0.1:{port}/live"), options)
 }
 
 /// The first state after the stream was live for the first time.
@@ -236,16 +252,16 @@ fn cameras_that_fail_come_back_by_themselves_and_others_lose_nothing() {
     let fast = clip("fast", 30, (320, 180), false);
     let small = clip("small", 20, (160, 90), false);
     let sound = clip("sound", 25, (320, 180), true);
-    let mut killed = Camera::start(&slow, false);
-    let frozen = Camera::start(&fast, false);
-    let resized = Camera::start(&slow, false);
-    let resized_later = Camera::start(&small, false);
-    let garbled = Camera::start(&fast, false);
-    let soundonly = Camera::start(&sound, true);
-    let scrambled = Camera::start(&slow, false);
-    let steady = Camera::start(&fast, false);
-    let datagrams = Camera::start(&slow, false);
-    let delayed = Camera::start(&small, false);
+    let mut killed = Camera::start(&slow, &[USER]);
+    let frozen = Camera::start(&fast, &[USER]);
+    let resized = Camera::start(&slow, &[]);
+    let resized_later = Camera::start(&small, &[]);
+    let garbled = Camera::start(&fast, &[USER]);
+    let soundonly = Camera::start(&sound, &["sound"]);
+    let scrambled = Camera::start(&slow, &[]);
+    let steady = Camera::start(&fast, &[USER]);
+    let datagrams = Camera::start(&slow, &[]);
+    let delayed = Camera::start(&small, &[]);
     let proxies: BTreeMap<&str, Proxy> = FAULTY
         .into_iter()
         .zip([&killed, &frozen, &resized, &garbled, &soundonly, &scrambled])
@@ -254,9 +270,12 @@ fn cameras_that_fail_come_back_by_themselves_and_others_lose_nothing() {
         .collect();
     let mut sources: Vec<(&str, Box<dyn SourceFactory>)> = proxies
         .iter()
-        .map(|(name, proxy)| (*name, camera_source(proxy.port, Transport::Tcp)))
+        .map(|(name, proxy)| (*name, camera_source(name, proxy.port, Transport::Tcp)))
         .collect();
-    sources.push(("datagrams", camera_source(datagrams.port, Transport::Udp)));
+    sources.push((
+        "datagrams",
+        camera_source("datagrams", datagrams.port, Transport::Udp),
+    ));
     let mut run = Run::start(sources);
 
     for stream in FAULTY.into_iter().chain(UNHARMED) {
@@ -279,7 +298,7 @@ fn cameras_that_fail_come_back_by_themselves_and_others_lose_nothing() {
         });
         match stream {
             "killed" => {
-                killed = Camera::start(&slow, false);
+                killed = Camera::start(&slow, &[USER]);
                 proxies[stream].switch(killed.port);
             }
             "frozen" => frozen.thaw(),
@@ -315,10 +334,20 @@ fn cameras_that_fail_come_back_by_themselves_and_others_lose_nothing() {
             let found = state.name() == "stalled" && state.reason().unwrap().contains(word);
             assert!(found, "{stream}: {health:?}");
         };
+        // Two seconds, and at most as much as the server sent ahead.
+        let stalled_for = |word: &str| {
+            stalled(word);
+            let reason = first_outage(health).reason().unwrap();
+            let length = reason.split(word).nth(1).unwrap();
+            let length = length.split([' ', ':', ',', ';']).next().unwrap();
+            let waited: Span = length.parse().unwrap_or_else(|_| panic!("{reason}"));
+            let usual = Span::from_secs(2)..=Span::from_secs(5);
+            assert!(usual.contains(&waited), "{stream}: {reason}");
+        };
         match stream {
             "killed" | "resized" => assert_eq!(first_outage(health).name(), "waiting", "{health:?}"),
-            "frozen" => stalled("no data for "),
-            "soundonly" => stalled("no pictures for "),
+            "frozen" => stalled_for("no data for "),
+            "soundonly" => stalled_for("no pictures for "),
             "scrambled" => stalled("decoded whole"),
             // What becomes of bytes without sense is a matter of chance.
             _ => assert!(first_outage(health).is_down(), "{health:?}"),

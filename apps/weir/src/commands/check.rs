@@ -209,7 +209,10 @@ fn open_source(uri: &str, options: SourceOptions) -> Result<Opened, SourceError>
                 "it is a device or a pipe, and was not opened".to_owned(),
             ));
         }
-        Err(_) if uri.contains("://") => return Ok(Opened::Not("its address was not called".to_owned())),
+        Err(_) if uri.contains("://") => {
+            source(uri, options).check(&StopFlag::default())?;
+            return Ok(Opened::Not("its address was not called".to_owned()));
+        }
         // Opening it says what is wrong.
         Err(_) => {}
     }

@@ -56,5 +56,26 @@ fn options(name: &str, addresses: &Addresses, fields: &Fields<'_>, context: &mut
     let keys = context.catalog.connection_options;
     let names: Vec<&str> = keys.iter().map(|key| key.name).collect();
     table.expect(&names, false, context.diagnostics);
-    settings::read(&table, keys, context.folder, context.diagnostics).settings
+    let settings = settings::read(&table, keys, context.folder, context.diagnostics).settings;
+    if let Some(declined) = table.entry("tls_verify")
+        && is_unverified(addresses, &settings)
+    {
+        let message = format!(
+            "source \"{name}\" does not verify the certificate of its server: anyone in between can take \
+             its place"
+        );
+        let hint = "name the authority by `ca_file`, or pin the certificate of a camera by `tls_fingerprint`";
+        context
+            .diagnostics
+            .warn(declined.node.at, message, Some(hint.to_owned()));
+    }
+    settings
+}
+
+/// Whether an address is encrypted, and any certificate will do.
+fn is_unverified(addresses: &Addresses, settings: &Settings) -> bool {
+    let is_encrypted = |uri: &str| uri.starts_with("rtsps://") || uri.starts_with("https://");
+    !settings.flag("tls_verify", true)
+        && settings.text("tls_fingerprint").is_none()
+        && addresses.iter().any(is_encrypted)
 }

@@ -239,6 +239,16 @@ pub(crate) fn catalog() -> Catalog {
                 kind: KeyKind::Text,
                 about: "",
             },
+            KeySpec {
+                name: "tls_verify",
+                kind: KeyKind::Flag,
+                about: "",
+            },
+            KeySpec {
+                name: "tls_fingerprint",
+                kind: KeyKind::Text,
+                about: "",
+            },
         ],
         zoo: BTreeMap::from([("yolox-nano".to_owned(), yolox)]),
         embedded: BTreeMap::from([("street-detector".to_owned(), street)]),
