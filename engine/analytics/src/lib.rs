@@ -6,6 +6,7 @@
 mod assignment;
 mod ids;
 mod motion;
+mod picture_size;
 mod reading;
 mod scene;
 mod settle;

@@ -29,6 +29,18 @@ impl Axis {
         }
     }
 
+    /// In units of which one was `factor` before.
+    fn scaled(&self, factor: f64) -> Self {
+        let squared = factor * factor;
+        Self {
+            at: self.at * factor,
+            rate: self.rate * factor,
+            at_at: self.at_at * squared,
+            at_rate: self.at_rate * squared,
+            rate_rate: self.rate_rate * squared,
+        }
+    }
+
     /// After `dt` seconds, while the rate changes with the spectral density `density`.
     fn predicted(&self, dt: f64, density: f64) -> Self {
         Self {
@@ -111,6 +123,18 @@ impl Motion {
             area: Axis::new(area, AREA_NOISE * area, GROWTH_SPREAD * area),
             ratio,
             ratio_variance: (RATIO_NOISE * ratio).powi(2),
+        }
+    }
+
+    /// In a picture whose width and height are this many times those before.
+    pub(crate) fn scaled(&self, x: f64, y: f64) -> Self {
+        let ratio = x / y;
+        Self {
+            x: self.x.scaled(x),
+            y: self.y.scaled(y),
+            area: self.area.scaled(x * y),
+            ratio: self.ratio * ratio,
+            ratio_variance: self.ratio_variance * ratio * ratio,
         }
     }
 

@@ -9,6 +9,7 @@ use weir_flow::{
 };
 
 use crate::ids::TrackIds;
+use crate::picture_size::PictureSize;
 use crate::reading::{Candidate, PerTrack};
 use crate::track::FrameTime;
 use crate::tracker::{Detection, Tracker, TrackerSettings};
@@ -147,6 +148,7 @@ impl FrameAnalytics {
 pub struct StreamAnalytics {
     plan: Arc<AnalyticsPlan>,
     trackers: Vec<Tracker>,
+    size: PictureSize,
 }
 
 impl StreamAnalytics {
@@ -157,6 +159,7 @@ impl StreamAnalytics {
         Self {
             trackers: trackers.map(|tracker| Tracker::new(tracker.settings)).collect(),
             plan: Arc::clone(plan),
+            size: PictureSize::default(),
         }
     }
 
@@ -172,6 +175,10 @@ impl StreamAnalytics {
             pts_ms: frame.pts_ms,
             time_ms,
         };
+        if let Some((x, y)) = self.size.on_frame(frame.size()) {
+            let trackers = self.trackers.iter_mut();
+            trackers.for_each(|tracker| tracker.on_resize(x as f32, y as f32));
+        }
         let mut found = FrameAnalytics::default();
         for (number, (tracker, plan)) in self.trackers.iter_mut().zip(&self.plan.trackers).enumerate() {
             let seen = embeddings(plan, results);
@@ -378,6 +385,47 @@ mod tests {
 
     fn frame(index: u64) -> Frame {
         Frame::new(index, index as f64 * 40.0, Image::from_rgb(4, 2, vec![0; 24]))
+    }
+
+    #[test]
+    fn a_change_of_size_ends_no_track() {
+        let plan = Arc::new(AnalyticsPlan {
+            trackers: vec![TrackerPlan {
+                modules: [0].into(),
+                appearance: None,
+                classes: Vec::new(),
+                settings: TrackerSettings::default(),
+                parts: Parts::default(),
+                confirmed: Vec::new(),
+            }],
+            ..AnalyticsPlan::default()
+        });
+        let (mut analytics, mut ids) = (StreamAnalytics::new(&plan), TrackIds::default());
+        let mut seen = BTreeSet::new();
+        for index in 0..40_u64 {
+            let scale = [4, 1, 2, 4][index as usize / 10];
+            let (width, height) = (100 * scale, 50 * scale);
+            let picture = Image::from_rgb(width, height, vec![0; (width * height * 3) as usize]);
+            let frame = Frame::new(index, index as f64 * 40.0, picture);
+            let (x, part) = (10.0 + index as f32, scale as f32);
+            let walker = Object {
+                rect: Rect::new(x, 10.0, x + 6.0, 30.0).scaled(part, part),
+                ..object("person", 0.0, None)
+            };
+            let mut results = RequestResults::default();
+            results.add(
+                0,
+                ModuleOutput {
+                    objects: vec![walker],
+                    attributes: vec![],
+                },
+            );
+            let found = analytics.on_frame(&frame, index * 40, &results, &mut ids);
+            let tracks = found.tracks.values().flatten();
+            seen.extend(tracks.map(|(_, state)| state.id));
+            assert!(found.ended_tracks.is_empty());
+        }
+        assert_eq!(seen.len(), 1, "{seen:?}");
     }
 
     #[test]

@@ -92,6 +92,20 @@ impl Track {
         (is_first && self.hits > 1).then_some(self.first)
     }
 
+    /// Pictures have this many times the width and height that they had.
+    pub(crate) fn on_resize(&mut self, x: f32, y: f32) {
+        self.motion = self.motion.scaled(f64::from(x), f64::from(y));
+        for rect in [&mut self.seen, &mut self.first.1, &mut self.place.0]
+            .into_iter()
+            .chain(&mut self.stood)
+        {
+            *rect = rect.scaled(x, y);
+        }
+        for (_, centre) in &mut self.recent {
+            *centre = Point::new(centre.x * x, centre.y * y);
+        }
+    }
+
     /// How it is expected to be.
     pub(crate) fn predicted(&self, pts_ms: f64) -> Motion {
         self.motion.predicted((pts_ms - self.last.pts_ms) / 1e3)

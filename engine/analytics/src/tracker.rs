@@ -224,6 +224,11 @@ impl Tracker {
         }
     }
 
+    /// Pictures have this many times the width and height that they had: tracks are where they were in parts of the picture.
+    pub fn on_resize(&mut self, x: f32, y: f32) {
+        self.tracks.iter_mut().for_each(|track| track.on_resize(x, y));
+    }
+
     /// Takes the detections of the next frame. The track of each that has one, by its number until the next call; and the
     /// tracks that ended before. The order of detections is of no effect.
     pub fn on_frame(

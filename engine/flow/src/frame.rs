@@ -148,6 +148,12 @@ pub struct Frame {
 }
 
 impl Frame {
+    /// Width and height of the picture.
+    #[must_use]
+    pub fn size(&self) -> (u32, u32) {
+        (self.image.width, self.image.height)
+    }
+
     /// A frame without a [`MemoryGuard`].
     #[must_use]
     pub fn new(index: u64, pts_ms: f64, image: Image) -> Self {

@@ -74,6 +74,12 @@ impl Rect {
         )
     }
 
+    /// In a picture whose width and height are this many times those of its own.
+    #[must_use]
+    pub fn scaled(&self, x: f32, y: f32) -> Self {
+        Self::new(self.x0 * x, self.y0 * y, self.x1 * x, self.y1 * y)
+    }
+
     /// The box grown about its centre by `factor` of each side (0.25: a quarter wider in all).
     #[must_use]
     pub fn widen(&self, factor: f32) -> Self {

@@ -18,6 +18,11 @@ impl Position {
         Self { x, y }
     }
 
+    /// In a picture whose width and height are this many times those of its own.
+    pub(crate) fn scaled(self, x: f64, y: f64) -> Self {
+        Self::new(self.x * x, self.y * y)
+    }
+
     /// Distance to another.
     #[must_use]
     pub fn distance(self, other: Self) -> f64 {

@@ -165,6 +165,15 @@ impl TransformState {
         }
     }
 
+    /// Pictures have this many times the width and height that they had.
+    pub(crate) fn on_resize(&mut self, x: f64, y: f64) {
+        match &mut self.machine {
+            Machine::Still(still) => still.on_resize(x, y),
+            Machine::WrongWay(way) => way.on_resize(x, y),
+            _ => {}
+        }
+    }
+
     /// A track ended.
     pub(crate) fn on_track_end(&mut self, subject: &Subject) -> Option<Finding> {
         match &mut self.machine {

@@ -90,6 +90,17 @@ impl StandingStill {
         Some(finding(track, change, None))
     }
 
+    /// Pictures have this many times the width and height that they had.
+    pub(crate) fn on_resize(&mut self, x: f64, y: f64) {
+        for place in self.places.values_mut() {
+            place.standing.place = place.standing.place.scaled(x, y);
+            place.ghost.on_resize(x as f32, y as f32);
+        }
+        for standing in self.standing.values_mut() {
+            standing.place = standing.place.scaled(x, y);
+        }
+    }
+
     /// Takes over from a track that stood at the same place.
     fn rejoin(&mut self, subject: &Subject) {
         let overlap = |place: &Place| place.ghost.rect.iou(&subject.rect);

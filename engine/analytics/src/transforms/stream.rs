@@ -12,6 +12,7 @@ use super::finding::Finding;
 use super::spec::{TransformKind, TransformSpec};
 use super::state::TransformState;
 use super::subject::{FramePixels, Subject, View};
+use crate::picture_size::PictureSize;
 use crate::track::FrameTime;
 
 /// A transform, and the modules whose objects it takes.
@@ -74,6 +75,7 @@ pub struct StreamTransforms {
     present: Vec<u64>,
     /// Size of that frame, and when it was.
     last: Option<(f64, f64, FrameTime)>,
+    size: PictureSize,
 }
 
 impl fmt::Debug for StreamTransforms {
@@ -94,6 +96,7 @@ impl StreamTransforms {
             subjects: BTreeMap::new(),
             present: Vec::new(),
             last: None,
+            size: PictureSize::default(),
         };
         all.replace(transforms, began_s);
         all
@@ -152,6 +155,11 @@ impl StreamTransforms {
     pub fn on_frame(&mut self, frame: &SceneFrame<'_>) -> Vec<Incident> {
         let (width, height) = (f64::from(frame.width), f64::from(frame.height));
         self.last = Some((width, height, frame.at));
+        if let Some((x, y)) = self.size.on_frame((frame.width, frame.height)) {
+            let subjects = self.subjects.values_mut();
+            subjects.for_each(|subject| subject.on_resize(x as f32, y as f32));
+            self.slots.iter_mut().for_each(|slot| slot.state.on_resize(x, y));
+        }
         self.observe(frame);
         let mut found: Vec<(usize, Finding)> = Vec::new();
         let (zones, others) = self.slots.split_at_mut(self.zones);

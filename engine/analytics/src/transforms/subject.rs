@@ -52,6 +52,14 @@ impl Subject {
         self.is_cut || (self.is_cut_above && anchor == Anchor::Center)
     }
 
+    /// Pictures have this many times the width and height that they had.
+    pub(crate) fn on_resize(&mut self, x: f32, y: f32) {
+        self.rect = self.rect.scaled(x, y);
+        if let Some((_, rect)) = &mut self.before {
+            *rect = rect.scaled(x, y);
+        }
+    }
+
     /// Half the sum of the sides of its box, by which distances are measured that mean the same near and far.
     pub(crate) fn size(&self) -> f64 {
         f64::from(self.rect.width() + self.rect.height()) / 2.0

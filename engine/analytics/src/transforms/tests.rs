@@ -63,6 +63,8 @@ struct Stream {
     attributes: Vec<(Arc<str>, Attribute)>,
     found: Vec<Incident>,
     last: FrameTime,
+    /// Pictures have so many times the usual width and height.
+    scale: u32,
 }
 
 fn moment(pts_ms: f64) -> FrameTime {
@@ -80,6 +82,7 @@ impl Stream {
             attributes: Vec::new(),
             found: Vec::new(),
             last: moment(0.0),
+            scale: 1,
         }
     }
 
@@ -92,14 +95,15 @@ impl Stream {
                 first: None,
                 class: &self.class,
                 score: 0.9,
-                rect: Rect::new(*x as f32 - 20.0, *y as f32 - 40.0, *x as f32 + 20.0, *y as f32),
+                rect: Rect::new(*x as f32 - 20.0, *y as f32 - 40.0, *x as f32 + 20.0, *y as f32)
+                    .scaled(self.scale as f32, self.scale as f32),
                 attributes: &self.attributes,
             })
             .collect();
         self.last = moment(pts_ms);
         let incidents = self.transforms.on_frame(&SceneFrame {
-            width: WIDTH,
-            height: HEIGHT,
+            width: WIDTH * self.scale,
+            height: HEIGHT * self.scale,
             at: self.last,
             objects: &objects,
             ended: &[],
@@ -400,6 +404,30 @@ fn a_parked_car_stays_the_same_incident_when_its_track_changes_behind_a_bus() {
     assert_eq!(phases(&found), [Phase::Began, Phase::Ended]);
     assert_eq!((found[0].track, found[1].track), (Some(1), Some(2)));
     assert!((number(&found[1], "stood_s") - 14.0).abs() < 1e-6);
+}
+
+#[test]
+fn a_change_of_size_moves_nothing() {
+    let still = Still {
+        after_ms: 5000.0,
+        within: 0.25,
+    };
+    let kind = TransformKind::Parked {
+        still,
+        rejoin_ms: 4000.0,
+    };
+    let mut stream = Stream::new(vec![line(), transform("bay", &[], kind)]);
+    for frame in 0..300_u32 {
+        stream.scale = [1, 2, 3, 1][frame as usize / 75];
+        stream.frame(f64::from(frame) * 100.0, &[(1, 300.0, 300.0)]);
+    }
+    let found = stream.end();
+    assert_eq!(
+        phases(&found),
+        [Phase::Began, Phase::Ended],
+        "it stood before the line"
+    );
+    assert!((number(&found[1], "stood_s") - 29.9).abs() < 1e-6);
 }
 
 #[test]

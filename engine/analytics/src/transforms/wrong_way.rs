@@ -41,6 +41,13 @@ impl WrongWay {
         }
     }
 
+    /// Pictures have this many times the width and height that they had.
+    pub(crate) fn on_resize(&mut self, x: f64, y: f64) {
+        for (_, position) in self.ways.values_mut().flatten() {
+            *position = position.scaled(x, y);
+        }
+    }
+
     pub(crate) fn on_subject(
         &mut self,
         subject: &Subject,
