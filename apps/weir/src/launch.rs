@@ -1,6 +1,6 @@
 //! From a checked graph to a run: the one place where the engine is called.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,6 +8,7 @@ use serde::Serialize;
 use weir_flow::{SinkFactory, StopFlag, Value};
 use weir_graph::{EmulatedStream, Graph, SinkNode, Vertex, WhenSlow};
 use weir_jobs::EngineLock;
+use weir_operators::sinks::recordings_overlap;
 use weir_policy::Report;
 use weir_runtime::{Assembly, Engine, Pace, Progress, RunError, RunOptions, Sampler};
 
@@ -141,6 +142,7 @@ pub(crate) fn files(
     zoo: &Zoo,
 ) -> anyhow::Result<Files> {
     let mut files = Files::default();
+    let mut recorded: Vec<(&str, PathBuf)> = Vec::new();
     for source in graph.sources() {
         for uri in source.uris() {
             let path = uri.strip_prefix("file:").unwrap_or(uri);
@@ -180,6 +182,10 @@ pub(crate) fn files(
         for path in sink.targets() {
             files.write(format!("sink {}", node.name), path);
         }
+        if let Some(folders) = sink.stream_folders() {
+            require_apart(&recorded, &node.name, &folders)?;
+            recorded.push((&node.name, folders));
+        }
     }
     for (option, path) in [
         ("--report", &options.run_args.report),
@@ -198,6 +204,22 @@ pub(crate) fn files(
         }
     }
     Ok(files)
+}
+
+/// Checks that a sink records into no folder that another may record into: each removes old files.
+fn require_apart(recorded: &[(&str, PathBuf)], sink: &str, folders: &Path) -> Result<(), UserError> {
+    let other = recorded
+        .iter()
+        .find(|(_, other)| recordings_overlap(other, folders));
+    let Some((other, their)) = other else {
+        return Ok(());
+    };
+    Err(UserError::new(format!(
+        "sinks {other} and {sink} record into {} and {}, of which one may lie in the other, and each removes its old files: give \
+         each a folder of its own, such as \"archive/{{stream}}\" and \"clips/{{stream}}\"",
+        their.display(),
+        folders.display()
+    )))
 }
 
 /// Says what came of a run, by its table or the file that was asked for, and how right it was where that is known.

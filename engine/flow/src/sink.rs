@@ -95,4 +95,8 @@ pub trait SinkFactory: Send + Sync {
     fn folder(&self) -> Option<PathBuf> {
         None
     }
+    /// The folders of its streams, which it also removes files from: `{stream}` stands for the name of any.
+    fn stream_folders(&self) -> Option<PathBuf> {
+        None
+    }
 }

@@ -33,7 +33,7 @@ pub use check_writable::check_writable;
 pub use event::{SCHEMA, event_line, write_event};
 pub use mp4::grid_png;
 pub use null::CountingSink;
-pub use recording::{has_clip, open_clip};
+pub use recording::{has_clip, open_clip, recordings_overlap};
 
 /// All sinks: one is registered by one line here.
 static KINDS: &[SinkKind] = &[

@@ -11,7 +11,7 @@ use crate::files::numbered;
 
 const STANDARD_OUTPUT: &str = "-";
 
-const STREAM: &str = "{stream}";
+pub(super) const STREAM: &str = "{stream}";
 
 /// A path that may contain `{stream}`.
 #[derive(Debug, Clone)]
@@ -32,7 +32,7 @@ impl Target {
         self.0 == STANDARD_OUTPUT
     }
 
-    /// The path itself; only if it is no template.
+    /// The path itself, with what stands for the stream in a template.
     pub(super) fn path(&self) -> PathBuf {
         PathBuf::from(&self.0)
     }

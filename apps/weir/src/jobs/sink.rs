@@ -54,6 +54,10 @@ impl SinkFactory for StagingFactory {
     fn folder(&self) -> Option<PathBuf> {
         self.inner.folder()
     }
+
+    fn stream_folders(&self) -> Option<PathBuf> {
+        self.inner.stream_folders()
+    }
 }
 
 struct StagingSink {

@@ -56,6 +56,10 @@ impl SinkFactory for ArchiveFactory {
     fn folder(&self) -> Option<PathBuf> {
         Some(self.places.base().to_owned())
     }
+
+    fn stream_folders(&self) -> Option<PathBuf> {
+        Some(self.places.pattern().to_owned())
+    }
 }
 
 /// What the thread is handed beside packets: a stream was removed.

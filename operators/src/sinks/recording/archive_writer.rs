@@ -28,7 +28,7 @@ pub(super) struct ArchiveWriter {
     books: Arc<Books>,
     /// Keeps other processes out of the folder.
     _lock: Arc<File>,
-    /// Whether the log says that segments are removed for want of room.
+    /// Whether the log has reported that segments are removed since the disk is full.
     recycles: bool,
 }
 
@@ -51,7 +51,7 @@ impl ArchiveWriter {
         places
             .known()
             .for_each(|folder| retention.keep_newest(folder.to_owned()));
-        let found = retention.scan(places.base());
+        let found = retention.scan(places.base(), places.pattern());
         books.add("completed", found.completed);
         Self {
             places,

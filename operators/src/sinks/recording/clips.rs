@@ -73,6 +73,10 @@ impl SinkFactory for ClipsFactory {
     fn folder(&self) -> Option<PathBuf> {
         Some(self.places.base().to_owned())
     }
+
+    fn stream_folders(&self) -> Option<PathBuf> {
+        Some(self.places.pattern().to_owned())
+    }
 }
 
 struct Clips(Recorder<ClipsMessage>);

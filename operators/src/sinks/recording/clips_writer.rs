@@ -59,7 +59,7 @@ impl ClipsWriter {
         places
             .known()
             .for_each(|folder| retention.keep_newest(folder.to_owned()));
-        let found = retention.scan(places.base());
+        let found = retention.scan(places.base(), places.pattern());
         books.add("completed", found.completed);
         let adopted = descriptions::adopt(places.base());
         for path in &adopted.described {

@@ -17,7 +17,7 @@ const MAX_DEPTH: usize = 4;
 /// Bytes of a description that are read; a picture in it is at most 256 KiB.
 const MAX_BYTES: u64 = 4 << 20;
 
-/// What the descriptions of an interrupted run came to.
+/// Results for the descriptions of an interrupted run.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Adopted {
     /// Descriptions that stand beside their clips now.

@@ -39,3 +39,29 @@ pub(super) fn hold(folder: &Path) -> Result<Arc<File>, SinkError> {
     held.insert(key, Arc::downgrade(&file));
     Ok(file)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_process_records_into_a_folder_and_its_sinks_share_it() {
+        let folder = tempfile::tempdir().unwrap();
+        // As another process has it: locks belong to the open file.
+        let theirs = File::create(folder.path().join(NAME)).unwrap();
+        assert!(lock(&theirs).unwrap());
+        let refused = hold(folder.path()).unwrap_err().to_string();
+        assert!(
+            refused.contains("another process records into this folder"),
+            "{refused}"
+        );
+        drop(theirs);
+        let first = hold(folder.path()).unwrap();
+        let second = hold(&folder.path().join(".")).unwrap();
+        assert!(Arc::ptr_eq(&first, &second));
+        let theirs = File::open(folder.path().join(NAME)).unwrap();
+        assert!(!lock(&theirs).unwrap());
+        drop((first, second));
+        assert!(lock(&theirs).unwrap());
+    }
+}

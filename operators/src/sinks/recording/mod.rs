@@ -13,6 +13,7 @@ mod descriptions;
 mod find;
 mod folder_lock;
 mod names;
+mod pattern;
 mod places;
 mod queue;
 mod recorder;
@@ -25,3 +26,4 @@ pub(super) use clips::KIND as CLIPS;
 pub use find::{has_clip, open_clip};
 #[cfg(feature = "parquet")]
 pub(super) use names::stem as time_name;
+pub use pattern::recordings_overlap;

@@ -19,19 +19,19 @@ pub(super) const PATH: KeySpec = KeySpec {
 pub(super) struct Places {
     folders: StreamFiles,
     base: PathBuf,
+    pattern: PathBuf,
 }
 
 impl Places {
     /// As `path` says; streams that are known have their folders in this order.
     pub(super) fn new(path: &str, streams: &[String]) -> Self {
-        let target = Target::new(path);
-        let target = if target.is_template() {
-            target
-        } else {
-            Target::new(&format!("{}/{{stream}}", path.trim_end_matches('/')))
-        };
+        let mut target = Target::new(path);
+        if !target.is_template() {
+            target = Target::new(&format!("{}/{{stream}}", path.trim_end_matches('/')));
+        }
         Self {
             base: target.base(),
+            pattern: target.path(),
             folders: StreamFiles::new(target, false, streams),
         }
     }
@@ -44,6 +44,11 @@ impl Places {
     /// The folder that all of them are in.
     pub(super) fn base(&self) -> &Path {
         &self.base
+    }
+
+    /// The folders of all streams, with `{stream}` in the place of their names.
+    pub(super) fn pattern(&self) -> &Path {
+        &self.pattern
     }
 
     /// The folders of the streams that are known.

@@ -9,6 +9,7 @@ use std::time::Instant;
 use weir_flow::{KeyKind, KeySpec, Settings};
 
 use super::names::{self, Form};
+use super::pattern;
 use super::retention_clock::{RetentionClock, clocks};
 use crate::media::{Leftover, settle_leftover};
 
@@ -87,15 +88,17 @@ impl Retention {
         }
     }
 
-    /// Takes in what earlier runs left in a folder: complete recordings, and `.part` files, which are completed or removed.
-    pub(super) fn scan(&mut self, base: &Path) -> Found {
+    /// Takes in what earlier runs left in the folders of a pattern below `base`: complete recordings, and `.part` files, which are
+    /// completed or removed.
+    pub(super) fn scan(&mut self, base: &Path, pattern: &Path) -> Found {
         let mut found = Found::default();
         self.base = base.to_owned();
-        self.scan_folder(base, 0, &mut found);
+        self.scan_folder(base, pattern, 0, &mut found);
         found
     }
 
-    fn scan_folder(&mut self, folder: &Path, depth: usize, found: &mut Found) {
+    fn scan_folder(&mut self, folder: &Path, pattern: &Path, depth: usize, found: &mut Found) {
+        let is_own = pattern::has(pattern, folder) || self.current.contains(folder);
         let Ok(entries) = fs::read_dir(folder) else { return };
         for entry in entries.flatten() {
             // Links are not followed: what they lead to is none of ours.
@@ -103,8 +106,8 @@ impl Retention {
                 continue;
             };
             if kind.is_dir() && depth < MAX_DEPTH {
-                self.scan_folder(&path, depth + 1, found);
-            } else if kind.is_file() {
+                self.scan_folder(&path, pattern, depth + 1, found);
+            } else if kind.is_file() && is_own {
                 self.take_in(&path, found);
             }
         }
@@ -310,7 +313,10 @@ mod tests {
         }
         fs::write(north.join("holiday.mp4"), [0; 500]).unwrap();
         let mut all = retention(7.0 * 86_400.0, 300.0);
-        assert_eq!(all.scan(folder.path()), Found::default());
+        assert_eq!(
+            all.scan(folder.path(), &folder.path().join("{stream}")),
+            Found::default()
+        );
         assert_eq!(all.bytes, 400);
         let wall = 5 * DAY_MS as i64;
         all.clock = RetentionClock::new(wall, 0);
@@ -339,7 +345,7 @@ mod tests {
         // What is left outside is none of the sink's.
         std::os::unix::fs::symlink(&north, folder.path().join("link")).unwrap();
         let mut again = retention(1.0, 1e9);
-        again.scan(folder.path());
+        again.scan(folder.path(), &folder.path().join("{stream}"));
         assert_eq!(again.bytes, 100);
     }
 
@@ -347,9 +353,11 @@ mod tests {
     fn what_a_killed_run_left_is_completed_or_removed() {
         let folder = tempfile::tempdir().unwrap();
         let name = format!("{}.mp4.part", super::names::stem(DAY_MS, &["gate"]));
-        fs::write(folder.path().join(name), b"not a fragment").unwrap();
-        fs::write(folder.path().join("video.mp4.part"), b"of another sink").unwrap();
-        let found = retention(1.0, 1.0).scan(folder.path());
+        let north = folder.path().join("north");
+        fs::create_dir(&north).unwrap();
+        fs::write(north.join(name), b"not a fragment").unwrap();
+        fs::write(north.join("video.mp4.part"), b"of another sink").unwrap();
+        let found = retention(1.0, 1.0).scan(folder.path(), &folder.path().join("{stream}"));
         assert_eq!(
             found,
             Found {
@@ -357,6 +365,45 @@ mod tests {
                 removed: 1
             }
         );
-        assert_eq!(names(folder.path()), ["video.mp4.part"]);
+        assert_eq!(names(&north), ["video.mp4.part"]);
+    }
+
+    #[test]
+    fn sinks_of_one_kind_in_one_folder_keep_to_their_streams_folders() {
+        let folder = tempfile::tempdir().unwrap();
+        let clip = format!("{}.mp4", super::names::stem(DAY_MS, &["gate"]));
+        for name in ["north-a", "north-b"] {
+            fs::create_dir(folder.path().join(name)).unwrap();
+            fs::write(folder.path().join(name).join(&clip), [0; 50]).unwrap();
+        }
+        let mut all = retention(1.0, 10.0);
+        all.scan(folder.path(), &folder.path().join("{stream}-a"));
+        assert_eq!(all.bytes, 50);
+        assert_eq!(all.recycle(50), 1);
+        assert!(names(folder.path()).contains(&"north-b".to_owned()));
+        assert_eq!(names(&folder.path().join("north-b")), [clip]);
+    }
+
+    #[test]
+    fn folders_of_removed_streams_go_once_they_are_empty() {
+        let folder = tempfile::tempdir().unwrap();
+        let [north, south] = ["north", "south"].map(|name| folder.path().join(name));
+        for (stream, days) in [(&north, 1..=2_u64), (&south, 1..=1)] {
+            fs::create_dir(stream).unwrap();
+            for day in days {
+                let name = format!("{}.mp4", super::names::stem(day * DAY_MS, &["gate"]));
+                fs::write(stream.join(name), [0; 50]).unwrap();
+            }
+        }
+        fs::create_dir(folder.path().join("other")).unwrap();
+        let mut all = retention(1.0, 1e9);
+        all.keep_newest(north.clone());
+        all.keep_newest(south.clone());
+        all.scan(folder.path(), &folder.path().join("{stream}"));
+        assert_eq!(all.recycle(150), 1, "the newest of each stream stay");
+        all.release(&south);
+        assert!(south.exists(), "a recording is in it");
+        assert_eq!(all.recycle(50), 1);
+        assert_eq!(names(folder.path()), ["north", "other"]);
     }
 }

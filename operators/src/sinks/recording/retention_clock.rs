@@ -79,7 +79,7 @@ impl RetentionClock {
         }
     }
 
-    /// Monotonic time.
+    /// Monotonic time of the last look, in milliseconds.
     pub(super) const fn now_ms(&self) -> i64 {
         self.now_ms
     }
