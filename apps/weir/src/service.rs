@@ -37,7 +37,7 @@ use crate::reload::{self, Applied, Author, LoadedGraph, Problem};
 use crate::settings::Settings;
 use crate::traces::SpanCounts;
 use crate::zoo::Zoo;
-use allowed::is_allowed;
+use allowed::AllowedPlaces;
 
 /// Bounds of the buckets that durations are counted in, in seconds.
 const BUCKETS: [f64; 14] = [
@@ -87,6 +87,8 @@ pub(crate) struct Service {
     loaded: Mutex<Option<LoadedGraph>>,
     /// The same as clients see it.
     shown: Mutex<Value>,
+    /// Hosts and folders that clients may add streams from.
+    places: Mutex<AllowedPlaces>,
     /// Names of streams that clients added and did not remove.
     added: Mutex<BTreeSet<String>>,
     metrics: PrometheusHandle,
@@ -134,6 +136,7 @@ impl Service {
             launch: OnceLock::new(),
             loaded: Mutex::default(),
             shown: Mutex::default(),
+            places: Mutex::default(),
             added: Mutex::default(),
             metrics,
             live: Arc::default(),
@@ -284,21 +287,16 @@ impl Service {
 
     fn show(&self, loaded: &LoadedGraph) {
         *lock(&self.shown) = to_value!(loaded.state());
+        *lock(&self.places) = AllowedPlaces::of(&loaded.graph, &self.graph);
         self.forget_state();
     }
 
     /// Checks that a client may name the source of a stream.
     pub(crate) fn check_allowed(&self, node: &SourceNode) -> Result<(), ApiError> {
-        if self.allow_any_source || node.uris().all(|uri| is_allowed(uri, &self.graph)) {
+        if self.allow_any_source {
             return Ok(());
         }
-        let error = ApiError::new(
-            Refusal::Forbidden,
-            format!("the source of {} is not one that clients may name", node.name),
-        );
-        Err(error.hint(
-            "name a camera or a server, or a file in the folder of the graph; weir serve --allow-any-source allows any",
-        ))
+        lock(&self.places).check_node(node)
     }
 
     pub(crate) fn control(&self) -> Result<&Control, ApiError> {

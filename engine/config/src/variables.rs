@@ -1,5 +1,7 @@
 //! `${NAME}` and `${NAME:-default}` in the texts of a document.
 
+use std::borrow::Cow;
+
 /// Looks up an environment variable; `None` where it is not set.
 pub type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
 
@@ -16,7 +18,8 @@ const MAX_FILLED_BYTES: usize = 1 << 20;
 const MAX_BAD: usize = 100;
 
 /// Substitutes the variables of a text; `$$` is a dollar sign, and a dollar sign before anything else stays. As in a
-/// shell, the default after `:-` also replaces a variable that is set but empty.
+/// shell, the default after `:-` also replaces a variable that is set but empty. A variable in the user or the password of an
+/// address is percent-encoded where it would end them.
 pub(crate) fn substitute(text: &str, environment: Environment<'_>) -> Result<String, Vec<BadVariable>> {
     let (mut filled, mut bad, mut rest) = (String::with_capacity(text.len()), Vec::new(), text);
     while let Some(dollar) = rest.find('$') {
@@ -47,6 +50,9 @@ pub(crate) fn substitute(text: &str, environment: Environment<'_>) -> Result<Str
                 break;
             };
             match look_up(expression, environment) {
+                Ok(value) if is_before_host(&text[..text.len() - after.len() - 1], next) => {
+                    filled.push_str(&encoded(&value));
+                }
                 Ok(value) => filled.push_str(&value),
                 Err(problem) => bad.push(problem),
             }
@@ -58,6 +64,53 @@ pub(crate) fn substitute(text: &str, environment: Environment<'_>) -> Result<Str
     }
     filled.push_str(rest);
     if bad.is_empty() { Ok(filled) } else { Err(bad) }
+}
+
+/// Whether a variable between two parts of a text is in the user or the password of an address: an `@` ends them, and none of
+/// the characters that begin a path comes before it.
+fn is_before_host(before: &str, after: &str) -> bool {
+    let begins = before
+        .rsplit_once("://")
+        .is_some_and(|(_, user)| !outside_variables(user).contains(['/', '?', '#']));
+    let after = outside_variables(after);
+    begins
+        && after
+            .find(['/', '?', '#', '@'])
+            .is_some_and(|at| after[at..].starts_with('@'))
+}
+
+/// The text without its variables.
+fn outside_variables(text: &str) -> String {
+    let (mut out, mut rest) = (String::new(), text);
+    while let Some((before, inside)) = rest.split_once("${") {
+        out.push_str(before);
+        rest = inside.split_once('}').map_or("", |(_, next)| next);
+    }
+    out + rest
+}
+
+/// The text with percent-encoding of the characters that end a user or a password; what is encoded already stays.
+fn encoded(text: &str) -> Cow<'_, str> {
+    const ENDS: [char; 6] = ['/', '?', '#', '@', '[', ']'];
+    let is_encoded = |at: usize| {
+        let digits = text.as_bytes().get(at + 1..at + 3);
+        digits.is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit))
+    };
+    let is_raw = |at: usize, c: char| {
+        ENDS.contains(&c) || c.is_ascii_whitespace() || c.is_ascii_control() || c == '%' && !is_encoded(at)
+    };
+    if !text.char_indices().any(|(at, c)| is_raw(at, c)) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len() + 8);
+    for (at, c) in text.char_indices() {
+        if is_raw(at, c) {
+            out.push_str(&format!("%{:02X}", u32::from(c)));
+        } else {
+            out.push(c);
+        }
+    }
+    Cow::Owned(out)
 }
 
 fn look_up(expression: &str, environment: Environment<'_>) -> Result<String, BadVariable> {
@@ -92,6 +145,8 @@ mod tests {
         let environment = |name: &str| match name {
             "SET" => Some("value".to_owned()),
             "EMPTY" => Some(String::new()),
+            "RAW" => Some("p@/?#1%".to_owned()),
+            "CODED" => Some("p%231".to_owned()),
             _ => None,
         };
         match (substitute(text, &environment), expected) {
@@ -114,6 +169,25 @@ mod tests {
         check("${SET", Err("without its"));
         check("${}", Err("cannot be the name"));
         check("${9}", Err("cannot be the name"));
+    }
+
+    #[test]
+    fn users_and_passwords_of_addresses_are_encoded() {
+        check(
+            "rtsp://${SET}:${RAW}@${SET}/1",
+            Ok("rtsp://value:p%40%2F%3F%231%25@value/1"),
+        );
+        check("rtsp://${RAW}@cam", Ok("rtsp://p%40%2F%3F%231%25@cam"));
+        check("rtsp://a:x${RAW}y@cam", Ok("rtsp://a:xp%40%2F%3F%231%25y@cam"));
+        check("rtsp://a:${CODED}@cam/@${RAW}", Ok("rtsp://a:p%231@cam/@p@/?#1%"));
+        check("rtsp://a:${UNSET:-p/1}@cam", Ok("rtsp://a:p%2F1@cam"));
+        check("rtsp://cam/${RAW}@x", Ok("rtsp://cam/p@/?#1%@x"));
+        check(
+            "http://proxy/?url=rtsp://a:${RAW}@cam",
+            Ok("http://proxy/?url=rtsp://a:p%40%2F%3F%231%25@cam"),
+        );
+        check("rtsp://a@b:${RAW}@cam", Ok("rtsp://a@b:p%40%2F%3F%231%25@cam"));
+        check("${RAW}@cam", Ok("p@/?#1%@cam"));
     }
 
     #[test]

@@ -66,5 +66,5 @@ pub use source::{
 pub use steps::{Infer, Prepare, ReadOut, SessionSteps, StepData, step_data};
 pub use stop::StopFlag;
 pub use tensor::{Element, Tensor};
-pub use uri::{is_image, mask_credentials, with_small_scheme};
+pub use uri::{host, host_problem, is_image, mask_credentials, raw_in_password, with_small_scheme};
 pub use weir_types::{DecodeLevel, FrameSkip, SequenceId, StreamState};

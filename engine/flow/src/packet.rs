@@ -38,7 +38,7 @@ pub struct PacketFormat {
     pub width: u32,
     /// Height in pixels as it is encoded; 0 if unknown.
     pub height: u32,
-    /// How pictures are turned when they are shown, where the container says so: a matrix as in ISO/IEC 14496-12, 8.3.2.
+    /// Rotation of the pictures on display that the container states: a matrix as in ISO/IEC 14496-12, 8.3.2.
     pub turn: Option<[i32; 9]>,
     /// Width and height of a pixel, where the container states them.
     pub sample_aspect: Option<(u32, u32)>,

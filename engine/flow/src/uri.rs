@@ -94,20 +94,116 @@ fn authority(uri: &str) -> Option<usize> {
     remote.then(|| scheme.len() + 1 + rest.len() - rest.trim_start_matches('/').len())
 }
 
-/// Length in bytes of user and password with the `@` after them; 0 without them.
-fn user_end(text: &str) -> usize {
-    let end = text.find(['/', '?', '#']).unwrap_or(text.len());
-    let (authority, path) = text.split_at(end);
-    if let Some(at) = authority.rfind('@') {
-        return at + 1;
-    }
-    // A password with a slash in it, which should have been written as %2F: what looks like the port is no number.
-    let is_host = match authority.split_once(':') {
-        None => true,
-        Some(_) if authority.starts_with('[') => true,
-        Some((_, port)) => !port.is_empty() && port.bytes().all(|digit| digit.is_ascii_digit()),
+/// Host of an address, in small letters and without its port, as FFmpeg reads it: what is before the first `/`, `?` or `#`, behind
+/// the last `@` there.
+#[must_use]
+pub fn host(uri: &str) -> Option<String> {
+    let (_, rest) = uri.split_once("://")?;
+    let (_, place) = authority_of(rest);
+    let host = match place.strip_prefix('[') {
+        Some(inside) => inside.split(']').next(),
+        None => place.split(':').next(),
     };
-    path.rfind('@').filter(|_| !is_host).map_or(0, |at| end + at + 1)
+    host.filter(|host| !host.is_empty()).map(str::to_ascii_lowercase)
+}
+
+/// A character that ends the part of user and password, though it seems to be in it, with the way to write it; `None` where the
+/// address may be meant as it is read.
+#[must_use]
+pub fn raw_in_password(uri: &str) -> Option<(char, &'static str)> {
+    let (scheme, rest) = uri.split_once("://")?;
+    let (authority, place) = authority_of(rest);
+    let path = &rest[authority.len()..];
+    let is_remote = REMOTE_SCHEMES
+        .iter()
+        .any(|remote| scheme.eq_ignore_ascii_case(remote));
+    if !is_remote || is_place(place) || !path.contains('@') {
+        return None;
+    }
+    Some(match path.chars().next()? {
+        '#' => ('#', "%23"),
+        '?' => ('?', "%3F"),
+        _ => ('/', "%2F"),
+    })
+}
+
+/// Schemes of addresses that are connected to, and so name a host.
+const CONNECTED: [&str; 7] = ["rtsp", "rtsps", "http", "https", "rtmp", "rtmps", "tcp"];
+
+/// Why an address cannot be connected to, and what to write: it names no host, or no port where it seems to.
+#[must_use]
+pub fn host_problem(uri: &str) -> Option<(&'static str, &'static str)> {
+    let (scheme, rest) = uri.split_once("://")?;
+    if !CONNECTED.iter().any(|known| scheme.eq_ignore_ascii_case(known)) {
+        return None;
+    }
+    let (_, place) = authority_of(rest);
+    if place.starts_with('[') && !place.contains(']') {
+        return Some(("has no `]` behind its host", "write an IPv6 address as [::1]"));
+    }
+    if host(uri).is_none() {
+        return Some((
+            "names no host",
+            "write it behind the two slashes: rtsp://camera/stream",
+        ));
+    }
+    let port = place.rsplit(']').next().unwrap_or(place).split_once(':');
+    let is_port = |port: &str| port.is_empty() || port.parse::<u16>().is_ok_and(|port| port > 0);
+    match port {
+        Some((_, port)) if !is_port(port) => Some(("names no port behind its `:`", "ports are 1 to 65535")),
+        _ => None,
+    }
+}
+
+/// User, password, host and port of what follows the scheme; host and port of it.
+fn authority_of(rest: &str) -> (&str, &str) {
+    let authority = &rest[..rest.find(['/', '?', '#']).unwrap_or(rest.len())];
+    (
+        authority,
+        authority.rsplit_once('@').map_or(authority, |(_, place)| place),
+    )
+}
+
+/// Whether the text can be a host and a port.
+fn is_place(place: &str) -> bool {
+    place.starts_with('[')
+        || place
+            .split_once(':')
+            .is_none_or(|(_, port)| port.parse::<u16>().is_ok())
+}
+
+/// Length in bytes of user and password with the `@` after them; 0 without them. Where an `@` in the path may end a password with
+/// a raw `/`, `?` or `#` in it, it is taken to.
+fn user_end(text: &str) -> usize {
+    let (authority, place) = authority_of(text);
+    let user = authority.len() - place.len();
+    if place.starts_with('[') {
+        return user;
+    }
+    let path = &text[authority.len()..];
+    let path = if is_place(place) {
+        &path[..next_address(path).unwrap_or(path.len())]
+    } else {
+        path
+    };
+    let Some(at) = path.rfind('@') else {
+        return user;
+    };
+    // A host without a port or a user before it, such as that of `http://host/users/@me`.
+    let is_host = user == 0 && !place.contains(':') && !path[..at].contains(':');
+    if is_host { 0 } else { authority.len() + at + 1 }
+}
+
+/// Byte offset of another address in a text, such as the value of a key.
+fn next_address(text: &str) -> Option<usize> {
+    text.match_indices("://").map(|(at, _)| at).find(|at| {
+        let scheme = text[..*at].rsplit(|c: char| !c.is_ascii_alphanumeric()).next();
+        scheme.is_some_and(|scheme| {
+            REMOTE_SCHEMES
+                .iter()
+                .any(|remote| scheme.eq_ignore_ascii_case(remote))
+        })
+    })
 }
 
 /// The text with the values of secret keys masked.
@@ -178,7 +274,17 @@ mod tests {
             ),
             ("rtsp://[::1]:554/a@b", "rtsp://[::1]:554/a@b"),
             ("rtsp://[::1]/a@b", "rtsp://[::1]/a@b"),
-            ("http://host:8080/users/@me", "http://host:8080/users/@me"),
+            ("http://host/users/@me", "http://host/users/@me"),
+            // Digits before the slash may be a port, or the beginning of a password.
+            ("rtsp://admin:12/34@camera/1", "rtsp://***@camera/1"),
+            ("http://host:8080/users/@me", "http://***@me"),
+            ("rtsp://admin:p@ss/w?r#d@camera/1", "rtsp://***@camera/1"),
+            ("rtsp://ad/min:secret@camera/1", "rtsp://***@camera/1"),
+            ("rtsp://admin:a://b@camera/1", "rtsp://***@camera/1"),
+            (
+                "http://u:p@proxy:80/?url=rtsp://u:p@cam/1",
+                "http://***@proxy:80/?url=rtsp://***@cam/1",
+            ),
             (
                 "/videos/user:x@home/key=5/a.mp4",
                 "/videos/user:x@home/key=5/a.mp4",
@@ -205,6 +311,60 @@ mod tests {
             ("://x", "://x"),
         ] {
             assert_eq!(with_small_scheme(uri), small);
+        }
+    }
+
+    #[test]
+    fn raw_characters_of_passwords_are_found() {
+        for (uri, found) in [
+            ("rtsp://admin:p#1@cam:554/live", Some(('#', "%23"))),
+            ("rtsp://admin:p/1@cam/live", Some(('/', "%2F"))),
+            ("http://admin:p?1@cam/live", Some(('?', "%3F"))),
+            ("rtsp://admin:1234567/8@cam", Some(('/', "%2F"))),
+            ("rtsp://admin:p@1@cam/live", None),
+            ("rtsp://admin:p%231@cam:554/live@x", None),
+            ("rtsp://cam:554/a@b", None),
+            ("rtsp://[::1]:554/a@b", None),
+            ("rtsp://cam:${PORT}/live", None),
+            ("/videos/a:b/c@d", None),
+        ] {
+            assert_eq!(raw_in_password(uri), found, "{uri}");
+        }
+    }
+
+    #[test]
+    fn addresses_that_cannot_be_connected_to_are_found() {
+        for (uri, found) in [
+            ("rtsp://", Some("names no host")),
+            ("http://u:p@/x", Some("names no host")),
+            ("rtsp://:554/x", Some("names no host")),
+            ("rtsp://[::1", Some("`]`")),
+            ("rtsp://cam:99999/x", Some("port")),
+            ("rtsp://cam:0/x", Some("port")),
+            ("rtsp://[::1]:x/", Some("port")),
+            ("rtsp://cam:/x", None),
+            ("rtsp://u:p@cam:554/x:y", None),
+            ("rtsp://[::1]:554/x", None),
+            ("udp://:5000", None),
+            ("/videos/a.mp4", None),
+        ] {
+            let problem = host_problem(uri);
+            assert_eq!(problem.is_some(), found.is_some(), "{uri}: {problem:?}");
+            assert!(found.is_none_or(|part| problem.is_some_and(|(what, _)| what.contains(part))));
+        }
+    }
+
+    #[test]
+    fn hosts_are_read_as_ffmpeg_reads_them() {
+        for (uri, expected) in [
+            ("rtsp://u:p@ss@Cam:554/1@x", Some("cam")),
+            ("http://[::1]:80/x", Some("::1")),
+            ("http://cam?x@other", Some("cam")),
+            ("http://cam#@other/", Some("cam")),
+            ("http:///x", None),
+            ("/path", None),
+        ] {
+            assert_eq!(host(uri).as_deref(), expected, "{uri}");
         }
     }
 

@@ -111,6 +111,10 @@ impl Graph {
             ("queues", self.queues == other.queues),
             ("the name of the graph", self.name == other.name),
             ("slo", self.slo == other.slo),
+            (
+                "hosts and folders of streams",
+                self.stream_places == other.stream_places,
+            ),
             ("devices", self.devices == other.devices),
             ("workers", self.workers == other.workers),
             ("models", self.models == other.models),

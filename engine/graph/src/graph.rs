@@ -16,6 +16,7 @@ use crate::device::{DeviceClass, DeviceNode};
 use crate::gears::Gears;
 use crate::gpu_settings::GpuSettings;
 use crate::model_servers::ModelServers;
+use crate::stream_places::StreamPlaces;
 
 /// The operator that no catalog has to list: it needs no head, takes frames or boxes, and runs models on emulated devices
 /// only.
@@ -475,6 +476,7 @@ pub struct SinkNode {
 pub struct Graph {
     pub(crate) name: String,
     pub(crate) slo: Span,
+    pub(crate) stream_places: StreamPlaces,
     pub(crate) policy: Policy,
     pub(crate) sources: Vec<SourceNode>,
     pub(crate) templates: Vec<String>,
@@ -504,6 +506,12 @@ impl Graph {
     #[must_use]
     pub fn slo(&self) -> Span {
         self.slo
+    }
+
+    /// Places that `[app]` names for streams that clients of the API add.
+    #[must_use]
+    pub fn stream_places(&self) -> &StreamPlaces {
+        &self.stream_places
     }
 
     /// The policy.

@@ -92,6 +92,16 @@ fn app() -> Value {
             text(),
             "The file of the gears that cascades are shifted by (docs/gears.md).",
         ),
+        (
+            "stream_hosts",
+            texts(),
+            "Hosts that clients of the API may add streams of, such as \"10.0.7.0/24\"; default any.",
+        ),
+        (
+            "stream_folders",
+            texts(),
+            "Folders with files that clients of the API may add as streams, beside that of the graph.",
+        ),
     ];
     closed(&["slo"], properties(&keys))
 }

@@ -22,6 +22,11 @@ pub(crate) fn serve(args: Serve, settings: &Settings, zoo: &Zoo) -> anyhow::Resu
     let listen = resolve(&args.listen)?;
     let graph = catalog::load(&args.graph, zoo)?;
     zoo::require(&graph, zoo)?;
+    if !listen.ip().is_loopback() && graph.stream_places().allows_any_host() && !args.allow_any_source {
+        output::remark(
+            "clients can add streams of any host: name those of the cameras in `stream_hosts` of [app] unless all clients are trusted",
+        );
+    }
     let service = Arc::new(Service::new(&args.graph, args.allow_any_source, zoo.clone())?);
     // Before the engine, which takes time to be ready: so clients can see that.
     let options = ServeOptions {

@@ -1,30 +1,108 @@
 //! Which sources clients may name.
 
-use std::path::Path;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 
-use weir_graph::{EmulatedLoad, EmulatedStream};
+use weir_graph::{EmulatedLoad, EmulatedStream, Graph, SourceNode, StreamPlaces};
+use weir_serve::{ApiError, Refusal};
 
 /// Addresses that clients may name: those of cameras and servers. Others lead FFmpeg to files of this machine.
 const SCHEMES: [&str; 10] = [
     "rtsp", "rtsps", "rtmp", "rtmps", "http", "https", "rtp", "udp", "tcp", "srt",
 ];
 
-/// Whether a client may name that source: a camera or a server, or a file in the folder of the graph.
-pub(super) fn is_allowed(uri: &str, graph: &Path) -> bool {
-    if uri.starts_with(EmulatedStream::SCHEME) {
-        let stream = EmulatedStream::parse(uri).map(|stream| stream.load);
-        return match stream {
-            Ok(EmulatedLoad::Constant { .. }) => true,
-            Ok(EmulatedLoad::Trace { file, .. }) => is_in_folder(&file, graph),
-            Err(_) => false,
-        };
-    }
-    match uri.split_once("://") {
-        Some((scheme, rest)) => {
-            SCHEMES.iter().any(|known| scheme.eq_ignore_ascii_case(known)) && !listens(rest)
+const NAME_A_FILE: &str = "name a file in the folder of the graph, or add its folder to `stream_folders` of [app] in the graph's file; weir \
+                           serve --allow-any-source allows any";
+const NAME_A_CAMERA: &str = "name a camera or a server, or a file in the folder of the graph; weir serve --allow-any-source allows any";
+
+/// Places that the graph in force allows for the sources of clients: the hosts of its own sources and of its `stream_hosts` (any
+/// where it has no such key), the folder of its file and its `stream_folders`.
+#[derive(Debug, Default)]
+pub(super) struct AllowedPlaces {
+    own_hosts: BTreeSet<String>,
+    places: StreamPlaces,
+    folder: PathBuf,
+}
+
+impl AllowedPlaces {
+    /// Those of a graph and its file.
+    pub(super) fn of(graph: &Graph, file: &Path) -> Self {
+        let uris = graph.sources().iter().flat_map(SourceNode::uris);
+        Self {
+            own_hosts: uris.filter_map(weir_flow::host).collect(),
+            places: graph.stream_places().clone(),
+            folder: file.parent().map(Path::to_owned).unwrap_or_default(),
         }
-        None => is_in_folder(Path::new(uri), graph),
     }
+
+    /// Judges the source of a stream.
+    ///
+    /// # Errors
+    /// Clients may not name it.
+    pub(super) fn check_node(&self, node: &SourceNode) -> Result<(), ApiError> {
+        let Some(refused) = node.uris().find_map(|uri| self.check(uri).err()) else {
+            return Ok(());
+        };
+        let host = refused.host.map_or_else(String::new, |host| {
+            format!(": the graph allows no streams of the host \"{host}\"")
+        });
+        let what = format!(
+            "the source of {} is not one that clients may name{host}",
+            node.name
+        );
+        Err(ApiError::new(Refusal::Forbidden, what).hint(refused.hint))
+    }
+
+    /// Judges a source that a client names: a camera or a server, or a file.
+    ///
+    /// # Errors
+    /// Why the client may not name it, with what to do.
+    fn check(&self, uri: &str) -> Result<(), Refused> {
+        let refused = |hint: &str| Refused {
+            host: None,
+            hint: hint.to_owned(),
+        };
+        if uri.starts_with(EmulatedStream::SCHEME) {
+            return match EmulatedStream::parse(uri).map(|stream| stream.load) {
+                Ok(EmulatedLoad::Constant { .. }) => Ok(()),
+                Ok(EmulatedLoad::Trace { file, .. }) if self.has_file(&file) => Ok(()),
+                _ => Err(refused(NAME_A_FILE)),
+            };
+        }
+        let Some((scheme, rest)) = uri.split_once("://") else {
+            let has_it = self.has_file(Path::new(uri));
+            return has_it.then_some(()).ok_or_else(|| refused(NAME_A_FILE));
+        };
+        let is_known = SCHEMES.iter().any(|known| scheme.eq_ignore_ascii_case(known));
+        if !is_known || listens(rest) {
+            return Err(refused(NAME_A_CAMERA));
+        }
+        let host = weir_flow::host(uri).unwrap_or_default();
+        if self.places.allows_host(&host) || self.own_hosts.contains(&host) {
+            return Ok(());
+        }
+        Err(Refused {
+            hint: format!(
+                "add \"{host}\", or the network of the cameras, to `stream_hosts` of [app] in the graph's file; weir serve \
+                 --allow-any-source allows any"
+            ),
+            host: Some(host),
+        })
+    }
+
+    fn has_file(&self, file: &Path) -> bool {
+        let mut folders =
+            std::iter::once(self.folder.as_path()).chain(self.places.folders().iter().map(PathBuf::as_path));
+        folders.any(|folder| is_in_folder(file, folder))
+    }
+}
+
+/// Why a client may not name a source.
+#[derive(Debug)]
+struct Refused {
+    /// A host that the graph does not allow.
+    host: Option<String>,
+    hint: String,
 }
 
 /// Whether the query of an address asks FFmpeg to wait for connections rather than to connect.
@@ -40,11 +118,10 @@ fn listens(address: &str) -> bool {
     })
 }
 
-/// Whether a file, with all links followed, is in the folder of the graph or below it.
-fn is_in_folder(file: &Path, graph: &Path) -> bool {
-    let folder = graph.parent().and_then(|folder| folder.canonicalize().ok());
-    match (file.canonicalize(), folder) {
-        (Ok(file), Some(folder)) => file.is_file() && file.starts_with(folder),
+/// Whether a file, with all links followed, is in the folder or below it.
+fn is_in_folder(file: &Path, folder: &Path) -> bool {
+    match (file.canonicalize(), folder.canonicalize()) {
+        (Ok(file), Ok(folder)) => file.is_file() && file.starts_with(folder),
         _ => false,
     }
 }
@@ -52,47 +129,115 @@ fn is_in_folder(file: &Path, graph: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::settings::Settings;
+    use crate::zoo::Zoo;
+
+    /// A graph with the folder of its file, and files in it and outside of it.
+    struct Place {
+        folder: tempfile::TempDir,
+        file: PathBuf,
+    }
+
+    impl Place {
+        fn new() -> Self {
+            let folder = tempfile::tempdir().unwrap();
+            let file = folder.path().join("graphs/graph.toml");
+            for name in ["graphs", "videos", "other"] {
+                std::fs::create_dir(folder.path().join(name)).unwrap();
+                std::fs::write(folder.path().join(name).join("clip.mp4"), "").unwrap();
+            }
+            let link = folder.path().join("graphs/link.mp4");
+            std::os::unix::fs::symlink(folder.path().join("other/clip.mp4"), link).unwrap();
+            Self { folder, file }
+        }
+
+        fn path(&self, name: &str) -> String {
+            self.folder.path().join(name).display().to_string()
+        }
+
+        fn graph(&self, app: &str) -> Graph {
+            let text = format!(
+                r#"
+                [app]
+                slo = "1s"
+                {app}
+                [sources.own]
+                uri = "rtsp://u:p@Gate.lan:554/1"
+                [models.m]
+                device = "emulated:a"
+                profile = {{ "1" = "1ms" }}
+                [modules.one]
+                operator = "emulate"
+                model = "m"
+                inputs = ["own"]
+                [sinks.out]
+                type = "null"
+                inputs = ["one"]
+                "#
+            );
+            let zoo = Zoo::new(&Settings::load(None, &mut std::iter::empty()).unwrap()).unwrap();
+            weir_graph::parse(&text, &self.file, &crate::catalog::catalog(&zoo), &|_| None).unwrap()
+        }
+
+        fn is_allowed(&self, uri: &str, app: &str) -> bool {
+            AllowedPlaces::of(&self.graph(app), &self.file).check(uri).is_ok()
+        }
+    }
 
     #[test]
-    fn clients_name_cameras_and_files_of_the_graph_s_folder() {
-        let folder = tempfile::tempdir().unwrap();
-        let (graph, outside) = (
-            folder.path().join("graphs/graph.toml"),
-            folder.path().join("secret.mp4"),
-        );
-        let inside = folder.path().join("graphs/clip.mp4");
-        let link = folder.path().join("graphs/link.mp4");
-        std::fs::create_dir(folder.path().join("graphs")).unwrap();
-        std::fs::write(&inside, "").unwrap();
-        std::fs::write(&outside, "").unwrap();
-        std::os::unix::fs::symlink(&outside, &link).unwrap();
-        let trace = |file: &Path| format!("emulated:trace?file={}", file.display());
-        let text = |path: &Path| path.display().to_string();
-        for allowed in [
-            "rtsp://camera/stream".to_owned(),
-            "HTTPS://server/live.m3u8?mode=hd".to_owned(),
-            "srt://server:9000?mode=caller".to_owned(),
-            "emulated:uniform?rate=10".to_owned(),
-            text(&inside),
-            trace(&inside),
+    fn clients_name_files_of_the_folders_that_the_graph_allows() {
+        let place = Place::new();
+        let trace = |file: &str| format!("emulated:trace?file={file}");
+        let videos = "stream_folders = [\"../videos\"]";
+        for (uri, app, is_allowed) in [
+            ("emulated:uniform?rate=10".to_owned(), "", true),
+            (place.path("graphs/clip.mp4"), "", true),
+            (trace(&place.path("graphs/clip.mp4")), "", true),
+            (place.path("videos/clip.mp4"), "", false),
+            (place.path("videos/clip.mp4"), videos, true),
+            (trace(&place.path("videos/clip.mp4")), videos, true),
+            (place.path("other/clip.mp4"), videos, false),
+            (place.path("graphs/link.mp4"), "", false),
+            (trace(&place.path("other/clip.mp4")), "", false),
+            (place.path("graphs/../other/clip.mp4"), "", false),
+            (place.path("graphs"), "", false),
+            (format!("file://{}", place.path("graphs/clip.mp4")), "", false),
+            ("/dev/video0".to_owned(), "", false),
         ] {
-            assert!(is_allowed(&allowed, &graph), "{allowed}");
+            assert_eq!(place.is_allowed(&uri, app), is_allowed, "{uri} with {app}");
         }
-        for other in [
-            text(&outside),
-            text(&link),
-            trace(&outside),
-            text(&folder.path().join("graphs/../secret.mp4")),
-            format!("file://{}", text(&inside)),
-            "subfile,,start,0,end,0,,://x".to_owned(),
-            "concat://a|b".to_owned(),
-            "tcp://0.0.0.0:9000?listen=1".to_owned(),
-            "rtsp://0.0.0.0:9000/x?tcp&listen".to_owned(),
-            "srt://:9000?mode=listener".to_owned(),
-            "/dev/video0".to_owned(),
-            text(folder.path()),
+    }
+
+    #[test]
+    fn clients_name_cameras_of_the_hosts_that_the_graph_allows() {
+        let place = Place::new();
+        let (none, hosts) = (
+            "stream_hosts = []",
+            "stream_hosts = [\"10.0.7.0/24\", \"*.cameras.lan\"]",
+        );
+        for (uri, app, is_allowed) in [
+            ("rtsp://anywhere/1", "", true),
+            ("rtsp://gate.lan/2", none, true),
+            ("RTSP://x:y@GATE.lan:8554/2?a=b", none, true),
+            ("rtsp://10.0.7.9/1", hosts, true),
+            ("HTTPS://a.cameras.lan/live.m3u8?mode=hd", hosts, true),
+            ("srt://10.0.7.1:9000?mode=caller", hosts, true),
+            ("rtsp://gate.lan/2", hosts, true),
+            ("rtsp://10.0.7.9/1", none, false),
+            ("http://169.254.169.254/latest", hosts, false),
+            ("http://localhost:7400/api/state", hosts, false),
+            ("rtsp://gate.lan@other/1", hosts, false),
+            ("rtsp://other/x@gate.lan", hosts, false),
+            ("rtsp://other?@gate.lan/1", hosts, false),
+            ("rtsp://other#@gate.lan/1", hosts, false),
+            ("http:///x", hosts, false),
+            ("subfile,,start,0,end,0,,://gate.lan/x", hosts, false),
+            ("concat://gate.lan|b", hosts, false),
+            ("tcp://10.0.7.9:9000?listen=1", hosts, false),
+            ("rtsp://10.0.7.9:9000/x?tcp&listen", hosts, false),
+            ("srt://10.0.7.9:9000?mode=listener", hosts, false),
         ] {
-            assert!(!is_allowed(&other, &graph), "{other}");
+            assert_eq!(place.is_allowed(uri, app), is_allowed, "{uri} with {app}");
         }
     }
 }

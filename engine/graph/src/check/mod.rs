@@ -412,6 +412,7 @@ fn build(
     Some(Graph {
         name: raw.name.unwrap_or_else(stem),
         slo: raw.slo?.value,
+        stream_places: raw.stream_places,
         policy: raw.policy,
         sources: sources.collect::<Option<_>>()?,
         templates: raw.templates.into_iter().map(|name| name.value).collect(),

@@ -107,7 +107,7 @@ fn check_followed(
     }
 }
 
-/// Whether any object can cross a line. Those in pixels are held against the frames once their size is known.
+/// Whether any object can cross a line. Lines in pixels are compared with the frames once their size is known.
 fn warn_of_edge(transform: &RawTransform, spec: &TransformSpec, diagnostics: &mut Diagnostics) {
     let is_in_parts = spec
         .outline

@@ -56,6 +56,22 @@ fn resolve(key: &str, uri: &Spanned<String>, context: &mut Context<'_>) -> Optio
     if text.starts_with(EmulatedStream::SCHEME) {
         return emulated::read(uri, context);
     }
+    if let Some((raw, code)) = weir_flow::raw_in_password(text) {
+        let message = format!(
+            "`{key}`: the password of {} holds a `{raw}`, which ends it",
+            mask_credentials(text)
+        );
+        let hint = Some(format!(
+            "write {code} for it, or give the password by a variable: ${{PASSWORD}}"
+        ));
+        context.diagnostics.add(at, message, hint);
+        return None;
+    }
+    if let Some((problem, hint)) = weir_flow::host_problem(text) {
+        let message = format!("`{key}`: {} {problem}", mask_credentials(text));
+        context.diagnostics.add(at, message, Some(hint.to_owned()));
+        return None;
+    }
     if text.contains("://") {
         return Some(weir_flow::with_small_scheme(text).into_owned());
     }

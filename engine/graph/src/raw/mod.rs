@@ -19,14 +19,15 @@ mod tracker;
 mod transform;
 mod worker;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use weir_config::{Content, Diagnostics, Entry, Fields, Spanned, absolute, spelling};
+use weir_config::{Content, Diagnostics, Entry, Fields, Spanned, absolute, report_missing, spelling};
 use weir_policy::Policy;
 use weir_types::Span;
 
 use crate::graph::{QueueNode, WorkerNode};
 use crate::policy;
+use crate::stream_places::{Hosts, StreamPlaces};
 
 pub(crate) use context::Context;
 pub(crate) use model::{HeadName, RawModel};
@@ -42,6 +43,8 @@ pub(crate) struct RawGraph {
     pub(crate) slo: Option<Spanned<Span>>,
     /// The file of the gears that cascades are shifted by.
     pub(crate) gears: Option<Spanned<PathBuf>>,
+    /// Hosts and folders that clients of the API may add streams from.
+    pub(crate) stream_places: StreamPlaces,
     pub(crate) policy: Policy,
     /// Position of `[policy]`.
     pub(crate) policy_at: usize,
@@ -185,7 +188,7 @@ fn known_section(
 }
 
 /// Keys of `[app]`.
-const APP_KEYS: &[&str] = &["name", "slo", "gears"];
+const APP_KEYS: &[&str] = &["name", "slo", "gears", "stream_hosts", "stream_folders"];
 
 /// The keys that a table of each section may have, beside those of its operator, head, tracker or type.
 #[must_use]
@@ -215,12 +218,42 @@ fn read_app(entry: &Entry, graph: &mut RawGraph, context: &mut Context<'_>) {
         Spanned::new(path, text.at)
     });
     graph.name = fields.text("name", diagnostics).into_value();
+    graph.stream_places = stream_places(&fields, context.folder, diagnostics);
     let slo = fields.span("slo", diagnostics);
     if slo.is_absent() {
         let hint = Some("the latency objective of every frame: slo = \"400ms\"".to_owned());
         diagnostics.add_if_parsed(fields.at, "[app] has no `slo`", hint);
     }
     graph.slo = slo.given().cloned();
+}
+
+/// Reads the places that streams of clients may be read from.
+fn stream_places(fields: &Fields<'_>, folder: &Path, diagnostics: &mut Diagnostics) -> StreamPlaces {
+    let mut places = StreamPlaces::default();
+    if let Some(texts) = fields.texts("stream_hosts", diagnostics).into_value() {
+        let hosts = texts.into_iter().filter_map(|text| {
+            let parsed = Hosts::parse(&text.value);
+            let message = format!("`stream_hosts`: \"{}\" is no host", text.value);
+            parsed
+                .map_err(|forms| diagnostics.add(text.at, message, Some(forms.to_owned())))
+                .ok()
+        });
+        places.hosts = Some(hosts.collect());
+    }
+    for text in fields
+        .texts("stream_folders", diagnostics)
+        .into_value()
+        .into_iter()
+        .flatten()
+    {
+        let path = absolute(folder, &text.value);
+        places.add_folder(&path);
+        if !path.is_dir() {
+            let message = format!("`stream_folders`: there is no folder \"{}\"", text.value);
+            report_missing(&message, &path, text.at, diagnostics);
+        }
+    }
+    places
 }
 
 /// Reads each table of a section such as `[sources]`.
