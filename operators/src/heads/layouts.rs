@@ -43,6 +43,8 @@ pub(crate) enum Layout {
     Relative,
     /// Boxes in cells of the grid, before decoding.
     Undecoded,
+    /// Corners of the boxes of a grid instead of centre and size.
+    Corners,
 }
 
 impl Layout {
@@ -104,6 +106,10 @@ impl Layout {
             Self::Relative => (
                 "boxes relative to the picture",
                 "export the model with boxes in pixels of its input",
+            ),
+            Self::Corners => (
+                "boxes by their corners (left, top, right, bottom)",
+                "export the model with centre, width and height of its boxes",
             ),
             Self::Undecoded => (
                 "boxes that are not decoded",
@@ -401,6 +407,15 @@ impl BoxValues {
         if set * 2 > self.boxes && right < width / 4.0 && bottom < height / 4.0 {
             return found(Layout::Undecoded);
         }
+        // Centres at the right and lower border have sizes below their own coordinates; corners never have.
+        let is_ordered = |index: usize| {
+            let at = |channel| value(channel, index).copied().unwrap_or(f32::NAN);
+            at(2) >= at(0) && at(3) >= at(1)
+        };
+        let is_spread = right - left > width / 2.0 && bottom - top > height / 2.0;
+        if is_spread && set * 2 > self.boxes && (0..self.boxes).filter(is_set).all(is_ordered) {
+            return found(Layout::Corners);
+        }
         Ok(())
     }
 }
@@ -557,6 +572,12 @@ mod tests {
             }
         });
         assert!(relative.contains("relative to the picture"), "{relative}");
+        let corners = error(&|channel, index| match channel {
+            0 | 1 => spread(channel, index) - 10.0,
+            2 | 3 => spread(channel - 2, index) + 10.0,
+            _ => 0.1,
+        });
+        assert!(corners.contains("left, top, right, bottom"), "{corners}");
         let above = inspect(&|channel, index| if channel == 4 { 1.2 } else { spread(channel, index) });
         assert!(
             above

@@ -97,8 +97,8 @@ impl Intervals {
 /// # Errors
 /// [`PublishedError`]: no file, or one that is no profile.
 pub fn published_instance(path: &Path, max_step_tokens: Option<u32>) -> Result<InstanceSpec, PublishedError> {
-    let bytes = weir_files::read(path, MAX_BYTES)?;
-    let published: Published = serde_json::from_slice(&bytes).map_err(|error| PublishedError::Form {
+    let text = weir_files::read_text(path, MAX_BYTES)?;
+    let published: Published = serde_json::from_str(&text).map_err(|error| PublishedError::Form {
         path: path.to_owned(),
         what: error.to_string(),
     })?;
