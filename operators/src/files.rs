@@ -32,7 +32,7 @@ pub(crate) fn is_still(path: &Path, file: &File) -> io::Result<bool> {
     Ok(std::fs::metadata(path).is_ok_and(|there| (there.dev(), there.ino()) == (file.dev(), file.ino())))
 }
 
-/// How often it was asked that files be opened again.
+/// Number of requests (SIGHUP) to open files again.
 static REOPENINGS: AtomicU64 = AtomicU64::new(0);
 
 /// Asks all sinks that append to files to open them again by their names, each before it writes next: another program has
@@ -57,7 +57,7 @@ impl Reopening {
     }
 }
 
-/// Appends all of it to a file that nobody else writes, or none: what did not fit is taken back.
+/// Appends all of it to a file that nobody else writes, or nothing: a part that was written before the disk was full is cut off.
 pub(crate) fn append_whole(file: &mut File, bytes: &[u8]) -> io::Result<()> {
     let mut written = 0;
     while written < bytes.len() {

@@ -100,7 +100,7 @@ fn given<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
 /// What keeps an engine from being ready.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct NotReady {
-    /// What is not ready: the engine, a stream, or a sink.
+    /// Name of the part that is not ready: the engine, a stream, or a sink.
     pub what: String,
     /// Why.
     pub why: String,
@@ -113,7 +113,7 @@ pub type Watching = Box<dyn Any + Send>;
 pub trait Backend: Send + Sync + 'static {
     /// What is not ready; nothing where all is.
     fn not_ready(&self) -> Vec<NotReady>;
-    /// What fails while the engine is ready, such as a sink whose disk is full.
+    /// Parts that fail while the engine is ready, such as a sink whose disk is full.
     fn degraded(&self) -> Vec<NotReady> {
         Vec::new()
     }

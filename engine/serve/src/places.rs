@@ -11,20 +11,20 @@ use tokio::time::Instant;
 /// WebSockets at a time whose client has not shown the token yet.
 pub(crate) const MAX_UNCHECKED: usize = 64;
 
-/// How long a client that has shown the token may neither send nor take anything before its connection may be closed for
+/// Longest time that a client that has shown the token may neither send nor take anything before its connection may be closed for
 /// another one.
 const MIN_IDLE: Duration = Duration::from_secs(1);
 
-/// How long a connection may neither send nor take anything.
+/// Longest time that a connection may neither send nor take anything.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How long the head of a request may take, from the connection or from its first byte on.
+/// Longest time of the head of a request, from the connection or from its first byte on.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Ready once a connection has to give up its place.
 pub(crate) type GivenUp = oneshot::Receiver<()>;
 
-/// What a connection is busy with.
+/// Work of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
     /// The head of a request comes, since then.
@@ -140,7 +140,7 @@ impl Taken {
 }
 
 impl Place {
-    /// Bytes came.
+    /// Bytes of the client arrived on a connection.
     pub(crate) fn on_read(&self, now: Instant) {
         self.update(|holder| {
             holder.progress_at = now;

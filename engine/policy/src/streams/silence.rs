@@ -88,7 +88,7 @@ pub struct SilenceWatch {
     arrival: Arrival,
 }
 
-/// How coded pictures arrive: evenly, or much in one go.
+/// Arrival of coded pictures: evenly, or many in one go.
 #[derive(Debug, Clone, Copy, Default)]
 struct Arrival {
     last: Option<Timestamp>,
@@ -224,7 +224,7 @@ impl SilenceWatch {
         }
     }
 
-    /// How long no picture may come: what came ahead of the clock is not waited for.
+    /// Longest time without a picture: that of the stream, and as much as came ahead of the clock.
     fn limit(&self, interval: Span) -> Span {
         let limit = silence_limit(interval);
         if self.comes_in_segments {

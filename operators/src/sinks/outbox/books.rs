@@ -1,4 +1,4 @@
-//! What an outbox counts, and where its events stand now.
+//! Counters of an outbox, and the states of its events.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -25,7 +25,7 @@ pub(super) struct Held {
     pub(super) is_passed: bool,
     /// Tries that reached the other side.
     reached: u32,
-    /// How long these took.
+    /// Time that its attempts took.
     spent: Duration,
     backoff: Backoff,
 }
@@ -78,7 +78,7 @@ impl HeldEvents {
         self.0.iter().position(|held| held.due <= now)
     }
 
-    /// How long until the next is due.
+    /// Time until the next is due.
     pub(super) fn next_due(&self, now: Instant) -> Option<Duration> {
         let due = self.0.iter().map(|held| held.due).min()?;
         Some(due.saturating_duration_since(now))

@@ -18,7 +18,7 @@ struct State {
     messages: VecDeque<Waiting>,
     /// Those that were taken, and neither delivered nor given up.
     taken: usize,
-    /// Of both.
+    /// Bytes of the messages that wait and of those that were taken.
     bytes: usize,
     is_closed: bool,
 }
