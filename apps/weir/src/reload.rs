@@ -88,7 +88,7 @@ pub(crate) struct LoadedGraph {
 #[derive(Debug, Serialize)]
 pub(crate) struct GraphState<'a> {
     name: &'a str,
-    /// Without secrets.
+    /// Text of the graph with its secrets masked.
     text: String,
     reloads: u64,
     problems: &'a [Problem],

@@ -387,19 +387,24 @@ mod tests {
         Frame::new(index, index as f64 * 40.0, Image::from_rgb(4, 2, vec![0; 24]))
     }
 
-    #[test]
-    fn a_change_of_size_ends_no_track() {
-        let plan = Arc::new(AnalyticsPlan {
+    /// A plan with a tracker of all objects of the first module.
+    fn one_tracker(parts: Parts) -> Arc<AnalyticsPlan> {
+        Arc::new(AnalyticsPlan {
             trackers: vec![TrackerPlan {
                 modules: [0].into(),
                 appearance: None,
                 classes: Vec::new(),
                 settings: TrackerSettings::default(),
-                parts: Parts::default(),
+                parts,
                 confirmed: Vec::new(),
             }],
             ..AnalyticsPlan::default()
-        });
+        })
+    }
+
+    #[test]
+    fn a_change_of_size_ends_no_track() {
+        let plan = one_tracker(Parts::default());
         let (mut analytics, mut ids) = (StreamAnalytics::new(&plan), TrackIds::default());
         let mut seen = BTreeSet::new();
         for index in 0..40_u64 {
@@ -430,17 +435,7 @@ mod tests {
 
     #[test]
     fn what_is_read_of_a_part_that_the_detector_finds_in_the_frame_is_of_the_track_that_has_it() {
-        let plan = Arc::new(AnalyticsPlan {
-            trackers: vec![TrackerPlan {
-                modules: [0].into(),
-                appearance: None,
-                classes: Vec::new(),
-                settings: TrackerSettings::default(),
-                parts: Parts::read(&["plate of car".to_owned()]).unwrap(),
-                confirmed: Vec::new(),
-            }],
-            ..AnalyticsPlan::default()
-        });
+        let plan = one_tracker(Parts::read(&["plate of car".to_owned()]).unwrap());
         let (car, plate) = (
             ObjectRef { module: 0, index: 0 },
             ObjectRef { module: 0, index: 1 },

@@ -82,16 +82,20 @@ pub fn with_small_scheme(uri: &str) -> Cow<'_, str> {
     }
 }
 
+/// Whether addresses of this scheme are on other machines.
+fn is_remote(scheme: &str) -> bool {
+    REMOTE_SCHEMES
+        .iter()
+        .any(|remote| scheme.eq_ignore_ascii_case(remote))
+}
+
 /// Byte offset of the authority (user and host).
 fn authority(uri: &str) -> Option<usize> {
     if let Some(at) = uri.find("://") {
         return Some(at + 3);
     }
     let (scheme, rest) = uri.split_once(':')?;
-    let remote = REMOTE_SCHEMES
-        .iter()
-        .any(|remote| scheme.eq_ignore_ascii_case(remote));
-    remote.then(|| scheme.len() + 1 + rest.len() - rest.trim_start_matches('/').len())
+    is_remote(scheme).then(|| scheme.len() + 1 + rest.len() - rest.trim_start_matches('/').len())
 }
 
 /// Host of an address, in small letters and without its port, as FFmpeg reads it: what is before the first `/`, `?` or `#`, behind
@@ -114,10 +118,7 @@ pub fn raw_in_password(uri: &str) -> Option<(char, &'static str)> {
     let (scheme, rest) = uri.split_once("://")?;
     let (authority, place) = authority_of(rest);
     let path = &rest[authority.len()..];
-    let is_remote = REMOTE_SCHEMES
-        .iter()
-        .any(|remote| scheme.eq_ignore_ascii_case(remote));
-    if !is_remote || is_place(place) || !path.contains('@') {
+    if !is_remote(scheme) || is_place(place) || !path.contains('@') {
         return None;
     }
     Some(match path.chars().next()? {
@@ -198,11 +199,7 @@ fn user_end(text: &str) -> usize {
 fn next_address(text: &str) -> Option<usize> {
     text.match_indices("://").map(|(at, _)| at).find(|at| {
         let scheme = text[..*at].rsplit(|c: char| !c.is_ascii_alphanumeric()).next();
-        scheme.is_some_and(|scheme| {
-            REMOTE_SCHEMES
-                .iter()
-                .any(|remote| scheme.eq_ignore_ascii_case(remote))
-        })
+        scheme.is_some_and(is_remote)
     })
 }
 

@@ -20,7 +20,7 @@ const CONTAINERS: &str = "mov,matroska,avi,mpegts,mpeg,flv,live_flv,asf,asf_o,og
 /// Rarer ones, of files.
 const FILES: &str = "mxf,gxf,wtv,rm,dv,nsv,nuv,pva,h261,h263,mjpeg_2000,smjpeg,dnxhd,avs2,avs3,cavsvideo,vc1test,yuv4mpegpipe,\
                      mpegtsraw";
-/// Compressed images.
+/// Demuxers of compressed images, each a whole picture.
 const IMAGES: &str = "jpeg_pipe,png_pipe,bmp_pipe,webp_pipe,tiff_pipe,j2k_pipe,gif,gif_pipe";
 /// Playlists, with the formats of sound and subtitles that their parts may have. Parts are opened under the same list.
 const PLAYLISTS: &str = "hls,dash,ac3,eac3,webvtt";

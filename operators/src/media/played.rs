@@ -1,5 +1,5 @@
 //! Pictures that an address has given, over its openings. A live list of segments begins a few segments back each time it is
-//! opened: what was given before is not given again, and time goes on.
+//! opened: pictures that were given before are left out, and media time continues.
 
 use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hash, Hasher};

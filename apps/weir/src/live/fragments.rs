@@ -128,7 +128,7 @@ fn add_numbers(out: &mut Vec<u8>, matrix: &[i32; 9]) {
     }
 }
 
-/// What precedes all fragments: one track of H.264 with the parameter sets of `record` (`avcC`), whose pictures are turned by a
+/// Header before all fragments: one track of H.264 with the parameter sets of `record` (`avcC`), whose pictures are turned by a
 /// matrix when they are shown.
 pub(super) fn header((width, height): (u16, u16), turn: Option<[i32; 9]>, record: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(1_024);

@@ -52,6 +52,19 @@ fn zone() -> StreamTransform {
     transform("yard", &[[0.4, 0.0], [0.6, 0.0], [0.6, 1.0], [0.4, 1.0]], kind)
 }
 
+/// A bay that is the whole frame, where objects park after five seconds.
+fn bay() -> StreamTransform {
+    let still = Still {
+        after_ms: 5000.0,
+        within: 0.25,
+    };
+    let kind = TransformKind::Parked {
+        still,
+        rejoin_ms: 4000.0,
+    };
+    transform("bay", &[], kind)
+}
+
 fn rule(spec: RuleSpec) -> StreamTransform {
     transform("rule", &[], TransformKind::Rule(spec))
 }
@@ -367,15 +380,7 @@ fn speed_on_the_ground_is_that_of_the_object_however_far_away_it_is() {
 
 #[test]
 fn a_parked_car_stays_the_same_incident_when_its_track_changes_behind_a_bus() {
-    let still = Still {
-        after_ms: 5000.0,
-        within: 0.25,
-    };
-    let kind = TransformKind::Parked {
-        still,
-        rejoin_ms: 4000.0,
-    };
-    let mut stream = Stream::new(vec![transform("bay", &[], kind)]);
+    let mut stream = Stream::new(vec![bay()]);
     for frame in 0..=100 {
         let jitter = f64::from(frame % 3) * 2.0;
         stream.frame(f64::from(frame) * 100.0, &[(1, 300.0 + jitter, 300.0)]);
@@ -408,15 +413,7 @@ fn a_parked_car_stays_the_same_incident_when_its_track_changes_behind_a_bus() {
 
 #[test]
 fn a_change_of_size_moves_nothing() {
-    let still = Still {
-        after_ms: 5000.0,
-        within: 0.25,
-    };
-    let kind = TransformKind::Parked {
-        still,
-        rejoin_ms: 4000.0,
-    };
-    let mut stream = Stream::new(vec![line(), transform("bay", &[], kind)]);
+    let mut stream = Stream::new(vec![line(), bay()]);
     for frame in 0..300_u32 {
         stream.scale = [1, 2, 3, 1][frame as usize / 75];
         stream.frame(f64::from(frame) * 100.0, &[(1, 300.0, 300.0)]);
