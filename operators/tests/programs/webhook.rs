@@ -6,11 +6,14 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use serde_json::Value as Json;
 use weir_flow::Value;
 use weir_operators::sinks::sink;
 
-use crate::delivered::{STREAMS, check, dead_letters, events, open, send, text, wait, wait_killing};
+use crate::certificates::Certificates;
+use crate::delivered::{STREAMS, check, dead_letters, events, open, reasons, send, text, wait, wait_killing};
 
 /// What a server has done, over all its lives.
 #[derive(Default)]
@@ -208,34 +211,100 @@ fn what_finds_nobody_is_in_the_file_and_what_finds_no_room_there_is_counted() {
     assert!(error.contains("3 were not taken"), "{error}");
 }
 
-/// A server that answers 500 to some events, always, and takes all others.
-fn poisoned(listener: &TcpListener, is_poison: impl Fn(&str) -> bool, seen: &Mutex<Vec<String>>) {
-    for stream in listener.incoming() {
-        let Ok(mut stream) = stream else { continue };
-        let mut reader = BufReader::new(stream.try_clone().unwrap());
-        let mut length = 0;
-        loop {
-            let mut line = String::new();
-            if reader.read_line(&mut line).unwrap_or(0) == 0 {
-                break;
-            }
-            if let Some(value) = line.to_lowercase().strip_prefix("content-length:") {
-                length = value.trim().parse().unwrap();
-            }
-            if line != "\r\n" {
-                continue;
-            }
-            let mut body = vec![0; length];
-            reader.read_exact(&mut body).unwrap();
-            let event: Json = serde_json::from_slice(&body).unwrap();
-            let id = event["id"].as_str().unwrap();
-            seen.lock().unwrap().push(id.to_owned());
-            let status = if is_poison(id) { 500 } else { 200 };
-            let answer = format!("HTTP/1.1 {status} x\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
-            let _ = stream.write_all(answer.as_bytes());
+/// Answers one request: 500 to some events, always, and takes all others.
+fn answer_one(
+    stream: &mut (impl Read + Write),
+    is_poison: impl Fn(&str) -> bool,
+    seen: &Mutex<Vec<String>>,
+) -> std::io::Result<()> {
+    let mut reader = BufReader::new(&mut *stream);
+    let mut length = 0;
+    loop {
+        let mut line = String::new();
+        if reader.read_line(&mut line)? == 0 {
+            return Ok(());
+        }
+        if let Some(value) = line.to_lowercase().strip_prefix("content-length:") {
+            length = value.trim().parse().unwrap();
+        }
+        if line == "\r\n" {
             break;
         }
     }
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body)?;
+    let event: Json = serde_json::from_slice(&body).unwrap();
+    let id = event["id"].as_str().unwrap();
+    seen.lock().unwrap().push(id.to_owned());
+    let status = if is_poison(id) { 500 } else { 200 };
+    let answer = format!("HTTP/1.1 {status} x\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+    stream.write_all(answer.as_bytes())?;
+    stream.flush()
+}
+
+/// A server that encrypts with the certificate of that name, and takes all events of connections that believe it.
+fn encrypting(listener: &TcpListener, certificates: &Certificates, seen: &Mutex<Vec<String>>) {
+    let chain = CertificateDer::pem_file_iter(certificates.file("server.pem")).unwrap();
+    let chain = chain.collect::<Result<Vec<_>, _>>().unwrap();
+    let key = PrivateKeyDer::from_pem_file(certificates.file("server.key")).unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = rustls::ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(chain, key)
+        .unwrap();
+    let config = Arc::new(config);
+    for stream in listener.incoming() {
+        let session = rustls::ServerConnection::new(Arc::clone(&config)).unwrap();
+        let mut stream = rustls::StreamOwned::new(session, stream.unwrap());
+        // Clients that do not believe the certificate hang up.
+        let _ = answer_one(&mut stream, |_| false, seen);
+    }
+}
+
+#[test]
+fn a_server_that_encrypts_is_believed_by_the_authority_in_ca_file_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let signed = [("server", "subjectAltName=IP:127.0.0.1")];
+    let Some(certificates) = Certificates::make(folder.path(), &signed) else {
+        return;
+    };
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let path = folder.path().join("undelivered.jsonl");
+    let keys = |authority: Option<&str>| {
+        let mut keys = vec![
+            ("url", text(&format!("https://{address}/"))),
+            ("path", text(path.to_str().unwrap())),
+            ("give_up_after", Value::Number(0.05)),
+        ];
+        keys.extend(authority.map(|name| ("ca_file", text(&certificates.text(name)))));
+        keys
+    };
+    let believed = keys(Some("ca.pem"));
+    let others = [keys(Some("stranger.pem")), keys(None)];
+    let seen = Arc::<Mutex<Vec<String>>>::default();
+    let seeing = Arc::clone(&seen);
+    std::thread::spawn(move || encrypting(&listener, &certificates, &seeing));
+
+    let mut webhook = open("webhook", &believed);
+    send(&mut *webhook, 20);
+    let counts = wait(&*webhook, |_| {});
+    webhook.finish().unwrap();
+    assert_eq!(counts["delivered"], 20, "{counts:?}");
+    check(20, &seen.lock().unwrap(), &[]);
+
+    for keys in others {
+        let mut webhook = open("webhook", &keys);
+        send(&mut *webhook, 1);
+        wait(&*webhook, |_| {});
+        webhook.finish().unwrap();
+        let reasons = reasons(&path);
+        assert!(reasons[0].contains("`ca_file`"), "{reasons:?}");
+        std::fs::remove_file(&path).unwrap();
+    }
+    assert_eq!(seen.lock().unwrap().len(), 20, "strangers are sent nothing");
 }
 
 #[test]
@@ -246,7 +315,11 @@ fn events_that_a_server_fails_on_take_no_others_with_them() {
     let seen = Arc::<Mutex<Vec<String>>>::default();
     let is_poison = |id: &str| ["north/gate/0", "east/gate/2", "west/gate/11"].contains(&id);
     let seeing = Arc::clone(&seen);
-    std::thread::spawn(move || poisoned(&listener, is_poison, &seeing));
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let _ = answer_one(&mut stream.unwrap(), is_poison, &seeing);
+        }
+    });
     let path = folder.path().join("undelivered.jsonl");
     let mut webhook = open(
         "webhook",
