@@ -61,6 +61,7 @@ pub use pard::priority::AdaptivePriority;
 pub use pard::state::{DownstreamEstimate, ModuleState, ObjectiveEstimate, ObjectiveState};
 pub use pard::state_planner::StatePlanner;
 pub use queue::depq::{Depq, End};
+pub use queue::request_map::RequestMap;
 pub use queue::tie_break::{GOLDEN_GAMMA, uniform_hash};
 pub use slots::{
     Bid, BreakerEffect, BreakerEvent, BreakerSpec, DeviceMemory, DeviceModel, Placement, QueuesReport,

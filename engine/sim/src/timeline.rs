@@ -72,7 +72,7 @@ impl Timeline {
         add(&mut of.ran, at, slices.len() as u32);
     }
 
-    pub(crate) fn on_tick(&mut self, at: Timestamp, modules: &[Module]) {
+    pub(crate) fn on_tick<'a>(&mut self, at: Timestamp, modules: impl Iterator<Item = &'a Module>) {
         for (line, module) in self.priorities.iter_mut().zip(modules) {
             let priority = module.priority();
             line.push((

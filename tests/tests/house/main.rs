@@ -41,6 +41,27 @@ const FORBIDDEN: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "engine/control/src",
+        &[
+            "actix",
+            "tokio",
+            "ffmpeg",
+            "ffmpeg_next",
+            "ort",
+            "image",
+            "tracing",
+            "std::fs",
+            "std::net",
+            "std::thread",
+            "std::time",
+            "Instant::now",
+            "SystemTime",
+            "HashMap",
+            "HashSet",
+            "async",
+        ],
+    ),
+    (
         "engine/types/src",
         &[
             "actix",
@@ -238,6 +259,7 @@ const DIRECTIONS: &[(&str, &[&str])] = &[
     ("engine/types", &[]),
     ("engine/planner", &["weir-types"]),
     ("engine/policy", &["weir-types"]),
+    ("engine/control", &["weir-types", "weir-policy"]),
     ("engine/files", &[]),
     ("engine/config", &["weir-types", "weir-files", "weir-flow"]),
     ("engine/tunnel", &[]),
@@ -259,6 +281,7 @@ const DIRECTIONS: &[(&str, &[&str])] = &[
         "engine/sim",
         &[
             "weir-types",
+            "weir-control",
             "weir-planner",
             "weir-policy",
             "weir-graph",

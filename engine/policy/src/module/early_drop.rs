@@ -59,7 +59,9 @@ impl Module {
             .filter_map(|&mailbox| self.mailboxes.urgent_from(mailbox));
         let next = urgent
             .min()
-            .map(|deadline| deadline.saturating_sub(self.least_time()) + Span::from_micros(1));
+            .map(|deadline| deadline.saturating_sub(self.least_time()) + Span::from_micros(1))
+            // One that came back from a batch in this step may be infeasible already.
+            .map(|at| at.max(now));
         if let Some(at) = next.filter(|&at| self.wakeups.set_timer(at, now)) {
             effects.push(ModuleEffect::SetTimer { at });
         }

@@ -12,7 +12,7 @@ const MAX_SPARSITY: usize = 8;
 
 /// Values by request in flight.
 #[derive(Debug, Clone)]
-pub(crate) struct RequestMap<T> {
+pub struct RequestMap<T> {
     base: u64,
     ring: VecDeque<Option<T>>,
     in_ring: usize,
@@ -38,7 +38,7 @@ impl<T> RequestMap<T> {
     }
 
     /// Inserts `value`; returns the previous one.
-    pub(crate) fn insert(&mut self, request: RequestId, value: T) -> Option<T> {
+    pub fn insert(&mut self, request: RequestId, value: T) -> Option<T> {
         let previous = if self.stragglers.is_empty() {
             None
         } else {
@@ -89,19 +89,22 @@ impl<T> RequestMap<T> {
         }
     }
 
-    pub(crate) fn get(&self, request: RequestId) -> Option<&T> {
+    /// The value of a request.
+    pub fn get(&self, request: RequestId) -> Option<&T> {
         let found = self.place(request).and_then(|place| self.ring[place].as_ref());
         found.or_else(|| self.stragglers.get(&request))
     }
 
-    pub(crate) fn get_mut(&mut self, request: RequestId) -> Option<&mut T> {
+    /// As [`RequestMap::get`], to be changed.
+    pub fn get_mut(&mut self, request: RequestId) -> Option<&mut T> {
         match self.place(request) {
             Some(place) if self.ring[place].is_some() => self.ring[place].as_mut(),
             _ => self.stragglers.get_mut(&request),
         }
     }
 
-    pub(crate) fn remove(&mut self, request: RequestId) -> Option<T> {
+    /// Removes a request; gives its value.
+    pub fn remove(&mut self, request: RequestId) -> Option<T> {
         let Some(place) = self.place(request) else {
             return self.stragglers.remove(&request);
         };
@@ -116,12 +119,14 @@ impl<T> RequestMap<T> {
         Some(value)
     }
 
-    pub(crate) fn len(&self) -> usize {
+    /// Counts requests that have a value.
+    #[expect(clippy::len_without_is_empty, reason = "nobody asks")]
+    pub fn len(&self) -> usize {
         self.in_ring + self.stragglers.len()
     }
 
     /// All entries, by id.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (RequestId, &T)> {
+    pub fn iter(&self) -> impl Iterator<Item = (RequestId, &T)> {
         let stragglers = self.stragglers.iter().map(|(request, value)| (*request, value));
         let ring = (self.base..)
             .zip(&self.ring)

@@ -1,25 +1,13 @@
-//! The cluster of a world: what is booked on it, and what is on it.
+//! The cluster of a world, and what is on it.
 
 use std::collections::BTreeMap;
 
-use weir_policy::reservations::{
-    Accuracy, BookingId, PathStage, PlanReport, PlanSpec, PlannedEffect, PlannedEvent, PlannedReservations,
-    ReserveEvent, ReserveReport, ResourceUse,
-};
-use weir_types::{BatchId, ClusterSpec, ModuleId, PipelineId, Span, Timestamp};
+use weir_policy::reservations::{BookingId, PlanSpec, ResourceUse};
+use weir_types::{BatchId, ClusterSpec, ModuleId, Span};
 
 use super::cluster_run::ClusterRun;
 use crate::cluster_usage::{ClusterUsage, ResourceUsage};
 use crate::spec::WorldCluster;
-
-/// A path that is booked, with no batch on it yet.
-#[derive(Debug)]
-pub(super) struct BookedPath {
-    pub(super) pipeline: PipelineId,
-    pub(super) path: Vec<PathStage>,
-    pub(super) size: u32,
-    pub(super) finish: Timestamp,
-}
 
 /// A batch on its path.
 #[derive(Debug)]
@@ -27,65 +15,33 @@ pub(super) struct InFlightBatch {
     pub(super) module: ModuleId,
     pub(super) batch: BatchId,
     pub(super) items: u32,
-    pub(super) finish: Timestamp,
     /// Time on shares so far.
     pub(super) busy: Span,
 }
 
-/// The cluster of a world: what is booked, and what happens.
+/// The cluster of a world.
 #[derive(Debug)]
 pub(super) struct BookedCluster<'a> {
     pub(super) spec: &'a WorldCluster,
     /// In force.
     pub(super) plan: &'a PlanSpec,
-    pub(super) reservations: PlannedReservations,
     pub(super) cluster: ClusterRun,
-    pub(super) booked: BTreeMap<BookingId, BookedPath>,
     pub(super) in_flight: BTreeMap<BookingId, InFlightBatch>,
-    pub(super) events: Vec<PlannedEvent>,
-    pub(super) effects: Vec<PlannedEffect>,
     device_parts: Vec<f64>,
     pub(super) usage: ClusterUsage,
-    pub(super) accuracy: Accuracy,
-    pub(super) plans: Vec<PlanReport>,
 }
 
 impl<'a> BookedCluster<'a> {
     pub(super) fn new(spec: &'a WorldCluster) -> Self {
         let plan = &spec.plan;
         Self {
-            reservations: PlannedReservations::new(plan),
             cluster: ClusterRun::new(&plan.reserve.cluster),
-            booked: BTreeMap::new(),
             in_flight: BTreeMap::new(),
-            events: Vec::new(),
-            effects: Vec::new(),
             device_parts: device_parts(&plan.reserve.cluster),
             usage: ClusterUsage::default(),
-            accuracy: Accuracy::default(),
-            plans: Vec::new(),
             plan,
             spec,
         }
-    }
-
-    /// An event that is due now.
-    pub(super) fn on_event(&mut self, event: PlannedEvent) {
-        if let PlannedEvent::Reserve(ReserveEvent::Declined { booking }) = event {
-            self.booked.remove(&booking);
-            self.accuracy.on_unused();
-        }
-        self.events.push(event);
-    }
-
-    /// What came of it, and the report of bookings.
-    pub(super) fn finish(mut self) -> (ClusterUsage, ReserveReport) {
-        self.usage.probes = self.reservations.reservations().probes();
-        let report = ReserveReport {
-            plans: self.plans,
-            ..self.accuracy.report()
-        };
-        (self.usage, report)
     }
 
     /// A plan is in force: everything of the one before has ended.

@@ -1,15 +1,15 @@
 //! A world as its specification has it, before the first request.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::BTreeMap;
 
 use rand::SeedableRng;
 use rand_pcg::Pcg64Mcg;
+use weir_control::{ControlSpec, Controller, Edge, Message, Route};
 use weir_policy::{
-    BatchBinding, BreakerSpec, ConcurrencyLimit, ConcurrencyLimitSpec, Join, Ledger, Module, ModuleEvent,
-    ModuleInfo, ModuleSpec, Overflow, Placement, Pool, ResidencyReport, RunStats, SlotBreaker, Slots,
-    SlotsSpec,
+    BatchBinding, BreakerSpec, ConcurrencyLimit, ConcurrencyLimitSpec, ModuleEvent, ModuleInfo, ModuleSpec,
+    Overflow, Placement, Pool, ResidencyReport, SlotsSpec,
 };
-use weir_types::{ModuleId, SlotId, StreamId, Timestamp, Topology};
+use weir_types::{ModuleId, SlotId, Span, StreamId, Timestamp, Topology};
 
 use super::booked_cluster::BookedCluster;
 use super::decoders::{Decoders, OBSERVE_INTERVAL};
@@ -17,7 +17,7 @@ use super::gears::{self, GearState};
 use super::pool::WorkerPool;
 use super::sequences::Generated;
 use super::stages::Stages;
-use super::{Event, World};
+use super::{Event, Site, World};
 use crate::demand::DemandSampler;
 use crate::event_queue::EventQueue;
 use crate::spec::{WorldGenerate, WorldModule, WorldPool, WorldSpec};
@@ -35,7 +35,11 @@ impl<'a> World<'a> {
         };
         let peers: Vec<ModuleInfo> = spec.modules.iter().enumerate().map(peer).collect();
         let module = |(id, node): (u32, &WorldModule)| {
-            Module::new(ModuleSpec {
+            let next = node.next.iter().map(|edge| Edge {
+                to: ModuleId(edge.to as u32),
+                link: edge.link,
+            });
+            let spec = ModuleSpec {
                 ends: match &node.pool {
                     WorldPool::Unequal(ends) => ends.clone(),
                     _ => Vec::new(),
@@ -67,20 +71,9 @@ impl<'a> World<'a> {
                     .overlap
                     .clone()
                     .filter(|_| !matches!(node.pool, WorldPool::Pipelines(_))),
-            })
+            };
+            (spec, next.collect())
         };
-        let into = |id: usize| {
-            let before = spec
-                .modules
-                .iter()
-                .filter(|module| module.next.iter().any(|edge| edge.to == id));
-            before.count().max(1) as u32
-        };
-        let ends = spec
-            .modules
-            .iter()
-            .filter(|module| module.next.is_empty())
-            .count();
         let gate = ConcurrencyLimitSpec {
             overflow: Overflow::Drop,
             initial: spec.max_in_flight.unwrap_or(u32::MAX),
@@ -88,24 +81,25 @@ impl<'a> World<'a> {
             slo: spec.slo,
         };
         let streams = spec.streams.max(1);
-        let mut world = Self {
+        let controller = Controller::new(ControlSpec {
+            slo: spec.slo,
+            modules: (0..).zip(&spec.modules).map(module).collect(),
+            routes: vec![Route::through(&topology)],
+            slots: shared(spec, &topology),
+            breaker: BreakerSpec::default(),
+            plan: spec.cluster.as_ref().map(|cluster| cluster.plan.clone()),
+            is_distributed: spec.hop > Span::ZERO,
+            topology,
+        });
+        let site = Site {
             spec,
             now: Timestamp::ZERO,
             event_queue: EventQueue::default(),
-            modules: (0..).zip(&spec.modules).map(module).collect(),
-            slots: shared(spec, &topology),
-            slot_events: Vec::new(),
             residency: (!spec.memory.devices.is_empty()).then(ResidencyReport::default),
-            breaker: SlotBreaker::new(BreakerSpec::default()),
-            due: vec![Vec::new(); count],
-            ready: VecDeque::new(),
-            join_counts: (0..count).map(into).chain([ends as u32]).collect(),
-            joins: (0..=count).map(|_| Join::default()).collect(),
             limits: (0..streams).map(|_| ConcurrencyLimit::new(gate)).collect(),
             own_slo: (0..streams)
                 .map(|stream| spec.own_slo(StreamId(stream)))
                 .collect(),
-            removed: BTreeSet::new(),
             decoders: spec
                 .decoding
                 .map(|decoding| Decoders::new(decoding, streams, spec.slo)),
@@ -114,10 +108,8 @@ impl<'a> World<'a> {
             names_streams: false,
             frames: 0,
             sampler: DemandSampler::new(spec.demand.clone(), streams, spec.seed),
-            requests: Vec::new(),
+            sent: Vec::new(),
             items: Vec::new(),
-            ledger: Ledger::default(),
-            stats: RunStats::default(),
             timeline: Timeline::new(count),
             pools: spec
                 .modules
@@ -126,28 +118,38 @@ impl<'a> World<'a> {
                 .collect(),
             run_ends: BTreeMap::new(),
             generated: (0..count).map(|_| Generated::default()).collect(),
-            pipelines: spec.cluster.as_ref().map(BookedCluster::new),
+            cluster: spec.cluster.as_ref().map(BookedCluster::new),
             link_free: vec![Timestamp::ZERO; spec.links.len()],
             random: Pcg64Mcg::seed_from_u64(spec.seed ^ 0x006e_6f69_7365),
-            has_branches: topology.has_branches(),
-            entrances: topology.entry_modules(),
             events: 0,
-            policy_events: 0,
+            facts: 0,
             worker_throughput: spec.worker_throughput(),
-            effects: Vec::new(),
-            slot_effects: Vec::new(),
             more_arrivals: true,
+        };
+        let mut world = Self {
+            controller,
+            site,
+            messages: Vec::new(),
         };
         world.schedule_initial();
         world
     }
 
     fn schedule_initial(&mut self) {
-        for module in 0..self.modules.len() {
-            for slot in self.pools[module].absent_slots() {
-                self.deliver(ModuleId(module as u32), ModuleEvent::SlotDown { slot });
+        self.tell_all(|site, messages| {
+            for (module, pool) in (0..).map(ModuleId).zip(&site.pools) {
+                let absent = pool.absent_slots().into_iter();
+                messages.extend(absent.map(|slot| Message::fact(module, ModuleEvent::SlotDown { slot })));
             }
-        }
+            site.schedule_initial();
+        });
+        self.tell_all(Site::set_invocations);
+        self.decide();
+    }
+}
+
+impl Site<'_> {
+    fn schedule_initial(&mut self) {
         for (index, failure) in (0..).zip(&self.spec.failures) {
             let at = Timestamp::ZERO + failure.at;
             self.event_queue.push(at, Event::Failure(index, true));
@@ -173,8 +175,6 @@ impl<'a> World<'a> {
             self.event_queue
                 .push(Timestamp::ZERO + gears::INTERVAL, Event::GearTick);
         }
-        self.set_invocations();
-        self.decide();
     }
 }
 
@@ -209,7 +209,7 @@ fn overlapped(spec: &WorldSpec) -> Vec<SlotId> {
     slots
 }
 
-fn shared(spec: &WorldSpec, topology: &Topology) -> Option<Slots> {
+fn shared(spec: &WorldSpec, topology: &Topology) -> Option<SlotsSpec> {
     let placements: Vec<Placement> = (0..)
         .zip(&spec.modules)
         .filter(|(_, node)| matches!(node.pool, WorldPool::Shared(_)))
@@ -223,17 +223,15 @@ fn shared(spec: &WorldSpec, topology: &Topology) -> Option<Slots> {
             live: true,
         })
         .collect();
-    (!placements.is_empty()).then(|| {
-        Slots::new(SlotsSpec {
-            slots: spec.shared_slots,
-            placements,
-            arbitration: spec.policy.arbitration,
-            topology: topology.clone(),
-            forecasts: spec.policy.forming == BatchBinding::Early,
-            overlapped: overlapped(spec),
-            memory: spec.memory.devices.clone(),
-            queues: spec.policy.queues,
-            planning: spec.policy.slot_planning(),
-        })
+    (!placements.is_empty()).then(|| SlotsSpec {
+        slots: spec.shared_slots,
+        placements,
+        arbitration: spec.policy.arbitration,
+        topology: topology.clone(),
+        forecasts: spec.policy.forming == BatchBinding::Early,
+        overlapped: overlapped(spec),
+        memory: spec.memory.devices.clone(),
+        queues: spec.policy.queues,
+        planning: spec.policy.slot_planning(),
     })
 }

@@ -1,12 +1,13 @@
 //! Modules of a world whose models generate: how long sequences are, and what the steps of their instances bring.
 
+use weir_control::{Entry, Message, ModuleMessage, RequestInfo};
 use weir_policy::generate::{Step, emulated_prediction};
 use weir_policy::{GOLDEN_GAMMA, ModuleEvent};
 use weir_types::{ModuleId, RequestId, SequenceId, SlotId, Span, Timestamp};
 
 use super::build::generating;
 use super::sequences::Progress;
-use super::{Event, World};
+use super::{Event, Site};
 use crate::spec::Tokens;
 
 /// What draws are for: those of one thing are independent of those of another.
@@ -14,16 +15,16 @@ const PROMPT: u64 = 0x7072_6f6d;
 const OUTPUT: u64 = 0x6f75_7470;
 const PREDICTED: u64 = 0x7072_6564;
 
-impl World<'_> {
+impl Site<'_> {
     fn token_seed(&self, what: u64, module: ModuleId, (request, item): (RequestId, u32)) -> u64 {
         let of = (request.0 << 16) ^ (u64::from(item) << 8) ^ u64::from(module.0);
         (self.spec.seed ^ what).wrapping_mul(GOLDEN_GAMMA) ^ of
     }
 
     /// What a request asks of a module that generates; `None` where it does not.
-    pub(super) fn prompted(&self, module: ModuleId, request: RequestId, items: u8) -> Option<ModuleEvent> {
+    pub(super) fn prompts(&self, module: ModuleId, request: &RequestInfo, items: u8) -> Option<Entry> {
         let generate = generating(&self.spec.modules[module.index()])?;
-        let state = self.requests[request.index()];
+        let request = request.id;
         let draw = |tokens: &Tokens, what: u64| -> Vec<u32> {
             let items = 0..u32::from(items);
             items
@@ -36,17 +37,12 @@ impl World<'_> {
             };
             (0..).zip(draw(&generate.output, OUTPUT)).map(off).collect()
         };
-        Some(ModuleEvent::Prompted {
-            request,
-            stream: state.stream,
-            sent_at: state.sent_at,
+        Some(Entry::Prompts {
             prompts: draw(&generate.prompt, PROMPT),
             predicted: match generate.length_error {
                 Some(error) => predicted(error),
                 None => Vec::new(),
             },
-            droppable: true,
-            slo: state.slo,
         })
     }
 
@@ -80,32 +76,30 @@ impl World<'_> {
             return;
         };
         let took = instance.steps.duration(step.tokens, step.prompt_tokens > 0);
-        self.stats.modules.entry(module).or_default().on_step(step.tokens);
         let end = self.now + took;
         self.generated[module.index()].steps.insert(slot, (step, end));
         self.event_queue.push(end, Event::Stepped(module, slot, took));
     }
 
     /// An instance is lost with the step that it runs, or is back.
-    pub(super) fn on_instance_failure(&mut self, module: ModuleId, slot: SlotId, begins: bool) {
-        if begins {
+    pub(super) fn on_instance_failure(&mut self, module: ModuleId, slot: SlotId, begins: bool) -> Message {
+        let event = if begins {
             self.generated[module.index()].steps.remove(&slot);
-            self.deliver(module, ModuleEvent::SlotDown { slot });
+            ModuleEvent::SlotDown { slot }
         } else {
-            self.deliver(module, ModuleEvent::SlotUp { slot });
-        }
+            ModuleEvent::SlotUp { slot }
+        };
+        Message::fact(module, event)
     }
 
-    pub(super) fn on_stepped(&mut self, module: ModuleId, slot: SlotId, took: Span) {
+    /// A step is done, unless it was lost with its instance.
+    pub(super) fn on_stepped(&mut self, module: ModuleId, slot: SlotId, took: Span) -> Option<ModuleMessage> {
         let generated = &mut self.generated[module.index()];
-        // What was lost with its instance is not done.
         let is_due = |(_, end): &(Step, Timestamp)| *end == self.now;
         if !generated.steps.get(&slot).is_some_and(is_due) {
-            return;
+            return None;
         }
-        let Some((step, _)) = generated.steps.remove(&slot) else {
-            return;
-        };
+        let (step, _) = generated.steps.remove(&slot)?;
         let mut finished = Vec::new();
         for part in step.parts.iter().filter(|part| part.gives_token) {
             let Some(progress) = generated.sequences.get_mut(&part.sequence) else {
@@ -117,17 +111,11 @@ impl World<'_> {
                 finished.push(part.sequence);
             }
         }
-        self.stats
-            .modules
-            .entry(module)
-            .or_default()
-            .on_batch_done(took, false);
-        let stepped = ModuleEvent::Stepped {
+        Some(ModuleMessage::Stepped {
             slot,
             took,
             finished,
             failed: false,
-        };
-        self.deliver(module, stepped);
+        })
     }
 }

@@ -1,21 +1,21 @@
-//! The driver in virtual time: one event queue, the state machines of `weir-policy`, and what they want done.
+//! The driver in virtual time: one event queue around the machines of `weir-control`.
 //!
-//! At every instant all facts that are due are collected per module; then each module that has some decides once, as the
-//! live engine does after a burst, and its effects become facts for others, at the same instant or later. The order is by
-//! time, then by the order of noting: the same world runs the same way, to the last byte.
+//! At every instant all that is due is given to the controller; then each machine that something came in for decides once, as
+//! the live engine does after a burst, and its effects become events, at the same instant or later. The order is by time,
+//! then by the order of noting: the same world runs the same way, to the last byte.
 
+mod act;
 mod booked_cluster;
-mod breaker;
 mod build;
 mod cluster_run;
 mod decoders;
 mod decoding;
-mod effects;
 mod gears;
 mod generated;
 mod pipelines;
 mod pool;
 mod requests;
+mod running;
 mod scaling;
 mod scheduled;
 mod sequences;
@@ -23,15 +23,13 @@ mod sessions;
 mod simulate;
 mod stages;
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::BTreeMap;
 
 use rand_pcg::Pcg64Mcg;
-use weir_policy::reservations::{BookingId, ReserveEvent};
-use weir_policy::{
-    ConcurrencyLimit, Join, Ledger, Module, ModuleEffect, ModuleEvent, ResidencyReport, RunStats,
-    SlotBreaker, SlotEffect, SlotEvent, Slots,
-};
-use weir_types::{BatchId, ModuleId, RequestId, SlotId, Span, StreamId, Timestamp};
+use weir_control::{Address, BatchEnd, Controller, Message, ModuleMessage};
+use weir_policy::reservations::BookingId;
+use weir_policy::{ConcurrencyLimit, ModuleEvent, ResidencyReport, SlotEvent};
+use weir_types::{BatchId, ModuleId, SlotId, Span, StreamId, Timestamp};
 
 use crate::demand::DemandSampler;
 use crate::event_queue::EventQueue;
@@ -53,22 +51,16 @@ const TICK: Span = Span::from_millis(200);
 /// What is to come.
 #[derive(Debug)]
 enum Event {
-    /// A request comes to a module, or to the end.
-    RequestArrived(Option<ModuleId>, RequestId),
-    /// A fact for a module that took time to come.
-    Module(ModuleId, Box<ModuleEvent>),
-    /// A fact for the arbiter that took time to come.
-    Slot(SlotEvent),
-    /// A fact for the reservations that took time to come.
-    Reservations(ReserveEvent),
-    /// The reservations wanted to be called.
-    ReservationTimer,
+    /// A message comes to a machine that took time to come.
+    Carried(Box<Message>),
+    /// A session is open or closed.
+    Session(SlotEvent),
+    /// A machine wanted to be called.
+    TimerFired(Address),
     /// A plan, by its index, is offered.
     PlanOffered(usize),
     /// Its partitions are loaded.
     PlanLoaded(usize),
-    /// The breaker of slots wanted to be called.
-    BreakerTimer,
     /// A batch has ended its use of a share or of links.
     UseEnded(BookingId),
     /// The inputs of a batch are prepared, which took so long, and it runs.
@@ -77,8 +69,6 @@ enum Event {
     BatchDone(ModuleId, SlotId, BatchId, Span, bool),
     /// A step of an instance is done, which took so long.
     Stepped(ModuleId, SlotId, Span),
-    /// A module wanted to be called.
-    TimerFired(ModuleId),
     /// A worker has started.
     WorkerStarted(ModuleId, SlotId),
     /// The failure by its index begins, or ends.
@@ -98,33 +88,21 @@ enum Event {
 /// When a request comes, and of which stream; `None`: of the next in turn.
 type Arrival = (Timestamp, Option<StreamId>);
 
-/// One request as the world knows it.
-#[derive(Debug, Clone, Copy)]
-struct RequestState {
-    sent_at: Timestamp,
-    stream: StreamId,
-    /// Its latency objective, where that is not the world's.
-    slo: Option<Span>,
-    ended: bool,
-}
-
 /// A world.
 struct World<'a> {
+    controller: Controller,
+    site: Site<'a>,
+    /// Messages to be given to the controller; empty but while that is done.
+    messages: Vec<Message>,
+}
+
+/// Devices, links and cameras around the machines, and items of requests.
+struct Site<'a> {
     spec: &'a WorldSpec,
     now: Timestamp,
     event_queue: EventQueue<Event>,
-    modules: Vec<Module>,
-    slots: Option<Slots>,
-    slot_events: Vec<SlotEvent>,
     /// What was opened and closed, where the memory of a device is limited.
     residency: Option<ResidencyReport>,
-    breaker: SlotBreaker,
-    /// Facts that are due, by module, and the modules that have some.
-    due: Vec<Vec<ModuleEvent>>,
-    ready: VecDeque<usize>,
-    /// How many parts make a request whole, by module; the last is the end.
-    join_counts: Vec<u32>,
-    joins: Vec<Join<()>>,
     decoders: Option<Decoders>,
     /// Stages of cascades, and the accuracy of modules, where there are any.
     stages: Option<Stages>,
@@ -136,61 +114,54 @@ struct World<'a> {
     limits: Vec<ConcurrencyLimit>,
     /// The latency objective of each stream, where it has its own.
     own_slo: Vec<Option<Span>>,
-    /// Streams that were removed and of which something is in flight.
-    removed: BTreeSet<StreamId>,
     sampler: DemandSampler,
-    requests: Vec<RequestState>,
+    /// When each request was sent.
+    sent: Vec<Timestamp>,
     /// Items of every request, one row a request.
     items: Vec<u8>,
-    ledger: Ledger,
-    stats: RunStats,
     timeline: Timeline,
     pools: Vec<WorkerPool>,
     /// When the last run on a slot that prepares ahead ends: of a shared slot, or of one of a module's own.
     run_ends: BTreeMap<(Option<ModuleId>, SlotId), Timestamp>,
     /// By module: sequences of those that generate.
     generated: Vec<Generated>,
-    pipelines: Option<BookedCluster<'a>>,
+    cluster: Option<BookedCluster<'a>>,
     link_free: Vec<Timestamp>,
     random: Pcg64Mcg,
-    has_branches: bool,
-    /// Modules at which requests begin.
-    entrances: Vec<ModuleId>,
     events: u64,
-    policy_events: u64,
+    /// Facts that state machines outside the controller have taken in.
+    facts: u64,
     /// What one worker of each module does, items a second, by which pools are scaled.
     worker_throughput: Vec<f64>,
-    effects: Vec<ModuleEffect>,
-    slot_effects: Vec<SlotEffect>,
     /// Whether requests are still to come.
     more_arrivals: bool,
 }
 
-impl World<'_> {
+impl<'a> World<'a> {
     /// Runs until all that was sent has ended.
     fn run(&mut self, arrivals: &mut dyn Iterator<Item = Arrival>, progress: &mut dyn FnMut(Timestamp)) {
         let mut next = arrivals.next();
         let mut reported = Timestamp::ZERO;
         loop {
-            let due = self.event_queue.next_time();
+            let due = self.site.event_queue.next_time();
             let at = match (next, due) {
                 (Some((arrival, _)), Some(due)) => arrival.min(due),
                 (Some((arrival, _)), None) => arrival,
                 (None, Some(due)) => due,
                 (None, None) => break,
             };
-            self.more_arrivals = next.is_some();
-            self.now = at.max(self.now);
-            if self.now.since(reported) >= Span::from_secs(10) {
-                reported = self.now;
+            self.site.more_arrivals = next.is_some();
+            self.site.now = at.max(self.site.now);
+            if self.site.now.since(reported) >= Span::from_secs(10) {
+                reported = self.site.now;
                 progress(reported);
             }
             while let Some((_, stream)) = next.filter(|(arrival, _)| *arrival <= at) {
                 self.on_arrival(stream);
                 next = arrivals.next();
             }
-            while self.event_queue.next_time() == Some(at) {
-                let Some((_, event)) = self.event_queue.pop() else {
+            while self.site.event_queue.next_time() == Some(at) {
+                let Some((_, event)) = self.site.event_queue.pop() else {
                     break;
                 };
                 self.handle(event);
@@ -200,132 +171,121 @@ impl World<'_> {
     }
 
     fn handle(&mut self, event: Event) {
-        self.events += 1;
+        self.site.events += 1;
         match event {
-            Event::RequestArrived(to, request) => self.on_request_arrived(to, request),
-            Event::Module(module, event) => self.deliver(module, *event),
-            Event::Slot(event) => self.on_slot_event(event),
-            Event::Reservations(event) => self.on_planned_event(event.into()),
-            Event::ReservationTimer => self.on_planned_event(ReserveEvent::Tick.into()),
-            Event::PlanOffered(index) => self.on_plan_offered(index),
-            Event::PlanLoaded(index) => self.on_plan_loaded(index),
-            Event::BreakerTimer => self.break_slots(None),
-            Event::UseEnded(booking) => self.on_use_ended(booking),
+            Event::Carried(message) => self.tell(*message),
+            Event::Session(event) => {
+                self.site.count_session(&event);
+                self.tell(Message::Slots(event));
+            }
+            Event::TimerFired(of) => self.tell(Message::TimerFired(of)),
+            Event::PlanOffered(index) => self.tell_all(|site, messages| site.offer_plan(index, messages)),
+            Event::PlanLoaded(index) => self.tell_all(|site, messages| site.on_plan_loaded(index, messages)),
+            Event::UseEnded(booking) => self.tell_all(|site, messages| site.on_use_ended(booking, messages)),
             Event::Launched(module, slot, batch, prepared) => {
-                self.on_launched(module, slot, batch, prepared);
+                // What was lost with its worker before is launched no more.
+                if self.site.pools[module.index()].launch(slot, batch) {
+                    let launched = ModuleMessage::Launched {
+                        slot,
+                        batch,
+                        prepared,
+                    };
+                    self.tell(Message::Module(module, launched));
+                }
             }
             Event::BatchDone(module, slot, batch, took, failed) => {
-                self.on_batch_done(module, slot, batch, took, failed);
+                // What was lost with its worker does not come back.
+                if self.site.pools[module.index()].take_running(slot, batch) {
+                    let end = if failed {
+                        BatchEnd::Failed(slot)
+                    } else {
+                        BatchEnd::Done(slot)
+                    };
+                    let ended = ModuleMessage::BatchEnded { batch, took, end };
+                    self.tell(Message::Module(module, ended));
+                }
             }
-            Event::Stepped(module, slot, took) => self.on_stepped(module, slot, took),
-            Event::TimerFired(module) => self.mark_ready(module),
-            Event::WorkerStarted(module, slot) => self.on_worker_started(module, slot),
-            Event::Failure(index, begins) => self.on_failure(index, begins),
+            Event::Stepped(module, slot, took) => {
+                if let Some(stepped) = self.site.on_stepped(module, slot, took) {
+                    self.tell(Message::Module(module, stepped));
+                }
+            }
+            Event::WorkerStarted(module, slot) => {
+                if self.site.on_worker_started(module, slot) {
+                    self.tell(Message::fact(module, ModuleEvent::SlotUp { slot }));
+                }
+            }
+            Event::Failure(index, begins) => {
+                self.tell_all(|site, messages| site.on_failure(index, begins, messages));
+            }
             Event::Decoded(stream, sent_at) => self.on_decoded(stream, sent_at),
             Event::DecodingTick => self.observe_decoding(),
             Event::GearTick => self.look_at_load(),
-            Event::StreamChanged(index) => self.on_stream_changed(index),
+            Event::StreamChanged(index) => {
+                self.tell_all(|site, messages| site.on_stream_changed(index, messages));
+            }
             Event::Tick => self.tick(),
         }
     }
 
-    /// Lets everybody decide who has facts that are due, until nobody has.
+    /// Gives the controller a message that is due now.
+    fn tell(&mut self, message: Message) {
+        self.controller.on(message, self.site.now, &mut self.site);
+    }
+
+    /// Gives the controller what follows of something that happens now.
+    fn tell_all(&mut self, happen: impl FnOnce(&mut Site<'a>, &mut Vec<Message>)) {
+        let mut messages = std::mem::take(&mut self.messages);
+        happen(&mut self.site, &mut messages);
+        for message in messages.drain(..) {
+            self.tell(message);
+        }
+        self.messages = messages;
+    }
+
+    /// Lets all machines decide that have something to decide, until none has.
     fn decide(&mut self) {
-        loop {
-            if let Some(module) = self.ready.pop_front() {
-                let mut events = std::mem::take(&mut self.due[module]);
-                let mut effects = std::mem::take(&mut self.effects);
-                self.policy_events += events.len() as u64;
-                self.modules[module].step(events.drain(..), self.now, &mut effects);
-                if self.due[module].is_empty() {
-                    self.due[module] = events;
-                }
-                for effect in effects.drain(..) {
-                    self.apply(ModuleId(module as u32), effect);
-                }
-                self.effects = effects;
-            } else if !self.slot_events.is_empty() {
-                self.arbitrate();
-            } else if !self.reserve() {
-                return self.start_uses();
-            }
-        }
-    }
-
-    fn arbitrate(&mut self) {
-        let mut events = std::mem::take(&mut self.slot_events);
-        let mut effects = std::mem::take(&mut self.slot_effects);
-        self.policy_events += events.len() as u64;
-        if let Some(slots) = &mut self.slots {
-            slots.step(events.drain(..), self.now, &mut effects);
-        }
-        events.clear();
-        self.slot_events = events;
-        for effect in effects.drain(..) {
-            match ModuleEvent::from_slots(effect) {
-                Some((to, event)) => self.deliver(to, event),
-                None => self.change_session(effect),
-            }
-        }
-        self.slot_effects = effects;
-    }
-
-    /// Gives a module a fact that is due now.
-    fn deliver(&mut self, module: ModuleId, event: ModuleEvent) {
-        self.mark_ready(module);
-        self.due[module.index()].push(event);
-    }
-
-    /// Gives a module a fact after a hop.
-    fn send(&mut self, module: ModuleId, event: ModuleEvent) {
-        if self.spec.hop == Span::ZERO {
-            self.deliver(module, event);
-        } else {
-            self.event_queue
-                .push_in_order(self.now + self.spec.hop, Event::Module(module, Box::new(event)));
-        }
-    }
-
-    /// Gives the arbiter a fact after a hop.
-    fn send_slots(&mut self, event: SlotEvent) {
-        if self.slots.is_none() {
-            return;
-        }
-        if self.spec.hop == Span::ZERO {
-            self.slot_events.push(event);
-        } else {
-            self.event_queue
-                .push_in_order(self.now + self.spec.hop, Event::Slot(event));
-        }
-    }
-
-    /// Lets a module decide at this instant.
-    fn mark_ready(&mut self, module: ModuleId) {
-        let place = module.index();
-        if self.due[place].is_empty() && !self.ready.contains(&place) {
-            self.ready.push_back(place);
-        }
+        self.controller.decide(self.site.now, &mut self.site);
+        self.site.start_uses();
     }
 
     /// Whether anything is to come, or in flight.
     fn goes_on(&self) -> bool {
-        let decoding = self.decoders.as_ref().is_some_and(Decoders::is_busy);
-        self.more_arrivals || decoding || self.ledger.total().in_flight > 0
+        let decoding = self.site.decoders.as_ref().is_some_and(Decoders::is_busy);
+        let ledger = self.controller.egress().ledger();
+        self.site.more_arrivals || decoding || ledger.total().in_flight > 0
     }
 
     fn look_at_load(&mut self) {
-        if let (Some(gears), Some(stages)) = (&mut self.gears, &mut self.stages) {
-            self.policy_events += 2;
-            gears.look(stages, self.now);
-        }
-        self.set_invocations();
+        self.site.look_at_load();
+        self.tell_all(Site::set_invocations);
         if self.goes_on() {
-            self.event_queue.push(self.now + gears::INTERVAL, Event::GearTick);
+            let next = self.site.now + gears::INTERVAL;
+            self.site.event_queue.push(next, Event::GearTick);
+        }
+    }
+
+    fn tick(&mut self) {
+        self.tell(Message::Tick);
+        self.tell_all(Site::scale);
+        let modules = self.controller.modules().iter().map(|module| module.policy());
+        self.site.timeline.on_tick(self.site.now, modules);
+        if self.goes_on() {
+            self.site.event_queue.push(self.site.now + TICK, Event::Tick);
+        }
+    }
+}
+
+impl Site<'_> {
+    fn look_at_load(&mut self) {
+        if let (Some(gears), Some(stages)) = (&mut self.gears, &mut self.stages) {
+            self.facts += 2;
+            gears.look(stages, self.now);
         }
     }
 
     /// Sets what stages wait for, and which part of their work each of their slots does, to the gear in force.
-    fn set_invocations(&mut self) {
+    fn set_invocations(&mut self, messages: &mut Vec<Message>) {
         let slots_of = |module: &WorldModule| match &module.pool {
             WorldPool::Shared(slots) => slots.len(),
             _ => 0,
@@ -335,28 +295,42 @@ impl World<'_> {
             for (module, place, share) in gears.take_shares(&slots) {
                 if let WorldPool::Shared(slots) = &self.spec.modules[module].pool {
                     let (module, slot) = (ModuleId(module as u32), SlotId(slots[place]));
-                    self.slot_events.push(SlotEvent::ShareSet { module, slot, share });
+                    messages.push(Message::Slots(SlotEvent::ShareSet { module, slot, share }));
                 }
             }
         }
         let changed = self.stages.as_mut().map(Stages::take_invocations);
         for (module, invocation) in changed.unwrap_or_default() {
-            self.deliver(module, ModuleEvent::InvocationChanged { invocation });
+            messages.push(Message::fact(
+                module,
+                ModuleEvent::InvocationChanged { invocation },
+            ));
         }
     }
 
-    fn tick(&mut self) {
-        for module in (0..self.modules.len() as u32).map(ModuleId) {
-            self.deliver(module, ModuleEvent::Tick);
+    /// Gives a message to a machine after the time that messages take.
+    fn send(&mut self, message: Message, messages: &mut Vec<Message>) {
+        self.carry(message, None, messages);
+    }
+
+    /// Gives a message to a machine after the time that messages take, and that its link takes.
+    fn carry(&mut self, message: Message, link: Option<usize>, messages: &mut Vec<Message>) {
+        let mut at = self.now + self.spec.hop;
+        if let Some((link, free)) =
+            link.and_then(|link| Some((self.spec.links.get(link)?, self.link_free.get_mut(link)?)))
+        {
+            *free = (*free).max(at) + Span::from_secs_f64(link.bytes * 8.0 / link.bandwidth_bps.max(1.0));
+            at = *free + link.latency;
         }
-        if self.slots.is_some() {
-            self.slot_events.push(SlotEvent::Tick);
+        if at == self.now {
+            messages.push(message);
+        } else {
+            self.event_queue
+                .push_in_order(at, Event::Carried(Box::new(message)));
         }
-        self.on_planned_event(ReserveEvent::Tick.into());
-        self.scale();
-        self.timeline.on_tick(self.now, &self.modules);
-        if self.goes_on() {
-            self.event_queue.push(self.now + TICK, Event::Tick);
-        }
+    }
+
+    fn is_shared(&self, module: ModuleId) -> bool {
+        matches!(self.spec.modules[module.index()].pool, WorldPool::Shared(_))
     }
 }

@@ -85,6 +85,28 @@ impl WorkerPool {
         (self.up.len() + self.starting.len()) as u32
     }
 
+    /// A worker is lost; says whether it had been there, or lost before.
+    pub(super) fn fail(&mut self, slot: SlotId, now: Timestamp) -> bool {
+        let was_up = self.up.remove(&slot);
+        let is_known = was_up || self.failed.contains(&slot);
+        self.starting.remove(&slot);
+        if was_up {
+            self.failed.insert(slot);
+        }
+        self.record_size(now);
+        is_known
+    }
+
+    /// A worker that was lost is back; says whether one was.
+    pub(super) fn restore(&mut self, slot: SlotId, now: Timestamp) -> bool {
+        let was_lost = self.failed.remove(&slot);
+        if was_lost {
+            self.up.insert(slot);
+            self.record_size(now);
+        }
+        was_lost
+    }
+
     /// A batch is on a slot: beside another one only where it is prepared while that one runs (`overlaps`).
     pub(super) fn on_run(&mut self, slot: SlotId, batch: BatchId, now: Timestamp, overlaps: bool) {
         let running = self.running.entry(slot).or_default();

@@ -1,15 +1,16 @@
 //! Worker pools over time: scaling with the load, failure and return.
 
+use weir_control::{BatchEnd, Message, ModuleMessage};
 use weir_policy::{ModuleEvent, SlotEvent};
-use weir_types::{ModuleId, SlotId, Timestamp};
+use weir_types::{ModuleId, SlotId, Span, Timestamp};
 
 use super::pool::WorkerPool;
-use super::{Event, World};
+use super::{Event, Site};
 use crate::spec::{Scaling, WorldPool};
 
-impl World<'_> {
+impl Site<'_> {
     /// Lets pools grow and shrink with their load.
-    pub(super) fn scale(&mut self) {
+    pub(super) fn scale(&mut self, messages: &mut Vec<Message>) {
         for module in 0..self.pools.len() {
             let Some((scaling, wanted)) = self.target_size(module) else {
                 continue;
@@ -48,7 +49,7 @@ impl World<'_> {
                 pool.record_size(now);
             }
             for slot in leaving {
-                self.deliver(id, ModuleEvent::SlotDown { slot });
+                messages.push(Message::fact(id, ModuleEvent::SlotDown { slot }));
             }
         }
     }
@@ -63,80 +64,99 @@ impl World<'_> {
         Some((*scaling, scaler.target_workers(rate, each, now)))
     }
 
-    pub(super) fn on_worker_started(&mut self, module: ModuleId, slot: SlotId) {
+    /// Says whether the worker is still wanted, and there now.
+    pub(super) fn on_worker_started(&mut self, module: ModuleId, slot: SlotId) -> bool {
         let now = self.now;
         let pool = &mut self.pools[module.index()];
-        if pool.starting.remove(&slot) {
+        let is_wanted = pool.starting.remove(&slot);
+        if is_wanted {
             pool.up.insert(slot);
             pool.record_size(now);
-            self.deliver(module, ModuleEvent::SlotUp { slot });
         }
+        is_wanted
     }
 
     /// A worker is lost with what runs on it, or returns.
-    pub(super) fn on_failure(&mut self, index: usize, begins: bool) {
+    pub(super) fn on_failure(&mut self, index: usize, begins: bool, messages: &mut Vec<Message>) {
         let failure = self.spec.failures[index];
-        let (Some(node), now) = (self.spec.modules.get(failure.module), self.now) else {
+        let Some(node) = self.spec.modules.get(failure.module) else {
             return;
         };
-        if let WorldPool::Pipelines(_) = node.pool {
-            return self.on_share_failure(failure.module, failure.worker, begins);
-        }
-        if let WorldPool::Generating(_) = node.pool {
-            return self.on_instance_failure(ModuleId(failure.module as u32), SlotId(failure.worker), begins);
-        }
-        let shared = match &node.pool {
-            WorldPool::Shared(slots) => slots.get(failure.worker as usize).copied().map(SlotId),
-            _ => None,
-        };
-        let slot = shared.unwrap_or(SlotId(failure.worker));
-        // A shared slot may run anybody's batch.
-        let concerned: Vec<ModuleId> = (0..self.modules.len() as u32)
-            .map(ModuleId)
-            .filter(|&id| {
-                if shared.is_some() {
-                    self.is_shared(id)
-                } else {
-                    id.index() == failure.module
-                }
-            })
-            .collect();
-        if shared.is_some() {
-            self.send_slots(if begins {
-                SlotEvent::Down { slot }
-            } else {
-                SlotEvent::Up { slot }
-            });
-        }
-        for module in concerned {
-            let pool = &mut self.pools[module.index()];
-            let known = pool.up.contains(&slot) || pool.failed.contains(&slot);
-            if begins {
-                let was = pool.up.remove(&slot);
-                pool.starting.remove(&slot);
-                if was {
-                    pool.failed.insert(slot);
-                }
-                pool.record_size(now);
-                let lost = pool.running.remove(&slot).unwrap_or_default();
-                if shared.is_none() && known {
-                    self.deliver(module, ModuleEvent::SlotDown { slot });
-                }
-                for lost in lost {
-                    if lost.is_prepared {
-                        self.launch_lost(module, slot, lost.batch);
-                    }
-                    self.on_batch_end(module, slot, lost.batch, now.since(lost.since), true);
-                }
-                let own = shared.is_none().then_some(module);
-                self.run_ends.remove(&(own, slot));
-            } else if pool.failed.remove(&slot) {
-                pool.up.insert(slot);
-                pool.record_size(now);
-                if shared.is_none() {
-                    self.deliver(module, ModuleEvent::SlotUp { slot });
-                }
+        let own = ModuleId(failure.module as u32);
+        match &node.pool {
+            WorldPool::Pipelines(_) => {
+                messages.extend(self.on_share_failure(failure.module, failure.worker, begins));
             }
+            WorldPool::Generating(_) => {
+                messages.push(self.on_instance_failure(own, SlotId(failure.worker), begins));
+            }
+            WorldPool::Shared(slots) if (failure.worker as usize) < slots.len() => {
+                let slot = SlotId(slots[failure.worker as usize]);
+                self.on_shared_failure(slot, begins, messages);
+            }
+            WorldPool::Shared(_) | WorldPool::Fixed(_) | WorldPool::Unequal(_) | WorldPool::Scaled(_) => {
+                self.on_own_failure(own, SlotId(failure.worker), begins, messages);
+            }
+        }
+    }
+
+    /// A shared slot is lost, which may run anybody's batch, or is back.
+    fn on_shared_failure(&mut self, slot: SlotId, begins: bool, messages: &mut Vec<Message>) {
+        let event = if begins {
+            SlotEvent::Down { slot }
+        } else {
+            SlotEvent::Up { slot }
+        };
+        self.send(Message::Slots(event), messages);
+        for module in (0..self.spec.modules.len() as u32).map(ModuleId) {
+            if !self.is_shared(module) {
+                continue;
+            }
+            if begins {
+                self.pools[module.index()].fail(slot, self.now);
+                self.lose_batches(module, slot, messages);
+                self.run_ends.remove(&(None, slot));
+            } else {
+                self.pools[module.index()].restore(slot, self.now);
+            }
+        }
+    }
+
+    /// A worker of a module's own is lost, or is back.
+    fn on_own_failure(&mut self, module: ModuleId, slot: SlotId, begins: bool, messages: &mut Vec<Message>) {
+        let pool = &mut self.pools[module.index()];
+        if !begins {
+            if pool.restore(slot, self.now) {
+                messages.push(Message::fact(module, ModuleEvent::SlotUp { slot }));
+            }
+            return;
+        }
+        if pool.fail(slot, self.now) {
+            messages.push(Message::fact(module, ModuleEvent::SlotDown { slot }));
+        }
+        self.lose_batches(module, slot, messages);
+        self.run_ends.remove(&(Some(module), slot));
+    }
+
+    /// Batches on a slot are lost with it. One that was being prepared is launched first: each is launched once before it ends.
+    fn lose_batches(&mut self, module: ModuleId, slot: SlotId, messages: &mut Vec<Message>) {
+        let lost = self.pools[module.index()].running.remove(&slot);
+        for lost in lost.unwrap_or_default() {
+            let batch = lost.batch;
+            if lost.is_prepared {
+                let launched = ModuleMessage::Launched {
+                    slot,
+                    batch,
+                    prepared: Span::ZERO,
+                };
+                messages.push(Message::Module(module, launched));
+            }
+            let ended = ModuleMessage::BatchEnded {
+                batch,
+                took: self.now.since(lost.since),
+                end: BatchEnd::LostWith(slot),
+            };
+            messages.push(Message::Module(module, ended));
         }
     }
 }

@@ -4,10 +4,10 @@ use weir_policy::{SlotEffect, SlotEvent};
 use weir_types::{ModelId, SlotId, Span};
 
 use super::cluster_run::actual_span;
-use super::{Event, World};
+use super::{Event, Site};
 
-impl World<'_> {
-    /// Opens or closes a session, or sets the timer of the arbiter.
+impl Site<'_> {
+    /// Opens or closes a session.
     pub(super) fn change_session(&mut self, effect: SlotEffect) {
         match effect {
             SlotEffect::Open { slot, model, warm } => {
@@ -19,19 +19,16 @@ impl World<'_> {
                     warm,
                     took,
                 };
-                self.event_queue.push(self.now + took, Event::Slot(opened));
+                self.event_queue.push(self.now + took, Event::Session(opened));
             }
             SlotEffect::Close { slot, model } => {
                 let took = Span::ZERO;
                 let closed = SlotEvent::Closed { slot, model, took };
-                self.event_queue.push(self.now, Event::Slot(closed));
+                self.event_queue.push(self.now, Event::Session(closed));
             }
-            SlotEffect::SetTimer { at } => {
-                self.event_queue
-                    .push(at.max(self.now), Event::Slot(SlotEvent::TimerFired));
-            }
-            // Nothing is kept but by the policy's count.
+            // Nothing is kept but by the policy's count, and all others are no sessions.
             SlotEffect::Discard { .. }
+            | SlotEffect::SetTimer { .. }
             | SlotEffect::Planned { .. }
             | SlotEffect::Grant { .. }
             | SlotEffect::Forecast { .. }
@@ -46,14 +43,13 @@ impl World<'_> {
         of_slot.next().map_or(Span::ZERO, span)
     }
 
-    /// A fact for the arbiter that took time to come.
-    pub(super) fn on_slot_event(&mut self, event: SlotEvent) {
+    /// Counts what was opened and closed.
+    pub(super) fn count_session(&mut self, event: &SlotEvent) {
         if let Some(report) = &mut self.residency {
             let names = &self.spec.memory.names;
-            report.on_event(&event, |model| {
+            report.on_event(event, |model| {
                 names.get(model.index()).map_or("?", String::as_str)
             });
         }
-        self.slot_events.push(event);
     }
 }

@@ -1,10 +1,10 @@
 //! One run of one world.
 
+use weir_policy::reservations::ReserveReport;
 use weir_policy::{Report, RunInfo};
 use weir_types::invariant::panicking;
 use weir_types::{ModuleId, Span, StreamId, Timestamp};
 
-use super::booked_cluster::BookedCluster;
 use super::gears::{GearState, Shift};
 use super::stages::Stages;
 use super::{Arrival, World};
@@ -72,15 +72,15 @@ fn simulate_world(
 ) -> SimulationResult {
     let mut world = World::new(spec);
     world.run(arrivals, progress);
-    let sent: Vec<Timestamp> = world.requests.iter().map(|state| state.sent_at).collect();
-    let first = sent.first().copied().unwrap_or_default();
+    let World {
+        controller, mut site, ..
+    } = world;
+    let first = site.sent.first().copied().unwrap_or_default();
     // A rate is taken over the time of sending: what follows it is only the last requests coming out.
-    let duration = sent.last().map_or(Span::ZERO, |last| last.since(first));
-    for (module, state) in (0..).zip(&world.modules) {
-        let tally = world.stats.modules.entry(ModuleId(module)).or_default();
-        tally.set_priority_switches(state.priority_switches());
-        tally.set_instances(state.instance_stats());
-        tally.set_sequences(state.sequence_stats());
+    let duration = site.sent.last().map_or(Span::ZERO, |last| last.since(first));
+    let mut stats = controller.egress().stats().clone();
+    for (module, machine) in (0..).map(ModuleId).zip(controller.modules()) {
+        stats.modules.insert(module, machine.stats());
     }
     let run = RunInfo {
         duration_s: duration.as_secs_f64(),
@@ -90,29 +90,40 @@ fn simulate_world(
         .map(|stream| format!("stream-{stream}"))
         .collect();
     let modules: Vec<String> = spec.modules.iter().map(|module| module.name.clone()).collect();
-    let mut report = world.stats.report(run, &world.ledger, &streams, &modules);
+    let mut report = stats.report(run, controller.egress().ledger(), &streams, &modules);
     for (stream, name) in (0..).map(StreamId).zip(&streams) {
         if let Some(report) = report.streams.get_mut(name) {
-            report.slo_ms = world.own_slo[stream.index()].map(Span::as_millis_f64);
+            report.slo_ms = site.own_slo[stream.index()].map(Span::as_millis_f64);
         }
     }
-    report.accuracy = world.stages.as_ref().and_then(Stages::accuracy);
+    report.accuracy = site.stages.as_ref().and_then(Stages::accuracy);
     report.right_rps = report.accuracy.map(|accuracy| accuracy * report.goodput_rps);
-    report.residency = world.residency.take();
-    report.queues = world.slots.as_ref().and_then(weir_policy::Slots::queues_report);
-    let (gears, shifts) = world.gears.take().map(GearState::finish).unzip();
+    report.residency = site.residency.take();
+    report.queues = controller
+        .slots()
+        .and_then(|slots| slots.policy().queues_report());
+    let (gears, shifts) = site.gears.take().map(GearState::finish).unzip();
     report.gears = gears;
-    let pipelines = world.pipelines.take().map(BookedCluster::finish);
-    report.reservations = pipelines.as_ref().map(|(_, report)| report.clone());
+    report.reservations = controller.reservations().map(|machine| {
+        let (accuracy, plans) = machine.accuracy();
+        ReserveReport {
+            plans: plans.to_vec(),
+            ..accuracy.report()
+        }
+    });
+    let usage = site.cluster.take().zip(controller.reservations());
     SimulationResult {
         report,
         shifts: shifts.unwrap_or_default(),
-        usage: pipelines.map(|(usage, _)| usage),
-        arrivals: sent,
-        items: std::mem::take(&mut world.items),
-        workers: world.pools.into_iter().map(|pool| pool.history).collect(),
-        timeline: world.timeline,
-        events: world.events,
-        policy_events: world.policy_events,
+        usage: usage.map(|(cluster, machine)| ClusterUsage {
+            probes: machine.policy().reservations().probes(),
+            ..cluster.usage
+        }),
+        arrivals: site.sent,
+        items: site.items,
+        workers: site.pools.into_iter().map(|pool| pool.history).collect(),
+        timeline: site.timeline,
+        events: site.events,
+        policy_events: controller.facts() + site.facts,
     }
 }

@@ -7,7 +7,7 @@
     reason = "each test uses a part of the world"
 )]
 
-pub mod effects;
 pub mod results;
 pub mod scenario;
+pub mod site;
 pub mod world;

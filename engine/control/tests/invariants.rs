@@ -145,11 +145,11 @@ fn requests_are_conserved_and_end_once() {
         0..3,
         |_| (),
         |scenario, world| {
-            let total = world.ledger.total();
+            let total = world.ledger().total();
             let sent: u32 = scenario.streams.iter().map(|stream| stream.frames).sum();
             assert_eq!(total.arrived, u64::from(sent));
             // Where the SLO is shorter than a request takes alone, a rule that looks ahead runs none.
-            assert!(world.runs > 0 || scenario.policy.is_predictive());
+            assert!(world.site.runs > 0 || scenario.policy.is_predictive());
             if scenario.policy.drop == DropRule::None {
                 assert_eq!(world.dropped_by().iter().sum::<u64>(), 0);
             }
@@ -164,8 +164,11 @@ fn the_same_seed_gives_the_same_run_through_json() {
         |scenario| scenario.json = true,
         |scenario, world| {
             let json_round_trip = World::new(scenario.clone()).run();
-            assert!(world.log == json_round_trip.log, "two runs of one seed differ");
-            assert_eq!(world.ledger.total(), json_round_trip.ledger.total());
+            assert!(
+                world.site.log == json_round_trip.site.log,
+                "two runs of one seed differ"
+            );
+            assert_eq!(world.ledger().total(), json_round_trip.ledger().total());
         },
     );
 }
@@ -180,7 +183,7 @@ fn requests_with_objectives_of_their_own_are_conserved_and_end_once() {
         }
     };
     check_every_world(40..41, own, |scenario, world| {
-        let total = world.ledger.total();
+        let total = world.ledger().total();
         let sent: u32 = scenario.streams.iter().map(|stream| stream.frames).sum();
         assert_eq!(total.arrived, u64::from(sent));
     });
@@ -192,7 +195,7 @@ fn failed_batches_and_lost_slots_leak_no_requests() {
         scenario.failure_rate = 0.05;
         scenario.flaky_slot = Some(scenario.slots - 1);
     };
-    check_every_world(20..21, flap_slot, |_, world| assert!(world.runs > 0));
+    check_every_world(20..21, flap_slot, |_, world| assert!(world.site.runs > 0));
 }
 
 /// Whatever is applied over whatever, and however often, no request is lost, and it is decided the same once more.
@@ -208,10 +211,10 @@ fn policies_and_shares_that_change_while_requests_wait_lose_none() {
         scenario.json = scenario.seed.is_multiple_of(4);
     };
     check_every_world(60..61, change, |scenario, world| {
-        let total = world.ledger.total();
+        let total = world.ledger().total();
         let sent: u32 = scenario.streams.iter().map(|stream| stream.frames).sum();
         assert_eq!(total.arrived, u64::from(sent));
         let again = World::new(scenario.clone()).run();
-        assert!(world.log == again.log, "two runs of one seed differ");
+        assert!(world.site.log == again.site.log, "two runs of one seed differ");
     });
 }

@@ -9,7 +9,7 @@
 mod common;
 
 use common::scenario::{Items, Scenario, Stream, Vertex};
-use common::world::World;
+use common::world::{World, specs};
 use weir_policy::*;
 use weir_types::*;
 
@@ -67,7 +67,7 @@ fn half_loaded_chain_delivers_all_in_the_sum_of_its_durations() {
             ..policy("pard", Order::Adaptive)
         };
         let world = World::new(chain(policy, &[10, 10, 10], 20, 20)).run();
-        assert_eq!(world.ledger.total().delivered, 1_000);
+        assert_eq!(world.ledger().total().delivered, 1_000);
         assert!(
             world
                 .latencies()
@@ -116,9 +116,9 @@ fn slow_last_module(rule: &str, order: Order, forming: BatchBinding) -> (Vec<u64
     println!(
         "{rule} {forming:?} {order:?}: {:?}, {goodput}/s of 50, invalid {:.3}",
         world.dropped_by(),
-        world.ledger.invalid_rate()
+        world.ledger().invalid_rate()
     );
-    (world.dropped_by(), goodput, world.ledger.invalid_rate())
+    (world.dropped_by(), goodput, world.ledger().invalid_rate())
 }
 
 /// If requests queue in order, the wait of a new one is predictable, and pard drops it before work is spent. The rest arrives
@@ -161,7 +161,7 @@ fn adaptive_order_turns_to_high_budget_under_overload() {
         latencies.sort_unstable();
         (
             latencies[latencies.len() / 2],
-            world.modules[0].priority_switches(),
+            world.controller.modules()[0].policy().priority_switches(),
         )
     };
     let ((adaptive, switches), (lbf, _)) = (median(Order::Adaptive), median(Order::Lbf));
@@ -191,9 +191,9 @@ fn downstream_first_wastes_less_than_fifo_on_shared_slots() {
         println!(
             "{rule} {arbitration:?}: {:?} {goodput}/s of 66, invalid {:.3}",
             world.dropped_by(),
-            world.ledger.invalid_rate()
+            world.ledger().invalid_rate()
         );
-        (world.ledger.invalid_rate(), goodput)
+        (world.ledger().invalid_rate(), goodput)
     };
     for rule in ["pard", "back", "clipper++"] {
         let (downstream, fifo) = (
@@ -289,9 +289,9 @@ fn extremes(drop: &str, fair: bool) -> (f64, f64) {
     scenario.streams = vec![scenario.streams[0].clone(); 12];
     let world = World::new(scenario).run();
     let rates: Vec<f64> = (0..12)
-        .map(|stream| world.ledger.stream(StreamId(stream)).drop_rate())
+        .map(|stream| world.ledger().stream(StreamId(stream)).drop_rate())
         .collect();
-    let total = world.ledger.total().drop_rate();
+    let total = world.ledger().total().drop_rate();
     assert!((total - 2.0 / 3.0).abs() < 0.03, "{drop}: {total}");
     let least = rates.iter().copied().fold(1.0, f64::min);
     (least, rates.iter().copied().fold(0.0, f64::max))
@@ -314,7 +314,7 @@ fn streams_with_synchronised_frames_share_the_drops() {
 #[test]
 fn unknown_things_are_passed_over() {
     let scene = chain(policy("pard", Order::Adaptive), &[10, 10], 20, 1);
-    let mut module = World::new(scene).modules.remove(0);
+    let mut module = Module::new(specs(&scene).0.remove(0));
     let (slot, request) = (SlotId(99), RequestId(99));
     let mut effects = Vec::new();
     let events = [

@@ -1,7 +1,7 @@
 //! Parameters of a small world: vertices, slots, streams and a policy.
 
 use weir_policy::Policy;
-use weir_types::Span;
+use weir_types::{Profile, Span};
 
 /// Items of a request at a module.
 #[derive(Debug, Clone, Copy)]
@@ -18,6 +18,14 @@ pub struct Vertex {
     /// `(batch size, milliseconds)`.
     pub profile: Vec<(u32, u64)>,
     pub items: Items,
+}
+
+impl Vertex {
+    pub fn profile(&self) -> Profile {
+        let points = self.profile.iter();
+        let points = points.map(|&(size, ms)| (size, Span::from_millis(ms))).collect();
+        Profile::new(points).unwrap()
+    }
 }
 
 #[derive(Debug, Clone)]
@@ -42,11 +50,11 @@ pub struct Scenario {
     pub streams: Vec<Stream>,
     /// Relative deviation of durations, either way.
     pub noise: f64,
-    /// Latency of a message.
+    /// Longest latency of a message: those between two machines keep their order, and others overtake them.
     pub message_delay: Span,
-    /// Whether all events of a module at one instant are delivered in one step.
+    /// Whether machines decide once on all that comes at one instant, or on each thing alone.
     pub batch_events: bool,
-    /// Whether events and effects are serialized to JSON and back.
+    /// Whether messages and effects are serialized to JSON and back.
     pub json: bool,
     /// Share of batches that fail.
     pub failure_rate: f64,

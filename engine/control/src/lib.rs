@@ -1,0 +1,37 @@
+//! Actors as pure machines with addresses, and their delivery: how a request passes from module to module.
+//!
+//! A [`Machine`] takes a message in and writes into an [`Outbox`] what follows: messages to other machines, and
+//! [`Effect`]s on the world (run a batch, set a timer, say which items a request has here). It has no clock, no thread and
+//! no payload. A [`Controller`] is all machines of a graph and delivers what they send; a driver implements [`Act`], which
+//! carries effects out and knows frames, items, threads and durations.
+//!
+//! | machine | takes | sends to | decides by |
+//! |---|---|---|---|
+//! | [`ModuleMachine`] | [`ModuleMessage`] | slots, reservations, breaker, egress, modules | [`weir_policy::Module`] |
+//! | [`SlotMachine`] | [`weir_policy::SlotEvent`] | modules | [`weir_policy::Slots`] |
+//! | [`BreakerMachine`] | [`weir_policy::BreakerEvent`] | slots | [`weir_policy::SlotBreaker`] |
+//! | [`ReservationMachine`] | [`ReservationMessage`] | modules | [`weir_policy::reservations::PlannedReservations`] |
+//! | [`Egress`] | [`EgressMessage`] | modules | [`weir_policy::Ledger`] |
+
+mod breaker;
+mod controller;
+mod egress;
+mod machine;
+mod message;
+mod module;
+mod request;
+mod reservations;
+mod slots;
+
+pub use breaker::BreakerMachine;
+pub use controller::{Act, ControlSpec, Controller, View};
+pub use egress::Egress;
+pub use machine::{Machine, Outbox, Outgoing};
+pub use message::{
+    Address, BatchEnd, BookedPath, Effect, EgressMessage, Entry, Message, ModuleMessage, Published,
+    ReservationMessage,
+};
+pub use module::{Edge, ModuleMachine, ModuleWiring};
+pub use request::{RequestInfo, Route};
+pub use reservations::ReservationMachine;
+pub use slots::SlotMachine;

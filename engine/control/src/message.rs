@@ -1,0 +1,463 @@
+//! Messages between machines, and their effects on the world. The table of the crate says who may send them to whom.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use weir_policy::generate::Step;
+use weir_policy::reservations::{BookingId, GiveUpReason, PathStage, PlannedEvent, ResourceUse};
+use weir_policy::{
+    BatchSlice, BreakerEvent, FanOut, ModuleEvent, ModuleState, Outcome, SlotEffect, SlotEvent, StageCounts,
+};
+use weir_types::{
+    BatchId, DropReason, ModuleId, PipelineId, RequestId, SequenceId, Shortfall, SlotId, Span, StreamId,
+    Timestamp,
+};
+
+use crate::request::RequestInfo;
+
+/// Name of a machine of a graph.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Address {
+    /// Of one module.
+    Module(ModuleId),
+    /// The arbiter of slots.
+    Slots,
+    /// The breaker of slots.
+    Breaker,
+    /// The reservations of pipelines.
+    Reservations,
+    /// The egress, at which requests begin and end.
+    Egress,
+}
+
+/// A message with its receiver.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Message {
+    /// To a module.
+    Module(ModuleId, ModuleMessage),
+    /// To the arbiter of slots.
+    Slots(SlotEvent),
+    /// To the breaker of slots.
+    Breaker(BreakerEvent),
+    /// To the reservations.
+    Reservations(ReservationMessage),
+    /// To the egress.
+    Egress(EgressMessage),
+    /// A request goes to a module on one of its branches, or to the end; not where it has ended meanwhile.
+    Goes(RequestId, Option<ModuleId>),
+    /// The time of [`Effect::SetTimer`] has come.
+    TimerFired(Address),
+    /// Time passed: to modules, slots and reservations.
+    Tick,
+}
+
+impl Message {
+    /// The machine that takes it in; of what comes to all, the egress.
+    #[must_use]
+    pub fn address(&self) -> Address {
+        match self {
+            Self::Module(module, _) | Self::Goes(_, Some(module)) => Address::Module(*module),
+            Self::Slots(_) => Address::Slots,
+            Self::Breaker(_) => Address::Breaker,
+            Self::Reservations(_) => Address::Reservations,
+            Self::TimerFired(of) => *of,
+            Self::Egress(_) | Self::Goes(_, None) | Self::Tick => Address::Egress,
+        }
+    }
+
+    /// Makes a fact for the policy of a module.
+    #[must_use]
+    pub fn fact(module: ModuleId, event: ModuleEvent) -> Self {
+        Self::Module(module, ModuleMessage::Fact(event))
+    }
+
+    /// Makes a fact for the policy of the reservations.
+    pub fn planned(event: impl Into<PlannedEvent>) -> Self {
+        Self::Reservations(ReservationMessage::Planned(event.into()))
+    }
+}
+
+/// Messages to a module.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ModuleMessage {
+    /// A request has come on one of its branches.
+    Branch(RequestInfo),
+    /// Answers [`Effect::Enter`].
+    Entered(RequestInfo, Entry),
+    /// Answers [`Effect::Leave`], where the module is a stage of a cascade or went without an answer.
+    Left {
+        /// Items of the request by what became of them at the stage.
+        stage: Option<StageCounts>,
+        /// True where the module adds no results to the request.
+        is_degraded: bool,
+    },
+    /// A fact for its policy.
+    Fact(ModuleEvent),
+    /// On a slot that prepares ahead, the inputs of a batch are prepared and its run begins.
+    Launched {
+        /// Slot that prepared it.
+        slot: SlotId,
+        /// Number of the batch in its module.
+        batch: BatchId,
+        /// Time in which its inputs were prepared.
+        prepared: Span,
+    },
+    /// A batch came back, or was lost.
+    BatchEnded {
+        /// Number of the batch in its module.
+        batch: BatchId,
+        /// Time that it had its slot, or the shares of its path.
+        took: Span,
+        /// Its end, well or not.
+        end: BatchEnd,
+    },
+    /// A step of a model that generates ended.
+    Stepped {
+        /// Slot of the instance.
+        slot: SlotId,
+        /// Duration of the step.
+        took: Span,
+        /// Sequences that generated their last token.
+        finished: Vec<SequenceId>,
+        /// True where it gave nothing: the slot has lost all its caches.
+        failed: bool,
+    },
+}
+
+/// Work that a request brings to a module.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Entry {
+    /// So many items for its model.
+    Items(u32),
+    /// A sequence for each item, of a model that generates.
+    Prompts {
+        /// Tokens of each prompt.
+        prompts: Vec<u32>,
+        /// Tokens that each is predicted to generate; empty where nothing predicts it.
+        predicted: Vec<u32>,
+    },
+    /// The operator failed: the request is dropped.
+    Failed,
+}
+
+/// The end of a batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum BatchEnd {
+    /// Well, on a slot.
+    Done(SlotId),
+    /// It failed on a slot, which counts against that.
+    Failed(SlotId),
+    /// It was lost with its slot, which is out of use.
+    LostWith(SlotId),
+    /// Well, out of its path.
+    Out,
+    /// It failed on its path.
+    FailedOnPath,
+    /// It was lost on its path for no fault of its own: what still has time runs again.
+    LostOnPath,
+}
+
+impl BatchEnd {
+    /// True where it brought no results.
+    #[must_use]
+    pub fn is_failure(self) -> bool {
+        !matches!(self, Self::Done(_) | Self::Out)
+    }
+
+    pub(crate) fn slot(self) -> Option<SlotId> {
+        match self {
+            Self::Done(slot) | Self::Failed(slot) | Self::LostWith(slot) => Some(slot),
+            Self::Out | Self::FailedOnPath | Self::LostOnPath => None,
+        }
+    }
+}
+
+/// Messages to the reservations.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ReservationMessage {
+    /// A fact for their policy.
+    Planned(PlannedEvent),
+    /// A batch is sent along a booked path.
+    Dispatched {
+        /// Booking that is used.
+        booking: BookingId,
+        /// Module that booked it.
+        module: ModuleId,
+        /// Number of the batch in its module.
+        batch: BatchId,
+        /// Items of the batch, at most as many as were booked.
+        items: u32,
+    },
+    /// A share or a link was used for a batch.
+    Used {
+        /// Booking of the batch.
+        booking: BookingId,
+        /// Index of the stage, from 0.
+        stage: u32,
+        /// A transfer over links, or a run on a share.
+        used: ResourceUse,
+        /// Beginning of the use.
+        from: Timestamp,
+        /// End of the use, not later than now.
+        to: Timestamp,
+    },
+    /// A batch is out of its path.
+    Finished {
+        /// Booking of the batch.
+        booking: BookingId,
+        /// End of its last stage.
+        at: Timestamp,
+    },
+    /// A batch is lost on its path, or failed there.
+    Failed {
+        /// Booking of the batch.
+        booking: BookingId,
+        /// Time that shares have spent on it.
+        took: Span,
+        /// True where it was lost for no fault of its own, and may run again.
+        is_lost: bool,
+    },
+}
+
+/// Messages to the egress.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum EgressMessage {
+    /// A frame became a request.
+    Arrived {
+        /// The request, with a number that no other had.
+        request: RequestInfo,
+        /// Reason for which it ends at once, where it was not admitted.
+        rejected: Option<DropReason>,
+    },
+    /// Frames of a stream became no requests.
+    LeftOut {
+        /// Stream of the frames.
+        stream: StreamId,
+        /// Reason that is reported.
+        reason: DropReason,
+        /// Number of frames.
+        count: u64,
+    },
+    /// A branch of a request left its last module.
+    Completed(RequestId),
+    /// A module drops a request.
+    Dropped {
+        /// Number of the request.
+        request: RequestId,
+        /// Module that drops it.
+        module: ModuleId,
+        /// Reason that is reported.
+        reason: DropReason,
+        /// Time that it was short of, where it would have been late.
+        shortfall: Option<Shortfall>,
+    },
+    /// Device time went into a request.
+    Spent {
+        /// Number of the request, which may have ended.
+        request: RequestId,
+        /// Module that spent it.
+        module: ModuleId,
+        /// Its part of the time of a batch.
+        span: Span,
+    },
+    /// A stream is removed, once nothing of it is in flight.
+    RemoveStream(StreamId),
+}
+
+/// An effect on the world. A driver carries it out at once; a message answers later where it takes time.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Effect {
+    /// Answer at once with [`ModuleMessage::Entered`]: which items has this request in this module?
+    Enter(ModuleId, RequestInfo),
+    /// A request leaves a module: its answers are settled. Answered at once with [`ModuleMessage::Left`], where there is
+    /// anything to count.
+    Leave {
+        /// Module that it leaves.
+        module: ModuleId,
+        /// Number of the request.
+        request: RequestId,
+        /// Reason to go on with the answers that it has, where not all items have run.
+        fallback: Option<DropReason>,
+    },
+    /// Run a batch on a slot.
+    Run {
+        /// Module of the batch.
+        module: ModuleId,
+        /// Slot that is granted to the module, or its own.
+        slot: SlotId,
+        /// Number of the batch in its module.
+        batch: BatchId,
+        /// Its items, by request.
+        slices: Vec<BatchSlice>,
+        /// Duration that the policy expects.
+        expected: Span,
+    },
+    /// A batch goes along a booked path; [`Effect::SetOut`] follows where the path is there.
+    Dispatch {
+        /// Module of the batch.
+        module: ModuleId,
+        /// Number of the batch in its module.
+        batch: BatchId,
+        /// Its items, by request.
+        slices: Vec<BatchSlice>,
+        /// Duration that the policy expects, from end to end.
+        expected: Span,
+    },
+    /// Send a dispatched batch along its path.
+    SetOut {
+        /// Booking that it uses.
+        booking: BookingId,
+        /// Module of the batch.
+        module: ModuleId,
+        /// Number of the batch in its module.
+        batch: BatchId,
+        /// Items of the batch.
+        items: u32,
+        /// The path as it was booked.
+        path: BookedPath,
+    },
+    /// The path of a batch that is on its way is lost; answered with [`ReservationMessage::Failed`], at once or later.
+    PathLost(BookingId),
+    /// A batch of a module is over, well or not.
+    BatchOver {
+        /// Module of the batch.
+        module: ModuleId,
+        /// Number of the batch in its module.
+        batch: BatchId,
+        /// True where it brought no results.
+        failed: bool,
+    },
+    /// Put a sequence on a slot: the item of that number of a request, with what it has generated elsewhere.
+    Place {
+        /// Module of the sequence.
+        module: ModuleId,
+        /// Slot of the instance.
+        slot: SlotId,
+        /// Number of the sequence in its module.
+        sequence: SequenceId,
+        /// Number of its request.
+        request: RequestId,
+        /// Its number among the request's items.
+        item: u32,
+        /// So many of its tokens are not computed again: their cache comes with it.
+        cached: u32,
+    },
+    /// Take a sequence off a slot, once no step has it.
+    Remove {
+        /// Module of the sequence.
+        module: ModuleId,
+        /// Slot of the instance.
+        slot: SlotId,
+        /// Number of the sequence in its module.
+        sequence: SequenceId,
+        /// True where its cache is kept for the slot that it is put on next.
+        keeps_cache: bool,
+    },
+    /// Give up the cache of a sequence.
+    Evict {
+        /// Module of the sequence.
+        module: ModuleId,
+        /// Slot of the instance.
+        slot: SlotId,
+        /// Number of the sequence in its module.
+        sequence: SequenceId,
+    },
+    /// Run a step on a slot, after all that was asked of it before.
+    RunStep {
+        /// Module of the instance.
+        module: ModuleId,
+        /// Slot of the instance.
+        slot: SlotId,
+        /// Sequences and tokens of the step.
+        step: Step,
+    },
+    /// Open or close a session, discard one, or show that an order was planned.
+    Session(SlotEffect),
+    /// Load the partitions of the plan of that number.
+    LoadPlan(u64),
+    /// The plan of that number is given up.
+    GiveUpPlan(u64, GiveUpReason),
+    /// The plan of that number is in force; its modules are given `PlanChanged`.
+    SwitchPlan {
+        /// Number of the plan.
+        plan: u64,
+        /// From the offer until its partitions were loaded.
+        preload: Span,
+        /// Time in which nothing was booked.
+        pause: Span,
+    },
+    /// A module published its state, which goes to all others.
+    Published(ModuleId, Published),
+    /// A request has ended.
+    Ended {
+        /// The request, which no message names any more.
+        request: RequestInfo,
+        /// Its outcome in the books.
+        outcome: Outcome,
+        /// True where it had been admitted.
+        entered: bool,
+        /// True where its picture was decoded for nothing.
+        unused: bool,
+        /// Time that it was short of, where it would have been late.
+        shortfall: Option<Shortfall>,
+    },
+    /// Give the machine [`Message::TimerFired`] then, instead of at any time that it asked for before.
+    SetTimer {
+        /// Machine that asks.
+        of: Address,
+        /// Time of the call, at the latest.
+        at: Timestamp,
+    },
+    /// Deliver a message after the time that messages take between actors, or that it takes over a link. Those from one
+    /// machine to another arrive in order.
+    Carry {
+        /// Machine that sends it.
+        from: Address,
+        /// The message with its receiver.
+        message: Message,
+        /// Index of the link that it crosses.
+        link: Option<usize>,
+    },
+}
+
+/// A path as it was booked.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct BookedPath {
+    /// Pipeline of its stages.
+    pub pipeline: PipelineId,
+    /// Items that it has room for.
+    pub size: u32,
+    /// The share and the reserved times of each stage.
+    pub stages: Vec<PathStage>,
+    /// Time at which the batch is to be out of it.
+    pub finish: Timestamp,
+}
+
+/// State that a module publishes.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Published {
+    /// Its whole state.
+    State(Arc<ModuleState>),
+    /// The expected items of its requests alone.
+    FanOut(Arc<FanOut>),
+}
+
+impl Published {
+    /// Gives its size on a wire, in bytes.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        match self {
+            Self::State(state) => state.bytes(),
+            Self::FanOut(fan_out) => fan_out.bytes(),
+        }
+    }
+}
