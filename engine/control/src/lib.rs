@@ -19,6 +19,7 @@ mod egress;
 mod machine;
 mod message;
 mod module;
+mod module_flow;
 mod request;
 mod reservations;
 mod slots;
@@ -31,7 +32,8 @@ pub use message::{
     Address, BatchEnd, BookedPath, Effect, EgressMessage, Entry, Message, ModuleMessage, Published,
     ReservationMessage,
 };
-pub use module::{Edge, ModuleMachine, ModuleWiring};
+pub use module::ModuleMachine;
+pub use module_flow::{Edge, ModuleFlow, ModuleWiring};
 pub use request::{RequestInfo, Route};
 pub use reservations::ReservationMachine;
 pub use slots::SlotMachine;

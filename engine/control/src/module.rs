@@ -1,51 +1,20 @@
-//! A module as a machine: a request comes in on its branches, waits and runs by the policy, and goes on or is dropped.
+//! A module as a machine: its policy, and the flow of requests around it.
 
-use std::sync::Arc;
-
-use weir_policy::reservations::ReserveEvent;
-use weir_policy::{
-    BreakerEvent, FanOut, Join, Module, ModuleEffect, ModuleEvent, ModuleSpec, ModuleState, ModuleStats,
-    Pool, SlotEvent,
-};
-use weir_types::{BatchId, DropReason, ModuleId, RequestId, Span, Timestamp};
+use weir_policy::{Module, ModuleEffect, ModuleEvent, ModuleSpec, ModuleStats};
+use weir_types::{ModuleId, Timestamp};
 
 use crate::machine::{Machine, Outbox};
-use crate::message::{
-    Address, BatchEnd, Effect, EgressMessage, Entry, Message, ModuleMessage, Published, ReservationMessage,
-};
-use crate::request::{RequestInfo, Route};
-
-/// An edge of the graph, by which requests leave a module.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Edge {
-    /// Module that requests go to.
-    pub to: ModuleId,
-    /// The link that they cross, by its index.
-    pub link: Option<usize>,
-}
-
-/// Edges of a module, and branches that meet there.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct ModuleWiring {
-    /// Edges that each of its requests takes, all of them. None: requests are complete.
-    pub next: Vec<Edge>,
-    /// By route: branches that make a request whole here.
-    pub branches: Vec<u32>,
-    /// Number of modules in the graph, this one included.
-    pub modules: u32,
-}
+use crate::message::ModuleMessage;
+use crate::module_flow::{Edge, ModuleFlow, ModuleWiring};
+use crate::request::Route;
 
 /// See the module.
 #[derive(Debug)]
 pub struct ModuleMachine {
-    id: ModuleId,
-    pool: Pool,
-    wiring: ModuleWiring,
+    flow: ModuleFlow,
     policy: Module,
     due: Vec<ModuleEvent>,
     effects: Vec<ModuleEffect>,
-    join: Join<()>,
-    stats: ModuleStats,
 }
 
 impl ModuleMachine {
@@ -53,14 +22,10 @@ impl ModuleMachine {
     #[must_use]
     pub fn new(spec: ModuleSpec, wiring: ModuleWiring) -> Self {
         Self {
-            id: spec.id,
-            pool: spec.pool,
-            wiring,
+            flow: ModuleFlow::new(spec.id, spec.pool, wiring),
             policy: Module::new(spec),
             due: Vec::new(),
             effects: Vec::new(),
-            join: Join::default(),
-            stats: ModuleStats::default(),
         }
     }
 
@@ -83,248 +48,17 @@ impl ModuleMachine {
     /// Requests that have come on some of their branches and not on all.
     #[must_use]
     pub fn joining(&self) -> usize {
-        self.join.len()
+        self.flow.joining()
     }
 
     /// Gives its statistics so far.
     #[must_use]
     pub fn stats(&self) -> ModuleStats {
-        let mut stats = self.stats.clone();
-        stats.set_priority_switches(self.policy.priority_switches());
-        stats.set_instances(self.policy.instance_stats());
-        stats.set_sequences(self.policy.sequence_stats());
-        stats
+        self.flow.stats(&self.policy)
     }
 
     pub(crate) fn due(&self) -> usize {
         self.due.len()
-    }
-
-    fn on_branch(&mut self, request: RequestInfo, out: &mut Outbox) {
-        let branches = self.wiring.branches.get(request.route).copied().unwrap_or(1);
-        let joined = self.join.on_branch(request.id, branches, (), |_, ()| ());
-        if joined.is_some() {
-            out.act(Effect::Enter(self.id, request));
-        }
-    }
-
-    fn on_entered(&mut self, request: RequestInfo, entry: Entry, out: &mut Outbox) {
-        let RequestInfo {
-            id: number,
-            stream,
-            sent_at,
-            slo,
-            droppable,
-            ..
-        } = request;
-        let arrived = match entry {
-            Entry::Items(items) => ModuleEvent::Arrived {
-                request: number,
-                stream,
-                sent_at,
-                items,
-                droppable,
-                slo,
-            },
-            Entry::Prompts { prompts, predicted } => ModuleEvent::Prompted {
-                request: number,
-                stream,
-                sent_at,
-                prompts,
-                predicted,
-                droppable,
-                slo,
-            },
-            Entry::Failed => {
-                return out.tell(Message::Egress(EgressMessage::Dropped {
-                    request: number,
-                    module: self.id,
-                    reason: DropReason::Failed,
-                    shortfall: None,
-                }));
-            }
-        };
-        self.due.push(arrived);
-    }
-
-    fn on_batch_ended(&mut self, batch: BatchId, took: Span, end: BatchEnd, out: &mut Outbox) {
-        let module = self.id;
-        let failed = end.is_failure();
-        self.stats.on_batch_done(took, failed);
-        out.act(Effect::BatchOver {
-            module,
-            batch,
-            failed,
-        });
-        self.due.push(match end {
-            BatchEnd::Done(_) | BatchEnd::Out => ModuleEvent::Finished { batch, took },
-            BatchEnd::LostOnPath => ModuleEvent::Lost { batch, took },
-            BatchEnd::Failed(_) | BatchEnd::LostWith(_) | BatchEnd::FailedOnPath => {
-                ModuleEvent::Failed { batch, took }
-            }
-        });
-        if let (Some(slot), Pool::Shared) = (end.slot(), self.pool) {
-            out.send(Message::Slots(SlotEvent::Finished { module, slot, took }));
-        }
-        if let BatchEnd::Failed(slot) = end {
-            out.tell(Message::Breaker(BreakerEvent::BatchLost { slot }));
-        }
-    }
-
-    fn apply(&mut self, effect: ModuleEffect, out: &mut Outbox) {
-        let module = self.id;
-        match effect {
-            ModuleEffect::Bid(bid) => out.send(Message::Slots(SlotEvent::Bid { module, bid })),
-            ModuleEffect::CancelBid if self.pool == Pool::Pipelines => {
-                out.send(Message::planned(ReserveEvent::RequestCancelled { module }));
-            }
-            ModuleEffect::CancelBid => out.send(Message::Slots(SlotEvent::BidCancelled { module })),
-            ModuleEffect::RequestPath(request) => {
-                out.send(Message::planned(ReserveEvent::PathRequested { module, request }));
-            }
-            ModuleEffect::CancelBooking { booking } => {
-                out.send(Message::planned(ReserveEvent::Declined { booking }));
-            }
-            ModuleEffect::Decline { slot } => out.send(Message::Slots(SlotEvent::Declined { module, slot })),
-            ModuleEffect::Run {
-                slot,
-                batch,
-                slices,
-                expected,
-            } => {
-                if self.pool == Pool::Shared {
-                    out.send(Message::Slots(SlotEvent::Started {
-                        module,
-                        slot,
-                        expected,
-                    }));
-                }
-                self.stats.on_run(&slices);
-                out.act(Effect::Run {
-                    module,
-                    slot,
-                    batch,
-                    slices,
-                    expected,
-                });
-            }
-            ModuleEffect::Dispatch {
-                booking,
-                batch,
-                slices,
-                expected,
-            } => {
-                self.stats.on_run(&slices);
-                let items = slices.iter().map(|slice| slice.count).sum();
-                out.act(Effect::Dispatch {
-                    module,
-                    batch,
-                    slices,
-                    expected,
-                });
-                out.tell(Message::Reservations(ReservationMessage::Dispatched {
-                    booking,
-                    module,
-                    batch,
-                    items,
-                }));
-            }
-            ModuleEffect::Place {
-                slot,
-                sequence,
-                request,
-                item,
-                cached,
-            } => out.act(Effect::Place {
-                module,
-                slot,
-                sequence,
-                request,
-                item,
-                cached,
-            }),
-            ModuleEffect::Remove {
-                slot,
-                sequence,
-                keeps_cache,
-            } => out.act(Effect::Remove {
-                module,
-                slot,
-                sequence,
-                keeps_cache,
-            }),
-            ModuleEffect::EvictSequence { slot, sequence } => out.act(Effect::Evict {
-                module,
-                slot,
-                sequence,
-            }),
-            ModuleEffect::RunStep { slot, step } => {
-                self.stats.on_step(step.tokens);
-                out.act(Effect::RunStep { module, slot, step });
-            }
-            ModuleEffect::Forward { request } => self.forward(request, None, out),
-            ModuleEffect::Accept { request, reason } => self.forward(request, Some(reason), out),
-            ModuleEffect::Drop {
-                request,
-                reason,
-                shortfall,
-            } => out.tell(Message::Egress(EgressMessage::Dropped {
-                request,
-                module,
-                reason,
-                shortfall,
-            })),
-            ModuleEffect::Spent { request, span } => out.tell(Message::Egress(EgressMessage::Spent {
-                request,
-                module,
-                span,
-            })),
-            ModuleEffect::Publish(state) => self.publish(state, out),
-            ModuleEffect::PublishFanOut { fan_out } => self.publish_fan_out(fan_out, out),
-            ModuleEffect::SetTimer { at } => out.act(Effect::SetTimer {
-                of: Address::Module(module),
-                at,
-            }),
-        }
-    }
-
-    /// A request is done here. With a reason to fall back it goes on as far as it has come.
-    fn forward(&self, request: RequestId, fallback: Option<DropReason>, out: &mut Outbox) {
-        out.act(Effect::Leave {
-            module: self.id,
-            request,
-            fallback,
-        });
-        if self.wiring.next.is_empty() {
-            out.send(Message::Goes(request, None));
-        }
-        for edge in &self.wiring.next {
-            out.send_over(Message::Goes(request, Some(edge.to)), edge.link);
-        }
-    }
-
-    fn publish(&self, state: Arc<ModuleState>, out: &mut Outbox) {
-        for to in self.peers() {
-            out.send(Message::fact(to, ModuleEvent::PeerState(Arc::clone(&state))));
-        }
-        out.act(Effect::Published(self.id, Published::State(state)));
-    }
-
-    fn publish_fan_out(&self, fan_out: Arc<FanOut>, out: &mut Outbox) {
-        let module = self.id;
-        for to in self.peers() {
-            let fan_out = Arc::clone(&fan_out);
-            out.send(Message::fact(to, ModuleEvent::PeerFanOut { module, fan_out }));
-        }
-        out.act(Effect::Published(module, Published::FanOut(fan_out)));
-    }
-
-    /// All other modules.
-    fn peers(&self) -> impl Iterator<Item = ModuleId> {
-        let own = self.id;
-        (0..self.wiring.modules)
-            .map(ModuleId)
-            .filter(move |module| *module != own)
     }
 }
 
@@ -332,59 +66,14 @@ impl Machine for ModuleMachine {
     type Message = ModuleMessage;
 
     fn on(&mut self, message: ModuleMessage, _now: Timestamp, out: &mut Outbox) {
-        let module = self.id;
-        match message {
-            ModuleMessage::Branch(request) => self.on_branch(request, out),
-            ModuleMessage::Entered(request, entry) => self.on_entered(request, entry, out),
-            ModuleMessage::Left { stage, is_degraded } => {
-                if let Some(counts) = stage {
-                    self.stats.on_stage(counts);
-                }
-                if is_degraded {
-                    self.stats.on_degraded();
-                }
-            }
-            ModuleMessage::Fact(event) => {
-                if let ModuleEvent::Cancelled { request } = event {
-                    self.join.cancel(request);
-                }
-                self.due.push(event);
-            }
-            ModuleMessage::Launched {
-                slot,
-                batch,
-                prepared,
-            } => {
-                self.due.push(ModuleEvent::Launched { batch, prepared });
-                if self.pool == Pool::Shared {
-                    out.send(Message::Slots(SlotEvent::Launched { module, slot }));
-                }
-            }
-            ModuleMessage::BatchEnded { batch, took, end } => self.on_batch_ended(batch, took, end, out),
-            ModuleMessage::Stepped {
-                slot,
-                took,
-                finished,
-                failed,
-            } => {
-                self.stats.on_batch_done(took, failed);
-                self.due.push(ModuleEvent::Stepped {
-                    slot,
-                    took,
-                    finished,
-                    failed,
-                });
-            }
-        }
+        self.flow.on(message, &mut self.due, out);
     }
 
     fn decide(&mut self, now: Timestamp, out: &mut Outbox) {
-        let mut effects = std::mem::take(&mut self.effects);
-        self.policy.step(self.due.drain(..), now, &mut effects);
-        for effect in effects.drain(..) {
-            self.apply(effect, out);
+        self.policy.step(self.due.drain(..), now, &mut self.effects);
+        for effect in self.effects.drain(..) {
+            self.flow.apply(effect, out);
         }
-        self.effects = effects;
     }
 
     fn is_due(&self) -> bool {

@@ -296,6 +296,7 @@ const DIRECTIONS: &[(&str, &[&str])] = &[
         "engine/runtime",
         &[
             "weir-types",
+            "weir-control",
             "weir-planner",
             "weir-policy",
             "weir-graph",

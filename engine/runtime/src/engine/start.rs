@@ -497,6 +497,7 @@ impl RunContext<'_> {
                     None => Arc::new(EmulatedOperator),
                 },
                 successors: specs.topology.successors(spec.id).to_vec(),
+                pool: spec.pool,
                 jobs: spec
                     .slots
                     .iter()
@@ -526,7 +527,6 @@ impl RunContext<'_> {
                 recorder: recorder.clone(),
                 tracer: self.tracer.clone(),
                 prepost: threads.prepost.remove(&spec.id),
-                shared: spec.pool == Pool::Shared,
                 overlaps: spec.overlap.is_some(),
                 splits,
                 timeline: self.options.progress.shared_timeline(),

@@ -2,15 +2,15 @@
 
 use actix::{AsyncContext, Context};
 use crossbeam_channel::{Sender, TrySendError};
+use weir_control::{BatchEnd, ModuleMessage};
 use weir_flow::{Inference, Item};
-use weir_policy::{BatchSlice, ModuleEvent, SlotEvent};
+use weir_policy::BatchSlice;
 use weir_types::invariant;
 use weir_types::invariant::Kind;
 use weir_types::{BatchId, SlotId, Span, Timestamp};
 
 use super::{ModuleActor, RunningBatch, SlotWatch};
-use crate::actors::burst::PolicyActor;
-use crate::actors::messages::{ArbiterEvent, BatchDone, BatchLost, RequestLost};
+use crate::actors::messages::{BatchDone, RequestLost};
 use crate::batch::{BatchResult, Job};
 use crate::telemetry;
 use crate::timeline::Lane;
@@ -26,7 +26,6 @@ impl ModuleActor {
     ) {
         let items = self.items_of(&slices);
         let useful_until = self.useful_until(&slices);
-        self.stats.on_run(&slices);
         telemetry::record_waits(&self.setup.name, &slices);
         self.setup.tracer.on_batch_started(&self.setup.name, &slices);
         let job = Job {
@@ -92,12 +91,12 @@ impl ModuleActor {
             return;
         };
         running.is_launched = true;
-        self.on_event(ModuleEvent::Launched { batch, prepared }, context);
-        if self.setup.shared {
-            let module = self.setup.id;
-            let launched = SlotEvent::Launched { module, slot };
-            self.setup.actors.slots.do_send(ArbiterEvent(launched));
-        }
+        let launched = ModuleMessage::Launched {
+            slot,
+            batch,
+            prepared,
+        };
+        self.take(launched, context);
     }
 
     pub(super) fn on_batch_done(&mut self, result: BatchResult, context: &mut Context<Self>) {
@@ -131,7 +130,6 @@ impl ModuleActor {
         if watch.is_some_and(|watch| watch.is_overdue()) {
             self.on_overdue_returned(slot);
         }
-        self.stats.on_batch_done(took, result.is_err());
         let items = slices.iter().map(|slice| u64::from(slice.count)).sum();
         self.count_on_slot(slot, items, took);
         telemetry::record_batch(&self.setup.name, took, &steps);
@@ -146,26 +144,33 @@ impl ModuleActor {
                 .timeline
                 .record(Lane::Slot(slot), &self.shown_name, time, items);
         }
-        let event = match result {
+        let on_path = self.setup.prepost.is_some();
+        let end = match result {
             Ok(inferences) => {
                 self.check_outputs(&inferences);
                 self.store_inferences(&slices, inferences);
-                ModuleEvent::Finished { batch, took }
-            }
-            Err(reason) => {
-                self.report_loss(slot, reason);
-                if lost && self.setup.prepost.is_some() {
-                    ModuleEvent::Lost { batch, took }
+                if on_path {
+                    BatchEnd::Out
                 } else {
-                    ModuleEvent::Failed { batch, took }
+                    BatchEnd::Done(slot)
                 }
             }
+            Err(reason) if on_path => {
+                let module = self.setup.name.clone();
+                let supervisor = &self.setup.actors.supervisor;
+                supervisor.do_send(RequestLost { module, reason });
+                if lost {
+                    BatchEnd::LostOnPath
+                } else {
+                    BatchEnd::FailedOnPath
+                }
+            }
+            Err(reason) => {
+                self.loss = Some(reason);
+                BatchEnd::Failed(slot)
+            }
         };
-        self.on_event(event, context);
-        if self.setup.shared {
-            let finished = SlotEvent::Finished { module, slot, took };
-            self.setup.actors.slots.do_send(ArbiterEvent(finished));
-        }
+        self.take(ModuleMessage::BatchEnded { batch, took, end }, context);
     }
 
     fn check_outputs(&mut self, inferences: &[Inference]) {
@@ -174,7 +179,7 @@ impl ModuleActor {
         }
         for warning in self.outputs.on_batch(inferences) {
             tracing::warn!(target: telemetry::OUTPUTS_TARGET, "module {}: {warning}", self.setup.name);
-            self.stats.add_warning(warning);
+            self.flow.stats_mut().add_warning(warning);
         }
     }
 
@@ -192,16 +197,6 @@ impl ModuleActor {
                     *slot = Some(inference);
                 }
             }
-        }
-    }
-
-    fn report_loss(&self, slot: SlotId, reason: String) {
-        let supervisor = &self.setup.actors.supervisor;
-        let module = self.setup.name.clone();
-        if self.setup.prepost.is_some() {
-            supervisor.do_send(RequestLost { module, reason });
-        } else {
-            supervisor.do_send(BatchLost { module, slot, reason });
         }
     }
 }
@@ -300,7 +295,7 @@ mod tests {
             recorder: None,
             tracer: RequestTracer::default(),
             prepost: None,
-            shared: false,
+            pool: Pool::Own,
             overlaps: false,
             splits: false,
             has_model: false,

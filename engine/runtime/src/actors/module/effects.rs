@@ -1,75 +1,131 @@
-//! Applying the effects of the policy's module.
+//! Carries out effects of the policy's module, and delivers its messages to other actors.
 
 use std::sync::Arc;
 
 use actix::Context;
-use weir_policy::reservations::ReserveEvent;
-use weir_policy::{ModuleEffect, ModuleEvent, SlotEvent};
+use weir_control::{
+    Effect, EgressMessage, Message, ModuleMessage, Outbox, Outgoing, Published, ReservationMessage,
+};
+use weir_policy::reservations::{PlannedEvent, ReserveEvent};
+use weir_policy::{BreakerEvent, ModuleEffect, ModuleEvent};
 
-use super::{ActorRefs, ModuleActor};
+use super::ModuleActor;
 use crate::actors::burst::PolicyActor;
-use crate::actors::messages::{ArbiterEvent, ModuleLoad, PolicyEvent, ReservationEvent, Spent};
+use crate::actors::messages::{ArbiterEvent, BatchLost, ModuleLoad, PolicyEvent, ReservationEvent, Spent};
 use crate::telemetry;
 
 impl ModuleActor {
+    /// Takes in a message by which the flow of the module goes on.
+    pub(super) fn take(&mut self, message: ModuleMessage, context: &mut Context<Self>) {
+        self.with_flow(context, |flow, facts, out| flow.on(message, facts, out));
+    }
+
     pub(super) fn apply_effect(&mut self, effect: ModuleEffect, context: &mut Context<Self>) {
+        self.with_flow(context, |flow, _, out| flow.apply(effect, out));
+    }
+
+    /// Lets the flow go on, and delivers what follows.
+    pub(super) fn with_flow(
+        &mut self,
+        context: &mut Context<Self>,
+        go_on: impl FnOnce(&mut weir_control::ModuleFlow, &mut Vec<ModuleEvent>, &mut Outbox),
+    ) {
+        let (mut facts, mut out) = (std::mem::take(&mut self.facts), std::mem::take(&mut self.out));
+        go_on(&mut self.flow, &mut facts, &mut out);
+        for fact in facts.drain(..) {
+            self.on_event(fact, context);
+        }
+        for outgoing in out.drain() {
+            match outgoing {
+                Outgoing::Send { message, .. } | Outgoing::Tell(message) => self.send(message),
+                Outgoing::Act(effect) => self.act(effect, context),
+            }
+        }
+        (self.facts, self.out) = (facts, out);
+    }
+
+    /// Sends a message to the actor of its machine.
+    fn send(&mut self, message: Message) {
         let refs = Arc::clone(&self.setup.actors);
-        let module = self.setup.id;
-        match effect {
-            ModuleEffect::Bid(bid) => refs.slots.do_send(ArbiterEvent(SlotEvent::Bid { module, bid })),
-            ModuleEffect::CancelBid if self.setup.prepost.is_some() => {
-                reserve(&refs, ReserveEvent::RequestCancelled { module })
+        match message {
+            Message::Module(to, ModuleMessage::Fact(event)) => {
+                refs.modules[to.index()].do_send(PolicyEvent(event));
             }
-            ModuleEffect::CancelBid => refs
-                .slots
-                .do_send(ArbiterEvent(SlotEvent::BidCancelled { module })),
-            ModuleEffect::RequestPath(ask) => {
-                reserve(&refs, ReserveEvent::PathRequested { module, request: ask })
+            Message::Goes(_, to) => self.go_on(to, &refs),
+            Message::Slots(event) => refs.slots.do_send(ArbiterEvent(event)),
+            Message::Breaker(BreakerEvent::BatchLost { slot }) => {
+                let (module, reason) = (self.setup.name.clone(), self.loss.take().unwrap_or_default());
+                refs.supervisor.do_send(BatchLost { module, slot, reason });
             }
-            ModuleEffect::CancelBooking { booking } => self.cancel_booking(booking, &refs),
-            ModuleEffect::Dispatch {
+            Message::Reservations(ReservationMessage::Planned(PlannedEvent::Reserve(event))) => {
+                if let ReserveEvent::Declined { booking } = event {
+                    self.paths.remove(&booking);
+                }
+                if let Some(reservations) = &refs.reservations {
+                    reservations.do_send(ReservationEvent(event));
+                }
+            }
+            Message::Reservations(ReservationMessage::Dispatched {
                 booking,
                 batch,
-                slices,
+                items,
                 ..
-            } => self.dispatch(booking, batch, slices, &refs),
-            ModuleEffect::Decline { slot } => refs
-                .slots
-                .do_send(ArbiterEvent(SlotEvent::Declined { module, slot })),
-            ModuleEffect::Run {
-                slot,
-                batch,
-                slices,
-                expected,
-            } => {
-                if self.setup.shared {
-                    refs.slots.do_send(ArbiterEvent(SlotEvent::Started {
-                        module,
-                        slot,
-                        expected,
-                    }));
-                }
-                self.run((slot, expected), batch, slices, context);
-            }
-            ModuleEffect::Forward { request } => self.forward(request, None, &refs),
-            ModuleEffect::Accept { request, reason } => {
-                self.instances.end_request(request);
-                self.forward(request, Some(reason), &refs);
-            }
-            ModuleEffect::Drop {
+            }) => self.set_out(booking, batch, items, &refs),
+            Message::Egress(EgressMessage::Dropped {
                 request,
                 reason,
                 shortfall,
-            } => {
+                ..
+            }) => {
                 self.instances.end_request(request);
                 self.drop_request(request, (reason, shortfall), &refs);
             }
-            ModuleEffect::Spent { request, span } => refs.egress.do_send(Spent {
+            Message::Egress(EgressMessage::Spent { request, span, .. }) => refs.egress.do_send(Spent {
                 request,
                 module: self.setup.report_id,
                 span,
             }),
-            ModuleEffect::Publish(state) => {
+            // A module sends none of these.
+            Message::Module(..)
+            | Message::Reservations(_)
+            | Message::Egress(_)
+            | Message::TimerFired(_)
+            | Message::Tick => {}
+        }
+    }
+
+    fn act(&mut self, effect: Effect, context: &mut Context<Self>) {
+        match effect {
+            Effect::Enter(_, request) => self.enter(request, context),
+            Effect::Leave {
+                request, fallback, ..
+            } => self.leave(request, fallback, context),
+            Effect::Run {
+                slot,
+                batch,
+                slices,
+                expected,
+                ..
+            } => self.run((slot, expected), batch, slices, context),
+            Effect::Dispatch { batch, slices, .. } => self.dispatch(batch, slices),
+            Effect::Place {
+                slot,
+                sequence,
+                request,
+                item,
+                cached,
+                ..
+            } => self.place(slot, (sequence, cached), request, item),
+            Effect::Remove {
+                slot,
+                sequence,
+                keeps_cache: true,
+                ..
+            } => self.instances.hand_over(slot, sequence),
+            Effect::Remove { slot, sequence, .. } => self.instances.remove(slot, sequence),
+            Effect::Evict { slot, sequence, .. } => self.instances.evict(slot, sequence),
+            Effect::RunStep { slot, step, .. } => self.run_step(slot, &step, context),
+            Effect::Published(_, Published::State(state)) => {
                 telemetry::record_module_state(&self.setup.name, &state);
                 self.load = ModuleLoad {
                     input_rate: state.input_rate,
@@ -77,27 +133,18 @@ impl ModuleActor {
                     slots: state.workers,
                     ..self.load
                 };
-                self.send_to_peers(&ModuleEvent::PeerState(state));
             }
-            ModuleEffect::PublishFanOut { fan_out } => {
-                self.send_to_peers(&ModuleEvent::PeerFanOut { module, fan_out });
-            }
-            ModuleEffect::SetTimer { at } => self.set_timer(at, context, Self::decide),
-            ModuleEffect::Place {
-                slot,
-                sequence,
-                request,
-                item,
-                cached,
-            } => self.place(slot, (sequence, cached), request, item),
-            ModuleEffect::Remove {
-                slot,
-                sequence,
-                keeps_cache: true,
-            } => self.instances.hand_over(slot, sequence),
-            ModuleEffect::Remove { slot, sequence, .. } => self.instances.remove(slot, sequence),
-            ModuleEffect::EvictSequence { slot, sequence } => self.instances.evict(slot, sequence),
-            ModuleEffect::RunStep { slot, step } => self.run_step(slot, &step, context),
+            Effect::SetTimer { at, .. } => self.set_timer(at, context, Self::decide),
+            Effect::Published(_, Published::FanOut(_)) | Effect::BatchOver { .. } => {}
+            // A module wants none of these.
+            Effect::SetOut { .. }
+            | Effect::PathLost(_)
+            | Effect::Session(_)
+            | Effect::LoadPlan(_)
+            | Effect::GiveUpPlan(..)
+            | Effect::SwitchPlan { .. }
+            | Effect::Ended { .. }
+            | Effect::Carry { .. } => {}
         }
     }
 
@@ -108,11 +155,5 @@ impl ModuleActor {
                 address.do_send(PolicyEvent(event.clone()));
             }
         }
-    }
-}
-
-fn reserve(refs: &ActorRefs, event: ReserveEvent) {
-    if let Some(reservations) = &refs.reservations {
-        reservations.do_send(ReservationEvent(event));
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use actix::{AsyncContext, Context};
 use crossbeam_channel::TrySendError;
+use weir_control::ModuleMessage;
 use weir_flow::{Generated, GeneratedToken, SequenceEnd, SequenceStep};
 use weir_policy::ModuleEvent;
 use weir_policy::generate::Step;
@@ -70,7 +71,6 @@ impl ModuleActor {
             commands: self.instances.commands.remove(&slot).unwrap_or_default(),
             steps: steps.collect(),
         });
-        self.stats.on_step(step.tokens);
         // There is a place for it: an instance runs one step at a time.
         let sent = self.instances.jobs.get(&slot).map(|jobs| jobs.try_send(job));
         let is_sent = matches!(sent, Some(Ok(())));
@@ -106,7 +106,6 @@ impl ModuleActor {
         if !is_gone && self.setup.actors.overdue.count([slot].iter()) > 0 {
             self.on_overdue_returned(slot);
         }
-        self.stats.on_batch_done(took, result.is_err());
         telemetry::record_batch(&self.setup.name, took, &crate::batch::StepTimes::default());
         let now = self.setup.clock.now();
         let time = (now.saturating_sub(took), now);
@@ -115,7 +114,9 @@ impl ModuleActor {
         self.count_on_slot(slot, current.map_or(0, |step| u64::from(step.tokens)), took);
         let timeline = &self.setup.timeline;
         timeline.record(Lane::Slot(slot), &self.shown_name, time, sequences);
+        let failed = result.is_err();
         if current.is_none() {
+            self.flow.stats_mut().on_batch_done(took, failed);
             // The slot was taken out of use meanwhile: its sequences have gone on elsewhere from the tokens before.
             return;
         }
@@ -127,9 +128,9 @@ impl ModuleActor {
             let module = &self.setup.name;
             tracing::warn!(module, slot = slot.0, "an instance is gone: {reason}");
             self.instances.lose(slot);
+            self.flow.stats_mut().on_batch_done(took, failed);
             return self.on_event(ModuleEvent::SlotDown { slot }, context);
         }
-        let failed = result.is_err();
         let finished = match result {
             Ok(tokens) => self.store_tokens(slot, &tokens),
             Err(StepFailure { reason, .. }) => {
@@ -140,13 +141,13 @@ impl ModuleActor {
                 Vec::new()
             }
         };
-        let stepped = ModuleEvent::Stepped {
+        let stepped = ModuleMessage::Stepped {
             slot,
             took,
             finished,
             failed,
         };
-        self.on_event(stepped, context);
+        self.take(stepped, context);
     }
 
     /// An instance that was gone is there again, and empty.

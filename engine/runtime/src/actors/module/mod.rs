@@ -17,10 +17,11 @@ use std::sync::Arc;
 
 use actix::{Actor, ActorContext, Addr, AsyncContext, Context, Handler, MessageResult};
 use crossbeam_channel::Sender;
+use weir_control::{Edge, ModuleFlow, ModuleWiring, Outbox};
 use weir_flow::{Inference, Item, Operator, SequenceSpec};
 use weir_partition::Stage as PathStage;
 use weir_policy::reservations::BookingId;
-use weir_policy::{BatchSlice, Join, Module, ModuleEffect, ModuleEvent, ModuleStats};
+use weir_policy::{BatchSlice, Module, ModuleEffect, ModuleEvent, ModuleStats, Pool};
 use weir_types::{BatchId, ModuleId, RequestId, SlotId, Span};
 
 use instances::Instances;
@@ -73,6 +74,7 @@ pub(crate) struct ModuleSetup {
     pub(crate) model: usize,
     pub(crate) operator: Arc<dyn Operator>,
     pub(crate) successors: Vec<ModuleId>,
+    pub(crate) pool: Pool,
     pub(crate) jobs: BTreeMap<SlotId, Sender<Job>>,
     /// Where its model generates: its instances, by their slots.
     pub(crate) instances: BTreeMap<SlotId, Sender<InstanceJob>>,
@@ -89,8 +91,6 @@ pub(crate) struct ModuleSetup {
     pub(crate) tracer: RequestTracer,
     /// The threads before the first and after the last partition, where its model is partitioned over workers.
     pub(crate) prepost: Option<(Preprocessor, Postprocessor)>,
-    /// Whether the arbiter of slots grants what it runs on.
-    pub(crate) shared: bool,
     /// Whether its slots prepare the next batch while one runs.
     pub(crate) overlaps: bool,
     /// Whether any request can be in two modules at once, so that the others must learn of its drop; one whose stream enters
@@ -116,6 +116,12 @@ struct PendingRequest {
     places: Vec<usize>,
     /// Where the model generates: the sequence of each item.
     sequences: Vec<SequenceSpec>,
+}
+
+/// A request that leaves with its results, and the number of branches that it is still sent on by.
+struct LeavingRequest {
+    branch: RequestBranch,
+    branches: usize,
 }
 
 /// A batch that is away.
@@ -145,38 +151,58 @@ pub(crate) struct ModuleActor {
     /// Its name as the timeline has it.
     shown_name: Arc<str>,
     burst: Burst<Module>,
-    join: Join<RequestBranch>,
+    flow: ModuleFlow,
+    /// Requests that have not come on all of their branches, with what those that have come found.
+    arriving: BTreeMap<RequestId, RequestBranch>,
     pending: BTreeMap<RequestId, PendingRequest>,
+    /// The request that leaves, while its branches are sent on.
+    leaving: Option<LeavingRequest>,
     running: BTreeMap<BatchId, RunningBatch>,
     /// Paths that are booked, with no batch on them yet.
     paths: BTreeMap<BookingId, Vec<PathStage>>,
     instances: Instances,
-    stats: ModuleStats,
+    /// Reason of the last loss of a batch, until the supervisor is informed.
+    loss: Option<String>,
     /// As published last; requests and batch size are those of then only.
     load: ModuleLoad,
     outputs: OutputCheck,
     /// Whether it ends once no batch of it runs: its graph is taken down.
     is_stopping: bool,
+    /// Empty lists, for their memory.
+    facts: Vec<ModuleEvent>,
+    out: Outbox,
 }
 
 impl ModuleActor {
     pub(crate) fn new(mut setup: ModuleSetup, module: Module) -> Self {
         let instances = std::mem::take(&mut setup.instances);
-        let mut stats = ModuleStats::default();
-        stats.set_devices(setup.devices.iter().map(|(_, device)| device.clone()));
+        let next = setup.successors.iter().map(|&to| Edge { to, link: None });
+        let wiring = ModuleWiring {
+            next: next.collect(),
+            // A message says how many branches a request has: it depends on its stream.
+            branches: Vec::new(),
+            modules: setup.actors.modules.len() as u32,
+        };
+        let mut flow = ModuleFlow::new(setup.id, setup.pool, wiring);
+        flow.stats_mut()
+            .set_devices(setup.devices.iter().map(|(_, device)| device.clone()));
         Self {
             instances: Instances::new(instances, setup.max_sequence_tokens),
             burst: Burst::new(module, setup.clock, setup.recorder.clone()),
             shown_name: setup.name.as_str().into(),
             setup,
-            join: Join::default(),
+            flow,
+            arriving: BTreeMap::new(),
             pending: BTreeMap::new(),
+            leaving: None,
             running: BTreeMap::new(),
             paths: BTreeMap::new(),
-            stats,
+            loss: None,
             load: ModuleLoad::default(),
             outputs: OutputCheck::default(),
             is_stopping: false,
+            facts: Vec::new(),
+            out: Outbox::default(),
         }
     }
 }
@@ -226,7 +252,8 @@ impl Handler<PolicyEvent> for ModuleActor {
 
     fn handle(&mut self, PolicyEvent(event): PolicyEvent, context: &mut Self::Context) {
         if let ModuleEvent::Cancelled { request } = event {
-            self.join.cancel(request);
+            self.flow.forget(request);
+            self.arriving.remove(&request);
             self.instances.end_request(request);
             if self.take_pending(request).is_none() {
                 return;
@@ -303,18 +330,13 @@ impl ModuleActor {
     fn count_on_slot(&mut self, slot: SlotId, items: u64, took: Span) {
         let place = self.setup.devices.iter().position(|(own, _)| *own == slot);
         if let Some(place) = place {
-            self.stats.on_slot_done(place, items, took);
+            self.flow.stats_mut().on_slot_done(place, items, took);
         }
     }
 
     /// What was counted so far.
-    fn stats(&mut self) -> ModuleStats {
-        self.stats
-            .set_priority_switches(self.burst.machine().priority_switches());
-        let instances = self.burst.machine().instance_stats();
-        self.stats.set_instances(instances);
-        self.stats.set_sequences(self.burst.machine().sequence_stats());
-        self.stats.clone()
+    fn stats(&self) -> ModuleStats {
+        self.flow.stats(self.burst.machine())
     }
 }
 

@@ -5,7 +5,7 @@ use actix::{AsyncContext, Context};
 use weir_flow::Tensor;
 use weir_partition::Event;
 use weir_partition::wire::{BatchFailure, BatchKey};
-use weir_policy::reservations::{BookingId, ReserveEvent};
+use weir_policy::reservations::BookingId;
 use weir_policy::{BatchSlice, ModuleEvent};
 use weir_types::invariant;
 use weir_types::invariant::Kind;
@@ -13,7 +13,7 @@ use weir_types::{BatchId, SlotId, Span};
 
 use super::{ActorRefs, ModuleActor, RunningBatch};
 use crate::actors::burst::PolicyActor;
-use crate::actors::messages::{BatchDone, Dispatched, PipelineEvent, ReservationEvent};
+use crate::actors::messages::{BatchDone, Dispatched, PipelineEvent};
 use crate::batch::{BatchResult, StepTimes};
 use crate::fleet::{FinishedBatch, OutboundBatch, WorkerEvent};
 use crate::telemetry;
@@ -46,30 +46,34 @@ impl ModuleActor {
         }
     }
 
-    /// Sends a batch along its path. Where the path was lost meanwhile, the batch fails as it would on the way.
-    pub(super) fn dispatch(
-        &mut self,
-        booking: BookingId,
-        batch: BatchId,
-        slices: Vec<BatchSlice>,
-        refs: &ActorRefs,
-    ) {
+    /// A batch goes along a path: its items are kept until its outputs are decoded.
+    pub(super) fn dispatch(&mut self, batch: BatchId, slices: Vec<BatchSlice>) {
+        let items = self.items_of(&slices);
+        telemetry::record_waits(&self.setup.name, &slices);
+        self.setup.tracer.on_batch_started(&self.setup.name, &slices);
+        let running = RunningBatch {
+            slices,
+            items,
+            is_launched: false,
+            watch: None,
+        };
+        self.running.insert(batch, running);
+    }
+
+    /// Sends a dispatched batch along its path. Where the path was lost meanwhile, the batch fails as it would on the way.
+    pub(super) fn set_out(&mut self, booking: BookingId, batch: BatchId, items: u32, refs: &ActorRefs) {
         let (Some((preprocessor, _)), Some(reservations)) = (&self.setup.prepost, &refs.reservations) else {
             return;
         };
-        let items = self.items_of(&slices);
         let module = self.setup.id;
         let key = BatchKey { module, batch };
         // First of all, so that nothing is heard of a batch that the reservations do not know.
-        reservations.do_send(Dispatched {
-            booking,
-            key,
-            items: slices.iter().map(|slice| slice.count).sum(),
-        });
+        reservations.do_send(Dispatched { booking, key, items });
+        let running = self.running.get(&batch);
         let sent = match self.paths.remove(&booking) {
             Some(path) => preprocessor.send(OutboundBatch {
                 key,
-                items: items.clone(),
+                items: running.map_or(Vec::new(), |running| running.items.clone()),
                 path,
             }),
             None => Err(BatchFailure::WorkerDown("its path was lost with it".to_owned())),
@@ -80,25 +84,6 @@ impl ModuleActor {
                 stage: 0,
                 failure,
             }));
-        }
-        self.stats.on_run(&slices);
-        telemetry::record_waits(&self.setup.name, &slices);
-        self.setup.tracer.on_batch_started(&self.setup.name, &slices);
-        self.running.insert(
-            batch,
-            RunningBatch {
-                slices,
-                items,
-                is_launched: false,
-                watch: None,
-            },
-        );
-    }
-
-    pub(super) fn cancel_booking(&mut self, booking: BookingId, refs: &ActorRefs) {
-        self.paths.remove(&booking);
-        if let Some(reservations) = &refs.reservations {
-            reservations.do_send(ReservationEvent(ReserveEvent::Declined { booking }));
         }
     }
 

@@ -1,17 +1,18 @@
 //! Requests in a module: its operator makes items of them as they arrive; they leave forwarded with its output, or dropped.
 
 use std::any::Any;
+use std::collections::btree_map::Entry as MapEntry;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use actix::Context;
+use weir_control::{Entry, ModuleMessage, RequestInfo};
 use weir_flow::{Item, SequenceSpec};
 use weir_policy::ModuleEvent;
 use weir_types::{DropReason, ModuleId, RequestId, Shortfall};
 
 use super::stage::{self, Found};
-use super::{ActorRefs, ModuleActor, PendingRequest};
-use crate::actors::burst::PolicyActor;
+use super::{ActorRefs, LeavingRequest, ModuleActor, PendingRequest};
 use crate::actors::messages::{Completed, Deliver, Dropped, RequestLost};
 use crate::panic_message::panic_message;
 use crate::request::{Request, RequestBranch};
@@ -20,16 +21,36 @@ use crate::request::{Request, RequestBranch};
 type Why = (DropReason, Option<Shortfall>);
 
 impl ModuleActor {
+    /// A request came on one of so many branches.
     pub(super) fn on_branch(&mut self, branch: RequestBranch, branches: u32, context: &mut Context<Self>) {
-        if branch.request.has_ended() {
-            self.join.cancel(branch.request.id);
+        let request = &branch.request;
+        let id = request.id;
+        if request.has_ended() {
+            self.flow.forget(id);
+            self.arriving.remove(&id);
             return;
         }
-        let request = branch.request.id;
-        let joined = self.join.on_branch(request, branches, branch, |joined, branch| {
-            joined.results.merge(&branch.results)
-        });
-        let Some(mut branch) = joined else { return };
+        let info = RequestInfo {
+            id,
+            stream: request.stream,
+            sent_at: request.sent_at,
+            slo: request.slo,
+            droppable: request.droppable,
+            route: 0,
+        };
+        match self.arriving.entry(id) {
+            MapEntry::Occupied(mut before) => before.get_mut().results.merge(&branch.results),
+            MapEntry::Vacant(place) => _ = place.insert(branch),
+        }
+        self.with_flow(context, |flow, _, out| flow.on_branch(info, branches, out));
+    }
+
+    /// A request that came on all branches enters: its operator makes items of it.
+    pub(super) fn enter(&mut self, info: RequestInfo, context: &mut Context<Self>) {
+        let request = info.id;
+        let Some(mut branch) = self.arriving.remove(&request) else {
+            return;
+        };
         let (operator, gate) = (self.setup.operator.as_ref(), self.setup.gate.as_ref());
         let items = catch_unwind(AssertUnwindSafe(|| match &self.setup.stage {
             Some(stage) => stage::items(stage, operator, gate, &mut branch),
@@ -47,29 +68,15 @@ impl ModuleActor {
                 return self.on_operator_panic(branch.request, panic.as_ref(), &self.setup.actors);
             }
         };
-        let (stream, sent_at) = (branch.request.stream, branch.request.sent_at);
-        let (droppable, slo) = (branch.request.droppable, branch.request.slo);
-        let arrived = match &sequences {
-            Some(sequences) => ModuleEvent::Prompted {
-                request,
-                stream,
-                sent_at,
+        let entry = match &sequences {
+            Some(sequences) => Entry::Prompts {
                 prompts: sequences.iter().map(|spec| spec.prompt.len() as u32).collect(),
                 predicted: match &self.setup.lengths {
                     Some(lengths) => lengths.predict(sequences),
                     None => Vec::new(),
                 },
-                droppable,
-                slo,
             },
-            None => ModuleEvent::Arrived {
-                request,
-                stream,
-                sent_at,
-                items: u32::try_from(items.len()).unwrap_or(u32::MAX),
-                droppable,
-                slo,
-            },
+            None => Entry::Items(u32::try_from(items.len()).unwrap_or(u32::MAX)),
         };
         if let Some(stage) = &self.setup.stage {
             stage.switch.on_arrived(branch.request.stream, items.len());
@@ -85,7 +92,7 @@ impl ModuleActor {
                 sequences: sequences.unwrap_or_default(),
             },
         );
-        self.on_event(arrived, context);
+        self.take(ModuleMessage::Entered(info, entry), context);
     }
 
     /// The sequence of each item, where the model generates.
@@ -103,8 +110,17 @@ impl ModuleActor {
         Ok(Some(bounded.collect()))
     }
 
-    /// With a reason to fall back the request goes on as far as it has come.
-    pub(super) fn forward(&mut self, request: RequestId, fallback: Option<DropReason>, refs: &ActorRefs) {
+    /// A request leaves with its results. With a reason to fall back it leaves with those that it has.
+    pub(super) fn leave(
+        &mut self,
+        request: RequestId,
+        fallback: Option<DropReason>,
+        context: &mut Context<Self>,
+    ) {
+        self.leaving = None;
+        if fallback.is_some() {
+            self.instances.end_request(request);
+        }
         let Some(PendingRequest {
             mut branch,
             items,
@@ -120,7 +136,6 @@ impl ModuleActor {
         }
         let module = self.setup.id;
         let operator = self.setup.operator.as_ref();
-        let stats = &mut self.stats;
         let found = catch_unwind(AssertUnwindSafe(|| match &self.setup.stage {
             Some(stage) => {
                 let found = Found {
@@ -128,41 +143,52 @@ impl ModuleActor {
                     inferences,
                     fallback,
                 };
-                stage::settle(stage, operator, found, &mut branch, stats);
+                (Some(stage::settle(stage, operator, found, &mut branch)), false)
             }
             None => {
-                if fallback.is_some() && inferences.iter().any(Option::is_none) {
+                let is_degraded = fallback.is_some() && inferences.iter().any(Option::is_none);
+                if is_degraded {
                     branch.results.go_without(self.setup.report_id.0);
-                    stats.on_degraded();
                 }
                 let inferences = inferences.into_iter().map(Option::unwrap_or_default).collect();
                 let output = operator.output(module.0, &items, inferences);
                 branch.results.add(module.0, output);
+                (None, is_degraded)
             }
         }));
-        if let Err(panic) = found {
-            return self.on_operator_panic(branch.request, panic.as_ref(), refs);
+        match found {
+            Ok((stage, is_degraded)) => {
+                let branches = self.setup.successors.len();
+                self.leaving = Some(LeavingRequest { branch, branches });
+                self.take(ModuleMessage::Left { stage, is_degraded }, context);
+            }
+            Err(panic) => self.on_operator_panic(branch.request, panic.as_ref(), &self.setup.actors),
         }
-        let route = Arc::clone(&branch.request.route);
-        let Some((last, others)) = self.setup.successors.split_last() else {
-            refs.egress.do_send(Completed(branch));
-            return;
-        };
-        let branches = |successor: &ModuleId| route.branches[successor.index()];
-        for successor in others {
-            let deliver = Deliver {
-                branch: branch.clone(),
-                branches: branches(successor),
-            };
-            refs.modules[successor.index()].do_send(deliver);
-        }
-        refs.modules[last.index()].do_send(Deliver {
-            branches: branches(last),
-            branch,
-        });
     }
 
-    /// A request leaves the module.
+    /// Sends the request that leaves on to a module, or to the end.
+    pub(super) fn go_on(&mut self, to: Option<ModuleId>, refs: &ActorRefs) {
+        let Some(mut leaving) = self.leaving.take() else {
+            return;
+        };
+        let Some(to) = to else {
+            refs.egress.do_send(Completed(leaving.branch));
+            return;
+        };
+        let branches = leaving.branch.request.route.branches[to.index()];
+        let module = &refs.modules[to.index()];
+        leaving.branches = leaving.branches.saturating_sub(1);
+        if leaving.branches == 0 {
+            let branch = leaving.branch;
+            module.do_send(Deliver { branch, branches });
+        } else {
+            let branch = leaving.branch.clone();
+            module.do_send(Deliver { branch, branches });
+            self.leaving = Some(leaving);
+        }
+    }
+
+    /// Takes a request out of the module.
     pub(super) fn take_pending(&mut self, request: RequestId) -> Option<PendingRequest> {
         let pending = self.pending.remove(&request)?;
         if let Some(stage) = &self.setup.stage {

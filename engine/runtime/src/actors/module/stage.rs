@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use weir_flow::{CascadeAnswers, Inference, Item, Operator};
-use weir_policy::{ModuleStats, StageCounts};
+use weir_policy::StageCounts;
 use weir_types::DropReason;
 
 use crate::analytics::TrackGate;
@@ -52,14 +52,13 @@ pub(super) struct Found {
     pub(super) fallback: Option<DropReason>,
 }
 
-/// Takes in what the stage found. The answers of the last stage become the output of the cascade.
+/// Takes in what the stage found, and counts it. The answers of the last stage become the output of the cascade.
 pub(super) fn settle(
     stage: &Stage,
     operator: &dyn Operator,
     found: Found,
     branch: &mut RequestBranch,
-    stats: &mut ModuleStats,
-) {
+) -> StageCounts {
     let cascade = stage.settles_in.0;
     let mut answers = branch.results.take_cascade(cascade).unwrap_or_default();
     let mut counts = StageCounts::default();
@@ -104,7 +103,6 @@ pub(super) fn settle(
             operator.regions(item, inference, rule.certainty)
         });
     }
-    stats.on_stage(counts);
     if stage.is_last {
         let (items, inferences) = answers.into_parts();
         branch
@@ -113,6 +111,7 @@ pub(super) fn settle(
     } else {
         branch.results.set_cascade(cascade, answers);
     }
+    counts
 }
 
 /// Hands out what a stage said of the item in a place.
