@@ -1,18 +1,16 @@
 //! Edited files on the readers of samples, of published profiles, and of recordings of other people.
 
-#[path = "../../../tests/shared/edited.rs"]
-mod edited;
-
 use std::fs;
 use std::path::Path;
 
-use edited::{MemoryBound, fuzz};
 use weir_sim::gears::read_samples;
 use weir_sim::generate::published_instance;
 use weir_sim::traces::{
     TokenTrace, counts_per_second, events_azure_2021, events_azure_llm, functions_azure_2019,
     lengths_azure_llm,
 };
+
+use crate::edited::{MemoryBound, fuzz};
 
 const WORDS: [&[u8]; 12] = [
     b"\n",

@@ -2,17 +2,16 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-mod common;
-
 use std::path::Path;
 
-use common::books;
-use common::drawn::Drawn;
 use weir_graph::Catalog;
 use weir_policy::{Counts, DropRule, Policy, Report};
 use weir_sim::experiment::{Run, load};
 use weir_sim::{SimulationResult, StreamSpec, simulate};
 use weir_types::Span;
+
+use crate::common::books;
+use crate::common::drawn::Drawn;
 
 fn policies() -> Vec<Policy> {
     let rule = |name: &&str| serde_json::from_value(serde_json::json!({ "drop": name })).unwrap();

@@ -1,16 +1,15 @@
 //! Properties that hold in every world, whatever its shape, its pools, its faults and its policy. Whatever fails prints
 //! the seed that its world is drawn from.
 
-mod common;
-
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use common::books;
-use common::drawn::Drawn;
 use weir_policy::{Arbitration, BatchBinding, DropRule, Mailboxes, Order, Policy, Queueing, Sizing};
 use weir_sim::{SimulationResult, simulate};
 use weir_types::invariant::{Kind, counted};
 use weir_types::{Span, invariant};
+
+use crate::common::books;
+use crate::common::drawn::Drawn;
 
 /// Far beyond what any drawn world can have to do.
 const STUCK_AFTER: Span = Span::from_secs(3_600);

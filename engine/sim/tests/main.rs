@@ -1,0 +1,20 @@
+//! Tests of the simulator, in one program.
+
+mod cascades;
+mod common;
+mod decoding;
+#[path = "../../../tests/shared/edited.rs"]
+mod edited;
+mod experiments;
+mod fuzz;
+mod generated_steps;
+mod objectives;
+mod overlap;
+mod pipelines;
+mod properties;
+mod recovery;
+mod retrieval;
+mod shared_machine;
+mod shares;
+mod stream_changes;
+mod token_traces;
