@@ -2,12 +2,11 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
 
-mod common;
-
-use common::{VALID, catalog, check, folder, read};
 use weir_flow::KeyKind;
-use weir_graph::{Escalate, Graph, OnLate, Vertex, parse};
+use weir_graph::{Escalate, OnLate, Vertex, parse};
 use weir_policy::gears::{Fallback, Settle};
+
+use crate::common::{VALID, catalog, check, folder, graph};
 
 /// A chain on emulated devices; `keys` are those of the module in the middle.
 fn text(keys: &str) -> String {
@@ -38,13 +37,6 @@ model = "small"
 inputs = ["read"]
 "#
     )
-}
-
-fn graph(text: &str) -> Graph {
-    match read(text) {
-        Ok(graph) => graph,
-        Err(problems) => panic!("{problems}"),
-    }
 }
 
 const CASCADE: &str = "cascade = [{ model = \"small\", certainty = 0.9 }, { model = \"large\" }]";

@@ -1,10 +1,9 @@
 //! Models on several devices of unequal speed.
 
-mod common;
-
-use common::{VALID, check, environment, folder, generating, read};
 use weir_graph::{DeviceClass, Graph, parse};
 use weir_types::Span;
+
+use crate::common::{VALID, check, environment, folder, generating, read};
 
 fn read_generating(toml: &str) -> Result<Graph, String> {
     let folder = folder();

@@ -1,9 +1,8 @@
 //! Every kind of mistake: its line and message, and no other.
 
-mod common;
-
-use common::{VALID, catalog, check, check_with, environment};
 use weir_graph::load;
+
+use crate::common::{self, VALID, catalog, check, check_with, environment};
 
 #[test]
 fn a_valid_graph_has_no_problems() {

@@ -1,8 +1,6 @@
 //! `items = "frame"`: what a module whose items are whole frames needs, and what it may not say.
 
-mod common;
-
-use common::{VALID, check, check_with, read};
+use crate::common::{VALID, check, check_with, read};
 
 #[test]
 fn whole_frames_need_nothing_upstream_and_go_with_no_regions() {

@@ -1,14 +1,11 @@
 //! Edited texts on the readers of graphs, gear plans and traces.
 
-mod common;
-#[path = "../../../tests/shared/edited.rs"]
-mod edited;
-
 use std::path::Path;
 
-use common::{VALID, read};
-use edited::{MemoryBound, fuzz};
 use weir_graph::{Trace, parse_gears, parse_policy, parse_streams};
+
+use crate::common::{VALID, read};
+use crate::edited::{MemoryBound, fuzz};
 
 /// Trees of TOML, and problems with their texts.
 const TREES: MemoryBound = MemoryBound {

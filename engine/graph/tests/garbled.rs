@@ -1,8 +1,6 @@
 //! However the text of a graph is garbled, reading it gives a graph or problems, never a panic.
 
-mod common;
-
-use common::{VALID, read};
+use crate::common::{VALID, read};
 
 /// SplitMix64: enough to garble bytes, and the same on every machine.
 struct Random(u64);

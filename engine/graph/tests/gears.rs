@@ -2,13 +2,12 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
 
-mod common;
-
-use common::{catalog, folder};
 use weir_config::ConfigError;
 use weir_graph::{GearsFile, Graph, StageSetting, parse};
 use weir_policy::gears::{ShiftDown, ShiftRule, ShiftScope};
 use weir_types::Span;
+
+use crate::common::{catalog, folder};
 
 const GRAPH: &str = r#"[app]
 name = "street"

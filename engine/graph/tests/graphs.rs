@@ -1,10 +1,7 @@
 //! The contents of a checked graph, the paths through it, and its drawings.
 
-mod common;
-
 use std::collections::BTreeSet;
 
-use common::{VALID, catalog, environment, read};
 use weir_flow::Value;
 use weir_graph::{
     DeviceClass, Graph, ModelOrigin, SourceMode, SourceNode, Successor, Vertex, WhenSlow, bare_execution,
@@ -12,6 +9,8 @@ use weir_graph::{
 };
 use weir_policy::{Order, Policy};
 use weir_types::Span;
+
+use crate::common::{VALID, catalog, environment, read};
 
 /// Two branches of unlike length that meet again, and a second source beside them.
 const DIAMOND: &str = r#"

@@ -3,13 +3,13 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
 
-mod common;
-
 use std::fmt::Write;
 use std::path::Path;
 
 use weir_config::ConfigError;
 use weir_graph::{Graph, parse};
+
+use crate::common;
 
 /// Keys, or whatever a case repeats.
 const MANY: usize = 250_000;

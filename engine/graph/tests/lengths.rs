@@ -2,12 +2,11 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
 
-mod common;
-
-use common::{environment, folder, generating};
 use weir_flow::ModelDefaults;
 use weir_graph::{Catalog, Graph, LengthPredictor, parse};
 use weir_policy::generate::LengthSource;
+
+use crate::common::{environment, folder, generating};
 
 /// One kind of tokens; both say what a bias says.
 const NETS: &str = r#"{"kinds": [[3, 4]], "single": [{"weights": [0, 0], "biases": [3]}],

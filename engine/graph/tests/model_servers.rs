@@ -1,9 +1,8 @@
 //! Models on model servers: their slots, and what is said of their keys.
 
-mod common;
-
-use common::{VALID, check, read};
 use weir_graph::{DeviceClass, ModelOrigin};
+
+use crate::common::{VALID, check, read};
 
 /// The valid graph with its reader on a model server, these lines added to it.
 fn on_server(lines: &str) -> String {

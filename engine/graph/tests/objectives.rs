@@ -1,8 +1,6 @@
 //! Objectives that no frame could meet: of the graph, and of a source.
 
-mod common;
-
-use common::{VALID, check};
+use crate::common::{VALID, check};
 
 #[test]
 fn an_slo_below_the_critical_path_is_reported() {

@@ -1,10 +1,9 @@
 //! Keys of sources: mode, sampling, and how their addresses are displayed.
 
-mod common;
-
-use common::{VALID, check, check_with, read};
 use weir_flow::{Connection, Settings, Transport, Value};
 use weir_graph::{Graph, SourceMode, SourceNode};
+
+use crate::common::{VALID, check, check_with, read};
 
 fn graph(text: &str) -> Graph {
     read(text).expect("a valid graph")

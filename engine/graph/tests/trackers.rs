@@ -3,10 +3,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
 
-mod common;
+use weir_graph::Vertex;
 
-use common::{VALID, check, read};
-use weir_graph::{Graph, Vertex};
+use crate::common::{VALID, check, graph};
 
 /// The valid graph with a tracker, of which the plates and the sink take.
 fn text(keys: &str) -> String {
@@ -18,13 +17,6 @@ fn text(keys: &str) -> String {
 }
 
 const FOLLOWS: &str = "inputs = [\"detect\"]";
-
-fn graph(text: &str) -> Graph {
-    match read(text) {
-        Ok(graph) => graph,
-        Err(problems) => panic!("{problems}"),
-    }
-}
 
 #[test]
 fn a_tracker_is_no_module_and_what_names_it_takes_from_what_it_follows() {

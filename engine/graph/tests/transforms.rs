@@ -2,11 +2,10 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
 
-mod common;
-
-use common::{VALID, check, read};
 use weir_analytics::transforms::TransformKind;
-use weir_graph::{Graph, Vertex};
+use weir_graph::Vertex;
+
+use crate::common::{VALID, check, graph, read};
 
 /// The valid graph with a tracker and transforms, of which the sink takes the first.
 fn text(transforms: &str) -> String {
@@ -14,13 +13,6 @@ fn text(transforms: &str) -> String {
     let inputs = format!("inputs = [\"plates\", \"{first}\"]");
     let sink = VALID.replace("inputs = [\"detect\", \"plates\"]", &inputs);
     format!("{sink}\n[modules.cars]\noperator = \"track\"\ninputs = [\"detect\"]\n{transforms}\n")
-}
-
-fn graph(text: &str) -> Graph {
-    match read(text) {
-        Ok(graph) => graph,
-        Err(problems) => panic!("{problems}"),
-    }
 }
 
 const GATE: &str = "[transforms.gate]

@@ -1,9 +1,8 @@
 //! Partition workers and devices: where models are placed, and what is said of it.
 
-mod common;
-
-use common::{VALID, check, read};
 use weir_graph::DeviceClass;
+
+use crate::common::{self, VALID, check, read};
 
 /// The valid graph with its reader spread over two workers.
 fn planned() -> String {

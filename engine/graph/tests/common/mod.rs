@@ -1,7 +1,5 @@
 //! A small catalog, a folder with the files that graphs name, and the one function that checks what is reported.
 
-#![allow(dead_code, reason = "each test file uses a part of it")]
-
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -392,4 +390,12 @@ pub(crate) fn check(toml: &str, expected: &[&str]) {
 pub(crate) fn check_with(part: &str, other: &str, expected: &[&str]) {
     assert!(VALID.contains(part), "the valid graph has no {part}");
     check(&VALID.replacen(part, other, 1), expected);
+}
+
+/// A graph without problems.
+pub(crate) fn graph(text: &str) -> Graph {
+    match read(text) {
+        Ok(graph) => graph,
+        Err(problems) => panic!("{problems}"),
+    }
 }

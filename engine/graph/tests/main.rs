@@ -1,0 +1,22 @@
+//! Tests of graphs, in one program.
+
+mod cascades;
+mod common;
+mod devices;
+mod diagnostics;
+#[path = "../../../tests/shared/edited.rs"]
+mod edited;
+mod frames;
+mod fuzz;
+mod garbled;
+mod gears;
+mod graphs;
+mod large;
+mod lengths;
+mod model_servers;
+mod objectives;
+mod planning;
+mod sources;
+mod trackers;
+mod transforms;
+mod workers;
