@@ -2,15 +2,12 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
 
-mod common;
-
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use common::{Heard, LONG, Loader, clock, key, listen, model, stage, tensor, wait_until};
 use weir_partition::wire::{
     Address, BatchFailure, Limits, Message, PartitionId, StageInput, Welcome, WireError, read_message,
     read_preamble, write_message, write_preamble,
@@ -20,6 +17,8 @@ use weir_partition::{
     WorkerOptions,
 };
 use weir_types::Timestamp;
+
+use crate::common::{Heard, LONG, Loader, clock, key, listen, model, stage, tensor, wait_until};
 
 fn tcp(worker: &Worker) -> std::net::SocketAddr {
     match worker.address() {

@@ -2,17 +2,16 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
 
-mod common;
-
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use common::{Heard, Loader, clock, key, listen, model, options, stage, tensor, wait_until};
 use weir_partition::wire::{BatchFailure, Resource, Usage};
 use weir_partition::{
     ClientOptions, DispatchError, Emulation, Event, LocalWorkers, Stage, Worker, WorkerId, WorkerOptions,
 };
 use weir_types::{Span, Timestamp};
+
+use crate::common::{Heard, Loader, clock, key, listen, model, options, stage, tensor, wait_until};
 
 const SUMS: [&str; 3] = ["mul 2", "add 3", "mul 5"];
 

@@ -2,12 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
 
-mod common;
-
 use std::sync::Arc;
 
-use common::clock;
-use common::process::{Process, park};
 use weir_flow::{
     DeviceKind, GeneratedToken, GenerativeLimits, GenerativeModel, GenerativeSession, PartitionLoader,
     PartitionSession, Sampling, SequenceEnd, SequenceSpec, SequenceState, SequenceStep, SessionError,
@@ -15,6 +11,9 @@ use weir_flow::{
 use weir_partition::wire::Address;
 use weir_partition::{RemoteGenerator, Worker, WorkerOptions};
 use weir_types::SequenceId;
+
+use crate::common::clock;
+use crate::common::process::{Process, park};
 
 const AT: &str = "WEIR_TEST_GENERATING_AT";
 const VOCABULARY: u32 = 97;
@@ -150,7 +149,7 @@ fn generating_process() {
     park(worker.address());
 }
 
-const START: [&str; 2] = ["generating_process", AT];
+const START: [&str; 2] = ["generating::generating_process", AT];
 
 fn remote(address: &str, vocabulary: u32) -> RemoteGenerator {
     RemoteGenerator::new("sums", address, Arc::new(Sums { vocabulary }), clock()).unwrap()

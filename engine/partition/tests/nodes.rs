@@ -3,21 +3,20 @@
 #![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
 #![allow(clippy::disallowed_methods, reason = "a test that waits gives up at last")]
 
-mod common;
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Cursor;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use common::{Heard, LONG, Loader, clock, key, model, stage, tensor, wait_until};
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use weir_partition::wire::{Address, BatchFailure};
 use weir_partition::{
     Arrived, Carrier, ClientOptions, DispatchError, Event, NodeCarrier, NodeName, Packet, Peer, Role, Worker,
     WorkerId, WorkerOptions,
 };
+
+use crate::common::{self, Heard, LONG, Loader, clock, key, model, stage, tensor, wait_until};
 
 /// What is done with a packet.
 type Fate = Box<dyn FnMut(Peer, Peer, &Packet) -> Deliver + Send>;

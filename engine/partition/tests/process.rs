@@ -2,12 +2,11 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
 
-mod common;
-
-use common::process::{Process, park};
-use common::{Heard, Loader, listen, model, stage};
 use weir_partition::ClientOptions;
 use weir_partition::wire::Address;
+
+use crate::common::process::{Process, park};
+use crate::common::{Heard, Loader, listen, model, stage};
 
 const AT: &str = "WEIR_TEST_WORKER_AT";
 
@@ -19,7 +18,7 @@ fn worker_process() {
     park(worker.address());
 }
 
-const START: [&str; 2] = ["worker_process", AT];
+const START: [&str; 2] = ["process::worker_process", AT];
 
 #[test]
 fn a_process_that_is_killed_costs_its_batches_and_serves_again_when_restarted() {

@@ -2,14 +2,13 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
 
-mod common;
-
 use std::sync::{Arc, Mutex};
 
-use common::{Heard, LONG, clock, model, options, stage};
 use weir_flow::{DeviceKind, PartitionLoader, PartitionSession, SessionError, Tensor};
 use weir_partition::wire::LoadPartition;
 use weir_partition::{ClientOptions, Event, LocalWorkers, Worker, WorkerId};
+
+use crate::common::{Heard, LONG, clock, model, options, stage};
 
 /// What was done with sessions, and by which thread.
 type Log = Arc<Mutex<Vec<(String, String)>>>;

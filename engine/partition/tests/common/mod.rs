@@ -1,6 +1,5 @@
 //! Fakes: partitions that do sums, block, fail or panic, and a client whose events can be waited for.
 
-#![allow(dead_code, reason = "each test uses a part of it")]
 #![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
 #![allow(clippy::disallowed_methods, reason = "a test hands the clock in")]
 
