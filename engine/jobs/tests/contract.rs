@@ -4,21 +4,19 @@
 #![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
 #![allow(clippy::print_stdout, reason = "a test says why it does nothing")]
 
-mod common;
-#[cfg(feature = "nats")]
-#[path = "../../../tests/shared/nats_server.rs"]
-mod nats_server;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::time::Duration;
 
-use common::{FILE, segments, submission};
 use weir_jobs::{
     Claim, CommitClaim, JobState, MAX_JOB_VIDEOS, OutputForm, Queue, QueueError, QueuePlace, ServerOptions,
     StagedOutput, Submission, Task, VideoState,
 };
+
+use crate::common::{FILE, segments, submission};
+#[cfg(feature = "nats")]
+use crate::nats_server;
 
 /// A queue, and what it needs.
 struct Case {
@@ -52,7 +50,7 @@ impl Case {
         let server = nats_server::NatsServer::new(&folder.path().join("store"), &["-js"])?;
         Some(Self {
             name: "server",
-            place: common::queue_on(server.port()),
+            place: crate::common::queue_on(server.port()),
             folder,
             _server: Some(server),
         })

@@ -2,16 +2,14 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
 
-#[allow(dead_code, reason = "others need more of it")]
-mod common;
-
 use std::fs::{self, OpenOptions};
 use std::path::Path;
 
-use common::{FILE, submission};
 use weir_jobs::{
     FolderQueue as Queue, JobState, OutputForm, QueueError, StagedOutput, Submission, VideoState,
 };
+
+use crate::common::{self, FILE, submission};
 
 /// A queue with a job of one video in `segments` segments.
 fn begun(folder: &Path, segments: u32) -> Queue {

@@ -1,23 +1,16 @@
 //! A queue on a server that asks who comes and shows who it is: a real nats-server with certificates, which the program `openssl`
 //! makes here, and one with accounts.
 
-#![cfg(feature = "nats")]
 #![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
 #![allow(clippy::print_stdout, reason = "a test says why it does nothing")]
 
-#[path = "../../../tests/shared/certificates.rs"]
-mod certificates;
-#[allow(dead_code, reason = "others need more of it")]
-mod common;
-#[path = "../../../tests/shared/nats_server.rs"]
-mod nats_server;
-
 use std::path::{Path, PathBuf};
 
-use certificates::Certificates;
-use common::{queue_on, submission};
-use nats_server::NatsServer;
 use weir_jobs::{Queue, ServerOptions};
+
+use crate::certificates::Certificates;
+use crate::common::{queue_on, submission};
+use crate::nats_server::NatsServer;
 
 const SIGNED: [(&str, &str); 2] = [
     ("server", "subjectAltName=IP:127.0.0.1"),

@@ -1,0 +1,4 @@
+//! Tests of analytics, in one program.
+
+mod confirmed;
+mod properties;

@@ -1,0 +1,4 @@
+//! Tests of the planner, in one program.
+
+mod plan;
+mod plan_errors;
