@@ -2,13 +2,12 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
 
-mod common;
-
 use std::io::Read;
 use std::time::Duration;
 
-use common::{free_port, keys, open, settings, wait_for_members, wait_until};
 use weir_fabric::Urgency;
+
+use crate::common::{free_port, keys, open, settings, wait_for_members, wait_until};
 
 const NODES: [&str; 3] = ["north", "south", "west"];
 /// Of a feature of a large batch.

@@ -2,10 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
 
-mod common;
-
-use common::{free_port, keys, open, settings, wait_for_members, wait_until};
 use weir_fabric::{FabricError, Kind, Member, MemberChange, Urgency};
+
+use crate::common::{self, free_port, keys, open, settings, wait_for_members, wait_until};
 
 fn engine(id: &str) -> Member {
     Member {
