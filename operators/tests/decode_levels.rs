@@ -3,15 +3,11 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use weir_flow::{DecodeLevel, Frame, FrameSkip, GroupCounts, Source, StopFlag};
-use weir_operators::media::{SourceOptions, source};
+use weir_flow::{DecodeLevel, Frame, FrameSkip, GroupCounts};
 
-fn open(path: &Path) -> Box<dyn Source> {
-    let factory = source(path.to_str().unwrap(), SourceOptions::default());
-    factory.open(&StopFlag::default()).unwrap()
-}
+use crate::common::{open, shipped};
 
 /// Place, time and samples of a frame.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -89,11 +85,6 @@ fn prefix(skip: FrameSkip, frames: u32) -> DecodeLevel {
         prefix: Some(frames),
         every: 1,
     }
-}
-
-/// A clip that ships with the program: 300 frames, of which none refers to a later one.
-fn shipped() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../videos/live-room.mp4")
 }
 
 #[test]

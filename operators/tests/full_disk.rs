@@ -2,15 +2,13 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-#[path = "../../tests/shared/small_disk.rs"]
-mod small_disk;
-
 use std::fs;
 use std::path::Path;
 
-use small_disk::SmallDisk;
 use weir_flow::{SinkError, StopFlag};
 use weir_operators::media::{Encoding, Rgb, SourceOptions, VideoFile, concatenate, source};
+
+use crate::small_disk::SmallDisk;
 
 const FRAMES: u32 = 20;
 const SIZE: (u32, u32) = (96, 64);

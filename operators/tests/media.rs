@@ -2,14 +2,13 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-mod common;
-
 use std::path::{Path, PathBuf};
 
-use common::{delivery, object, picture, settings};
 use weir_flow::{DeviceKind, Frame, Rect, Source, SourceCounts, SourceError, StopFlag};
 use weir_operators::media::{SourceOptions, source};
 use weir_operators::sinks::sink;
+
+use crate::common::{delivery, object, picture, settings};
 
 /// Writes a video of frames of the given times and sizes.
 fn write_mp4(path: &Path, frames: &[(f64, u32, u32)]) {

@@ -2,13 +2,15 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use weir_flow::{
     DecodeLevel, FrameSkip, Packet, PacketCodec, PacketFormat, PacketObserver, PacketTap, StopFlag,
 };
 use weir_operators::media::{Encoding, Rgb, SourceOptions, VideoCodec, VideoFile, source, source_with_main};
+
+use crate::common::shipped;
 
 #[derive(Default)]
 struct Observed {
@@ -53,10 +55,6 @@ fn observe(path: &Path, level: DecodeLevel) -> (Observed, Vec<f64>) {
     drop((source, observed, tap));
     let observer = Arc::into_inner(observer).unwrap();
     (observer.0.into_inner().unwrap(), times)
-}
-
-fn shipped() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../videos/live-room.mp4")
 }
 
 /// Presentation times, in tenths of a millisecond.

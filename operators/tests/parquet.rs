@@ -1,6 +1,5 @@
 //! Tables in Parquet, read back by the crate's own reader.
 
-#![cfg(feature = "parquet")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::fs::File;

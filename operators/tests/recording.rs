@@ -2,9 +2,6 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-#[path = "../../tests/shared/small_disk.rs"]
-mod small_disk;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -12,25 +9,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde_json::Value as Json;
-use small_disk::SmallDisk;
 use weir_flow::{
     BestShot, Delivery, Frame, Image, Incident, Packet, PacketFormat, PacketObserver, PacketSubscription,
-    PacketTap, Phase, Rect, Settings, Sink, Source, StopFlag, Value,
+    PacketTap, Phase, Rect, Settings, Sink, Source, Value,
 };
-use weir_operators::media::{SourceOptions, source};
 use weir_operators::sinks::sink;
+
+use crate::common::{open, shipped};
+use crate::small_disk::SmallDisk;
 
 /// 21:30:05 on 23 November 2026, UTC.
 const BEGAN_MS: u64 = 1_795_469_405_000;
-
-fn shipped() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../videos/live-room.mp4")
-}
-
-fn open(path: &Path) -> Box<dyn Source> {
-    let factory = source(path.to_str().unwrap(), SourceOptions::default());
-    factory.open(&StopFlag::default()).unwrap()
-}
 
 fn open_sink(kind: &str, folder: &Path, more: &[(&str, Value)]) -> Box<dyn Sink> {
     let path = ("path", Value::Text(folder.display().to_string()));

@@ -10,10 +10,7 @@ use weir_flow::{Frame, Source, SourceCounts, SourceError, StopFlag};
 use weir_operators::media::{Encoding, Rgb, SourceOptions, VideoCodec, VideoFile, source};
 use weir_operators::pixels::Sampler;
 
-/// A clip that ships with the program: 300 frames at 25 a second.
-fn shipped() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../videos/live-room.mp4")
-}
+use crate::common::shipped;
 
 fn open_with(path: &Path, options: SourceOptions) -> Result<Box<dyn Source>, SourceError> {
     source(path.to_str().unwrap(), options).open(&StopFlag::default())

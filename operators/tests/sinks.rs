@@ -1,16 +1,13 @@
 //! Sinks: what lines say, where they go, and what a full disk does.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-mod common;
-#[path = "../../tests/shared/small_disk.rs"]
-mod small_disk;
-
 use std::path::Path;
 
-use common::{delivery, object, picture, settings};
-use small_disk::SmallDisk;
 use weir_flow::{Attribute, Frame, KeyPoint, Point, Rect, RunHeader, Settings, Sink, Value};
 use weir_operators::sinks::{event_line, sink};
+
+use crate::common::{delivery, object, picture, reopening, settings};
+use crate::small_disk::SmallDisk;
 
 #[test]
 fn event_lines_match_their_specification() {
@@ -312,6 +309,7 @@ fn a_line_that_does_not_fit_is_taken_back_before_the_next_is_written() {
 
 #[test]
 fn lines_go_to_a_new_file_where_another_program_moved_theirs_away() {
+    let _alone = reopening();
     let folder = tempfile::tempdir().unwrap();
     let (path, moved) = (folder.path().join("e.jsonl"), folder.path().join("e.jsonl.1"));
     let mut lines = lines_with(&path, &[]);

@@ -2,10 +2,14 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::collections::BTreeMap;
-use std::path::Path;
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use weir_flow::{Attribute, DeliveredObject, Delivery, Frame, Image, Object, Points, Rect, Settings, Value};
+use weir_flow::{
+    Attribute, DeliveredObject, Delivery, Frame, Image, Object, Points, Rect, Settings, Source, StopFlag,
+    Value,
+};
+use weir_operators::media::{SourceOptions, source};
 
 /// A picture that moves a little from frame to frame.
 pub(crate) fn picture(index: u64, width: u32, height: u32) -> Image {
@@ -72,4 +76,20 @@ pub(crate) fn settings(path: &Path) -> Settings {
         "path".to_owned(),
         Value::Text(path.display().to_string()),
     )]))
+}
+
+/// One test at a time asks for files to be opened again, which all sinks of the process hear.
+pub(crate) fn reopening() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A clip that ships with the program: 300 frames at 25 a second, of which none refers to a later one.
+pub(crate) fn shipped() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../videos/live-room.mp4")
+}
+
+pub(crate) fn open(path: &Path) -> Box<dyn Source> {
+    let factory = source(path.to_str().unwrap(), SourceOptions::default());
+    factory.open(&StopFlag::default()).unwrap()
 }

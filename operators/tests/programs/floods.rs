@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use weir_flow::Value;
 
-use crate::delivered::{open, send, text};
+use super::delivered::{open, send, text};
 
 /// Bytes of a flood: far more than what any reader and the buffers of a connection hold.
 const FLOOD: usize = 64 << 20;

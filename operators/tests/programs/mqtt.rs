@@ -12,7 +12,7 @@ use serde_json::Value as Json;
 use weir_flow::{Notice, TrackEnd, Value};
 use weir_operators::sinks::sink;
 
-use crate::delivered::{car, check, dead_letters, delivery, events, open, send, text, wait_killing};
+use super::delivered::{car, check, dead_letters, delivery, events, open, send, text, wait_killing};
 
 const MOSQUITTO: &str = "/usr/sbin/mosquitto";
 
@@ -233,7 +233,7 @@ fn tracks_are_events_as_frigate_has_them_and_counts_are_found_by_home_assistant(
         last_pts_ms: 1_500.0,
         attributes: Vec::new(),
     };
-    let mut in_zone = crate::delivered::incident("north", 1);
+    let mut in_zone = super::delivered::incident("north", 1);
     in_zone.kind = "zone";
     in_zone.phase = weir_flow::Phase::Began;
     in_zone.zones = vec!["door".into()];

@@ -2,9 +2,9 @@
 
 use weir_flow::Value;
 
+use super::delivered::{check, dead_letters, open, reasons, send, text, wait};
+use super::mqtt::{Broker, free_port};
 use crate::certificates::Certificates;
-use crate::delivered::{check, dead_letters, open, reasons, send, text, wait};
-use crate::mqtt::{Broker, free_port};
 
 const SIGNED: [(&str, &str); 2] = [
     ("broker", "subjectAltName=IP:127.0.0.1"),

@@ -7,7 +7,7 @@ use futures_util::StreamExt;
 use serde_json::Value as Json;
 use weir_flow::Value;
 
-use crate::delivered::{check, dead_letters, events, open, reasons, send, text, wait, wait_killing};
+use super::delivered::{check, dead_letters, events, open, reasons, send, text, wait, wait_killing};
 use crate::nats_server::NatsServer;
 
 fn address(server: &NatsServer) -> Value {

@@ -12,8 +12,8 @@ use serde_json::Value as Json;
 use weir_flow::Value;
 use weir_operators::sinks::sink;
 
+use super::delivered::{STREAMS, check, dead_letters, events, open, reasons, send, text, wait, wait_killing};
 use crate::certificates::Certificates;
-use crate::delivered::{STREAMS, check, dead_letters, events, open, reasons, send, text, wait, wait_killing};
 
 /// What a server has done, over all its lives.
 #[derive(Default)]
@@ -382,6 +382,7 @@ fn a_server_that_is_gone_and_a_file_without_room_show_while_events_wait() {
 
 #[test]
 fn dead_letters_go_to_a_new_file_where_another_program_moved_theirs_away() {
+    let _alone = crate::common::reopening();
     let folder = tempfile::tempdir().unwrap();
     let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let (path, moved) = (

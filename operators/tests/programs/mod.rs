@@ -4,15 +4,10 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 #![allow(clippy::print_stdout, reason = "a test that skips says so")]
 
-#[path = "../../../tests/shared/certificates.rs"]
-mod certificates;
 mod delivered;
 mod floods;
 mod mqtt;
 mod mqtt_tls;
 #[cfg(feature = "nats")]
 mod nats;
-#[cfg(feature = "nats")]
-#[path = "../../../tests/shared/nats_server.rs"]
-mod nats_server;
 mod webhook;

@@ -1,0 +1,30 @@
+//! Tests of sources, model heads and sinks, in one program.
+
+#![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
+
+mod access;
+#[path = "../../tests/shared/certificates.rs"]
+mod certificates;
+mod common;
+mod decode_levels;
+mod describe;
+mod features;
+mod full_disk;
+mod media;
+mod models;
+#[cfg(feature = "nats")]
+#[path = "../../tests/shared/nats_server.rs"]
+mod nats_server;
+mod network;
+mod packets;
+#[cfg(feature = "parquet")]
+mod parquet;
+mod programs;
+mod recording;
+mod recordings;
+mod reports;
+mod shipped;
+mod sinks;
+#[path = "../../tests/shared/small_disk.rs"]
+mod small_disk;
+mod tables;
