@@ -2,17 +2,16 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
 
-mod common;
-
 use std::path::Path;
 use std::sync::Arc;
 
-use common::{Parts, assemble, check_books, graph};
 use weir_flow::{Catalog, Delivery, Frame, Image, Settings, SinkFactory, SourceFactory, StopFlag, Value};
 use weir_operators::media::{SourceOptions, source};
 use weir_operators::sinks;
 use weir_policy::Report;
 use weir_runtime::{Pace, RunError, RunOptions};
+
+use crate::common::{Parts, assemble, check_books, graph};
 
 const GRAPH: &str = r#"
     [app]

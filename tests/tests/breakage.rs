@@ -2,19 +2,18 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
 
-mod common;
-
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
-use common::{Parts, assemble, catalog_with_sink, check_books, graph, run};
 use weir_flow::{
     Catalog, Delivery, Frame, Image, Inference, Item, ModuleOutput, Operator, Region, RequestResults, Sink,
     SinkError, SinkFactory, Source, SourceError, SourceFactory, SourceInfo, StopFlag,
 };
 use weir_policy::Report;
 use weir_runtime::{Pace, RunOptions};
+
+use crate::common::{Parts, assemble, catalog_with_sink, check_books, graph, run};
 
 /// Two streams through one module to a sink each; the models are emulated.
 const GRAPH: &str = r#"

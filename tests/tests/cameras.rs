@@ -3,13 +3,10 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
 
-mod common;
-
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
-use common::{Parts, assemble, catalog_with_sink, check_books, graph};
 use weir_flow::{
     Batching, Catalog, Delivery, DeviceKind, Frame, Image, Inference, Item, Model, Session, SessionError,
     Sink, SinkError, SinkFactory, Source, SourceError, SourceFactory, SourceInfo, Step, StopFlag,
@@ -17,6 +14,8 @@ use weir_flow::{
 use weir_policy::{ReconnectSpec, Report, StreamStanding};
 use weir_runtime::{Clock, Pace, RunError, RunOptions};
 use weir_types::Span;
+
+use crate::common::{Parts, assemble, catalog_with_sink, check_books, graph};
 
 /// One stream through one module to a sink that keeps what it takes.
 const GRAPH: &str = r#"

@@ -3,15 +3,14 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
 
-mod common;
-
 use std::path::Path;
 use std::time::Duration;
 
-use common::{Parts, assemble, check_books, graph, stream};
 use weir_flow::{Catalog, StopFlag};
 use weir_graph::{Gears, Graph, parse_gears};
 use weir_runtime::{Engine, Handle, RunOptions, verify};
+
+use crate::common::{Parts, assemble, check_books, graph, stream};
 
 /// A cascade of two stages and a module behind it; further ones by bits: another module, regions, another objective.
 fn variant(number: u32) -> Graph {

@@ -2,18 +2,17 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
 
-mod common;
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use common::{Parts, assemble, graph, run};
 use weir_flow::{
     Attribute, Batching, Catalog, DeviceKind, Inference, Item, Model, Session, SessionError, Step,
 };
 use weir_policy::gears::emulated_certainty;
 use weir_policy::{Report, StageCounts};
 use weir_runtime::{Pace, RunOptions, verify};
+
+use crate::common::{Parts, assemble, graph, run};
 
 const FRAMES: u64 = 300;
 

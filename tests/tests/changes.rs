@@ -3,19 +3,18 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
 
-mod common;
-
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use common::sinks::Outcomes;
-use common::{Parts, TWO_STREAMS, assemble, catalog_with_sink, check_books, graph, stream};
 use weir_flow::{Catalog, Delivery, Sink, SinkError, SinkFactory, StopFlag};
 use weir_graph::SourceNode;
 use weir_policy::{Policy, StreamShare};
 use weir_runtime::{Engine, Handle, NewStream, RunOptions, StreamChange, StreamError, verify};
 use weir_types::Span;
+
+use crate::common::sinks::Outcomes;
+use crate::common::{Parts, TWO_STREAMS, assemble, catalog_with_sink, check_books, graph, stream};
 
 fn start(options: RunOptions) -> Handle {
     let options = RunOptions {

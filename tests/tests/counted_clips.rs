@@ -23,6 +23,8 @@ use weir_flow::{
 };
 use weir_truth::{FrameTruth, Truth, TruthObject};
 
+use crate::common::half;
+
 /// That of the demo.
 const LINE: [[f64; 2]; 2] = [[0.34, 0.70], [0.97, 0.38]];
 const COUNTED: [&str; 4] = ["car", "van", "bus", "bicycle"];
@@ -140,14 +142,6 @@ fn counted(truth: &Truth, kept: impl Fn(u64) -> bool) -> BTreeMap<String, usize>
     close_transforms(&mut line, &mut closed);
     incidents.append(&mut closed.incidents);
     by_direction(&incidents)
-}
-
-/// Half of the frames, as if drawn (SplitMix64).
-fn half(frame: u64) -> bool {
-    let mixed = (frame + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-    let mixed = (mixed ^ mixed >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
-    (mixed ^ mixed >> 31) & 1 == 0
 }
 
 #[test]

@@ -2,11 +2,10 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
 
-mod common;
-
-use common::{Parts, assemble, check_books, graph, run};
 use weir_flow::{Catalog, StopFlag};
 use weir_runtime::{Pace, RunOptions};
+
+use crate::common::{Parts, assemble, check_books, graph, run};
 
 /// Three modules in a row, each with two slots of its own; the middle one is the slowest: 2 slots / 20 ms = 100 a second.
 fn chain(rate: f64, frames: u64, mode: &str, policy: &str) -> String {

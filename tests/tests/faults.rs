@@ -2,17 +2,16 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
 
-mod common;
-
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use common::{Parts, assemble, catalog_with_sink, graph, run};
 use weir_flow::{
     Batching, Catalog, Delivery, DeviceKind, Inference, Item, Model, Session, SessionError, Sink, SinkError,
     SinkFactory, Step,
 };
-use weir_runtime::{Pace, RunOptions};
+use weir_runtime::RunOptions;
+
+use crate::common::{Parts, as_fast_as_it_goes, assemble, catalog_with_sink, graph, run};
 
 /// Runs at once; panics on every `n`th batch, fails on every `m`th, over all its sessions.
 struct Faulty {
@@ -93,13 +92,6 @@ const GRAPH: &str = r#"
     model = "first"
     inputs = ["one"]
 "#;
-
-fn as_fast_as_it_goes() -> RunOptions {
-    RunOptions {
-        pace: Pace::Max,
-        ..RunOptions::default()
-    }
-}
 
 #[test]
 fn a_batch_that_panics_costs_its_requests_and_nothing_else() {

@@ -4,18 +4,17 @@
 #![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
 #![allow(clippy::print_stdout, reason = "a test says what it finds")]
 
-mod common;
-
 use std::path::Path;
 
-use common::sinks::Outcomes;
-use common::{Parts, assemble, catalog_with_sink, check_books, run};
 use weir_graph::Graph;
 use weir_policy::Report;
 use weir_runtime::{RunOptions, verify};
 use weir_sim::experiment::world_from_graph;
 use weir_sim::simulate;
 use weir_types::Timestamp;
+
+use crate::common::sinks::Outcomes;
+use crate::common::{Parts, assemble, catalog_with_sink, check_books, run};
 
 /// Little and much load in turn; at the end more than both models can do.
 const LOAD: &str = "t_s,rate_rps\n0,20\n2,120\n4,20\n6,120\n8,500\n10,20\n";

@@ -3,11 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
 #![allow(clippy::print_stdout, reason = "a test says what it finds")]
 
-mod common;
-
 use std::path::Path;
 
-use common::{Parts, assemble, run};
 use serde_json::Value;
 use weir_flow::Catalog;
 use weir_graph::Graph;
@@ -16,6 +13,8 @@ use weir_runtime::{RunOptions, verify};
 use weir_sim::experiment::world_from_graph;
 use weir_sim::simulate;
 use weir_types::Timestamp;
+
+use crate::common::{Parts, assemble, run};
 
 /// 20 a second, then 100, then 20 again.
 const LOAD: &str = "t_s,rate_rps\n0,20\n3,100\n6,20\n9,20\n";

@@ -3,16 +3,15 @@
 #![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
 #![allow(clippy::print_stdout, reason = "a test says what it finds")]
 
-mod common;
-
 use std::path::Path;
 
-use common::sinks::Kept;
-use common::stories::Stories;
-use common::{Parts, assemble, assets, at_own_pace, graph, run, whole_catalog};
 use weir_flow::{Attribute, Delivery, HeadOutput, HeadSpec};
 use weir_policy::Report;
 use weir_policy::generate::emulated_length;
+
+use crate::common::sinks::Kept;
+use crate::common::stories::Stories;
+use crate::common::{Parts, assemble, assets, at_own_pace, graph, run, whole_catalog};
 
 /// The catalog with the head and keys of models that generate.
 /// A stream into a model that generates, of `instances` emulated instances; a step takes 2 to 4 ms.

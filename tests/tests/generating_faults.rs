@@ -3,14 +3,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
 
-mod common;
-
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use common::sinks::Kept;
-use common::words::{Caches, Leaving, Words};
-use common::{Parts, assemble, at_own_pace, graph, run, whole_catalog};
 use weir_flow::{
     Attribute, Delivery, DeviceKind, GenerativeModel, PartitionLoader, PartitionSession, SessionError,
     StopFlag, Value,
@@ -20,6 +15,10 @@ use weir_partition::{Worker, WorkerOptions};
 use weir_policy::Report;
 use weir_policy::generate::emulated_length;
 use weir_runtime::Clock;
+
+use crate::common::sinks::Kept;
+use crate::common::words::{Caches, Leaving, Words};
+use crate::common::{Parts, assemble, at_own_pace, graph, run, whole_catalog};
 
 const FRAMES: u64 = 30;
 /// Of those that move.

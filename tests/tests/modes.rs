@@ -2,13 +2,12 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
 
-mod common;
-
 use std::sync::{Arc, Mutex};
 
-use common::{Parts, assemble, catalog_with_sink, graph, run};
 use weir_flow::{Catalog, Delivery, Sink, SinkError, SinkFactory};
 use weir_runtime::{Pace, RunOptions};
+
+use crate::common::{Parts, assemble, catalog_with_sink, graph, run};
 
 /// Streams and frames of what was taken, and whether each was late.
 #[derive(Clone, Default)]

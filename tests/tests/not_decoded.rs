@@ -2,17 +2,16 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
 
-mod common;
-
 use std::sync::{Arc, Mutex};
 
-use common::{Parts, assemble, catalog_with_sink, graph, run};
 use weir_flow::{
     Delivery, Frame, Image, Notice, Sink, SinkError, SinkFactory, Source, SourceCounts, SourceError,
     SourceFactory, SourceInfo, StopFlag,
 };
 use weir_runtime::{Pace, RunOptions};
 use weir_types::DropReason;
+
+use crate::common::{Parts, assemble, catalog_with_sink, graph, run};
 
 const GRAPH: &str = r#"
     [app]

@@ -3,14 +3,13 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
 
-mod common;
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use common::{Parts, assemble, graph, run};
 use weir_flow::{Batching, Catalog, DeviceKind, Inference, Item, Model, Session, SessionError, Step};
-use weir_runtime::{Pace, RunOptions, verify};
+use weir_runtime::{RunOptions, verify};
+
+use crate::common::{Parts, as_fast_as_it_goes, assemble, graph, run};
 
 /// Two modules in a row that share the slot of a device, whose inputs take half of a run.
 fn chain(frames: u64, prepare: &str, more: &str) -> String {
@@ -40,13 +39,6 @@ fn chain(frames: u64, prepare: &str, more: &str) -> String {
         inputs = ["one"]
         "#
     )
-}
-
-fn as_fast_as_it_goes() -> RunOptions {
-    RunOptions {
-        pace: Pace::Max,
-        ..RunOptions::default()
-    }
 }
 
 #[test]

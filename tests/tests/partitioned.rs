@@ -5,13 +5,10 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
 
-mod common;
-
 use std::ops::Range;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use common::{catalog_with_sink, check_books};
 use weir_flow::{
     Batching, Catalog, Delivery, DeviceKind, Element, Frame, HeadSpec, Inference, Item, Model, ModuleOutput,
     Object, Operator, OperatorSpec, PartitionLoader, PartitionSession, PartitionedModel, Points, PrePost,
@@ -22,6 +19,8 @@ use weir_partition::{Worker, WorkerOptions};
 use weir_planner::{BlockTimes, Blocks, Class, Objective, Plan, Problem, Scheme, ServedModel, solve};
 use weir_policy::Report;
 use weir_runtime::{Assembly, Clock, Partitioning, RunOptions, verify};
+
+use crate::common::{catalog_with_sink, check_books};
 
 const BLOCKS: usize = 4;
 

@@ -3,14 +3,11 @@
 #![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
 #![allow(clippy::print_stdout, reason = "a test says what it finds")]
 
-mod common;
-
 use std::fs::File;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use common::{Parts, assemble, at_own_pace, graph, run, whole_catalog};
 use weir_flow::{
     Frame, Generated, GenerativeModel, Inference, Item, Model, ModuleOutput, Operator, RequestResults,
     SequenceSpec, Settings, Value,
@@ -18,6 +15,8 @@ use weir_flow::{
 use weir_operators::{LoadRequest, ModelFile, OperatorRequest, RuntimeLibraryError};
 use weir_truth::Truth;
 use weir_truth::report::Scene;
+
+use crate::common::{Parts, assemble, at_own_pace, graph, run, whole_catalog};
 
 /// Mean difference between expected and actual lengths of a run, which is decided the same again by its event log; and
 /// whether predictions are in the log.

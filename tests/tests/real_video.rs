@@ -2,12 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
 
-mod common;
-
 use std::path::{Path, PathBuf};
 
-use common::first_frames::FirstFrames;
-use common::{assets, run};
 use serde_json::Value;
 use weir::Zoo;
 use weir_flow::{Settings, SourceFactory, StopFlag};
@@ -15,6 +11,9 @@ use weir_graph::{SourceMode, SourceNode};
 use weir_operators::media::SourceOptions;
 use weir_policy::Report;
 use weir_runtime::{Assembly, Pace, RunOptions};
+
+use crate::common::first_frames::FirstFrames;
+use crate::common::{assets, run};
 
 /// An application of this repository on a recording that is read without loss; files of its sinks go to `out`.
 fn application(

@@ -3,11 +3,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
 
-mod common;
-
 use std::sync::{Arc, Mutex};
 
-use common::{Parts, assemble, catalog_with_sink, graph, run};
 use weir_flow::{
     Batching, BoxCertainty, Delivery, DeviceKind, Inference, Item, Model, Object, Operator, Points, Rect,
     Region, Session, SessionError, Settings, Sink, SinkError, SinkFactory, Step,
@@ -16,6 +13,8 @@ use weir_operators::OperatorRequest;
 use weir_policy::gears::{emulated_certainty, emulated_regions};
 use weir_policy::{Report, StageCounts};
 use weir_runtime::{Pace, RunOptions, verify};
+
+use crate::common::{Parts, assemble, catalog_with_sink, graph, run};
 
 const FRAMES: u64 = 40;
 

@@ -2,14 +2,13 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
 
-mod common;
-
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use common::{Parts, assemble, check_books, graph, run};
 use weir_flow::Catalog;
 use weir_runtime::{Pace, PhaseKind, RequestTrace, RunOptions, TraceExporter, TraceOptions};
+
+use crate::common::{Parts, assemble, check_books, graph, run};
 
 /// Twice what the second module can do, so that frames are dropped.
 const OVERLOAD: &str = r#"

@@ -3,14 +3,10 @@
 #![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
 #![allow(clippy::print_stdout, reason = "a test says what it finds")]
 
-mod common;
-
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use common::first_frames::FirstFrames;
-use common::{Parts, assemble, graph, run};
 use serde_json::Value;
 use weir::Zoo;
 use weir_flow::{
@@ -23,6 +19,9 @@ use weir_runtime::{Assembly, Pace, RunOptions, verify};
 use weir_sim::experiment::world_from_graph;
 use weir_sim::{simulate, simulate_streams};
 use weir_types::{Span, StreamId, Timestamp};
+
+use crate::common::first_frames::FirstFrames;
+use crate::common::{Parts, assemble, graph, run};
 
 /// Five modules in a row with a model each, of which the device holds two; `slots` run batches.
 fn five(rate: f64, frames: u64, mode: &str, slots: u32) -> String {

@@ -3,13 +3,10 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
 
-mod common;
-
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use common::{Parts, TWO_STREAMS, assemble, catalog_with_sink, check_books, graph, stream};
 use weir_flow::{
     Delivery, Frame, Notice, Sink, SinkError, SinkFactory, Source, SourceError, SourceFactory, SourceInfo,
     StopFlag,
@@ -18,6 +15,8 @@ use weir_graph::SourceNode;
 use weir_runtime::{
     Control, Engine, Handle, NewStream, RunOptions, Snapshot, StreamError, StreamPhase, verify,
 };
+
+use crate::common::{Parts, TWO_STREAMS, assemble, catalog_with_sink, check_books, graph, stream};
 
 /// What a sink was given.
 #[derive(Debug, Clone, Default)]

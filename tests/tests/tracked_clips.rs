@@ -13,6 +13,8 @@ use weir_analytics::{Detection, FrameTime, TrackIds, Tracker, TrackerSettings};
 use weir_flow::Rect;
 use weir_truth::{Truth, TruthObject};
 
+use crate::common::half;
+
 /// What can be followed: neither parts of things nor what a display shows.
 const FOLLOWED: &[&str] = &[
     "person", "car", "van", "bus", "bicycle", "player", "vehicle", "crate",
@@ -71,14 +73,6 @@ fn track(clip: &str, kept: impl Fn(u64) -> bool) -> Tracked {
         }
     }
     result
-}
-
-/// Half of the frames, as if drawn (SplitMix64).
-fn half(frame: u64) -> bool {
-    let mixed = (frame + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-    let mixed = (mixed ^ mixed >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
-    (mixed ^ mixed >> 31) & 1 == 0
 }
 
 /// At most so many tracks more than objects, and so many switches.

@@ -3,50 +3,18 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
 
-mod common;
-
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use common::{Parts, assemble, catalog_with_sink, graph, run};
 use weir_flow::{
-    Attribute, Catalog, Delivery, Frame, Inference, Item, ModuleOutput, Notice, Object, ObjectAttribute,
-    Operator, Points, Rect, Region, RequestResults, Sink, SinkError, SinkFactory, TrackEnd, TrackState,
+    Attribute, Catalog, Delivery, Frame, Inference, Item, ModuleOutput, Notice, ObjectAttribute, Operator,
+    Points, Region, RequestResults, Sink, SinkError, SinkFactory, TrackEnd, TrackState,
 };
 use weir_runtime::RunOptions;
 
-/// Finds a car that drives to the right and a person who stands, in whatever frame.
-struct Street;
-
-impl Operator for Street {
-    fn items(&self, frame: &Arc<Frame>, _results: &RequestResults) -> Vec<Item> {
-        vec![Item {
-            frame: Arc::clone(frame),
-            region: Region::Whole,
-            object: None,
-        }]
-    }
-
-    fn output(&self, _module: u32, items: &[Item], _inferences: Vec<Inference>) -> ModuleOutput {
-        let object = |class: &str, x: f32, width: f32| Object {
-            candidate: false,
-            class: class.into(),
-            score: 0.9,
-            rect: Rect::new(x, 100.0, x + width, 160.0),
-            parent: None,
-            points: Points::None,
-        };
-        let seconds = items[0].frame.pts_ms as f32 / 1e3;
-        ModuleOutput {
-            objects: vec![
-                object("car", 10.0 + 100.0 * seconds, 80.0),
-                object("person", 500.0, 20.0),
-            ],
-            attributes: Vec::new(),
-        }
-    }
-}
+use crate::common::street::Street;
+use crate::common::{Parts, assemble, catalog_with_sink, graph, run};
 
 /// Reads a text off each object, and counts how many it reads.
 #[derive(Clone, Default)]

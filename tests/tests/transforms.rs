@@ -2,48 +2,13 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
 
-mod common;
-
 use std::sync::{Arc, Mutex};
 
-use common::{Parts, assemble, catalog_with_sink, graph, run};
-use weir_flow::{
-    Catalog, Delivery, Frame, Incident, IncidentValue, Inference, Item, ModuleOutput, Notice, Object,
-    Operator, Phase, Points, Rect, Region, RequestResults, Sink, SinkError, SinkFactory,
-};
+use weir_flow::{Catalog, Delivery, Incident, IncidentValue, Notice, Phase, Sink, SinkError, SinkFactory};
 use weir_runtime::RunOptions;
 
-/// Finds a car that drives to the right, 100 pixels a second from 50, and a person who stands.
-struct Street;
-
-impl Operator for Street {
-    fn items(&self, frame: &Arc<Frame>, _results: &RequestResults) -> Vec<Item> {
-        vec![Item {
-            frame: Arc::clone(frame),
-            region: Region::Whole,
-            object: None,
-        }]
-    }
-
-    fn output(&self, _module: u32, items: &[Item], _inferences: Vec<Inference>) -> ModuleOutput {
-        let object = |class: &str, x: f32, width: f32| Object {
-            candidate: false,
-            class: class.into(),
-            score: 0.9,
-            rect: Rect::new(x, 100.0, x + width, 160.0),
-            parent: None,
-            points: Points::None,
-        };
-        let seconds = items[0].frame.pts_ms as f32 / 1e3;
-        ModuleOutput {
-            objects: vec![
-                object("car", 10.0 + 100.0 * seconds, 80.0),
-                object("person", 500.0, 20.0),
-            ],
-            attributes: Vec::new(),
-        }
-    }
-}
+use crate::common::street::Street;
+use crate::common::{Parts, assemble, catalog_with_sink, graph, run};
 
 /// Incidents by stream, by deliveries and by notices; and how many overlays the last delivery had.
 type Recorded = (Vec<(String, Incident)>, usize);

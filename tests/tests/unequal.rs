@@ -2,15 +2,10 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
 
-mod common;
-
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-use common::sinks::Kept;
-use common::stories::Stories;
-use common::{Parts, assemble, assets, at_own_pace, graph, run, whole_catalog};
 use weir_flow::{
     Attribute, Batching, DeviceKind, GeneratedToken, GenerativeLimits, GenerativeModel, GenerativeSession,
     Model, SequenceState, SequenceStep, Session, SessionError,
@@ -18,6 +13,10 @@ use weir_flow::{
 use weir_policy::generate::{InstanceStats, emulated_length};
 use weir_policy::{ModuleReport, Report};
 use weir_types::SequenceId;
+
+use crate::common::sinks::Kept;
+use crate::common::stories::Stories;
+use crate::common::{Parts, assemble, assets, at_own_pace, graph, run, whole_catalog};
 
 fn recorded(text: &str, folder: &Path) -> Report {
     let catalog = whole_catalog();

@@ -1,11 +1,12 @@
 //! What whole-engine tests share: graphs from text, runs with a chosen pace, books that must add up.
 
-#![allow(dead_code, reason = "each test binary uses its own part of this")]
+#![allow(dead_code, reason = "each test program uses its own part of this")]
 #![allow(clippy::print_stdout, reason = "a test that skips says so")]
 
 pub(crate) mod first_frames;
 pub(crate) mod sinks;
 pub(crate) mod stories;
+pub(crate) mod street;
 pub(crate) mod words;
 
 use std::path::{Path, PathBuf};
@@ -167,4 +168,20 @@ pub(crate) fn check_books(report: &Report) {
     assert_eq!(sum(|counts| counts.dropped), total.dropped);
     let dropped: u64 = report.drops.iter().map(|drop| drop.count).sum();
     assert_eq!(dropped, total.dropped);
+}
+
+/// Options of a run that waits for no clock.
+pub(crate) fn as_fast_as_it_goes() -> RunOptions {
+    RunOptions {
+        pace: Pace::Max,
+        ..RunOptions::default()
+    }
+}
+
+/// Half of the frames, as if drawn (SplitMix64).
+pub(crate) fn half(frame: u64) -> bool {
+    let mixed = (frame + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    let mixed = (mixed ^ mixed >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
+    (mixed ^ mixed >> 31) & 1 == 0
 }

@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use crate::{assert_none, code, files, read, root, without_texts};
+use super::{assert_none, code, files, read, root, without_texts};
 
 /// A module's path within its crate.
 type Module = Vec<String>;

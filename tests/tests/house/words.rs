@@ -1,7 +1,7 @@
 //! The words that code, documents and tests do not use, and what they say instead: each thing has one name, and it is the
 //! one that the field has for it.
 
-use crate::{assert_none, files, read, root};
+use super::{assert_none, files, read, root};
 
 /// A word or several, what to write, and folders where it has its plain meaning. Words are found in prose and as parts of
 /// names, in any case: `let go` is in `let_go` and in `LetGo`. One with an underscore is found as it stands.

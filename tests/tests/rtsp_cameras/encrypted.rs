@@ -6,7 +6,7 @@ use weir_flow::{Connection, Settings, StopFlag, Value};
 use weir_operators::media::{SourceOptions, source};
 
 use super::camera::{self, Camera, ClipSpec, write_clip};
-use super::certificates::Certificates;
+use crate::certificates::Certificates;
 
 const SIGNED: [(&str, &str); 2] = [
     ("camera", "subjectAltName=IP:127.0.0.1"),

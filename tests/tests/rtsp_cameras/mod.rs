@@ -5,10 +5,6 @@
 #![allow(clippy::print_stdout, reason = "a test that skips says so")]
 
 mod camera;
-#[path = "../../shared/certificates.rs"]
-mod certificates;
-#[path = "../common/mod.rs"]
-mod common;
 mod encrypted;
 mod proxy;
 
@@ -18,7 +14,6 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use camera::{Camera, ClipSpec, write_clip};
-use common::{Parts, assemble, catalog_with_sink, check_books, graph};
 use proxy::{Fault, Proxy};
 use weir_flow::{
     Connection, Delivery, Notice, Settings, Sink, SinkError, SinkFactory, SourceFactory, StopFlag,
@@ -28,6 +23,8 @@ use weir_operators::media::{SourceOptions, source};
 use weir_policy::{ReconnectSpec, Report, StateChange, StreamHealth, StreamStanding};
 use weir_runtime::{Clock, Pace, Progress, RunOptions};
 use weir_types::Span;
+
+use crate::common::{Parts, assemble, catalog_with_sink, check_books, graph};
 
 /// How long an event is waited for, on a machine however slow. All of them together take a quarter of it.
 const PATIENCE: Span = Span::from_secs(90);

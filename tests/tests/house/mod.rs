@@ -555,6 +555,44 @@ fn a_library_builds_without_what_its_program_needs() {
     assert_none(&broken);
 }
 
+/// Files and folders in the tests of a crate that neither its manifest nor their `main.rs` names.
+fn forgotten_tests(manifest: &str, main: &str, entries: &[String]) -> Vec<String> {
+    let is_named = |name: &str| {
+        name == "main"
+            || manifest.contains(&format!("name = \"{name}\""))
+            || main.lines().any(|line| line == format!("mod {name};"))
+    };
+    let names = entries
+        .iter()
+        .map(|entry| entry.trim_end_matches(".rs").trim_end_matches("/mod"));
+    names.filter(|name| !is_named(name)).map(str::to_owned).collect()
+}
+
+#[test]
+fn no_file_of_tests_is_forgotten() {
+    let mut broken = Vec::new();
+    for (folder, manifest) in crates() {
+        if !manifest.contains("autotests = false") {
+            continue;
+        }
+        let tests = root().join(&folder).join("tests");
+        let entries = files(&tests, &[".rs"]).into_iter().filter_map(|path| {
+            let entry = path.strip_prefix(&tests).ok()?.to_string_lossy().into_owned();
+            (!entry.contains('/') || entry.ends_with("/mod.rs")).then_some(entry)
+        });
+        let entries: Vec<String> = entries.collect();
+        let forgotten = forgotten_tests(&manifest, &read(&tests.join("main.rs")), &entries);
+        broken.extend(
+            forgotten
+                .into_iter()
+                .map(|name| format!("{folder}/tests/main.rs has no mod {name}")),
+        );
+    }
+    assert_none(&broken);
+    let entries = ["main.rs", "a.rs", "b.rs", "c/mod.rs", "d.rs"].map(str::to_owned);
+    assert_eq!(forgotten_tests("name = \"b\"", "mod a;\n", &entries), ["c", "d"]);
+}
+
 #[test]
 fn every_crate_takes_the_lints_of_the_workspace() {
     let without = crates()

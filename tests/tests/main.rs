@@ -1,0 +1,36 @@
+//! Tests of the whole engine, in one program.
+
+#![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
+
+mod bad_input;
+mod breakage;
+mod cameras;
+mod cascade_swaps;
+mod cascades;
+#[path = "../shared/certificates.rs"]
+mod certificates;
+mod changes;
+mod common;
+mod counted_clips;
+mod emulated;
+mod faults;
+mod gear_sessions;
+mod gear_shares;
+mod generating;
+mod generating_faults;
+mod house;
+mod modes;
+mod not_decoded;
+mod overlap;
+mod partitioned;
+mod predicted_lengths;
+mod real_video;
+mod regions;
+mod request_traces;
+mod residency;
+mod rtsp_cameras;
+mod service;
+mod tracked_clips;
+mod tracks;
+mod transforms;
+mod unequal;
