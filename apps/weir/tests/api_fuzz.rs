@@ -7,18 +7,16 @@
 #![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
 #![allow(clippy::print_stdout, reason = "the seed is printed")]
 
-mod common;
-mod fuzz;
-
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
-use common::report;
-use common::service::Service;
-use fuzz::Fuzzer;
 use serde_json::Value;
 use weir_runtime::Clock;
 use weir_types::Timestamp;
+
+use crate::common::report;
+use crate::common::service::Service;
+use crate::fuzz::{self, Fuzzer};
 
 /// Clients side by side.
 const CLIENTS: u64 = 4;

@@ -1,22 +1,18 @@
 //! Several engines work on the jobs of one queue on a server of NATS, and results are those of one undisturbed engine, however
 //! often engines and the server are killed. `make crash-jobs-fleet` kills them 50 times.
 
-#![cfg(feature = "nats")]
 #![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
 #![allow(clippy::print_stdout, reason = "a test says why it does nothing")]
-
-mod archive;
-#[path = "../../../tests/shared/nats_server.rs"]
-mod nats_server;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::time::Duration;
 
-use archive::{assert_same, clip, number, random, run, submitted, succeed, weir, words};
-use nats_server::NatsServer;
 use serde_json::Value;
+
+use crate::archive::{self, assert_same, clip, number, random, run, submitted, succeed, weir, words};
+use crate::nats_server::NatsServer;
 
 /// A server with a folder of its own.
 struct Server {

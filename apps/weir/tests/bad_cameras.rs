@@ -3,14 +3,12 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
 
-mod common;
-
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use common::{refuses, report, signal};
+use crate::common::{refuses, report, signal};
 
 /// What must stand nowhere: a password, a token, and user and password as HTTP and RTSP send them.
 const SECRETS: [&str; 3] = ["S3CR3T", "T0K3N", "YWRtaW46UzNDUjNU"];

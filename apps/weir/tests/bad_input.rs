@@ -3,17 +3,16 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 #![allow(clippy::print_stdout, reason = "a test that skips says so")]
 
-mod common;
-
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use common::place::{GRAPH, Place, refused};
-use common::{asks_to_stop, signal, stderr};
 use weir_flow::StopFlag;
 use weir_operators::media::{SourceOptions, source};
+
+use crate::common::place::{GRAPH, Place, refused};
+use crate::common::{asks_to_stop, signal, stderr};
 
 /// Frames of a video that is read to its end without an error.
 fn frames(path: &Path) -> u64 {

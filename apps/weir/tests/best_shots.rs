@@ -2,13 +2,14 @@
 //! lines have the picture in which each is seen best.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
-#![allow(clippy::print_stderr, reason = "a test that skips says so")]
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::Value;
+
+use crate::common::has_runtime;
 
 const GRAPH: &str = r#"
 [app]
@@ -58,14 +59,6 @@ type = "jsonl"
 path = "lines.jsonl"
 inputs = ["here", "pictures"]
 "#;
-
-fn has_runtime() -> bool {
-    let found = weir_operators::find_runtime();
-    if let Err(reason) = &found {
-        eprintln!("skipped: {reason}");
-    }
-    found.is_ok()
-}
 
 fn files(folder: &Path, extension: &str) -> Vec<PathBuf> {
     let files = std::fs::read_dir(folder)

@@ -3,13 +3,12 @@
 #![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
 #![allow(clippy::print_stderr, reason = "a test that skips says so")]
 
-mod common;
-
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use common::{refuses, report, stderr};
 use serde_json::Value;
+
+use crate::common::{has_runtime, refuses, report, stderr};
 
 /// The crops of the asset pack through LPRNet, PP-OCR, or both.
 fn graph(assets: &Path, models: &str) -> String {
@@ -47,14 +46,6 @@ fn read(assets: &Path, models: &str) -> (usize, Value) {
         text == file.file_stem().and_then(|stem| stem.to_str())
     };
     (frames.iter().filter(is_right).count(), report(&at("report.json")))
-}
-
-fn has_runtime() -> bool {
-    let found = weir_operators::find_runtime();
-    if let Err(reason) = &found {
-        eprintln!("skipped: {reason}");
-    }
-    found.is_ok()
 }
 
 #[test]

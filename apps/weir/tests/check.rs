@@ -2,12 +2,10 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-mod common;
-
 use std::process::Command;
 
-use common::place::{GRAPH, Place};
-use common::{refuses, stderr};
+use crate::common::place::{GRAPH, Place};
+use crate::common::{refuses, stderr};
 
 #[test]
 fn check_opens_what_a_run_would_and_reports_all_at_once() {

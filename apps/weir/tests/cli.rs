@@ -7,13 +7,12 @@
     reason = "a test that skips says so"
 )]
 
-mod common;
-
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use common::{refuses, stderr, stdout};
 use tempfile::TempDir;
+
+use crate::common::{refuses, stderr, stdout};
 
 /// Runs the program in an empty folder, with no settings of this machine.
 fn weir(folder: &Path, arguments: &[&str]) -> Output {

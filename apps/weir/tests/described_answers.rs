@@ -2,10 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
 
-mod common;
-
-use common::service::Service;
 use serde_json::Value;
+
+use crate::common::service::Service;
 
 /// Where a value departs from its schema. An object without `properties` may have any.
 fn departures(schema: &Value, value: &Value, at: &str, described: &Value) -> Vec<String> {

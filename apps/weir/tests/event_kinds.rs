@@ -3,14 +3,13 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 #![allow(clippy::print_stderr, reason = "a test that skips says so")]
 
-mod common;
-
 use std::path::Path;
 use std::process::Command;
 
-use common::json_schema::{check, undescribed};
-use common::stderr;
 use serde_json::Value;
+
+use crate::common::json_schema::{check, undescribed};
+use crate::common::{self, stderr};
 
 /// A camera whose objects are tracked in a zone, with a branch that has time for a third of its frames, and another stream
 /// that is too much for its module.

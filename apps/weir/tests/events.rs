@@ -2,20 +2,19 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-mod common;
-
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
-use common::json_schema::{check, undescribed};
-use common::stderr;
 use serde_json::Value;
 use weir_flow::{
     Attribute, BestShot, DeliveredObject, Delivery, Frame, Image, Incident, IncidentValue, Notice, Object,
     Phase, Point, Points, Rect, RunHeader, Settings, StreamState, TrackEnd, TrackState, Value as Setting,
 };
 use weir_operators::sinks::sink;
+
+use crate::common::json_schema::{check, undescribed};
+use crate::common::{self, stderr};
 
 /// More than one slot can do within the SLO, so that frames are delivered, dropped at the module, and refused.
 const GRAPH: &str = r#"

@@ -1,11 +1,8 @@
 //! Several `weir serve` share the streams of one graph: each stream runs on one, those of one that is lost run elsewhere, and it gets
 //! its part again when it is back.
 
-#![cfg(feature = "fleet")]
 #![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
 #![allow(clippy::disallowed_methods, reason = "a test that waits gives up at last")]
-
-mod common;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -13,9 +10,10 @@ use std::net::TcpListener;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use common::service::{Service, weir};
-use common::{refuses, report, stderr, stdout};
 use serde_json::Value;
+
+use crate::common::service::{Service, weir};
+use crate::common::{refuses, report, stderr, stdout};
 
 const STREAMS: usize = 12;
 const NODES: [&str; 3] = ["north", "south", "west"];

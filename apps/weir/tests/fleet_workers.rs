@@ -1,12 +1,9 @@
 //! Partitions of a model on workers that are nodes of a fleet, with certificates: one is killed and comes back, and every frame is
 //! accounted for.
 
-#![cfg(feature = "fleet")]
 #![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
 #![allow(clippy::disallowed_methods, reason = "a test that waits gives up at last")]
 #![allow(clippy::print_stderr, reason = "a test that skips says so")]
-
-mod common;
 
 use std::fmt::Write;
 use std::io::{BufRead, BufReader};
@@ -15,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use common::{refuses, report, stderr};
+use crate::common::{self, refuses, report, stderr};
 
 const WORKERS: [(&str, &str); 3] = [("fast", "fast"), ("slow-a", "slow"), ("slow-b", "slow")];
 const ENGINE: &str = "north";

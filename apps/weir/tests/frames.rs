@@ -3,18 +3,17 @@
 #![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
 #![allow(clippy::print_stderr, reason = "a test that skips says so")]
 
-mod common;
-
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use common::{refuses, stderr, stdout};
 use image::RgbImage;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use weir_flow::StopFlag;
 use weir_operators::media::{SourceOptions, source};
 use weir_operators::pixels::Sampler;
+
+use crate::common::{self, has_runtime, refuses, stderr, stdout};
 
 /// Plates of the clip that are as wide as their reader promises to read all of.
 const LEGIBLE_PX: f64 = 80.0;
@@ -127,14 +126,6 @@ fn cut_plates(clip: &Path, folder: &Path) -> usize {
         }
     }
     count
-}
-
-fn has_runtime() -> bool {
-    let found = weir_operators::find_runtime();
-    if let Err(reason) = &found {
-        eprintln!("skipped: {reason}");
-    }
-    found.is_ok()
 }
 
 #[test]

@@ -3,12 +3,10 @@
 #![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
 #![allow(clippy::print_stderr, reason = "a test that skips says so")]
 
-mod common;
-
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use common::{stderr, stdout};
+use crate::common::{self, stderr, stdout};
 
 const SAMPLES: &str = r#"{"samples":1,"graph":"street","cascades":{"read":["small","large"]},"durations_ms":{"small":{"1":2.0},"large":{"1":20.0,"4":60.0}}}
 {"cascade":"read","stream":"a","frame":0,"item":0,"certainty":[0.9,0.8],"right":[1.0,1.0],"answer":["AB","AB"]}

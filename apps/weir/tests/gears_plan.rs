@@ -2,13 +2,11 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
 
-mod common;
-
 use std::fmt::Write as _;
 use std::path::Path;
 use std::process::{Command, Output};
 
-use common::{stderr, stdout};
+use crate::common::{stderr, stdout};
 
 /// The small model does 500 a second; the large one 50, and 67 in batches of four.
 const GRAPH: &str = r#"

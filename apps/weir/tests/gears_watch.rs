@@ -2,13 +2,11 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
 
-mod common;
-
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use common::{report, signal};
+use crate::common::{self, report, signal};
 
 const GRAPH: &str = r#"
 [app]

@@ -3,12 +3,10 @@
 #![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
 #![allow(clippy::print_stdout, reason = "a test that skips says so")]
 
-mod common;
-
 use std::path::Path;
 use std::process::Command;
 
-use common::{stderr, stdout};
+use crate::common::{stderr, stdout};
 
 fn has_gpu() -> bool {
     let has = ["/proc/driver/nvidia", "/dev/nvidiactl"]

@@ -2,14 +2,13 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-mod common;
-
 use std::path::{Path, PathBuf};
 
-use common::json_schema::check;
 use serde_json::{Value, json};
 use weir::graph::Sources;
 use weir_config::ConfigError;
+
+use crate::common::json_schema::check;
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")

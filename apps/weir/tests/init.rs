@@ -2,13 +2,11 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-mod common;
-
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 
-use common::place::{Place, refused};
-use common::{stderr, stdout};
+use crate::common::place::{Place, refused};
+use crate::common::{stderr, stdout};
 
 /// The text with its suggestions: lines with a "#" directly before a key or a table.
 fn with_suggestions(text: &str) -> String {

@@ -2,12 +2,10 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-mod common;
-
 use std::process::Command;
 
-use common::place::{Place, refused};
-use common::stderr;
+use crate::common::place::{Place, refused};
+use crate::common::stderr;
 
 #[cfg(unix)]
 #[test]

@@ -2,12 +2,10 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
 
-mod common;
-
 use std::path::Path;
 use std::process::{Command, Output};
 
-use common::{stderr, stdout};
+use crate::common::{self, stderr, stdout};
 
 fn weir(folder: &Path, arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_weir"));

@@ -2,15 +2,14 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
 
-mod common;
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use common::service::Service;
 use serde_json::Value;
+
+use crate::common::service::Service;
 
 /// Recorded only now and then: not by a service where nothing goes wrong, that traces no requests, or that is in no fleet.
 const RARE: [&str; 17] = [

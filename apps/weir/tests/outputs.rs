@@ -2,19 +2,18 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-mod common;
-
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
-use common::{refuses, signal, stderr};
 use serde_json::Value;
 use tempfile::TempDir;
 use weir_flow::{Delivery, Frame, Image, Settings, StopFlag};
 use weir_operators::media::{SourceOptions, source};
 use weir_operators::sinks::sink;
+
+use crate::common::{refuses, signal, stderr};
 
 /// One module on an emulated device, event lines and a video: needs no model.
 const GRAPH: &str = r#"

@@ -3,17 +3,15 @@
 #![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
 #![allow(clippy::print_stderr, reason = "a test that skips says so")]
 
-mod browser;
-mod common;
-
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
-use browser::Browser;
-use common::service::{GRAPH, Service, folder};
-use common::{report, stderr};
 use tempfile::TempDir;
+
+use crate::browser::Browser;
+use crate::common::service::{GRAPH, Service, folder};
+use crate::common::{report, stderr};
 
 /// The text of the tile of a stream contains this.
 fn tile_has(name: &str, text: &str) -> String {

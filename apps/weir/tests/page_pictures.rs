@@ -4,14 +4,12 @@
 #![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
 #![allow(clippy::print_stderr, reason = "it says what it made")]
 
-mod browser;
-mod common;
-
 use std::path::{Path, PathBuf};
 
-use browser::Browser;
-use common::service::Service;
 use tempfile::TempDir;
+
+use crate::browser::Browser;
+use crate::common::service::Service;
 
 const HEAD: &str = r#"
 [app]

@@ -4,12 +4,10 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 #![allow(clippy::print_stdout, reason = "says what was skipped")]
 
-mod common;
-
 use std::process::Command;
 
-use common::place::{Place, refused};
-use common::{stderr, stdout};
+use crate::common::place::{Place, refused};
+use crate::common::{stderr, stdout};
 
 /// A place with a graph on one of the models in `data/probe`; `None` without ONNX Runtime.
 fn place(model: &str) -> Option<Place> {

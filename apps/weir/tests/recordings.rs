@@ -2,14 +2,13 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-mod common;
-
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use common::{refuses, stderr, stdout};
 use serde_json::Value;
 use tempfile::TempDir;
+
+use crate::common::{self, refuses, stderr, stdout};
 
 /// One module on an emulated device and event lines: needs no model.
 const GRAPH: &str = r#"

@@ -3,15 +3,14 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
 
-mod common;
-
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use common::service::{GRAPH, Service};
-use common::{refuses, report, stderr, stdout};
 use serde_json::{Value, json};
+
+use crate::common::service::{GRAPH, Service};
+use crate::common::{refuses, report, stderr, stdout};
 
 /// The state of the service when it is as it should be.
 fn wait_for(service: &Service, holds: impl Fn(&Value) -> bool) -> Value {

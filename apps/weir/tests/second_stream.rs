@@ -3,16 +3,15 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
 
-mod common;
-
 use std::net::TcpListener;
 use std::path::Path;
 use std::process::Output;
 
-use common::service::{GRAPH, Service, folder, weir};
-use common::{refuses, report, stderr, stdout};
 use serde_json::Value;
 use weir_operators::media::{Encoding, Rgb, VideoFile};
+
+use crate::common::service::{GRAPH, Service, folder, weir};
+use crate::common::{refuses, report, stderr, stdout};
 
 /// Writes a clip of that size: ten pictures at 25 a second.
 fn write_clip(path: &Path, (width, height): (u32, u32)) {

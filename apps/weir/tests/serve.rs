@@ -2,15 +2,13 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
 
-mod common;
-
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixDatagram;
 use std::process::Stdio;
 use std::time::Duration;
 
-use common::service::{GRAPH, Service, folder, weir};
-use common::{refuses, report, stderr, stdout};
+use crate::common::service::{GRAPH, Service, folder, weir};
+use crate::common::{refuses, report, stderr, stdout};
 
 #[test]
 fn streams_come_and_go_and_sigterm_drains() {

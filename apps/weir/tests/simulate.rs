@@ -2,13 +2,12 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-mod common;
-
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-use common::{asks_to_stop, refuses, signal, stderr, wait_until_it_watches};
 use tempfile::TempDir;
+
+use crate::common::{asks_to_stop, refuses, signal, stderr, wait_until_it_watches};
 
 const EXPERIMENT: &str = r#"
 [experiment]

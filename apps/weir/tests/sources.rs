@@ -3,8 +3,6 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
 
-mod common;
-
 use std::fmt::Write as _;
 use std::io::{BufRead, BufReader, Read, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -14,11 +12,12 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use common::{refuses, signal, stderr, stdout};
 use serde_json::Value;
 use tempfile::TempDir;
 use weir_runtime::Clock;
 use weir_types::Span;
+
+use crate::common::{self, refuses, signal, stderr, stdout};
 
 /// How long after its duration, or a signal, a run ends at the latest (docs/command-line.md).
 const MAX_END: Span = Span::from_secs(30);

@@ -3,13 +3,11 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
 
-mod common;
-
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use common::{signal, stderr};
+use crate::common::{self, signal, stderr};
 
 /// Live, two streams, 400 requests in all, on an emulated device that has nothing to do most of the time.
 const GRAPH: &str = r#"

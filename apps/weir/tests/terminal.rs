@@ -3,16 +3,15 @@
 #![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
 #![allow(clippy::print_stderr, reason = "a test that skips says so")]
 
-mod common;
-
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use common::{refuses, stderr, stdout};
 use tempfile::TempDir;
+
+use crate::common::{refuses, stderr, stdout};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_weir");
 

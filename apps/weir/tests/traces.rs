@@ -1,6 +1,5 @@
 //! Traces of sampled requests, as a collector of OpenTelemetry gets them.
 
-#![cfg(feature = "otlp")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::collections::BTreeMap;

@@ -5,8 +5,6 @@
 #![allow(clippy::print_stdout, reason = "a test that skips says so")]
 #![allow(clippy::disallowed_methods, reason = "a test hands the clock in")]
 
-mod common;
-
 use std::io::{BufRead, BufReader, Read};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
@@ -14,7 +12,6 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
-use common::{asks_to_stop, refuses, signal};
 use weir_flow::{DeviceKind, PartitionLoader, PartitionedModel, Tensor};
 use weir_operators::{LayerChain, OnnxPartitionLoader, PartitionedOnnx};
 use weir_partition::wire::{Address, BatchKey, LoadPartition, PartitionId};
@@ -22,6 +19,8 @@ use weir_partition::{Client, ClientOptions, Event, Stage, WorkerId};
 use weir_planner::group_layers;
 use weir_runtime::Clock;
 use weir_types::{BatchId, ModuleId, Timestamp};
+
+use crate::common::{self, asks_to_stop, refuses, signal};
 
 fn worker(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_weir"));

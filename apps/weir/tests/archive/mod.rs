@@ -1,6 +1,6 @@
 //! A graph with a queue, clips, and what comes of them.
 
-#![allow(dead_code, reason = "each test program needs some of it")]
+#![allow(dead_code, reason = "some of it is for queues on a server alone, a feature")]
 
 use std::fs;
 use std::path::{Path, PathBuf};

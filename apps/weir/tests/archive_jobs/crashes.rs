@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
-use super::setting::{
+use crate::archive::{
     assert_same, clips, number, random, report, run, submitted, succeed, undisturbed, weir,
 };
 
@@ -82,7 +82,7 @@ fn a_store_that_is_cut_off_between_runs_keeps_the_jobs_that_are_done() {
     for bytes in [1, 4_096, 1 << 30] {
         let folder = submitted(&clips[..1]);
         succeed(&run(folder.path()));
-        super::setting::submit(folder.path(), "", &clips[1..]);
+        crate::archive::submit(folder.path(), "", &clips[1..]);
         cut_off(&folder.path().join("jobs/queue.redb"), bytes);
         let output = run(folder.path());
         succeed(&output);

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::setting::{assert_same, clips, graph, report, run, submit, succeed, undisturbed, words};
-use super::small_disk::SmallDisk;
+use crate::archive::{assert_same, clips, graph, report, run, submit, succeed, undisturbed, words};
+use crate::small_disk::SmallDisk;
 
 const FRAMES: u32 = 45;
 const JOBS: usize = 2;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
-use super::setting::{clip, events, graph, report, run, submitted, succeed, weir, words};
+use crate::archive::{clip, events, graph, report, run, submitted, succeed, weir, words};
 
 #[test]
 fn what_cannot_be_done_is_one_clear_error_or_a_counted_outcome() {

@@ -1,7 +1,5 @@
 //! A headless Chromium, driven over WebDriver by `chromedriver`. `make setup` installs both.
 
-#![allow(dead_code, reason = "each test file uses a part of it")]
-
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;

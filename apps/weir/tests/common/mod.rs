@@ -1,7 +1,5 @@
 //! What the program said, as text, how it refuses, and signals to it.
 
-#![allow(dead_code, reason = "each test file uses a part of it")]
-
 pub(crate) mod json_schema;
 pub(crate) mod place;
 pub(crate) mod service;
@@ -69,4 +67,14 @@ fn signal_mask(process: &str, name: &str) -> u64 {
     let mask = status.lines().find_map(|line| line.strip_prefix(name));
     mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
         .unwrap_or(0)
+}
+
+/// Whether ONNX Runtime is installed; where it is not, a test that needs it says so and skips.
+#[allow(clippy::print_stderr, reason = "a test that skips says so")]
+pub(crate) fn has_runtime() -> bool {
+    let found = weir_operators::find_runtime();
+    if let Err(reason) = &found {
+        eprintln!("skipped: {reason}");
+    }
+    found.is_ok()
 }

@@ -164,11 +164,13 @@ impl Service {
     }
 
     /// Stands still until it goes on.
+    #[cfg(feature = "fleet")]
     pub(crate) fn stand_still(&self) {
         signal(self.process.as_ref().unwrap(), "-STOP");
     }
 
     /// After [`Service::stand_still`].
+    #[cfg(feature = "fleet")]
     pub(crate) fn go_on(&self) {
         signal(self.process.as_ref().unwrap(), "-CONT");
     }

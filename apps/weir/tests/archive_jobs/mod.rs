@@ -7,7 +7,3 @@
 mod crashes;
 mod full_disk;
 mod outcomes;
-#[path = "../archive/mod.rs"]
-mod setting;
-#[path = "../../../../tests/shared/small_disk.rs"]
-mod small_disk;

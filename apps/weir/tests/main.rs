@@ -1,0 +1,64 @@
+//! Tests of the program, in one program.
+
+#![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
+
+mod accuracy;
+mod api_fuzz;
+mod archive;
+#[cfg(feature = "nats")]
+mod archive_fleet;
+mod archive_jobs;
+mod bad_cameras;
+mod bad_input;
+mod best_shots;
+mod browser;
+mod cascades;
+mod check;
+mod cli;
+mod common;
+mod described_answers;
+mod detectors;
+mod documents;
+mod event_kinds;
+mod events;
+mod examples;
+#[cfg(feature = "fleet")]
+mod fleet;
+#[cfg(feature = "fleet")]
+mod fleet_workers;
+mod frames;
+mod fuzz;
+mod gears;
+mod gears_plan;
+mod gears_watch;
+mod gpu_check;
+mod graph_schema;
+mod init;
+mod limits;
+mod manual;
+mod metrics;
+#[cfg(feature = "nats")]
+#[path = "../../../tests/shared/nats_server.rs"]
+mod nats_server;
+mod outputs;
+mod page;
+mod page_pictures;
+mod plan;
+mod probe;
+mod recording;
+mod recordings;
+mod reload;
+mod score;
+mod second_stream;
+mod serve;
+mod shipped;
+mod simulate;
+mod sinks;
+#[path = "../../../tests/shared/small_disk.rs"]
+mod small_disk;
+mod sources;
+mod stall;
+mod terminal;
+#[cfg(feature = "otlp")]
+mod traces;
+mod worker;
