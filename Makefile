@@ -55,15 +55,15 @@ test: setup
 # `make test`, so that what the feature does not concern is built once.
 test-sinks: setup
 	$(CARGO) clippy --workspace --features weir/parquet --all-targets --locked -- -D warnings
-	$(CARGO) test --workspace --features weir/parquet --locked --test parquet --test features --test sinks
+	$(CARGO) test --workspace --features weir/parquet --locked --test operators --test cli -- features:: parquet:: sinks::
 
 # Sinks and traces behind features: lints and tests of them alone. All packages are built together, as in `make test`, so that
 # what these features do not concern is built once.
 OF_FEATURES := $(foreach sink,$(SINKS),weir/$(sink)) weir/otlp
 test-brokers: setup
 	$(CARGO) clippy --workspace --features "$(OF_FEATURES)" --all-targets --locked -- -D warnings
-	$(CARGO) test --workspace --features "$(OF_FEATURES)" --locked --test archive_fleet --test contract --test parquet \
-		--test features --test programs --test secure --test sinks --test traces
+	$(CARGO) test --workspace --features "$(OF_FEATURES)" --locked --test cli --test jobs --test operators -- \
+		archive_fleet:: contract:: features:: parquet:: programs:: secure:: sinks:: traces::
 	$(CARGO) test --workspace --features "$(OF_FEATURES)" --locked --lib -- server:: sinks:: traces::
 
 # The sink `kafka` against the mock cluster of librdkafka, which is compiled for it.
@@ -77,7 +77,8 @@ check-fleet: setup
 # Nodes that come and go, intruders, three engines that share streams, and partitions on workers of a fleet. All packages are built
 # together, as in `make test`, so that what the feature does not concern is built once.
 test-fleet: setup
-	$(CARGO) test --workspace --features weir/fleet --locked --test members --test intruders --test large --test fleet --test fleet_workers
+	$(CARGO) test --workspace --features weir/fleet --locked --test fabric --test intruders
+	$(CARGO) test --workspace --features weir/fleet --locked --test cli -- fleet:: fleet_workers::
 	$(CARGO) test --workspace --features weir/fleet --locked --lib -- fleet:: keys:: members::
 
 # What the feature `cuda` brings, which plain builds leave out: it compiles without warnings, also on a machine without CUDA, and the
@@ -90,7 +91,7 @@ check-cuda: setup
 # `cuda` that need neither a broker nor a GPU pass.
 check-features: setup
 	$(CARGO) clippy --workspace --features "$(OF_FEATURES) weir/cuda weir/fleet" --all-targets --locked -- -D warnings
-	$(CARGO) test --workspace --features "weir/parquet weir/cuda" --locked --test parquet --test features --test sinks
+	$(CARGO) test --workspace --features "weir/parquet weir/cuda" --locked --test operators --test cli -- features:: parquet:: sinks::
 	$(CARGO) test --workspace --features "weir/parquet weir/cuda" --locked --lib -- gpu:: pixels::device media::hardware
 
 lint: setup
@@ -174,11 +175,12 @@ bench-generating:
 # The engine is killed 100 times while it works on six jobs, and 100 times more with the last bytes of its store cut off each time;
 # results must be those of an undisturbed run.
 crash-jobs:
-	WEIR_KILLS=100 WEIR_KILL_JOBS=6 $(CARGO) test --workspace --locked --test archive_jobs -- --nocapture killed
+	WEIR_KILLS=100 WEIR_KILL_JOBS=6 $(CARGO) test --workspace --locked --test cli -- --nocapture archive_jobs::crashes::a_killed
 
 # The same for six jobs of a queue on a server, over three engines: they and the server are killed at random, 50 times.
 crash-jobs-fleet: setup
-	WEIR_KILLS=50 WEIR_KILL_JOBS=6 $(CARGO) test --workspace --features weir/nats --locked --test archive_fleet -- --nocapture killed
+	WEIR_KILLS=50 WEIR_KILL_JOBS=6 $(CARGO) test --workspace --features weir/nats --locked --test cli -- --nocapture \
+		archive_fleet::killed archive_fleet::two_engines
 
 # Counts, dwell times and speeds on ten minutes of a street, from its true boxes and from shaken ones. These do not depend on the light:
 # what night and rain do shows with events=FILE alone, from what a detector found in rendered clips (docs/analytics.md).
@@ -250,17 +252,17 @@ bench-watchers: build
 
 # Pictures of the page in several states, wide and narrow, light and dark, into out/page, to be looked at.
 page-pictures: setup
-	$(CARGO) test --locked -p weir --test page_pictures -- --ignored --nocapture --test-threads 1
+	$(CARGO) test --locked -p weir --test cli -- page_pictures:: --ignored --nocapture --test-threads 1
 
 # Edited inputs on every reader of bytes from outside, each for MINUTES (10); ONLY=wire for those whose names begin so. FUZZ_SEED chooses
 # the inputs and is printed; a failure prints the input.
 fuzz: setup
 	FUZZ_SEED=$(or $(FUZZ_SEED),$(shell date +%s)) FUZZ_SECONDS=$$(( $(or $(MINUTES),10) * 60 )) $(CARGO) test --workspace --locked \
-		--lib --test fuzz -- fuzz_$(ONLY) --nocapture --test-threads 1
+		--lib --test graph --test sim -- fuzz_$(ONLY) --nocapture --test-threads 1
 
 # Five minutes of requests of all kinds to a service, drawn from docs/openapi.json; FUZZ_SEED says which.
 fuzz-api: setup
-	FUZZ_SECONDS=$(or $(FUZZ_SECONDS),300) $(CARGO) test --locked -p weir --test api_fuzz -- --nocapture
+	FUZZ_SECONDS=$(or $(FUZZ_SECONDS),300) $(CARGO) test --locked -p weir --test cli -- api_fuzz:: --nocapture
 
 # Models and the engine on this machine's GPU: out/gpu-check/gpu-check.md and .json. Needs a driver and Rust alone; WEIR_BIN and
 # ORT_DYLIB_PATH take what was carried along. Without a GPU it says so in one line.

@@ -4,7 +4,7 @@
 The graph of reports with one on every frame, so that there are thousands of sentences: first the clip as an archive, which shows how
 many frames a second this machine sustains; then as cameras that offer half of that, and all of it. Of delivered frames both must
 have the same share of sentences right to within a point. What scribe says given what is truly there is held to 95 % by a test
-(`cargo test -p weir-operators --test reports`). WEIR names the program.
+(`cargo test -p weir-operators --test operators reports::`). WEIR names the program.
 """
 
 import argparse
