@@ -66,8 +66,8 @@ pub struct Controller {
     /// Facts that were decided on or entered in the books.
     facts: u64,
     /// Empty lists, for their memory.
-    spare_outboxes: Vec<Outbox>,
-    spare_answers: Vec<Vec<Message>>,
+    unused_outboxes: Vec<Outbox>,
+    unused_answers: Vec<Vec<Message>>,
 }
 
 impl Controller {
@@ -93,8 +93,8 @@ impl Controller {
             is_distributed: spec.is_distributed,
             ready: VecDeque::new(),
             facts: 0,
-            spare_outboxes: Vec::new(),
-            spare_answers: Vec::new(),
+            unused_outboxes: Vec::new(),
+            unused_answers: Vec::new(),
         }
     }
 
@@ -130,7 +130,7 @@ impl Controller {
 
     /// Takes a message in and delivers what follows of it at once. Machines decide by [`Controller::decide`].
     pub fn on(&mut self, message: Message, now: Timestamp, driver: &mut impl Act) {
-        let mut out = self.spare_outboxes.pop().unwrap_or_default();
+        let mut out = self.unused_outboxes.pop().unwrap_or_default();
         let to = message.address();
         match message {
             Message::Module(module, message) => self.on_module(module, message, now, &mut out),
@@ -179,7 +179,7 @@ impl Controller {
             }
         }
         if out.0.is_empty() {
-            self.spare_outboxes.push(out);
+            self.unused_outboxes.push(out);
         } else {
             self.deliver(to, out, now, driver);
         }
@@ -205,7 +205,7 @@ impl Controller {
     /// Lets machines decide on what came in, until none has anything to decide.
     pub fn decide(&mut self, now: Timestamp, driver: &mut impl Act) {
         loop {
-            let mut out = self.spare_outboxes.pop().unwrap_or_default();
+            let mut out = self.unused_outboxes.pop().unwrap_or_default();
             let of = if let Some(place) = self.ready.pop_front() {
                 let machine = &mut self.modules[place];
                 self.facts += machine.due() as u64;
@@ -220,7 +220,7 @@ impl Controller {
                 reservations.decide(now, &mut out);
                 Address::Reservations
             } else {
-                self.spare_outboxes.push(out);
+                self.unused_outboxes.push(out);
                 return;
             };
             self.deliver(of, out, now, driver);
@@ -238,11 +238,11 @@ impl Controller {
                 Outgoing::Act(effect) => self.act(effect, now, driver),
             }
         }
-        self.spare_outboxes.push(out);
+        self.unused_outboxes.push(out);
     }
 
     fn act(&mut self, effect: Effect, now: Timestamp, driver: &mut impl Act) {
-        let mut answers = self.spare_answers.pop().unwrap_or_default();
+        let mut answers = self.unused_answers.pop().unwrap_or_default();
         let reservations = self.reservations.as_ref();
         let view = View {
             now,
@@ -252,7 +252,7 @@ impl Controller {
         for answer in answers.drain(..) {
             self.on(answer, now, driver);
         }
-        self.spare_answers.push(answers);
+        self.unused_answers.push(answers);
     }
 }
 

@@ -1,15 +1,9 @@
 //! Goodput and drops of the policies, in scenarios with outcomes known in advance.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::print_stdout,
-    reason = "a test may panic, and print figures"
-)]
+#![allow(clippy::print_stdout, reason = "figures are printed")]
 
-mod common;
-
-use common::scenario::{Items, Scenario, Stream, Vertex};
-use common::world::{World, specs};
+use crate::common::scenario::{Items, Scenario, Stream, Vertex};
+use crate::common::world::{World, specs};
 use weir_policy::*;
 use weir_types::*;
 

@@ -1,11 +1,7 @@
 //! Invariants for every policy, graph and load; the world checks most of them at every step.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail by panicking")]
-
-mod common;
-
-use common::scenario::{Items, Scenario, Stream, Vertex};
-use common::world::World;
+use crate::common::scenario::{Items, Scenario, Stream, Vertex};
+use crate::common::world::World;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use weir_policy::*;
