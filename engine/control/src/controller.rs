@@ -157,16 +157,9 @@ impl Controller {
                     self.on_module(module, ModuleMessage::Branch(request), now, &mut out);
                 }
             }
-            Message::Goes(request, None) => {
-                self.facts += 2;
-                self.egress.on(EgressMessage::Completed(request), now, &mut out);
-            }
+            Message::Goes(request, None) => out.tell(Message::Egress(EgressMessage::Completed(request))),
             Message::TimerFired(Address::Module(module)) => self.mark_ready(module),
-            Message::TimerFired(Address::Slots) => {
-                if let Some(slots) = &mut self.slots {
-                    slots.on(SlotEvent::TimerFired, now, &mut out);
-                }
-            }
+            Message::TimerFired(Address::Slots) => out.tell(Message::Slots(SlotEvent::TimerFired)),
             Message::TimerFired(Address::Breaker) => self.breaker.decide(now, &mut out),
             Message::TimerFired(Address::Reservations) => out.tell(Message::planned(ReserveEvent::Tick)),
             Message::TimerFired(Address::Egress) => {}

@@ -207,31 +207,15 @@ fn downstream_first_wastes_less_than_fifo_on_shared_slots() {
 fn requests_are_dropped_as_soon_as_they_become_infeasible() {
     let ms = |ms| Timestamp::ZERO + Span::from_millis(ms);
     for forming in [BatchBinding::Late, BatchBinding::Early] {
-        let mut module = Module::new(ModuleSpec {
-            ends: Vec::new(),
-            generate: None,
-            id: ModuleId(0),
-            slo: Span::from_millis(100),
-            policy: Policy {
-                forming,
-                ..policy("pard", Order::Adaptive)
-            },
-            slots: vec![SlotId(0)],
-            pool: Pool::Shared,
-            batch: vec![1, 4],
-            profile: Profile::new(vec![(1, Span::from_millis(10)), (4, Span::from_millis(12))]).unwrap(),
-            topology: Topology::new(vec![vec![]]),
-            peers: vec![ModuleInfo {
-                profile: Profile::new(vec![(1, Span::from_millis(10))]).unwrap(),
-                batch: vec![1],
-                workers: 1,
-                fallback: weir_policy::gears::Fallback::Never,
-            }],
-            share: 1.0,
-            shares: Vec::new(),
-            seed: 1,
-            overlap: None,
-        });
+        let policy = Policy {
+            forming,
+            ..policy("pard", Order::Adaptive)
+        };
+        let mut scenario = chain(policy, &[10], 20, 1);
+        scenario.slo = Span::from_millis(100);
+        scenario.vertices[0].batch = vec![1, 4];
+        scenario.vertices[0].profile = vec![(1, 10), (4, 12)];
+        let mut module = Module::new(specs(&scenario).0.remove(0));
         let mut effects = Vec::new();
         let arrived = |request, droppable| ModuleEvent::Arrived {
             request: RequestId(request),

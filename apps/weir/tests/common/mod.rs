@@ -69,7 +69,7 @@ fn signal_mask(process: &str, name: &str) -> u64 {
         .unwrap_or(0)
 }
 
-/// Whether ONNX Runtime is installed; where it is not, a test that needs it says so and skips.
+/// True where ONNX Runtime is installed. Without it, writes that the calling test is skipped, and why.
 #[allow(clippy::print_stderr, reason = "a test that skips says so")]
 pub(crate) fn has_runtime() -> bool {
     let found = weir_operators::find_runtime();

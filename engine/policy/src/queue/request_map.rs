@@ -96,7 +96,7 @@ impl<T> RequestMap<T> {
     }
 
     /// As [`RequestMap::get`], to be changed.
-    pub fn get_mut(&mut self, request: RequestId) -> Option<&mut T> {
+    pub(crate) fn get_mut(&mut self, request: RequestId) -> Option<&mut T> {
         match self.place(request) {
             Some(place) if self.ring[place].is_some() => self.ring[place].as_mut(),
             _ => self.stragglers.get_mut(&request),
@@ -120,13 +120,12 @@ impl<T> RequestMap<T> {
     }
 
     /// Counts requests that have a value.
-    #[expect(clippy::len_without_is_empty, reason = "nobody asks")]
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.in_ring + self.stragglers.len()
     }
 
     /// All entries, by id.
-    pub fn iter(&self) -> impl Iterator<Item = (RequestId, &T)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (RequestId, &T)> {
         let stragglers = self.stragglers.iter().map(|(request, value)| (*request, value));
         let ring = (self.base..)
             .zip(&self.ring)
