@@ -4,81 +4,21 @@
 //! taken. They are read from the folder of the model instead and put into the model's bytes; a model that still has external data
 //! is not opened.
 
-use std::borrow::Cow;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Component, Path, PathBuf};
 
+use prost::Message;
+use prost::bytes::Bytes;
+
 use super::MAX_MODEL_BYTES;
-use super::protobuf::{Field, Message, Payload};
-
-/// Messages within messages, as protobuf itself bounds them.
-const MAX_DEPTH: usize = 100;
-
-const TENSOR_RAW_DATA: u32 = 9;
-const TENSOR_EXTERNAL_DATA: u32 = 13;
-const TENSOR_LOCATION: u32 = 14;
-/// Value of [`TENSOR_LOCATION`]: the weights are in another file.
-const EXTERNAL: u32 = 1;
-
-/// Messages of an ONNX file that contain tensors.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    Model,
-    Training,
-    Graph,
-    Function,
-    Node,
-    Attribute,
-    Sparse,
-    Tensor,
-}
-
-impl Kind {
-    /// Kind of the messages in that field; `None` if they contain no tensors.
-    fn child(self, number: u32) -> Option<Self> {
-        match (self, number) {
-            (Self::Model, 7) | (Self::Training, 1 | 2) | (Self::Attribute, 6 | 11) => Some(Self::Graph),
-            (Self::Model, 20) => Some(Self::Training),
-            (Self::Model, 25) => Some(Self::Function),
-            (Self::Graph, 1) | (Self::Function, 7) => Some(Self::Node),
-            (Self::Node, 5) | (Self::Function, 11) => Some(Self::Attribute),
-            (Self::Graph, 15) | (Self::Attribute, 22 | 23) => Some(Self::Sparse),
-            (Self::Graph, 5) | (Self::Attribute, 5 | 10) | (Self::Sparse, 1 | 2) => Some(Self::Tensor),
-            _ => None,
-        }
-    }
-}
+use super::onnx::{
+    AttributeProto, EXTERNAL, GraphProto, ModelProto, NodeProto, SparseTensorProto, TensorProto,
+};
 
 /// Whether any weights of the ONNX file lie outside it; `None` if the bytes cannot be read as one.
 pub(super) fn has_external_data(bytes: &[u8]) -> Option<bool> {
-    let mut open = vec![(Kind::Model, bytes, 0)];
-    while let Some((kind, bytes, depth)) = open.pop() {
-        let message = Message::read(bytes)?;
-        if kind == Kind::Tensor {
-            if is_external(&message) {
-                return Some(true);
-            }
-            continue;
-        }
-        for field in &message.fields {
-            if let (Some(child), Some(bytes)) = (kind.child(field.number), field.borrowed()) {
-                if depth == MAX_DEPTH {
-                    return None;
-                }
-                open.push((child, bytes, depth + 1));
-            }
-        }
-    }
-    Some(false)
-}
-
-fn is_external(tensor: &Message<'_>) -> bool {
-    let mut locations = tensor
-        .fields
-        .iter()
-        .filter(|field| field.number == TENSOR_LOCATION);
-    // Protobuf reads an enum from the lower 32 bits.
-    locations.any(|field| field.as_varint().is_some_and(|value| value as u32 == EXTERNAL))
+    let model = locations::Model::decode(bytes).ok()?;
+    Some(model.is_external())
 }
 
 /// The ONNX file at `path` with all its weights inside.
@@ -90,8 +30,10 @@ pub(super) fn with_weights(bytes: Vec<u8>, path: &Path) -> Result<Vec<u8>, Strin
         return Ok(bytes);
     }
     let mut weights = Weights::beside(path)?;
-    let inside = weights.inline(Kind::Model, &bytes, 0)?;
-    Ok(inside.unwrap_or(bytes))
+    let model = ModelProto::decode(Bytes::from(bytes));
+    let mut model = model.map_err(|_| "it is damaged: its weights cannot be found".to_owned())?;
+    weights.inline(&mut model)?;
+    Ok(model.encode_to_vec())
 }
 
 /// The files with external data of one model.
@@ -121,55 +63,75 @@ impl Weights {
         })
     }
 
-    /// The message with external data inside; `None` if it has none.
-    fn inline(&mut self, kind: Kind, bytes: &[u8], depth: usize) -> Result<Option<Vec<u8>>, String> {
-        let damaged = || "it is damaged: its weights cannot be found".to_owned();
-        let mut message = Message::read(bytes).ok_or_else(damaged)?;
-        if kind == Kind::Tensor {
-            return match is_external(&message) {
-                true => self.tensor(message).map(Some),
-                false => Ok(None),
-            };
+    /// Puts all external data of a model inside.
+    fn inline(&mut self, model: &mut ModelProto) -> Result<(), String> {
+        let training = model.training_info.iter_mut();
+        let training = training.flat_map(|info| info.initialization.iter_mut().chain(&mut info.algorithm));
+        for graph in model.graph.iter_mut().chain(training) {
+            self.graph(graph)?;
         }
-        let mut is_changed = false;
-        for field in &mut message.fields {
-            let (Some(child), Some(inner)) = (kind.child(field.number), field.borrowed()) else {
-                continue;
-            };
-            if depth == MAX_DEPTH {
-                return Err(damaged());
-            }
-            if let Some(changed) = self.inline(child, inner, depth + 1)? {
-                field.payload = Payload::Bytes(Cow::Owned(changed));
-                is_changed = true;
-            }
+        for function in &mut model.functions {
+            self.attributes(&mut function.attribute_proto)?;
+            self.nodes(&mut function.node)?;
         }
-        Ok(is_changed.then(|| message.write()))
+        Ok(())
     }
 
-    fn tensor(&mut self, mut tensor: Message<'_>) -> Result<Vec<u8>, String> {
+    /// Decoding bounds how deep graphs lie within graphs.
+    fn graph(&mut self, graph: &mut GraphProto) -> Result<(), String> {
+        self.tensors(graph.initializer.iter_mut())?;
+        self.tensors(graph.sparse_initializer.iter_mut().flat_map(parts))?;
+        self.nodes(&mut graph.node)
+    }
+
+    fn nodes(&mut self, nodes: &mut [NodeProto]) -> Result<(), String> {
+        nodes
+            .iter_mut()
+            .try_for_each(|node| self.attributes(&mut node.attribute))
+    }
+
+    fn attributes(&mut self, attributes: &mut [AttributeProto]) -> Result<(), String> {
+        for attribute in attributes {
+            let single = attribute.t.iter_mut().map(|tensor| &mut **tensor);
+            self.tensors(single.chain(&mut attribute.tensors))?;
+            let single = attribute.sparse_tensor.iter_mut().map(|sparse| &mut **sparse);
+            self.tensors(single.chain(&mut attribute.sparse_tensors).flat_map(parts))?;
+            let single = attribute.g.iter_mut().map(|graph| &mut **graph);
+            for graph in single.chain(&mut attribute.graphs) {
+                self.graph(graph)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn tensors<'a>(&mut self, mut tensors: impl Iterator<Item = &'a mut TensorProto>) -> Result<(), String> {
+        tensors.try_for_each(|tensor| self.tensor(tensor))
+    }
+
+    fn tensor(&mut self, tensor: &mut TensorProto) -> Result<(), String> {
+        if tensor.data_location() != EXTERNAL {
+            return Ok(());
+        }
         let mut location = None;
         let (mut offset, mut length) = (0, None);
-        for entry in tensor.all(TENSOR_EXTERNAL_DATA) {
-            let entry = Message::read(entry).ok_or("it is damaged: external data without a name")?;
-            let value = entry.text(2).unwrap_or_default().to_owned();
+        for entry in &tensor.external_data {
+            let value = str::from_utf8(entry.value()).unwrap_or_default();
             let number = || {
                 let number = value.trim().parse::<u64>();
                 number.map_err(|_| format!("external data begins or ends at \"{value}\", which is no number"))
             };
-            match entry.text(1) {
-                Some("location") => location = Some(value),
-                Some("offset") => offset = number()?,
-                Some("length") => length = Some(number()?),
+            match entry.key() {
+                b"location" => location = Some(value),
+                b"offset" => offset = number()?,
+                b"length" => length = Some(number()?),
                 _ => {}
             }
         }
         let location = location.ok_or("its external data names no file")?;
-        let data = self.read(&location, offset, length)?;
-        let is_old = |number| matches!(number, TENSOR_RAW_DATA | TENSOR_EXTERNAL_DATA | TENSOR_LOCATION);
-        tensor.fields.retain(|field| !is_old(field.number));
-        tensor.fields.push(Field::bytes(TENSOR_RAW_DATA, data));
-        Ok(tensor.write())
+        tensor.raw_data = Some(self.read(location, offset, length)?.into());
+        tensor.external_data.clear();
+        tensor.data_location = None;
+        Ok(())
     }
 
     fn read(&mut self, location: &str, offset: u64, length: Option<u64>) -> Result<Vec<u8>, String> {
@@ -224,49 +186,189 @@ impl Weights {
     }
 }
 
+fn parts(sparse: &mut SparseTensorProto) -> impl Iterator<Item = &mut TensorProto> {
+    sparse.values.iter_mut().chain(&mut sparse.indices)
+}
+
+/// The messages of [`super::onnx`] with the locations of weights alone. Decoding them skips all weights, so a large model is checked
+/// without a copy of it.
+mod locations {
+    use super::{EXTERNAL, Message};
+
+    #[derive(Message)]
+    pub(super) struct Model {
+        #[prost(message, optional, tag = "7")]
+        graph: Option<Graph>,
+        #[prost(message, repeated, tag = "20")]
+        training_info: Vec<Training>,
+        #[prost(message, repeated, tag = "25")]
+        functions: Vec<Function>,
+    }
+
+    #[derive(Message)]
+    struct Training {
+        #[prost(message, optional, tag = "1")]
+        initialization: Option<Graph>,
+        #[prost(message, optional, tag = "2")]
+        algorithm: Option<Graph>,
+    }
+
+    #[derive(Message)]
+    struct Function {
+        #[prost(message, repeated, tag = "7")]
+        node: Vec<Node>,
+        #[prost(message, repeated, tag = "11")]
+        attribute_proto: Vec<Attribute>,
+    }
+
+    #[derive(Message)]
+    struct Graph {
+        #[prost(message, repeated, tag = "1")]
+        node: Vec<Node>,
+        #[prost(message, repeated, tag = "5")]
+        initializer: Vec<Tensor>,
+        #[prost(message, repeated, tag = "15")]
+        sparse_initializer: Vec<Sparse>,
+    }
+
+    #[derive(Message)]
+    struct Node {
+        #[prost(message, repeated, tag = "5")]
+        attribute: Vec<Attribute>,
+    }
+
+    #[derive(Message)]
+    struct Attribute {
+        #[prost(message, optional, tag = "5")]
+        t: Option<Tensor>,
+        #[prost(message, optional, boxed, tag = "6")]
+        g: Option<Box<Graph>>,
+        #[prost(message, repeated, tag = "10")]
+        tensors: Vec<Tensor>,
+        #[prost(message, repeated, tag = "11")]
+        graphs: Vec<Graph>,
+        #[prost(message, optional, tag = "22")]
+        sparse_tensor: Option<Sparse>,
+        #[prost(message, repeated, tag = "23")]
+        sparse_tensors: Vec<Sparse>,
+    }
+
+    #[derive(Message)]
+    struct Sparse {
+        #[prost(message, optional, tag = "1")]
+        values: Option<Tensor>,
+        #[prost(message, optional, tag = "2")]
+        indices: Option<Tensor>,
+    }
+
+    #[derive(Message)]
+    struct Tensor {
+        #[prost(int32, optional, tag = "14")]
+        data_location: Option<i32>,
+    }
+
+    impl Model {
+        pub(super) fn is_external(&self) -> bool {
+            let training = self.training_info.iter();
+            let training = training.flat_map(|info| info.initialization.iter().chain(&info.algorithm));
+            let mut functions = self.functions.iter();
+            self.graph.iter().chain(training).any(Graph::is_external)
+                || functions.any(|function| {
+                    function.node.iter().any(Node::is_external)
+                        || function.attribute_proto.iter().any(Attribute::is_external)
+                })
+        }
+    }
+
+    impl Graph {
+        fn is_external(&self) -> bool {
+            self.initializer.iter().any(Tensor::is_external)
+                || self.sparse_initializer.iter().any(Sparse::is_external)
+                || self.node.iter().any(Node::is_external)
+        }
+    }
+
+    impl Node {
+        fn is_external(&self) -> bool {
+            self.attribute.iter().any(Attribute::is_external)
+        }
+    }
+
+    impl Attribute {
+        fn is_external(&self) -> bool {
+            let single = self.g.iter().map(|graph| &**graph);
+            self.t.iter().chain(&self.tensors).any(Tensor::is_external)
+                || self
+                    .sparse_tensor
+                    .iter()
+                    .chain(&self.sparse_tensors)
+                    .any(Sparse::is_external)
+                || single.chain(&self.graphs).any(Graph::is_external)
+        }
+    }
+
+    impl Sparse {
+        fn is_external(&self) -> bool {
+            self.values.iter().chain(&self.indices).any(Tensor::is_external)
+        }
+    }
+
+    impl Tensor {
+        fn is_external(&self) -> bool {
+            self.data_location() == EXTERNAL
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use super::super::onnx::StringStringEntryProto;
     use super::*;
 
-    fn message(fields: Vec<Field<'_>>) -> Vec<u8> {
-        Message { fields }.write()
-    }
-
-    fn tensor(location: &str, range: Option<(&str, &str)>) -> Vec<u8> {
-        let entry = |key: &str, value: &str| {
-            let entry = message(vec![
-                Field::bytes(1, key.as_bytes().to_vec()),
-                Field::bytes(2, value.as_bytes().to_vec()),
-            ]);
-            Field::bytes(TENSOR_EXTERNAL_DATA, entry)
-        };
-        let mut fields = vec![entry("location", location)];
+    fn tensor(location: &str, range: Option<(&str, &str)>) -> TensorProto {
+        let entry = |key, value: &str| StringStringEntryProto::new(key, value.to_owned());
+        let mut external_data = vec![entry("location", location)];
         if let Some((offset, length)) = range {
-            fields.extend([entry("offset", offset), entry("length", length)]);
+            external_data.extend([entry("offset", offset), entry("length", length)]);
         }
-        fields.push(Field::varint(TENSOR_LOCATION, u64::from(EXTERNAL)));
-        message(fields)
+        TensorProto {
+            external_data,
+            data_location: Some(EXTERNAL),
+            ..TensorProto::default()
+        }
     }
 
-    /// A model with that tensor as a weight, or in the subgraph of a node.
-    fn model(tensor: Vec<u8>, nested: bool) -> Vec<u8> {
-        let graph = message(vec![Field::bytes(5, tensor)]);
-        let graph = match nested {
-            false => graph,
-            true => {
-                let attribute = message(vec![Field::bytes(6, graph)]);
-                let node = message(vec![Field::bytes(5, attribute)]);
-                message(vec![Field::bytes(1, node)])
-            }
+    /// A model with that tensor as a weight, within so many graphs of nodes.
+    fn model(tensor: TensorProto, depth: usize) -> Vec<u8> {
+        let mut graph = GraphProto {
+            initializer: vec![tensor],
+            ..GraphProto::default()
         };
-        message(vec![Field::bytes(7, graph)])
+        for _ in 0..depth {
+            let attribute = AttributeProto {
+                g: Some(Box::new(graph)),
+                ..AttributeProto::default()
+            };
+            let node = NodeProto {
+                attribute: vec![attribute],
+                ..NodeProto::default()
+            };
+            graph = GraphProto {
+                node: vec![node],
+                ..GraphProto::default()
+            };
+        }
+        let graph = Some(graph);
+        ModelProto {
+            graph,
+            ..ModelProto::default()
+        }
+        .encode_to_vec()
     }
 
     fn raw_data(model: &[u8]) -> Vec<u8> {
-        let model = Message::read(model).expect("model");
-        let graph = Message::read(model.all(7).next().expect("graph")).expect("graph");
-        let tensor = Message::read(graph.all(5).next().expect("tensor")).expect("tensor");
-        tensor.all(TENSOR_RAW_DATA).next().expect("data").to_vec()
+        let graph = ModelProto::decode(model).expect("model").graph.expect("graph");
+        graph.initializer[0].raw_data().to_vec()
     }
 
     #[test]
@@ -277,15 +379,32 @@ mod tests {
         std::fs::create_dir(folder.path().join("sub")).expect("made");
         std::fs::write(folder.path().join("sub/w.bin"), b"0123456789").expect("written");
         for (range, expected) in [(None, &b"0123456789"[..]), (Some(("2", "3")), b"234")] {
-            let inside =
-                with_weights(model(tensor("sub/w.bin", range), false), &path).expect("weights are read");
+            let inside = with_weights(model(tensor("sub/w.bin", range), 0), &path).expect("weights are read");
             assert_eq!(raw_data(&inside), expected);
             assert_eq!(has_external_data(&inside), Some(false));
         }
-        let nested = model(tensor("sub/w.bin", None), true);
+        let nested = model(tensor("sub/w.bin", None), 2);
         assert_eq!(has_external_data(&nested), Some(true));
         let inside = with_weights(nested, &path).expect("weights are read");
         assert_eq!(has_external_data(&inside), Some(false));
+    }
+
+    #[test]
+    fn graphs_within_graphs_are_read_to_the_depth_that_the_runtime_reads() {
+        let folder = tempfile::tempdir().expect("temporary folder");
+        let path = folder.path().join("m.onnx");
+        std::fs::write(&path, b"").expect("written");
+        std::fs::write(folder.path().join("w.bin"), b"0123456789").expect("written");
+        // A graph, a node and an attribute for each level; the model's graph, its weight and the place of that.
+        let deepest = model(tensor("w.bin", None), 32);
+        assert_eq!(has_external_data(&deepest), Some(true));
+        let inside = with_weights(deepest, &path).expect("weights are read");
+        assert_eq!(has_external_data(&inside), Some(false));
+        for depth in [33, 34, 60] {
+            let deeper = model(tensor("w.bin", None), depth);
+            assert_eq!(has_external_data(&deeper), None, "{depth}");
+            assert_eq!(with_weights(deeper.clone(), &path), Ok(deeper), "{depth}");
+        }
     }
 
     #[test]
@@ -313,7 +432,7 @@ mod tests {
             ("short.bin", Some(("18446744073709551615", "2")), "has 1 bytes"),
             ("short.bin", Some(("-1", "2")), "no number"),
         ] {
-            let error = with_weights(model(tensor(location, range), false), &path).expect_err("refused");
+            let error = with_weights(model(tensor(location, range), 0), &path).expect_err("refused");
             assert!(error.contains(reason), "{location}: {error}");
         }
     }
@@ -329,7 +448,7 @@ mod tests {
         std::fs::write(at("blobs/2"), b"abc").expect("written");
         std::os::unix::fs::symlink(at("blobs/1"), at("named/m.onnx")).expect("linked");
         std::os::unix::fs::symlink(at("blobs/2"), at("named/w.bin")).expect("linked");
-        let inside = with_weights(model(tensor("w.bin", None), false), &at("named/m.onnx")).expect("read");
+        let inside = with_weights(model(tensor("w.bin", None), 0), &at("named/m.onnx")).expect("read");
         assert_eq!(raw_data(&inside), b"abc");
     }
 }

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use weir_flow::{Settings, Value};
 
 use super::batch_probe::blank;
-use super::cut;
+use super::onnx::read_metadata;
 use super::prepost::output;
 use super::runtime::{OrtSession, OutputView};
 use crate::heads::input::ItemTransform;
@@ -19,11 +19,11 @@ const OUTPUTS_TARGET: &str = "weir::outputs";
 pub(super) fn with_metadata<'a>(settings: &'a Settings, file: &[u8]) -> Cow<'a, Settings> {
     let mut settings = Cow::Borrowed(settings);
     let mut set = |key: &str, value: Value| settings.to_mut().0.insert(key.to_owned(), value);
-    if let Some(characters) = cut::read_metadata(file, CHARACTERS) {
+    if let Some(characters) = read_metadata(file, CHARACTERS) {
         let lines = characters.split('\n').map(str::to_owned).collect();
         set(CHARACTERS, Value::Texts(lines));
     }
-    if let Some(names) = cut::read_metadata(file, NAMES) {
+    if let Some(names) = read_metadata(file, NAMES) {
         match names::parse(&names) {
             Some(names) => {
                 set(NAMES, Value::Texts(names));
@@ -34,7 +34,7 @@ pub(super) fn with_metadata<'a>(settings: &'a Settings, file: &[u8]) -> Cow<'a, 
             ),
         }
     }
-    if let Some(task) = cut::read_metadata(file, TASK) {
+    if let Some(task) = read_metadata(file, TASK) {
         set(TASK, Value::Text(task));
     }
     settings

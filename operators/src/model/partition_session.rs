@@ -7,9 +7,10 @@ use weir_flow::{
     DeviceKind, Element, GenerativeModel, PartitionLoader, PartitionSession, SessionError, Tensor,
 };
 
-use super::cut::{LAST, SENDS, read_metadata};
+use super::cut::{LAST, SENDS};
 use super::error::session_error;
 use super::generate::GenerativeOnnx;
+use super::onnx::read_metadata;
 use super::runtime::{OrtSession, SessionOptions, TensorPort, halved};
 
 /// Name of a partition in error messages.

@@ -7,11 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use super::error::CutError;
-use super::fields as field;
-use super::graph::Network;
 use super::layer_profile::BLOCKED;
 use super::onnx_layers::OnnxLayers;
-use crate::model::protobuf::{Field, Message};
+use crate::model::onnx::ModelProto;
 use crate::model::runtime::Optimization;
 
 /// Inputs of a blocked convolution that adds the last of them.
@@ -20,10 +18,10 @@ const WITH_SUM: usize = 4;
 impl OnnxLayers {
     /// For each fused sum, the boundaries that one of its operands crosses, each by the layer after it.
     pub(crate) fn fused_sums(&self) -> Result<Vec<Range<usize>>, CutError> {
-        let optimized = self.optimized(Optimization::All)?;
-        let fused = fused(&optimized)?;
-        let network = Network::read(&self.bytes)?;
-        let mut defined: BTreeMap<&str, usize> = network.inputs.iter().map(|(name, _)| (*name, 0)).collect();
+        let fused = fused(&self.optimized(Optimization::All)?);
+        let network = self.network()?;
+        let mut defined: BTreeMap<&str, usize> =
+            network.inputs.iter().map(|input| (input.name(), 0)).collect();
         let mut spans = Vec::new();
         for (index, layer) in network.layers.iter().enumerate() {
             if layer.inputs.iter().any(|input| fused.contains(*input)) {
@@ -37,20 +35,14 @@ impl OnnxLayers {
 }
 
 /// Outputs of convolutions into which the runtime fused a sum.
-fn fused(optimized: &[u8]) -> Result<BTreeSet<String>, CutError> {
-    let model = Message::read(optimized).ok_or(CutError::NoModel)?;
-    let graph = model.first(field::MODEL_GRAPH).and_then(Field::as_bytes);
-    let graph = graph.and_then(Message::read).ok_or(CutError::NoModel)?;
-    let mut values = BTreeSet::new();
-    for node in graph.all(field::GRAPH_NODE).filter_map(Message::read) {
-        let inputs: Vec<&[u8]> = node.all(field::NODE_INPUT).collect();
-        if node.text(field::NODE_OP) != Some("Conv")
-            || inputs.get(WITH_SUM - 1).is_none_or(|sum| sum.is_empty())
-        {
-            continue;
-        }
-        let name = node.text(field::NODE_NAME).unwrap_or_default();
-        values.extend(name.rsplit_once(BLOCKED).map(|(value, _)| value.to_owned()));
-    }
-    Ok(values)
+fn fused(optimized: &ModelProto) -> BTreeSet<String> {
+    let nodes = optimized.graph.iter().flat_map(|graph| &graph.node);
+    let convolutions = nodes.filter(|node| {
+        let sum = node.input.get(WITH_SUM - 1);
+        node.op_type() == "Conv" && sum.is_some_and(|sum| !sum.is_empty())
+    });
+    convolutions
+        .filter_map(|node| node.name().rsplit_once(BLOCKED))
+        .map(|(value, _)| value.to_owned())
+        .collect()
 }

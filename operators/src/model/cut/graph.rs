@@ -6,10 +6,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::error::CutError;
-use super::fields as field;
 use super::node::Node;
 use super::topological;
-use crate::model::protobuf::{Field, Message};
+use crate::model::onnx::{
+    EXTERNAL, GraphProto, ModelProto, NodeProto, SparseTensorProto, TensorProto, ValueInfoProto,
+};
 
 /// Operators whose output differs from run to run with equal inputs.
 const RANDOM: [&str; 6] = [
@@ -21,153 +22,121 @@ const RANDOM: [&str; 6] = [
     "Bernoulli",
 ];
 
-/// A parsed model.
+/// Weights, dense or sparse.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Weight<'a> {
+    Dense(&'a TensorProto),
+    Sparse(&'a SparseTensorProto),
+}
+
+/// A model as layers.
 #[derive(Debug)]
 pub(crate) struct Network<'a> {
-    /// Fields of the model besides the graph: versions, operator sets, functions.
-    pub(super) head: Vec<Field<'a>>,
+    pub(super) model: &'a ModelProto,
     /// Layers in topological order.
     pub(crate) layers: Vec<Node<'a>>,
     /// Nodes that depend on weights alone, by the values that they produce.
     pub(super) constants: BTreeMap<&'a str, Node<'a>>,
-    /// Weights by name: their field number and message.
-    pub(super) weights: BTreeMap<&'a str, (u32, &'a [u8])>,
-    /// Inputs as they are declared.
-    pub(super) inputs: Vec<(&'a str, &'a [u8])>,
+    pub(super) weights: BTreeMap<&'a str, Weight<'a>>,
+    /// Inputs as they are declared, without weights.
+    pub(super) inputs: Vec<&'a ValueInfoProto>,
     /// Outputs as they are declared.
-    pub(super) outputs: Vec<(&'a str, &'a [u8])>,
+    pub(super) outputs: &'a [ValueInfoProto],
 }
 
 impl<'a> Network<'a> {
-    /// Parses a file.
-    pub(crate) fn read(bytes: &'a [u8]) -> Result<Self, CutError> {
-        let model = Message::read(bytes).ok_or(CutError::NoModel)?;
-        let graph = model
-            .fields
+    /// Finds the layers of a model.
+    pub(crate) fn of(model: &'a ModelProto) -> Result<Self, CutError> {
+        let graph = model.graph.as_ref().ok_or(CutError::NoModel)?;
+        let weights = weights(graph)?;
+        let nodes = graph.node.iter().map(node).collect::<Result<_, _>>()?;
+        if graph
+            .input
             .iter()
-            .find(|entry| entry.number == field::MODEL_GRAPH)
-            .and_then(Field::borrowed)
-            .and_then(Message::read)
-            .ok_or(CutError::NoModel)?;
-        let weights = weights(&graph)?;
-        let mut nodes = Vec::new();
-        for bytes in all(&graph, field::GRAPH_NODE) {
-            nodes.push(node(bytes)?);
+            .chain(&graph.output)
+            .any(|value| value.name.is_none())
+        {
+            return Err(CutError::NoModel);
         }
-        let inputs = values(&graph, field::GRAPH_INPUT)?
-            .into_iter()
-            // Old files list weights among the inputs.
-            .filter(|(name, _)| !weights.contains_key(name))
-            .collect::<Vec<_>>();
-        let outputs = values(&graph, field::GRAPH_OUTPUT)?;
-        let known = inputs
-            .iter()
-            .map(|(name, _)| *name)
-            .chain(weights.keys().copied());
-        let nodes = topological::topological_order(nodes, known)?;
+        // Old files list weights among the inputs.
+        let is_given = |input: &&ValueInfoProto| !weights.contains_key(input.name());
+        let inputs: Vec<&ValueInfoProto> = graph.input.iter().filter(is_given).collect();
+        let known = inputs.iter().map(|input| input.name());
+        let nodes = topological::topological_order(nodes, known.chain(weights.keys().copied()))?;
         let (constants, nodes) = constants(nodes, &weights);
-        let layers = wanted(nodes, outputs.iter().map(|(name, _)| *name));
+        let layers = wanted(nodes, graph.output.iter().map(ValueInfoProto::name));
         if layers.is_empty() {
             return Err(CutError::NoLayers);
         }
-        let head = model.fields.into_iter();
         Ok(Self {
-            head: head.filter(|entry| entry.number != field::MODEL_GRAPH).collect(),
+            model,
             layers,
             constants,
             weights,
             inputs,
-            outputs,
+            outputs: &graph.output,
         })
     }
+
+    /// Whether an input has that name.
+    pub(super) fn has_input(&self, name: &str) -> bool {
+        self.inputs.iter().any(|input| input.name() == name)
+    }
 }
 
-/// All messages in fields of that number.
-fn all<'a>(message: &Message<'a>, number: u32) -> impl Iterator<Item = &'a [u8]> {
-    let fields = message.fields.iter();
-    fields
-        .filter(move |entry| entry.number == number)
-        .filter_map(Field::borrowed)
-}
-
-fn texts<'a>(message: &Message<'a>, number: u32) -> Vec<&'a str> {
-    all(message, number)
-        .filter_map(|bytes| std::str::from_utf8(bytes).ok())
-        .collect()
-}
-
-fn values<'a>(graph: &Message<'a>, number: u32) -> Result<Vec<(&'a str, &'a [u8])>, CutError> {
-    let value = |bytes: &'a [u8]| {
-        let name = texts(&Message::read(bytes)?, field::VALUE_NAME);
-        Some((*name.first()?, bytes))
-    };
-    all(graph, number)
-        .map(|bytes| value(bytes).ok_or(CutError::NoModel))
-        .collect()
-}
-
-fn weights<'a>(graph: &Message<'a>) -> Result<BTreeMap<&'a str, (u32, &'a [u8])>, CutError> {
+fn weights(graph: &GraphProto) -> Result<BTreeMap<&str, Weight<'_>>, CutError> {
     let mut weights = BTreeMap::new();
-    for bytes in all(graph, field::GRAPH_INITIALIZER) {
-        let tensor = Message::read(bytes).ok_or(CutError::NoModel)?;
-        let name = *texts(&tensor, field::TENSOR_NAME)
-            .first()
-            .ok_or(CutError::NoModel)?;
-        let location = tensor.first(field::TENSOR_LOCATION).and_then(Field::as_varint);
-        if location == Some(field::EXTERNAL) {
+    for tensor in &graph.initializer {
+        let name = tensor.name.as_deref().ok_or(CutError::NoModel)?;
+        if tensor.data_location() == EXTERNAL {
             return Err(CutError::External(name.to_owned()));
         }
-        weights.insert(name, (field::GRAPH_INITIALIZER, bytes));
+        weights.insert(name, Weight::Dense(tensor));
     }
-    for bytes in all(graph, field::GRAPH_SPARSE_INITIALIZER) {
-        // A sparse tensor has the name of its values, which come first.
-        let name = Message::read(bytes)
-            .and_then(|sparse| Message::read(all(&sparse, 1).next()?))
-            .and_then(|values| texts(&values, field::TENSOR_NAME).first().copied())
+    for sparse in &graph.sparse_initializer {
+        // A sparse tensor has the name of its values.
+        let values = sparse.values.as_ref();
+        let name = values
+            .and_then(|values| values.name.as_deref())
             .ok_or(CutError::NoModel)?;
-        weights.insert(name, (field::GRAPH_SPARSE_INITIALIZER, bytes));
+        weights.insert(name, Weight::Sparse(sparse));
     }
     Ok(weights)
 }
 
-fn node(bytes: &[u8]) -> Result<Node<'_>, CutError> {
-    let message = Message::read(bytes).ok_or(CutError::NoModel)?;
-    let outputs = texts(&message, field::NODE_OUTPUT);
-    let op = texts(&message, field::NODE_OP)
-        .first()
-        .copied()
-        .unwrap_or_default();
-    let name = match message.text(field::NODE_NAME).filter(|name| !name.is_empty()) {
-        Some(name) => name.to_owned(),
-        None => format!("{op} of {}", outputs.first().copied().unwrap_or_default()),
+fn node(proto: &NodeProto) -> Result<Node<'_>, CutError> {
+    let op = proto.op_type();
+    let name = match proto.name() {
+        "" => format!("{op} of {}", proto.output.first().map_or("", String::as_str)),
+        name => name.to_owned(),
     };
-    for attribute in message.all(field::NODE_ATTRIBUTE).filter_map(Message::read) {
-        let inner = [field::ATTRIBUTE_GRAPH, field::ATTRIBUTE_GRAPHS];
-        if inner.iter().any(|number| attribute.first(*number).is_some()) {
-            return Err(CutError::ControlFlow {
-                node: name,
-                op: op.to_owned(),
-            });
-        }
+    let mut attributes = proto.attribute.iter();
+    if attributes.any(|attribute| attribute.g.is_some() || !attribute.graphs.is_empty()) {
+        let op = op.to_owned();
+        return Err(CutError::ControlFlow { node: name, op });
     }
     Ok(Node {
         name,
         op,
-        inputs: present(texts(&message, field::NODE_INPUT)),
-        outputs: present(outputs),
-        bytes,
+        inputs: present(&proto.input),
+        outputs: present(&proto.output),
+        proto,
     })
 }
 
 /// Omitted optional values have an empty name.
-fn present(names: Vec<&str>) -> Vec<&str> {
-    names.into_iter().filter(|name| !name.is_empty()).collect()
+fn present(names: &[String]) -> Vec<&str> {
+    names
+        .iter()
+        .map(String::as_str)
+        .filter(|name| !name.is_empty())
+        .collect()
 }
 
 /// Splits sorted nodes into those that depend on weights alone and the others.
 fn constants<'a>(
     nodes: Vec<Node<'a>>,
-    weights: &BTreeMap<&'a str, (u32, &'a [u8])>,
+    weights: &BTreeMap<&'a str, Weight<'a>>,
 ) -> (BTreeMap<&'a str, Node<'a>>, Vec<Node<'a>>) {
     let mut constants = BTreeMap::new();
     let mut rest = Vec::new();

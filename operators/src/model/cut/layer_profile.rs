@@ -11,15 +11,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use prost::Message;
+use prost::bytes::Bytes;
 use serde::Deserialize;
 use weir_flow::{DeviceKind, Element, Tensor};
 
 use super::error::CutError;
-use super::fields as field;
-use super::graph::Network;
 use super::liveness::Liveness;
 use super::onnx_layers::OnnxLayers;
-use crate::model::protobuf::{Field, Message};
+use crate::model::onnx::ModelProto;
 use crate::model::runtime::{Optimization, OrtSession, SessionOptions};
 
 /// Begins a layer's mark in the name of a node; a full stop ends it.
@@ -54,7 +54,7 @@ impl OnnxLayers {
         let text = std::fs::read(file).map_err(|error| unwritable(&error))?;
         let events: Vec<Event> = serde_json::from_slice(&text)
             .map_err(|error| CutError::Runtime(format!("the runtime's profile cannot be read: {error}")))?;
-        let network = Network::read(&self.bytes)?;
+        let network = self.network()?;
         let mut givers = BTreeMap::new();
         for (index, layer) in network.layers.iter().enumerate() {
             givers.extend(layer.outputs.iter().map(|output| (*output, index)));
@@ -74,18 +74,17 @@ impl OnnxLayers {
 
     /// Whether each boundary can be cut without undoing a fusion: `[i]` is between layers `i` and `i + 1`.
     pub(crate) fn unfused_boundaries(&self) -> Result<Vec<bool>, CutError> {
-        let left = values(&self.optimized(Optimization::Fused)?)?;
-        let network = Network::read(&self.bytes)?;
+        let left = values(self.optimized(Optimization::Fused)?);
+        let network = self.network()?;
         let liveness = Liveness::of(&network);
-        let is_there =
-            |name: &&str| left.contains(*name) || network.inputs.iter().any(|(input, _)| input == name);
+        let is_there = |name: &&str| left.contains(*name) || network.has_input(name);
         Ok((1..self.layers)
             .map(|boundary| liveness.crossing(boundary).iter().all(is_there))
             .collect())
     }
 
     /// The model as the runtime optimises it.
-    pub(super) fn optimized(&self, optimization: Optimization) -> Result<Vec<u8>, CutError> {
+    pub(super) fn optimized(&self, optimization: Optimization) -> Result<ModelProto, CutError> {
         let folder = tempfile::tempdir().map_err(|error| unwritable(&error))?;
         let optimized = folder.path().join("edited.onnx");
         let options = SessionOptions {
@@ -94,52 +93,25 @@ impl OnnxLayers {
             ..SessionOptions::default()
         };
         OrtSession::open_with(&self.bytes, DeviceKind::Cpu, &options)?;
-        std::fs::read(&optimized).map_err(|error| unwritable(&error))
+        let bytes = std::fs::read(&optimized).map_err(|error| unwritable(&error))?;
+        ModelProto::decode(Bytes::from(bytes)).map_err(|_| CutError::NoModel)
     }
 
     /// The model with the number of its layer in the name of each node.
     fn with_layer_marks(&self) -> Result<Vec<u8>, CutError> {
-        let network = Network::read(&self.bytes)?;
+        let network = self.network()?;
         let numbers: BTreeMap<&str, usize> = network
             .layers
             .iter()
             .enumerate()
             .filter_map(|(index, layer)| Some((*layer.outputs.first()?, index)))
             .collect();
-        let mut model = Message::read(&self.bytes).ok_or(CutError::NoModel)?;
-        let entry = model
-            .fields
-            .iter_mut()
-            .find(|entry| entry.number == field::MODEL_GRAPH)
-            .ok_or(CutError::NoModel)?;
-        let mut graph = entry
-            .as_bytes()
-            .and_then(Message::read)
-            .ok_or(CutError::NoModel)?;
-        for entry in &mut graph.fields {
-            if entry.number != field::GRAPH_NODE {
-                continue;
-            }
-            let bytes = entry.as_bytes().unwrap_or_default();
-            let mut node = Message::read(bytes).ok_or(CutError::NoModel)?;
-            let outputs = node
-                .all(field::NODE_OUTPUT)
-                .filter_map(|name| std::str::from_utf8(name).ok());
-            let number = outputs
-                .filter(|name| !name.is_empty())
-                .find_map(|name| numbers.get(name));
-            let name = number.map(|number| format!("{MARK}{number}."));
-            node.fields.retain(|entry| entry.number != field::NODE_NAME);
-            if let Some(name) = name {
-                node.fields
-                    .push(Field::bytes(field::NODE_NAME, name.into_bytes()));
-            }
-            let node = node.write();
-            *entry = Field::bytes(field::GRAPH_NODE, node);
+        let mut model = ModelProto::clone(&self.model);
+        for node in model.graph.iter_mut().flat_map(|graph| &mut graph.node) {
+            let number = node.output.iter().find_map(|name| numbers.get(name.as_str()));
+            node.name = number.map(|number| format!("{MARK}{number}."));
         }
-        let graph = graph.write();
-        *entry = Field::bytes(field::MODEL_GRAPH, graph);
-        Ok(model.write())
+        Ok(model.encode_to_vec())
     }
 }
 
@@ -154,16 +126,9 @@ fn unwritable(error: &std::io::Error) -> CutError {
 }
 
 /// All values that nodes of an optimised model produce.
-fn values(optimized: &[u8]) -> Result<BTreeSet<String>, CutError> {
-    let model = Message::read(optimized).ok_or(CutError::NoModel)?;
-    let graph = model.first(field::MODEL_GRAPH).and_then(Field::as_bytes);
-    let graph = graph.and_then(Message::read).ok_or(CutError::NoModel)?;
-    let mut values = BTreeSet::new();
-    for node in graph.all(field::GRAPH_NODE).filter_map(Message::read) {
-        let names = node.all(field::NODE_OUTPUT);
-        values.extend(names.filter_map(|name| std::str::from_utf8(name).ok().map(str::to_owned)));
-    }
-    Ok(values)
+fn values(optimized: ModelProto) -> BTreeSet<String> {
+    let nodes = optimized.graph.into_iter().flat_map(|graph| graph.node);
+    nodes.flat_map(|node| node.output).collect()
 }
 
 /// One event of the runtime's profile.

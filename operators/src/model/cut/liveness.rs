@@ -29,10 +29,10 @@ impl<'a> Liveness<'a> {
                 last.insert(input, index);
             }
         }
-        for (output, _) in &network.outputs {
-            last.insert(output, network.layers.len());
+        for output in network.outputs {
+            last.insert(output.name(), network.layers.len());
         }
-        let inputs = network.inputs.iter().map(|(name, _)| (*name, 0));
+        let inputs = network.inputs.iter().map(|input| (input.name(), 0));
         let given = network
             .layers
             .iter()

@@ -5,7 +5,6 @@
 //! finds those that the runtime fuses.
 
 mod error;
-mod fields;
 mod fused_sums;
 mod graph;
 mod layer_profile;
@@ -20,5 +19,5 @@ mod value_info;
 
 pub use error::CutError;
 pub(crate) use onnx_layers::OnnxLayers;
-pub(crate) use partition::{LAST, SENDS, read_metadata};
+pub(crate) use partition::{LAST, SENDS};
 pub(crate) use value_info::SampleInputs;

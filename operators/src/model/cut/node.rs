@@ -1,5 +1,7 @@
 //! A node of an ONNX graph, as far as cutting needs it.
 
+use crate::model::onnx::NodeProto;
+
 /// A node of the graph.
 #[derive(Debug, Clone)]
 pub(crate) struct Node<'a> {
@@ -9,6 +11,5 @@ pub(crate) struct Node<'a> {
     /// Names of the values that it reads, without omitted ones.
     pub(crate) inputs: Vec<&'a str>,
     pub(crate) outputs: Vec<&'a str>,
-    /// Its encoded message.
-    pub(super) bytes: &'a [u8],
+    pub(super) proto: &'a NodeProto,
 }

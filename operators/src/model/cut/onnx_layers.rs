@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
+use prost::Message;
+use prost::bytes::Bytes;
 use weir_flow::Element;
 
 use super::error::CutError;
@@ -12,11 +14,14 @@ use super::liveness::Liveness;
 use super::node::Node;
 use super::partition;
 use super::value_info::{self, SampleInputs, ValueInfo};
+use crate::model::onnx::ModelProto;
 
 /// An ONNX model as layers.
 #[derive(Debug, Clone)]
 pub(crate) struct OnnxLayers {
     pub(super) bytes: Arc<[u8]>,
+    /// The decoded bytes; raw weights are slices of them.
+    pub(super) model: Arc<ModelProto>,
     value_infos: BTreeMap<String, ValueInfo>,
     pub(super) layers: usize,
 }
@@ -24,16 +29,18 @@ pub(crate) struct OnnxLayers {
 impl OnnxLayers {
     /// Whether the bytes are a model that can be cut; runs nothing.
     pub(crate) fn check(bytes: &[u8]) -> Result<(), CutError> {
-        Network::read(bytes).map(|_| ())
+        let model = decode(Bytes::copy_from_slice(bytes))?;
+        Network::of(&model).map(|_| ())
     }
 
     /// Parses a model and measures its values.
     pub(crate) fn read(bytes: Arc<[u8]>, samples: &SampleInputs) -> Result<Self, CutError> {
-        let network = Network::read(&bytes)?;
+        let model = decode(Bytes::from_owner(Arc::clone(&bytes)))?;
+        let network = Network::of(&model)?;
         let liveness = Liveness::of(&network);
-        let given = |name: &&str| !network.inputs.iter().any(|(input, _)| input == name);
+        let given = |name: &&str| !network.has_input(name);
         let names: Vec<&str> = liveness.all().filter(given).collect();
-        let mut value_infos = value_info::value_infos(&bytes, &names, samples)?;
+        let mut value_infos = value_info::value_infos(&model, &names, samples)?;
         for tensor in &samples.one {
             value_infos.insert(
                 tensor.name.to_string(),
@@ -43,9 +50,14 @@ impl OnnxLayers {
         let layers = network.layers.len();
         Ok(Self {
             bytes,
+            model: Arc::new(model),
             value_infos,
             layers,
         })
+    }
+
+    pub(super) fn network(&self) -> Result<Network<'_>, CutError> {
+        Network::of(&self.model)
     }
 
     pub(crate) fn layer_count(&self) -> usize {
@@ -54,14 +66,14 @@ impl OnnxLayers {
 
     /// Names and operators of the layers.
     pub(crate) fn layer_names(&self) -> Result<Vec<(String, String)>, CutError> {
-        let network = Network::read(&self.bytes)?;
+        let network = self.network()?;
         let name = |layer: Node<'_>| (layer.name, layer.op.to_owned());
         Ok(network.layers.into_iter().map(name).collect())
     }
 
     /// Bytes per item that cross each boundary: `[i]` from layer `i` to layer `i + 1`.
     pub(crate) fn bytes(&self, half: bool) -> Result<Vec<u64>, CutError> {
-        let network = Network::read(&self.bytes)?;
+        let network = self.network()?;
         let liveness = Liveness::of(&network);
         let sent = |name: &str| {
             let info = self.value_infos.get(name);
@@ -86,7 +98,11 @@ impl OnnxLayers {
 
     /// The layers of that range as an ONNX file of their own.
     pub(crate) fn partition(&self, layers: Range<usize>) -> Result<Vec<u8>, CutError> {
-        let network = Network::read(&self.bytes)?;
+        let network = self.network()?;
         partition::partition(&network, &Liveness::of(&network), &self.value_infos, layers)
     }
+}
+
+fn decode(bytes: Bytes) -> Result<ModelProto, CutError> {
+    ModelProto::decode(bytes).map_err(|_| CutError::NoModel)
 }

@@ -3,13 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
+use prost::Message;
+
 use super::error::CutError;
-use super::fields as field;
-use super::graph::Network;
+use super::graph::{Network, Weight};
 use super::liveness::Liveness;
 use super::node::Node;
 use super::value_info::ValueInfo;
-use crate::model::protobuf::{Field, Message};
+use crate::model::onnx::{GraphProto, ModelProto, StringStringEntryProto, ValueInfoProto};
 
 /// Metadata key of a partition: names of the values that it sends, in order, one per line. Values that it does not
 /// compute itself are passed through.
@@ -34,11 +35,10 @@ pub(crate) fn partition(
     }
     let last = layers.end == count;
     let sends: Vec<&str> = if last {
-        network.outputs.iter().map(|(name, _)| *name).collect()
+        network.outputs.iter().map(ValueInfoProto::name).collect()
     } else {
         liveness.crossing(layers.end)
     };
-    let mut graph = Message::default();
     let mut dependencies = Dependencies::default();
     let inside = &network.layers[layers];
     let made: BTreeSet<&str> = inside.iter().flat_map(|layer| &layer.outputs).copied().collect();
@@ -49,41 +49,57 @@ pub(crate) fn partition(
         }
     }
     let nodes = dependencies.nodes.iter().chain(inside);
-    graph
-        .fields
-        .extend(nodes.map(|node| Field::bytes(field::GRAPH_NODE, node.bytes)));
-    graph.fields.push(Field::bytes(field::GRAPH_NAME, &b"part"[..]));
-    for (number, bytes) in dependencies.weights.values() {
-        graph.fields.push(Field::bytes(*number, *bytes));
+    let mut graph = GraphProto {
+        node: nodes.map(|node| node.proto.clone()).collect(),
+        name: Some("part".to_owned()),
+        ..GraphProto::default()
+    };
+    for weight in dependencies.weights.values() {
+        match *weight {
+            Weight::Dense(tensor) => graph.initializer.push(tensor.clone()),
+            Weight::Sparse(sparse) => graph.sparse_initializer.push(sparse.clone()),
+        }
     }
     let received = dependencies.received.iter().filter(|name| {
         // An output of the model that an earlier partition computed is passed through without the runtime.
         inside.iter().any(|layer| layer.inputs.contains(name))
     });
     for name in received {
-        let value = declared(&network.inputs, value_infos, name)?;
-        graph.fields.push(Field::bytes(field::GRAPH_INPUT, value));
+        let inputs = network.inputs.iter().copied();
+        graph.input.push(declared(inputs, value_infos, name)?);
     }
     let constant = |name: &str| network.constants.contains_key(name) || network.weights.contains_key(name);
     for name in sends.iter().filter(|name| made.contains(*name) || constant(name)) {
-        let value = declared(&network.outputs, value_infos, name)?;
-        graph.fields.push(Field::bytes(field::GRAPH_OUTPUT, value));
+        let outputs = network.outputs.iter();
+        graph.output.push(declared(outputs, value_infos, name)?);
     }
-    let mut model = Message {
-        fields: network.head.clone(),
-    };
-    model.fields.push(Field::bytes(field::MODEL_GRAPH, graph.write()));
-    model.fields.push(metadata(SENDS, &sends.join("\n")));
+    let whole = network.model;
+    let mut metadata_props = whole.metadata_props.clone();
+    metadata_props.push(StringStringEntryProto::new(SENDS, sends.join("\n")));
     if last {
-        model.fields.push(metadata(LAST, "1"));
+        metadata_props.push(StringStringEntryProto::new(LAST, "1"));
     }
-    Ok(model.write())
+    let model = ModelProto {
+        graph: Some(graph),
+        metadata_props,
+        ir_version: whole.ir_version,
+        producer_name: whole.producer_name.clone(),
+        producer_version: whole.producer_version.clone(),
+        domain: whole.domain.clone(),
+        model_version: whole.model_version,
+        doc_string: whole.doc_string.clone(),
+        opset_import: whole.opset_import.clone(),
+        training_info: whole.training_info.clone(),
+        functions: whole.functions.clone(),
+        configuration: whole.configuration.clone(),
+    };
+    Ok(model.encode_to_vec())
 }
 
 /// Weights and nodes that a partition includes, and values that it receives.
 #[derive(Default)]
 struct Dependencies<'a> {
-    weights: BTreeMap<&'a str, (u32, &'a [u8])>,
+    weights: BTreeMap<&'a str, Weight<'a>>,
     nodes: Vec<Node<'a>>,
     given: BTreeSet<&'a str>,
     received: Vec<&'a str>,
@@ -114,36 +130,15 @@ impl<'a> Dependencies<'a> {
 }
 
 /// The value as the model declares it, else from its measured info.
-fn declared(
-    values: &[(&str, &[u8])],
+fn declared<'a>(
+    mut values: impl Iterator<Item = &'a ValueInfoProto>,
     value_infos: &BTreeMap<String, ValueInfo>,
     name: &str,
-) -> Result<Vec<u8>, CutError> {
-    match values.iter().find(|(declared, _)| *declared == name) {
-        Some((_, bytes)) => Ok(bytes.to_vec()),
-        None => value_infos
-            .get(name)
-            .map(|info| info.value(name))
-            .ok_or_else(|| CutError::Unknown(name.to_owned())),
-    }
-}
-
-fn metadata(key: &str, value: &str) -> Field<'static> {
-    let entry = Message {
-        fields: vec![
-            Field::bytes(field::METADATA_KEY, key.as_bytes()),
-            Field::bytes(field::METADATA_VALUE, value.as_bytes()),
-        ],
-    };
-    Field::bytes(field::MODEL_METADATA, entry.write())
-}
-
-/// A value of a model's metadata.
-pub(crate) fn read_metadata(model: &[u8], key: &str) -> Option<String> {
-    let model = Message::read(model)?;
-    model
-        .all(field::MODEL_METADATA)
-        .filter_map(Message::read)
-        .find(|entry| entry.text(field::METADATA_KEY) == Some(key))
-        .and_then(|entry| entry.text(field::METADATA_VALUE).map(str::to_owned))
+) -> Result<ValueInfoProto, CutError> {
+    let measured = || value_infos.get(name).map(|info| info.value(name));
+    let declared = values.find(|value| value.name() == name);
+    declared
+        .cloned()
+        .or_else(measured)
+        .ok_or_else(|| CutError::Unknown(name.to_owned()))
 }

@@ -4,84 +4,88 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::collection::vec;
 use proptest::prelude::*;
+use prost::Message;
 use weir_flow::{Element, Tensor};
 
 use super::graph::Network;
 use super::liveness::Liveness;
+use super::onnx_layers::OnnxLayers;
 use super::partition::partition;
 use super::value_info::ValueInfo;
-use super::{CutError, LAST, SENDS, fields as field, read_metadata};
-use crate::model::protobuf::{Field, Message};
+use super::{CutError, LAST, SENDS};
+use crate::model::onnx::{
+    AttributeProto, EXTERNAL, GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto, read_metadata,
+};
 
-fn message(fields: Vec<Field<'_>>) -> Vec<u8> {
-    Message { fields }.write()
+fn node(name: &str, op: &str, inputs: &[&str], outputs: &[&str]) -> NodeProto {
+    let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+    NodeProto {
+        input: owned(inputs),
+        output: owned(outputs),
+        name: Some(name.to_owned()),
+        op_type: Some(op.to_owned()),
+        ..NodeProto::default()
+    }
 }
 
-fn node(name: &str, op: &str, inputs: &[&str], outputs: &[&str]) -> Vec<Field<'static>> {
-    let mut fields: Vec<Field<'static>> = Vec::new();
-    for input in inputs {
-        fields.push(Field::bytes(field::NODE_INPUT, input.as_bytes().to_vec()));
+/// A model of nodes, weights, inputs and outputs.
+fn model(nodes: Vec<NodeProto>, weights: &[TensorProto], inputs: &[&str], outputs: &[&str]) -> ModelProto {
+    let value = |name: &&str| ValueInfoProto {
+        name: Some((*name).to_owned()),
+        ..ValueInfoProto::default()
+    };
+    let graph = GraphProto {
+        node: nodes,
+        initializer: weights.to_vec(),
+        input: inputs.iter().map(value).collect(),
+        output: outputs.iter().map(value).collect(),
+        ..GraphProto::default()
+    };
+    ModelProto {
+        graph: Some(graph),
+        ..ModelProto::default()
     }
-    for output in outputs {
-        fields.push(Field::bytes(field::NODE_OUTPUT, output.as_bytes().to_vec()));
-    }
-    fields.push(Field::bytes(field::NODE_NAME, name.as_bytes().to_vec()));
-    fields.push(Field::bytes(field::NODE_OP, op.as_bytes().to_vec()));
-    fields
 }
 
-fn named(number: u32, name: &str) -> Vec<u8> {
-    message(vec![Field::bytes(number, name.as_bytes())])
+fn weight(name: &str) -> TensorProto {
+    TensorProto {
+        name: Some(name.to_owned()),
+        ..TensorProto::default()
+    }
 }
 
-/// A file of nodes, weights, inputs and outputs.
-fn model(nodes: Vec<Vec<Field<'static>>>, weights: &[Vec<u8>], inputs: &[&str], outputs: &[&str]) -> Vec<u8> {
-    let mut fields: Vec<Field<'_>> = Vec::new();
-    for node in nodes {
-        fields.push(Field::bytes(field::GRAPH_NODE, message(node)));
-    }
-    for weight in weights {
-        fields.push(Field::bytes(field::GRAPH_INITIALIZER, weight.clone()));
-    }
-    for input in inputs {
-        fields.push(Field::bytes(field::GRAPH_INPUT, named(field::VALUE_NAME, input)));
-    }
-    for output in outputs {
-        fields.push(Field::bytes(
-            field::GRAPH_OUTPUT,
-            named(field::VALUE_NAME, output),
-        ));
-    }
-    message(vec![Field::bytes(field::MODEL_GRAPH, message(fields))])
+fn decoded(bytes: &[u8]) -> ModelProto {
+    ModelProto::decode(bytes).expect("a model")
 }
 
-fn weight(name: &str) -> Vec<u8> {
-    named(field::TENSOR_NAME, name)
-}
-
-fn error(bytes: &[u8]) -> String {
-    Network::read(bytes).map(|_| ()).expect_err("refused").to_string()
+fn error(model: &ModelProto) -> String {
+    let error = OnnxLayers::check(&model.encode_to_vec()).expect_err("refused");
+    error.to_string()
 }
 
 #[test]
 fn a_model_that_cannot_be_cut_is_one_error_with_the_cause() {
     let plain = || node("a", "Relu", &["x"], &["y"]);
-    let with_attribute = |number| {
-        let mut choice = node("choice", "If", &["x"], &["y"]);
-        let inner = message(vec![Field::bytes(number, Vec::new())]);
-        choice.push(Field::bytes(field::NODE_ATTRIBUTE, inner));
-        model(vec![choice], &[], &["x"], &["y"])
+    let one = AttributeProto {
+        g: Some(Box::default()),
+        ..AttributeProto::default()
     };
-    for number in [field::ATTRIBUTE_GRAPH, field::ATTRIBUTE_GRAPHS] {
+    let several = AttributeProto {
+        graphs: vec![GraphProto::default()],
+        ..AttributeProto::default()
+    };
+    for attribute in [one, several] {
+        let mut choice = node("choice", "If", &["x"], &["y"]);
+        choice.attribute.push(attribute);
         assert_eq!(
-            error(&with_attribute(number)),
+            error(&model(vec![choice], &[], &["x"], &["y"])),
             "node choice (If) holds a graph of its own: a model with control flow cannot be cut"
         );
     }
-    let away = message(vec![
-        Field::bytes(field::TENSOR_NAME, &b"w"[..]),
-        Field::varint(field::TENSOR_LOCATION, field::EXTERNAL),
-    ]);
+    let away = TensorProto {
+        data_location: Some(EXTERNAL),
+        ..weight("w")
+    };
     assert!(
         error(&model(vec![plain()], &[away], &["x"], &["y"])).starts_with("weights w lie in another file")
     );
@@ -102,7 +106,7 @@ fn a_model_that_cannot_be_cut_is_one_error_with_the_cause() {
         "no layer of it depends on an input"
     );
     for bytes in [&b""[..], b"this is text, not a model", &[0x3a, 0x05, 1]] {
-        assert_eq!(error(bytes), CutError::NoModel.to_string(), "{bytes:?}");
+        assert_eq!(OnnxLayers::check(bytes), Err(CutError::NoModel), "{bytes:?}");
     }
 }
 
@@ -115,8 +119,8 @@ fn a_skip_connection_crosses_every_boundary_that_it_spans_and_weights_cross_none
         node("second", "Add", &["a", "c"], &["b"]),
         node("unused", "Relu", &["a"], &["z"]),
     ];
-    let bytes = model(nodes, &[weight("w")], &["x", "w"], &["y", "a"]);
-    let network = Network::read(&bytes).expect("a model");
+    let model = model(nodes, &[weight("w")], &["x", "w"], &["y", "a"]);
+    let network = Network::of(&model).expect("a model");
     let names: Vec<&str> = network.layers.iter().map(|layer| layer.name.as_str()).collect();
     assert_eq!(names, ["first", "second", "late"]);
     let liveness = Liveness::of(&network);
@@ -125,8 +129,9 @@ fn a_skip_connection_crosses_every_boundary_that_it_spans_and_weights_cross_none
     let middle = partition(&network, &liveness, &value_infos(&network), 1..2).expect("a partition");
     assert_eq!(read_metadata(&middle, SENDS).as_deref(), Some("a\nb"));
     assert_eq!(read_metadata(&middle, LAST), None);
-    let middle = Network::read(&middle).expect("a model");
-    let outputs: Vec<&str> = middle.outputs.iter().map(|(name, _)| *name).collect();
+    let middle = decoded(&middle);
+    let middle = Network::of(&middle).expect("a model");
+    let outputs: Vec<&str> = middle.outputs.iter().map(ValueInfoProto::name).collect();
     assert_eq!(
         (
             outputs,
@@ -156,7 +161,7 @@ fn random() -> impl Strategy<Value = (Vec<Vec<usize>>, Vec<usize>)> {
 }
 
 /// Two inputs, one weight, one constant node, and the layers.
-fn build(layers: &[Vec<usize>], wanted: &[usize]) -> Vec<u8> {
+fn build(layers: &[Vec<usize>], wanted: &[usize]) -> ModelProto {
     let name = |value: usize| match value {
         0 => "x".to_owned(),
         1 => "w".to_owned(),
@@ -188,8 +193,8 @@ proptest! {
         (layers, wanted) in random(),
         cuts in vec(0..1000_usize, 0..5),
     ) {
-        let bytes = build(&layers, &wanted);
-        let network = Network::read(&bytes).expect("a model");
+        let model = build(&layers, &wanted);
+        let network = Network::of(&model).expect("a model");
         let (liveness, value_infos) = (Liveness::of(&network), value_infos(&network));
         let count = network.layers.len();
         let mut ends: BTreeSet<usize> = cuts.iter().map(|cut| 1 + cut % count).collect();
@@ -198,11 +203,12 @@ proptest! {
         let (mut from, mut ran) = (0, Vec::new());
         for end in ends {
             let bytes = partition(&network, &liveness, &value_infos, from..end).expect("a partition");
-            let piece = Network::read(&bytes).expect("a partition is a model");
-            for (input, _) in &piece.inputs {
-                prop_assert!(there.contains(*input), "{input} was not sent");
+            let piece = decoded(&bytes);
+            let piece = Network::of(&piece).expect("a partition is a model");
+            for input in &piece.inputs {
+                prop_assert!(there.contains(input.name()), "{} was not sent", input.name());
             }
-            let given: BTreeSet<&str> = piece.outputs.iter().map(|(name, _)| *name).collect();
+            let given: BTreeSet<&str> = piece.outputs.iter().map(ValueInfoProto::name).collect();
             ran.extend(piece.layers.iter().map(|layer| layer.name.clone()));
             let sends = read_metadata(&bytes, SENDS).expect("says what it sends");
             let sends: BTreeSet<String> = sends.lines().map(str::to_owned).collect();
@@ -214,7 +220,7 @@ proptest! {
             from = end;
         }
         let all: Vec<String> = network.layers.iter().map(|layer| layer.name.clone()).collect();
-        let outputs: BTreeSet<String> = network.outputs.iter().map(|(name, _)| (*name).to_owned()).collect();
+        let outputs: BTreeSet<String> = network.outputs.iter().map(|output| output.name().to_owned()).collect();
         prop_assert_eq!((ran, there), (all, outputs));
     }
 }

@@ -6,11 +6,11 @@
 
 use std::collections::BTreeMap;
 
+use prost::Message;
 use weir_flow::{DeviceKind, Element, Tensor};
 
 use super::error::CutError;
-use super::fields as field;
-use crate::model::protobuf::{Field, Message};
+use crate::model::onnx::{Dimension, ModelProto, TypeProto, ValueInfoProto, data_type};
 use crate::model::runtime::{Optimization, OrtSession, SessionOptions, TensorPort};
 
 /// Name of a free batch dimension.
@@ -53,46 +53,36 @@ impl ValueInfo {
     }
 
     /// An ONNX value of this type and shape.
-    pub(super) fn value(&self, name: &str) -> Vec<u8> {
+    pub(super) fn value(&self, name: &str) -> ValueInfoProto {
         let dim = |dim: &Dim| match dim {
-            Dim::Fixed(size) => message(vec![Field::varint(field::DIM_VALUE, *size as u64)]),
-            Dim::Symbol(name) => message(vec![Field::bytes(field::DIM_PARAM, name.as_bytes())]),
-            Dim::Free => Vec::new(),
+            Dim::Fixed(size) => Dimension::size(*size),
+            Dim::Symbol(name) => Dimension::symbol(name),
+            Dim::Free => Dimension::default(),
         };
-        let dims = self.dims.iter().map(dim);
-        let shape = message(dims.map(|dim| Field::bytes(field::SHAPE_DIM, dim)).collect());
-        value(name, self.element, shape)
+        value(name, self.element, self.dims.iter().map(dim).collect())
     }
 }
 
-fn message(fields: Vec<Field<'_>>) -> Vec<u8> {
-    Message { fields }.write()
-}
-
-fn value(name: &str, element: Element, shape: Vec<u8>) -> Vec<u8> {
-    let tensor = message(vec![
-        Field::varint(field::TENSOR_TYPE_ELEMENT, number(element)),
-        Field::bytes(field::TENSOR_TYPE_SHAPE, shape),
-    ]);
-    let info = message(vec![Field::bytes(field::TYPE_TENSOR, tensor)]);
-    message(vec![
-        Field::bytes(field::VALUE_NAME, name.as_bytes()),
-        Field::bytes(field::VALUE_TYPE, info),
-    ])
+fn value(name: &str, element: Element, dims: Vec<Dimension>) -> ValueInfoProto {
+    ValueInfoProto {
+        name: Some(name.to_owned()),
+        r#type: Some(TypeProto::tensor(number(element), dims)),
+        ..ValueInfoProto::default()
+    }
 }
 
 /// ONNX's number of an element type.
-fn number(element: Element) -> u64 {
+fn number(element: Element) -> i32 {
     match element {
-        Element::U8 => 2,
-        Element::I8 => 3,
-        Element::I32 => 6,
-        Element::I64 => 7,
-        Element::Bool => 9,
-        Element::F16 => 10,
-        Element::F64 => 11,
+        Element::U8 => data_type::UINT8,
+        Element::I8 => data_type::INT8,
+        Element::I32 => data_type::INT32,
+        Element::I64 => data_type::INT64,
+        Element::Bool => data_type::BOOL,
+        Element::F16 => data_type::FLOAT16,
+        Element::F64 => data_type::DOUBLE,
         // `Element` may grow; the runtime refuses a type that is unknown here.
-        _ => 1,
+        _ => data_type::FLOAT,
     }
 }
 
@@ -107,20 +97,21 @@ pub(crate) struct SampleInputs {
     pub(crate) items: usize,
 }
 
-/// Measures the values `names` of the model in `bytes`.
+/// Measures the values `names` of the model.
 pub(crate) fn value_infos(
-    bytes: &[u8],
+    model: &ModelProto,
     names: &[&str],
     samples: &SampleInputs,
 ) -> Result<BTreeMap<String, ValueInfo>, CutError> {
-    let declared = declared(bytes, names)?;
-    let one = sizes(bytes, names, &samples.one)?;
+    // Types and shapes that the runtime infers for the declared inputs.
+    let session = open(&with_outputs(model, names, &[])?)?;
+    let (declared, inputs) = (session.output_ports(), session.input_ports());
+    let one = sizes(model, names, &samples.one)?;
     let two = samples
         .two
         .as_deref()
-        .map(|two| sizes(bytes, names, two))
+        .map(|two| sizes(model, names, two))
         .transpose()?;
-    let inputs = inputs(bytes)?;
     // Dimensions other than the batch may be free; then equal sizes for both batches prove nothing.
     let only_batch = inputs
         .iter()
@@ -163,18 +154,9 @@ pub(crate) fn value_infos(
     Ok(value_infos)
 }
 
-/// Types and shapes that the runtime infers for the declared inputs.
-fn declared(bytes: &[u8], names: &[&str]) -> Result<Vec<TensorPort>, CutError> {
-    Ok(open(&with_outputs(bytes, names, &[])?)?.output_ports())
-}
-
-fn inputs(bytes: &[u8]) -> Result<Vec<TensorPort>, CutError> {
-    Ok(open(bytes)?.input_ports())
-}
-
 /// Shapes of the values for the inputs `sample`.
-fn sizes(bytes: &[u8], names: &[&str], sample: &[Tensor]) -> Result<Vec<Vec<usize>>, CutError> {
-    let ports = open(&with_outputs(bytes, names, sample)?)?.output_ports();
+fn sizes(model: &ModelProto, names: &[&str], sample: &[Tensor]) -> Result<Vec<Vec<usize>>, CutError> {
+    let ports = open(&with_outputs(model, names, sample)?)?.output_ports();
     let inferred = |port: &TensorPort| -> Option<Vec<usize>> {
         let sizes = port.dims.iter().map(|(size, _)| *size);
         sizes
@@ -188,7 +170,7 @@ fn sizes(bytes: &[u8], names: &[&str], sample: &[Tensor]) -> Result<Vec<Vec<usiz
         .collect();
     let mut ran: BTreeMap<String, Vec<usize>> = BTreeMap::new();
     if !unknown.is_empty() {
-        let mut session = open(&with_outputs(bytes, &unknown, sample)?)?;
+        let mut session = open(&with_outputs(model, &unknown, sample)?)?;
         let fed: Vec<(&Tensor, Element)> = sample.iter().map(|tensor| (tensor, tensor.element)).collect();
         let outputs = session.run_tensors(&fed, false).map_err(CutError::Runtime)?;
         ran.extend(
@@ -213,39 +195,19 @@ fn open(bytes: &[u8]) -> Result<OrtSession, CutError> {
 }
 
 /// The model with `names` as its outputs, and with the sizes of `sample` for its inputs.
-fn with_outputs(bytes: &[u8], names: &[&str], sample: &[Tensor]) -> Result<Vec<u8>, CutError> {
-    let mut model = Message::read(bytes).ok_or(CutError::NoModel)?;
-    let entry = model
-        .fields
-        .iter_mut()
-        .find(|entry| entry.number == field::MODEL_GRAPH)
-        .ok_or(CutError::NoModel)?;
-    let mut graph = entry
-        .as_bytes()
-        .and_then(Message::read)
-        .ok_or(CutError::NoModel)?;
-    graph.fields.retain(|entry| entry.number != field::GRAPH_OUTPUT);
-    for entry in &mut graph.fields {
-        if entry.number != field::GRAPH_INPUT {
-            continue;
+fn with_outputs(model: &ModelProto, names: &[&str], sample: &[Tensor]) -> Result<Vec<u8>, CutError> {
+    let mut model = model.clone();
+    let graph = model.graph.as_mut().ok_or(CutError::NoModel)?;
+    for input in &mut graph.input {
+        if let Some(tensor) = sample.iter().find(|tensor| *tensor.name == *input.name()) {
+            let dims = tensor.shape.iter().map(|size| Dimension::size(*size));
+            *input = value(&tensor.name, tensor.element, dims.collect());
         }
-        let name = entry.as_bytes().and_then(Message::read);
-        let name = name.as_ref().and_then(|value| value.text(field::VALUE_NAME));
-        let Some(tensor) = sample.iter().find(|tensor| Some(&*tensor.name) == name) else {
-            continue;
-        };
-        let dims = tensor
-            .shape
-            .iter()
-            .map(|size| message(vec![Field::varint(field::DIM_VALUE, *size as u64)]));
-        let shape = message(dims.map(|dim| Field::bytes(field::SHAPE_DIM, dim)).collect());
-        *entry = Field::bytes(field::GRAPH_INPUT, value(&tensor.name, tensor.element, shape));
     }
-    for name in names {
-        let value = message(vec![Field::bytes(field::VALUE_NAME, name.as_bytes())]);
-        graph.fields.push(Field::bytes(field::GRAPH_OUTPUT, value));
-    }
-    let graph = graph.write();
-    *entry = Field::bytes(field::MODEL_GRAPH, graph);
-    Ok(model.write())
+    let output = |name: &&str| ValueInfoProto {
+        name: Some((*name).to_owned()),
+        ..ValueInfoProto::default()
+    };
+    graph.output = names.iter().map(output).collect();
+    Ok(model.encode_to_vec())
 }

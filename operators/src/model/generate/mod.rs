@@ -23,8 +23,8 @@ use weir_flow::{
     HeadSpec, KeyKind, KeySpec, Model, Session, SessionError, Settings,
 };
 
-use super::cut;
 use super::error::{self, ModelError};
+use super::onnx::read_metadata;
 use super::runtime::OrtSession;
 pub use bare::BareDecoder;
 use cache::{Gathered, Past};
@@ -222,7 +222,7 @@ fn vocabulary(bytes: &[u8], settings: &Settings) -> Result<((Tokenizer, Vocabula
     if let Some(file) = settings.text("vocabulary") {
         return Ok((Tokenizer::read(Path::new(file))?, file.to_owned()));
     }
-    let lines = cut::read_metadata(bytes, "vocabulary").ok_or(
+    let lines = read_metadata(bytes, "vocabulary").ok_or(
         "a model with the head generate needs `vocabulary`, a file: its metadata has none of its own",
     )?;
     let own = "the vocabulary in its metadata";
