@@ -1,5 +1,5 @@
 //! How much of an MP4 is there: what a full disk or a killed process left may end within a box. FFmpeg does not always say that the
-//! end of a file found no room.
+//! end of a file found no room. FFmpeg's muxer only writes such files, and its demuxer does not report where the last whole box ends.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};

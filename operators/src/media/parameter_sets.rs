@@ -1,5 +1,6 @@
 //! Parameter sets of H.264 and H.265 in packets, and the size of pictures that they state. A camera may send others with any key
-//! frame; what records or shows its packets has to know.
+//! frame; what records or shows its packets has to know. `h264-reader` reads no H.265 and refuses a whole set for errors behind the size;
+//! FFmpeg's parsers state a size only with a picture, which extradata do not have.
 
 use weir_flow::{PacketCodec, PacketFormat};
 
