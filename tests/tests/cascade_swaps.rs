@@ -7,7 +7,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use weir_flow::{Catalog, StopFlag};
-use weir_graph::{Gears, Graph, parse_gears};
+use weir_graph::{Graph, parse_gears};
+use weir_policy::gears::Gears;
 use weir_runtime::{Engine, Handle, RunOptions, verify};
 
 use crate::common::{Parts, assemble, check_books, graph, stream};

@@ -70,24 +70,24 @@ fn graph(folder: &Path, gears: &str, device: &str, model: &str) -> Graph {
     }
 }
 
-/// Batches of the first stage by slot and by gear, and how often shares were set, as the log has it.
-fn batches(log: &Path) -> ([[u64; 2]; 2], usize) {
+/// Batches of the first stage by slot and by gear, and the number of shifts, as the log has them.
+fn batches(log: &Path) -> ([[u64; 2]; 2], u64) {
     let text = std::fs::read_to_string(log).unwrap();
-    let (mut ran, mut gear, mut set) = ([[0; 2]; 2], 0, 0);
+    let (mut ran, mut gear, mut shifts) = ([[0; 2]; 2], 0, 0);
     for line in text.lines().skip(1) {
         let line: Value = serde_json::from_str(line).unwrap();
-        for event in line["events"].as_array().into_iter().flatten() {
-            let slot = event["slot"].as_u64().unwrap_or(9) as usize;
-            if event["event"] == "share-set" {
-                set += 1;
-                gear = usize::from(event["slot"] == 0 && event["share"] == 0.25 || event["share"] == 0.75);
+        for acted in line["control"]["effects"].as_array().into_iter().flatten() {
+            let effect = &acted["effect"];
+            if let Some(shifted) = effect["shifted"]["gear"].as_u64() {
+                (gear, shifts) = (shifted as usize, shifts + 1);
             }
-            if event["event"] == "started" && event["module"] == 0 && slot < 2 {
-                ran[gear][slot] += 1;
+            let run = &effect["run"];
+            if let (Some(0), Some(slot @ 0..2)) = (run["module"].as_u64(), run["slot"].as_u64()) {
+                ran[gear][slot as usize] += 1;
             }
         }
     }
-    (ran, set)
+    (ran, shifts)
 }
 
 fn live(graph: Graph, log: &Path) -> Report {
@@ -111,10 +111,9 @@ fn another_gear_moves_the_work_to_other_slots() {
     let folder = tempfile::tempdir().unwrap();
     let log = folder.path().join("log");
     let report = live(graph(folder.path(), GEARS, "", ""), &log);
-    let (ran, set) = batches(&log);
-    println!("{ran:?} after {set} shares");
-    // Two slots at the beginning and at each shift.
-    assert_eq!(set as u64, 2 + 2 * report.gears.unwrap().shifts);
+    let (ran, shifts) = batches(&log);
+    println!("{ran:?} after {shifts} shifts");
+    assert_eq!(shifts, report.gears.unwrap().shifts);
     assert!(ran[0][0] > 60, "the first gear runs on the first slot: {ran:?}");
     // What was granted before a shift may start after it.
     assert!(ran[0][1] <= 2, "and nowhere else: {ran:?}");

@@ -428,5 +428,5 @@ fn another_plan_comes_into_force_without_a_stop() {
     let plans = report.reservations.unwrap().plans;
     assert_eq!(plans.len(), 1, "{plans:?}");
     let log = std::fs::read_to_string(folder.path().join("record")).unwrap();
-    assert!(log.contains("\"effect\":\"switch\",\"plan\":2"), "the log has it");
+    assert!(log.contains("{\"switch-plan\":{\"plan\":2"), "the log has it");
 }

@@ -62,27 +62,6 @@ fn five(rate: f64, frames: u64, mode: &str, slots: u32) -> String {
     text
 }
 
-/// The most that was open at once, as the log has it: events in the order in which the arbiter took them in.
-fn most_open(log: &Path) -> usize {
-    let text = std::fs::read_to_string(log).unwrap();
-    let (mut open, mut most) = (0_usize, 0);
-    for line in text.lines().skip(1) {
-        let line: Value = serde_json::from_str(line).unwrap();
-        for event in line["events"].as_array().into_iter().flatten() {
-            if event["event"] == "closed" || event["event"] == "open-failed" {
-                open -= 1;
-            }
-        }
-        for effect in line["effects"].as_array().into_iter().flatten() {
-            if effect["effect"] == "open" {
-                open += 1;
-                most = most.max(open);
-            }
-        }
-    }
-    most
-}
-
 #[test]
 fn every_frame_passes_all_models_of_a_device_that_holds_two_of_five() {
     let folder = tempfile::tempdir().unwrap();
@@ -115,27 +94,27 @@ fn every_frame_passes_all_models_of_a_device_that_holds_two_of_five() {
             .map(|model| model.opened_cold + model.opened_warm)
             .sum();
         assert_eq!(opened, residency.opened_cold + residency.opened_warm);
-        assert_eq!(most_open(&log), 2);
+        assert_eq!(most_open(&log, |_| true), 2);
         assert!(verify(&log).unwrap().steps > 0);
     }
 }
 
-/// The most sessions that were open at once of the models that `is_own` says, as [`most_open`] counts them.
-fn most_open_of(log: &Path, is_own: impl Fn(u64) -> bool) -> usize {
+/// The most sessions that were open at once of the models that `is_own` says, as the log has it: in the order in which the
+/// arbiter heard of them.
+fn most_open(log: &Path, is_own: impl Fn(u64) -> bool) -> usize {
     let text = std::fs::read_to_string(log).unwrap();
     let (mut open, mut most) = (0_usize, 0);
     for line in text.lines().skip(1) {
         let line: Value = serde_json::from_str(line).unwrap();
-        let of = |facts: &str, kind: &str, names: &[&str]| -> usize {
-            let facts = line[facts].as_array().into_iter().flatten();
-            let named = facts.filter(|fact| names.iter().any(|name| fact[kind] == *name));
-            named
-                .filter(|fact| fact["model"].as_u64().is_some_and(&is_own))
-                .count()
-        };
-        open -= of("events", "event", &["closed", "open-failed"]);
-        open += of("effects", "effect", &["open"]);
-        most = most.max(open);
+        let is_own = |fact: &Value| fact["model"].as_u64().is_some_and(&is_own);
+        let change = &line["control"]["message"]["slots"];
+        let is_closed = change["event"] == "closed" || change["event"] == "open-failed";
+        open -= usize::from(is_closed && is_own(change));
+        for acted in line["control"]["effects"].as_array().into_iter().flatten() {
+            let session = &acted["effect"]["session"];
+            open += usize::from(session["effect"] == "open" && is_own(session));
+            most = most.max(open);
+        }
     }
     most
 }
@@ -168,8 +147,8 @@ fn two_devices_of_one_graph_each_keep_to_their_own_memory() {
     let counts = &report.requests;
     assert_eq!((counts.arrived, counts.dropped, counts.in_flight), (120, 0, 0));
     let is_other = |model: u64| model == 1 || model == 3;
-    assert_eq!(most_open_of(&log, |model| !is_other(model)), 2);
-    assert_eq!(most_open_of(&log, is_other), 1);
+    assert_eq!(most_open(&log, |model| !is_other(model)), 2);
+    assert_eq!(most_open(&log, is_other), 1);
     let residency = report.residency.unwrap();
     assert!(residency.models.values().all(|model| model.opened_cold > 0));
     assert!(verify(&log).unwrap().steps > 0);

@@ -3,7 +3,8 @@
 use std::path::Path;
 use std::time::SystemTime;
 
-use weir_graph::{Gears, Graph, read_gears};
+use weir_graph::{Graph, read_gears};
+use weir_policy::gears::Gears;
 use weir_runtime::NextGears;
 
 /// Gives the gears of the graph's file each time that they are others; `None` where the graph has no such file. A file that is

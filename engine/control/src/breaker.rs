@@ -22,7 +22,10 @@ impl BreakerMachine {
         self.0.step(event, now, &mut effects);
         for effect in effects {
             match effect {
-                BreakerEffect::TakeOut { slot } => out.send(Message::Slots(SlotEvent::Down { slot })),
+                BreakerEffect::TakeOut { slot } => {
+                    out.act(Effect::TakenOut(slot));
+                    out.send(Message::Slots(SlotEvent::Down { slot }));
+                }
                 BreakerEffect::PutBack { slot } => out.send(Message::Slots(SlotEvent::Up { slot })),
                 BreakerEffect::SetTimer { at } => out.act(Effect::SetTimer {
                     of: Address::Breaker,

@@ -2,14 +2,17 @@
 
 use std::collections::VecDeque;
 
+use serde::{Deserialize, Serialize};
 use weir_policy::reservations::{PlanSpec, Reservations, ReserveEvent};
-use weir_policy::{BreakerSpec, ModuleEvent, ModuleSpec, SlotEvent, SlotsSpec};
-use weir_types::{ModuleId, Span, Timestamp, Topology};
+use weir_policy::{BreakerSpec, ModuleEvent, ModuleSpec, Pool, SlotEvent, SlotsSpec};
+use weir_types::{ModuleId, SlotId, Span, Timestamp, Topology};
 
+use crate::books::Books;
 use crate::breaker::BreakerMachine;
 use crate::egress::Egress;
+use crate::gears::{GearMachine, GearSpec};
 use crate::machine::{Machine, Outbox, Outgoing};
-use crate::message::{Address, Effect, EgressMessage, Message, ModuleMessage};
+use crate::message::{Address, BooksMessage, Effect, EgressMessage, GearMessage, Message, ModuleMessage};
 use crate::module::ModuleMachine;
 use crate::module_flow::Edge;
 use crate::request::Route;
@@ -32,7 +35,7 @@ pub struct View<'a> {
 }
 
 /// Specification of the machines of a graph.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ControlSpec {
     /// The latency objective of requests that have none of their own.
     pub slo: Span,
@@ -46,8 +49,13 @@ pub struct ControlSpec {
     pub slots: Option<SlotsSpec>,
     /// When a slot is taken out of use.
     pub breaker: BreakerSpec,
-    /// The plan in force, where models are partitioned.
+    /// Cascades; `None`: there are none.
+    #[serde(default)]
+    pub cascades: Option<GearSpec>,
+    /// The plan in force, where models are partitioned and the reservations are among these machines.
     pub plan: Option<PlanSpec>,
+    /// Whether the books are among these machines. Messages to machines that are not are given to the driver to be carried.
+    pub has_books: bool,
     /// Whether messages between machines take time: each is given to the driver to be carried.
     pub is_distributed: bool,
 }
@@ -59,7 +67,10 @@ pub struct Controller {
     slots: Option<SlotMachine>,
     breaker: BreakerMachine,
     reservations: Option<ReservationMachine>,
+    gears: Option<GearMachine>,
     egress: Egress,
+    books: Books,
+    has_books: bool,
     is_distributed: bool,
     /// Modules that are to decide, in the order in which something came in.
     ready: VecDeque<usize>,
@@ -75,21 +86,30 @@ impl Controller {
     #[must_use]
     pub fn new(spec: ControlSpec) -> Self {
         let count = spec.modules.len() as u32;
-        let splits = spec
-            .routes
-            .iter()
-            .map(|route| route.splits(&spec.topology))
-            .collect();
+        let shared = |(module, _): &(ModuleSpec, Vec<Edge>)| match module.pool {
+            Pool::Shared => module.slots.clone(),
+            Pool::Own | Pool::Pipelines => Vec::new(),
+        };
+        let shared: Vec<Vec<SlotId>> = spec.modules.iter().map(shared).collect();
+        let stages = spec.cascades.iter().flat_map(|cascades| &cascades.stages);
+        let stages: Vec<bool> = stages.map(Option::is_some).collect();
         let machine = |(module, next): (ModuleSpec, Vec<Edge>)| {
-            let wiring = ModuleMachine::wiring(module.id, next, &spec.routes);
-            ModuleMachine::new(module, wiring)
+            let is_stage = stages.get(module.id.index()) == Some(&true);
+            let mut machine = ModuleMachine::new(module, next, count);
+            if is_stage {
+                machine.count_load();
+            }
+            machine
         };
         Self {
             modules: spec.modules.into_iter().map(machine).collect(),
             slots: spec.slots.map(SlotMachine::new),
             breaker: BreakerMachine::new(spec.breaker),
             reservations: spec.plan.as_ref().map(ReservationMachine::new),
-            egress: Egress::new(spec.slo, spec.routes, splits, count),
+            gears: spec.cascades.map(|cascades| GearMachine::new(cascades, shared)),
+            egress: Egress::new(spec.slo, spec.topology, spec.routes),
+            books: Books::default(),
+            has_books: spec.has_books,
             is_distributed: spec.is_distributed,
             ready: VecDeque::new(),
             facts: 0,
@@ -116,10 +136,22 @@ impl Controller {
         self.reservations.as_ref()
     }
 
+    /// The gears, where there are cascades.
+    #[must_use]
+    pub fn gears(&self) -> Option<&GearMachine> {
+        self.gears.as_ref()
+    }
+
     /// The egress, at which requests begin and end.
     #[must_use]
     pub fn egress(&self) -> &Egress {
         &self.egress
+    }
+
+    /// The books; empty where they are elsewhere.
+    #[must_use]
+    pub fn books(&self) -> &Books {
+        &self.books
     }
 
     /// Counts facts that machines have decided on or entered in their books.
@@ -128,17 +160,28 @@ impl Controller {
         self.facts
     }
 
+    /// Whether a machine has something to decide on.
+    #[must_use]
+    pub fn is_due(&self) -> bool {
+        let slots = self.slots.as_ref().is_some_and(Machine::is_due);
+        slots || !self.ready.is_empty() || self.reservations.as_ref().is_some_and(Machine::is_due)
+    }
+
     /// Takes a message in and delivers what follows of it at once. Machines decide by [`Controller::decide`].
     pub fn on(&mut self, message: Message, now: Timestamp, driver: &mut impl Act) {
         let mut out = self.unused_outboxes.pop().unwrap_or_default();
         let to = message.address();
         match message {
             Message::Module(module, message) => self.on_module(module, message, now, &mut out),
-            Message::Slots(event) => {
-                if let Some(slots) = &mut self.slots {
-                    slots.on(event, now, &mut out);
+            Message::Modules(fact) => {
+                for module in (0..self.modules.len() as u32).map(ModuleId) {
+                    out.tell(Message::fact(module, fact.clone()));
+                }
+                if let ModuleEvent::StreamRemoved { stream } = fact {
+                    out.tell(Message::Gears(GearMessage::StreamRemoved(stream)));
                 }
             }
+            Message::Slots(event) => self.on_slots(event, now, &mut out),
             Message::Breaker(event) => {
                 self.facts += 1;
                 self.breaker.on(event, now, &mut out);
@@ -152,29 +195,63 @@ impl Controller {
                 self.facts += facts_of(&message);
                 self.egress.on(message, now, &mut out);
             }
-            Message::Goes(request, Some(module)) => {
-                if let Some(request) = self.egress.request(request) {
-                    self.on_module(module, ModuleMessage::Branch(request), now, &mut out);
+            Message::Books(message) => {
+                self.facts += facts_of_books(&message);
+                self.books.on(message, now, &mut out);
+            }
+            Message::Gears(message) => self.on_gears(message, now, &mut out),
+            Message::Goes(request, module) => {
+                if let Some((request, branches)) = self.egress.at_module(request, module) {
+                    let branch = ModuleMessage::Branch { request, branches };
+                    self.on_module(module, branch, now, &mut out);
                 }
             }
-            Message::Goes(request, None) => out.tell(Message::Egress(EgressMessage::Completed(request))),
             Message::TimerFired(Address::Module(module)) => self.mark_ready(module),
             Message::TimerFired(Address::Slots) => out.tell(Message::Slots(SlotEvent::TimerFired)),
             Message::TimerFired(Address::Breaker) => self.breaker.decide(now, &mut out),
             Message::TimerFired(Address::Reservations) => out.tell(Message::planned(ReserveEvent::Tick)),
-            Message::TimerFired(Address::Egress) => {}
+            Message::TimerFired(Address::Egress | Address::Books | Address::Gears) => {}
             Message::Tick => {
-                for module in (0..self.modules.len() as u32).map(ModuleId) {
-                    out.tell(Message::fact(module, ModuleEvent::Tick));
-                }
+                out.tell(Message::Modules(ModuleEvent::Tick));
                 out.tell(Message::Slots(SlotEvent::Tick));
-                out.tell(Message::planned(ReserveEvent::Tick));
+                if self.reservations.is_some() {
+                    out.tell(Message::planned(ReserveEvent::Tick));
+                }
             }
         }
         if out.0.is_empty() {
             self.unused_outboxes.push(out);
         } else {
             self.deliver(to, out, now, driver);
+        }
+    }
+
+    fn on_gears(&mut self, message: GearMessage, now: Timestamp, out: &mut Outbox) {
+        let Some(gears) = &mut self.gears else { return };
+        let loads = match message {
+            GearMessage::Look => {
+                self.facts += 2;
+                self.modules.iter_mut().map(ModuleMachine::take_load).collect()
+            }
+            GearMessage::Begun | GearMessage::Applied(_) | GearMessage::StreamRemoved(_) => Vec::new(),
+        };
+        gears.on(message, loads, now, out);
+    }
+
+    fn on_slots(&mut self, event: SlotEvent, now: Timestamp, out: &mut Outbox) {
+        let fact = match event {
+            SlotEvent::Down { slot } => Some((slot, ModuleEvent::SlotDown { slot })),
+            SlotEvent::Up { slot } => Some((slot, ModuleEvent::SlotUp { slot })),
+            _ => None,
+        };
+        // A module that has its slots alone learns of them here: it never bids for one.
+        let is_granted = |slot| self.slots.as_ref().is_some_and(|slots| slots.grants(slot));
+        if let Some((slot, fact)) = fact.filter(|(slot, _)| !is_granted(*slot)) {
+            let owners = (0..).zip(&self.modules).filter(|(_, module)| module.owns(slot));
+            owners.for_each(|(id, _)| out.tell(Message::fact(ModuleId(id), fact.clone())));
+        }
+        if let Some(slots) = &mut self.slots {
+            slots.on(event, now, out);
         }
     }
 
@@ -227,11 +304,24 @@ impl Controller {
                 Outgoing::Send { message, link } if self.is_distributed || link.is_some() => {
                     self.act(Effect::Carry { from, message, link }, now, driver);
                 }
+                Outgoing::Send { message, .. } | Outgoing::Tell(message) if self.is_elsewhere(&message) => {
+                    let link = None;
+                    self.act(Effect::Carry { from, message, link }, now, driver);
+                }
                 Outgoing::Send { message, .. } | Outgoing::Tell(message) => self.on(message, now, driver),
                 Outgoing::Act(effect) => self.act(effect, now, driver),
             }
         }
         self.unused_outboxes.push(out);
+    }
+
+    /// Whether the machine of a message is not among these.
+    fn is_elsewhere(&self, message: &Message) -> bool {
+        match message {
+            Message::Books(_) => !self.has_books,
+            Message::Reservations(_) => self.reservations.is_none(),
+            _ => false,
+        }
     }
 
     fn act(&mut self, effect: Effect, now: Timestamp, driver: &mut impl Act) {
@@ -249,12 +339,19 @@ impl Controller {
     }
 }
 
-/// Entries in the books that a message makes.
+/// Facts that a message to the egress brings.
 fn facts_of(message: &EgressMessage) -> u64 {
     match message {
-        EgressMessage::Arrived { rejected, .. } => 2 + u64::from(rejected.is_some()),
-        EgressMessage::LeftOut { .. } | EgressMessage::Spent { .. } => 1,
-        EgressMessage::Completed(_) | EgressMessage::Dropped { .. } => 2,
-        EgressMessage::RemoveStream(_) => 0,
+        EgressMessage::Arrived(_) | EgressMessage::Completed(_) | EgressMessage::Dropped { .. } => 2,
+        EgressMessage::RouteAdded(_) | EgressMessage::Abandon(_) => 0,
+    }
+}
+
+/// Facts that a message to the books brings, beside those that the egress was given.
+fn facts_of_books(message: &BooksMessage) -> u64 {
+    match message {
+        BooksMessage::Rejected { .. } => 3,
+        BooksMessage::LeftOut { .. } | BooksMessage::Spent { .. } => 1,
+        BooksMessage::Arrived { .. } | BooksMessage::Ended { .. } | BooksMessage::RemoveStream(_) => 0,
     }
 }

@@ -7,15 +7,19 @@
 //!
 //! | machine | takes | sends to | decides by |
 //! |---|---|---|---|
-//! | [`ModuleMachine`] | [`ModuleMessage`] | slots, reservations, breaker, egress, modules | [`weir_policy::Module`] |
+//! | [`ModuleMachine`] | [`ModuleMessage`] | slots, reservations, breaker, egress, books, modules | [`weir_policy::Module`] |
 //! | [`SlotMachine`] | [`weir_policy::SlotEvent`] | modules | [`weir_policy::Slots`] |
 //! | [`BreakerMachine`] | [`weir_policy::BreakerEvent`] | slots | [`weir_policy::SlotBreaker`] |
 //! | [`ReservationMachine`] | [`ReservationMessage`] | modules | [`weir_policy::reservations::PlannedReservations`] |
-//! | [`Egress`] | [`EgressMessage`] | modules | [`weir_policy::Ledger`] |
+//! | [`Egress`] | [`EgressMessage`] | modules, books | joins and deadlines |
+//! | [`GearMachine`] | [`GearMessage`] | modules, slots | [`weir_policy::gears::GearShift`] |
+//! | [`Books`] | [`BooksMessage`] | modules | [`weir_policy::Ledger`] |
 
+mod books;
 mod breaker;
 mod controller;
 mod egress;
+mod gears;
 mod machine;
 mod message;
 mod module;
@@ -23,17 +27,20 @@ mod module_flow;
 mod request;
 mod reservations;
 mod slots;
+mod stage_load;
 
+pub use books::Books;
 pub use breaker::BreakerMachine;
 pub use controller::{Act, ControlSpec, Controller, View};
 pub use egress::Egress;
+pub use gears::{GEAR_INTERVAL, GearMachine, GearSpec, StageSpec};
 pub use machine::{Machine, Outbox, Outgoing};
 pub use message::{
-    Address, BatchEnd, BookedPath, Effect, EgressMessage, Entry, Message, ModuleMessage, Published,
-    ReservationMessage,
+    Address, BatchEnd, BookedPath, BooksMessage, Effect, EgressMessage, Entry, GearMessage, Message,
+    ModuleMessage, Published, ReservationMessage,
 };
 pub use module::ModuleMachine;
-pub use module_flow::{Edge, ModuleFlow, ModuleWiring};
+pub use module_flow::Edge;
 pub use request::{RequestInfo, Route};
 pub use reservations::ReservationMachine;
 pub use slots::SlotMachine;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use weir_policy::gears::{Gears, StageSetting};
 use weir_policy::generate::Step;
 use weir_policy::reservations::{BookingId, GiveUpReason, PathStage, PlannedEvent, ResourceUse};
 use weir_policy::{
@@ -13,7 +14,7 @@ use weir_types::{
     Timestamp,
 };
 
-use crate::request::RequestInfo;
+use crate::request::{RequestInfo, Route};
 
 /// Name of a machine of a graph.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -29,6 +30,10 @@ pub enum Address {
     Reservations,
     /// The egress, at which requests begin and end.
     Egress,
+    /// The books, in which each request is counted by its outcome.
+    Books,
+    /// The gears of cascades.
+    Gears,
 }
 
 /// A message with its receiver.
@@ -37,6 +42,8 @@ pub enum Address {
 pub enum Message {
     /// To a module.
     Module(ModuleId, ModuleMessage),
+    /// A fact for the policies of all modules. Of a stream that is removed the gears learn, too.
+    Modules(ModuleEvent),
     /// To the arbiter of slots.
     Slots(SlotEvent),
     /// To the breaker of slots.
@@ -45,8 +52,12 @@ pub enum Message {
     Reservations(ReservationMessage),
     /// To the egress.
     Egress(EgressMessage),
-    /// A request goes to a module on one of its branches, or to the end; not where it has ended meanwhile.
-    Goes(RequestId, Option<ModuleId>),
+    /// To the books.
+    Books(BooksMessage),
+    /// To the gears.
+    Gears(GearMessage),
+    /// A request goes to a module on one of its branches; not where it has ended meanwhile.
+    Goes(RequestId, ModuleId),
     /// The time of [`Effect::SetTimer`] has come.
     TimerFired(Address),
     /// Time passed: to modules, slots and reservations.
@@ -58,12 +69,14 @@ impl Message {
     #[must_use]
     pub fn address(&self) -> Address {
         match self {
-            Self::Module(module, _) | Self::Goes(_, Some(module)) => Address::Module(*module),
+            Self::Module(module, _) | Self::Goes(_, module) => Address::Module(*module),
             Self::Slots(_) => Address::Slots,
             Self::Breaker(_) => Address::Breaker,
             Self::Reservations(_) => Address::Reservations,
             Self::TimerFired(of) => *of,
-            Self::Egress(_) | Self::Goes(_, None) | Self::Tick => Address::Egress,
+            Self::Books(_) => Address::Books,
+            Self::Gears(_) => Address::Gears,
+            Self::Egress(_) | Self::Modules(_) | Self::Tick => Address::Egress,
         }
     }
 
@@ -79,12 +92,29 @@ impl Message {
     }
 }
 
+impl From<SlotEvent> for Message {
+    fn from(event: SlotEvent) -> Self {
+        Self::Slots(event)
+    }
+}
+
+impl From<GearMessage> for Message {
+    fn from(message: GearMessage) -> Self {
+        Self::Gears(message)
+    }
+}
+
 /// Messages to a module.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ModuleMessage {
     /// A request has come on one of its branches.
-    Branch(RequestInfo),
+    Branch {
+        /// The request that came.
+        request: RequestInfo,
+        /// Number of branches that make it whole here, at least 1.
+        branches: u32,
+    },
     /// Answers [`Effect::Enter`].
     Entered(RequestInfo, Entry),
     /// Answers [`Effect::Leave`], where the module is a stage of a cascade or went without an answer.
@@ -229,22 +259,10 @@ pub enum ReservationMessage {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum EgressMessage {
-    /// A frame became a request.
-    Arrived {
-        /// The request, with a number that no other had.
-        request: RequestInfo,
-        /// Reason for which it ends at once, where it was not admitted.
-        rejected: Option<DropReason>,
-    },
-    /// Frames of a stream became no requests.
-    LeftOut {
-        /// Stream of the frames.
-        stream: StreamId,
-        /// Reason that is reported.
-        reason: DropReason,
-        /// Number of frames.
-        count: u64,
-    },
+    /// A frame became a request, with a number that no other had.
+    Arrived(RequestInfo),
+    /// Requests of another route come: its index is the number of those before it.
+    RouteAdded(Route),
     /// A branch of a request left its last module.
     Completed(RequestId),
     /// A module drops a request.
@@ -258,6 +276,37 @@ pub enum EgressMessage {
         /// Time that it was short of, where it would have been late.
         shortfall: Option<Shortfall>,
     },
+    /// Drop what is in flight of a stream; `None`: of all, and what comes later.
+    Abandon(Option<StreamId>),
+}
+
+/// Messages to the books.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum BooksMessage {
+    /// A frame became a request.
+    Arrived {
+        /// Number of the request.
+        request: RequestId,
+        /// Stream that it came on.
+        stream: StreamId,
+    },
+    /// A frame became a request that ends at once, since it is not admitted.
+    Rejected {
+        /// The request that is not admitted.
+        request: RequestInfo,
+        /// Reason that is reported.
+        reason: DropReason,
+    },
+    /// Frames of a stream became no requests.
+    LeftOut {
+        /// Stream of the frames.
+        stream: StreamId,
+        /// Reason that is reported.
+        reason: DropReason,
+        /// Number of frames.
+        count: u64,
+    },
     /// Device time went into a request.
     Spent {
         /// Number of the request, which may have ended.
@@ -267,8 +316,33 @@ pub enum EgressMessage {
         /// Its part of the time of a batch.
         span: Span,
     },
+    /// A request has ended.
+    Ended {
+        /// The request, which no message names any more.
+        request: RequestInfo,
+        /// Its outcome for the books.
+        outcome: Outcome,
+        /// Time from its sending to its end, where it was completed.
+        latency: Option<Span>,
+        /// Time that it was short of, where it would have been late.
+        shortfall: Option<Shortfall>,
+    },
     /// A stream is removed, once nothing of it is in flight.
     RemoveStream(StreamId),
+}
+
+/// Messages to the gears.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum GearMessage {
+    /// The graph begins: stages are set to the gears of its specification.
+    Begun,
+    /// Other gears are in force, or none.
+    Applied(Option<Box<Gears>>),
+    /// A stream was removed, and nothing of it is in flight.
+    StreamRemoved(StreamId),
+    /// Look at the load, each [`GEAR_INTERVAL`](crate::GEAR_INTERVAL).
+    Look,
 }
 
 /// An effect on the world. A driver carries it out at once; a message answers later where it takes time.
@@ -381,6 +455,8 @@ pub enum Effect {
     },
     /// Open or close a session, discard one, or show that an order was planned.
     Session(SlotEffect),
+    /// A slot lost too many batches and is taken out of use for a while.
+    TakenOut(SlotId),
     /// Load the partitions of the plan of that number.
     LoadPlan(u64),
     /// The plan of that number is given up.
@@ -394,6 +470,27 @@ pub enum Effect {
         /// Time in which nothing was booked.
         pause: Span,
     },
+    /// Items of a stage are settled by this setting from now on: those of a stream, or of all streams that have none of
+    /// their own.
+    StageSet {
+        /// Module of the stage.
+        module: ModuleId,
+        /// `None`: all streams without a setting of their own.
+        stream: Option<StreamId>,
+        /// Its new setting.
+        setting: StageSetting,
+    },
+    /// A stream has no settings of its own any more, of any stage; `None`: no stream has.
+    StagesUnset(Option<StreamId>),
+    /// Another gear is in force.
+    Shifted {
+        /// The gear by its index.
+        gear: usize,
+        /// The load that it was chosen for, in requests a second.
+        rate: f64,
+        /// Stream that it is for; `None`: all.
+        stream: Option<StreamId>,
+    },
     /// A module published its state, which goes to all others.
     Published(ModuleId, Published),
     /// A request has ended.
@@ -402,8 +499,6 @@ pub enum Effect {
         request: RequestInfo,
         /// Its outcome in the books.
         outcome: Outcome,
-        /// True where it had been admitted.
-        entered: bool,
         /// True where its picture was decoded for nothing.
         unused: bool,
         /// Time that it was short of, where it would have been late.
@@ -416,8 +511,8 @@ pub enum Effect {
         /// Time of the call, at the latest.
         at: Timestamp,
     },
-    /// Deliver a message after the time that messages take between actors, or that it takes over a link. Those from one
-    /// machine to another arrive in order.
+    /// Deliver a message to a machine that is elsewhere, or after the time that messages take between actors or over a link.
+    /// Those from one machine to another arrive in order.
     Carry {
         /// Machine that sends it.
         from: Address,

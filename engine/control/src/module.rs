@@ -1,41 +1,37 @@
 //! A module as a machine: its policy, and the flow of requests around it.
 
-use weir_policy::{Module, ModuleEffect, ModuleEvent, ModuleSpec, ModuleStats};
-use weir_types::{ModuleId, Timestamp};
+use weir_policy::{Module, ModuleEffect, ModuleEvent, ModuleSpec, ModuleStats, Pool};
+use weir_types::{SlotId, Timestamp};
 
 use crate::machine::{Machine, Outbox};
 use crate::message::ModuleMessage;
-use crate::module_flow::{Edge, ModuleFlow, ModuleWiring};
-use crate::request::Route;
+use crate::module_flow::{Edge, ModuleFlow};
+use crate::stage_load::StageLoad;
 
 /// See the module.
 #[derive(Debug)]
 pub struct ModuleMachine {
     flow: ModuleFlow,
     policy: Module,
+    /// Slots that it has alone, of which the arbiter does not inform it.
+    owned: Vec<SlotId>,
     due: Vec<ModuleEvent>,
     effects: Vec<ModuleEffect>,
 }
 
 impl ModuleMachine {
-    /// A module without requests.
+    /// A module without requests, in a graph of so many. Its requests take all edges of `next`; none: they are complete.
     #[must_use]
-    pub fn new(spec: ModuleSpec, wiring: ModuleWiring) -> Self {
+    pub fn new(spec: ModuleSpec, next: Vec<Edge>, modules: u32) -> Self {
         Self {
-            flow: ModuleFlow::new(spec.id, spec.pool, wiring),
+            flow: ModuleFlow::new(spec.id, spec.pool, next, modules),
+            owned: match spec.pool {
+                Pool::Own => spec.slots.clone(),
+                Pool::Shared | Pool::Pipelines => Vec::new(),
+            },
             policy: Module::new(spec),
             due: Vec::new(),
             effects: Vec::new(),
-        }
-    }
-
-    /// Gives the wiring of a module whose requests take these routes.
-    #[must_use]
-    pub fn wiring(id: ModuleId, next: Vec<Edge>, routes: &[Route]) -> ModuleWiring {
-        ModuleWiring {
-            next,
-            branches: routes.iter().map(|route| route.branches(id)).collect(),
-            modules: routes.first().map_or(0, |route| route.branches.len() as u32),
         }
     }
 
@@ -55,6 +51,20 @@ impl ModuleMachine {
     #[must_use]
     pub fn stats(&self) -> ModuleStats {
         self.flow.stats(&self.policy)
+    }
+
+    /// Counts its load from now on: it is a stage of a cascade.
+    pub(crate) fn count_load(&mut self) {
+        self.flow.count_load();
+    }
+
+    /// Gives its load since the last look, where that is counted.
+    pub(crate) fn take_load(&mut self) -> Option<StageLoad> {
+        self.flow.take_load()
+    }
+
+    pub(crate) fn owns(&self, slot: SlotId) -> bool {
+        self.owned.contains(&slot)
     }
 
     pub(crate) fn due(&self) -> usize {

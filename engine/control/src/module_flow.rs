@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
 use weir_policy::reservations::ReserveEvent;
 use weir_policy::{
     BreakerEvent, FanOut, Join, Module, ModuleEffect, ModuleEvent, ModuleState, ModuleStats, Pool, SlotEvent,
@@ -11,12 +12,14 @@ use weir_types::{BatchId, DropReason, ModuleId, RequestId, Span};
 
 use crate::machine::Outbox;
 use crate::message::{
-    Address, BatchEnd, Effect, EgressMessage, Entry, Message, ModuleMessage, Published, ReservationMessage,
+    Address, BatchEnd, BooksMessage, Effect, EgressMessage, Entry, Message, ModuleMessage, Published,
+    ReservationMessage,
 };
 use crate::request::RequestInfo;
+use crate::stage_load::StageLoad;
 
 /// An edge of the graph, by which requests leave a module.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Edge {
     /// Module that requests go to.
     pub to: ModuleId,
@@ -24,49 +27,61 @@ pub struct Edge {
     pub link: Option<usize>,
 }
 
-/// Edges of a module, and branches that meet there.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct ModuleWiring {
-    /// Edges that each of its requests takes, all of them. None: requests are complete.
-    pub next: Vec<Edge>,
-    /// By route: branches that make a request whole here.
-    pub branches: Vec<u32>,
-    /// Number of modules in the graph, this one included.
-    pub modules: u32,
-}
-
-/// See the module. A driver that records the steps of a policy holds the policy itself, and gives its effects to this.
+/// See the module.
 #[derive(Debug)]
-pub struct ModuleFlow {
+pub(crate) struct ModuleFlow {
     id: ModuleId,
     pool: Pool,
-    wiring: ModuleWiring,
+    /// Edges that each of its requests takes, all of them. None: requests are complete.
+    next: Vec<Edge>,
+    /// Number of modules in the graph, this one included.
+    modules: u32,
     join: Join<()>,
     stats: ModuleStats,
+    /// Its load, where it is a stage of a cascade.
+    load: Option<StageLoad>,
 }
 
 impl ModuleFlow {
     /// A module without requests, on slots or paths of that kind.
     #[must_use]
-    pub fn new(id: ModuleId, pool: Pool, wiring: ModuleWiring) -> Self {
+    pub(crate) fn new(id: ModuleId, pool: Pool, next: Vec<Edge>, modules: u32) -> Self {
         Self {
             id,
             pool,
-            wiring,
+            next,
+            modules,
             join: Join::default(),
             stats: ModuleStats::default(),
+            load: None,
+        }
+    }
+
+    /// Counts its load from now on.
+    pub(crate) fn count_load(&mut self) {
+        self.load = Some(StageLoad::default());
+    }
+
+    /// Gives its load since the last look, where that is counted.
+    pub(crate) fn take_load(&mut self) -> Option<StageLoad> {
+        self.load.as_mut().map(StageLoad::take)
+    }
+
+    fn on_left(&mut self, request: RequestId) {
+        if let Some(load) = &mut self.load {
+            load.on_left(request);
         }
     }
 
     /// Requests that have come on some of their branches and not on all.
     #[must_use]
-    pub fn joining(&self) -> usize {
+    pub(crate) fn joining(&self) -> usize {
         self.join.len()
     }
 
     /// Gives its statistics so far, with those of its policy.
     #[must_use]
-    pub fn stats(&self, policy: &Module) -> ModuleStats {
+    pub(crate) fn stats(&self, policy: &Module) -> ModuleStats {
         let mut stats = self.stats.clone();
         stats.set_priority_switches(policy.priority_switches());
         stats.set_instances(policy.instance_stats());
@@ -74,18 +89,15 @@ impl ModuleFlow {
         stats
     }
 
-    /// Its statistics, for counts that a driver alone knows.
-    pub fn stats_mut(&mut self) -> &mut ModuleStats {
-        &mut self.stats
-    }
-
     /// Takes a message in. Facts for the policy go to `facts`.
-    pub fn on(&mut self, message: ModuleMessage, facts: &mut Vec<ModuleEvent>, out: &mut Outbox) {
+    pub(crate) fn on(&mut self, message: ModuleMessage, facts: &mut Vec<ModuleEvent>, out: &mut Outbox) {
         let module = self.id;
         match message {
-            ModuleMessage::Branch(request) => {
-                let branches = self.wiring.branches.get(request.route).copied();
-                self.on_branch(request, branches.unwrap_or(1), out);
+            ModuleMessage::Branch { request, branches } => {
+                let joined = self.join.on_branch(request.id, branches, (), |_, ()| ());
+                if joined.is_some() {
+                    out.act(Effect::Enter(module, request));
+                }
             }
             ModuleMessage::Entered(request, entry) => self.on_entered(request, entry, facts, out),
             ModuleMessage::Left { stage, is_degraded } => {
@@ -98,7 +110,8 @@ impl ModuleFlow {
             }
             ModuleMessage::Fact(event) => {
                 if let ModuleEvent::Cancelled { request } = event {
-                    self.forget(request);
+                    self.join.cancel(request);
+                    self.on_left(request);
                 }
                 facts.push(event);
             }
@@ -132,20 +145,13 @@ impl ModuleFlow {
         }
     }
 
-    /// A request came on one of so many branches. It enters with the last of them.
-    pub fn on_branch(&mut self, request: RequestInfo, branches: u32, out: &mut Outbox) {
-        let joined = self.join.on_branch(request.id, branches, (), |_, ()| ());
-        if joined.is_some() {
-            out.act(Effect::Enter(self.id, request));
-        }
-    }
-
-    /// A request has ended elsewhere: its branches are not waited for.
-    pub fn forget(&mut self, request: RequestId) {
-        self.join.cancel(request);
-    }
-
-    fn on_entered(&self, request: RequestInfo, entry: Entry, facts: &mut Vec<ModuleEvent>, out: &mut Outbox) {
+    fn on_entered(
+        &mut self,
+        request: RequestInfo,
+        entry: Entry,
+        facts: &mut Vec<ModuleEvent>,
+        out: &mut Outbox,
+    ) {
         let RequestInfo {
             id: number,
             stream,
@@ -155,14 +161,19 @@ impl ModuleFlow {
             ..
         } = request;
         let arrived = match entry {
-            Entry::Items(items) => ModuleEvent::Arrived {
-                request: number,
-                stream,
-                sent_at,
-                items,
-                droppable,
-                slo,
-            },
+            Entry::Items(items) => {
+                if let Some(load) = &mut self.load {
+                    load.on_entered(number, stream, items);
+                }
+                ModuleEvent::Arrived {
+                    request: number,
+                    stream,
+                    sent_at,
+                    items,
+                    droppable,
+                    slo,
+                }
+            }
             Entry::Prompts { prompts, predicted } => ModuleEvent::Prompted {
                 request: number,
                 stream,
@@ -215,7 +226,7 @@ impl ModuleFlow {
     }
 
     /// Turns an effect of the policy into messages and effects on the world.
-    pub fn apply(&mut self, effect: ModuleEffect, out: &mut Outbox) {
+    pub(crate) fn apply(&mut self, effect: ModuleEffect, out: &mut Outbox) {
         let module = self.id;
         match effect {
             ModuleEffect::Bid(bid) => out.send(Message::Slots(SlotEvent::Bid { module, bid })),
@@ -312,13 +323,16 @@ impl ModuleFlow {
                 request,
                 reason,
                 shortfall,
-            } => out.tell(Message::Egress(EgressMessage::Dropped {
-                request,
-                module,
-                reason,
-                shortfall,
-            })),
-            ModuleEffect::Spent { request, span } => out.tell(Message::Egress(EgressMessage::Spent {
+            } => {
+                self.on_left(request);
+                out.tell(Message::Egress(EgressMessage::Dropped {
+                    request,
+                    module,
+                    reason,
+                    shortfall,
+                }));
+            }
+            ModuleEffect::Spent { request, span } => out.tell(Message::Books(BooksMessage::Spent {
                 request,
                 module,
                 span,
@@ -333,17 +347,18 @@ impl ModuleFlow {
     }
 
     /// A request is done here. With a reason to fall back it goes on as far as it has come.
-    fn forward(&self, request: RequestId, fallback: Option<DropReason>, out: &mut Outbox) {
+    fn forward(&mut self, request: RequestId, fallback: Option<DropReason>, out: &mut Outbox) {
+        self.on_left(request);
         out.act(Effect::Leave {
             module: self.id,
             request,
             fallback,
         });
-        if self.wiring.next.is_empty() {
-            out.send(Message::Goes(request, None));
+        if self.next.is_empty() {
+            out.send(Message::Egress(EgressMessage::Completed(request)));
         }
-        for edge in &self.wiring.next {
-            out.send_over(Message::Goes(request, Some(edge.to)), edge.link);
+        for edge in &self.next {
+            out.send_over(Message::Goes(request, edge.to), edge.link);
         }
     }
 
@@ -366,7 +381,7 @@ impl ModuleFlow {
     /// All other modules.
     fn peers(&self) -> impl Iterator<Item = ModuleId> {
         let own = self.id;
-        (0..self.wiring.modules)
+        (0..self.modules)
             .map(ModuleId)
             .filter(move |module| *module != own)
     }

@@ -46,10 +46,6 @@ impl Route {
         }
     }
 
-    pub(crate) fn branches(&self, module: ModuleId) -> u32 {
-        self.branches.get(module.index()).copied().unwrap_or_default()
-    }
-
     /// Whether a request can be in several modules at once.
     pub(crate) fn splits(&self, topology: &Topology) -> bool {
         self.entries.len() > 1 || topology.has_branches()

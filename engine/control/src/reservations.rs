@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use weir_policy::ModuleEvent;
 use weir_policy::reservations::{
     Accuracy, BookingId, PlanEffect, PlanReport, PlanSpec, PlannedEffect, PlannedEvent, PlannedReservations,
-    ReserveEffect, ReserveEvent,
+    ReserveEffect, ReserveEvent, ReserveReport,
 };
 use weir_types::invariant;
 use weir_types::invariant::Kind;
@@ -59,8 +59,11 @@ impl ReservationMachine {
 
     /// Gives how far bookings were from what happened, and plans that came into force.
     #[must_use]
-    pub fn accuracy(&self) -> (&Accuracy, &[PlanReport]) {
-        (&self.accuracy, &self.plans)
+    pub fn report(&self) -> ReserveReport {
+        ReserveReport {
+            plans: self.plans.clone(),
+            ..self.accuracy.report()
+        }
     }
 
     pub(crate) fn due(&self) -> usize {
@@ -268,5 +271,143 @@ impl Machine for ReservationMachine {
 
     fn is_due(&self) -> bool {
         !self.due.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use weir_policy::reservations::{BookingTable, PathRequest, ReserveSpec};
+    use weir_types::invariant::counted;
+    use weir_types::{
+        ClusterSpec, PipelineSpec, Profile, ServerId, ServerSpec, ShareId, ShareSpec, StageSpec, WorkerId,
+    };
+
+    use super::*;
+    use crate::machine::Outgoing;
+
+    const MODULE: ModuleId = ModuleId(0);
+    const BATCH: BatchId = BatchId(7);
+
+    /// One pipeline of one stage on one share.
+    fn machine() -> ReservationMachine {
+        let share = ShareId(0);
+        let cluster = ClusterSpec {
+            servers: vec![ServerSpec { bandwidth_bps: 1 }],
+            shares: vec![ShareSpec {
+                server: ServerId(0),
+                device: 0,
+                class: "any".to_owned(),
+            }],
+            pipelines: vec![PipelineSpec {
+                module: MODULE,
+                batch: 1,
+                stages: vec![StageSpec {
+                    blocks: (0, 1),
+                    shares: vec![share],
+                    profile: Profile::new(vec![(1, Span::from_millis(10))]).unwrap(),
+                    received_bytes: 0,
+                }],
+            }],
+        };
+        ReservationMachine::new(&PlanSpec {
+            number: 1,
+            reserve: ReserveSpec {
+                cluster,
+                tables: BookingTable::Intervals,
+                feedback: true,
+                corrected: true,
+                head_min_fraction: 0.0,
+            },
+            owners: vec![WorkerId(0)],
+        })
+    }
+
+    /// Takes a message in and decides; gives all that follows.
+    fn outcome_of(machine: &mut ReservationMachine, message: ReservationMessage) -> Vec<Outgoing> {
+        let mut out = Outbox::default();
+        machine.on(message, Timestamp::ZERO, &mut out);
+        machine.decide(Timestamp::ZERO, &mut out);
+        out.drain().collect()
+    }
+
+    fn planned(event: ReserveEvent) -> ReservationMessage {
+        ReservationMessage::Planned(event.into())
+    }
+
+    fn book(machine: &mut ReservationMachine) -> BookingId {
+        let request = PathRequest {
+            deadline: Timestamp::ZERO + Span::from_secs(1),
+            since: Timestamp::ZERO,
+            waiting: 1,
+        };
+        let requested = planned(ReserveEvent::PathRequested {
+            module: MODULE,
+            request,
+        });
+        let outgoing = outcome_of(machine, requested).into_iter();
+        let mut booked = outgoing.filter_map(|outgoing| match outgoing {
+            Outgoing::Send { message, .. } => match message {
+                Message::Module(_, ModuleMessage::Fact(ModuleEvent::Booked { booking, .. })) => Some(booking),
+                _ => None,
+            },
+            Outgoing::Tell(_) | Outgoing::Act(_) => None,
+        });
+        booked.next().unwrap()
+    }
+
+    fn dispatched(booking: BookingId) -> ReservationMessage {
+        ReservationMessage::Dispatched {
+            booking,
+            module: MODULE,
+            batch: BATCH,
+            items: 1,
+        }
+    }
+
+    /// Gives the end of its batch that the module is given.
+    fn end(outgoing: &[Outgoing]) -> Option<BatchEnd> {
+        outgoing.iter().find_map(|outgoing| match outgoing {
+            Outgoing::Tell(Message::Module(MODULE, ModuleMessage::BatchEnded { end, .. })) => Some(*end),
+            _ => None,
+        })
+    }
+
+    #[test]
+    fn a_path_is_used_or_given_back_once() {
+        for second in [dispatched, |booking| planned(ReserveEvent::Declined { booking })] {
+            let mut machine = machine();
+            let booking = book(&mut machine);
+            let set_out = outcome_of(&mut machine, dispatched(booking));
+            assert!(
+                matches!(set_out[0], Outgoing::Act(Effect::SetOut { .. })),
+                "{set_out:?}"
+            );
+            let (_, violations) = counted(|| outcome_of(&mut machine, second(booking)));
+            let kinds: Vec<Kind> = violations.iter().map(|(kind, _)| kind).collect();
+            assert_eq!(kinds, [Kind::Bookings]);
+        }
+    }
+
+    #[test]
+    fn a_batch_whose_path_is_lost_before_it_sets_out_may_run_again() {
+        let mut machine = machine();
+        let booking = book(&mut machine);
+        outcome_of(&mut machine, planned(ReserveEvent::Down { share: ShareId(0) }));
+        let outgoing = outcome_of(&mut machine, dispatched(booking));
+        assert_eq!(end(&outgoing), Some(BatchEnd::LostOnPath));
+    }
+
+    #[test]
+    fn a_batch_that_failed_on_its_path_ends_once() {
+        let mut machine = machine();
+        let booking = book(&mut machine);
+        outcome_of(&mut machine, dispatched(booking));
+        let failed = ReservationMessage::Failed {
+            booking,
+            took: Span::ZERO,
+            is_lost: false,
+        };
+        let ends = [failed.clone(), failed].map(|failed| end(&outcome_of(&mut machine, failed)));
+        assert_eq!(ends, [Some(BatchEnd::FailedOnPath), None]);
     }
 }

@@ -1,7 +1,9 @@
 //! The arbiter of slots as a machine.
 
+use std::collections::BTreeSet;
+
 use weir_policy::{ModuleEvent, SlotEffect, SlotEvent, Slots, SlotsSpec};
-use weir_types::Timestamp;
+use weir_types::{SlotId, Timestamp};
 
 use crate::machine::{Machine, Outbox};
 use crate::message::{Address, Effect, Message};
@@ -10,6 +12,8 @@ use crate::message::{Address, Effect, Message};
 #[derive(Debug)]
 pub struct SlotMachine {
     policy: Slots,
+    /// Slots that it grants; others are of modules that have them alone.
+    granted: BTreeSet<SlotId>,
     due: Vec<SlotEvent>,
     effects: Vec<SlotEffect>,
 }
@@ -18,7 +22,9 @@ impl SlotMachine {
     /// All slots free.
     #[must_use]
     pub fn new(spec: SlotsSpec) -> Self {
+        let placements = spec.placements.iter();
         Self {
+            granted: placements.flat_map(|placement| placement.slots.clone()).collect(),
             policy: Slots::new(spec),
             due: Vec::new(),
             effects: Vec::new(),
@@ -29,6 +35,10 @@ impl SlotMachine {
     #[must_use]
     pub fn policy(&self) -> &Slots {
         &self.policy
+    }
+
+    pub(crate) fn grants(&self, slot: SlotId) -> bool {
+        self.granted.contains(&slot)
     }
 
     pub(crate) fn due(&self) -> usize {

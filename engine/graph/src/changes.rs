@@ -3,8 +3,8 @@
 
 use weir_policy::Policy;
 
-use crate::gears::Gears;
 use crate::graph::{Graph, ModuleNode, SinkNode, SourceNode, Vertex};
+use weir_policy::gears::Gears;
 
 /// What is to be changed so that a graph that runs becomes another one.
 #[derive(Debug, Clone, PartialEq, Default)]

@@ -21,8 +21,8 @@ use weir_policy::gears::{InvocationSize, ShiftDown, ShiftRule, ShiftScope};
 use weir_types::Span;
 
 use crate::device::DeviceClass;
-use crate::gears::{GearNode, Gears, StageSetting};
 use crate::graph::{Graph, ModuleNode};
+use weir_policy::gears::{GearNode, Gears, StageSetting};
 
 /// A gears file as it is written.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -13,10 +13,10 @@ use weir_policy::{Policy, StreamShare};
 use weir_types::Span;
 
 use crate::device::{DeviceClass, DeviceNode};
-use crate::gears::Gears;
 use crate::gpu_settings::GpuSettings;
 use crate::model_servers::ModelServers;
 use crate::stream_places::StreamPlaces;
+use weir_policy::gears::Gears;
 
 /// The operator that no catalog has to list: it needs no head, takes frames or boxes, and runs models on emulated devices
 /// only.

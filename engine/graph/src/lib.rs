@@ -10,7 +10,6 @@ mod check;
 mod critical_path;
 mod device;
 mod emulated;
-mod gears;
 mod gears_file;
 mod gpu_settings;
 mod graph;
@@ -35,7 +34,6 @@ pub use changes::GraphChanges;
 pub use critical_path::bare_execution;
 pub use device::{DeviceClass, DeviceNode, MemoryLimit, PrepareMode};
 pub use emulated::{EmulatedLoad, EmulatedStream, EmulatedStreamError};
-pub use gears::{GearNode, Gears, StageSetting};
 pub use gears_file::{
     CascadeStage, GearFile, GearsFile, ShiftFile, StageFile, cascade_stages, parse_gears, parse_gears_of,
     read_gears,

@@ -3,7 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
 
 use weir_config::ConfigError;
-use weir_graph::{GearsFile, Graph, StageSetting, parse};
+use weir_graph::{GearsFile, Graph, parse};
+use weir_policy::gears::StageSetting;
 use weir_policy::gears::{ShiftDown, ShiftRule, ShiftScope};
 use weir_types::Span;
 

@@ -36,8 +36,8 @@ mod weir;
 
 pub use accounting::ledger::{Counts, Ledger, Outcome, RemovedStreams};
 pub use accounting::report::{
-    DropCount, GearReport, ModuleReport, ModuleStats, ModuleTotals, ProcessorReport, Report, RunInfo,
-    RunStats, SinkReport, SlotCounts, StageCounts, StreamReport,
+    ControlReport, DropCount, GearReport, ModuleReport, ModuleStats, ModuleTotals, ProcessorReport, Report,
+    RunInfo, RunStats, SinkReport, SlotCounts, StageCounts, StreamReport,
 };
 pub use accounting::residency::{ModelResidency, ResidencyReport};
 pub use admission::{AdmissionRule, BatchView, Candidate};

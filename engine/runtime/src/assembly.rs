@@ -9,10 +9,11 @@ use weir_flow::{
     Model, Operator, PartitionLoader, PartitionedModel, PictureTaker, SessionError, SinkError, SinkFactory,
     SourceFactory,
 };
-use weir_graph::{Gears, Graph};
+use weir_graph::Graph;
 use weir_partition::NodeCarrier;
 use weir_planner::Plan;
 use weir_policy::ReconnectSpec;
+use weir_policy::gears::Gears;
 use weir_types::Span;
 
 use crate::progress::Progress;

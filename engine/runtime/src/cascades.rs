@@ -1,223 +1,54 @@
-//! What the stages of cascades are set to, which may change while a graph runs. Set by one, read by the actors of the stages.
+//! Stages of cascades: their settings, which may change while a graph runs, and their rules.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use weir_flow::Model;
-use weir_graph::{Escalate, Gears, Graph, ModuleNode, StageSetting, Vertex};
-use weir_policy::GearReport;
-use weir_policy::gears::{InvocationSize, Settle, StageRule};
-use weir_types::{ModuleId, Span, StreamId};
+use weir_graph::{Escalate, Graph, ModuleNode, Vertex};
+use weir_policy::gears::{Settle, StageRule, StageSetting};
+use weir_types::{ModuleId, StreamId};
 
 use crate::assembly::RunError;
 use crate::sampling::{Sampler, StageSampling};
 
-/// What one stage is set to.
+/// The settings of a stage, for all streams and for those that have their own.
 #[derive(Debug)]
-pub(crate) struct StageSwitch {
-    /// Bits of the least certainty that is accepted.
-    certainty: AtomicU32,
-    /// Whether it is asked at all.
-    used: AtomicBool,
-    /// Requests that have come to it.
-    arrived: AtomicU64,
-    /// Items that wait or run there.
-    waiting: AtomicU64,
-    /// Whether streams have settings of their own.
-    by_stream: AtomicBool,
-    streams: Mutex<BTreeMap<StreamId, StreamStage>>,
+pub(crate) struct StageSettings {
+    common: StageSetting,
+    streams: BTreeMap<StreamId, StageSetting>,
 }
 
-/// What a stage is set to for one stream, and what of it came there.
-#[derive(Debug, Default, Clone, Copy)]
-pub(crate) struct StreamStage {
-    /// `None`: as for all.
-    setting: Option<StageSetting>,
-    /// Requests, since it was looked at last.
-    pub(crate) arrived: u64,
-    /// Items that wait or run there.
-    pub(crate) waiting: u64,
-}
-
-impl StageSwitch {
-    fn new(certainty: f32) -> Self {
+impl StageSettings {
+    pub(crate) fn new(common: StageSetting) -> Self {
         Self {
-            certainty: AtomicU32::new(certainty.to_bits()),
-            used: AtomicBool::new(true),
-            arrived: AtomicU64::new(0),
-            waiting: AtomicU64::new(0),
-            by_stream: AtomicBool::new(false),
-            streams: Mutex::default(),
+            common,
+            streams: BTreeMap::new(),
         }
     }
 
-    fn with_streams<T>(&self, work: impl FnOnce(&mut BTreeMap<StreamId, StreamStage>) -> T) -> T {
-        work(&mut self.streams.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    /// Whether streams have settings of their own from now on; none has one yet. Where they had none before, requests that are there
-    /// already are counted for none.
-    pub(crate) fn set_by_stream(&self, by_stream: bool) {
-        let before = self.by_stream.swap(by_stream, Ordering::Relaxed);
-        self.with_streams(|streams| {
-            if before == by_stream {
-                streams.values_mut().for_each(|stage| stage.setting = None);
-            } else {
-                streams.clear();
-            }
-        });
-    }
-
-    /// Sets it for a stream alone.
-    pub(crate) fn set_for(&self, stream: StreamId, setting: StageSetting) {
-        self.with_streams(|streams| streams.entry(stream).or_default().setting = Some(setting));
-    }
-
-    /// What of each stream came since this was asked last, and what waits.
-    pub(crate) fn take_streams(&self) -> Vec<(StreamId, StreamStage)> {
-        self.with_streams(|streams| {
-            let taken = streams.iter().map(|(stream, stage)| (*stream, *stage)).collect();
-            streams.values_mut().for_each(|stage| stage.arrived = 0);
-            taken
-        })
-    }
-
-    pub(crate) fn remove_stream(&self, stream: StreamId) {
-        self.with_streams(|streams| streams.remove(&stream));
-    }
-
-    pub(crate) fn set(&self, setting: StageSetting) {
-        self.certainty
-            .store(setting.certainty.to_bits(), Ordering::Relaxed);
-        self.used.store(setting.is_used, Ordering::Relaxed);
-    }
-
-    /// A request of a stream came with so many items.
-    pub(crate) fn on_arrived(&self, stream: StreamId, items: usize) {
-        self.arrived.fetch_add(1, Ordering::Relaxed);
-        self.waiting.fetch_add(items as u64, Ordering::Relaxed);
-        if self.by_stream.load(Ordering::Relaxed) {
-            self.with_streams(|streams| {
-                let stage = streams.entry(stream).or_default();
-                stage.arrived += 1;
-                stage.waiting += items as u64;
-            });
+    /// Sets it for a stream, or for all that have no setting of their own.
+    pub(crate) fn set(&mut self, stream: Option<StreamId>, setting: StageSetting) {
+        match stream {
+            Some(stream) => _ = self.streams.insert(stream, setting),
+            None => self.common = setting,
         }
     }
 
-    /// So many items of a stream left, answered or not.
-    pub(crate) fn on_left(&self, stream: StreamId, items: usize) {
-        self.waiting.fetch_sub(items as u64, Ordering::Relaxed);
-        if self.by_stream.load(Ordering::Relaxed) {
-            self.with_streams(|streams| {
-                if let Some(stage) = streams.get_mut(&stream) {
-                    stage.waiting = stage.waiting.saturating_sub(items as u64);
-                }
-            });
+    /// A stream has no setting of its own any more, or none has.
+    pub(crate) fn unset(&mut self, stream: Option<StreamId>) {
+        match stream {
+            Some(stream) => _ = self.streams.remove(&stream),
+            None => self.streams.clear(),
         }
     }
 
-    pub(crate) fn arrived(&self) -> u64 {
-        self.arrived.load(Ordering::Relaxed)
-    }
-
-    pub(crate) fn waiting(&self) -> u64 {
-        self.waiting.load(Ordering::Relaxed)
-    }
-
-    /// What it is set to for all streams that have no setting of their own.
-    fn common(&self) -> StageSetting {
-        StageSetting {
-            is_used: self.used.load(Ordering::Relaxed),
-            certainty: f32::from_bits(self.certainty.load(Ordering::Relaxed)),
-            invocation: InvocationSize::default(),
-        }
-    }
-
-    /// What it is set to for a stream: the least certainty, 0 to 1, of an answer that is accepted, and whether items are given to
-    /// it; else they pass to the next stage.
-    pub(crate) fn setting(&self, stream: StreamId) -> StageSetting {
-        if !self.by_stream.load(Ordering::Relaxed) {
-            return self.common();
-        }
-        let own = self.with_streams(|streams| streams.get(&stream).and_then(|stage| stage.setting));
-        own.unwrap_or_else(|| self.common())
+    /// The setting for items of a stream.
+    pub(crate) fn of(&self, stream: StreamId) -> StageSetting {
+        self.streams.get(&stream).copied().unwrap_or(self.common)
     }
 }
 
-/// Which gears were in force, for the report; kept over graphs that take each other's place.
-#[derive(Debug, Default)]
-pub(crate) struct GearTally(Mutex<Tally>);
-
-#[derive(Debug, Default)]
-struct Tally {
-    /// `None` before any plan.
-    report: Option<GearReport>,
-    /// What the plan expects of each gear.
-    accuracies: Vec<Option<f64>>,
-    /// Seconds with an expectation, and the sum of those expectations times the seconds.
-    expected: (f64, f64),
-}
-
-impl GearTally {
-    fn with<T>(&self, work: impl FnOnce(&mut Tally) -> T) -> T {
-        work(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    /// Another plan is in force, or none.
-    pub(crate) fn on_plan(&self, gears: Option<&Gears>) {
-        self.with(|tally| {
-            let Some(gears) = gears else {
-                tally.accuracies.clear();
-                return;
-            };
-            let report = tally.report.get_or_insert_default();
-            report.plan = gears.number;
-            report.seconds_by_gear = vec![0.0; gears.gears.len()];
-            tally.accuracies = gears.gears.iter().map(|gear| gear.accuracy).collect();
-        });
-    }
-
-    /// A gear was in force for so long.
-    pub(crate) fn on_time(&self, gear: usize, time: Span) {
-        self.with(|tally| {
-            let seconds = time.as_secs_f64();
-            let spent = tally
-                .report
-                .as_mut()
-                .and_then(|report| report.seconds_by_gear.get_mut(gear));
-            if let (Some(spent), Some(accuracy)) = (spent, tally.accuracies.get(gear)) {
-                *spent += seconds;
-                if let Some(accuracy) = accuracy {
-                    tally.expected.0 += seconds;
-                    tally.expected.1 += seconds * accuracy;
-                }
-            }
-        });
-    }
-
-    pub(crate) fn on_shift(&self) {
-        self.with(|tally| {
-            if let Some(report) = &mut tally.report {
-                report.shifts += 1;
-            }
-        });
-    }
-
-    /// What was counted; `None` where there was no plan.
-    pub(crate) fn report(&self) -> Option<GearReport> {
-        self.with(|tally| {
-            let (seconds, sum) = tally.expected;
-            tally.report.clone().map(|report| GearReport {
-                accuracy_expected: (seconds > 0.0).then(|| sum / seconds),
-                ..report
-            })
-        })
-    }
-}
-
-/// What a module is in its cascade.
+/// The place of a module in its cascade.
 #[derive(Debug, Clone)]
 pub(crate) struct Stage {
     pub(crate) is_first: bool,
@@ -227,7 +58,8 @@ pub(crate) struct Stage {
     pub(crate) settle: Settle,
     /// Whether frames are handed on in regions; not where samples are taken, of which every stage answers the same items.
     pub(crate) splits: bool,
-    pub(crate) switch: Arc<StageSwitch>,
+    /// Its setting where no gear names it.
+    pub(crate) own: StageSetting,
     /// Where samples are taken.
     pub(crate) sampling: Option<StageSampling>,
 }
@@ -288,22 +120,16 @@ fn difference([first, second]: [&dyn Model; 2], [one, other]: [&str; 2]) -> Opti
 }
 
 impl Stage {
-    /// How it decides on items of a stream as it is set now. Where samples are taken it hands on everything.
-    pub(crate) fn rule(&self, stream: StreamId) -> StageRule {
+    /// The rule by which it decides on items. Where samples are taken it hands on everything.
+    pub(crate) fn rule(&self, setting: StageSetting) -> StageRule {
         StageRule {
             is_last: self.is_last,
             settle: self.settle,
             certainty: match self.sampling {
                 Some(_) => f32::INFINITY,
-                None => self.switch.setting(stream).certainty,
+                None => setting.certainty,
             },
         }
-    }
-
-    /// What sets it, what it is set to in the beginning, and whether requests enter the cascade there.
-    pub(crate) fn controls(&self) -> (Arc<StageSwitch>, StageSetting, bool) {
-        let own = self.switch.common();
-        (Arc::clone(&self.switch), own, self.is_first)
     }
 }
 
@@ -328,7 +154,7 @@ pub(crate) fn stages(graph: &Graph, sampler: Option<&Arc<dyn Sampler>>) -> Vec<O
             settles_in: last(graph, id, rest),
             settle: stage.settle,
             splits: stage.escalate == Escalate::Regions && sampler.is_none(),
-            switch: Arc::new(StageSwitch::new(stage.certainty)),
+            own: StageSetting::asked(stage.certainty),
             sampling: sampler.map(|sampler| StageSampling {
                 sampler: Arc::clone(sampler),
                 cascade: stage.cascade.as_str().into(),

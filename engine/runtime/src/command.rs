@@ -7,7 +7,8 @@ use crossbeam_channel::Sender;
 use thiserror::Error;
 use tokio::sync::mpsc;
 use weir_flow::{PacketObserver, PacketSubscription, SourceError, SourceFactory};
-use weir_graph::{Gears, Graph, SourceNode};
+use weir_graph::{Graph, SourceNode};
+use weir_policy::gears::Gears;
 use weir_policy::{Policy, StreamReport, StreamShare};
 use weir_types::Span;
 

@@ -17,19 +17,19 @@ use std::time::Duration;
 
 use actix::{Addr, System};
 use tokio::sync::{mpsc, oneshot};
+use weir_control::{ControlSpec, GearMessage};
 use weir_flow::{Operator, StopFlag};
 use weir_graph::Graph;
-use weir_policy::reservations::ReserveReport;
+use weir_policy::gears::GearTally;
 use weir_policy::{DecodingReport, Policy, Report, RunInfo};
 use weir_types::{ModuleId, Span, StreamId, Timestamp};
 
 use crate::actors::{
-    Abandon, ActorRefs, ApplyGears, EgressCounts, EndWhenIdle, ReportReservations, ReportStats,
-    ReservationActor, RunEnded, SinkRoute, SwitchPlan,
+    Abandon, ActorRefs, EgressCounts, EndWhenIdle, GraphActor, ReportStats, RunEnded, SinkRoute, SwitchPlan,
 };
 use crate::analytics::SharedAnalytics;
 use crate::assembly::{NextGears, RunError, RunOptions};
-use crate::cascades::GearTally;
+
 use crate::clock::{Clock, duration};
 use crate::command::{Command, Service};
 use crate::decoding::Decoding;
@@ -65,6 +65,8 @@ pub(crate) struct RunGraph {
     pub(crate) number: u32,
     pub(crate) graph: Arc<Graph>,
     pub(crate) specs: PolicySpecs,
+    /// The specification of its machines.
+    pub(crate) control: ControlSpec,
     pub(crate) limits: InFlightLimits,
     /// Of its steps.
     pub(crate) recorder: Option<Recorder>,
@@ -88,7 +90,6 @@ pub(crate) struct RunContext<'a> {
     pub(crate) stop: &'a StopFlag,
     pub(crate) violations: RunViolations,
     pub(crate) processor: Arc<ProcessorTimes>,
-    pub(crate) gears: Arc<GearTally>,
     pub(crate) residency: Arc<ResidencyTally>,
     pub(crate) next_gears: RefCell<Option<NextGears>>,
 }
@@ -104,7 +105,7 @@ pub(crate) struct RunParts {
 
 /// What streams are started with.
 struct StreamContext {
-    actors: Arc<ActorRefs>,
+    actors: ActorRefs,
     decoding: Arc<Decoding>,
     /// The id of the next request of any stream.
     next_request: Arc<AtomicU64>,
@@ -134,15 +135,11 @@ pub(crate) struct FinishedRun {
     pub(crate) ended: RunEnded,
     /// The moment at which sources began.
     pub(crate) began: Timestamp,
-    pub(crate) reservations: Option<ReserveReport>,
     pub(crate) decoding: Option<DecodingReport>,
 }
 
-/// Where plans go, and what polls for another one.
-type PlanPolling<'a> = (
-    &'a Addr<ReservationActor>,
-    &'a mut dyn FnMut(&Addr<ReservationActor>),
-);
+/// Polls for another plan.
+type PlanPolling<'a> = &'a mut dyn FnMut();
 
 /// Time between two looks whether another plan is to come into force.
 const PLAN_POLL_INTERVAL: Span = Span::from_secs(1);
@@ -200,29 +197,22 @@ impl RunContext<'_> {
         commands: Option<mpsc::Receiver<Command>>,
         threads: &mut Vec<JoinHandle<()>>,
     ) -> Result<FinishedRun, RunError> {
-        let actors = Arc::clone(&started.streams.actors);
-        let reservations = actors.reservations.as_ref();
-        let mut replan = |actor: &Addr<ReservationActor>| {
+        let actors = started.streams.actors.clone();
+        let is_partitioned = partitions.is_some();
+        let mut replan = || {
             if let Some(partitions) = partitions.as_deref_mut() {
-                self.replan(partitions, actor);
+                self.replan(partitions, &actors.graph);
             }
         };
-        let plans = reservations.map(|actor| (actor, &mut replan as &mut dyn FnMut(&Addr<_>)));
+        let plans = is_partitioned.then_some(&mut replan as PlanPolling<'_>);
         self.wait(&mut started, live, commands, plans, threads).await?;
         self.add_stats_of_draining(&started).await;
-        for module in &started.streams.actors.modules {
-            module.do_send(ReportStats);
-        }
+        started.streams.actors.graph.do_send(ReportStats);
         let ended = started.ended.await;
         let ended = ended.map_err(|_| RunError::EngineFailed("the egress has ended"))?;
-        let reservations = match reservations {
-            Some(actor) => actor.send(ReportReservations).await.ok(),
-            None => None,
-        };
         Ok(FinishedRun {
             ended,
             began: started.began,
-            reservations,
             decoding: started.streams.decoding.report(),
         })
     }
@@ -246,14 +236,14 @@ impl RunContext<'_> {
     }
 
     /// Switches to another plan where there is one.
-    fn replan(&self, partitions: &mut PartitionSetup, actor: &Addr<ReservationActor>) {
+    fn replan(&self, partitions: &mut PartitionSetup, graph: &Addr<GraphActor>) {
         let Some(plan) = partitions.next_plan.as_mut().and_then(|next| next()) else {
             return;
         };
         match partitions.active.replan(&self.in_force().graph, plan) {
             Ok(active) => {
                 partitions.active = active.clone();
-                actor.do_send(SwitchPlan(Box::new(active)));
+                graph.do_send(SwitchPlan(Box::new(active)));
             }
             Err(reason) => tracing::error!("the new plan cannot be used, the one in force goes on: {reason}"),
         }
@@ -265,9 +255,7 @@ impl RunContext<'_> {
         let Some(gears) = next.as_mut().and_then(|next| next()) else {
             return;
         };
-        if let Some(actor) = &actors.gears {
-            actor.do_send(ApplyGears(Some(Box::new(gears))));
-        }
+        actors.tell(GearMessage::Applied(Some(Box::new(gears))));
     }
 
     /// Waits until all requests have ended, and carries out commands meanwhile; the timer drops what has not ended in time.
@@ -317,12 +305,11 @@ impl RunContext<'_> {
             let now = self.clock.now();
             self.complete_removals(&started.streams, live, now);
             started.draining.retain_mut(|graph| !graph.is_down());
-            if let Some((actor, replan)) = plans
-                .as_mut()
-                .filter(|_| now.since(polled_at) >= PLAN_POLL_INTERVAL)
+            if let Some(replan) = &mut plans
+                && now.since(polled_at) >= PLAN_POLL_INTERVAL
             {
                 polled_at = now;
-                replan(actor);
+                replan();
             }
             if now.since(gears_polled_at) >= GEARS_POLL_INTERVAL {
                 gears_polled_at = now;
@@ -335,7 +322,7 @@ impl RunContext<'_> {
     }
 
     /// The report of what was counted so far, without what sinks and the recording come to.
-    fn report_of(&self, counts: EgressCounts, began: Timestamp) -> Report {
+    fn report_of(&self, mut counts: EgressCounts, began: Timestamp) -> Report {
         let modules = self.module_names.borrow();
         let modules: Vec<String> = modules.iter().map(|name| name.to_string()).collect();
         let run = RunInfo {
@@ -348,9 +335,12 @@ impl RunContext<'_> {
         };
         let streams = counts.streams.iter().map(|(id, stream)| (*id, &*stream.name));
         let streams: Vec<(StreamId, &str)> = streams.collect();
+        counts.stats.modules = std::mem::take(&mut counts.graphs.modules);
         let mut report = counts.stats.report_of(run, &counts.ledger, &streams, &modules);
         report.processor = Some(self.processor.report());
-        report.gears = self.gears.report();
+        report.control = counts.graphs.control.report();
+        report.reservations = counts.graphs.reservations.take();
+        report.gears = counts.graphs.gears.as_ref().and_then(GearTally::report);
         report.residency = self.residency.report();
         report.queues = self.residency.queues_report();
         for stream in counts.streams.into_values() {
@@ -365,7 +355,6 @@ impl RunContext<'_> {
         let FinishedRun {
             ended,
             began,
-            reservations,
             decoding,
         } = finished;
         let mut report = self.report_of(ended.counts, began);
@@ -381,7 +370,6 @@ impl RunContext<'_> {
             report.sinks.entry(name).or_default().merge(finished);
         }
         report.processor = Some(self.processor.report());
-        report.reservations = reservations;
         report.decoding = decoding;
         report.recording_error = self.in_force().recorder.as_ref().and_then(Recorder::finish);
         report.invariants = self.violations.counts();

@@ -8,7 +8,7 @@ use std::thread::JoinHandle;
 use crossbeam_channel::bounded;
 use tokio::sync::mpsc;
 use weir_flow::{PacketObserver, PacketSubscription, StopFlag};
-use weir_graph::Gears;
+use weir_policy::gears::Gears;
 use weir_policy::{Policy, Report, StreamReport};
 
 use crate::assembly::{Assembly, RunError, RunOptions};

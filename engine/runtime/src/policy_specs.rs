@@ -2,8 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use weir_control::{ControlSpec, Edge, GearSpec, StageSpec};
 use weir_graph::{Graph, PrepareMode, SourceMode};
 use weir_planner::{MAX_PIPELINE_SLOTS, PipelineSlots};
+use weir_policy::gears::StageSetting;
 use weir_policy::route::{RouteRule, RouterSpec};
 use weir_policy::{
     Answer, BatchBinding, BreakerSpec, GenerateSpec, Mailboxes, ModuleInfo, ModuleSpec, OverlapSpec,
@@ -12,6 +14,7 @@ use weir_policy::{
 use weir_types::{ModelId, ModuleId, Profile, SlotId, Span, Topology};
 
 use crate::assembly::{RunError, RunOptions};
+use crate::cascades::has_cascades;
 use crate::fleet::ActivePlan;
 use crate::profiles::Profiles;
 use crate::routes::topology;
@@ -138,6 +141,41 @@ impl PolicySpecs {
             breaker: BreakerSpec::default(),
             devices,
         })
+    }
+
+    /// The specification of the machines of the graph. Reservations and books are with other
+    /// actors, which several graphs share.
+    pub(crate) fn control(&self, graph: &Graph) -> ControlSpec {
+        let edges = |spec: &ModuleSpec| {
+            let next = self.topology.successors(spec.id).iter();
+            next.map(|&to| Edge { to, link: None }).collect()
+        };
+        let stage = |module: &weir_graph::ModuleNode| {
+            let stage = module.stage.as_ref()?;
+            Some(StageSpec {
+                own: StageSetting::asked(stage.certainty),
+                is_first: stage.index == 0,
+            })
+        };
+        ControlSpec {
+            slo: graph.slo(),
+            cascades: has_cascades(graph).then(|| GearSpec {
+                stages: graph.modules().iter().map(stage).collect(),
+                gears: graph.gears().cloned(),
+            }),
+            modules: self
+                .modules
+                .iter()
+                .map(|spec| (spec.clone(), edges(spec)))
+                .collect(),
+            topology: self.topology.clone(),
+            routes: Vec::new(),
+            slots: Some(self.slots.clone()),
+            breaker: self.breaker,
+            plan: None,
+            has_books: false,
+            is_distributed: false,
+        }
     }
 
     /// Requests that keep every slot busy with some in reserve, at the batch sizes that frames will be run in: what lossless

@@ -1,4 +1,5 @@
-//! The event log of a run: every step of the policy with its events and effects, a JSON line each.
+//! The event log of a run: every message into the machines of graphs, and every step of the other policies, with its
+//! effects, a JSON line each.
 
 use std::cell::RefCell;
 use std::fs::{File, OpenOptions, TryLockError};
@@ -7,25 +8,57 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use serde::{Deserialize, Serialize};
-use weir_policy::gears::ShiftSpec;
-use weir_policy::reservations::PlanSpec;
-use weir_policy::{BreakerSpec, ModuleSpec, SlotsSpec};
+use weir_control::{ControlSpec, Effect, Message};
+use weir_policy::{DecodeEffect, DecodeEvent};
 use weir_types::Timestamp;
 
-use crate::state_machine::{Line, StateMachine};
-
-/// The first line: what the state machines were made from.
+/// The first line: the specification of the machines of the first graph.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Header {
     pub(crate) weir_recording: u32,
-    pub(crate) modules: Vec<ModuleSpec>,
-    pub(crate) slots: SlotsSpec,
-    #[serde(default)]
-    pub(crate) breaker: BreakerSpec,
+    pub(crate) control: ControlSpec,
 }
 
-/// The version of the format.
-pub(crate) const VERSION: u32 = 1;
+/// An effect that was carried out, and the messages that answered it at once.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Acted {
+    pub(crate) effect: Effect,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) answers: Vec<Message>,
+}
+
+/// A line of the event log.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Line {
+    /// The machines of a graph took a message in; without one, they decided.
+    Control {
+        #[serde(default, skip_serializing_if = "is_first")]
+        graph: u32,
+        at: Timestamp,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        message: Option<Message>,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        effects: Vec<Acted>,
+    },
+    /// A step of the levels of decoding.
+    DecodeLevels {
+        at: Timestamp,
+        events: Vec<DecodeEvent>,
+        effects: Vec<DecodeEffect>,
+    },
+    /// Another graph is in force, of that number; requests in flight of those before go on.
+    Graph { number: u32, control: Box<ControlSpec> },
+}
+
+/// The graph that a run begins with has no number in lines.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
+fn is_first(graph: &u32) -> bool {
+    *graph == 0
+}
+
+/// The version of the format. Before 2, steps of policies were recorded apart, without the flow between them.
+pub(crate) const VERSION: u32 = 2;
 
 /// Writes the log; shared by the actors, which live on one thread.
 #[derive(Clone)]
@@ -38,12 +71,7 @@ pub(crate) struct Recorder {
 }
 
 impl Recorder {
-    pub(crate) fn create(
-        path: &Path,
-        modules: &[ModuleSpec],
-        slots: &SlotsSpec,
-        breaker: BreakerSpec,
-    ) -> std::io::Result<Self> {
+    pub(crate) fn create(path: &Path, control: &ControlSpec) -> std::io::Result<Self> {
         let writer = BufWriter::new(open_empty(path)?);
         let recorder = Self {
             writer: Rc::new(RefCell::new(Some(writer))),
@@ -53,38 +81,26 @@ impl Recorder {
         };
         recorder.write_line(&Header {
             weir_recording: VERSION,
-            modules: modules.to_vec(),
-            slots: slots.clone(),
-            breaker,
+            control: control.clone(),
         });
         Ok(recorder)
     }
 
-    /// Records a step of a state machine.
-    pub(crate) fn record_step<M: StateMachine>(
-        &self,
-        machine: &M,
-        at: Timestamp,
-        events: &[M::Event],
-        effects: &[M::Effect],
-    ) {
-        let line = machine.line(at, events.to_vec(), effects.to_vec());
-        self.write_line(&line.of_graph(self.graph));
+    /// Records that the machines of a graph took a message in, or decided where there is none, and what was carried out.
+    pub(crate) fn record_control(&self, at: Timestamp, message: Option<Message>, effects: Vec<Acted>) {
+        self.write_line(&Line::Control {
+            graph: self.graph,
+            at,
+            message,
+            effects,
+        });
     }
 
-    /// Records that another graph is in force; gives what records its steps.
-    pub(crate) fn record_graph(
-        &self,
-        number: u32,
-        modules: &[ModuleSpec],
-        slots: &SlotsSpec,
-        breaker: BreakerSpec,
-    ) -> Self {
+    /// Records that another graph is in force; gives the recorder of its steps.
+    pub(crate) fn record_graph(&self, number: u32, control: &ControlSpec) -> Self {
         self.write_line(&Line::Graph {
             number,
-            modules: modules.to_vec(),
-            slots: slots.clone(),
-            breaker,
+            control: Box::new(control.clone()),
         });
         Self {
             graph: number,
@@ -92,25 +108,12 @@ impl Recorder {
         }
     }
 
-    /// Records what the gears of its graph are shifted by in the beginning.
-    pub(crate) fn record_gears(&self, spec: &ShiftSpec) {
-        self.write_line(&Line::GearPlan {
-            graph: self.graph,
-            spec: spec.clone(),
-        });
-    }
-
-    /// Records the plan that a run begins with.
-    pub(crate) fn record_plan(&self, plan: &PlanSpec) {
-        let PlanSpec {
-            number,
-            reserve,
-            owners,
-        } = plan.clone();
-        self.write_line(&Line::Plan {
-            spec: reserve,
-            number,
-            owners,
+    /// Records a step of the levels of decoding.
+    pub(crate) fn record_levels(&self, at: Timestamp, events: &[DecodeEvent], effects: &[DecodeEffect]) {
+        self.write_line(&Line::DecodeLevels {
+            at,
+            events: events.to_vec(),
+            effects: effects.to_vec(),
         });
     }
 

@@ -1,7 +1,7 @@
 //! The shape of the graph: how modules follow each other, how the requests of a stream pass them, and what a sink sees.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use weir_graph::{Graph, Vertex};
 use weir_types::{ModuleId, Span, Topology};
@@ -77,12 +77,10 @@ pub(crate) struct Route {
     pub(crate) graph: u32,
     /// The latency objective of requests that have none of their own.
     pub(crate) slo: Span,
-    /// Modules that frames enter directly.
-    pub(crate) entries: Vec<ModuleId>,
-    /// By module: how many branches make a request complete there; 0 where it never arrives.
-    pub(crate) branches: Vec<u32>,
-    /// How many modules are the last of a branch; 1 for frames that enter no module, which are complete at once.
-    pub(crate) exits: u32,
+    /// Modules that its requests enter and pass.
+    pub(crate) path: weir_control::Route,
+    /// Its index among the routes of the graph, once a request has come by it.
+    pub(crate) index: OnceLock<usize>,
     /// Sinks that its frames enter directly.
     sinks: BTreeSet<usize>,
 }
@@ -113,16 +111,14 @@ impl Route {
         Self {
             graph: number,
             slo: graph.slo(),
-            entries,
-            branches,
-            exits,
+            path: weir_control::Route {
+                entries,
+                branches,
+                exits,
+            },
+            index: OnceLock::new(),
             sinks: entrance.sinks.clone(),
         }
-    }
-
-    /// Whether a request is in several modules from the beginning.
-    pub(crate) fn splits(&self) -> bool {
-        self.entries.len() > 1
     }
 
     /// Whether a sink, by its index, is shown the stream: its frames directly, or what a module finds in them.
@@ -133,7 +129,8 @@ impl Route {
 
     /// Whether requests of the source reach this module.
     pub(crate) fn passes(&self, module: ModuleId) -> bool {
-        self.branches.get(module.index()).is_some_and(|count| *count > 0)
+        let branches = self.path.branches.get(module.index());
+        branches.is_some_and(|count| *count > 0)
     }
 }
 

@@ -77,10 +77,14 @@ pub(crate) fn run_and_serve(
     for (node, factory) in graph.sinks().iter().zip(sinks) {
         opened.push(start_up.open_sink(&node.name, factory)?);
     }
+    let mut control = specs.control(&graph);
+    control.plan = partitions
+        .as_ref()
+        .map(|partitions| partitions.active.spec(graph.policy()));
     let recorder = match &options.record {
         None => None,
         Some(path) => {
-            let recorder = Recorder::create(path, &specs.modules, &specs.slots, specs.breaker);
+            let recorder = Recorder::create(path, &control);
             Some(recorder.map_err(|reason| RunError::Record {
                 path: path.clone(),
                 reason,
@@ -118,6 +122,7 @@ pub(crate) fn run_and_serve(
         report_ids: (0..graph.modules().len() as u32).map(ModuleId).collect(),
         graph: Arc::clone(&graph),
         specs,
+        control,
         limits,
         recorder,
     };
@@ -132,7 +137,6 @@ pub(crate) fn run_and_serve(
         stop,
         violations,
         processor,
-        gears: Arc::default(),
         residency: Arc::default(),
         next_gears: RefCell::new(next_gears),
     };

@@ -6,7 +6,7 @@ use weir_types::{Span, StreamState};
 
 use crate::batch::StepTimes;
 
-/// How often module, slot and reservation actors get a tick.
+/// Time between two ticks of the machines of a graph.
 pub(crate) const TICK_INTERVAL: Span = Span::from_millis(200);
 
 /// How often all that belongs to a stream or module is recorded again: an exporter may leave out what is not for long.

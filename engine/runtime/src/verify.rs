@@ -1,21 +1,18 @@
-//! A recording replayed through the policy, which must decide the same again and break no invariant.
+//! A recording replayed through the machines of its graphs and the other policies, which must decide the same again and
+//! break no invariant.
 
 use std::collections::BTreeMap;
 use std::io::BufRead;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
+use serde::Deserialize;
 use thiserror::Error;
-use weir_policy::gears::{GearShift, ShiftSpec};
-use weir_policy::reservations::{PlanSpec, PlannedReservations};
-use weir_policy::{
-    BreakerSpec, DecodeLevels, Module, ModuleEffect, ModuleSpec, ModuleState, SlotBreaker, Slots, SlotsSpec,
-};
+use weir_control::{Act, Controller, Effect, Message, View};
+use weir_policy::DecodeLevels;
 use weir_types::Timestamp;
 use weir_types::invariant::counted;
 
-use crate::record::{Header, VERSION};
-use crate::state_machine::{Line, StateMachine};
+use crate::record::{Acted, Header, Line, VERSION};
 
 /// What was replayed of a recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -76,6 +73,12 @@ pub enum VerifyError {
     },
 }
 
+/// The version of a recording, which any version begins with.
+#[derive(Deserialize)]
+struct Version {
+    weir_recording: u32,
+}
+
 /// The events and effects of a step take some kilobytes; a longer line is not from a recording.
 const MAX_LINE_BYTES: u64 = 64 << 20;
 
@@ -92,18 +95,18 @@ pub fn verify(path: &Path) -> Result<VerifyReport, VerifyError> {
     let mut lines = lines.map_err(|error| read(error.to_string()))?.lines();
     let first = lines.next().ok_or_else(|| read("it is empty".to_owned()))?;
     let first = first.map_err(|error| read(error.to_string()))?;
-    let header: Header = serde_json::from_str(&first).map_err(|error| read(format!("no header: {error}")))?;
-    if header.weir_recording != VERSION {
+    let no_header = |error: serde_json::Error| read(format!("no header: {error}"));
+    let Version { weir_recording } = serde_json::from_str(&first).map_err(no_header)?;
+    if weir_recording != VERSION {
         return Err(read(format!(
-            "it has version {}, this program reads {VERSION}",
-            header.weir_recording
+            "it has version {weir_recording}, this program reads {VERSION}: verify it with the program that wrote it"
         )));
     }
-    let first = GraphReplay::new(header.modules, header.slots, header.breaker);
+    let header: Header = serde_json::from_str(&first).map_err(no_header)?;
+    let first = Controller::new(header.control);
     let mut policy = Replay {
         graphs: BTreeMap::from([(0, first)]),
         decode_levels: DecodeLevels::default(),
-        reservations: None,
     };
     let mut verified = VerifyReport::default();
     for (number, line) in (2..).zip(lines) {
@@ -130,7 +133,7 @@ pub fn verify(path: &Path) -> Result<VerifyReport, VerifyError> {
             });
         }
         let (events, effects) = step
-            .ok_or_else(|| bad("no such module or graph, or no plan".to_owned()))?
+            .ok_or_else(|| bad("no such graph".to_owned()))?
             .map_err(differs)?;
         verified.steps += 1;
         verified.events += events;
@@ -139,229 +142,126 @@ pub fn verify(path: &Path) -> Result<VerifyReport, VerifyError> {
     Ok(verified)
 }
 
-/// The state machines of a graph.
-struct GraphReplay {
-    modules: Vec<Module>,
-    /// By module: the state that it published last, as recorded.
-    published: Vec<Arc<ModuleState>>,
-    slots: Slots,
-    breaker: SlotBreaker,
-    gears: GearShift,
-}
-
-impl GraphReplay {
-    fn new(modules: Vec<ModuleSpec>, slots: SlotsSpec, breaker: BreakerSpec) -> Self {
-        Self {
-            published: modules.iter().map(initial_state).collect(),
-            modules: modules.into_iter().map(Module::new).collect(),
-            slots: Slots::new(slots),
-            breaker: SlotBreaker::new(breaker),
-            gears: GearShift::of(ShiftSpec::default()),
-        }
-    }
-}
-
-/// The state machines of a recording.
+/// The machines of a recording.
 struct Replay {
     /// By number.
-    graphs: BTreeMap<u32, GraphReplay>,
+    graphs: BTreeMap<u32, Controller>,
     decode_levels: DecodeLevels,
-    reservations: Option<PlannedReservations>,
 }
 
 impl Replay {
-    /// Replays one step: counts of events and effects, or both sides where they differ; `None` for an unknown module.
+    /// Replays one step: counts of events and effects, or both sides where they differ; `None` for an unknown graph.
     fn step(&mut self, line: Line) -> Option<Result<(u64, u64), (String, String)>> {
         match line {
-            Line::Module {
-                graph,
-                id,
-                at,
-                events,
-                effects,
-            } => {
-                let graph = self.graphs.get_mut(&graph)?;
-                let module = graph.modules.get_mut(id.index())?;
-                let published = graph.published.get_mut(id.index())?;
-                Some(replay(module, at, events, &effects, |now| {
-                    publish_whole_states(now, &effects, published);
-                }))
-            }
-            Line::Slots {
+            Line::Control {
                 graph,
                 at,
-                events,
+                message,
                 effects,
             } => {
-                let slots = &mut self.graphs.get_mut(&graph)?.slots;
-                Some(replay(slots, at, events, &effects, |_| {}))
+                let controller = self.graphs.get_mut(&graph)?;
+                Some(replay_control(controller, at, message, effects))
             }
-            Line::Breaker {
-                graph,
-                at,
-                events,
-                effects,
-            } => {
-                let breaker = &mut self.graphs.get_mut(&graph)?.breaker;
-                Some(replay(breaker, at, events, &effects, |_| {}))
-            }
-            Line::Graph {
-                number,
-                modules,
-                slots,
-                breaker,
-            } => {
-                let graph = GraphReplay::new(modules, slots, breaker);
-                self.graphs.insert(number, graph);
-                Some(Ok((0, 0)))
-            }
-            Line::Gears {
-                graph,
-                at,
-                events,
-                effects,
-            } => {
-                let gears = &mut self.graphs.get_mut(&graph)?.gears;
-                Some(replay(gears, at, events, &effects, |_| {}))
-            }
-            Line::GearPlan { graph, spec } => {
-                self.graphs.get_mut(&graph)?.gears = GearShift::of(spec);
+            Line::Graph { number, control } => {
+                self.graphs.insert(number, Controller::new(*control));
                 Some(Ok((0, 0)))
             }
             Line::DecodeLevels { at, events, effects } => {
-                Some(replay(&mut self.decode_levels, at, events, &effects, |_| {}))
-            }
-            Line::Reservations { at, events, effects } => {
-                Some(replay(self.reservations.as_mut()?, at, events, &effects, |_| {}))
-            }
-            Line::Plan { spec, number, owners } => {
-                self.reservations = Some(PlannedReservations::new(&PlanSpec {
-                    number,
-                    reserve: spec,
-                    owners,
-                }));
-                Some(Ok((0, 0)))
+                let count = events.len() as u64;
+                let mut now = Vec::new();
+                self.decode_levels.step(events, at, &mut now);
+                Some(if effects == now {
+                    Ok((count, now.len() as u64))
+                } else {
+                    Err((format!("{effects:?}"), format!("{now:?}")))
+                })
             }
         }
     }
 }
 
-/// What the others know of a module before it publishes.
-fn initial_state(spec: &ModuleSpec) -> Arc<ModuleState> {
-    let profile = spec.peers.get(spec.id.index()).map(|own| &own.profile);
-    let duration = profile.unwrap_or(&spec.profile).duration(1);
-    Arc::new(ModuleState::initial(spec.id, duration))
+/// The recorded effects of a step, which the machines must want again in the same order.
+struct RecordedSite {
+    effects: std::vec::IntoIter<Acted>,
+    count: u64,
+    /// The first effect that differs, as recorded and as it is now.
+    differs: Option<(String, String)>,
 }
 
-/// In earlier logs a module whose fan-out alone had changed published its whole state, the rest as it was `published` last:
-/// brings effects into the form of those that are recorded.
-fn publish_whole_states(
-    effects: &mut [ModuleEffect],
-    recorded: &[ModuleEffect],
-    published: &mut Arc<ModuleState>,
-) {
-    for (effect, recorded) in effects.iter_mut().zip(recorded) {
-        let ModuleEffect::Publish(state) = recorded else {
-            continue;
-        };
-        if let ModuleEffect::PublishFanOut { fan_out } = effect {
-            let fan_out = Arc::clone(fan_out);
-            *effect = ModuleEffect::Publish(Arc::new(ModuleState {
-                fan_out,
-                ..(**published).clone()
-            }));
+impl Act for RecordedSite {
+    fn act(&mut self, effect: Effect, _view: View<'_>, answers: &mut Vec<Message>) {
+        if self.differs.is_some() {
+            return;
         }
-        *published = Arc::clone(state);
+        match self.effects.next() {
+            Some(recorded) if recorded.effect == effect => {
+                self.count += 1;
+                answers.extend(recorded.answers);
+            }
+            recorded => {
+                let recorded = recorded.map_or_else(
+                    || "nothing".to_owned(),
+                    |recorded| format!("{:?}", recorded.effect),
+                );
+                self.differs = Some((recorded, format!("{effect:?}")));
+            }
+        }
     }
 }
 
-/// Decides a recorded step again. `as_recorded` brings its effects into the form that the log has them in.
-fn replay<M: StateMachine>(
-    machine: &mut M,
+/// Gives the machines of a graph a recorded message again, or lets them decide.
+fn replay_control(
+    controller: &mut Controller,
     at: Timestamp,
-    events: Vec<M::Event>,
-    recorded: &[M::Effect],
-    as_recorded: impl FnOnce(&mut [M::Effect]),
+    message: Option<Message>,
+    effects: Vec<Acted>,
 ) -> Result<(u64, u64), (String, String)> {
-    let count = events.len() as u64;
-    let mut now = Vec::new();
-    machine.step(events, at, &mut now);
-    as_recorded(&mut now);
-    if recorded == now {
-        Ok((count, now.len() as u64))
-    } else {
-        Err((format!("{recorded:?}"), format!("{now:?}")))
+    let mut site = RecordedSite {
+        effects: effects.into_iter(),
+        count: 0,
+        differs: None,
+    };
+    let messages = u64::from(message.is_some());
+    match message {
+        Some(message) => controller.on(message, at, &mut site),
+        None => controller.decide(at, &mut site),
+    }
+    match (site.differs, site.effects.next()) {
+        (Some(differs), _) => Err(differs),
+        (None, Some(left)) => Err((format!("{:?}", left.effect), "nothing".to_owned())),
+        (None, None) => Ok((messages, site.count)),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use weir_policy::reservations::{BookingTable, PathRequest, Reservations, ReserveEvent, ReserveSpec};
+    use weir_control::{BatchEnd, ControlSpec, EgressMessage, Entry, ModuleMessage, RequestInfo, Route};
     use weir_policy::{
-        Arbitration, BreakerSpec, DecodeEvent, DecodeObservation, ModuleEvent, ModuleInfo, Placement, Pool,
+        Arbitration, BreakerSpec, DecodeEvent, DecodeObservation, ModuleInfo, ModuleSpec, Placement, Pool,
         SlotEvent, SlotPlanning, SlotsSpec,
     };
     use weir_types::invariant::Violations;
-    use weir_types::{
-        ClusterSpec, ModuleId, PipelineSpec, Profile, RequestId, ServerId, ServerSpec, ShareId, ShareSpec,
-        SlotId, Span, StageSpec, StreamId, Topology,
-    };
+    use weir_types::{BatchId, ModuleId, Profile, RequestId, SlotId, Span, StreamId, Topology};
 
     use super::*;
     use crate::record::Recorder;
 
-    /// One module on one slot.
-    fn spec() -> SlotsSpec {
+    /// A module alone on a slot, whose requests are shed by what they are expected to bring.
+    fn spec() -> ControlSpec {
         let (module, slots) = (ModuleId(0), vec![SlotId(0)]);
-        SlotsSpec {
-            slots: 1,
-            placements: vec![Placement {
-                module,
-                slots,
-                weight: 1.0,
-                optional: false,
-                model: None,
-                live: false,
-            }],
-            arbitration: Arbitration::default(),
-            topology: Topology::new(vec![vec![]]),
-            forecasts: false,
-            overlapped: Vec::new(),
-            memory: Vec::new(),
-            queues: None,
-            planning: SlotPlanning::default(),
-        }
-    }
-
-    /// Records a step of the arbiter for each event; gives what they violated.
-    fn record(path: &Path, events: &[SlotEvent]) -> Violations {
-        let recorder = Recorder::create(path, &[], &spec(), BreakerSpec::default()).unwrap();
-        let mut slots = Slots::new(spec());
-        let ((), violations) = counted(|| {
-            for &event in events {
-                let mut effects = Vec::new();
-                slots.step([event], Timestamp::ZERO, &mut effects);
-                recorder.record_step(&slots, Timestamp::ZERO, &[event], &effects);
-            }
-        });
-        assert_eq!(recorder.finish(), None);
-        violations
-    }
-
-    /// A module alone, whose requests are shed by what they are expected to bring.
-    fn module_spec() -> ModuleSpec {
         let profile = Profile::new(vec![(1, Span::from_millis(10))]).unwrap();
-        ModuleSpec {
+        let topology = Topology::new(vec![vec![]]);
+        let of_module = ModuleSpec {
             ends: Vec::new(),
             generate: None,
-            id: ModuleId(0),
+            id: module,
             slo: Span::from_secs(1),
             policy: serde_json::from_value(serde_json::json!({ "drop": "weir" })).unwrap(),
-            slots: vec![SlotId(0)],
-            pool: Pool::Own,
+            slots: slots.clone(),
+            pool: Pool::Shared,
             batch: vec![1],
             profile: profile.clone(),
-            topology: Topology::new(vec![vec![]]),
+            topology: topology.clone(),
             peers: vec![ModuleInfo {
                 profile,
                 batch: vec![1],
@@ -372,63 +272,126 @@ mod tests {
             shares: Vec::new(),
             seed: 1,
             overlap: None,
+        };
+        let slots = SlotsSpec {
+            slots: 1,
+            placements: vec![Placement {
+                module,
+                slots,
+                weight: 1.0,
+                optional: false,
+                model: None,
+                live: false,
+            }],
+            arbitration: Arbitration::default(),
+            topology: topology.clone(),
+            forecasts: false,
+            overlapped: Vec::new(),
+            memory: Vec::new(),
+            queues: None,
+            planning: SlotPlanning::default(),
+        };
+        ControlSpec {
+            slo: Span::from_secs(1),
+            modules: vec![(of_module, Vec::new())],
+            routes: vec![Route::through(&topology)],
+            topology,
+            slots: Some(slots),
+            breaker: BreakerSpec::default(),
+            cascades: None,
+            plan: None,
+            has_books: true,
+            is_distributed: false,
         }
     }
 
-    /// Records a module that publishes its fan-out and its state in turn, in the form of earlier logs; `items` are those of
-    /// the fan-out that is recorded last.
-    fn record_whole_states(path: &Path, items: u32) {
-        let spec = module_spec();
-        let recorder = Recorder::create(
-            path,
-            std::slice::from_ref(&spec),
-            &self::spec(),
-            BreakerSpec::default(),
-        )
-        .unwrap();
-        let mut published = initial_state(&spec);
-        let mut module = Module::new(spec);
-        let mut fan_outs = 0;
-        for number in 0..4_u64 {
-            let now = Timestamp::ZERO + Span::from_millis(60 * number);
-            let arrived = ModuleEvent::Arrived {
-                request: RequestId(number),
-                stream: StreamId(0),
-                sent_at: now,
-                items: 3,
-                droppable: true,
-                slo: None,
-            };
-            let event = if number == 2 { ModuleEvent::Tick } else { arrived };
-            let mut effects = Vec::new();
-            module.step([event.clone()], now, &mut effects);
-            for effect in &mut effects {
-                if let ModuleEffect::PublishFanOut { fan_out } = effect {
-                    fan_outs += 1;
-                    let mut fan_out = (**fan_out).clone();
-                    if number == 3 && items != 3 {
-                        fan_out = serde_json::from_value(serde_json::json!([items])).unwrap();
-                    }
-                    *effect = ModuleEffect::Publish(Arc::new(ModuleState {
-                        fan_out: Arc::new(fan_out),
-                        ..(*published).clone()
-                    }));
-                }
-                if let ModuleEffect::Publish(state) = effect {
-                    published = Arc::clone(state);
-                }
+    /// Answers that each request brings an item, and notes the effects.
+    #[derive(Default)]
+    struct OneItem(Vec<Acted>);
+
+    impl Act for OneItem {
+        fn act(&mut self, effect: Effect, _view: View<'_>, answers: &mut Vec<Message>) {
+            if let Effect::Enter(module, request) = &effect {
+                let entered = ModuleMessage::Entered(*request, Entry::Items(1));
+                answers.push(Message::Module(*module, entered));
             }
-            recorder.record_step(&module, now, &[event], &effects);
+            let answers = answers.clone();
+            self.0.push(Acted { effect, answers });
         }
-        assert_eq!(fan_outs, 3, "at each arrival");
+    }
+
+    /// Records what a graph does on messages, each with a decision; gives the violations.
+    fn record(path: &Path, messages: &[Message]) -> Violations {
+        let recorder = Recorder::create(path, &spec()).unwrap();
+        let mut controller = Controller::new(spec());
+        let mut site = OneItem::default();
+        let ((), violations) = counted(|| {
+            for (at, message) in (0..).map(Timestamp::from_micros).zip(messages) {
+                controller.on(message.clone(), at, &mut site);
+                recorder.record_control(at, Some(message.clone()), std::mem::take(&mut site.0));
+                controller.decide(at, &mut site);
+                recorder.record_control(at, None, std::mem::take(&mut site.0));
+            }
+        });
         assert_eq!(recorder.finish(), None);
+        violations
+    }
+
+    /// A frame arrives, and its batch comes back.
+    fn one_request() -> Vec<Message> {
+        let request = RequestInfo {
+            id: RequestId(0),
+            stream: StreamId(0),
+            sent_at: Timestamp::ZERO,
+            slo: None,
+            droppable: true,
+            route: 0,
+        };
+        let (batch, took) = (BatchId(0), Span::from_millis(10));
+        let end = BatchEnd::Done(SlotId(0));
+        vec![
+            Message::Egress(EgressMessage::Arrived(request)),
+            Message::Module(ModuleId(0), ModuleMessage::BatchEnded { batch, took, end }),
+        ]
+    }
+
+    #[test]
+    fn a_request_is_followed_from_its_arrival_to_its_delivery() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("record.jsonl");
+        assert!(record(&path, &one_request()).is_empty());
+        let report = verify(&path).unwrap();
+        assert_eq!((report.steps, report.events), (4, 2));
+        let log = std::fs::read_to_string(&path).unwrap();
+        for (recorded, changed) in [
+            ("\"delivered\"", "\"late\""),
+            ("\"items\":1", "\"items\":2"),
+            ("\"slot\":0,\"batch\":0", "\"slot\":1,\"batch\":0"),
+        ] {
+            assert!(log.contains(recorded), "{recorded} in {log}");
+            std::fs::write(&path, log.replacen(recorded, changed, 1)).unwrap();
+            let error = verify(&path).unwrap_err();
+            assert!(
+                matches!(error, VerifyError::Differs { .. }),
+                "{recorded}: {error}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_log_of_an_earlier_version_is_not_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("record.jsonl");
+        std::fs::write(&path, "{\"weir_recording\":1,\"modules\":[]}\n").unwrap();
+        let error = verify(&path).unwrap_err().to_string();
+        assert!(error.contains("version 1, this program reads 2"), "{error}");
     }
 
     #[test]
     fn levels_of_decoding_are_decided_again() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("record.jsonl");
-        let recorder = Recorder::create(&path, &[], &spec(), BreakerSpec::default()).unwrap();
+        let recorder = Recorder::create(&path, &spec()).unwrap();
         let mut levels = DecodeLevels::default();
         let mut changes = 0;
         for tick in 1..=20 {
@@ -450,7 +413,7 @@ mod tests {
             let now = Timestamp::ZERO + Span::from_millis(250) * tick;
             let mut effects = Vec::new();
             levels.step([observed.clone()], now, &mut effects);
-            recorder.record_step(&levels, now, &[observed], &effects);
+            recorder.record_levels(now, &[observed], &effects);
             changes += effects.len();
         }
         assert_eq!(recorder.finish(), None);
@@ -462,94 +425,18 @@ mod tests {
     }
 
     #[test]
-    fn logs_with_whole_states_where_only_the_fan_out_changed_are_decided_again() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("record.jsonl");
-        record_whole_states(&path, 3);
-        assert_eq!(verify(&path).unwrap().steps, 4);
-        record_whole_states(&path, 2);
-        let error = verify(&path).unwrap_err().to_string();
-        let place = format!("{}:5: the policy decided differently", path.display());
-        assert!(error.starts_with(&place), "{error}");
-    }
-
-    /// Lines as they were before the policy decided on plans: events are of shares, and another plan just comes.
-    #[test]
-    fn logs_without_events_of_plans_are_decided_again() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("record.jsonl");
-        let (module, share) = (ModuleId(0), ShareId(0));
-        let spec = ReserveSpec {
-            cluster: ClusterSpec {
-                servers: vec![ServerSpec { bandwidth_bps: 1 }],
-                shares: vec![ShareSpec {
-                    server: ServerId(0),
-                    device: 0,
-                    class: "any".to_owned(),
-                }],
-                pipelines: vec![PipelineSpec {
-                    module,
-                    batch: 1,
-                    stages: vec![StageSpec {
-                        blocks: (0, 1),
-                        shares: vec![share],
-                        profile: Profile::new(vec![(1, Span::from_millis(10))]).unwrap(),
-                        received_bytes: 0,
-                    }],
-                }],
-            },
-            tables: BookingTable::Intervals,
-            feedback: true,
-            corrected: true,
-            head_min_fraction: 0.0,
-        };
-        let request = PathRequest {
-            deadline: Timestamp::ZERO + Span::from_secs(1),
-            since: Timestamp::ZERO,
-            waiting: 1,
-        };
-        let events = [
-            ReserveEvent::Down { share },
-            ReserveEvent::PathRequested { module, request },
-            ReserveEvent::Up { share },
-            ReserveEvent::PathRequested { module, request },
-            ReserveEvent::PathRequested { module, request },
-        ];
-        let recorder = Recorder::create(&path, &[], &self::spec(), BreakerSpec::default()).unwrap();
-        assert_eq!(recorder.finish(), None);
-        let mut log = std::fs::read_to_string(&path).unwrap();
-        let mut line = |line: serde_json::Value| {
-            log += &line.to_string();
-            log.push('\n');
-        };
-        for _plan in 0..2 {
-            line(serde_json::json!({ "actor": "plan", "spec": &spec }));
-            let mut reservations = Reservations::new(&spec);
-            for (at, event) in (0..).map(Timestamp::from_micros).zip(events) {
-                let mut effects = Vec::new();
-                reservations.step([event], at, &mut effects);
-                line(serde_json::json!({
-                    "actor": "reservations", "at": at, "events": [event], "effects": effects
-                }));
-            }
-        }
-        std::fs::write(&path, log).unwrap();
-        assert_eq!(verify(&path).unwrap().steps, 12);
-    }
-
-    #[test]
     fn a_step_that_breaks_an_invariant_is_an_error_with_its_line_and_kind() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("record.jsonl");
         let (module, slot, took) = (ModuleId(0), SlotId(0), Span::ZERO);
-        let down = SlotEvent::Down { slot };
-        assert!(record(&path, &[down, SlotEvent::Tick]).is_empty());
-        assert_eq!(verify(&path).unwrap().steps, 2);
+        let down = Message::Slots(SlotEvent::Down { slot });
+        assert!(record(&path, &[down.clone(), Message::Tick]).is_empty());
+        assert_eq!(verify(&path).unwrap().steps, 4);
 
-        let finished = SlotEvent::Finished { module, slot, took };
-        assert!(!record(&path, &[down, finished, down]).is_empty());
+        let finished = Message::Slots(SlotEvent::Finished { module, slot, took });
+        assert!(!record(&path, &[down.clone(), finished, down]).is_empty());
         let error = verify(&path).unwrap_err().to_string();
-        let place = format!("{}:3: the step breaks the invariant slots:", path.display());
+        let place = format!("{}:5: the step breaks the invariant slots:", path.display());
         assert!(error.starts_with(&place), "{error}");
     }
 }

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use weir_graph::{Escalate, GearNode, Gears, StageNode};
-use weir_policy::gears::{EMULATED_REGIONS, Fallback, is_accepted};
+use weir_graph::{Escalate, StageNode};
+use weir_policy::gears::{EMULATED_REGIONS, Fallback, GearNode, Gears, is_accepted};
 
 use crate::gears::SampledItem;
 

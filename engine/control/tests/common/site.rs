@@ -237,7 +237,8 @@ impl Site {
         messages
     }
 
-    fn on_ended(&mut self, request: &RequestInfo, outcome: Outcome, entered: bool) {
+    fn on_ended(&mut self, request: &RequestInfo, outcome: Outcome) {
+        let entered = !matches!(outcome, Outcome::Dropped(None, _));
         let state = &mut self.requests[request.id.index()];
         assert!(state.ended.is_none(), "{:?} ends twice", request.id);
         state.ended = Some((outcome, self.now));
@@ -318,12 +319,7 @@ impl Act for Site {
                 slices,
                 ..
             } => self.run(module, slot, batch, &slices),
-            Effect::Ended {
-                request,
-                outcome,
-                entered,
-                ..
-            } => self.on_ended(&request, outcome, entered),
+            Effect::Ended { request, outcome, .. } => self.on_ended(&request, outcome),
             Effect::SetTimer { of, at } => {
                 assert!(at >= self.now, "a timer of {of:?} at {at:?}, at {:?}", self.now);
                 let fired = Message::TimerFired(of);

@@ -2,7 +2,7 @@
 //! are delayed and overtake each other as far as an actor system lets them. It checks invariants at every step and panics
 //! with the seed. Unlike the simulator it has no traces and no reports.
 
-use weir_control::{ControlSpec, Controller, Edge, EgressMessage, Message, RequestInfo, Route};
+use weir_control::{BooksMessage, ControlSpec, Controller, Edge, EgressMessage, Message, RequestInfo, Route};
 use weir_policy::*;
 use weir_types::*;
 
@@ -96,7 +96,9 @@ impl World {
                 losses: u32::MAX,
                 ..BreakerSpec::default()
             },
+            cascades: None,
             plan: None,
+            has_books: true,
             is_distributed: scenario.message_delay > Span::ZERO,
             topology,
         });
@@ -107,7 +109,7 @@ impl World {
     }
 
     pub fn ledger(&self) -> &Ledger {
-        self.controller.egress().ledger()
+        self.controller.books().ledger()
     }
 
     fn tell(&mut self, message: Message) {
@@ -213,7 +215,10 @@ impl World {
             droppable: !of.lossless,
             route: 0,
         };
-        self.tell(Message::Egress(EgressMessage::Arrived { request, rejected }));
+        self.tell(match rejected {
+            Some(reason) => Message::Books(BooksMessage::Rejected { request, reason }),
+            None => Message::Egress(EgressMessage::Arrived(request)),
+        });
     }
 
     /// The next policy comes into force, and a stream has another share.

@@ -231,6 +231,9 @@ pub struct Report {
     /// Processor time of its threads; live runs only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub processor: Option<ProcessorReport>,
+    /// Time of the control thread by kind of event; live runs only.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub control: BTreeMap<String, ControlReport>,
     /// Why the event log of the run is incomplete, if so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recording_error: Option<String>,
@@ -268,6 +271,17 @@ pub struct ProcessorReport {
     pub encoding_s: f64,
     /// All other threads of the process, such as those of libraries.
     pub other_s: f64,
+}
+
+/// Events of one kind on the control thread of a live run.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct ControlReport {
+    /// Number of events.
+    pub events: u64,
+    /// Time of all of them in seconds, by the clock.
+    pub total_s: f64,
+    /// Time of an event in milliseconds.
+    pub took_ms: Quantiles,
 }
 
 impl ProcessorReport {
@@ -598,6 +612,7 @@ impl RunStats {
             reservations: None,
             decoding: None,
             processor: None,
+            control: BTreeMap::new(),
             gears: None,
             residency: None,
             queues: None,

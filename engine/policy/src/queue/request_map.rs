@@ -125,7 +125,7 @@ impl<T> RequestMap<T> {
     }
 
     /// All entries, by id.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (RequestId, &T)> {
+    pub fn iter(&self) -> impl Iterator<Item = (RequestId, &T)> {
         let stragglers = self.stragglers.iter().map(|(request, value)| (*request, value));
         let ring = (self.base..)
             .zip(&self.ring)

@@ -7,7 +7,6 @@ use actix::{Actor, AsyncContext, Context};
 use weir_policy::{DecodeEffect, DecodeEvent, DecodeLevels};
 use weir_types::Span;
 
-use super::burst::{Burst, PolicyActor};
 use crate::clock::Clock;
 use crate::record::Recorder;
 use crate::source::SharedDecodeLevels;
@@ -16,7 +15,9 @@ use crate::source::SharedDecodeLevels;
 const OBSERVE_INTERVAL: Duration = Duration::from_millis(250);
 
 pub(crate) struct DecodeLevelActor {
-    burst: Burst<DecodeLevels>,
+    policy: DecodeLevels,
+    clock: Clock,
+    recorder: Option<Recorder>,
     levels: SharedDecodeLevels,
     /// The first event, until there is something to observe.
     started: Option<DecodeEvent>,
@@ -31,7 +32,9 @@ impl DecodeLevelActor {
     ) -> Self {
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         Self {
-            burst: Burst::new(DecodeLevels::default(), clock, recorder),
+            policy: DecodeLevels::default(),
+            clock,
+            recorder,
             levels,
             started: Some(DecodeEvent::Started {
                 cores: u32::try_from(cores).unwrap_or(u32::MAX),
@@ -40,32 +43,23 @@ impl DecodeLevelActor {
         }
     }
 
-    fn observe(&mut self, context: &mut Context<Self>) {
-        let events = self.levels.take();
-        if events.is_empty() {
+    fn observe(&mut self) {
+        let observed = self.levels.take();
+        if observed.is_empty() {
             return;
         }
-        for event in self.started.take().into_iter().chain(events) {
-            self.on_event(event, context);
+        let events: Vec<DecodeEvent> = self.started.take().into_iter().chain(observed).collect();
+        let now = self.clock.now();
+        let mut effects = Vec::new();
+        self.policy.step(events.iter().cloned(), now, &mut effects);
+        if let Some(recorder) = &self.recorder {
+            recorder.record_levels(now, &events, &effects);
         }
-    }
-}
-
-impl PolicyActor for DecodeLevelActor {
-    type Machine = DecodeLevels;
-
-    fn burst(&mut self) -> &mut Burst<DecodeLevels> {
-        &mut self.burst
-    }
-
-    fn apply(
-        &mut self,
-        DecodeEffect::SetLevel { stream, level }: DecodeEffect,
-        _context: &mut Context<Self>,
-    ) {
-        if let Some(shared) = self.levels.get(stream) {
-            tracing::debug!(stream = stream.0, ?level, "decoded at another level");
-            shared.set_level(level);
+        for DecodeEffect::SetLevel { stream, level } in effects {
+            if let Some(shared) = self.levels.get(stream) {
+                tracing::debug!(stream = stream.0, ?level, "decoded at another level");
+                shared.set_level(level);
+            }
         }
     }
 }
@@ -74,6 +68,6 @@ impl Actor for DecodeLevelActor {
     type Context = Context<Self>;
 
     fn started(&mut self, context: &mut Self::Context) {
-        context.run_interval(OBSERVE_INTERVAL, Self::observe);
+        context.run_interval(OBSERVE_INTERVAL, |actor, _| actor.observe());
     }
 }

@@ -8,20 +8,24 @@ mod streams;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use actix::{Actor, AsyncContext, Context, Handler, MessageResult};
+use actix::{Actor, AsyncContext, Context, Handler, MessageResult, Recipient};
 use tokio::sync::oneshot;
 use weir_analytics::{AnalyticsPlan, TrackIdBlocks};
+use weir_control::{Books, BooksMessage, Effect, Machine, Outbox, Outgoing, RequestInfo};
 use weir_flow::{Delivery, Notice, PictureTaker, StreamState};
-use weir_policy::{Join, Ledger, Outcome, ReorderBuffer, RunStats, SinkReport};
+use weir_policy::{Outcome, ReorderBuffer, SinkReport};
 use weir_types::{DropReason, ModuleId, RequestId, Shortfall, Span, StreamId};
 
+use super::graph_counts::GraphCounts;
 use super::messages::{
-    Abandon, Arrived, Completed, Dropped, FrameInfo, LeftOut, Spent, StatsReported, TakeCounts,
+    Abandon, Arrived, ControlMessage, EgressFact, EgressFacts, FrameInfo, LeftOut, RequestEnded,
+    StatsReported, TakeCounts,
 };
 use super::stream_table::{EgressCounts, StreamEntry};
 use crate::admission::StreamPermit;
 use crate::analytics::SharedAnalytics;
 use crate::clock::{Clock, duration};
+use crate::control_times::ControlEvent;
 use crate::objects::assemble_objects;
 use crate::progress::Progress;
 use crate::request::{Request, RequestBranch};
@@ -64,7 +68,7 @@ pub(crate) struct EgressSetup {
     pub(crate) module_names: Vec<Arc<str>>,
     /// Whether the run goes on while it has no stream, until [`EndWhenIdle`].
     pub(crate) until_stopped: bool,
-    pub(crate) modules: usize,
+    pub(crate) graph: Recipient<ControlMessage>,
     pub(crate) sinks: Vec<SinkRoute>,
     /// What the graph that it begins with asks to be known over time.
     pub(crate) analytics: Arc<AnalyticsPlan>,
@@ -88,9 +92,8 @@ pub(crate) struct Egress {
     track_ids: TrackIdBlocks,
     module_names: Vec<Arc<str>>,
     until_stopped: bool,
-    modules: usize,
-    /// Modules of the graph in force that have reported their counts at the end.
-    reported: usize,
+    /// By number: the graph in force and those that are drained.
+    graphs: BTreeMap<u32, Recipient<ControlMessage>>,
     sinks: Vec<SinkRoute>,
     /// By the number of the graph.
     analytics: BTreeMap<u32, Arc<AnalyticsPlan>>,
@@ -103,9 +106,9 @@ pub(crate) struct Egress {
     tracer: RequestTracer,
     idle: Option<oneshot::Sender<()>>,
     ended: Option<oneshot::Sender<RunEnded>>,
-    ledger: Ledger,
-    stats: RunStats,
-    join: Join<RequestBranch>,
+    books: Books,
+    /// Counts of graphs that were taken down, and at the end of that in force.
+    counts_of_graphs: GraphCounts,
     reorder: ReorderBuffer<RequestBranch>,
     /// Whether it was logged that no stream delivers.
     all_down_logged: bool,
@@ -129,45 +132,81 @@ impl Egress {
             track_ids,
             module_names: setup.module_names,
             until_stopped: setup.until_stopped,
-            modules: setup.modules,
+            graphs: BTreeMap::from([(0, setup.graph)]),
             wants_notices: setup.sinks.iter().any(|sink| sink.handle.wants_notices()),
             sinks: setup.sinks,
             analytics: BTreeMap::from([(0, setup.analytics)]),
             known: setup.known,
             pictures: setup.pictures,
-            reported: 0,
             closed_sinks: Vec::new(),
             decode_levels: setup.decode_levels,
             progress: setup.progress,
             tracer: setup.tracer,
             idle: Some(setup.idle),
             ended: Some(setup.ended),
-            ledger: Ledger::default(),
-            stats: RunStats::default(),
-            join: Join::default(),
+            books: Books::default(),
+            counts_of_graphs: GraphCounts::default(),
             reorder: ReorderBuffer::default(),
             all_down_logged: false,
             frames: BTreeMap::new(),
         }
     }
 
-    /// Ends a request that is complete: in time or late, by now.
-    fn on_completed(&mut self, branch: RequestBranch) {
-        let request = &branch.request;
-        if !request.end() {
+    /// Enters a message in the books. Gives the outcome where a request ends by it, and whether its picture was decoded for
+    /// nothing.
+    fn enter(&mut self, message: BooksMessage) -> Option<(Outcome, bool)> {
+        let mut out = Outbox::default();
+        self.books.on(message, self.clock.now(), &mut out);
+        let mut ends = out.drain().filter_map(|outgoing| match outgoing {
+            Outgoing::Act(Effect::Ended { outcome, unused, .. }) => Some((outcome, unused)),
+            Outgoing::Act(_) | Outgoing::Send { .. } | Outgoing::Tell(_) => None,
+        });
+        ends.next()
+    }
+
+    /// A request of a graph has ended.
+    fn on_ended(&mut self, ended: RequestEnded) {
+        let RequestEnded {
+            request,
+            results,
+            outcome,
+            latency,
+            shortfall,
+        } = ended;
+        let info = RequestInfo {
+            id: request.id,
+            stream: request.stream,
+            sent_at: request.sent_at,
+            slo: request.slo,
+            droppable: request.droppable,
+            route: 0,
+        };
+        let entered = self.enter(BooksMessage::Ended {
+            request: info,
+            outcome,
+            latency,
+            shortfall,
+        });
+        let Some((outcome, unused)) = entered else {
             return;
-        }
-        let latency = self.clock.now().since(request.sent_at);
-        let late = latency > request.slo.unwrap_or(request.route.slo);
-        let outcome = if late { Outcome::Late } else { Outcome::Delivered };
+        };
+        let late = match outcome {
+            Outcome::Dropped(module, reason) => {
+                let why = (reason, shortfall);
+                return self.on_dropped(
+                    (request.id, request.stream),
+                    (module, unused),
+                    why,
+                    Some(&request),
+                );
+            }
+            Outcome::Late => true,
+            Outcome::Delivered => false,
+        };
         let (id, stream) = (request.id, request.stream);
-        if !self.ledger.on_ended(id, outcome) {
-            return;
-        }
         self.observe_end(stream, false);
-        self.stats.on_completed(stream, latency);
         self.progress.on_completed(late);
-        telemetry::record_latency(self.name(stream), latency);
+        telemetry::record_latency(self.name(stream), latency.unwrap_or_default());
         let outcome = if late { LATE } else { "delivered" };
         self.record_outcomes(stream, outcome, 1);
         self.tracer.on_ended(id, outcome, None);
@@ -175,9 +214,10 @@ impl Egress {
         let is_shown = !late || !request.droppable;
         let frame = self.frames.remove(&id);
         if !is_shown && let Some(frame) = frame {
-            self.send_frame_notice(stream, frame, None, (LATE, None), Some(request));
+            self.send_frame_notice(stream, frame, None, (LATE, None), Some(&request));
         }
-        self.release(id, stream, is_shown.then_some(branch));
+        let results = results.unwrap_or_default();
+        self.release(id, stream, is_shown.then_some(RequestBranch { request, results }));
     }
 
     /// A request ended, with a result or without: delivers the results that waited for it.
@@ -239,19 +279,14 @@ impl Egress {
         }
     }
 
+    /// A request was dropped, by a module where one dropped it. `unused`: its picture was decoded for nothing.
     fn on_dropped(
         &mut self,
-        request: RequestId,
-        stream: StreamId,
-        module: Option<ModuleId>,
+        (request, stream): (RequestId, StreamId),
+        (module, unused): (Option<ModuleId>, bool),
         (reason, shortfall): (DropReason, Option<Shortfall>),
         admitted: Option<&Request>,
     ) {
-        self.join.cancel(request);
-        let unused = self.ledger.is_unused(request, reason);
-        if !self.ledger.on_ended(request, Outcome::Dropped(module, reason)) {
-            return;
-        }
         self.observe_end(stream, unused);
         if let Some(frame) = self.frames.remove(&request) {
             self.send_frame_notice(stream, frame, module, (reason.name(), shortfall), admitted);
@@ -350,8 +385,9 @@ impl Egress {
             sinks.entry(name.clone()).or_default().merge(sink.report());
         }
         EgressCounts {
-            ledger: self.ledger.clone(),
-            stats: self.stats.clone(),
+            ledger: self.books.ledger().clone(),
+            stats: self.books.stats().clone(),
+            graphs: self.counts_of_graphs.clone(),
             streams: streams.map(|(id, stream)| (*id, stream.counts(now))).collect(),
             sinks,
         }
@@ -361,7 +397,7 @@ impl Egress {
         let all_ended = || self.streams.values().all(|stream| stream.summary.is_some());
         if !self.until_stopped
             && all_ended()
-            && self.ledger.total().in_flight == 0
+            && self.books.ledger().total().in_flight == 0
             && let Some(idle) = self.idle.take()
         {
             // There is no receiver where the run failed meanwhile.
@@ -398,11 +434,26 @@ impl Handler<Arrived> for Egress {
         if self.wants_notices {
             self.frames.insert(request, frame);
         }
-        self.ledger.on_arrived(request, stream);
         self.reorder.on_sent(stream, request);
         self.progress.on_arrived(stream);
-        if let Some((reason, _)) = rejected {
-            self.on_dropped(request, stream, None, (reason, None), None);
+        let Some((reason, _permit)) = rejected else {
+            self.enter(BooksMessage::Arrived { request, stream });
+            return;
+        };
+        let info = RequestInfo {
+            id: request,
+            stream,
+            sent_at: frame.sent_at,
+            slo: None,
+            droppable: true,
+            route: 0,
+        };
+        let ended = self.enter(BooksMessage::Rejected {
+            request: info,
+            reason,
+        });
+        if let Some((_, unused)) = ended {
+            self.on_dropped((request, stream), (None, unused), (reason, None), None);
         }
     }
 }
@@ -419,7 +470,11 @@ impl Handler<LeftOut> for Egress {
             interval,
             permit: _permit,
         } = left_out;
-        self.ledger.on_left_out(stream, REASON, count);
+        self.enter(BooksMessage::LeftOut {
+            stream,
+            reason: REASON,
+            count,
+        });
         self.progress.on_left_out(stream, count);
         self.record_outcomes(stream, REASON.name(), count);
         if !self.wants_notices {
@@ -437,52 +492,31 @@ impl Handler<LeftOut> for Egress {
     }
 }
 
-impl Handler<Completed> for Egress {
+impl Handler<EgressFacts> for Egress {
     type Result = ();
 
-    fn handle(&mut self, Completed(branch): Completed, _context: &mut Self::Context) {
-        if branch.request.has_ended() {
-            return;
+    fn handle(&mut self, EgressFacts(facts): EgressFacts, _context: &mut Self::Context) {
+        let began = self.clock.now();
+        for fact in facts {
+            match fact {
+                EgressFact::Spent {
+                    request,
+                    module,
+                    span,
+                } => {
+                    _ = self.enter(BooksMessage::Spent {
+                        request,
+                        module,
+                        span,
+                    })
+                }
+                EgressFact::Ended(ended) => self.on_ended(*ended),
+            }
         }
-        let exits = branch.request.route.exits;
-        let request = branch.request.id;
-        let joined = self.join.on_branch(request, exits, branch, |joined, branch| {
-            joined.results.merge(&branch.results)
-        });
-        if let Some(branch) = joined {
-            self.on_completed(branch);
-        }
-    }
-}
-
-impl Handler<Dropped> for Egress {
-    type Result = ();
-
-    fn handle(&mut self, dropped: Dropped, _context: &mut Self::Context) {
-        let Dropped {
-            request,
-            module,
-            reason,
-            shortfall,
-        } = dropped;
-        let why = (reason, shortfall);
-        self.on_dropped(request.id, request.stream, module, why, Some(&request));
-    }
-}
-
-impl Handler<Spent> for Egress {
-    type Result = ();
-
-    fn handle(
-        &mut self,
-        Spent {
-            request,
-            module,
-            span,
-        }: Spent,
-        _context: &mut Self::Context,
-    ) {
-        self.ledger.on_spent(request, module, span);
+        let took = self.clock.now().since(began);
+        self.counts_of_graphs
+            .control
+            .observe(ControlEvent::Delivery, took);
     }
 }
 
@@ -491,7 +525,7 @@ impl Handler<Abandon> for Egress {
 
     fn handle(&mut self, _: Abandon, _context: &mut Self::Context) {
         self.until_stopped = false;
-        self.abandon(|_| true);
+        self.abandon(None);
     }
 }
 
@@ -506,12 +540,8 @@ impl Handler<TakeCounts> for Egress {
 impl Handler<StatsReported> for Egress {
     type Result = ();
 
-    fn handle(&mut self, StatsReported { module, stats }: StatsReported, _context: &mut Self::Context) {
-        self.stats.modules.entry(module).or_default().merge(&stats);
-        self.reported += 1;
-        if self.reported < self.modules {
-            return;
-        }
+    fn handle(&mut self, StatsReported(stats): StatsReported, _context: &mut Self::Context) {
+        self.counts_of_graphs.add(stats);
         if let Some(ended) = self.ended.take() {
             let counts = self.counts();
             let sinks = std::mem::take(&mut self.sinks).into_iter();

@@ -6,36 +6,31 @@ use std::sync::Arc;
 use actix::{Message, Recipient};
 use tokio::sync::oneshot;
 use weir_analytics::AnalyticsPlan;
-use weir_flow::{SourceCounts, StreamState, Tensor};
-use weir_partition::Stage;
-use weir_partition::wire::BatchKey;
-use weir_policy::reservations::{BookingId, ReserveEvent, ReserveReport};
-use weir_policy::{ModuleEvent, ModuleStats, SlotEvent, StreamReport};
-use weir_types::{BatchId, DropReason, ModuleId, RequestId, Shortfall, SlotId, Span, StreamId, Timestamp};
+use weir_flow::{RequestResults, SourceCounts, StreamState};
+use weir_policy::{Outcome, SlotEvent, StreamReport};
+use weir_types::{DropReason, ModuleId, RequestId, Shortfall, Span, StreamId, Timestamp};
 
+use super::graph_counts::GraphStats;
 use super::stream_table::EgressCounts;
 use crate::batch::{BatchLaunched, BatchResult};
 use crate::fleet::ActivePlan;
 use crate::instance::InstanceReport;
-use crate::request::{Request, RequestBranch};
+use crate::request::Request;
 use crate::routes::SinkView;
 use crate::sink::SinkHandle;
 use crate::source::RejectionPermit;
 
-// To a module.
+// To a graph.
 
-/// A request reached a module on one branch; it is complete there with all `branches`.
+/// A message to a machine of the graph.
 #[derive(Debug, Message)]
 #[rtype(result = "()")]
-pub(crate) struct Deliver {
-    pub(crate) branch: RequestBranch,
-    pub(crate) branches: u32,
-}
+pub(crate) struct ControlMessage(pub(crate) weir_control::Message);
 
-/// An event for the policy of the module.
+/// A frame was admitted and became a request. The egress knows of its arrival.
 #[derive(Debug, Message)]
 #[rtype(result = "()")]
-pub(crate) struct PolicyEvent(pub(crate) ModuleEvent);
+pub(crate) struct RequestAdmitted(pub(crate) Arc<Request>);
 
 /// A batch ended, well or not.
 #[derive(Debug, Message)]
@@ -52,42 +47,30 @@ pub(crate) struct InstanceSaid(pub(crate) InstanceReport);
 #[rtype(result = "()")]
 pub(crate) struct RunLaunched(pub(crate) BatchLaunched);
 
-/// Something happened to what a module has on pipelines, or is to send there.
+/// A worker of a device whose memory does not hold all its models reports of a session.
 #[derive(Debug, Message)]
 #[rtype(result = "()")]
-pub(crate) enum PipelineEvent {
-    /// A path is booked: `size` items may go along `path`, and will be out of it at `finish`.
-    Booked {
-        booking: BookingId,
-        size: u32,
-        finish: Timestamp,
-        path: Vec<Stage>,
-    },
-    /// A booked path was lost with a worker.
-    PathLost { booking: BookingId },
-    /// A batch left the last stage; its outputs are to be decoded.
-    OutputsReceived {
-        batch: BatchId,
-        outputs: Vec<Tensor>,
-        /// On the shares of all stages.
-        device_time: Span,
-    },
-}
+pub(crate) struct SessionChanged(pub(crate) SlotEvent);
 
-/// The run is over: the module sends its counts to the egress as [`StatsReported`].
+/// Load another plan and switch to it.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub(crate) struct SwitchPlan(pub(crate) Box<ActivePlan>);
+
+/// The run is over: the graph sends the counts of its modules to the egress as [`StatsReported`].
 #[derive(Message)]
 #[rtype(result = "()")]
 pub(crate) struct ReportStats;
 
-/// Answer with what was counted so far.
+/// Answer with the counts so far.
 #[derive(Message)]
-#[rtype(result = "ModuleStats")]
+#[rtype(result = "GraphStats")]
 pub(crate) struct TakeStats;
 
-/// Answer with the load of the module now.
+/// Answer with the load of each module now, in their order.
 #[derive(Message)]
-#[rtype(result = "ModuleLoad")]
-pub(crate) struct TakeLoad;
+#[rtype(result = "Vec<ModuleLoad>")]
+pub(crate) struct TakeLoads;
 
 /// The load of a module at one moment.
 #[derive(Debug, Clone, Copy, Default)]
@@ -106,66 +89,6 @@ pub(crate) struct ModuleLoad {
     pub(crate) placed_slots: usize,
     /// Those of them that are out of use, since a batch there does not end.
     pub(crate) overdue_slots: usize,
-}
-
-/// A module as the arbiter of slots and the reservations see it.
-#[derive(Clone)]
-pub(crate) struct ModuleRef {
-    pub(crate) events: Recipient<PolicyEvent>,
-    pub(crate) batches: Recipient<BatchDone>,
-    pub(crate) pipelines: Recipient<PipelineEvent>,
-}
-
-// To the slot actor.
-
-/// An event for the arbiter of the slots.
-#[derive(Debug, Message)]
-#[rtype(result = "()")]
-pub(crate) struct ArbiterEvent(pub(crate) SlotEvent);
-
-// To the reservation actor.
-
-/// An event for the reservations.
-#[derive(Debug, Message)]
-#[rtype(result = "()")]
-pub(crate) struct ReservationEvent(pub(crate) ReserveEvent);
-
-/// A batch is sent along the path that was booked for it. Comes before anything that workers report of it.
-#[derive(Debug, Message)]
-#[rtype(result = "()")]
-pub(crate) struct Dispatched {
-    pub(crate) booking: BookingId,
-    pub(crate) key: BatchKey,
-    pub(crate) items: u32,
-}
-
-/// Load another plan and switch to it.
-#[derive(Message)]
-#[rtype(result = "()")]
-pub(crate) struct SwitchPlan(pub(crate) Box<ActivePlan>);
-
-/// The run is over: answer with what was counted.
-#[derive(Message)]
-#[rtype(result = "ReserveReport")]
-pub(crate) struct ReportReservations;
-
-// To the supervisor.
-
-/// A batch was lost; its worker has discarded the session and builds a new one for the next batch.
-#[derive(Debug, Message)]
-#[rtype(result = "()")]
-pub(crate) struct BatchLost {
-    pub(crate) module: String,
-    pub(crate) slot: SlotId,
-    pub(crate) reason: String,
-}
-
-/// A request was lost outside a batch.
-#[derive(Debug, Message)]
-#[rtype(result = "()")]
-pub(crate) struct RequestLost {
-    pub(crate) module: String,
-    pub(crate) reason: String,
 }
 
 // To the egress.
@@ -203,29 +126,35 @@ pub(crate) struct FrameInfo {
     pub(crate) sent_at: Timestamp,
 }
 
-/// A branch of a request left its last module.
+/// Facts of a graph, in order.
 #[derive(Debug, Message)]
 #[rtype(result = "()")]
-pub(crate) struct Completed(pub(crate) RequestBranch);
+pub(crate) struct EgressFacts(pub(crate) Vec<EgressFact>);
 
-/// A request was dropped, by `module` where one dropped it.
-#[derive(Debug, Message)]
-#[rtype(result = "()")]
-pub(crate) struct Dropped {
-    pub(crate) request: Arc<Request>,
-    pub(crate) module: Option<ModuleId>,
-    pub(crate) reason: DropReason,
-    /// What it was short of, where it would have been late.
-    pub(crate) shortfall: Option<Shortfall>,
+/// A fact of a graph. Modules have their numbers in reports.
+#[derive(Debug)]
+pub(crate) enum EgressFact {
+    /// Device time was spent on a request.
+    Spent {
+        request: RequestId,
+        module: ModuleId,
+        span: Span,
+    },
+    /// A request has ended.
+    Ended(Box<RequestEnded>),
 }
 
-/// Device time was spent on a request.
-#[derive(Debug, Message)]
-#[rtype(result = "()")]
-pub(crate) struct Spent {
-    pub(crate) request: RequestId,
-    pub(crate) module: ModuleId,
-    pub(crate) span: Span,
+/// The end of a request.
+#[derive(Debug)]
+pub(crate) struct RequestEnded {
+    pub(crate) request: Arc<Request>,
+    /// Outputs of all modules; `None` where it was dropped before any came.
+    pub(crate) results: Option<RequestResults>,
+    pub(crate) outcome: Outcome,
+    /// Time from its sending to its end, where it was completed.
+    pub(crate) latency: Option<Span>,
+    /// Time that it was short of, where it would have been late.
+    pub(crate) shortfall: Option<Shortfall>,
 }
 
 /// A stream is in another state, or in the same one for another reason.
@@ -310,22 +239,17 @@ pub(crate) struct TakeCounts;
 #[rtype(result = "()")]
 pub(crate) struct Abandon;
 
-/// A module of a graph that was taken down counted this.
+/// Counts of a graph that was taken down.
 #[derive(Debug, Message)]
 #[rtype(result = "()")]
-pub(crate) struct AddStats {
-    /// Its number in reports.
-    pub(crate) module: ModuleId,
-    pub(crate) stats: Box<ModuleStats>,
-}
+pub(crate) struct AddStats(pub(crate) GraphStats);
 
 /// Another graph is in force: comes before any of its requests.
 #[derive(Message)]
 #[rtype(result = "()")]
 pub(crate) struct SwapGraph {
     pub(crate) number: u32,
-    /// How many modules it has.
-    pub(crate) modules: usize,
+    pub(crate) graph: Recipient<ControlMessage>,
     /// Names of modules of all graphs, by their numbers in reports.
     pub(crate) module_names: Vec<Arc<str>>,
     /// Its sinks: name, what it shows, and the sink itself where it was opened for this graph.
@@ -346,10 +270,7 @@ pub(crate) struct DropGraph {
 #[rtype(result = "()")]
 pub(crate) struct StopActor;
 
-/// What a module counted in the run.
+/// Counts of the graph in force at the end of the run.
 #[derive(Debug, Message)]
 #[rtype(result = "()")]
-pub(crate) struct StatsReported {
-    pub(crate) module: ModuleId,
-    pub(crate) stats: Box<ModuleStats>,
-}
+pub(crate) struct StatsReported(pub(crate) GraphStats);

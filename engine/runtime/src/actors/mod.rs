@@ -4,28 +4,22 @@
 //! An actix mailbox is a FIFO whose bound is soft: it only transports. What bounds it is the number of requests in flight
 //! (see `admission`), since every message is about one of them, about a batch on a slot, or a tick.
 
-mod burst;
 mod decode_levels;
 mod egress;
-mod gears;
+mod graph;
+mod graph_counts;
 mod messages;
-mod module;
-mod reservations;
-mod slots;
 mod stream_table;
-mod supervisor;
 
 pub(crate) use decode_levels::DecodeLevelActor;
 pub(crate) use egress::{Egress, EgressSetup, RunEnded, SinkRoute};
-pub(crate) use gears::{ApplyGears, ForgetStream, GearActor, GearSetup};
-pub(crate) use messages::{
-    Abandon, AbandonStream, AddStats, AddStream, ArbiterEvent, Arrived, BatchDone, Completed, Deliver,
-    DropGraph, EndWhenIdle, FrameInfo, InstanceSaid, LeftOut, ModuleLoad, ModuleRef, PolicyEvent,
-    RemoveStream, ReportReservations, ReportStats, RunLaunched, SetStreamSlo, StopActor, StreamEnded,
-    StreamPaused, StreamStateChanged, SwapGraph, SwitchPlan, TakeCounts, TakeLoad, TakeStats,
+pub(crate) use graph::{
+    ActorRefs, GraphActor, ModuleSetup, PartitionSiteSetup, Site, SiteSetup, SlotSessions,
 };
-pub(crate) use module::{ActorRefs, ModuleActor, ModuleSetup, OverdueSlots};
-pub(crate) use reservations::{ReservationActor, ReservationSetup};
-pub(crate) use slots::{SlotActor, SlotSessions};
+pub(crate) use messages::{
+    Abandon, AbandonStream, AddStats, AddStream, Arrived, BatchDone, ControlMessage, DropGraph, EndWhenIdle,
+    FrameInfo, InstanceSaid, LeftOut, ModuleLoad, RemoveStream, ReportStats, RequestAdmitted, RunLaunched,
+    SessionChanged, SetStreamSlo, StopActor, StreamEnded, StreamPaused, StreamStateChanged, SwapGraph,
+    SwitchPlan, TakeCounts, TakeLoads, TakeStats,
+};
 pub(crate) use stream_table::{EgressCounts, StreamCounts};
-pub(crate) use supervisor::{Supervisor, SupervisorSetup};

@@ -11,6 +11,8 @@ use weir_flow::{SourceCounts, StreamState};
 use weir_policy::{HealthTracker, Ledger, RunStats, SinkReport, StreamHealth, StreamReport};
 use weir_types::{Span, StreamId, Timestamp};
 
+use super::graph_counts::GraphCounts;
+
 /// How a stream ended.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct StreamSummary {
@@ -126,6 +128,7 @@ impl StreamCounts {
 pub(crate) struct EgressCounts {
     pub(crate) ledger: Ledger,
     pub(crate) stats: RunStats,
+    pub(crate) graphs: GraphCounts,
     pub(crate) streams: BTreeMap<StreamId, StreamCounts>,
     /// By name.
     pub(crate) sinks: BTreeMap<String, SinkReport>,

@@ -3,13 +3,14 @@
 
 use std::sync::Arc;
 
+use weir_control::Message;
 use weir_graph::SourceMode;
 use weir_policy::{BatchBinding, ModuleEvent, ModuleSpec, Policy, SlotEvent, StreamShare};
 use weir_types::{Span, StreamId};
 
 use super::live_streams::LiveStreams;
 use super::{RunContext, RunGraph, StreamContext};
-use crate::actors::{ArbiterEvent, PolicyEvent, SetStreamSlo};
+use crate::actors::SetStreamSlo;
 use crate::command::{StreamChange, StreamError};
 use crate::routes::Route;
 
@@ -23,15 +24,15 @@ impl RunContext<'_> {
         if !keys.is_empty() {
             return Err(StreamError::FixedPolicy { keys });
         }
-        let actors = &context.actors;
-        actors.slots.do_send(ArbiterEvent(SlotEvent::PolicyApplied {
+        let applied = SlotEvent::PolicyApplied {
             arbitration: policy.arbitration,
             forecasts: policy.forming == BatchBinding::Early,
-        }));
-        for module in &actors.modules {
-            let policy = Box::new(policy.clone());
-            module.do_send(PolicyEvent(ModuleEvent::PolicyApplied { policy }));
-        }
+        };
+        context.actors.tell(applied);
+        let policy_applied = ModuleEvent::PolicyApplied {
+            policy: Box::new(policy.clone()),
+        };
+        context.actors.tell(Message::Modules(policy_applied));
         self.policy.replace(policy.clone());
         Ok(())
     }
@@ -72,9 +73,8 @@ impl RunContext<'_> {
 
     /// Informs all modules of the share of a stream.
     pub(super) fn publish_share(&self, stream: StreamId, share: StreamShare, context: &StreamContext) {
-        for module in &context.actors.modules {
-            module.do_send(PolicyEvent(ModuleEvent::StreamShareChanged { stream, share }));
-        }
+        let changed = ModuleEvent::StreamShareChanged { stream, share };
+        context.actors.tell(Message::Modules(changed));
     }
 
     pub(super) fn check_share(&self, name: &str, share: StreamShare) -> Result<(), StreamError> {

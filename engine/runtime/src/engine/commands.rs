@@ -4,17 +4,14 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use tokio::sync::oneshot;
+use weir_control::{GearMessage, Message};
 use weir_graph::ModuleNode;
 use weir_policy::{ModuleEvent, ModuleStats, StreamShare};
 use weir_types::{Span, Timestamp};
 
-use super::draining::DrainingGraph;
 use super::live_streams::{LiveStream, LiveStreams};
 use super::{RunContext, StartedRun, StreamContext};
-use crate::actors::{
-    AbandonStream, AddStream, ApplyGears, ForgetStream, PolicyEvent, RemoveStream, StreamCounts, TakeCounts,
-    TakeLoad, TakeStats,
-};
+use crate::actors::{AbandonStream, AddStream, RemoveStream, StreamCounts, TakeCounts, TakeLoads, TakeStats};
 use crate::command::{Command, NewStream, StreamError};
 use crate::routes::{Entrance, Route};
 use crate::snapshot::{ModuleSnapshot, SinkSnapshot, Snapshot, StreamPhase, StreamSnapshot};
@@ -49,9 +46,7 @@ impl RunContext<'_> {
                 let _ = answer.send(self.change_stream(&name, change, &started.streams, live));
             }
             Command::ApplyGears(gears, answer) => {
-                if let Some(actor) = &started.streams.actors.gears {
-                    actor.do_send(ApplyGears(gears));
-                }
+                started.streams.actors.tell(GearMessage::Applied(gears));
                 let _ = answer.send(Ok(()));
             }
             Command::ApplyPolicy(policy, answer) => {
@@ -186,12 +181,8 @@ impl RunContext<'_> {
             return;
         }
         for stream in live.poll_removals(self.options.grace, &context.actors.egress, now) {
-            for module in &context.actors.modules {
-                module.do_send(PolicyEvent(ModuleEvent::StreamRemoved { stream }));
-            }
-            if let Some(gears) = &context.actors.gears {
-                gears.do_send(ForgetStream(stream));
-            }
+            let removed = ModuleEvent::StreamRemoved { stream };
+            context.actors.tell(Message::Modules(removed));
         }
     }
 
@@ -199,26 +190,18 @@ impl RunContext<'_> {
     async fn snapshot(&self, started: &StartedRun, live: &LiveStreams) -> Option<Snapshot> {
         let actors = &started.streams.actors;
         let mut counts = actors.egress.send(TakeCounts).await.ok()?;
-        for (id, module) in self.in_force().report_ids.iter().zip(&actors.modules) {
-            let stats = module.send(TakeStats).await.ok()?;
-            counts.stats.modules.entry(*id).or_default().merge(&stats);
+        for draining in &started.draining {
+            // One that has ended has sent its counts.
+            let stats = draining.actors.graph.send(TakeStats).await;
+            counts.graphs.add(stats.unwrap_or_default());
         }
-        for (id, module) in started.draining.iter().flat_map(DrainingGraph::modules) {
-            // One that has ended has sent what it counted.
-            if let Ok(stats) = module.send(TakeStats).await {
-                counts.stats.modules.entry(id).or_default().merge(&stats);
-            }
-        }
+        counts.graphs.add(actors.graph.send(TakeStats).await.ok()?);
         let mut modules = Vec::new();
         let in_force = self.in_force();
-        for ((id, module), node) in in_force
-            .report_ids
-            .iter()
-            .zip(&actors.modules)
-            .zip(in_force.graph.modules())
-        {
-            let load = module.send(TakeLoad).await.ok()?;
-            let stats = counts.stats.modules.get(id).map(ModuleStats::totals);
+        let loads = actors.graph.send(TakeLoads).await.ok()?;
+        let ids = in_force.report_ids.iter();
+        for ((id, load), node) in ids.zip(loads).zip(in_force.graph.modules()) {
+            let stats = counts.graphs.modules.get(id).map(ModuleStats::totals);
             modules.push(ModuleSnapshot::new(
                 &in_force.graph,
                 node,

@@ -4,124 +4,50 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-use actix::{Actor, Addr, AsyncContext, Context};
+use actix::{Actor, Addr, AsyncContext, Context, Recipient};
 use tokio::sync::oneshot;
+use weir_control::Controller;
 use weir_flow::{Operator, PacketTap, mask_credentials};
 use weir_graph::{SinkNode, SourceMode, SourceNode};
-use weir_policy::{Backoff, Module, Pool, Slots};
+use weir_policy::Backoff;
 use weir_types::{ModuleId, SlotId, Span, StreamId};
 
 use super::live_streams::{LiveStream, LiveStreams};
 use super::packet_observers::SinkObservations;
 use super::{RunContext, RunGraph, RunParts, StartedRun, StreamContext};
 use crate::actors::{
-    ActorRefs, ArbiterEvent, BatchDone, DecodeLevelActor, Egress, EgressSetup, GearActor, GearSetup,
-    InstanceSaid, ModuleActor, ModuleRef, ModuleSetup, OverdueSlots, ReservationActor, ReservationSetup,
-    RunEnded, RunLaunched, SinkRoute, SlotActor, SlotSessions, Supervisor, SupervisorSetup,
+    ActorRefs, BatchDone, ControlMessage, DecodeLevelActor, Egress, EgressSetup, GraphActor, InstanceSaid,
+    ModuleSetup, PartitionSiteSetup, RunEnded, RunLaunched, SessionChanged, SinkRoute, Site, SiteSetup,
+    SlotSessions,
 };
 use crate::admission::{MemoryBudget, StreamAdmission};
 use crate::analytics::{TrackGate, analytics_plan};
 use crate::assembly::{Pace, RunError};
-use crate::batch::{BatchDoneSender, BatchLaunched, BatchLaunchedSender, BatchResult, Job, WorkerHandle};
-use crate::cascades::{Stage, has_cascades, stages};
+use crate::batch::{Job, WorkerHandle};
+use crate::cascades::stages;
 use crate::decoding::Decoding;
 use crate::emulated::EmulatedOperator;
 use crate::emulated_generator::EmulatedDescriber;
 use crate::fleet::{PartitionSetup, Postprocessor, Preprocessor};
-use crate::instance::{InstanceHandle, InstanceJob, InstanceReport, InstanceReportSender};
+use crate::instance::{InstanceHandle, InstanceJob};
 use crate::length_prediction::LengthPrediction;
 use crate::prepare::shown_detect_uri;
 use crate::routes::{Entrance, Route, SinkView};
-use crate::session_control::{SessionChangeSender, SessionControl};
+use crate::session_control::SessionControl;
 use crate::source::{
     RejectionLimit, SharedDecodeLevels, SharedTarget, SourceControl, SourceTarget, SourceThread,
 };
 use crate::stream_setup::StreamSetup;
 use crate::worker::Worker;
 
-/// The mailboxes of all actors, made before any of them: addresses are good at once, and messages wait for the actor.
-struct Mailboxes {
-    egress: Context<Egress>,
-    slots: Context<SlotActor>,
-    supervisor: Context<Supervisor>,
-    reservations: Option<Context<ReservationActor>>,
-    gears: Option<Context<GearActor>>,
-    modules: Vec<Context<ModuleActor>>,
-}
-
-impl Mailboxes {
-    fn new(modules: usize, partitioned: bool, shifted: bool) -> Self {
-        Self {
-            egress: Context::new(),
-            slots: Context::new(),
-            supervisor: Context::new(),
-            reservations: partitioned.then(Context::new),
-            gears: shifted.then(Context::new),
-            modules: (0..modules).map(|_| Context::new()).collect(),
-        }
-    }
-
-    fn addresses(&self) -> ActorRefs {
-        ActorRefs {
-            modules: self.modules.iter().map(AsyncContext::address).collect(),
-            slots: self.slots.address(),
-            reservations: self.reservations.as_ref().map(AsyncContext::address),
-            egress: self.egress.address(),
-            supervisor: self.supervisor.address(),
-            gears: self.gears.as_ref().map(AsyncContext::address),
-            overdue: OverdueSlots::default(),
-        }
-    }
-}
-
-/// The modules as the actors see them that send to any of them.
-fn module_refs(actors: &ActorRefs) -> Vec<ModuleRef> {
-    let module_ref = |module: &Addr<ModuleActor>| ModuleRef {
-        events: module.clone().recipient(),
-        batches: module.clone().recipient(),
-        pipelines: module.clone().recipient(),
-    };
-    actors.modules.iter().map(module_ref).collect()
-}
-
-/// Sends results of batches to their modules.
-fn batch_done_sender(actors: &ActorRefs) -> BatchDoneSender {
-    let modules = actors.modules.clone();
-    Box::new(move |result: BatchResult| {
-        if let Some(module) = modules.get(result.module.index()) {
-            module.do_send(BatchDone(result));
-        }
-    })
-}
-
-/// Sends what instances say to their modules.
-fn instance_report_sender(actors: &ActorRefs) -> InstanceReportSender {
-    let modules = actors.modules.clone();
-    Box::new(move |report: InstanceReport| {
-        let module = match &report {
-            InstanceReport::Stepped(result) => result.module,
-            InstanceReport::Back { module, .. } => *module,
-        };
-        if let Some(module) = modules.get(module.index()) {
-            module.do_send(InstanceSaid(report));
-        }
-    })
-}
-
-/// Sends word of runs that begin to their modules.
-fn batch_launched_sender(actors: &ActorRefs) -> BatchLaunchedSender {
-    let modules = actors.modules.clone();
-    Box::new(move |launched: BatchLaunched| {
-        if let Some(module) = modules.get(launched.module.index()) {
-            module.do_send(RunLaunched(launched));
-        }
-    })
-}
-
-/// Sends what became of sessions to the arbiter.
-fn session_change_sender(actors: &ActorRefs) -> SessionChangeSender {
-    let slots = actors.slots.clone();
-    Box::new(move |change| slots.do_send(ArbiterEvent(change)))
+/// Sends to the actor of the graph, in the form that threads call.
+fn sender<T: Send + 'static, M>(actors: &ActorRefs, message: fn(T) -> M) -> Box<dyn Fn(T) + Send>
+where
+    M: actix::Message<Result = ()> + Send + 'static,
+    GraphActor: actix::Handler<M>,
+{
+    let graph = actors.graph.clone();
+    Box::new(move |of| graph.do_send(message(of)))
 }
 
 /// Where the batches of modules run.
@@ -161,10 +87,13 @@ impl RunContext<'_> {
             Arc::new(Route::new(in_force.number, graph, &entrance, &specs.topology))
         };
         let routes: Vec<Arc<Route>> = (0..streams.len()).map(route).collect();
-        let mailboxes = Mailboxes::new(specs.modules.len(), partitions.is_some(), has_cascades(graph));
-        let actors = Arc::new(mailboxes.addresses());
-        let mut batch_threads = self.start_batch_threads(&in_force, workers, partitions, &actors, threads)?;
-        let sessions = self.slot_sessions(&in_force, &mut batch_threads);
+        // Made before their actors: addresses are good at once, and messages wait for the actor.
+        let (egress, mailbox) = (Context::new(), Context::new());
+        let actors = ActorRefs {
+            graph: mailbox.address(),
+            egress: egress.address(),
+        };
+        let batch_threads = self.start_batch_threads(&in_force, workers, partitions, &actors, threads)?;
 
         let (idle_sender, idle) = oneshot::channel();
         let (ended_sender, ended) = oneshot::channel();
@@ -172,8 +101,14 @@ impl RunContext<'_> {
         let views = graph.sinks().iter().enumerate().map(view).collect();
         let observers = sinks.iter().map(|sink| sink.handle.packet_observer()).collect();
         let decode_levels = SharedDecodeLevels::default();
-        let egress = self.egress_setup(sinks, decode_levels.clone(), idle_sender, ended_sender);
-        mailboxes.egress.run(Egress::new(egress));
+        let signals = (idle_sender, ended_sender);
+        let setup = self.egress_setup(
+            sinks,
+            decode_levels.clone(),
+            actors.graph.clone().recipient(),
+            signals,
+        );
+        egress.run(Egress::new(setup));
         DecodeLevelActor::new(
             decode_levels.clone(),
             graph.slo(),
@@ -181,33 +116,16 @@ impl RunContext<'_> {
             in_force.recorder.clone(),
         )
         .start();
-        mailboxes.supervisor.run(Supervisor::new(SupervisorSetup {
-            clock: self.clock,
-            recorder: in_force.recorder.clone(),
-            breaker: specs.breaker,
-            slots: actors.slots.clone(),
-        }));
-        mailboxes.slots.run(SlotActor::new(
-            Slots::new(specs.slots.clone()),
-            self.clock,
-            in_force.recorder.clone(),
-            module_refs(&actors),
-            sessions,
-        ));
-        if let (Some(mailbox), Some(partitions)) = (mailboxes.reservations, partitions) {
-            let reservations = self.reservation_setup(partitions, module_refs(&actors));
-            let address = mailbox.run(ReservationActor::new(reservations));
-            partitions.relay.connect(address.recipient());
-        }
-        let splits = routes.iter().any(|route| route.splits());
-        self.run_modules(
+        self.run_graph(
             &in_force,
-            (mailboxes.modules, mailboxes.gears),
+            (mailbox, partitions),
             operators,
-            splits,
             batch_threads,
             &actors,
         );
+        if let Some(partitions) = partitions {
+            partitions.relay.connect(actors.graph.clone().recipient());
+        }
 
         let began = self.clock.now();
         self.options.progress.shared_timeline().set_clock(self.clock);
@@ -252,7 +170,7 @@ impl RunContext<'_> {
             let worker = match worker.into_instance() {
                 Ok(instance) => {
                     let InstanceHandle { jobs: sender, thread } =
-                        instance.start(instance_report_sender(actors), &self.processor)?;
+                        instance.start(sender(actors, InstanceSaid), &self.processor)?;
                     instances.insert(slot, sender);
                     threads.push(thread);
                     continue;
@@ -260,9 +178,9 @@ impl RunContext<'_> {
                 Err(worker) => worker,
             };
             let senders = (
-                batch_launched_sender(actors),
-                batch_done_sender(actors),
-                session_change_sender(actors),
+                sender(actors, RunLaunched),
+                sender(actors, BatchDone),
+                sender(actors, SessionChanged),
             );
             let handle = worker.start(senders, &self.processor)?;
             let WorkerHandle {
@@ -294,7 +212,7 @@ impl RunContext<'_> {
                 &self.processor,
             )?;
             threads.push(thread);
-            let on_done = batch_done_sender(actors);
+            let on_done = sender(actors, BatchDone);
             let (post, thread) =
                 Postprocessor::start(name, model.pre_post()?, self.clock, on_done, &self.processor)?;
             threads.push(thread);
@@ -322,7 +240,7 @@ impl RunContext<'_> {
         }
     }
 
-    /// Starts the actors of another graph, beside those that run; `splits`: some stream enters several of its modules.
+    /// Starts the actors of another graph, beside those that run.
     ///
     /// # Errors
     /// [`RunError::Thread`] where the machine gives no thread.
@@ -330,45 +248,16 @@ impl RunContext<'_> {
         &self,
         running: &RunGraph,
         (workers, operators): (Vec<Worker>, Vec<Option<Arc<dyn Operator>>>),
-        (egress, splits): (&Addr<Egress>, bool),
+        egress: &Addr<Egress>,
         threads: &mut Vec<JoinHandle<()>>,
-    ) -> Result<Arc<ActorRefs>, RunError> {
-        let (slots, supervisor) = (Context::new(), Context::new());
-        let gears = has_cascades(&running.graph).then(Context::new);
-        let modules: Vec<Context<ModuleActor>> =
-            running.specs.modules.iter().map(|_| Context::new()).collect();
-        let actors = Arc::new(ActorRefs {
-            modules: modules.iter().map(AsyncContext::address).collect(),
-            slots: slots.address(),
-            reservations: None,
+    ) -> Result<ActorRefs, RunError> {
+        let mailbox = Context::new();
+        let actors = ActorRefs {
+            graph: mailbox.address(),
             egress: egress.clone(),
-            supervisor: supervisor.address(),
-            gears: gears.as_ref().map(AsyncContext::address),
-            overdue: OverdueSlots::default(),
-        });
-        let mut batch_threads = self.start_batch_threads(running, workers, None, &actors, threads)?;
-        let sessions = self.slot_sessions(running, &mut batch_threads);
-        supervisor.run(Supervisor::new(SupervisorSetup {
-            clock: self.clock,
-            recorder: running.recorder.clone(),
-            breaker: running.specs.breaker,
-            slots: actors.slots.clone(),
-        }));
-        slots.run(SlotActor::new(
-            Slots::new(running.specs.slots.clone()),
-            self.clock,
-            running.recorder.clone(),
-            module_refs(&actors),
-            sessions,
-        ));
-        self.run_modules(
-            running,
-            (modules, gears),
-            operators,
-            splits,
-            batch_threads,
-            &actors,
-        );
+        };
+        let batch_threads = self.start_batch_threads(running, workers, None, &actors, threads)?;
+        self.run_graph(running, (mailbox, None), operators, batch_threads, &actors);
         Ok(actors)
     }
 
@@ -376,8 +265,8 @@ impl RunContext<'_> {
         &self,
         sinks: Vec<SinkRoute>,
         decode_levels: SharedDecodeLevels,
-        idle: oneshot::Sender<()>,
-        ended: oneshot::Sender<RunEnded>,
+        graph_actor: Recipient<ControlMessage>,
+        (idle, ended): (oneshot::Sender<()>, oneshot::Sender<RunEnded>),
     ) -> EgressSetup {
         let RunGraph { graph, .. } = &*self.in_force();
         EgressSetup {
@@ -389,7 +278,7 @@ impl RunContext<'_> {
                 .collect(),
             module_names: self.module_names.borrow().clone(),
             until_stopped: self.options.until_stopped,
-            modules: graph.modules().len(),
+            graph: graph_actor,
             sinks,
             analytics: analytics_plan(graph),
             known: self.analytics.clone(),
@@ -402,39 +291,28 @@ impl RunContext<'_> {
         }
     }
 
-    fn reservation_setup(&self, partitions: &PartitionSetup, modules: Vec<ModuleRef>) -> ReservationSetup {
+    fn partition_setup(&self, partitions: &PartitionSetup) -> PartitionSiteSetup {
         let in_force = self.in_force();
-        let active = partitions.active.clone();
         let workers = in_force.graph.workers();
-        ReservationSetup {
-            clock: self.clock,
-            recorder: in_force.recorder.clone(),
-            modules,
+        PartitionSiteSetup {
             client: Arc::clone(&partitions.fleet.client),
             available: partitions.fleet.available.clone(),
             names: workers.iter().map(|worker| worker.name.clone()).collect(),
             emulated: workers.iter().map(|worker| worker.emulated).collect(),
             policy: in_force.graph.policy().clone(),
-            active,
+            active: partitions.active.clone(),
             timeline: self.options.progress.shared_timeline(),
-            module_names: in_force
-                .graph
-                .modules()
-                .iter()
-                .map(|node| node.name.as_str().into())
-                .collect(),
         }
     }
 
-    /// Starts the actors of modules; `splits`: some stream enters several of them.
-    fn run_modules(
+    /// Starts the actor of a graph.
+    fn run_graph(
         &self,
         running: &RunGraph,
-        (mailboxes, gears): (Vec<Context<ModuleActor>>, Option<Context<GearActor>>),
+        (mailbox, partitions): (Context<GraphActor>, Option<&PartitionSetup>),
         operators: Vec<Option<Arc<dyn Operator>>>,
-        splits: bool,
         mut threads: BatchThreads,
-        actors: &Arc<ActorRefs>,
+        actors: &ActorRefs,
     ) {
         let RunGraph {
             graph,
@@ -443,7 +321,7 @@ impl RunContext<'_> {
             report_ids,
             ..
         } = running;
-        let splits = specs.topology.has_branches() || splits;
+        let sessions = self.slot_sessions(running, &mut threads);
         let mut stages = stages(graph, self.options.sampler.as_ref());
         if let Some(sampler) = &self.options.sampler {
             for (spec, node) in specs.modules.iter().zip(graph.modules()) {
@@ -452,35 +330,10 @@ impl RunContext<'_> {
                 sampler.on_model(&graph.models()[node.model].name, &durations);
             }
         }
-        if let Some(mailbox) = gears {
-            mailbox.run(GearActor::new(GearSetup {
-                clock: self.clock,
-                recorder: recorder.clone(),
-                gears: graph.gears().cloned(),
-                stages: stages
-                    .iter()
-                    .map(|stage| stage.as_ref().map(Stage::controls))
-                    .collect(),
-                tally: Arc::clone(&self.gears),
-                modules: actors
-                    .modules
-                    .iter()
-                    .map(|module| module.clone().recipient())
-                    .collect(),
-                slots: specs
-                    .modules
-                    .iter()
-                    .map(|spec| match spec.pool {
-                        Pool::Shared => spec.slots.clone(),
-                        Pool::Own | Pool::Pipelines => Vec::new(),
-                    })
-                    .collect(),
-                arbiter: actors.slots.clone().recipient(),
-            }));
-        }
-        for ((mailbox, spec), operator) in mailboxes.into_iter().zip(&specs.modules).zip(operators) {
+        let mut modules = Vec::new();
+        for (spec, operator) in specs.modules.iter().zip(operators) {
             let node = &graph.modules()[spec.id.index()];
-            let setup = ModuleSetup {
+            modules.push(ModuleSetup {
                 id: spec.id,
                 report_id: report_ids[spec.id.index()],
                 name: node.name.clone(),
@@ -497,7 +350,6 @@ impl RunContext<'_> {
                     None => Arc::new(EmulatedOperator),
                 },
                 successors: specs.topology.successors(spec.id).to_vec(),
-                pool: spec.pool,
                 jobs: spec
                     .slots
                     .iter()
@@ -524,16 +376,24 @@ impl RunContext<'_> {
                     .zip(specs.devices[spec.id.index()].iter().cloned())
                     .collect(),
                 clock: self.clock,
-                recorder: recorder.clone(),
                 tracer: self.tracer.clone(),
                 prepost: threads.prepost.remove(&spec.id),
                 overlaps: spec.overlap.is_some(),
-                splits,
                 timeline: self.options.progress.shared_timeline(),
-                actors: Arc::clone(actors),
-            };
-            mailbox.run(ModuleActor::new(setup, Module::new(spec.clone())));
+            });
         }
+        let site = Site::new(SiteSetup {
+            modules,
+            sessions,
+            clock: self.clock,
+            egress: actors.egress.clone(),
+            partitions: partitions.map(|partitions| self.partition_setup(partitions)),
+            cooldown: specs.breaker.cooldown,
+            is_recorded: recorder.is_some(),
+        });
+        let controller = Controller::new(running.control.clone());
+        let actor = GraphActor::new(controller, site, self.clock, recorder.clone());
+        mailbox.run(actor);
     }
 
     /// Starts the thread of a source, whose decoded frames may take so many bytes.

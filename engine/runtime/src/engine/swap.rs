@@ -6,7 +6,6 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-use actix::Addr;
 use weir_graph::Graph;
 use weir_policy::StreamShare;
 use weir_types::ModuleId;
@@ -15,7 +14,7 @@ use super::draining::DrainingGraph;
 use super::live_streams::LiveStreams;
 use super::packet_observers::SinkObserver;
 use super::{RunContext, RunGraph, StartedRun};
-use crate::actors::{AddStats, Egress, SwapGraph, TakeStats};
+use crate::actors::{AddStats, SwapGraph, TakeStats};
 use crate::analytics::analytics_plan;
 use crate::command::StreamError;
 use crate::prepare::PreparedGraph;
@@ -48,14 +47,15 @@ impl RunContext<'_> {
             spec.shares = Vec::new();
         }
         let number = before.number + 1;
+        let control = specs.control(&graph);
         let recorder = before.recorder.as_ref();
-        let recorder = recorder
-            .map(|recorder| recorder.record_graph(number, &specs.modules, &specs.slots, specs.breaker));
+        let recorder = recorder.map(|recorder| recorder.record_graph(number, &control));
         let running = Rc::new(RunGraph {
             number,
             report_ids: self.report_ids(&graph),
             graph,
             specs,
+            control,
             limits,
             recorder,
         });
@@ -73,11 +73,10 @@ impl RunContext<'_> {
             .iter_mut()
             .map(|(name, stream)| route(name, stream.like.as_deref()));
         let routes: Vec<Arc<Route>> = routes.collect();
-        let splits = routes.iter().any(|route| route.splits());
         let egress = started.streams.actors.egress.clone();
         threads.retain(|thread| !thread.is_finished());
         let parts = (workers, operators);
-        let actors = self.start_graph(&running, parts, (&egress, splits), threads);
+        let actors = self.start_graph(&running, parts, &egress, threads);
         let actors = actors.map_err(|_| StreamError::Machine)?;
 
         let views: Vec<(String, SinkView)> = graph
@@ -109,7 +108,7 @@ impl RunContext<'_> {
         });
         egress.do_send(SwapGraph {
             number,
-            modules: graph.modules().len(),
+            graph: actors.graph.clone().recipient(),
             module_names: self.module_names.borrow().clone(),
             sinks: sinks.collect(),
             analytics: analytics_plan(graph),
@@ -135,7 +134,6 @@ impl RunContext<'_> {
         self.in_force.replace(Rc::clone(&running));
         started.draining.push(DrainingGraph {
             number: before.number,
-            report_ids: before.report_ids.clone(),
             actors: actors_before,
             routes: routes_before,
             is_stopping: false,
@@ -156,13 +154,11 @@ impl RunContext<'_> {
         graph.modules().iter().map(|module| id_of(&module.name)).collect()
     }
 
-    /// At the end of a run, adds what modules counted whose graphs are not down yet.
+    /// At the end of a run, adds the counts of modules whose graphs are not down yet.
     pub(super) async fn add_stats_of_draining(&self, started: &StartedRun) {
-        let egress: &Addr<Egress> = &started.streams.actors.egress;
-        for (module, address) in started.draining.iter().flat_map(DrainingGraph::modules) {
-            if let Ok(stats) = address.send(TakeStats).await {
-                let stats = Box::new(stats);
-                egress.do_send(AddStats { module, stats });
+        for draining in &started.draining {
+            if let Ok(stats) = draining.actors.graph.send(TakeStats).await {
+                started.streams.actors.egress.do_send(AddStats(stats));
             }
         }
     }

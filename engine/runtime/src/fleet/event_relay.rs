@@ -1,4 +1,4 @@
-//! Passes the events of the client to the reservation actor, and buffers them until that actor exists.
+//! Passes the events of the client to the graph actor, and buffers them until that actor exists.
 
 use std::sync::{Arc, Mutex, PoisonError};
 

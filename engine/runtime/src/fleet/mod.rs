@@ -2,11 +2,10 @@
 //! partition of a model.
 //!
 //! ```text
-//! reservation actor ──Booked, OutputsReceived──► module actor ──► preprocess ──► client ──► workers
-//!      ▲      ▲                                   │   │   ▲                                  │
-//!      │      └────────────Dispatched─────────────┘   ▼   │                                  │
-//!      │                                          postprocess                                │
-//!      └───────────────────────────Used, Done, Failed────────────────────────────────────────┘
+//! graph actor ──batch, path──► preprocess ──► client ──► workers
+//!   ▲   │                                                   │
+//!   │   └──outputs──► postprocess ──result──► graph actor   │
+//!   └───────────────────Used, Done, Failed──────────────────┘
 //! ```
 
 mod active_plan;

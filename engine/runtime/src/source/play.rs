@@ -3,17 +3,17 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use weir_flow::{Frame, RequestResults, Source, SourceError, StreamState};
+use weir_flow::{Frame, Source, SourceError, StreamState};
 use weir_policy::{FrameTime, MediaInfo, WaitFor};
 use weir_types::{RequestId, Span, Timestamp};
 
 use super::silence::DecodeTurns;
 use super::{Playback, SourceThread};
-use crate::actors::{Arrived, Completed, Deliver, FrameInfo, LeftOut};
+use crate::actors::{Arrived, FrameInfo, LeftOut, RequestAdmitted};
 use crate::admission::StreamPermit;
 use crate::assembly::Pace;
 use crate::clock::thread_time;
-use crate::request::{Request, RequestBranch};
+use crate::request::Request;
 use crate::telemetry;
 
 /// Frames of an open source after which its rate is known: cameras often state another one.
@@ -240,7 +240,7 @@ impl SourceThread {
         };
         let id = RequestId(self.next_request.fetch_add(1, Ordering::Relaxed));
         let sent_at = self.sent_at(time);
-        // Before any actor hears of the request: a module may start it before its egress knows of it.
+        // Before any actor knows of the request: a batch may take it before the egress has its arrival.
         self.tracer.on_arrived(id, &self.name, frame.index, sent_at);
         self.egress.do_send(Arrived {
             request: id,
@@ -260,23 +260,17 @@ impl SourceThread {
         let permit: Arc<StreamPermit> = Arc::new(permit);
         let (frame, slo) = (Arc::new(frame), self.control.own_slo());
         let target = self.target.get();
-        let stream = (self.stream, Arc::clone(&target.route));
-        let request = Request::new(id, stream, frame, sent_at, slo, self.droppable, permit);
-        let branch = RequestBranch {
-            request: Arc::new(request),
-            results: RequestResults::default(),
+        let request = Request {
+            id,
+            stream: self.stream,
+            route: Arc::clone(&target.route),
+            frame,
+            sent_at,
+            slo,
+            droppable: self.droppable,
+            permit,
         };
-        if target.entries.is_empty() {
-            // These frames enter no module: they are complete at once.
-            self.egress.do_send(Completed(branch));
-            return true;
-        }
-        for (module, branches) in &target.entries {
-            module.do_send(Deliver {
-                branch: branch.clone(),
-                branches: *branches,
-            });
-        }
+        target.graph.do_send(RequestAdmitted(Arc::new(request)));
         true
     }
 

@@ -1,27 +1,23 @@
-//! Where the frames of a source go: into the modules of the graph in force. Another graph takes its place while the source goes
-//! on.
+//! The graph in force, by which the frames of a source go. Another graph takes its place while the source goes on.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use actix::Addr;
 
-use crate::actors::{ActorRefs, ModuleActor};
+use crate::actors::{ActorRefs, GraphActor};
 use crate::routes::Route;
 
-/// The modules that frames enter.
+/// The graph that frames enter, and their way through it.
 pub(crate) struct SourceTarget {
     pub(super) route: Arc<Route>,
-    /// Each with how many branches make a request complete there.
-    pub(super) entries: Vec<(Addr<ModuleActor>, u32)>,
+    pub(super) graph: Addr<GraphActor>,
 }
 
 impl SourceTarget {
     pub(crate) fn new(route: &Arc<Route>, actors: &ActorRefs) -> Self {
-        let entry =
-            |id: &weir_types::ModuleId| (actors.modules[id.index()].clone(), route.branches[id.index()]);
         Self {
-            entries: route.entries.iter().map(entry).collect(),
             route: Arc::clone(route),
+            graph: actors.graph.clone(),
         }
     }
 }

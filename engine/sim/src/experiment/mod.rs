@@ -26,8 +26,9 @@ use std::path::{Path, PathBuf};
 
 use weir_config::ConfigError;
 use weir_config::{Diagnostics, Environment, Spanned, absolute, read_text, report_missing, spelling};
-use weir_graph::{CascadeStage, Catalog, Gears};
+use weir_graph::{CascadeStage, Catalog};
 use weir_policy::Policy;
+use weir_policy::gears::Gears;
 use weir_policy::route::{RouteRule, RouterSpec};
 
 pub use capacity::capacity;

@@ -4,7 +4,7 @@ use weir_control::{Act, Address, Effect, Entry, Message, ModuleMessage, RequestI
 use weir_policy::Outcome;
 use weir_types::{DropReason, ModuleId, RequestId, Span, Timestamp};
 
-use super::{Event, Site};
+use super::{Event, Shift, Site};
 
 impl Act for Site<'_> {
     fn act(&mut self, effect: Effect, view: View<'_>, answers: &mut Vec<Message>) {
@@ -57,18 +57,37 @@ impl Act for Site<'_> {
             } => self.on_placed(module, sequence, request, item),
             Effect::RunStep { module, slot, step } => self.run_step(module, slot, step),
             // Where the cache of a sequence is makes no difference to what it generates.
-            Effect::Remove { .. } | Effect::Evict { .. } | Effect::GiveUpPlan(..) => {}
+            Effect::Remove { .. } | Effect::Evict { .. } | Effect::GiveUpPlan(..) | Effect::TakenOut(_) => {}
+            // Its gears change once, at the beginning.
+            Effect::StagesUnset(_) => {}
             Effect::Session(effect) => self.change_session(effect),
             Effect::LoadPlan(plan) => self.load_plan(plan),
             Effect::SwitchPlan { plan, .. } => self.switch_plan(plan, answers),
+            Effect::StageSet {
+                module,
+                stream,
+                setting,
+            } => {
+                if let Some(stages) = &mut self.stages {
+                    stages.set(module, stream, setting);
+                }
+            }
+            Effect::Shifted { gear, rate, stream } => {
+                let at = self.now;
+                self.shifts.push(Shift {
+                    at,
+                    gear,
+                    rate,
+                    stream,
+                });
+            }
             Effect::Published(_, published) => self.timeline.on_state_published(published.bytes()),
             Effect::Ended {
                 request,
                 outcome,
-                entered,
                 unused,
                 ..
-            } => self.on_ended(&request, outcome, entered, unused),
+            } => self.on_ended(&request, outcome, unused),
             Effect::SetTimer { of, at } => self.set_timer(of, at),
             Effect::Carry { message, link, .. } => self.carry(message, link, answers),
         }
@@ -110,7 +129,7 @@ impl Site<'_> {
         }
     }
 
-    fn on_ended(&mut self, request: &RequestInfo, outcome: Outcome, entered: bool, unused: bool) {
+    fn on_ended(&mut self, request: &RequestInfo, outcome: Outcome, unused: bool) {
         let &RequestInfo {
             id, stream, sent_at, ..
         } = request;
@@ -128,7 +147,8 @@ impl Site<'_> {
         if let Outcome::Dropped(Some(module), _) = outcome {
             self.timeline.on_dropped(module, self.now);
         }
-        if entered {
+        // One that no module dropped was not admitted.
+        if !matches!(outcome, Outcome::Dropped(None, _)) {
             self.limits[stream.index()].on_ended(Span::ZERO);
         }
     }

@@ -4,7 +4,10 @@ use std::collections::BTreeMap;
 
 use rand::SeedableRng;
 use rand_pcg::Pcg64Mcg;
-use weir_control::{ControlSpec, Controller, Edge, Message, Route};
+use weir_control::{
+    ControlSpec, Controller, Edge, GEAR_INTERVAL, GearMessage, GearSpec, Message, Route, StageSpec,
+};
+use weir_policy::gears::StageSetting;
 use weir_policy::{
     BatchBinding, BreakerSpec, ConcurrencyLimit, ConcurrencyLimitSpec, ModuleEvent, ModuleInfo, ModuleSpec,
     Overflow, Placement, Pool, ResidencyReport, SlotsSpec,
@@ -13,11 +16,11 @@ use weir_types::{ModuleId, SlotId, Span, StreamId, Timestamp, Topology};
 
 use super::booked_cluster::BookedCluster;
 use super::decoders::{Decoders, OBSERVE_INTERVAL};
-use super::gears::{self, GearState};
 use super::pool::WorkerPool;
 use super::sequences::Generated;
 use super::stages::Stages;
 use super::{Event, Site, World};
+use crate::cascades::CascadeSpec;
 use crate::demand::DemandSampler;
 use crate::event_queue::EventQueue;
 use crate::spec::{WorldGenerate, WorldModule, WorldPool, WorldSpec};
@@ -87,7 +90,9 @@ impl<'a> World<'a> {
             routes: vec![Route::through(&topology)],
             slots: shared(spec, &topology),
             breaker: BreakerSpec::default(),
+            cascades: gear_spec(&spec.cascades, spec.modules.len()),
             plan: spec.cluster.as_ref().map(|cluster| cluster.plan.clone()),
+            has_books: true,
             is_distributed: spec.hop > Span::ZERO,
             topology,
         });
@@ -104,7 +109,7 @@ impl<'a> World<'a> {
                 .decoding
                 .map(|decoding| Decoders::new(decoding, streams, spec.slo)),
             stages: Stages::new(&spec.cascades, count, streams),
-            gears: spec.cascades.gears.as_ref().map(GearState::new),
+            shifts: Vec::new(),
             names_streams: false,
             frames: 0,
             sampler: DemandSampler::new(spec.demand.clone(), streams, spec.seed),
@@ -143,7 +148,7 @@ impl<'a> World<'a> {
             }
             site.schedule_initial();
         });
-        self.tell_all(Site::set_invocations);
+        self.tell(Message::Gears(GearMessage::Begun));
         self.decide();
     }
 }
@@ -170,12 +175,26 @@ impl Site<'_> {
             self.event_queue
                 .push(Timestamp::ZERO + OBSERVE_INTERVAL, Event::DecodingTick);
         }
-        if let (Some(gears), Some(stages)) = (&self.gears, &mut self.stages) {
-            gears.set(stages);
-            self.event_queue
-                .push(Timestamp::ZERO + gears::INTERVAL, Event::GearTick);
+        if self.spec.cascades.gears.is_some() {
+            let first = Timestamp::ZERO + GEAR_INTERVAL;
+            self.event_queue.push(first, Event::GearTick);
         }
     }
+}
+
+/// The stages of a world's cascades, and its gears.
+fn gear_spec(cascades: &CascadeSpec, modules: usize) -> Option<GearSpec> {
+    let stage = |module: usize| {
+        let node = cascades.stages.get(&module)?;
+        Some(StageSpec {
+            own: StageSetting::asked(node.certainty),
+            is_first: node.index == 0,
+        })
+    };
+    (!cascades.stages.is_empty()).then(|| GearSpec {
+        stages: (0..modules).map(stage).collect(),
+        gears: cascades.gears.clone(),
+    })
 }
 
 /// What a module generates, where it does.

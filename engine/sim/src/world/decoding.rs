@@ -1,6 +1,6 @@
 //! The frames of a world are decoded, and what becomes of them is observed.
 
-use weir_control::{EgressMessage, Message};
+use weir_control::{BooksMessage, Message};
 use weir_types::{DropReason, StreamId, Timestamp};
 
 use super::decoders::{OBSERVE_INTERVAL, Turn};
@@ -35,7 +35,7 @@ impl World<'_> {
             match turn {
                 Turn::LeaveOut(stream) => {
                     let (reason, count) = (DropReason::NotDecoded, 1);
-                    self.tell(Message::Egress(EgressMessage::LeftOut {
+                    self.tell(Message::Books(BooksMessage::LeftOut {
                         stream,
                         reason,
                         count,

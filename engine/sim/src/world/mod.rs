@@ -10,7 +10,6 @@ mod build;
 mod cluster_run;
 mod decoders;
 mod decoding;
-mod gears;
 mod generated;
 mod pipelines;
 mod pool;
@@ -26,20 +25,18 @@ mod stages;
 use std::collections::BTreeMap;
 
 use rand_pcg::Pcg64Mcg;
-use weir_control::{Address, BatchEnd, Controller, Message, ModuleMessage};
+use weir_control::{Address, BatchEnd, Controller, GEAR_INTERVAL, GearMessage, Message, ModuleMessage};
 use weir_policy::reservations::BookingId;
 use weir_policy::{ConcurrencyLimit, ModuleEvent, ResidencyReport, SlotEvent};
 use weir_types::{BatchId, ModuleId, SlotId, Span, StreamId, Timestamp};
 
 use crate::demand::DemandSampler;
 use crate::event_queue::EventQueue;
-use crate::spec::{WorldModule, WorldPool, WorldSpec};
+use crate::spec::{WorldPool, WorldSpec};
 use crate::timeline::Timeline;
 
 use booked_cluster::BookedCluster;
 use decoders::Decoders;
-use gears::GearState;
-pub use gears::Shift;
 use pool::WorkerPool;
 use sequences::Generated;
 pub use simulate::{SimulationResult, simulate, simulate_streams};
@@ -96,6 +93,19 @@ struct World<'a> {
     messages: Vec<Message>,
 }
 
+/// Another gear came into force.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Shift {
+    /// Time of the shift.
+    pub at: Timestamp,
+    /// The gear, by index.
+    pub gear: usize,
+    /// The load that it was chosen for, in requests a second.
+    pub rate: f64,
+    /// Of which stream; `None`: of all.
+    pub stream: Option<StreamId>,
+}
+
 /// Devices, links and cameras around the machines, and items of requests.
 struct Site<'a> {
     spec: &'a WorldSpec,
@@ -106,7 +116,8 @@ struct Site<'a> {
     decoders: Option<Decoders>,
     /// Stages of cascades, and the accuracy of modules, where there are any.
     stages: Option<Stages>,
-    gears: Option<GearState<'a>>,
+    /// Gears that came into force.
+    shifts: Vec<Shift>,
     /// Whether it is known of which stream requests are.
     names_streams: bool,
     /// Frames that were sent so far, decoded or not.
@@ -252,15 +263,14 @@ impl<'a> World<'a> {
     /// Whether anything is to come, or in flight.
     fn goes_on(&self) -> bool {
         let decoding = self.site.decoders.as_ref().is_some_and(Decoders::is_busy);
-        let ledger = self.controller.egress().ledger();
+        let ledger = self.controller.books().ledger();
         self.site.more_arrivals || decoding || ledger.total().in_flight > 0
     }
 
     fn look_at_load(&mut self) {
-        self.site.look_at_load();
-        self.tell_all(Site::set_invocations);
+        self.tell(Message::Gears(GearMessage::Look));
         if self.goes_on() {
-            let next = self.site.now + gears::INTERVAL;
+            let next = self.site.now + GEAR_INTERVAL;
             self.site.event_queue.push(next, Event::GearTick);
         }
     }
@@ -277,37 +287,6 @@ impl<'a> World<'a> {
 }
 
 impl Site<'_> {
-    fn look_at_load(&mut self) {
-        if let (Some(gears), Some(stages)) = (&mut self.gears, &mut self.stages) {
-            self.facts += 2;
-            gears.look(stages, self.now);
-        }
-    }
-
-    /// Sets what stages wait for, and which part of their work each of their slots does, to the gear in force.
-    fn set_invocations(&mut self, messages: &mut Vec<Message>) {
-        let slots_of = |module: &WorldModule| match &module.pool {
-            WorldPool::Shared(slots) => slots.len(),
-            _ => 0,
-        };
-        if let Some(gears) = &mut self.gears {
-            let slots: Vec<usize> = self.spec.modules.iter().map(slots_of).collect();
-            for (module, place, share) in gears.take_shares(&slots) {
-                if let WorldPool::Shared(slots) = &self.spec.modules[module].pool {
-                    let (module, slot) = (ModuleId(module as u32), SlotId(slots[place]));
-                    messages.push(Message::Slots(SlotEvent::ShareSet { module, slot, share }));
-                }
-            }
-        }
-        let changed = self.stages.as_mut().map(Stages::take_invocations);
-        for (module, invocation) in changed.unwrap_or_default() {
-            messages.push(Message::fact(
-                module,
-                ModuleEvent::InvocationChanged { invocation },
-            ));
-        }
-    }
-
     /// Gives a message to a machine after the time that messages take.
     fn send(&mut self, message: Message, messages: &mut Vec<Message>) {
         self.carry(message, None, messages);

@@ -1,6 +1,6 @@
 //! Frames become requests; what each brings to each module.
 
-use weir_control::{EgressMessage, Message, RequestInfo};
+use weir_control::{BooksMessage, EgressMessage, Message, RequestInfo};
 use weir_policy::Admission;
 use weir_types::{DropReason, ModuleId, RequestId, StreamId, Timestamp};
 
@@ -27,7 +27,10 @@ impl World<'_> {
     /// A request comes that was sent at `sent_at`.
     pub(super) fn admit(&mut self, stream: StreamId, sent_at: Timestamp) {
         let (request, rejected) = self.site.new_request(stream, sent_at);
-        self.tell(Message::Egress(EgressMessage::Arrived { request, rejected }));
+        self.tell(match rejected {
+            Some(reason) => Message::Books(BooksMessage::Rejected { request, reason }),
+            None => Message::Egress(EgressMessage::Arrived(request)),
+        });
     }
 }
 

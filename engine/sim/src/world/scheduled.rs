@@ -1,6 +1,6 @@
 //! What is scheduled for streams happens: modules get the facts that they get live, at the same moments.
 
-use weir_control::{EgressMessage, Message};
+use weir_control::{BooksMessage, Message};
 use weir_policy::ModuleEvent;
 use weir_types::ModuleId;
 
@@ -16,7 +16,7 @@ impl Site<'_> {
         let stream = change.stream;
         match change.kind {
             ChangeKind::Added | ChangeKind::Paused | ChangeKind::Resumed => {}
-            ChangeKind::Removed => messages.push(Message::Egress(EgressMessage::RemoveStream(stream))),
+            ChangeKind::Removed => messages.push(Message::Books(BooksMessage::RemoveStream(stream))),
             ChangeKind::Slo(slo) => {
                 if let Some(own) = self.own_slo.get_mut(stream.index()) {
                     *own = slo;

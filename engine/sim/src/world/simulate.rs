@@ -1,11 +1,11 @@
 //! One run of one world.
 
-use weir_policy::reservations::ReserveReport;
+use weir_control::ReservationMachine;
 use weir_policy::{Report, RunInfo};
 use weir_types::invariant::panicking;
 use weir_types::{ModuleId, Span, StreamId, Timestamp};
 
-use super::gears::{GearState, Shift};
+use super::Shift;
 use super::stages::Stages;
 use super::{Arrival, World};
 use crate::cluster_usage::ClusterUsage;
@@ -78,7 +78,7 @@ fn simulate_world(
     let first = site.sent.first().copied().unwrap_or_default();
     // A rate is taken over the time of sending: what follows it is only the last requests coming out.
     let duration = site.sent.last().map_or(Span::ZERO, |last| last.since(first));
-    let mut stats = controller.egress().stats().clone();
+    let mut stats = controller.books().stats().clone();
     for (module, machine) in (0..).map(ModuleId).zip(controller.modules()) {
         stats.modules.insert(module, machine.stats());
     }
@@ -90,7 +90,7 @@ fn simulate_world(
         .map(|stream| format!("stream-{stream}"))
         .collect();
     let modules: Vec<String> = spec.modules.iter().map(|module| module.name.clone()).collect();
-    let mut report = stats.report(run, controller.egress().ledger(), &streams, &modules);
+    let mut report = stats.report(run, controller.books().ledger(), &streams, &modules);
     for (stream, name) in (0..).map(StreamId).zip(&streams) {
         if let Some(report) = report.streams.get_mut(name) {
             report.slo_ms = site.own_slo[stream.index()].map(Span::as_millis_f64);
@@ -102,19 +102,12 @@ fn simulate_world(
     report.queues = controller
         .slots()
         .and_then(|slots| slots.policy().queues_report());
-    let (gears, shifts) = site.gears.take().map(GearState::finish).unzip();
-    report.gears = gears;
-    report.reservations = controller.reservations().map(|machine| {
-        let (accuracy, plans) = machine.accuracy();
-        ReserveReport {
-            plans: plans.to_vec(),
-            ..accuracy.report()
-        }
-    });
+    report.gears = controller.gears().and_then(|gears| gears.tally().report());
+    report.reservations = controller.reservations().map(ReservationMachine::report);
     let usage = site.cluster.take().zip(controller.reservations());
     SimulationResult {
         report,
-        shifts: shifts.unwrap_or_default(),
+        shifts: site.shifts,
         usage: usage.map(|(cluster, machine)| ClusterUsage {
             probes: machine.policy().reservations().probes(),
             ..cluster.usage

@@ -6,8 +6,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use weir_graph::{Escalate, Gears, StageSetting};
-use weir_policy::gears::{InvocationSize, Settle, StageRule, emulated_certainty, emulated_regions};
+use weir_graph::Escalate;
+use weir_policy::gears::{Settle, StageRule, StageSetting, emulated_certainty, emulated_regions};
 use weir_policy::{BatchSlice, StageCounts};
 use weir_types::{BatchId, DropReason, ModuleId, RequestId, StreamId};
 
@@ -30,11 +30,6 @@ struct Answer {
 impl Stage {
     fn setting(&self, stream: StreamId) -> StageSetting {
         self.by_stream.get(&stream).copied().unwrap_or(self.setting)
-    }
-
-    /// A request leaves it.
-    fn on_left(&mut self, stream: StreamId, items: usize) {
-        self.waiting[stream.index()] -= items as u64;
     }
 }
 
@@ -66,18 +61,9 @@ struct Stage {
     is_last: bool,
     settle: Settle,
     escalate: Escalate,
-    /// As the world has it.
-    own: StageSetting,
     setting: StageSetting,
-    /// What its module was last set to wait for, and what it is to wait for.
-    invocation: InvocationSize,
-    wanted: InvocationSize,
     /// What it is set to for streams that have gears of their own.
     by_stream: BTreeMap<StreamId, StageSetting>,
-    /// Requests that have come to it, by stream.
-    arrived: Vec<u64>,
-    /// Items that wait or run there, by stream.
-    waiting: Vec<u64>,
     asked: BTreeMap<RequestId, Vec<Asked>>,
     /// Batches that run.
     running: BTreeMap<BatchId, Vec<BatchSlice>>,
@@ -114,7 +100,6 @@ impl Stages {
                 cascades.push(&node.cascade);
                 cascades.len() - 1
             });
-            let own = StageSetting::asked(node.certainty);
             Some(Stage {
                 cascade,
                 index: node.index as usize,
@@ -122,13 +107,8 @@ impl Stages {
                 is_last: node.is_last(),
                 settle: node.settle,
                 escalate: node.escalate,
-                own,
-                setting: own,
-                invocation: InvocationSize::default(),
-                wanted: InvocationSize::default(),
+                setting: StageSetting::asked(node.certainty),
                 by_stream: BTreeMap::new(),
-                arrived: vec![0; streams.max(1) as usize],
-                waiting: vec![0; streams.max(1) as usize],
                 asked: BTreeMap::new(),
                 running: BTreeMap::new(),
             })
@@ -177,8 +157,6 @@ impl Stages {
             })
             .collect();
         let items = asked.len();
-        stage.arrived[stream.index()] += 1;
-        stage.waiting[stream.index()] += items as u64;
         stage.asked.insert(request, asked);
         u8::try_from(items).unwrap_or(u8::MAX)
     }
@@ -214,7 +192,6 @@ impl Stages {
         let stage = self.by_module.get_mut(module.index())?.as_mut()?;
         let asked = stage.asked.remove(&request)?;
         let stream = self.stream_of[request.index()];
-        stage.on_left(stream, asked.len());
         let answers = self.answers[stage.cascade].get_mut(&request)?;
         let frame = self.frame_of.get(request.index()).copied().unwrap_or_default();
         let mut counts = StageCounts::default();
@@ -253,9 +230,7 @@ impl Stages {
     pub(super) fn on_ended(&mut self, request: RequestId, is_delivered: bool, items: &[u8]) {
         for (module, stage) in self.by_module.iter_mut().enumerate() {
             if let Some(stage) = stage {
-                if let Some(asked) = stage.asked.remove(&request) {
-                    stage.on_left(self.stream_of[request.index()], asked.len());
-                }
+                stage.asked.remove(&request);
             } else if let Some(accuracy) = self.accuracy.get(&module).filter(|_| is_delivered) {
                 let items = f64::from(items.get(module).copied().unwrap_or_default());
                 self.delivered.0 += items;
@@ -285,55 +260,15 @@ impl Stages {
         }
     }
 
-    /// Sets the stages to a gear, for a stream or for all.
-    pub(super) fn set(&mut self, gears: &Gears, gear: usize, stream: Option<StreamId>) {
-        for (module, stage) in self.by_module.iter_mut().enumerate() {
-            let Some(stage) = stage else { continue };
-            let setting = gears.setting(gear, module, stage.own);
-            match stream {
-                Some(stream) => {
-                    stage.by_stream.insert(stream, setting);
-                }
-                None => stage.setting = setting,
-            }
+    /// Sets a stage, for a stream or for all that have no setting of their own.
+    pub(super) fn set(&mut self, module: ModuleId, stream: Option<StreamId>, setting: StageSetting) {
+        let Some(stage) = self.by_module.get_mut(module.index()).and_then(Option::as_mut) else {
+            return;
+        };
+        match stream {
+            Some(stream) => _ = stage.by_stream.insert(stream, setting),
+            None => stage.setting = setting,
         }
-    }
-
-    /// What stages wait for is that of a gear.
-    pub(super) fn wait_by(&mut self, gears: &Gears, gear: usize) {
-        for (module, stage) in self.by_module.iter_mut().enumerate() {
-            let Some(stage) = stage else { continue };
-            stage.wanted = gears.setting(gear, module, stage.own).invocation;
-        }
-    }
-
-    /// What each stage waits for that is set to another invocation size since this was asked last.
-    pub(super) fn take_invocations(&mut self) -> Vec<(ModuleId, InvocationSize)> {
-        let stages = (0..).zip(&mut self.by_module);
-        let changed = stages.filter_map(|(module, stage)| {
-            let stage = stage.as_mut()?;
-            let wanted = stage.wanted;
-            let before = std::mem::replace(&mut stage.invocation, wanted);
-            (before != wanted).then_some((ModuleId(module), wanted))
-        });
-        changed.collect()
-    }
-
-    /// Requests of each stream that have come to the first stage of each cascade so far.
-    pub(super) fn arrived(&self) -> impl Iterator<Item = &[u64]> {
-        let stages = self.by_module.iter().flatten();
-        stages
-            .filter(|stage| stage.is_first)
-            .map(|stage| &stage.arrived[..])
-    }
-
-    /// Items of each stream that wait or run at all stages.
-    pub(super) fn waiting(&self) -> Vec<u64> {
-        let mut waiting = vec![0; self.frames.len()];
-        for stage in self.by_module.iter().flatten() {
-            (waiting.iter_mut().zip(&stage.waiting)).for_each(|(sum, items)| *sum += items);
-        }
-        waiting
     }
 
     /// Expected share of right answers among those delivered in time; `None` where nothing is declared, or nothing came.

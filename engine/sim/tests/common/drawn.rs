@@ -2,8 +2,9 @@
 
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
-use weir_graph::{Escalate, GearNode, Gears, OnLate, StageNode, StageSetting};
+use weir_graph::{Escalate, OnLate, StageNode};
 use weir_planner::{ModelPlan, PipelinePlan, PipelineSlots};
+use weir_policy::gears::{GearNode, Gears, StageSetting};
 use weir_policy::gears::{InvocationSize, Settle, ShiftRule};
 use weir_policy::reservations::BookingTable;
 use weir_policy::{AutoscaleRule, OverlapSpec, Policy};

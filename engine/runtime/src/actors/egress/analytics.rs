@@ -50,7 +50,9 @@ impl Egress {
     /// out later would begin its tracks anew.
     pub(super) fn close_ended_analytics(&mut self, stream: StreamId) {
         let has_ended = |entry: &StreamEntry| entry.summary.is_some() || entry.scene_ended;
-        if self.streams.get(&stream).is_some_and(has_ended) && self.ledger.stream(stream).in_flight == 0 {
+        if self.streams.get(&stream).is_some_and(has_ended)
+            && self.books.ledger().stream(stream).in_flight == 0
+        {
             self.close_analytics(stream);
         }
     }

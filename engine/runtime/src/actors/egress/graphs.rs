@@ -13,13 +13,14 @@ impl Handler<SwapGraph> for Egress {
     fn handle(&mut self, swap: SwapGraph, _context: &mut Self::Context) {
         let SwapGraph {
             number,
-            modules,
+            graph,
             module_names,
             sinks,
             analytics,
         } = swap;
         self.analytics.insert(number, analytics);
-        (self.modules, self.module_names) = (modules, module_names);
+        self.graphs.insert(number, graph);
+        self.module_names = module_names;
         for (name, view, opened) in sinks {
             if let Some(handle) = opened {
                 let views = BTreeMap::from([(number, view)]);
@@ -37,6 +38,7 @@ impl Handler<DropGraph> for Egress {
     type Result = ();
 
     fn handle(&mut self, DropGraph { number }: DropGraph, _context: &mut Self::Context) {
+        self.graphs.remove(&number);
         self.close_graph_analytics(number);
         for sink in &mut self.sinks {
             sink.views.remove(&number);
@@ -53,7 +55,7 @@ impl Handler<DropGraph> for Egress {
 impl Handler<AddStats> for Egress {
     type Result = ();
 
-    fn handle(&mut self, AddStats { module, stats }: AddStats, _context: &mut Self::Context) {
-        self.stats.modules.entry(module).or_default().merge(&stats);
+    fn handle(&mut self, AddStats(stats): AddStats, _context: &mut Self::Context) {
+        self.counts_of_graphs.add(stats);
     }
 }

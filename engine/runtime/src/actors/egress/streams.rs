@@ -1,33 +1,29 @@
 //! Streams of the egress: they begin, change their state, end, and are removed while the run goes on.
 
 use actix::Handler;
+use weir_control::{EgressMessage, Message};
 use weir_flow::StreamState;
 use weir_policy::HealthTracker;
-use weir_types::{DropReason, StreamId, invariant};
+use weir_types::{StreamId, invariant};
 
 use super::Egress;
 use crate::actors::messages::{
-    AbandonStream, AddStream, EndWhenIdle, RemoveStream, SetStreamSlo, StreamEnded, StreamPaused,
-    StreamStateChanged,
+    AbandonStream, AddStream, ControlMessage, EndWhenIdle, RemoveStream, SetStreamSlo, StreamEnded,
+    StreamPaused, StreamStateChanged,
 };
 use crate::actors::stream_table::{StreamEntry, StreamSummary};
 use crate::telemetry;
 
 impl Egress {
-    /// Drops what is in flight of the streams that are `abandoned`, and waits for their sources no longer.
-    pub(super) fn abandon(&mut self, abandoned: impl Fn(StreamId) -> bool) {
-        for (request, stream) in self.ledger.open_requests() {
-            if abandoned(stream) {
-                self.on_dropped(request, stream, None, (DropReason::Stopped, None), None);
-            }
+    /// Has the graphs drop what is in flight of a stream, or of all, and waits for its source no longer.
+    pub(super) fn abandon(&mut self, abandoned: Option<StreamId>) {
+        for graph in self.graphs.values() {
+            let abandon = EgressMessage::Abandon(abandoned);
+            graph.do_send(ControlMessage(Message::Egress(abandon)));
         }
-        let streams: Vec<StreamId> = self
-            .streams
-            .keys()
-            .copied()
-            .filter(|stream| abandoned(*stream))
-            .collect();
-        for stream in streams {
+        let streams = self.streams.keys().copied();
+        let streams = streams.filter(|stream| abandoned.is_none_or(|of| of == *stream));
+        for stream in streams.collect::<Vec<StreamId>>() {
             if let Some(entry) = self.streams.get_mut(&stream) {
                 entry.summary.get_or_insert_with(|| StreamSummary {
                     error: Some("its source did not stop when it was asked to".to_owned()),
@@ -78,7 +74,7 @@ impl Egress {
         }
         let now = self.clock.now();
         let seconds = now.since(entry.added_at).as_secs_f64();
-        let Some(mut report) = self.stats.remove_stream(&mut self.ledger, stream, seconds) else {
+        let Some(mut report) = self.books.close_stream(stream, seconds) else {
             return;
         };
         let Some(entry) = self.streams.remove(&stream) else {
@@ -228,7 +224,7 @@ impl Handler<AbandonStream> for Egress {
     type Result = ();
 
     fn handle(&mut self, AbandonStream(abandoned): AbandonStream, _context: &mut Self::Context) {
-        self.abandon(|stream| stream == abandoned);
+        self.abandon(Some(abandoned));
     }
 }
 

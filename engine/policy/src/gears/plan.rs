@@ -1,18 +1,20 @@
-//! The gears of a graph (KEN), checked: what each stage of its cascades is set to, by range of load.
+//! The gears of a graph (KEN), checked: the setting of each stage of its cascades, by range of load.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use weir_policy::gears::{InvocationSize, ShiftRule, ShiftSpec};
+use serde::{Deserialize, Serialize};
 
-/// What one stage is set to in a gear.
-#[derive(Debug, Clone, Copy, PartialEq)]
+use super::{InvocationSize, ShiftRule, ShiftSpec};
+
+/// The setting of a stage in a gear.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct StageSetting {
     /// Whether items are given to it.
     pub is_used: bool,
     /// Least certainty, 0 to 1, of an answer that is accepted.
     pub certainty: f32,
-    /// What it waits for before it runs a batch.
+    /// Items that it waits for before it runs a batch.
     pub invocation: InvocationSize,
 }
 
@@ -29,7 +31,7 @@ impl StageSetting {
 }
 
 /// One gear.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct GearNode {
     /// Requests a second up to which it is meant.
     pub up_to: f64,
@@ -37,26 +39,26 @@ pub struct GearNode {
     pub accuracy: Option<f64>,
     /// By the index of a stage's module.
     pub stages: BTreeMap<usize, StageSetting>,
-    /// By the index of a stage's module, which part of its items each slot of its model does, 0 to 1, by the place of the slot;
-    /// of one that is not here, each as much as it can.
+    /// By the index of a stage's module: the part of its items that each slot of its model does, 0 to 1, by the place of the
+    /// slot. A module that is not here has no shares: each slot does as much as it can.
     pub shares: BTreeMap<usize, Vec<f64>>,
 }
 
 /// The gears of a graph.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Gears {
     /// The file that they are read from.
     pub file: PathBuf,
     /// Number of the plan.
     pub number: u64,
-    /// How they are shifted.
+    /// The rule by which they are shifted.
     pub rule: ShiftRule,
     /// By ascending load, at least one.
     pub gears: Vec<GearNode>,
 }
 
 impl Gears {
-    /// What a stage, by the index of its module, is set to in a gear: what that does not name stays as the graph has it.
+    /// Gives the setting of a stage, by the index of its module, in a gear; `own` where the gear does not name it.
     #[must_use]
     pub fn setting(&self, gear: usize, module: usize, own: StageSetting) -> StageSetting {
         let gear = self.gears.get(gear);
@@ -64,14 +66,14 @@ impl Gears {
             .unwrap_or(own)
     }
 
-    /// Which part of a stage's items the slot of its model at a place does in a gear; `None` where the gear does not say.
+    /// Gives the part of a stage's items that the slot at a place does in a gear; `None` where the gear does not say.
     #[must_use]
     pub fn share(&self, gear: usize, module: usize, place: usize) -> Option<f64> {
         let shares = self.gears.get(gear)?.shares.get(&module)?;
         Some(shares.get(place).copied().unwrap_or(0.0))
     }
 
-    /// What they are shifted by.
+    /// The specification that they are shifted by.
     #[must_use]
     pub fn shift_spec(&self) -> ShiftSpec {
         ShiftSpec {

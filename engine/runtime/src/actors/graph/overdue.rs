@@ -2,7 +2,6 @@
 //! for ever without a sign. The slot is taken out of use until the work returns.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use weir_types::{SlotId, Span};
 
@@ -47,36 +46,34 @@ impl SlotWatch {
 }
 
 /// Slots of a graph on which work is overdue, with the number of such batches or steps. Modules share slots.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct OverdueSlots(Arc<Mutex<BTreeMap<SlotId, u32>>>);
+#[derive(Debug, Default)]
+pub(super) struct OverdueSlots(BTreeMap<SlotId, u32>);
 
 impl OverdueSlots {
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<SlotId, u32>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(super) fn add(&mut self, slot: SlotId) {
+        *self.0.entry(slot).or_default() += 1;
     }
 
-    pub(super) fn add(&self, slot: SlotId) {
-        *self.lock().entry(slot).or_default() += 1;
-    }
-
-    /// Work on a slot returned; whether none is overdue there any more.
-    pub(super) fn remove(&self, slot: SlotId) -> bool {
-        let mut slots = self.lock();
-        let Some(count) = slots.get_mut(&slot) else {
+    /// Work on a slot returned; says whether none is overdue there any more.
+    pub(super) fn remove(&mut self, slot: SlotId) -> bool {
+        let Some(count) = self.0.get_mut(&slot) else {
             return false;
         };
         *count -= 1;
         let is_last = *count == 0;
         if is_last {
-            slots.remove(&slot);
+            self.0.remove(&slot);
         }
         is_last
     }
 
+    pub(super) fn contains(&self, slot: SlotId) -> bool {
+        self.0.contains_key(&slot)
+    }
+
     /// Number of those among `slots`.
     pub(super) fn count<'a>(&self, slots: impl Iterator<Item = &'a SlotId>) -> usize {
-        let overdue = self.lock();
-        slots.filter(|slot| overdue.contains_key(slot)).count()
+        slots.filter(|slot| self.contains(**slot)).count()
     }
 }
 
@@ -107,7 +104,7 @@ mod tests {
 
     #[test]
     fn slot_comes_back_when_the_last_of_its_batches_returns() {
-        let slots = OverdueSlots::default();
+        let mut slots = OverdueSlots::default();
         let (a, b) = (SlotId(1), SlotId(2));
         slots.add(a);
         slots.add(a);

@@ -1,29 +1,42 @@
 //! Batches of a module: sent to a worker, and the results of all.
 
-use actix::{AsyncContext, Context};
 use crossbeam_channel::{Sender, TrySendError};
-use weir_control::{BatchEnd, ModuleMessage};
+use weir_control::{BatchEnd, Message, ModuleMessage};
 use weir_flow::{Inference, Item};
-use weir_policy::BatchSlice;
+use weir_policy::{BatchSlice, SlotEvent};
 use weir_types::invariant;
 use weir_types::invariant::Kind;
 use weir_types::{BatchId, SlotId, Span, Timestamp};
 
-use super::{ModuleActor, RunningBatch, SlotWatch};
-use crate::actors::messages::{BatchDone, RequestLost};
-use crate::batch::{BatchResult, Job};
+use super::module_site::{ModuleSite, RunningBatch};
+use super::overdue::SlotWatch;
+use super::site::{Shared, Site};
+use crate::batch::{BatchLaunched, BatchResult, Job, StepTimes};
 use crate::telemetry;
 use crate::timeline::Lane;
 
-impl ModuleActor {
-    /// Sends a batch to the worker of its slot.
+impl Site {
+    /// The run of a batch begins on a slot that prepares ahead: another one may be prepared there.
+    pub(super) fn on_launched(&mut self, launched: BatchLaunched) -> Option<Message> {
+        let message = self.with(launched.module, |site, _| site.launch(launched));
+        message.flatten()
+    }
+
+    /// A batch came back, well or not.
+    pub(super) fn on_batch_done(&mut self, result: BatchResult) -> Vec<Message> {
+        let messages = self.with(result.module, |site, shared| site.on_batch_done(result, shared));
+        messages.unwrap_or_default()
+    }
+}
+
+impl ModuleSite {
+    /// Sends a batch to the worker of its slot; gives its result where it cannot be sent.
     pub(super) fn run(
         &mut self,
         (slot, expected): (SlotId, Span),
         batch: BatchId,
         slices: Vec<BatchSlice>,
-        context: &mut Context<Self>,
-    ) {
+    ) -> Option<BatchResult> {
         let items = self.items_of(&slices);
         let useful_until = self.useful_until(&slices);
         telemetry::record_waits(&self.setup.name, &slices);
@@ -36,22 +49,23 @@ impl ModuleActor {
             useful_until,
         };
         let sent = send(self.setup.jobs.get(&slot), slot, job);
-        self.running.insert(
+        let running = RunningBatch {
+            slices,
+            items: Vec::new(),
+            is_launched: false,
+            watch: Some(SlotWatch::new(slot, expected)),
+        };
+        self.running.insert(batch, running);
+        let reason = sent.err()?;
+        Some(BatchResult {
+            slot,
+            module: self.setup.id,
             batch,
-            RunningBatch::on_slot(slices, SlotWatch::new(slot, expected)),
-        );
-        if let Err(reason) = sent {
-            let result = BatchResult {
-                slot,
-                module: self.setup.id,
-                batch,
-                took: Span::ZERO,
-                steps: crate::batch::StepTimes::default(),
-                lost: false,
-                result: Err(reason.to_owned()),
-            };
-            context.notify(BatchDone(result));
-        }
+            took: Span::ZERO,
+            steps: StepTimes::default(),
+            lost: false,
+            result: Err(reason.to_owned()),
+        })
     }
 
     /// The latest deadline of its requests; none where one of them is never dropped.
@@ -75,31 +89,26 @@ impl ModuleActor {
         slices.iter().filter_map(of_slice).flatten().cloned().collect()
     }
 
-    /// The run of a batch begins on a slot that prepares ahead: another one may be prepared there.
-    pub(super) fn on_launched(
-        &mut self,
-        slot: SlotId,
-        batch: BatchId,
-        prepared: Span,
-        context: &mut Context<Self>,
-    ) {
-        let running = self
-            .running
-            .get_mut(&batch)
-            .filter(|running| !running.is_launched);
-        let Some(running) = running else {
-            return;
-        };
-        running.is_launched = true;
+    fn launch(&mut self, launched: BatchLaunched) -> Option<Message> {
+        let BatchLaunched {
+            slot,
+            batch,
+            prepared,
+            ..
+        } = launched;
+        let running = self.running.get_mut(&batch)?;
+        if std::mem::replace(&mut running.is_launched, true) {
+            return None;
+        }
         let launched = ModuleMessage::Launched {
             slot,
             batch,
             prepared,
         };
-        self.take(launched, context);
+        Some(Message::Module(self.setup.id, launched))
     }
 
-    pub(super) fn on_batch_done(&mut self, result: BatchResult, context: &mut Context<Self>) {
+    fn on_batch_done(&mut self, result: BatchResult, shared: &mut Shared) -> Vec<Message> {
         let BatchResult {
             slot,
             module,
@@ -109,9 +118,15 @@ impl ModuleActor {
             lost,
             result,
         } = result;
+        let mut messages = Vec::new();
         if self.setup.overlaps && self.setup.prepost.is_none() {
             // One that could not be sent to its worker; of all others the worker has sent word.
-            self.on_launched(slot, batch, steps.prepared, context);
+            messages.extend(self.launch(BatchLaunched {
+                slot,
+                module,
+                batch,
+                prepared: steps.prepared,
+            }));
         }
         // Every batch that was sent comes back once: also from a slot that is out of use, or on a path that was lost.
         let running = self.running.remove(&batch);
@@ -125,10 +140,10 @@ impl ModuleActor {
             self.running.len()
         );
         let Some(RunningBatch { slices, watch, .. }) = running else {
-            return;
+            return messages;
         };
-        if watch.is_some_and(|watch| watch.is_overdue()) {
-            self.on_overdue_returned(slot);
+        if watch.is_some_and(|watch| watch.is_overdue()) && self.on_overdue_returned(slot, shared) {
+            messages.push(Message::Slots(SlotEvent::Up { slot }));
         }
         let items = slices.iter().map(|slice| u64::from(slice.count)).sum();
         self.count_on_slot(slot, items, took);
@@ -156,9 +171,7 @@ impl ModuleActor {
                 }
             }
             Err(reason) if on_path => {
-                let module = self.setup.name.clone();
-                let supervisor = &self.setup.actors.supervisor;
-                supervisor.do_send(RequestLost { module, reason });
+                shared.losses.on_request_lost(&self.setup.name, &reason);
                 if lost {
                     BatchEnd::LostOnPath
                 } else {
@@ -166,11 +179,13 @@ impl ModuleActor {
                 }
             }
             Err(reason) => {
-                self.loss = Some(reason);
+                shared.losses.on_batch_lost(&self.setup.name, slot, &reason);
                 BatchEnd::Failed(slot)
             }
         };
-        self.take(ModuleMessage::BatchEnded { batch, took, end }, context);
+        let ended = ModuleMessage::BatchEnded { batch, took, end };
+        messages.push(Message::Module(module, ended));
+        messages
     }
 
     fn check_outputs(&mut self, inferences: &[Inference]) {
@@ -179,7 +194,7 @@ impl ModuleActor {
         }
         for warning in self.outputs.on_batch(inferences) {
             tracing::warn!(target: telemetry::OUTPUTS_TARGET, "module {}: {warning}", self.setup.name);
-            self.flow.stats_mut().add_warning(warning);
+            self.stats.add_warning(warning);
         }
     }
 
@@ -230,55 +245,20 @@ mod tests {
     use std::collections::BTreeMap;
     use std::sync::Arc;
 
-    use actix::{Actor, System};
+    use actix::{AsyncContext, Context};
     use crossbeam_channel::bounded;
-    use weir_policy::{Module, ModuleInfo, ModuleSpec, Policy, Pool};
+    use weir_types::ModuleId;
     use weir_types::invariant::counted;
-    use weir_types::{ModuleId, Profile, Topology};
 
     use super::*;
-    use crate::actors::module::{ActorRefs, ModuleSetup};
-    use crate::batch::StepTimes;
+    use crate::actors::graph::{ModuleSetup, SiteSetup, SlotSessions};
     use crate::clock::Clock;
     use crate::emulated::EmulatedOperator;
     use crate::request_traces::RequestTracer;
 
-    /// A module without slots or requests.
-    fn idle_module() -> ModuleActor {
-        let profile = Profile::new(vec![(1, Span::from_millis(10))]).unwrap();
-        let spec = ModuleSpec {
-            ends: Vec::new(),
-            generate: None,
-            id: ModuleId(0),
-            slo: Span::from_secs(1),
-            policy: Policy::default(),
-            slots: Vec::new(),
-            pool: Pool::Own,
-            batch: vec![1],
-            profile: profile.clone(),
-            topology: Topology::new(vec![vec![]]),
-            peers: vec![ModuleInfo {
-                profile,
-                batch: vec![1],
-                workers: 1,
-                fallback: weir_policy::gears::Fallback::Never,
-            }],
-            share: 1.0,
-            shares: Vec::new(),
-            seed: 1,
-            overlap: None,
-        };
-        // No actor is behind them.
-        let actors = Arc::new(ActorRefs {
-            modules: Vec::new(),
-            slots: Context::new().address(),
-            reservations: None,
-            egress: Context::new().address(),
-            supervisor: Context::new().address(),
-            gears: None,
-            overdue: super::super::OverdueSlots::default(),
-        });
-        let setup = ModuleSetup {
+    /// A site of one module without slots or requests.
+    fn idle_site() -> Site {
+        let module = ModuleSetup {
             id: ModuleId(0),
             report_id: ModuleId(0),
             name: "idle".to_owned(),
@@ -292,19 +272,24 @@ mod tests {
             slo: Span::from_secs(1),
             devices: Vec::new(),
             clock: Clock::start(),
-            recorder: None,
             tracer: RequestTracer::default(),
             prepost: None,
-            pool: Pool::Own,
             overlaps: false,
-            splits: false,
             has_model: false,
             gate: None,
             stage: None,
             timeline: Arc::default(),
-            actors,
         };
-        ModuleActor::new(setup, Module::new(spec))
+        Site::new(SiteSetup {
+            modules: vec![module],
+            sessions: SlotSessions::default(),
+            clock: Clock::start(),
+            // No actor is behind it.
+            egress: Context::new().address(),
+            partitions: None,
+            cooldown: Span::ZERO,
+            is_recorded: false,
+        })
     }
 
     #[test]
@@ -318,9 +303,8 @@ mod tests {
             lost: false,
             result: Ok(Vec::new()),
         };
-        let (sent, violations) =
-            counted(|| System::new().block_on(async { idle_module().start().send(BatchDone(result)).await }));
-        assert!(sent.is_ok());
+        let (messages, violations) = counted(|| idle_site().on_batch_done(result));
+        assert_eq!(messages, []);
         assert_eq!(violations.iter().collect::<Vec<_>>(), [(Kind::Batches, 1)]);
     }
 

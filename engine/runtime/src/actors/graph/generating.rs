@@ -3,25 +3,37 @@
 
 use std::sync::Arc;
 
-use actix::{AsyncContext, Context};
 use crossbeam_channel::TrySendError;
-use weir_control::ModuleMessage;
+use weir_control::{Message, ModuleMessage};
 use weir_flow::{Generated, GeneratedToken, SequenceEnd, SequenceStep};
-use weir_policy::ModuleEvent;
 use weir_policy::generate::Step;
+use weir_policy::{BreakerEvent, ModuleEvent, SlotEvent};
 use weir_types::invariant;
 use weir_types::invariant::Kind;
-use weir_types::{RequestId, SequenceId, SlotId, Span};
+use weir_types::{ModuleId, RequestId, SequenceId, SlotId, Span};
 
-use super::ModuleActor;
 use super::instances::LiveSequence;
-use crate::actors::burst::PolicyActor;
-use crate::actors::messages::{BatchLost, InstanceSaid};
-use crate::instance::{InstanceJob, InstanceReport, StepFailure, StepJob, StepResult};
+use super::module_site::ModuleSite;
+use super::site::{Shared, Site};
+use crate::instance::{InstanceJob, StepFailure, StepJob, StepResult};
 use crate::telemetry;
 use crate::timeline::Lane;
 
-impl ModuleActor {
+impl Site {
+    /// A step came back, well or not.
+    pub(super) fn on_step_done(&mut self, done: StepResult) -> Vec<Message> {
+        let messages = self.with(done.module, |site, shared| site.on_step_done(done, shared));
+        messages.unwrap_or_default()
+    }
+
+    /// An instance that was gone is there again, and empty.
+    pub(super) fn on_instance_back(&mut self, module: ModuleId, slot: SlotId) -> Vec<Message> {
+        let message = self.with(module, |site, _| site.on_instance_back(slot));
+        message.into_iter().collect()
+    }
+}
+
+impl ModuleSite {
     /// Puts a sequence onto a slot: the item of a request that is here, with what it has generated, and with the cache of so
     /// many of its tokens.
     pub(super) fn place(
@@ -56,8 +68,8 @@ impl ModuleActor {
         self.instances.put(slot, (sequence, cached), (spec, generated));
     }
 
-    /// Sends a step to its instance.
-    pub(super) fn run_step(&mut self, slot: SlotId, step: &Step, context: &mut Context<Self>) {
+    /// Sends a step to its instance; gives its result where it cannot be sent.
+    pub(super) fn run_step(&mut self, slot: SlotId, step: &Step) -> Option<StepResult> {
         let steps = step.parts.iter().map(|part| SequenceStep {
             sequence: part.sequence,
             tokens: part.tokens,
@@ -80,21 +92,19 @@ impl ModuleActor {
             "a step is sent to slot {}, which runs one or is of another module",
             slot.0
         );
-        if !is_sent {
-            context.notify(InstanceSaid(InstanceReport::Stepped(StepResult {
-                module: self.setup.id,
-                slot,
-                number,
-                took: Span::ZERO,
-                result: Err(StepFailure {
-                    reason: "the thread of the slot is gone".to_owned(),
-                    is_gone: true,
-                }),
-            })));
-        }
+        (!is_sent).then(|| StepResult {
+            module: self.setup.id,
+            slot,
+            number,
+            took: Span::ZERO,
+            result: Err(StepFailure {
+                reason: "the thread of the slot is gone".to_owned(),
+                is_gone: true,
+            }),
+        })
     }
 
-    pub(super) fn on_step_done(&mut self, done: StepResult, context: &mut Context<Self>) {
+    fn on_step_done(&mut self, done: StepResult, shared: &mut Shared) -> Vec<Message> {
         let StepResult {
             slot,
             number,
@@ -102,9 +112,11 @@ impl ModuleActor {
             result,
             ..
         } = done;
+        let module = self.setup.id;
+        let mut messages = Vec::new();
         let is_gone = result.as_ref().is_err_and(|failure| failure.is_gone);
-        if !is_gone && self.setup.actors.overdue.count([slot].iter()) > 0 {
-            self.on_overdue_returned(slot);
+        if !is_gone && shared.overdue.contains(slot) && self.on_overdue_returned(slot, shared) {
+            messages.push(Message::Slots(SlotEvent::Up { slot }));
         }
         telemetry::record_batch(&self.setup.name, took, &crate::batch::StepTimes::default());
         let now = self.setup.clock.now();
@@ -116,28 +128,27 @@ impl ModuleActor {
         timeline.record(Lane::Slot(slot), &self.shown_name, time, sequences);
         let failed = result.is_err();
         if current.is_none() {
-            self.flow.stats_mut().on_batch_done(took, failed);
+            self.stats.on_batch_done(took, failed);
             // The slot was taken out of use meanwhile: its sequences have gone on elsewhere from the tokens before.
-            return;
+            return messages;
         }
         if let Err(StepFailure {
             reason,
             is_gone: true,
         }) = &result
         {
-            let module = &self.setup.name;
-            tracing::warn!(module, slot = slot.0, "an instance is gone: {reason}");
+            tracing::warn!(module = %self.setup.name, slot = slot.0, "an instance is gone: {reason}");
             self.instances.lose(slot);
-            self.flow.stats_mut().on_batch_done(took, failed);
-            return self.on_event(ModuleEvent::SlotDown { slot }, context);
+            self.stats.on_batch_done(took, failed);
+            messages.push(Message::fact(module, ModuleEvent::SlotDown { slot }));
+            return messages;
         }
         let finished = match result {
             Ok(tokens) => self.store_tokens(slot, &tokens),
             Err(StepFailure { reason, .. }) => {
                 self.instances.restore(slot);
-                let module = self.setup.name.clone();
-                let lost = BatchLost { module, slot, reason };
-                self.setup.actors.supervisor.do_send(lost);
+                shared.losses.on_batch_lost(&self.setup.name, slot, &reason);
+                messages.push(Message::Breaker(BreakerEvent::BatchLost { slot }));
                 Vec::new()
             }
         };
@@ -147,15 +158,15 @@ impl ModuleActor {
             finished,
             failed,
         };
-        self.take(stepped, context);
+        messages.push(Message::Module(module, stepped));
+        messages
     }
 
-    /// An instance that was gone is there again, and empty.
-    pub(super) fn on_instance_back(&mut self, slot: SlotId, context: &mut Context<Self>) {
+    fn on_instance_back(&mut self, slot: SlotId) -> Message {
         tracing::info!(module = %self.setup.name, slot = slot.0, "the instance is back");
-        // What was meant for it before it was gone.
+        // Commands that were meant for it before it was gone.
         self.instances.lose(slot);
-        self.on_event(ModuleEvent::SlotUp { slot }, context);
+        Message::fact(self.setup.id, ModuleEvent::SlotUp { slot })
     }
 
     /// Keeps tokens with their sequences; gives those that have their last.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use weir_flow::{CascadeAnswers, Inference, Item, Operator};
 use weir_policy::StageCounts;
+use weir_policy::gears::StageSetting;
 use weir_types::DropReason;
 
 use crate::analytics::TrackGate;
@@ -26,7 +27,7 @@ pub(super) fn own_items(
 
 /// The items of a request that a stage is asked, with their places among all of the cascade.
 pub(super) fn items(
-    stage: &Stage,
+    (stage, setting): (&Stage, StageSetting),
     operator: &dyn Operator,
     gate: Option<&TrackGate>,
     branch: &mut RequestBranch,
@@ -36,7 +37,7 @@ pub(super) fn items(
         let items = own_items(operator, gate, branch);
         branch.results.set_cascade(cascade, CascadeAnswers::new(items));
     }
-    if !stage.is_last && !stage.switch.setting(branch.request.stream).is_used {
+    if !stage.is_last && !setting.is_used {
         return Default::default();
     }
     let answers = branch.results.cascade(cascade);
@@ -54,7 +55,7 @@ pub(super) struct Found {
 
 /// Takes in what the stage found, and counts it. The answers of the last stage become the output of the cascade.
 pub(super) fn settle(
-    stage: &Stage,
+    (stage, setting): (&Stage, StageSetting),
     operator: &dyn Operator,
     found: Found,
     branch: &mut RequestBranch,
@@ -62,7 +63,7 @@ pub(super) fn settle(
     let cascade = stage.settles_in.0;
     let mut answers = branch.results.take_cascade(cascade).unwrap_or_default();
     let mut counts = StageCounts::default();
-    let rule = stage.rule(branch.request.stream);
+    let rule = stage.rule(setting);
     let mut divided = Vec::new();
     for (place, inference) in found.places.into_iter().zip(found.inferences) {
         let Some(inference) = inference else {

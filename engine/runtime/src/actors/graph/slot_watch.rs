@@ -1,22 +1,21 @@
 //! Slots taken out of use while work on them is overdue, and back when it returns.
 
-use weir_policy::SlotEvent;
 use weir_types::SlotId;
 
-use super::ModuleActor;
+use super::module_site::ModuleSite;
 use super::overdue::SlotWatch;
-use crate::actors::messages::ArbiterEvent;
+use super::site::Shared;
 use crate::telemetry;
 
-impl ModuleActor {
-    /// Counts a tick for all work on slots, and takes slots out of use on which it is overdue.
-    pub(super) fn watch_slots(&mut self) {
+impl ModuleSite {
+    /// Counts a tick for all work on slots. Gives the slots on which work becomes overdue.
+    pub(super) fn watch_slots(&mut self, shared: &mut Shared) -> Vec<SlotId> {
         let batches = self.running.values_mut().filter_map(|batch| batch.watch.as_mut());
         let watches = batches.chain(self.instances.watches());
         let overdue: Vec<SlotWatch> = watches.filter_map(SlotWatch::on_tick).collect();
         for SlotWatch {
             slot, expected, ran, ..
-        } in overdue
+        } in &overdue
         {
             let module = &self.setup.name;
             tracing::error!(
@@ -27,23 +26,19 @@ impl ModuleActor {
                 ran.as_secs_f64()
             );
             telemetry::record_batch_overdue(module);
-            self.setup.actors.overdue.add(slot);
-            let slots = &self.setup.actors.slots;
-            slots.do_send(ArbiterEvent(SlotEvent::Down { slot }));
+            shared.overdue.add(*slot);
         }
+        overdue.into_iter().map(|watch| watch.slot).collect()
     }
 
-    /// Work that was overdue on a slot has returned.
-    pub(super) fn on_overdue_returned(&self, slot: SlotId) {
+    /// Work that was overdue on a slot has returned; says whether the slot is free of such work, and comes back.
+    pub(super) fn on_overdue_returned(&self, slot: SlotId, shared: &mut Shared) -> bool {
         let module = &self.setup.name;
         tracing::error!(
             module,
             slot = slot.0,
             "the batch of module {module} that was overdue has ended"
         );
-        if self.setup.actors.overdue.remove(slot) {
-            let slots = &self.setup.actors.slots;
-            slots.do_send(ArbiterEvent(SlotEvent::Up { slot }));
-        }
+        shared.overdue.remove(slot)
     }
 }

@@ -1,0 +1,270 @@
+//! The gears of cascades as a machine: it looks at the load of the stages, shifts, and sets stages, invocation sizes and
+//! shares of slots to the gear in force.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use weir_policy::gears::{
+    GearEffect, GearEvent, GearShift, GearTally, Gears, InvocationSize, ShiftScope, StageSetting,
+};
+use weir_policy::{ModuleEvent, SlotEvent};
+use weir_types::{ModuleId, SlotId, Span, StreamId, Timestamp};
+
+use crate::machine::Outbox;
+use crate::message::{Effect, GearMessage, Message};
+use crate::stage_load::StageLoad;
+
+/// Time between two looks at the load. Arrivals are counted over a second, so this delays a shift by little.
+pub const GEAR_INTERVAL: Span = Span::from_millis(50);
+
+/// A module as a stage of a cascade.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct StageSpec {
+    /// Its setting where no gear names it.
+    pub own: StageSetting,
+    /// Whether requests enter the cascade there.
+    pub is_first: bool,
+}
+
+/// Specification of the cascades of a graph.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct GearSpec {
+    /// By module: its stage, where it is one. Cascades are numbered in the order of their first stages.
+    pub stages: Vec<Option<StageSpec>>,
+    /// The gears in the beginning.
+    pub gears: Option<Gears>,
+}
+
+/// A slot of a stage, and the share that it was last set to.
+#[derive(Debug)]
+struct SharedSlot {
+    slot: SlotId,
+    share: Option<f64>,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct GearMachine {
+    stages: Vec<Option<StageSpec>>,
+    gears: Option<Gears>,
+    policy: GearShift,
+    tally: GearTally,
+    /// By module: the invocation size that it was last set to.
+    invocations: Vec<InvocationSize>,
+    /// By module: the slots that the arbiter grants it.
+    slots: Vec<Vec<SharedSlot>>,
+    /// Items of streams that waited at the last look.
+    waiting: BTreeMap<StreamId, u64>,
+    looked_at: Timestamp,
+}
+
+impl GearMachine {
+    /// In the lowest gear. `slots`: by module, those that the arbiter grants it.
+    #[must_use]
+    pub fn new(spec: GearSpec, slots: Vec<Vec<SlotId>>) -> Self {
+        let shared = |slot| SharedSlot { slot, share: None };
+        Self {
+            policy: GearShift::of(spec.gears.as_ref().map(Gears::shift_spec).unwrap_or_default()),
+            tally: GearTally::default(),
+            invocations: vec![InvocationSize::default(); spec.stages.len()],
+            slots: slots
+                .into_iter()
+                .map(|slots| slots.into_iter().map(shared).collect())
+                .collect(),
+            stages: spec.stages,
+            gears: spec.gears,
+            waiting: BTreeMap::new(),
+            looked_at: Timestamp::ZERO,
+        }
+    }
+
+    /// The time that gears were in force.
+    #[must_use]
+    pub fn tally(&self) -> &GearTally {
+        &self.tally
+    }
+
+    /// The gear by which the modules batch: where each stream has a gear, the highest of them, since batches are of all
+    /// streams.
+    #[must_use]
+    pub fn highest(&self) -> usize {
+        let of_streams = self.policy.stream_gears().map(|(_, gear)| gear).max();
+        of_streams.unwrap_or_default().max(self.policy.gear())
+    }
+
+    /// Takes a message in, and decides on it at once. `loads`: by module, those of stages since the last look.
+    pub(crate) fn on(
+        &mut self,
+        message: GearMessage,
+        loads: Vec<Option<StageLoad>>,
+        now: Timestamp,
+        out: &mut Outbox,
+    ) {
+        match message {
+            GearMessage::Begun => {
+                self.looked_at = now;
+                self.begin_plan(out);
+            }
+            GearMessage::Applied(gears) => {
+                self.gears = gears.map(|gears| *gears);
+                let spec = self.gears.as_ref().map(Gears::shift_spec).unwrap_or_default();
+                self.step(vec![GearEvent::PlanApplied { spec }], now, out);
+                self.begin_plan(out);
+            }
+            GearMessage::StreamRemoved(stream) => {
+                self.waiting.remove(&stream);
+                out.act(Effect::StagesUnset(Some(stream)));
+                if self.policy.scope() == ShiftScope::Stream {
+                    self.step(vec![GearEvent::StreamRemoved { stream }], now, out);
+                    self.set_invocations(out);
+                }
+            }
+            GearMessage::Look => self.look(loads, now, out),
+        }
+    }
+
+    /// Sets all stages to the gears in force.
+    fn begin_plan(&mut self, out: &mut Outbox) {
+        self.tally.on_plan(self.gears.as_ref());
+        if self.policy.scope() == ShiftScope::Graph {
+            self.waiting.clear();
+        }
+        out.act(Effect::StagesUnset(None));
+        self.set_stages(self.policy.gear(), None, out);
+        let of_streams: Vec<(StreamId, usize)> = self.policy.stream_gears().collect();
+        for (stream, gear) in of_streams {
+            self.set_stages(gear, Some(stream), out);
+        }
+        self.set_invocations(out);
+    }
+
+    fn step(&mut self, events: Vec<GearEvent>, now: Timestamp, out: &mut Outbox) {
+        let mut effects = Vec::new();
+        self.policy.step(events, now, &mut effects);
+        for GearEffect::Shift { gear, rate, stream } in effects {
+            self.tally.on_shift();
+            out.act(Effect::Shifted { gear, rate, stream });
+            self.set_stages(gear, stream, out);
+        }
+    }
+
+    fn setting(&self, gear: usize, module: usize, stage: &StageSpec) -> StageSetting {
+        let gears = self.gears.as_ref();
+        gears.map_or(stage.own, |gears| gears.setting(gear, module, stage.own))
+    }
+
+    /// Sets the stages to a gear, for a stream or for all.
+    fn set_stages(&self, gear: usize, stream: Option<StreamId>, out: &mut Outbox) {
+        for (module, stage) in self.stages.iter().enumerate() {
+            let Some(stage) = stage else { continue };
+            out.act(Effect::StageSet {
+                module: ModuleId(module as u32),
+                stream,
+                setting: self.setting(gear, module, stage),
+            });
+        }
+    }
+
+    /// Sets invocation sizes of stages, and the part of their work that each of their slots does.
+    fn set_invocations(&mut self, out: &mut Outbox) {
+        let gear = self.highest();
+        for (module, slots) in self.slots.iter_mut().enumerate() {
+            for (place, slot) in slots.iter_mut().enumerate() {
+                let gears = self.gears.as_ref();
+                let share = gears.and_then(|gears| gears.share(gear, module, place));
+                if std::mem::replace(&mut slot.share, share) != share {
+                    out.send(Message::Slots(SlotEvent::ShareSet {
+                        module: ModuleId(module as u32),
+                        slot: slot.slot,
+                        share,
+                    }));
+                }
+            }
+        }
+        for module in 0..self.stages.len() {
+            let Some(stage) = self.stages[module] else {
+                continue;
+            };
+            let invocation = self.setting(gear, module, &stage).invocation;
+            if std::mem::replace(&mut self.invocations[module], invocation) != invocation {
+                let fact = ModuleEvent::InvocationChanged { invocation };
+                out.send(Message::fact(ModuleId(module as u32), fact));
+            }
+        }
+    }
+
+    /// Looks at the load since the last look.
+    fn look(&mut self, loads: Vec<Option<StageLoad>>, now: Timestamp, out: &mut Outbox) {
+        let time = now.since(self.looked_at);
+        self.looked_at = now;
+        let gears = match self.policy.scope() {
+            ShiftScope::Graph => vec![self.policy.gear()],
+            ShiftScope::Stream => self.policy.stream_gears().map(|(_, gear)| gear).collect(),
+        };
+        gears.into_iter().for_each(|gear| self.tally.on_time(gear, time));
+        if self.gears.is_none() {
+            return;
+        }
+        let mut arrived = Vec::new();
+        let mut waiting: BTreeMap<StreamId, u64> = BTreeMap::new();
+        for (stage, load) in self.stages.iter().zip(loads) {
+            let (Some(stage), Some(load)) = (stage, load) else {
+                continue;
+            };
+            for (stream, items) in load.waiting {
+                *waiting.entry(stream).or_default() += items;
+            }
+            if stage.is_first {
+                arrived.push(load.arrived);
+            }
+        }
+        let events = match self.policy.scope() {
+            ShiftScope::Graph => of_all(&arrived, &waiting),
+            ShiftScope::Stream => self.of_streams(&arrived, waiting),
+        };
+        self.step(events, now, out);
+        self.set_invocations(out);
+    }
+
+    /// Gives the load by stream. A count of waiting items that has not changed is no event.
+    fn of_streams(
+        &mut self,
+        arrived: &[BTreeMap<StreamId, u64>],
+        waiting: BTreeMap<StreamId, u64>,
+    ) -> Vec<GearEvent> {
+        let mut events = Vec::new();
+        let mut streams: Vec<StreamId> = arrived.iter().flat_map(BTreeMap::keys).copied().collect();
+        streams.extend(waiting.keys().chain(self.waiting.keys()));
+        streams.sort_unstable();
+        streams.dedup();
+        for stream in streams {
+            for (cascade, arrived) in (0..).zip(arrived) {
+                if let Some(requests) = arrived.get(&stream) {
+                    events.push(GearEvent::StreamArrived {
+                        stream,
+                        cascade,
+                        requests: u32::try_from(*requests).unwrap_or(u32::MAX),
+                    });
+                }
+            }
+            let of = |waiting: &BTreeMap<StreamId, u64>| waiting.get(&stream).copied().unwrap_or_default();
+            let items = of(&waiting);
+            if of(&self.waiting) != items {
+                events.push(GearEvent::StreamWaiting { stream, items });
+            }
+        }
+        self.waiting = waiting;
+        events.push(GearEvent::Tick);
+        events
+    }
+}
+
+/// Gives the load of all streams together.
+fn of_all(arrived: &[BTreeMap<StreamId, u64>], waiting: &BTreeMap<StreamId, u64>) -> Vec<GearEvent> {
+    let arrived = (0..).zip(arrived).map(|(cascade, arrived)| GearEvent::Arrived {
+        cascade,
+        requests: u32::try_from(arrived.values().sum::<u64>()).unwrap_or(u32::MAX),
+    });
+    let items = waiting.values().sum();
+    arrived.chain([GearEvent::Waiting { items }]).collect()
+}

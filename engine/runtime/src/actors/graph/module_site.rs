@@ -1,0 +1,177 @@
+//! The part of a site for one module: the requests in it with their items and the inferences of these, the channels of
+//! its workers, and its name.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crossbeam_channel::Sender;
+use weir_flow::{Inference, Item, Operator, SequenceSpec};
+use weir_policy::gears::StageSetting;
+use weir_policy::{BatchSlice, ModuleState, ModuleStats};
+use weir_types::{BatchId, ModuleId, RequestId, SlotId, Span, StreamId};
+
+use super::instances::Instances;
+use super::output_check::OutputCheck;
+use super::overdue::SlotWatch;
+use crate::actors::messages::ModuleLoad;
+use crate::analytics::TrackGate;
+use crate::batch::Job;
+use crate::cascades::{Stage, StageSettings};
+use crate::clock::Clock;
+use crate::fleet::{Postprocessor, Preprocessor};
+use crate::instance::InstanceJob;
+use crate::length_prediction::LengthPrediction;
+use crate::request::RequestBranch;
+use crate::request_traces::RequestTracer;
+use crate::telemetry;
+use crate::timeline::Timeline;
+
+/// The parts that the site of a module is made from.
+pub(crate) struct ModuleSetup {
+    pub(crate) id: ModuleId,
+    /// Its number in reports, which modules of that name have in all graphs of a run.
+    pub(crate) report_id: ModuleId,
+    pub(crate) name: String,
+    pub(crate) model: usize,
+    pub(crate) operator: Arc<dyn Operator>,
+    pub(crate) successors: Vec<ModuleId>,
+    pub(crate) jobs: BTreeMap<SlotId, Sender<Job>>,
+    /// Its instances, by their slots; empty unless its model generates.
+    pub(crate) instances: BTreeMap<SlotId, Sender<InstanceJob>>,
+    /// Most tokens of a sequence there, its prompt included.
+    pub(crate) max_sequence_tokens: u32,
+    /// Predicts how long its texts become.
+    pub(crate) lengths: Option<LengthPrediction>,
+    /// The latency objective of requests without one of their own.
+    pub(crate) slo: Span,
+    /// The slots, each with the name of its device; empty unless its model is on several devices.
+    pub(crate) devices: Vec<(SlotId, String)>,
+    pub(crate) clock: Clock,
+    pub(crate) tracer: RequestTracer,
+    /// The threads before the first and after the last partition, where its model is partitioned over workers.
+    pub(crate) prepost: Option<(Preprocessor, Postprocessor)>,
+    /// Whether its slots prepare the next batch while one runs.
+    pub(crate) overlaps: bool,
+    /// Set if it runs for a track now and then.
+    pub(crate) gate: Option<TrackGate>,
+    /// Its place in a cascade.
+    pub(crate) stage: Option<Stage>,
+    /// Whether its model is a real one, whose outputs are checked.
+    pub(crate) has_model: bool,
+    pub(crate) timeline: Arc<Timeline>,
+}
+
+/// A request in this module, with an inference for each item.
+pub(super) struct PendingRequest {
+    pub(super) branch: RequestBranch,
+    pub(super) items: Vec<Item>,
+    /// `None` before the item has run.
+    pub(super) inferences: Vec<Option<Inference>>,
+    /// Of a stage: the place of each item among those of the cascade.
+    pub(super) places: Vec<usize>,
+    /// The sequence of each item; empty unless the model generates.
+    pub(super) sequences: Vec<SequenceSpec>,
+}
+
+/// A batch that is away.
+pub(super) struct RunningBatch {
+    pub(super) slices: Vec<BatchSlice>,
+    /// The items that its outputs are decoded with, while it is on a path; of a batch on a slot the worker has them.
+    pub(super) items: Vec<Item>,
+    /// Whether its run has begun, on a slot that prepares ahead.
+    pub(super) is_launched: bool,
+    /// `None` on a path of partitions, whose workers are watched by themselves.
+    pub(super) watch: Option<SlotWatch>,
+}
+
+/// See the module.
+pub(super) struct ModuleSite {
+    pub(super) setup: ModuleSetup,
+    /// Its name as the timeline has it.
+    pub(super) shown_name: Arc<str>,
+    /// Requests that have not come on all of their branches, with the results of those that have come.
+    pub(super) arriving: BTreeMap<RequestId, RequestBranch>,
+    pub(super) pending: BTreeMap<RequestId, PendingRequest>,
+    pub(super) running: BTreeMap<BatchId, RunningBatch>,
+    pub(super) instances: Instances,
+    /// Counts that its machine does not have: by device, warnings, and steps of instances that were lost.
+    pub(super) stats: ModuleStats,
+    /// As published last; requests and batch size are not known here.
+    load: ModuleLoad,
+    pub(super) outputs: OutputCheck,
+    /// Settings of the stage of a cascade, if it is one.
+    pub(super) settings: Option<StageSettings>,
+}
+
+impl ModuleSite {
+    pub(super) fn new(mut setup: ModuleSetup) -> Self {
+        let instances = std::mem::take(&mut setup.instances);
+        let settings = setup.stage.as_ref().map(|stage| StageSettings::new(stage.own));
+        let mut stats = ModuleStats::default();
+        stats.set_devices(setup.devices.iter().map(|(_, device)| device.clone()));
+        Self {
+            instances: Instances::new(instances, setup.max_sequence_tokens),
+            shown_name: setup.name.as_str().into(),
+            setup,
+            arriving: BTreeMap::new(),
+            pending: BTreeMap::new(),
+            running: BTreeMap::new(),
+            stats,
+            load: ModuleLoad::default(),
+            outputs: OutputCheck::default(),
+            settings,
+        }
+    }
+
+    /// Whether no batch and no step runs.
+    pub(super) fn is_idle(&self) -> bool {
+        self.running.is_empty() && self.instances.is_idle()
+    }
+
+    /// The slots that its model is open on.
+    pub(super) fn placed_slots(&self) -> impl Iterator<Item = &SlotId> {
+        self.setup.jobs.keys().chain(self.instances.jobs.keys())
+    }
+
+    /// A batch or a step ended on a slot.
+    pub(super) fn count_on_slot(&mut self, slot: SlotId, items: u64, took: Span) {
+        let place = self.setup.devices.iter().position(|(own, _)| *own == slot);
+        if let Some(place) = place {
+            self.stats.on_slot_done(place, items, took);
+        }
+    }
+
+    pub(super) fn on_published(&mut self, state: &ModuleState) {
+        telemetry::record_module_state(&self.setup.name, state);
+        self.load.input_rate = state.input_rate;
+        self.load.throughput = state.throughput;
+        self.load.slots = state.workers;
+    }
+
+    pub(super) fn load(&self) -> ModuleLoad {
+        ModuleLoad {
+            placed_slots: self.placed_slots().count(),
+            ..self.load
+        }
+    }
+
+    /// The setting of its stage for a stream, where it is one.
+    pub(super) fn setting(&self, stream: StreamId) -> Option<StageSetting> {
+        self.settings.as_ref().map(|settings| settings.of(stream))
+    }
+
+    /// A request has ended.
+    pub(super) fn forget(&mut self, request: RequestId) {
+        self.arriving.remove(&request);
+        self.pending.remove(&request);
+        self.instances.end_request(request);
+    }
+
+    /// A slot is out of use: its instance may hold sequences that go on elsewhere.
+    pub(super) fn on_slot_down(&mut self, slot: SlotId) {
+        if self.instances.jobs.contains_key(&slot) {
+            self.instances.lose(slot);
+            self.instances.reopen(slot);
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! Requests in a module: its operator makes items of them as they arrive, and its output as they leave.
+
+use std::any::Any;
+use std::collections::btree_map::Entry as MapEntry;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use weir_control::{EgressMessage, Entry, Message, ModuleMessage};
+use weir_flow::{Item, SequenceSpec};
+use weir_types::{DropReason, RequestId};
+
+use super::module_site::{ModuleSite, PendingRequest};
+use super::site::Shared;
+use super::stage::{self, Found};
+use crate::panic_message::panic_message;
+use crate::request::RequestBranch;
+
+impl ModuleSite {
+    /// A request came on one of its branches.
+    pub(super) fn on_branch(&mut self, branch: &RequestBranch) {
+        match self.arriving.entry(branch.request.id) {
+            MapEntry::Occupied(mut before) => before.get_mut().results.merge(&branch.results),
+            MapEntry::Vacant(place) => _ = place.insert(branch.clone()),
+        }
+    }
+
+    /// A request that came on all branches enters: its operator makes items of it. `None` where it has ended.
+    pub(super) fn enter(&mut self, request: RequestId, shared: &mut Shared) -> Option<Entry> {
+        let mut branch = self.arriving.remove(&request)?;
+        let setting = self.setting(branch.request.stream);
+        let (operator, gate) = (self.setup.operator.as_ref(), self.setup.gate.as_ref());
+        let made = catch_unwind(AssertUnwindSafe(|| {
+            let (items, places) = match self.setup.stage.as_ref().zip(setting) {
+                Some(stage) => stage::items(stage, operator, gate, &mut branch),
+                None => (stage::own_items(operator, gate, &branch), Vec::new()),
+            };
+            let sequences = self.sequences_of(&items, &branch);
+            (items, places, sequences)
+        }));
+        let (items, places, sequences) = match made {
+            Ok(made) => made,
+            Err(panic) => {
+                self.on_operator_panic(panic.as_ref(), shared);
+                return Some(Entry::Failed);
+            }
+        };
+        let entry = match &sequences {
+            Some(sequences) => Entry::Prompts {
+                prompts: sequences.iter().map(|spec| spec.prompt.len() as u32).collect(),
+                predicted: match &self.setup.lengths {
+                    Some(lengths) => lengths.predict(sequences),
+                    None => Vec::new(),
+                },
+            },
+            None => Entry::Items(u32::try_from(items.len()).unwrap_or(u32::MAX)),
+        };
+        let inferences = vec![None; items.len()];
+        self.pending.insert(
+            request,
+            PendingRequest {
+                branch,
+                items,
+                inferences,
+                places,
+                sequences: sequences.unwrap_or_default(),
+            },
+        );
+        Some(entry)
+    }
+
+    /// The sequence of each item, where the model generates.
+    fn sequences_of(&self, items: &[Item], branch: &RequestBranch) -> Option<Vec<SequenceSpec>> {
+        if self.instances.is_empty() {
+            return None;
+        }
+        let made = self.setup.operator.sequences(items, &branch.results);
+        let bounded = made.into_iter().map(|spec| self.instances.bounded(spec));
+        Some(bounded.collect())
+    }
+
+    /// A request leaves with its results: gives it with these, and the message to the machine of the module. With a reason
+    /// to fall back it leaves with the results that it has. `None` where it has ended; the drop of the request where its
+    /// operator fails.
+    pub(super) fn settle(
+        &mut self,
+        request: RequestId,
+        fallback: Option<DropReason>,
+        shared: &mut Shared,
+    ) -> Option<Result<(RequestBranch, Message), Message>> {
+        if fallback.is_some() {
+            self.instances.end_request(request);
+        }
+        let PendingRequest {
+            mut branch,
+            items,
+            inferences,
+            places,
+            ..
+        } = self.pending.remove(&request)?;
+        let setting = self.setting(branch.request.stream);
+        let module = self.setup.id;
+        let operator = self.setup.operator.as_ref();
+        let settled = catch_unwind(AssertUnwindSafe(|| {
+            match self.setup.stage.as_ref().zip(setting) {
+                Some(stage) => {
+                    let found = Found {
+                        places,
+                        inferences,
+                        fallback,
+                    };
+                    (Some(stage::settle(stage, operator, found, &mut branch)), false)
+                }
+                None => {
+                    let is_degraded = fallback.is_some() && inferences.iter().any(Option::is_none);
+                    if is_degraded {
+                        branch.results.go_without(self.setup.report_id.0);
+                    }
+                    let inferences = inferences.into_iter().map(Option::unwrap_or_default).collect();
+                    let output = operator.output(module.0, &items, inferences);
+                    branch.results.add(module.0, output);
+                    (None, is_degraded)
+                }
+            }
+        }));
+        Some(match settled {
+            Ok((stage, is_degraded)) => {
+                let left = ModuleMessage::Left { stage, is_degraded };
+                Ok((branch, Message::Module(module, left)))
+            }
+            Err(panic) => {
+                self.on_operator_panic(panic.as_ref(), shared);
+                Err(Message::Egress(EgressMessage::Dropped {
+                    request,
+                    module,
+                    reason: DropReason::Failed,
+                    shortfall: None,
+                }))
+            }
+        })
+    }
+
+    /// The operator panicked on a request, which is dropped; the run goes on.
+    fn on_operator_panic(&self, panic: &(dyn Any + Send), shared: &mut Shared) {
+        let reason = format!("the operator panicked: {}", panic_message(panic));
+        shared.losses.on_request_lost(&self.setup.name, &reason);
+    }
+}
