@@ -21,6 +21,9 @@ use crate::slots::SlotMachine;
 
 /// A driver: it carries effects out.
 pub trait Act {
+    /// A machine begins to decide, for a driver that takes its time.
+    fn on_decision(&mut self, _of: Address) {}
+
     /// Carries an effect out. What follows at once goes to `answers`; what takes time is given to the controller later.
     fn act(&mut self, effect: Effect, view: View<'_>, answers: &mut Vec<Message>);
 }
@@ -277,15 +280,18 @@ impl Controller {
         loop {
             let mut out = self.unused_outboxes.pop().unwrap_or_default();
             let of = if let Some(place) = self.ready.pop_front() {
+                driver.on_decision(Address::Module(ModuleId(place as u32)));
                 let machine = &mut self.modules[place];
                 self.facts += machine.due() as u64;
                 machine.decide(now, &mut out);
                 Address::Module(ModuleId(place as u32))
             } else if let Some(slots) = self.slots.as_mut().filter(|slots| slots.is_due()) {
+                driver.on_decision(Address::Slots);
                 self.facts += slots.due() as u64;
                 slots.decide(now, &mut out);
                 Address::Slots
             } else if let Some(reservations) = self.reservations.as_mut().filter(|due| due.is_due()) {
+                driver.on_decision(Address::Reservations);
                 self.facts += reservations.due() as u64;
                 reservations.decide(now, &mut out);
                 Address::Reservations

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use weir_control::RequestInfo;
 use weir_flow::{Frame, RequestResults};
 use weir_types::{RequestId, Span, StreamId, Timestamp};
 
@@ -22,6 +23,20 @@ pub(crate) struct Request {
     pub(crate) droppable: bool,
     /// Its place among the requests of its stream in flight; free again when the last user drops it.
     pub(crate) permit: Arc<StreamPermit>,
+}
+
+impl Request {
+    /// The request as machines know it, on a route of its graph.
+    pub(crate) fn info(&self, route: usize) -> RequestInfo {
+        RequestInfo {
+            id: self.id,
+            stream: self.stream,
+            sent_at: self.sent_at,
+            slo: self.slo,
+            droppable: self.droppable,
+            route,
+        }
+    }
 }
 
 /// A request on one branch, with the outputs of the modules of that branch.

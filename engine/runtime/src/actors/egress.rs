@@ -152,13 +152,12 @@ impl Egress {
         }
     }
 
-    /// Enters a message in the books. Gives the outcome where a request ends by it, and whether its picture was decoded for
-    /// nothing.
-    fn enter(&mut self, message: BooksMessage) -> Option<(Outcome, bool)> {
+    /// Enters a message in the books. Where a request ends by it, gives whether its picture was decoded for nothing.
+    fn enter(&mut self, message: BooksMessage) -> Option<bool> {
         let mut out = Outbox::default();
         self.books.on(message, self.clock.now(), &mut out);
         let mut ends = out.drain().filter_map(|outgoing| match outgoing {
-            Outgoing::Act(Effect::Ended { outcome, unused, .. }) => Some((outcome, unused)),
+            Outgoing::Act(Effect::Ended { unused, .. }) => Some(unused),
             Outgoing::Act(_) | Outgoing::Send { .. } | Outgoing::Tell(_) => None,
         });
         ends.next()
@@ -173,21 +172,13 @@ impl Egress {
             latency,
             shortfall,
         } = ended;
-        let info = RequestInfo {
-            id: request.id,
-            stream: request.stream,
-            sent_at: request.sent_at,
-            slo: request.slo,
-            droppable: request.droppable,
-            route: 0,
-        };
         let entered = self.enter(BooksMessage::Ended {
-            request: info,
+            request: request.info(0),
             outcome,
             latency,
             shortfall,
         });
-        let Some((outcome, unused)) = entered else {
+        let Some(unused) = entered else {
             return;
         };
         let late = match outcome {
@@ -426,8 +417,8 @@ impl Handler<Arrived> for Egress {
             frame,
             rejected,
         } = arrived;
-        if !self.streams.contains_key(&stream) {
-            // Its source did not stop when it was asked to, and the stream was removed without it.
+        if self.idle.is_none() || !self.streams.contains_key(&stream) {
+            // Its source did not stop when it was asked to, and the stream was removed, or the run ended, without it.
             self.tracer.forget(request);
             return;
         }
@@ -452,7 +443,7 @@ impl Handler<Arrived> for Egress {
             request: info,
             reason,
         });
-        if let Some((_, unused)) = ended {
+        if let Some(unused) = ended {
             self.on_dropped((request, stream), (None, unused), (reason, None), None);
         }
     }

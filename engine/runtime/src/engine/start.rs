@@ -375,7 +375,6 @@ impl RunContext<'_> {
                     .copied()
                     .zip(specs.devices[spec.id.index()].iter().cloned())
                     .collect(),
-                clock: self.clock,
                 tracer: self.tracer.clone(),
                 prepost: threads.prepost.remove(&spec.id),
                 overlaps: spec.overlap.is_some(),

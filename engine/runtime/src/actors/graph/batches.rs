@@ -152,7 +152,7 @@ impl ModuleSite {
             .tracer
             .on_batch_done(&self.setup.name, &slices, took, result.is_err());
         if self.setup.prepost.is_none() {
-            let now = self.setup.clock.now();
+            let now = shared.clock.now();
             let items = slices.iter().map(|slice| slice.count).sum();
             let time = (now.saturating_sub(took), now);
             self.setup
@@ -271,7 +271,6 @@ mod tests {
             lengths: None,
             slo: Span::from_secs(1),
             devices: Vec::new(),
-            clock: Clock::start(),
             tracer: RequestTracer::default(),
             prepost: None,
             overlaps: false,

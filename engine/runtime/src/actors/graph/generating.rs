@@ -119,7 +119,7 @@ impl ModuleSite {
             messages.push(Message::Slots(SlotEvent::Up { slot }));
         }
         telemetry::record_batch(&self.setup.name, took, &crate::batch::StepTimes::default());
-        let now = self.setup.clock.now();
+        let now = shared.clock.now();
         let time = (now.saturating_sub(took), now);
         let current = self.instances.end_step(slot, number);
         let sequences = current.map_or(0, |step| step.sequences);

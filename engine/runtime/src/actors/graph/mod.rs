@@ -21,7 +21,7 @@ use std::sync::Arc;
 
 use actix::fut::{self, ActorFutureExt};
 use actix::{Actor, ActorContext, Addr, AsyncContext, Context, Handler, MessageResult, SpawnHandle};
-use weir_control::{Address, Controller, EgressMessage, GEAR_INTERVAL, GearMessage, Message, RequestInfo};
+use weir_control::{Address, Controller, EgressMessage, GEAR_INTERVAL, GearMessage, Message};
 use weir_policy::SlotEvent;
 use weir_types::ModuleId;
 
@@ -114,7 +114,6 @@ impl GraphActor {
     fn decide(&mut self, context: &mut Context<Self>) {
         self.decides_soon = false;
         let now = self.clock.now();
-        self.site.begin_decision(now);
         self.controller.decide(now, &mut self.site);
         if let Some(recorder) = &self.recorder {
             recorder.record_control(now, None, self.site.take_acted());
@@ -214,14 +213,7 @@ impl GraphActor {
             let route = request.route.path.clone();
             self.tell(Message::Egress(EgressMessage::RouteAdded(route)), context);
         }
-        let info = RequestInfo {
-            id: request.id,
-            stream: request.stream,
-            sent_at: request.sent_at,
-            slo: request.slo,
-            droppable: request.droppable,
-            route,
-        };
+        let info = request.info(route);
         self.site.on_admitted(request);
         self.tell(Message::Egress(EgressMessage::Arrived(info)), context);
     }

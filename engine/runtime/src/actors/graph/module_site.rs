@@ -17,7 +17,6 @@ use crate::actors::messages::ModuleLoad;
 use crate::analytics::TrackGate;
 use crate::batch::Job;
 use crate::cascades::{Stage, StageSettings};
-use crate::clock::Clock;
 use crate::fleet::{Postprocessor, Preprocessor};
 use crate::instance::InstanceJob;
 use crate::length_prediction::LengthPrediction;
@@ -46,7 +45,6 @@ pub(crate) struct ModuleSetup {
     pub(crate) slo: Span,
     /// The slots, each with the name of its device; empty unless its model is on several devices.
     pub(crate) devices: Vec<(SlotId, String)>,
-    pub(crate) clock: Clock,
     pub(crate) tracer: RequestTracer,
     /// The threads before the first and after the last partition, where its model is partitioned over workers.
     pub(crate) prepost: Option<(Preprocessor, Postprocessor)>,

@@ -19,6 +19,11 @@ pub(crate) struct SlotSessions {
 }
 
 impl SlotSessions {
+    /// Whether a device does not hold all its models.
+    pub(super) fn is_any(&self) -> bool {
+        !self.controls.is_empty()
+    }
+
     /// Carries out an effect of the arbiter, whose decision took so long. Gives the answer where a worker is gone.
     pub(super) fn act(&self, effect: SlotEffect, decision: impl FnOnce() -> Span) -> Option<SlotEvent> {
         match effect {
@@ -60,7 +65,7 @@ impl SlotSessions {
     }
 
     pub(super) fn on_queues(&self, report: Option<QueuesReport>) {
-        if let Some(report) = report.filter(|_| !self.controls.is_empty()) {
+        if let Some(report) = report.filter(|_| self.is_any()) {
             self.tally.set_queues(report);
         }
     }

@@ -48,12 +48,12 @@ pub(crate) struct Site {
     requests: BTreeMap<RequestId, Arc<Request>>,
     /// Results of requests that have come to the end on some of their branches.
     ending: BTreeMap<RequestId, RequestResults>,
-    /// Number of routes that the egress knows.
-    routes: usize,
+    /// Routes that the egress knows: those of streams that enter alike are one.
+    routes: Vec<weir_control::Route>,
     cooldown: Span,
     /// Timers that machines asked for.
     timers: Vec<(Address, Timestamp)>,
-    /// When the decision began that is carried out.
+    /// When the arbiter began to decide, where it plans the order of work.
     decision_began: Timestamp,
     /// Effects that were carried out, with their answers; `None` where nothing records them.
     acted: Option<Vec<Acted>>,
@@ -84,7 +84,7 @@ impl Site {
             sessions: setup.sessions,
             requests: BTreeMap::new(),
             ending: BTreeMap::new(),
-            routes: 0,
+            routes: Vec::new(),
             cooldown: setup.cooldown,
             timers: Vec::new(),
             decision_began: Timestamp::ZERO,
@@ -105,10 +105,6 @@ impl Site {
         self.acted.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
-    pub(super) fn begin_decision(&mut self, now: Timestamp) {
-        self.decision_began = now;
-    }
-
     /// Sends the facts that were collected for the egress.
     pub(super) fn send_to_egress(&mut self) {
         if !self.shared.facts.is_empty() {
@@ -119,10 +115,15 @@ impl Site {
 
     /// Gives the index of a route, and whether the egress of the graph does not know it yet.
     pub(super) fn route_index(&mut self, route: &Route) -> (usize, bool) {
-        let next = self.routes;
-        let index = *route.index.get_or_init(|| next);
-        let is_new = index == next;
-        self.routes += usize::from(is_new);
+        let known = self.routes.len();
+        let index = *route.index.get_or_init(|| {
+            let same = self.routes.iter().position(|path| *path == route.path);
+            same.unwrap_or(known)
+        });
+        let is_new = index == known;
+        if is_new {
+            self.routes.push(route.path.clone());
+        }
         (index, is_new)
     }
 
@@ -217,9 +218,6 @@ impl Site {
     ) -> Option<Message> {
         let site = self.modules.get_mut(module.index())?;
         let left = site.settle(request, fallback, &mut self.shared)?;
-        if !self.requests.contains_key(&request) {
-            return None;
-        }
         let (branch, message) = match left {
             Ok(left) => left,
             Err(dropped) => return Some(dropped),
@@ -463,6 +461,12 @@ impl Site {
 }
 
 impl Act for Site {
+    fn on_decision(&mut self, of: Address) {
+        if of == Address::Slots && self.sessions.is_any() {
+            self.decision_began = self.shared.clock.now();
+        }
+    }
+
     fn act(&mut self, effect: Effect, _view: View<'_>, answers: &mut Vec<Message>) {
         if self.acted.is_none() {
             return self.act_on(effect, answers);
