@@ -349,7 +349,8 @@ pub enum GearMessage {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Effect {
-    /// Answer at once with [`ModuleMessage::Entered`]: which items has this request in this module?
+    /// Answer with [`ModuleMessage::Entered`]: which items has this request in this module? Not at once where its prompts are
+    /// to be made, and not at all where it has ended meanwhile.
     Enter(ModuleId, RequestInfo),
     /// A request leaves a module: its answers are settled. Answered at once with [`ModuleMessage::Left`], where there is
     /// anything to count.

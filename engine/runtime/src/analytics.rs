@@ -58,25 +58,30 @@ fn texts<'a>(settings: &'a Settings, key: &str) -> &'a [String] {
 }
 
 /// One stream, by the graph of that number.
-type OfStream = (u32, StreamAnalytics);
+type OfStream = (u32, Arc<Mutex<StreamAnalytics>>);
 
-/// What is known over time of each stream. All that use it are on the control thread: nobody waits for the lock.
+/// Trackers of each stream. A stream has a lock of its own: a module that asks waits for one frame of that stream at most,
+/// which the egress takes in.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct SharedAnalytics(Arc<Mutex<BTreeMap<StreamId, OfStream>>>);
 
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 impl SharedAnalytics {
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<StreamId, OfStream>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    fn get(&self, stream: StreamId) -> Option<OfStream> {
+        locked(&self.0).get(&stream).cloned()
     }
 
     /// Number of the graph by which a stream is known.
     pub(crate) fn graph_of(&self, stream: StreamId) -> Option<u32> {
-        self.lock().get(&stream).map(|(graph, _)| *graph)
+        self.get(stream).map(|(graph, _)| graph)
     }
 
     /// Streams that are known by that graph.
     pub(crate) fn streams_of(&self, graph: u32) -> Vec<StreamId> {
-        let streams = self.lock();
+        let streams = locked(&self.0);
         let known = streams.iter().filter(|(_, (of, _))| *of == graph);
         known.map(|(id, _)| *id).collect()
     }
@@ -89,23 +94,29 @@ impl SharedAnalytics {
         (results, time_ms): (&RequestResults, u64),
         ids: &mut TrackIds,
     ) -> FrameAnalytics {
-        let mut streams = self.lock();
-        let new = || (request.route.graph, StreamAnalytics::new(plan));
-        let (_, analytics) = streams.entry(request.stream).or_insert_with(new);
-        analytics.on_frame(&request.frame, time_ms, results, ids)
+        let analytics = {
+            let mut streams = locked(&self.0);
+            let new = || {
+                let analytics = StreamAnalytics::new(plan);
+                (request.route.graph, Arc::new(Mutex::new(analytics)))
+            };
+            let (_, analytics) = streams.entry(request.stream).or_insert_with(new);
+            Arc::clone(analytics)
+        };
+        locked(&analytics).on_frame(&request.frame, time_ms, results, ids)
     }
 
     /// The frame of that request is not delivered.
     pub(crate) fn on_dropped(&self, stream: StreamId, request: RequestId) {
-        if let Some((_, analytics)) = self.lock().get_mut(&stream) {
-            analytics.on_dropped(request.0);
+        if let Some((_, analytics)) = self.get(stream) {
+            locked(&analytics).on_dropped(request.0);
         }
     }
 
     /// Forgets a stream: the number of its graph, and what ended with it.
     pub(crate) fn close(&self, stream: StreamId) -> Option<(u32, FrameAnalytics)> {
-        let (graph, mut analytics) = self.lock().remove(&stream)?;
-        Some((graph, analytics.close()))
+        let (graph, analytics) = locked(&self.0).remove(&stream)?;
+        Some((graph, locked(&analytics).close()))
     }
 }
 
@@ -134,15 +145,13 @@ impl TrackGate {
 
     /// Leaves out the items of tracks that are known well enough for now.
     pub(crate) fn retain_wanted(&self, request: &Request, results: &RequestResults, items: &mut Vec<Item>) {
-        let mut streams = self.analytics.lock();
-        let Some((_, analytics)) = streams
-            .get_mut(&request.stream)
-            .filter(|(graph, _)| *graph == self.graph)
-        else {
+        let known = self.analytics.get(request.stream);
+        let Some((_, analytics)) = known.filter(|(graph, _)| *graph == self.graph) else {
             // Nothing was delivered yet: what is there has no track.
             items.retain(|item| item.object.is_none() || !self.rule.once);
             return;
         };
+        let mut analytics = locked(&analytics);
         items.retain(|item| {
             item.object.is_none_or(|object| {
                 let of = (results, object);

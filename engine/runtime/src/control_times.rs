@@ -1,11 +1,11 @@
-//! The time that the control thread spends on its events, by their kinds.
+//! The time that the control thread spends on its events by their kinds, and that the thread of the egress does on deliveries.
 
 use std::collections::BTreeMap;
 
 use weir_policy::{ControlReport, Histogram};
 use weir_types::Span;
 
-/// A kind of event of the control thread.
+/// A kind of event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum ControlEvent {
     /// A frame was admitted: its items are made.
@@ -14,7 +14,7 @@ pub(crate) enum ControlEvent {
     Result,
     /// All machines decide on what came in.
     Decision,
-    /// Requests end at the egress: they are entered in the books, tracked, and given to sinks.
+    /// On the thread of the egress. Requests end there: they are entered in the books, tracked, and given to sinks.
     Delivery,
     /// A timer of a machine, or a tick.
     Timer,

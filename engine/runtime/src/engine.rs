@@ -3,6 +3,7 @@
 mod changes;
 mod commands;
 mod draining;
+mod egress_thread;
 mod live_streams;
 mod packet_observers;
 mod start;
@@ -47,6 +48,7 @@ use crate::timer::RunTimer;
 use crate::violations::RunViolations;
 use crate::worker::Worker;
 use draining::DrainingGraph;
+use egress_thread::EgressThread;
 use live_streams::LiveStreams;
 use packet_observers::SinkObserver;
 
@@ -120,6 +122,8 @@ struct StreamContext {
 /// A run that has begun.
 struct StartedRun {
     streams: StreamContext,
+    /// Ends with the run.
+    _egress: EgressThread,
     /// Graphs that another one has taken the place of.
     draining: Vec<DrainingGraph>,
     /// The moment at which sources began.

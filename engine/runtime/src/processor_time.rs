@@ -16,6 +16,8 @@ pub(crate) enum ThreadKind {
     Decoding,
     /// Runs batches, or prepares them.
     Workers,
+    /// Takes in what ended, follows tracks, and gives results to sinks.
+    Delivery,
     /// Writes a sink.
     Sinks,
     /// Writes a sink that encodes video.
@@ -28,6 +30,7 @@ pub(crate) enum ThreadKind {
 pub(crate) struct ProcessorTimes {
     decoding: AtomicU64,
     workers: AtomicU64,
+    delivery: AtomicU64,
     sinks: AtomicU64,
     encoding: AtomicU64,
     /// Of the process, and of the thread that carries control, when the run began.
@@ -41,6 +44,7 @@ impl ProcessorTimes {
         Arc::new(Self {
             decoding: AtomicU64::new(0),
             workers: AtomicU64::new(0),
+            delivery: AtomicU64::new(0),
             sinks: AtomicU64::new(0),
             encoding: AtomicU64::new(0),
             process_before: processor_time(ClockId::ProcessCPUTime),
@@ -52,6 +56,7 @@ impl ProcessorTimes {
         match kind {
             ThreadKind::Decoding => &self.decoding,
             ThreadKind::Workers => &self.workers,
+            ThreadKind::Delivery => &self.delivery,
             ThreadKind::Sinks => &self.sinks,
             ThreadKind::Encoding => &self.encoding,
         }
@@ -74,6 +79,7 @@ impl ProcessorTimes {
             decoding_s: seconds(ThreadKind::Decoding),
             workers_s: seconds(ThreadKind::Workers),
             control_s: since(ClockId::ThreadCPUTime, self.control_before),
+            delivery_s: seconds(ThreadKind::Delivery),
             sinks_s: seconds(ThreadKind::Sinks),
             encoding_s: seconds(ThreadKind::Encoding),
             other_s: 0.0,

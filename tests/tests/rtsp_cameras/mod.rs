@@ -377,6 +377,7 @@ fn cameras_that_fail_come_back_by_themselves_and_others_lose_nothing() {
             "shed",
             "stream-full",
             "memory-full",
+            "not-decoded",
             "late",
             "stopped",
         ];

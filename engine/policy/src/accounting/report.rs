@@ -231,7 +231,7 @@ pub struct Report {
     /// Processor time of its threads; live runs only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub processor: Option<ProcessorReport>,
-    /// Time of the control thread by kind of event; live runs only.
+    /// Time of the control thread, and of deliveries beside it, by kind of event; live runs only.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub control: BTreeMap<String, ControlReport>,
     /// Why the event log of the run is incomplete, if so.
@@ -265,6 +265,9 @@ pub struct ProcessorReport {
     pub workers_s: f64,
     /// The thread that carries control, with all decisions.
     pub control_s: f64,
+    /// The thread that follows tracks and gives results to sinks.
+    #[serde(default)]
+    pub delivery_s: f64,
     /// Writing sinks that encode no video.
     pub sinks_s: f64,
     /// Drawing and encoding video, and writing it.
@@ -273,7 +276,7 @@ pub struct ProcessorReport {
     pub other_s: f64,
 }
 
-/// Events of one kind on the control thread of a live run.
+/// Events of one kind on the control thread of a live run, or deliveries beside it.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct ControlReport {
     /// Number of events.
@@ -288,7 +291,9 @@ impl ProcessorReport {
     /// Their sum.
     #[must_use]
     pub fn total_s(&self) -> f64 {
-        self.decoding_s + self.workers_s + self.control_s + self.sinks_s + self.encoding_s + self.other_s
+        let threads = [self.decoding_s, self.workers_s, self.control_s, self.delivery_s];
+        let output = [self.sinks_s, self.encoding_s];
+        threads.iter().chain(&output).sum::<f64>() + self.other_s
     }
 }
 

@@ -27,6 +27,7 @@ use crate::analytics::SharedAnalytics;
 use crate::clock::{Clock, duration};
 use crate::control_times::ControlEvent;
 use crate::objects::assemble_objects;
+use crate::processor_time::ThreadTimer;
 use crate::progress::Progress;
 use crate::request::{Request, RequestBranch};
 use crate::request_traces::RequestTracer;
@@ -87,6 +88,7 @@ pub(crate) struct EgressSetup {
 
 pub(crate) struct Egress {
     clock: Clock,
+    timer: ThreadTimer,
     streams: BTreeMap<StreamId, StreamEntry>,
     /// Ids that tracks of all streams are given.
     track_ids: TrackIdBlocks,
@@ -119,12 +121,14 @@ pub(crate) struct Egress {
 }
 
 impl Egress {
-    pub(crate) fn new(setup: EgressSetup) -> Self {
+    /// `timer` counts the thread that it runs on.
+    pub(crate) fn new(setup: EgressSetup, timer: ThreadTimer) -> Self {
         let now = setup.clock.now();
         let track_ids = TrackIdBlocks::default();
         let entry = |(name, own_slo)| StreamEntry::new(name, own_slo, &track_ids, now);
         Self {
             clock: setup.clock,
+            timer,
             streams: (0..)
                 .map(StreamId)
                 .zip(setup.streams.into_iter().map(entry))
@@ -366,7 +370,8 @@ impl Egress {
     }
 
     /// What was counted so far.
-    fn counts(&self) -> EgressCounts {
+    fn counts(&mut self) -> EgressCounts {
+        self.timer.update();
         let now = self.clock.now();
         let streams = self.streams.iter();
         let open = self.sinks.iter().map(|sink| (&sink.name, &sink.handle));

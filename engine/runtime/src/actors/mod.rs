@@ -1,5 +1,5 @@
-//! The actors that carry control. All live on one thread, so messages between them arrive in the order of sending; frames
-//! are decoded, models run and files written on threads of their own, which send these actors events.
+//! The actors of a run. All but the egress live on the control thread; what one sends to another arrives in the order of
+//! sending, also across threads, and what was sent because of it arrives after it. Frames are decoded, models run and files written on threads of their own, which send these actors events.
 //!
 //! An actix mailbox is a FIFO whose bound is soft: it only transports. What bounds it is the number of requests in flight
 //! (see `admission`), since every message is about one of them, about a batch on a slot, or a tick.
@@ -14,7 +14,8 @@ mod stream_table;
 pub(crate) use decode_levels::DecodeLevelActor;
 pub(crate) use egress::{Egress, EgressSetup, RunEnded, SinkRoute};
 pub(crate) use graph::{
-    ActorRefs, GraphActor, ModuleSetup, PartitionSiteSetup, Site, SiteSetup, SlotSessions,
+    ActorRefs, GraphActor, ModuleSetup, PartitionSiteSetup, PromptJob, PromptMaker, PromptsMade, Site,
+    SiteSetup, SlotSessions,
 };
 pub(crate) use messages::{
     Abandon, AbandonStream, AddStats, AddStream, Arrived, BatchDone, ControlMessage, DropGraph, EndWhenIdle,

@@ -1,6 +1,7 @@
 //! The start of a run, from top to bottom: mailboxes, threads that run batches, actors, threads of sources.
 
 use std::collections::BTreeMap;
+use std::convert::identity;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
@@ -12,13 +13,14 @@ use weir_graph::{SinkNode, SourceMode, SourceNode};
 use weir_policy::Backoff;
 use weir_types::{ModuleId, SlotId, Span, StreamId};
 
+use super::egress_thread::EgressThread;
 use super::live_streams::{LiveStream, LiveStreams};
 use super::packet_observers::SinkObservations;
 use super::{RunContext, RunGraph, RunParts, StartedRun, StreamContext};
 use crate::actors::{
     ActorRefs, BatchDone, ControlMessage, DecodeLevelActor, Egress, EgressSetup, GraphActor, InstanceSaid,
-    ModuleSetup, PartitionSiteSetup, RunEnded, RunLaunched, SessionChanged, SinkRoute, Site, SiteSetup,
-    SlotSessions,
+    ModuleSetup, PartitionSiteSetup, PromptJob, PromptMaker, PromptsMade, RunEnded, RunLaunched,
+    SessionChanged, SinkRoute, Site, SiteSetup, SlotSessions,
 };
 use crate::admission::{MemoryBudget, StreamAdmission};
 use crate::analytics::{TrackGate, analytics_plan};
@@ -55,6 +57,8 @@ struct BatchThreads {
     jobs: BTreeMap<SlotId, crossbeam_channel::Sender<Job>>,
     /// Where steps of models that generate run.
     instances: BTreeMap<SlotId, crossbeam_channel::Sender<InstanceJob>>,
+    /// To the threads that make prompts for models that generate.
+    prompts: BTreeMap<ModuleId, crossbeam_channel::Sender<PromptJob>>,
     /// Around each partitioned model.
     prepost: BTreeMap<ModuleId, (Preprocessor, Postprocessor)>,
     /// Where sessions are opened and closed: on devices whose memory does not hold all their models.
@@ -87,14 +91,8 @@ impl RunContext<'_> {
             Arc::new(Route::new(in_force.number, graph, &entrance, &specs.topology))
         };
         let routes: Vec<Arc<Route>> = (0..streams.len()).map(route).collect();
-        // Made before their actors: addresses are good at once, and messages wait for the actor.
-        let (egress, mailbox) = (Context::new(), Context::new());
-        let actors = ActorRefs {
-            graph: mailbox.address(),
-            egress: egress.address(),
-        };
-        let batch_threads = self.start_batch_threads(&in_force, workers, partitions, &actors, threads)?;
-
+        // Made before its actor: the address is good at once, and messages wait for the actor.
+        let mailbox = Context::new();
         let (idle_sender, idle) = oneshot::channel();
         let (ended_sender, ended) = oneshot::channel();
         let view = |(index, node): (usize, &SinkNode)| (node.name.clone(), SinkView::new(graph, index));
@@ -105,10 +103,15 @@ impl RunContext<'_> {
         let setup = self.egress_setup(
             sinks,
             decode_levels.clone(),
-            actors.graph.clone().recipient(),
+            mailbox.address().recipient(),
             signals,
         );
-        egress.run(Egress::new(setup));
+        let egress = EgressThread::start(setup, &self.processor, threads)?;
+        let actors = ActorRefs {
+            graph: mailbox.address(),
+            egress: egress.address.clone(),
+        };
+        let batch_threads = self.start_batch_threads(&in_force, workers, partitions, &actors, threads)?;
         DecodeLevelActor::new(
             decode_levels.clone(),
             graph.slo(),
@@ -148,6 +151,7 @@ impl RunContext<'_> {
         }
         Ok(StartedRun {
             streams: context,
+            _egress: egress,
             draining: Vec::new(),
             began,
             idle,
@@ -192,11 +196,13 @@ impl RunContext<'_> {
             jobs.insert(slot, sender);
             threads.extend(own);
         }
+        let prompts = self.start_prompt_makers(running, actors, threads)?;
         let mut prepost = BTreeMap::new();
         let Some(partitions) = partitions else {
             return Ok(BatchThreads {
                 jobs,
                 instances,
+                prompts,
                 prepost,
                 sessions,
             });
@@ -221,9 +227,34 @@ impl RunContext<'_> {
         Ok(BatchThreads {
             jobs,
             instances,
+            prompts,
             prepost,
             sessions,
         })
+    }
+
+    /// Starts the threads that make prompts.
+    fn start_prompt_makers(
+        &self,
+        running: &RunGraph,
+        actors: &ActorRefs,
+        threads: &mut Vec<JoinHandle<()>>,
+    ) -> Result<BTreeMap<ModuleId, crossbeam_channel::Sender<PromptJob>>, RunError> {
+        let mut prompts = BTreeMap::new();
+        for (spec, node) in running.specs.modules.iter().zip(running.graph.modules()) {
+            let Some(generate) = &spec.generate else { continue };
+            let bounds = generate.instances.iter().map(|spec| spec.max_sequence_tokens);
+            let maker = PromptMaker {
+                module: spec.id,
+                max_sequence_tokens: bounds.min().unwrap_or(0),
+                lengths: LengthPrediction::new(generate.length, &running.graph.models()[node.model]),
+            };
+            let on_made = sender(actors, identity::<PromptsMade>);
+            let (sender, thread) = maker.start(&node.name, on_made, &self.processor)?;
+            threads.push(thread);
+            prompts.insert(spec.id, sender);
+        }
+        Ok(prompts)
     }
 
     /// The sessions that the arbiter of a graph opens and closes.
@@ -360,14 +391,7 @@ impl RunContext<'_> {
                     .iter()
                     .filter_map(|slot| Some((*slot, threads.instances.remove(slot)?)))
                     .collect(),
-                max_sequence_tokens: spec.generate.as_ref().map_or(0, |generate| {
-                    let bounds = generate.instances.iter().map(|spec| spec.max_sequence_tokens);
-                    bounds.min().unwrap_or(0)
-                }),
-                lengths: spec
-                    .generate
-                    .as_ref()
-                    .and_then(|generate| LengthPrediction::new(generate.length, &graph.models()[node.model])),
+                prompts: threads.prompts.remove(&spec.id),
                 slo: graph.slo(),
                 devices: spec
                     .slots

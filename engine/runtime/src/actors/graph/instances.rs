@@ -42,8 +42,6 @@ pub(super) struct Instances {
     pub(super) sequences: BTreeMap<SequenceId, LiveSequence>,
     /// Caches of those that are between two slots.
     caches: BTreeMap<SequenceId, Receiver<SequenceState>>,
-    /// Most tokens of a sequence with its prompt.
-    pub(super) max_sequence_tokens: u32,
     /// The steps that run.
     in_step: BTreeMap<SlotId, RunningStep>,
     /// The number of the next step.
@@ -51,17 +49,11 @@ pub(super) struct Instances {
 }
 
 impl Instances {
-    pub(super) fn new(jobs: BTreeMap<SlotId, Sender<InstanceJob>>, max_sequence_tokens: u32) -> Self {
+    pub(super) fn new(jobs: BTreeMap<SlotId, Sender<InstanceJob>>) -> Self {
         Self {
             jobs,
-            max_sequence_tokens,
             ..Self::default()
         }
-    }
-
-    /// Whether the model does not generate.
-    pub(super) fn is_empty(&self) -> bool {
-        self.jobs.is_empty()
     }
 
     /// Whether no step runs.
@@ -99,15 +91,6 @@ impl Instances {
     pub(super) fn lose(&mut self, slot: SlotId) {
         self.in_step.remove(&slot);
         self.commands.remove(&slot);
-    }
-
-    /// A sequence that ends with the last token that there is a place for.
-    pub(super) fn bounded(&self, spec: SequenceSpec) -> SequenceSpec {
-        let places = self.max_sequence_tokens.saturating_sub(spec.prompt.len() as u32);
-        SequenceSpec {
-            max_tokens: spec.max_tokens.min(places).max(1),
-            ..spec
-        }
     }
 
     pub(super) fn command(&mut self, slot: SlotId, command: SequenceCommand) {

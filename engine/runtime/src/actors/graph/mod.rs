@@ -9,7 +9,9 @@ mod module_site;
 mod output_check;
 mod overdue;
 mod partition_site;
+mod pending;
 mod pipelines;
+mod prompts;
 mod requests;
 mod sessions;
 mod site;
@@ -27,6 +29,7 @@ use weir_types::ModuleId;
 
 pub(crate) use module_site::ModuleSetup;
 pub(crate) use partition_site::PartitionSiteSetup;
+pub(crate) use prompts::{PromptJob, PromptMaker, PromptsMade};
 pub(crate) use sessions::SlotSessions;
 pub(crate) use site::{Site, SiteSetup};
 
@@ -121,8 +124,8 @@ impl GraphActor {
         self.complete(context);
     }
 
-    /// Sets the timers that were asked for, sends on what is for the egress, and lets the machines decide once the burst
-    /// is in. What an actor spawns onto itself is polled after its mailbox is empty.
+    /// Sets the timers that were asked for, and lets the machines decide once the burst is in, or sends the ends of requests
+    /// to the egress once they have decided. What an actor spawns onto itself is polled after its mailbox is empty.
     fn complete(&mut self, context: &mut Context<Self>) {
         for (of, at) in self.site.take_timers() {
             let wait = self.clock.duration_until(at);
@@ -136,8 +139,9 @@ impl GraphActor {
                 context.cancel_future(before);
             }
         }
-        self.site.send_to_egress();
-        if self.controller.is_due() && !std::mem::replace(&mut self.decides_soon, true) {
+        if !self.controller.is_due() {
+            self.site.send_ends();
+        } else if !std::mem::replace(&mut self.decides_soon, true) {
             context.spawn(fut::ready(()).map(|(), actor: &mut Self, context| {
                 actor.timed(ControlEvent::Decision, |actor| actor.decide(context));
             }));
@@ -147,6 +151,7 @@ impl GraphActor {
     /// Ends where that is asked for and no batch runs: what was counted goes to the egress.
     fn stop_when_idle(&mut self, context: &mut Context<Self>) {
         if self.is_stopping && self.site.is_idle() {
+            self.site.send_facts();
             self.site.egress().do_send(AddStats(self.stats()));
             context.stop();
         }
@@ -191,6 +196,7 @@ impl Actor for GraphActor {
         }
         context.run_interval(duration(TICK_INTERVAL), |actor, context| {
             actor.timed(ControlEvent::Timer, |actor| actor.tick(context));
+            actor.site.send_facts();
         });
     }
 }
@@ -241,6 +247,17 @@ impl Handler<RequestAdmitted> for GraphActor {
 
     fn handle(&mut self, RequestAdmitted(request): RequestAdmitted, context: &mut Self::Context) {
         self.timed(ControlEvent::Arrival, |actor| actor.admit(request, context));
+    }
+}
+
+impl Handler<PromptsMade> for GraphActor {
+    type Result = ();
+
+    fn handle(&mut self, made: PromptsMade, context: &mut Self::Context) {
+        self.timed(ControlEvent::Arrival, |actor| {
+            let entered = actor.site.on_prompts(made);
+            actor.tell_all(entered, context);
+        });
     }
 }
 
@@ -319,6 +336,7 @@ impl Handler<TakeStats> for GraphActor {
     type Result = MessageResult<TakeStats>;
 
     fn handle(&mut self, _: TakeStats, _context: &mut Self::Context) -> Self::Result {
+        self.site.send_facts();
         MessageResult(self.stats())
     }
 }
@@ -341,6 +359,7 @@ impl Handler<ReportStats> for GraphActor {
     type Result = ();
 
     fn handle(&mut self, _: ReportStats, _context: &mut Self::Context) {
+        self.site.send_facts();
         self.site.egress().do_send(StatsReported(self.stats()));
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crossbeam_channel::Sender;
-use weir_flow::{Inference, Item, Operator, SequenceSpec};
+use weir_flow::{Item, Operator};
 use weir_policy::gears::StageSetting;
 use weir_policy::{BatchSlice, ModuleState, ModuleStats};
 use weir_types::{BatchId, ModuleId, RequestId, SlotId, Span, StreamId};
@@ -13,13 +13,14 @@ use weir_types::{BatchId, ModuleId, RequestId, SlotId, Span, StreamId};
 use super::instances::Instances;
 use super::output_check::OutputCheck;
 use super::overdue::SlotWatch;
+use super::pending::PendingRequest;
+use super::prompts::PromptJob;
 use crate::actors::messages::ModuleLoad;
 use crate::analytics::TrackGate;
 use crate::batch::Job;
 use crate::cascades::{Stage, StageSettings};
 use crate::fleet::{Postprocessor, Preprocessor};
 use crate::instance::InstanceJob;
-use crate::length_prediction::LengthPrediction;
 use crate::request::RequestBranch;
 use crate::request_traces::RequestTracer;
 use crate::telemetry;
@@ -37,10 +38,8 @@ pub(crate) struct ModuleSetup {
     pub(crate) jobs: BTreeMap<SlotId, Sender<Job>>,
     /// Its instances, by their slots; empty unless its model generates.
     pub(crate) instances: BTreeMap<SlotId, Sender<InstanceJob>>,
-    /// Most tokens of a sequence there, its prompt included.
-    pub(crate) max_sequence_tokens: u32,
-    /// Predicts how long its texts become.
-    pub(crate) lengths: Option<LengthPrediction>,
+    /// The thread that makes prompts of items, where it has instances.
+    pub(crate) prompts: Option<Sender<PromptJob>>,
     /// The latency objective of requests without one of their own.
     pub(crate) slo: Span,
     /// The slots, each with the name of its device; empty unless its model is on several devices.
@@ -57,18 +56,6 @@ pub(crate) struct ModuleSetup {
     /// Whether its model is a real one, whose outputs are checked.
     pub(crate) has_model: bool,
     pub(crate) timeline: Arc<Timeline>,
-}
-
-/// A request in this module, with an inference for each item.
-pub(super) struct PendingRequest {
-    pub(super) branch: RequestBranch,
-    pub(super) items: Vec<Item>,
-    /// `None` before the item has run.
-    pub(super) inferences: Vec<Option<Inference>>,
-    /// Of a stage: the place of each item among those of the cascade.
-    pub(super) places: Vec<usize>,
-    /// The sequence of each item; empty unless the model generates.
-    pub(super) sequences: Vec<SequenceSpec>,
 }
 
 /// A batch that is away.
@@ -108,7 +95,7 @@ impl ModuleSite {
         let mut stats = ModuleStats::default();
         stats.set_devices(setup.devices.iter().map(|(_, device)| device.clone()));
         Self {
-            instances: Instances::new(instances, setup.max_sequence_tokens),
+            instances: Instances::new(instances),
             shown_name: setup.name.as_str().into(),
             setup,
             arriving: BTreeMap::new(),

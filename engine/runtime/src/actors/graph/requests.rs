@@ -1,18 +1,29 @@
 //! Requests in a module: its operator makes items of them as they arrive, and its output as they leave.
 
-use std::any::Any;
 use std::collections::btree_map::Entry as MapEntry;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 
-use weir_control::{EgressMessage, Entry, Message, ModuleMessage};
-use weir_flow::{Item, SequenceSpec};
+use weir_control::{EgressMessage, Entry, Message, ModuleMessage, RequestInfo};
 use weir_types::{DropReason, RequestId};
 
-use super::module_site::{ModuleSite, PendingRequest};
-use super::site::Shared;
+use super::module_site::ModuleSite;
+use super::pending::PendingRequest;
+use super::prompts::{PromptJob, PromptsMade};
+use super::site::{Shared, Site};
 use super::stage::{self, Found};
 use crate::panic_message::panic_message;
 use crate::request::RequestBranch;
+
+impl Site {
+    /// The prompts of a request are made; it may have ended meanwhile.
+    pub(super) fn on_prompts(&mut self, made: PromptsMade) -> Option<Message> {
+        if !self.has_request(made.request.id) {
+            return None;
+        }
+        self.with(made.module, |site, shared| site.on_prompts(made, shared))
+    }
+}
 
 impl ModuleSite {
     /// A request came on one of its branches.
@@ -23,58 +34,61 @@ impl ModuleSite {
         }
     }
 
-    /// A request that came on all branches enters: its operator makes items of it. `None` where it has ended.
-    pub(super) fn enter(&mut self, request: RequestId, shared: &mut Shared) -> Option<Entry> {
-        let mut branch = self.arriving.remove(&request)?;
+    /// A request that came on all branches enters: its operator makes items of it. `None` where it has ended, or where
+    /// [`Self::on_prompts`] gives its entry later.
+    pub(super) fn enter(&mut self, request: RequestInfo, shared: &mut Shared) -> Option<Entry> {
+        let mut branch = self.arriving.remove(&request.id)?;
         let setting = self.setting(branch.request.stream);
         let (operator, gate) = (self.setup.operator.as_ref(), self.setup.gate.as_ref());
         let made = catch_unwind(AssertUnwindSafe(|| {
-            let (items, places) = match self.setup.stage.as_ref().zip(setting) {
+            match self.setup.stage.as_ref().zip(setting) {
                 Some(stage) => stage::items(stage, operator, gate, &mut branch),
                 None => (stage::own_items(operator, gate, &branch), Vec::new()),
-            };
-            let sequences = self.sequences_of(&items, &branch);
-            (items, places, sequences)
+            }
         }));
-        let (items, places, sequences) = match made {
+        let (items, places) = match made {
             Ok(made) => made,
             Err(panic) => {
-                self.on_operator_panic(panic.as_ref(), shared);
+                self.on_operator_panic(&panic_message(panic.as_ref()), shared);
                 return Some(Entry::Failed);
             }
         };
-        let entry = match &sequences {
-            Some(sequences) => Entry::Prompts {
-                prompts: sequences.iter().map(|spec| spec.prompt.len() as u32).collect(),
-                predicted: match &self.setup.lengths {
-                    Some(lengths) => lengths.predict(sequences),
-                    None => Vec::new(),
-                },
-            },
-            None => Entry::Items(u32::try_from(items.len()).unwrap_or(u32::MAX)),
+        let count = u32::try_from(items.len()).unwrap_or(u32::MAX);
+        let pending = PendingRequest {
+            branch,
+            inferences: vec![None; items.len()],
+            items,
+            places,
+            sequences: Vec::new(),
         };
-        let inferences = vec![None; items.len()];
-        self.pending.insert(
+        let Some(prompts) = &self.setup.prompts else {
+            self.pending.insert(request.id, pending);
+            return Some(Entry::Items(count));
+        };
+        let operator = Arc::clone(&self.setup.operator);
+        let job = PromptJob {
             request,
-            PendingRequest {
-                branch,
-                items,
-                inferences,
-                places,
-                sequences: sequences.unwrap_or_default(),
-            },
-        );
-        Some(entry)
+            pending,
+            operator,
+        };
+        // The thread ends after this site.
+        prompts.send(job).is_err().then_some(Entry::Failed)
     }
 
-    /// The sequence of each item, where the model generates.
-    fn sequences_of(&self, items: &[Item], branch: &RequestBranch) -> Option<Vec<SequenceSpec>> {
-        if self.instances.is_empty() {
-            return None;
-        }
-        let made = self.setup.operator.sequences(items, &branch.results);
-        let bounded = made.into_iter().map(|spec| self.instances.bounded(spec));
-        Some(bounded.collect())
+    /// The prompts of a request that has not ended are made.
+    fn on_prompts(&mut self, made: PromptsMade, shared: &mut Shared) -> Message {
+        let PromptsMade { request, made, .. } = made;
+        let entry = match made {
+            Ok((pending, entry)) => {
+                self.pending.insert(request.id, pending);
+                entry
+            }
+            Err(reason) => {
+                self.on_operator_panic(&reason, shared);
+                Entry::Failed
+            }
+        };
+        Message::Module(self.setup.id, ModuleMessage::Entered(request, entry))
     }
 
     /// A request leaves with its results: gives it with these, and the message to the machine of the module. With a reason
@@ -127,7 +141,7 @@ impl ModuleSite {
                 Ok((branch, Message::Module(module, left)))
             }
             Err(panic) => {
-                self.on_operator_panic(panic.as_ref(), shared);
+                self.on_operator_panic(&panic_message(panic.as_ref()), shared);
                 Err(Message::Egress(EgressMessage::Dropped {
                     request,
                     module,
@@ -139,8 +153,8 @@ impl ModuleSite {
     }
 
     /// The operator panicked on a request, which is dropped; the run goes on.
-    fn on_operator_panic(&self, panic: &(dyn Any + Send), shared: &mut Shared) {
-        let reason = format!("the operator panicked: {}", panic_message(panic));
+    fn on_operator_panic(&self, message: &str, shared: &mut Shared) {
+        let reason = format!("the operator panicked: {message}");
         shared.losses.on_request_lost(&self.setup.name, &reason);
     }
 }

@@ -105,8 +105,16 @@ impl Site {
         self.acted.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
+    /// Sends the facts that were collected for the egress where a request has ended: it need not be woken for others.
+    pub(super) fn send_ends(&mut self) {
+        let is_end = |fact: &EgressFact| matches!(fact, EgressFact::Ended(_));
+        if self.shared.facts.iter().any(is_end) {
+            self.send_facts();
+        }
+    }
+
     /// Sends the facts that were collected for the egress.
-    pub(super) fn send_to_egress(&mut self) {
+    pub(super) fn send_facts(&mut self) {
         if !self.shared.facts.is_empty() {
             let facts = std::mem::take(&mut self.shared.facts);
             self.shared.egress.do_send(EgressFacts(facts));
@@ -278,6 +286,10 @@ impl Site {
         site.map_or(module, |site| site.setup.report_id)
     }
 
+    pub(super) fn has_request(&self, request: RequestId) -> bool {
+        self.requests.contains_key(&request)
+    }
+
     /// A request has ended: nothing of it is kept here.
     fn on_ended(
         &mut self,
@@ -300,7 +312,7 @@ impl Site {
     fn act_on(&mut self, effect: Effect, answers: &mut Vec<Message>) {
         match effect {
             Effect::Enter(module, request) => {
-                let entry = self.with(module, |site, shared| site.enter(request.id, shared));
+                let entry = self.with(module, |site, shared| site.enter(request, shared));
                 if let Some(entry) = entry.flatten() {
                     answers.push(Message::Module(module, ModuleMessage::Entered(request, entry)));
                 }
