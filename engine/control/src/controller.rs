@@ -21,7 +21,7 @@ use crate::slots::SlotMachine;
 
 /// A driver: it carries effects out.
 pub trait Act {
-    /// A machine begins to decide, for a driver that takes its time.
+    /// A machine begins to decide: a driver may measure the time from here to its effects.
     fn on_decision(&mut self, _of: Address) {}
 
     /// Carries an effect out. What follows at once goes to `answers`; what takes time is given to the controller later.

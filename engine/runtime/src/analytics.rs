@@ -2,7 +2,7 @@
 //! it before.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use weir_analytics::transforms::StreamTransform;
 use weir_analytics::{
@@ -12,6 +12,7 @@ use weir_flow::{Item, RequestResults, Settings};
 use weir_graph::{Graph, PerTrackNode};
 use weir_types::{RequestId, StreamId};
 
+use crate::lock::lock;
 use crate::request::Request;
 
 /// The trackers and transforms of a graph.
@@ -65,13 +66,9 @@ type OfStream = (u32, Arc<Mutex<StreamAnalytics>>);
 #[derive(Debug, Clone, Default)]
 pub(crate) struct SharedAnalytics(Arc<Mutex<BTreeMap<StreamId, OfStream>>>);
 
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl SharedAnalytics {
     fn get(&self, stream: StreamId) -> Option<OfStream> {
-        locked(&self.0).get(&stream).cloned()
+        lock(&self.0).get(&stream).cloned()
     }
 
     /// Number of the graph by which a stream is known.
@@ -81,7 +78,7 @@ impl SharedAnalytics {
 
     /// Streams that are known by that graph.
     pub(crate) fn streams_of(&self, graph: u32) -> Vec<StreamId> {
-        let streams = locked(&self.0);
+        let streams = lock(&self.0);
         let known = streams.iter().filter(|(_, (of, _))| *of == graph);
         known.map(|(id, _)| *id).collect()
     }
@@ -95,7 +92,7 @@ impl SharedAnalytics {
         ids: &mut TrackIds,
     ) -> FrameAnalytics {
         let analytics = {
-            let mut streams = locked(&self.0);
+            let mut streams = lock(&self.0);
             let new = || {
                 let analytics = StreamAnalytics::new(plan);
                 (request.route.graph, Arc::new(Mutex::new(analytics)))
@@ -103,20 +100,20 @@ impl SharedAnalytics {
             let (_, analytics) = streams.entry(request.stream).or_insert_with(new);
             Arc::clone(analytics)
         };
-        locked(&analytics).on_frame(&request.frame, time_ms, results, ids)
+        lock(&analytics).on_frame(&request.frame, time_ms, results, ids)
     }
 
     /// The frame of that request is not delivered.
     pub(crate) fn on_dropped(&self, stream: StreamId, request: RequestId) {
         if let Some((_, analytics)) = self.get(stream) {
-            locked(&analytics).on_dropped(request.0);
+            lock(&analytics).on_dropped(request.0);
         }
     }
 
     /// Forgets a stream: the number of its graph, and what ended with it.
     pub(crate) fn close(&self, stream: StreamId) -> Option<(u32, FrameAnalytics)> {
-        let (graph, analytics) = locked(&self.0).remove(&stream)?;
-        Some((graph, locked(&analytics).close()))
+        let (graph, analytics) = lock(&self.0).remove(&stream)?;
+        Some((graph, lock(&analytics).close()))
     }
 }
 
@@ -151,7 +148,7 @@ impl TrackGate {
             items.retain(|item| item.object.is_none() || !self.rule.once);
             return;
         };
-        let mut analytics = locked(&analytics);
+        let mut analytics = lock(&analytics);
         items.retain(|item| {
             item.object.is_none_or(|object| {
                 let of = (results, object);

@@ -26,6 +26,7 @@ mod inline;
 mod instance;
 mod instance_spec;
 mod length_prediction;
+mod lock;
 mod message_latency;
 mod objects;
 mod overlapped;

@@ -14,7 +14,7 @@
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
 use crossbeam_channel::{Receiver, Sender, bounded};
@@ -26,6 +26,7 @@ use crate::batch::{
     WorkerHandle,
 };
 use crate::clock::Clock;
+use crate::lock::lock;
 use crate::panic_message::{caught, panic_message};
 use crate::processor_time::{ProcessorTimes, ThreadKind, ThreadTimer};
 
@@ -321,11 +322,6 @@ fn read(steps: &OuterSteps, items: &[Item], data: StepData) -> Result<Vec<Infere
 fn discard<T>(step: Option<T>) -> Option<T> {
     let _ = catch_unwind(AssertUnwindSafe(move || drop(step)));
     None
-}
-
-/// A panic of a step is caught before it could poison the lock.
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

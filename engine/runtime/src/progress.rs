@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use weir_policy::StateChange;
 use weir_types::StreamId;
 
+use crate::lock::lock;
 use crate::timeline::{Timeline, TimelineSnapshot};
 
 /// Counters that another thread may read while the run goes on.
@@ -177,11 +178,6 @@ impl Progress {
     pub(crate) fn on_dropped(&self) {
         self.dropped.fetch_add(1, Ordering::Relaxed);
     }
-}
-
-/// A count is valid at any moment, so also after a panic of its writer.
-fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
-    shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

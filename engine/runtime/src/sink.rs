@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -15,6 +15,7 @@ use weir_types::Timestamp;
 
 use crate::admission::StreamPermit;
 use crate::clock::{Clock, duration};
+use crate::lock::lock;
 use crate::panic_message::panic_message;
 use crate::processor_time::{ProcessorTimes, ThreadKind, ThreadTimer};
 
@@ -251,10 +252,6 @@ impl SinkHandle {
         let _ = thread.join();
         true
     }
-}
-
-fn lock(progress: &Mutex<SinkProgress>) -> MutexGuard<'_, SinkProgress> {
-    progress.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The sink on its thread.

@@ -291,9 +291,16 @@ impl ProcessorReport {
     /// Their sum.
     #[must_use]
     pub fn total_s(&self) -> f64 {
-        let threads = [self.decoding_s, self.workers_s, self.control_s, self.delivery_s];
-        let output = [self.sinks_s, self.encoding_s];
-        threads.iter().chain(&output).sum::<f64>() + self.other_s
+        let kinds = [
+            self.decoding_s,
+            self.workers_s,
+            self.control_s,
+            self.delivery_s,
+            self.sinks_s,
+            self.encoding_s,
+            self.other_s,
+        ];
+        kinds.iter().sum()
     }
 }
 

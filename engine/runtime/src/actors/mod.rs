@@ -1,5 +1,6 @@
-//! The actors of a run. All but the egress live on the control thread; what one sends to another arrives in the order of
-//! sending, also across threads, and what was sent because of it arrives after it. Frames are decoded, models run and files written on threads of their own, which send these actors events.
+//! The actors of a run. All but the egress live on the control thread. Messages from one to another arrive in the order of
+//! sending, also across threads. Frames are decoded, models run and files written on threads of their own, which send these
+//! actors events.
 //!
 //! An actix mailbox is a FIFO whose bound is soft: it only transports. What bounds it is the number of requests in flight
 //! (see `admission`), since every message is about one of them, about a batch on a slot, or a tick.

@@ -151,14 +151,15 @@ impl GraphActor {
     /// Ends where that is asked for and no batch runs: what was counted goes to the egress.
     fn stop_when_idle(&mut self, context: &mut Context<Self>) {
         if self.is_stopping && self.site.is_idle() {
-            self.site.send_facts();
-            self.site.egress().do_send(AddStats(self.stats()));
+            let stats = self.stats();
+            self.site.egress().do_send(AddStats(stats));
             context.stop();
         }
     }
 
-    /// Counts so far.
-    fn stats(&self) -> GraphStats {
+    /// Gives the counts so far. Facts that belong to them go to the egress before.
+    fn stats(&mut self) -> GraphStats {
+        self.site.send_facts();
         let modules = self.controller.modules().iter().zip(self.site.own_stats());
         let stats = modules.map(|(machine, (id, own))| {
             let mut stats = machine.stats();
@@ -336,7 +337,6 @@ impl Handler<TakeStats> for GraphActor {
     type Result = MessageResult<TakeStats>;
 
     fn handle(&mut self, _: TakeStats, _context: &mut Self::Context) -> Self::Result {
-        self.site.send_facts();
         MessageResult(self.stats())
     }
 }
@@ -359,8 +359,8 @@ impl Handler<ReportStats> for GraphActor {
     type Result = ();
 
     fn handle(&mut self, _: ReportStats, _context: &mut Self::Context) {
-        self.site.send_facts();
-        self.site.egress().do_send(StatsReported(self.stats()));
+        let stats = self.stats();
+        self.site.egress().do_send(StatsReported(stats));
     }
 }
 

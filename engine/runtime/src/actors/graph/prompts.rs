@@ -1,5 +1,5 @@
-//! The thread of a module whose model generates that makes prompts of items: they are tokenized, and the lengths of their
-//! texts predicted, in the order in which requests enter.
+//! The thread that makes the prompts of a module whose model generates. It tokenizes them and predicts the lengths of their
+//! texts, in the order in which requests enter.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -32,7 +32,7 @@ pub(crate) struct PromptsMade {
     pub(super) made: Result<(PendingRequest, Entry), String>,
 }
 
-/// What makes prompts for a module.
+/// Makes the prompts of one module.
 pub(crate) struct PromptMaker {
     pub(crate) module: ModuleId,
     /// Most tokens of a sequence, its prompt included.
