@@ -98,6 +98,7 @@ pub fn overheads(queueing: Queueing) -> Overheads {
 fn world(queueing: Queueing) -> WorldSpec {
     let ms = Span::from_millis;
     let module = |id: usize| WorldModule {
+        ends: Vec::new(),
         name: format!("module-{id}"),
         profile: Profile::new(vec![(1, ms(10)), (2, ms(14)), (4, ms(22)), (8, ms(38))])
             .unwrap_or_else(|| unreachable!("ascending points")),

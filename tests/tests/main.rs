@@ -30,6 +30,7 @@ mod request_traces;
 mod residency;
 mod rtsp_cameras;
 mod service;
+mod several_devices;
 mod tracked_clips;
 mod tracks;
 mod transforms;

@@ -21,6 +21,7 @@ pub fn memory_chain(memory: bool, queues: Option<SlotQueues>) -> Option<WorldSpe
     let points = [(1, 10), (2, 14), (4, 22), (8, 38)];
     let profile = Profile::new(points.map(|(size, ms)| (size, Span::from_millis(ms))).to_vec())?;
     let module = |index: u32| WorldModule {
+        ends: Vec::new(),
         name: format!("m{}", index + 1),
         profile: profile.clone(),
         batch: vec![1, 2, 4, 8],

@@ -242,6 +242,9 @@ impl Controller {
     }
 
     fn on_slots(&mut self, event: SlotEvent, now: Timestamp, out: &mut Outbox) {
+        if let SlotEvent::ShareSet { module, slot, share } = event {
+            out.tell(Message::fact(module, ModuleEvent::SlotShareSet { slot, share }));
+        }
         let fact = match event {
             SlotEvent::Down { slot } => Some((slot, ModuleEvent::SlotDown { slot })),
             SlotEvent::Up { slot } => Some((slot, ModuleEvent::SlotUp { slot })),

@@ -230,10 +230,12 @@ impl ModuleFlow {
         let module = self.id;
         match effect {
             ModuleEffect::Bid(bid) => out.send(Message::Slots(SlotEvent::Bid { module, bid })),
-            ModuleEffect::CancelBid if self.pool == Pool::Pipelines => {
+            ModuleEffect::CancelBid { .. } if self.pool == Pool::Pipelines => {
                 out.send(Message::planned(ReserveEvent::RequestCancelled { module }));
             }
-            ModuleEffect::CancelBid => out.send(Message::Slots(SlotEvent::BidCancelled { module })),
+            ModuleEffect::CancelBid { slot } => {
+                out.send(Message::Slots(SlotEvent::BidCancelled { module, slot }));
+            }
             ModuleEffect::RequestPath(request) => {
                 out.send(Message::planned(ReserveEvent::PathRequested { module, request }));
             }

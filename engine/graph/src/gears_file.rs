@@ -22,6 +22,7 @@ use weir_types::Span;
 
 use crate::device::DeviceClass;
 use crate::graph::{Graph, ModuleNode};
+use crate::slots::GraphSlots;
 use weir_policy::gears::{GearNode, Gears, StageSetting};
 
 /// A gears file as it is written.
@@ -236,19 +237,18 @@ pub struct CascadeStage {
 /// The stages of the cascades of a graph, those of each in order.
 #[must_use]
 pub fn cascade_stages(graph: &Graph) -> Vec<CascadeStage> {
+    let slots = GraphSlots::new(graph, 1);
     let stage = |(module, node): (usize, &ModuleNode)| {
         let model = &graph.models()[node.model];
-        let device = &graph.devices()[model.device];
-        let on_device = match device.class {
-            DeviceClass::Cpu => device.slots,
-            _ => Some(device.slot_count(1)),
-        };
-        let workers = on_device.map(|slots| model.workers.unwrap_or(slots).min(slots));
+        let by_machine = model.ends().any(|(device, _)| {
+            let device = &graph.devices()[device];
+            device.class == DeviceClass::Cpu && device.slots.is_none()
+        });
         Some(CascadeStage {
             module,
             cascade: node.stage.as_ref()?.cascade.clone(),
             model: model.name.clone(),
-            slots: workers.map(|workers| workers as usize),
+            slots: (!by_machine).then(|| slots.of_model[node.model].len()),
         })
     };
     graph.modules().iter().enumerate().filter_map(stage).collect()

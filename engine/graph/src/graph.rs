@@ -280,12 +280,6 @@ impl ModelNode {
         one.into_iter().chain(several)
     }
 
-    /// Whether its slots are its own, on each of its devices.
-    #[must_use]
-    pub fn has_own_slots(&self) -> bool {
-        self.generates() || !self.ends.is_empty()
-    }
-
     /// Whether it generates text token by token: on slots of its own, in steps.
     #[must_use]
     pub fn generates(&self) -> bool {

@@ -14,12 +14,12 @@ mod gears_file;
 mod gpu_settings;
 mod graph;
 mod model_servers;
-mod own_slots;
 pub mod planning;
 mod policy;
 mod raw;
 mod render;
 mod settings;
+mod slots;
 mod sources;
 mod stream_places;
 mod trace;
@@ -45,9 +45,9 @@ pub use graph::{
     TransformNode, Vertex, WhenSlow, WorkerNode,
 };
 pub use model_servers::{ModelServers, ServerProtocol};
-pub use own_slots::own_slots;
 pub use policy::{PARTS as POLICY_PARTS, read as read_policy};
 pub use raw::{MODULE_KEYS, section_keys};
+pub use slots::{GraphSlots, ModelSlot, SlotNode};
 pub use sources::Sources;
 pub use stream_places::StreamPlaces;
 pub use trace::{ArrivalProcess, Arrivals, MAX_CV, Trace, TraceError, read_trace_text, trace_rows};

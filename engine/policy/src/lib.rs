@@ -50,7 +50,7 @@ pub use flow::reorder::ReorderBuffer;
 pub use flow::stream_shares::StreamShare;
 pub use measure::fan_out::FanOut;
 pub use measure::histogram::{Histogram, Quantiles};
-pub use measure::mean_profile::mean_profile;
+pub use measure::slot_profiles::SlotProfiles;
 pub use measure::window::Window;
 pub use module::{
     Answer, BatchSlice, GenerateSpec, Module, ModuleEffect, ModuleEvent, ModuleSpec, OverlapSpec, Pool,

@@ -69,7 +69,7 @@ fn bids(effects: &[ModuleEffect]) -> bool {
 fn cancels(effects: &[ModuleEffect]) -> bool {
     effects
         .iter()
-        .any(|effect| matches!(effect, ModuleEffect::CancelBid))
+        .any(|effect| matches!(effect, ModuleEffect::CancelBid { .. }))
 }
 
 /// Items of the batches that run.

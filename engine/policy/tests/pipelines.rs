@@ -238,7 +238,7 @@ impl World {
                 ModuleEffect::RequestPath(ask) => {
                     self.reserve(ReserveEvent::PathRequested { module, request: ask })
                 }
-                ModuleEffect::CancelBid => self.reserve(ReserveEvent::RequestCancelled { module }),
+                ModuleEffect::CancelBid { .. } => self.reserve(ReserveEvent::RequestCancelled { module }),
                 ModuleEffect::CancelBooking { booking } => {
                     self.booked_paths.remove(&booking).unwrap();
                     self.reserve(ReserveEvent::Declined { booking });

@@ -85,7 +85,7 @@ impl PolicySpecs {
                 pool: match graph.policy().mailbox {
                     _ if pipelines[id as usize].is_some() => Pool::Pipelines,
                     // Its instances are its own.
-                    _ if graph.models()[module.model].has_own_slots() => Pool::Own,
+                    _ if graph.models()[module.model].generates() => Pool::Own,
                     // The graph's check has seen to it that slots are not shared then.
                     Mailboxes::Worker => Pool::Own,
                     Mailboxes::Pool => Pool::Shared,
@@ -113,7 +113,7 @@ impl PolicySpecs {
                 }),
                 overlap: match &pipelines[id as usize] {
                     Some(_) => None,
-                    None => overlap(graph, module),
+                    None => overlap(graph, slots, module.model),
                 },
             }
         };
@@ -211,13 +211,18 @@ fn devices(graph: &Graph, slots: &SlotLayout, model: usize) -> Vec<String> {
     slots.slots_of_model(model).iter().filter_map(of_slot).collect()
 }
 
-/// Set where the slots of a module prepare the next batch while one runs.
-fn overlap(graph: &Graph, module: &weir_graph::ModuleNode) -> Option<OverlapSpec> {
-    let model = &graph.models()[module.model];
-    let overlaps = graph.devices()[model.device].prepare == PrepareMode::Overlap;
-    // What has its slots alone prepares by itself there.
-    (overlaps && !model.has_own_slots()).then(|| OverlapSpec {
-        preparation: Profile::new(model.preparation.clone()),
+/// Set where slots of a module prepare the next batch while one runs.
+fn overlap(graph: &Graph, slots: &SlotLayout, model: usize) -> Option<OverlapSpec> {
+    let all = slots.slots_of_model(model);
+    let overlaps = |slot: &SlotId| slots.prepare_on(*slot) == PrepareMode::Overlap;
+    let ahead: Vec<SlotId> = all.iter().copied().filter(overlaps).collect();
+    (!ahead.is_empty()).then(|| OverlapSpec {
+        preparation: Profile::new(graph.models()[model].preparation.clone()),
+        slots: if ahead.len() < all.len() {
+            ahead
+        } else {
+            Vec::new()
+        },
     })
 }
 
@@ -251,6 +256,7 @@ fn placements(graph: &Graph, modules: &[ModuleSpec]) -> Vec<Placement> {
                 limited.then_some(ModelId(node.model as u32))
             },
             live: live.contains(&spec.id.index()),
+            routed: !spec.ends.is_empty(),
         })
         .collect()
 }

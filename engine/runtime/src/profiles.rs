@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use weir_flow::{DeviceKind, Model, SessionError, StopFlag};
 use weir_graph::{Graph, ModelNode, ModelOrigin, PrepareMode};
+use weir_policy::SlotProfiles;
 use weir_policy::generate::InstanceSpec;
-use weir_policy::mean_profile;
 use weir_policy::route::{Link, MoveCost};
 use weir_types::{ModuleId, Profile, SlotId, Span, StepProfile, Timestamp};
 
@@ -122,8 +122,8 @@ pub fn measure_session(
 pub(crate) struct Profiles {
     /// Batch sizes and their durations; of a model that generates, a sequence of one token.
     pub(crate) batches: Vec<(Vec<u32>, Profile)>,
-    /// By slot of a model that is on several devices and does not generate, how long a batch takes there; else empty. What it
-    /// takes by `batches` is then what the slots together come to.
+    /// By slot of a model that is on devices of unequal speed and does not generate, how long a batch takes there; else empty. What
+    /// it takes by `batches` is then what the slots together come to.
     pub(crate) ends: Vec<Vec<Profile>>,
     /// By slot of a model that generates, what an instance of it is; of others empty.
     pub(crate) instances: Vec<Vec<InstanceSpec>>,
@@ -165,9 +165,12 @@ pub(crate) fn profiles(
         if !node.ends.is_empty() {
             progress.set_preparing("measuring models", index + 1, models.len(), &node.name);
             let (sizes, own) = own_profiles(node, &models[index], index, slots, workers, stop)?;
-            let together = mean_profile(&own, &sizes).unwrap_or_else(fallback);
-            profiles.push((sizes, together));
-            ends.push(own);
+            let own = SlotProfiles::new(own, &sizes).unwrap_or_else(|| SlotProfiles {
+                profile: fallback(),
+                ends: Vec::new(),
+            });
+            profiles.push((sizes, own.profile));
+            ends.push(own.ends);
             continue;
         }
         ends.push(Vec::new());
@@ -303,10 +306,12 @@ fn own_profiles(
         let worker = &mut workers[slot.index()];
         let (own, profile) = profile((node, declared[end]), index, models[end].as_ref(), worker, stop)?;
         sizes = own;
-        // The thread that runs a batch prepares it before.
+        // Where the thread that runs a batch prepares it before.
         Ok(match Profile::new(node.preparation.clone()) {
-            Some(preparation) => profile.followed_by(&preparation),
-            None => profile,
+            Some(preparation) if slots.prepare_on(slot) == PrepareMode::Inline => {
+                profile.followed_by(&preparation)
+            }
+            _ => profile,
         })
     })?;
     Ok((sizes, profiles))

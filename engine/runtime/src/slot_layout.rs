@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use weir_flow::{DeviceKind, SessionError};
-use weir_graph::{DeviceClass, Graph, PrepareMode};
+use weir_graph::{DeviceClass, Graph, GraphSlots, PrepareMode, SlotNode};
 use weir_types::SlotId;
 
 use crate::batch::PlacedModel;
@@ -17,6 +17,7 @@ use crate::worker::Worker;
 
 /// Slots and the models placed on them.
 pub(crate) struct SlotLayout {
+    slots: GraphSlots,
     /// By slot: the device it is on, and when inputs are prepared there.
     devices: Vec<(DeviceKind, PrepareMode)>,
     /// By device: its slots.
@@ -25,80 +26,61 @@ pub(crate) struct SlotLayout {
     limited: BTreeSet<SlotId>,
     /// By model: its slots.
     model_slots: Vec<Vec<SlotId>>,
-    /// By model, where it is on several devices: which of them each of its slots is on.
-    model_ends: Vec<Vec<usize>>,
 }
 
 impl SlotLayout {
-    /// Numbers the slots of all devices one after the other, and then those of models that have theirs alone: those that
-    /// generate, since a step follows the other and nothing else could run between them, and those that are on several
-    /// devices. Another model that wants fewer workers than its device has slots begins at a slot given by its index, so
-    /// that such models spread.
+    /// Slots as the graph numbers them, on the cores of this machine.
     pub(crate) fn new(graph: &Graph) -> Self {
         let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get() as u32);
-        let mut devices = Vec::new();
-        let mut limited = BTreeSet::new();
-        let mut device_slots: Vec<Vec<SlotId>> = Vec::new();
-        for device in graph.devices() {
-            let kind = |slot: u32| match device.class {
+        let slots = GraphSlots::new(graph, cores);
+        let kind = |(number, slot): (u32, &SlotNode)| {
+            let device = &graph.devices()[slot.device];
+            let kind = match device.class {
                 DeviceClass::Cpu
                 | DeviceClass::Emulated(_)
                 | DeviceClass::Workers
                 | DeviceClass::Worker(_) => DeviceKind::Cpu,
                 DeviceClass::Cuda(ordinal) => DeviceKind::Cuda(ordinal),
                 // In turn, so that each has as many.
-                DeviceClass::Servers(servers) => DeviceKind::Server(slot % servers.max(1)),
-            };
-            let first = devices.len() as u32;
-            let count = device.slot_count(cores);
-            devices.extend((0..count).map(|slot| (kind(slot), device.prepare)));
-            device_slots.push((first..first + count).map(SlotId).collect());
-            if device.memory.is_some() {
-                limited.extend((first..first + count).map(SlotId));
-            }
-        }
-        let place = |(index, model): (usize, &weir_graph::ModelNode)| {
-            let slots = &device_slots[model.device];
-            let wanted = model
-                .workers
-                .map_or(slots.len(), |workers| workers as usize)
-                .min(slots.len());
-            let mut placed: Vec<SlotId> = slots.iter().cycle().skip(index).take(wanted).copied().collect();
-            placed.sort_unstable();
-            placed
-        };
-        let mut model_slots: Vec<Vec<SlotId>> = graph.models().iter().enumerate().map(place).collect();
-        let mut model_ends = Vec::new();
-        for (model, slots) in graph.models().iter().zip(&mut model_slots) {
-            let mut ends = Vec::new();
-            if model.has_own_slots() {
-                slots.clear();
-                for (end, (device, _)) in model.ends().enumerate() {
-                    let count = weir_graph::own_slots(model, &graph.devices()[device], cores);
-                    let first = devices.len() as u32;
-                    let on = device_slots[device].first();
-                    let kind = on.map_or(DeviceKind::Cpu, |slot| devices[slot.index()].0);
-                    devices.extend((0..count).map(|_| (kind, PrepareMode::Inline)));
-                    slots.extend((first..first + count).map(SlotId));
-                    ends.extend((0..count).map(|_| end));
+                DeviceClass::Servers(servers) => {
+                    let first = slots.of_device[slot.device].start;
+                    DeviceKind::Server((number - first) % servers.max(1))
                 }
-            }
-            model_ends.push(ends);
-        }
+            };
+            // A step of a model that generates is prepared as it runs.
+            let prepare = if slot.is_own {
+                PrepareMode::Inline
+            } else {
+                device.prepare
+            };
+            (kind, prepare)
+        };
+        let is_limited = |slot: &SlotNode| !slot.is_own && graph.devices()[slot.device].memory.is_some();
+        let limited = (0..).map(SlotId).zip(&slots.all);
         Self {
-            devices,
-            device_slots,
-            limited,
-            model_slots,
-            model_ends,
+            devices: (0..).zip(&slots.all).map(kind).collect(),
+            device_slots: slots
+                .of_device
+                .iter()
+                .map(|slots| slots.clone().map(SlotId).collect())
+                .collect(),
+            limited: limited
+                .filter(|(_, slot)| is_limited(slot))
+                .map(|(slot, _)| slot)
+                .collect(),
+            model_slots: slots
+                .of_model
+                .iter()
+                .map(|slots| slots.iter().map(|own| SlotId(own.slot)).collect())
+                .collect(),
+            slots,
         }
     }
 
     /// Which of the devices of a model a slot of it is on, by its place among them.
     pub(crate) fn end_of_slot(&self, model: usize, slot: SlotId) -> usize {
-        let place = self.model_slots[model].iter().position(|own| *own == slot);
-        let end = place.and_then(|place| self.model_ends[model].get(place));
-        end.copied().unwrap_or(0)
+        let mut own = self.slots.of_model[model].iter();
+        own.find(|own| own.slot == slot.0).map_or(0, |own| own.end)
     }
 
     /// Slots in all.
@@ -112,6 +94,11 @@ impl SlotLayout {
 
     pub(crate) fn slots_of_model(&self, model: usize) -> &[SlotId] {
         &self.model_slots[model]
+    }
+
+    /// When inputs are prepared on a slot.
+    pub(crate) fn prepare_on(&self, slot: SlotId) -> PrepareMode {
+        self.devices[slot.index()].1
     }
 
     /// Slots that prepare the next batch while one runs.

@@ -276,6 +276,7 @@ mod tests {
         let slots = SlotsSpec {
             slots: 1,
             placements: vec![Placement {
+                routed: false,
                 module,
                 slots,
                 weight: 1.0,

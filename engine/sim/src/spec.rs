@@ -133,6 +133,8 @@ pub struct WorldModule {
     pub name: String,
     /// How long batches take.
     pub profile: Profile,
+    /// By slot of its pool, how long batches take there, where slots are not alike; `profile` is what they come to together.
+    pub ends: Vec<Profile>,
     /// Batch sizes that it may run, ascending, at least one.
     pub batch: Vec<u32>,
     /// What it runs on.
@@ -152,9 +154,6 @@ pub struct WorldModule {
 pub enum WorldPool {
     /// Workers of its own, always there.
     Fixed(u32),
-    /// Workers of its own that are not alike, always there: how long batches take on each. The profile of the module is what
-    /// they come to together.
-    Unequal(Vec<Profile>),
     /// Workers of its own that come and go with the load.
     Scaled(Scaling),
     /// Some of the slots that an arbiter grants.

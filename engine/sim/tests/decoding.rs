@@ -26,6 +26,7 @@ fn run(cameras: u32, group: u32, non_reference: f64, as_needed: bool) -> Report 
             Span::from_millis(400),
             Policy::preset("weir").unwrap(),
             vec![WorldModule {
+                ends: Vec::new(),
                 name: "detect".to_owned(),
                 profile: Profile::new(vec![(1, Span::from_micros(15_800))]).unwrap(),
                 batch: vec![1],

@@ -281,6 +281,7 @@ fn a_graph_is_the_world_that_one_would_build_by_hand() {
     let (_folder, path) = folder("[experiment]\ngraph = \"graph.toml\"\n[arrivals]\nlength = \"10s\"\n");
     let experiment = read(&path).unwrap();
     let module = |name: &str, ms, slots: &[u32], next: Vec<Edge>| WorldModule {
+        ends: Vec::new(),
         name: name.to_owned(),
         profile: Profile::new(vec![(1, Span::from_millis(ms))]).unwrap(),
         batch: vec![1],

@@ -14,6 +14,7 @@ mod pipelines;
 mod properties;
 mod recovery;
 mod retrieval;
+mod several_devices;
 mod shared_machine;
 mod shares;
 mod stream_changes;

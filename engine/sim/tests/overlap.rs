@@ -16,6 +16,7 @@ fn world(policy: &str, pool: WorldPool, overlaps: bool) -> WorldSpec {
     let both = profile(RUN).followed_by(&profile(PREPARATION));
     let overlap = OverlapSpec {
         preparation: Some(profile(PREPARATION)),
+        slots: Vec::new(),
     };
     WorldSpec {
         shared_slots: 1,
@@ -24,6 +25,7 @@ fn world(policy: &str, pool: WorldPool, overlaps: bool) -> WorldSpec {
             Span::from_millis(200),
             Policy::preset(policy).unwrap(),
             vec![WorldModule {
+                ends: Vec::new(),
                 name: "detect".to_owned(),
                 profile: if overlaps { profile(RUN) } else { both },
                 batch: vec![1],

@@ -79,6 +79,7 @@ fn world(seed: u64, feedback: bool, noise: f64) -> (WorldSpec, Vec<Timestamp>) {
                 ..Policy::default()
             },
             vec![WorldModule {
+                ends: Vec::new(),
                 name: "two stages".to_owned(),
                 profile: slots.profile.clone(),
                 batch: vec![batch],

@@ -23,8 +23,10 @@ fn chain(rule: DropRule, overlap: bool) -> WorldSpec {
     ];
     let overlap = overlap.then(|| OverlapSpec {
         preparation: Some(profile(&[(1, 500), (8, 1_500)])),
+        slots: Vec::new(),
     });
     let module = |(place, durations): (usize, Durations)| WorldModule {
+        ends: Vec::new(),
         name: format!("module-{place}"),
         profile: profile(&durations),
         batch: vec![1, 4, 8, 16],

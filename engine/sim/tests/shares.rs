@@ -11,6 +11,7 @@ const SECONDS: u64 = 60;
 /// Two modules on a slot each; the second is the slower one and can do 100 a second.
 fn world(policy: &str, own: &[StreamSpec]) -> WorldSpec {
     let module = |name: &str, ms: [u64; 2], next: Vec<Edge>| WorldModule {
+        ends: Vec::new(),
         name: name.to_owned(),
         profile: Profile::new(vec![(1, Span::from_millis(ms[0])), (4, Span::from_millis(ms[1]))]).unwrap(),
         batch: vec![1, 4],

@@ -28,6 +28,7 @@ fn world(policy: Policy) -> Option<WorldSpec> {
     let points = [(1, 10), (2, 14), (4, 22), (8, 38), (16, 70)];
     let profile = Profile::new(points.map(|(size, ms)| (size, Span::from_millis(ms))).to_vec())?;
     let module = |index: usize| WorldModule {
+        ends: Vec::new(),
         name: format!("m{}", index + 1),
         profile: profile.clone(),
         batch: vec![1, 2, 4, 8, 16],

@@ -132,6 +132,7 @@ impl Served<'_> {
                     ..Policy::default()
                 },
                 vec![WorldModule {
+                    ends: Vec::new(),
                     name: self.plan.model.clone(),
                     profile: slots.profile.clone(),
                     batch: vec![slots.batch],

@@ -43,6 +43,7 @@ pub fn specs(scenario: &Scenario) -> (Vec<ModuleSpec>, SlotsSpec) {
         overlap: None,
     };
     let placement = |(id, vertex): (u32, &Vertex)| Placement {
+        routed: false,
         module: ModuleId(id),
         slots: slots_of(vertex),
         weight: 1.0,

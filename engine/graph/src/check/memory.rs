@@ -53,7 +53,7 @@ pub(super) fn check(raw: &RawGraph, devices: &Devices, diagnostics: &mut Diagnos
             let name = &model.name.value;
             if !model.ends.devices.is_empty() {
                 let message = format!(
-                    "model \"{name}\" has slots of its own on its devices, and stays open: device \"{}\" cannot share its `memory` with it",
+                    "model \"{name}\" is on several devices, and stays open: device \"{}\" cannot share its `memory` with it",
                     node.name
                 );
                 let hint = "leave `memory` out, or name one `device`".to_owned();

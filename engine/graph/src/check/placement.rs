@@ -1,5 +1,7 @@
 //! The device of each model, and whether it has enough slots.
 
+use std::collections::BTreeMap;
+
 use weir_config::{Diagnostics, Spanned, spelling};
 use weir_policy::Mailboxes;
 use weir_types::Span;
@@ -274,23 +276,24 @@ pub(super) fn check_exclusive_slots(
     if raw.policy.mailbox != Mailboxes::Worker {
         return;
     }
-    let device = |model: &Option<usize>| {
-        if raw.models[(*model)?].ends.are_given() {
-            // Its slots are its own.
-            return None;
-        }
-        let device = devices.of_model.get((*model)?)?.first()?.device?;
-        (devices.nodes[device].class != DeviceClass::Workers).then_some(device)
+    let shared_devices = |model: &Option<usize>| -> Vec<usize> {
+        // What generates has slots of its own.
+        let placed = model.filter(|model| !raw.models[*model].generates());
+        let ends = placed.and_then(|model| devices.of_model.get(model));
+        let own = ends.into_iter().flatten().filter_map(|end| end.device);
+        own.filter(|device| devices.nodes[*device].class != DeviceClass::Workers)
+            .collect()
     };
-    for (place, module) in raw.modules.iter().enumerate() {
-        let Some(own) = models.get(place).and_then(device) else {
-            continue;
-        };
-        let first = models.iter().position(|model| device(model) == Some(own));
-        if let Some(first) = first.filter(|&first| first < place) {
+    let mut first_on: BTreeMap<usize, usize> = BTreeMap::new();
+    for (place, (module, model)) in raw.modules.iter().zip(models).enumerate() {
+        for device in shared_devices(model) {
+            let first = *first_on.entry(device).or_insert(place);
+            if first == place {
+                continue;
+            }
             let message = format!(
                 "module \"{}\" shares \"{}\" with \"{}\", but `mailbox` is \"worker\"",
-                module.name.value, devices.nodes[own].name, raw.modules[first].name.value
+                module.name.value, devices.nodes[device].name, raw.modules[first].name.value
             );
             let hint = "give each module a model and a device of its own, or say mailbox = \"pool\"";
             diagnostics.add_if_parsed(module.name.at, message, Some(hint.to_owned()));

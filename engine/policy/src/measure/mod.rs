@@ -3,6 +3,6 @@
 pub(crate) mod correction;
 pub(crate) mod fan_out;
 pub(crate) mod histogram;
-pub(crate) mod mean_profile;
+pub(crate) mod slot_profiles;
 pub(crate) mod starvation_reset;
 pub(crate) mod window;

@@ -36,8 +36,8 @@ pub struct ModuleSpec {
     pub batch: Vec<u32>,
     /// How long they take.
     pub profile: Profile,
-    /// How long they take on each of its slots, in the order of these, where slots are not alike; they are its own then, and
-    /// `profile` is what they come to together.
+    /// Durations by batch size on each of its slots, in the order of these, where slots are not alike: a request waits at one of them
+    /// then. `profile` is what they come to together.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ends: Vec<Profile>,
     /// The graph's shape.
@@ -66,6 +66,17 @@ pub struct OverlapSpec {
     /// How long the inputs of a batch are prepared, by its size; `None`: as measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preparation: Option<Profile>,
+    /// The slots that do; empty: all of the module's.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub slots: Vec<SlotId>,
+}
+
+impl OverlapSpec {
+    /// Whether a slot of the module prepares ahead.
+    #[must_use]
+    pub fn is_on(&self, slot: SlotId) -> bool {
+        self.slots.is_empty() || self.slots.contains(&slot)
+    }
 }
 
 /// Slots that serve no other module.
@@ -178,7 +189,7 @@ pub enum ModuleEvent {
     Forecast {
         /// The slot.
         slot: SlotId,
-        /// When it is expected to be free.
+        /// When it is expected to be free; [`Timestamp::MAX`]: it is lost, or the module has no share of it.
         free_at: Timestamp,
     },
     /// On a slot that prepares ahead: the inputs of a batch are prepared and its run begins, so that another batch may be
@@ -237,7 +248,7 @@ pub enum ModuleEvent {
         /// Its share.
         share: StreamShare,
     },
-    /// From now on it waits for so many items before it runs a batch. On slots of its own with a mailbox each, in pipelines, and
+    /// From now on it waits for so many items before it runs a batch. On slots with a mailbox each, in pipelines, and
     /// where batches are formed ahead, it waits for none.
     InvocationChanged {
         /// What it waits for.
@@ -247,6 +258,14 @@ pub enum ModuleEvent {
     Share {
         /// From 0 to 1.
         share: f64,
+    },
+    /// This part of its work is to be done on the slot from now on; `None`: it has no share. Of effect where slots are not alike:
+    /// on others the arbiter sees to it.
+    SlotShareSet {
+        /// One of the module's slots.
+        slot: SlotId,
+        /// From 0 to 1.
+        share: Option<f64>,
     },
     /// A slot of its own pool is there.
     SlotUp {
@@ -313,7 +332,11 @@ pub enum ModuleEffect {
     /// Request a path through the pipelines; replaces the request before.
     RequestPath(PathRequest),
     /// Ask no more.
-    CancelBid,
+    CancelBid {
+        /// Of which slot, where it asked of one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        slot: Option<SlotId>,
+    },
     /// Give a granted slot back unused.
     Decline {
         /// The slot.

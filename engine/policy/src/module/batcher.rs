@@ -110,7 +110,7 @@ impl Module {
 
     /// When a batch that is begun now runs on the slot at `place`, which holds `formed` items already.
     fn run_start(&self, place: usize, formed: u32, now: Timestamp) -> Timestamp {
-        let Some(overlap) = &self.overlap else {
+        let Some(overlap) = self.overlap_at(place) else {
             return now;
         };
         let waiting = u64::from(formed) + self.mailboxes.items_in(self.mailbox_of(place));
@@ -121,7 +121,7 @@ impl Module {
 
     /// What a batch of `size` that is begun now needs beside its run on the slot at `place`.
     fn beside_run(&self, place: usize, size: u32, now: Timestamp) -> Span {
-        let Some(overlap) = &self.overlap else {
+        let Some(overlap) = self.overlap_at(place) else {
             return Span::ZERO;
         };
         let free_at = self.workers.at(place).map_or(now, |worker| worker.free_at);
@@ -500,14 +500,28 @@ impl Module {
         }
     }
 
-    /// Asks for a slot where there is work, or asks no more where there is none.
-    pub(super) fn update_bid(&mut self, now: Timestamp, effects: &mut Vec<ModuleEffect>) {
-        let bid = self.work().filter(|_| self.waits_until(now).is_none());
-        if bid == self.shared.bid {
-            return;
+    /// Asks for slots where there is work, or asks no more where there is none; `changed` are mailboxes about which something did.
+    pub(super) fn update_bids(&mut self, changed: &[usize], now: Timestamp, effects: &mut Vec<ModuleEffect>) {
+        for &mailbox in changed {
+            self.update_bid(mailbox, now, effects);
         }
-        effects.push(bid.map_or(ModuleEffect::CancelBid, ModuleEffect::Bid));
-        self.shared.bid = bid;
+        // Requests were taken to these in this step.
+        let since = self.wakeups.take();
+        for &mailbox in since.iter().filter(|mailbox| !changed.contains(mailbox)) {
+            self.update_bid(mailbox, now, effects);
+        }
+    }
+
+    fn update_bid(&mut self, mailbox: usize, now: Timestamp, effects: &mut Vec<ModuleEffect>) {
+        let bid = self.work(mailbox).filter(|_| self.waits_until(now).is_none());
+        let before = match bid {
+            Some(bid) => self.shared.bids.insert(mailbox, bid),
+            None => self.shared.bids.remove(&mailbox),
+        };
+        if bid != before {
+            let slot = before.and_then(|before| before.slot);
+            effects.push(bid.map_or(ModuleEffect::CancelBid { slot }, ModuleEffect::Bid));
+        }
     }
 
     /// Until when it waits for more items, where it does.
@@ -516,7 +530,7 @@ impl Module {
         if !waits || self.is_eager() || self.mailboxes.count() > 1 {
             return None;
         }
-        let bid = self.work()?;
+        let bid = self.work(0)?;
         let (waiting, batch) = (self.mailboxes.waiting_items(), self.peers.batch_size());
         let at = self
             .invocation
@@ -537,20 +551,32 @@ impl Module {
         })
     }
 
-    /// What waits for a slot: the most urgent request decides how urgent the batch is.
-    fn work(&self) -> Option<Bid> {
+    /// Gives the bid for what waits in a mailbox: the most urgent request decides how urgent the batch is.
+    fn work(&self, mailbox: usize) -> Option<Bid> {
+        // Where each slot has a mailbox.
+        let own = self.workers.at(mailbox).filter(|_| self.mailboxes.count() > 1);
         let formed = self
             .workers
             .iter()
+            .filter(|worker| own.is_none_or(|own| own.slot == worker.slot))
             .flat_map(|worker| &worker.forming)
             .map(|slice| slice.request);
         let most_urgent = formed
-            .chain(self.mailboxes.foremost(0))
+            .chain(self.mailboxes.foremost(mailbox))
             .filter_map(|request| self.mailboxes.get(request))
             .min_by_key(|entry| (entry.deadline(), entry.arrived_at))?;
         let size = self.peers.batch_size();
-        let duration = self.workers.expected(size);
-        let beside = self.preparation(size) + self.read_out(size);
+        let (duration, beside) = match own {
+            None => (
+                self.workers.expected(size),
+                self.preparation(size) + self.read_out(size),
+            ),
+            Some(own) => {
+                let overlap = self.overlap_on(own.slot);
+                let beside = overlap.map_or(Span::ZERO, |overlap| overlap.beside(size));
+                (self.batch_at(mailbox, size), beside)
+            }
+        };
         let downstream = self.peers.estimate().downstream_at(most_urgent.slo);
         Some(Bid {
             latest_start: most_urgent
@@ -558,6 +584,7 @@ impl Module {
                 .saturating_sub(beside + duration + downstream),
             since: most_urgent.arrived_at,
             duration,
+            slot: own.map(|own| own.slot),
             backlog: self.backlog(size, duration),
         })
     }

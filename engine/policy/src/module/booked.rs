@@ -171,7 +171,7 @@ impl Module {
         if ask == self.booked.requested {
             return;
         }
-        effects.push(ask.map_or(ModuleEffect::CancelBid, ModuleEffect::RequestPath));
+        effects.push(ask.map_or(ModuleEffect::CancelBid { slot: None }, ModuleEffect::RequestPath));
         self.booked.requested = ask;
     }
 

@@ -2,11 +2,12 @@
 
 use weir_types::invariant;
 use weir_types::invariant::Kind;
-use weir_types::{BatchId, DropReason, RequestId, Shortfall, Span, Timestamp};
+use weir_types::{BatchId, DropReason, RequestId, Shortfall, SlotId, Span, Timestamp};
 
 use super::Module;
 use super::api::{BatchSlice, ModuleEffect, item_count};
 use super::mailboxes::Entry;
+use super::overlap::Overlap;
 use super::running::Running;
 use crate::gears::Fallback;
 use crate::measure::starvation_reset::StarvationReset;
@@ -39,6 +40,16 @@ impl Module {
             worker.free_at = now + expected;
         }
         self.wakeups.mark(self.mailbox_of(place));
+    }
+
+    /// Gives the measured times beside runs on a slot, where it prepares ahead.
+    pub(super) fn overlap_on(&self, slot: SlotId) -> Option<&Overlap> {
+        self.overlap.as_ref().filter(|overlap| overlap.is_on(slot))
+    }
+
+    /// The same of the slot at `place`.
+    pub(super) fn overlap_at(&self, place: usize) -> Option<&Overlap> {
+        self.overlap_on(self.workers.at(place)?.slot)
     }
 
     /// How long the inputs of a batch of `size` are prepared before its slot has to be free.

@@ -163,7 +163,7 @@ mod tests {
 
     #[test]
     fn a_slot_that_prepared_slowly_is_tried_again() {
-        let ran = ran(&mut module(Some(OverlapSpec { preparation: None }), None), 1);
+        let ran = ran(&mut module(Some(OverlapSpec::default()), None), 1);
         assert!(ran.ends_with(&(6..60).collect::<Vec<_>>()), "{ran:?}");
     }
 

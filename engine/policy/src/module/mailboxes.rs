@@ -43,6 +43,8 @@ pub(super) struct Entry {
     pub(super) again: bool,
     /// The mailbox that it stands in.
     pub(super) mailbox: usize,
+    /// When it was taken there from another one.
+    pub(super) moved_at: Option<Timestamp>,
 }
 
 impl Entry {
@@ -69,6 +71,7 @@ impl Entry {
             deprioritized: false,
             again: false,
             mailbox: 0,
+            moved_at: None,
         }
     }
 

@@ -173,7 +173,7 @@ impl Module {
                 }
                 self.run_rerouted(now, effects);
             }
-            Pool::Shared => self.update_bid(now, effects),
+            Pool::Shared => self.update_bids(&changed, now, effects),
             Pool::Pipelines => self.request_path(effects),
         }
         if let Some(at) = self
@@ -259,15 +259,15 @@ impl Module {
                 self.remove(request);
             }
             ModuleEvent::Granted { slot } => {
-                self.shared.bid = None;
+                let prepares = self.overlap_on(slot).is_some();
+                let mailbox = self.workers.place(slot).map_or(0, |place| self.mailbox_of(place));
+                self.shared.bids.remove(&mailbox);
                 match self.workers.of_mut(slot) {
                     Some(view) => {
                         // Of a slot that prepares ahead the arbiter has said before when its run ends.
-                        view.free_at = match self.overlap {
-                            Some(_) => view.free_at.max(now),
-                            None => now,
-                        };
+                        view.free_at = if prepares { view.free_at.max(now) } else { now };
                         self.shared.granted.push(slot);
+                        self.wakeups.mark(mailbox);
                     }
                     // The arbiter grants what is placed; of anything else it is notified, so that no slot is lost.
                     None => effects.push(ModuleEffect::Decline { slot }),
@@ -292,11 +292,7 @@ impl Module {
                 share,
             } => self.on_plan_changed(profile, batch, lanes, share),
             ModuleEvent::NoPath { finish } => self.on_no_path(finish, now, effects),
-            ModuleEvent::Forecast { slot, free_at } => {
-                if let Some(view) = self.workers.of_mut(slot) {
-                    view.free_at = free_at;
-                }
-            }
+            ModuleEvent::Forecast { slot, free_at } => self.on_forecast(slot, free_at, now),
             ModuleEvent::Launched { batch, prepared } => self.on_launched(batch, prepared, now),
             ModuleEvent::Finished { batch, took } => self.on_finished(batch, took, now, effects),
             ModuleEvent::Failed { batch, took } => self.on_failed(batch, took, now, effects),
@@ -305,8 +301,11 @@ impl Module {
                 self.peers.on_state(state);
             }
             ModuleEvent::PeerFanOut { module, fan_out } => self.peers.on_fan_out(module, fan_out),
-            ModuleEvent::SlotUp { slot } => self.on_slot_change(slot, true),
-            ModuleEvent::SlotDown { slot } => self.on_slot_change(slot, false),
+            // Of a shared slot the arbiter knows, of a share in a pipeline the reservations.
+            ModuleEvent::SlotUp { .. } | ModuleEvent::SlotDown { .. } if self.spec.pool != Pool::Own => {}
+            ModuleEvent::SlotUp { slot } => self.on_slot_change(slot, true, now),
+            ModuleEvent::SlotDown { slot } => self.on_slot_change(slot, false, now),
+            ModuleEvent::SlotShareSet { slot, share } => self.on_slot_share(slot, share),
             ModuleEvent::StreamRemoved { stream } => {
                 self.metrics.fan_out.remove(stream);
                 if let Some(shares) = &mut self.shares {
@@ -322,6 +321,10 @@ impl Module {
             ModuleEvent::Share { share } => self.metrics.set_share(share),
             ModuleEvent::Tick => {
                 self.reset_request();
+                if self.spec.pool == Pool::Shared {
+                    // Bids follow estimates.
+                    self.wakeups.mark_all(self.mailboxes.count());
+                }
                 self.on_tick(now, effects);
             }
         }
@@ -376,16 +379,16 @@ impl Module {
     }
 }
 
-/// A mailbox for the pool, or one for each worker; `shared`: streams have shares.
-fn mailboxes(spec: &ModuleSpec, strategies: &Strategies, workers: usize, shared: bool) -> MailboxSet {
-    // Which slot is granted next is the arbiter's choice: in a shared pool no request waits at one worker.
+/// A mailbox for the pool, or one for each worker; `has_shares`: streams have shares.
+fn mailboxes(spec: &ModuleSpec, strategies: &Strategies, workers: usize, has_shares: bool) -> MailboxSet {
     let mailboxes = match (strategies.mailbox, spec.pool) {
         (Mailboxes::Worker, Pool::Own) => workers,
         // Slots that are not alike are chosen for requests as these arrive.
-        (Mailboxes::Pool, Pool::Own) if !spec.ends.is_empty() => workers,
+        (_, Pool::Own | Pool::Shared) if !spec.ends.is_empty() => workers,
+        // Of slots that are alike the arbiter chooses one for a batch.
         (Mailboxes::Pool, _) | (_, Pool::Shared | Pool::Pipelines) => 1,
     };
-    MailboxSet::new(mailboxes, asks_urgency(spec, strategies), shared)
+    MailboxSet::new(mailboxes, asks_urgency(spec, strategies), has_shares)
 }
 
 /// How durations are measured. Bookings are corrected by what is measured of shares and links.

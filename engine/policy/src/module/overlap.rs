@@ -8,7 +8,7 @@
 
 use std::collections::VecDeque;
 
-use weir_types::{Profile, Span, Timestamp};
+use weir_types::{SlotId, Span, Timestamp};
 
 use super::api::OverlapSpec;
 use crate::measure::correction::Correction;
@@ -19,7 +19,7 @@ const BATCHES: usize = 15;
 /// What is known of the time before and after the run of a batch.
 #[derive(Debug, Clone)]
 pub(super) struct Overlap {
-    declared: Option<Profile>,
+    spec: OverlapSpec,
     correction: Correction,
     /// Where nothing is declared.
     prepared: ItemTime,
@@ -57,7 +57,7 @@ impl ItemTime {
 impl Overlap {
     pub(super) fn new(spec: &OverlapSpec) -> Self {
         Self {
-            declared: spec.preparation.clone(),
+            spec: spec.clone(),
             correction: Correction::default(),
             prepared: ItemTime::default(),
             read: ItemTime::default(),
@@ -66,13 +66,17 @@ impl Overlap {
 
     /// Nothing that was measured counts any more.
     pub(super) fn forget(&mut self) {
-        let preparation = self.declared.take();
-        *self = Self::new(&OverlapSpec { preparation });
+        *self = Self::new(&self.spec);
+    }
+
+    /// Whether a slot prepares ahead.
+    pub(super) fn is_on(&self, slot: SlotId) -> bool {
+        self.spec.is_on(slot)
     }
 
     /// How long the inputs of a batch of `size` are expected to be prepared.
     pub(super) fn preparation(&self, size: u32) -> Span {
-        match &self.declared {
+        match &self.spec.preparation {
             Some(profile) => self.correction.expected_duration(profile.duration(size)),
             None => self.prepared.of(size),
         }
@@ -83,6 +87,11 @@ impl Overlap {
         self.read.of(size)
     }
 
+    /// Gives the time that a batch of `size` takes before and after its run.
+    pub(super) fn beside(&self, size: u32) -> Span {
+        self.preparation(size) + self.read_out(size)
+    }
+
     /// When a batch of `size` that is begun now runs on a slot that is free for it at `free_at`.
     pub(super) fn run_start(&self, size: u32, free_at: Timestamp, now: Timestamp) -> Timestamp {
         (now + self.preparation(size)).max(free_at)
@@ -90,7 +99,7 @@ impl Overlap {
 
     /// The inputs of a batch of `size` were prepared in `took`.
     pub(super) fn on_prepared(&mut self, size: u32, took: Span) {
-        match &self.declared {
+        match &self.spec.preparation {
             Some(profile) => self.correction.on_measured(profile.duration(size), took),
             None => self.prepared.push(size, took),
         }
@@ -104,21 +113,28 @@ impl Overlap {
 
 #[cfg(test)]
 mod tests {
+    use weir_types::Profile;
+
     use super::*;
 
     fn ms(ms: u64) -> Span {
         Span::from_millis(ms)
     }
 
+    fn of(preparation: Option<Profile>) -> OverlapSpec {
+        let slots = Vec::new();
+        OverlapSpec { preparation, slots }
+    }
+
     #[test]
     fn preparation_is_declared_and_corrected_or_measured_by_item() {
         let profile = Profile::new(vec![(1, ms(4)), (2, ms(6))]);
-        let mut declared = Overlap::new(&OverlapSpec { preparation: profile });
+        let mut declared = Overlap::new(&of(profile));
         assert_eq!((declared.preparation(1), declared.preparation(2)), (ms(4), ms(6)));
         declared.on_prepared(2, ms(12));
         assert_eq!(declared.preparation(1), ms(4).scale(1.1));
 
-        let mut measured = Overlap::new(&OverlapSpec { preparation: None });
+        let mut measured = Overlap::new(&of(None));
         assert_eq!(measured.preparation(8), Span::ZERO);
         measured.on_prepared(4, ms(8));
         assert_eq!(measured.preparation(3), ms(6));
@@ -128,7 +144,7 @@ mod tests {
 
     #[test]
     fn a_first_batch_that_is_slow_decides_nothing_for_long() {
-        let mut measured = Overlap::new(&OverlapSpec { preparation: None });
+        let mut measured = Overlap::new(&of(None));
         measured.on_prepared(8, ms(400));
         assert_eq!(measured.preparation(1), ms(50));
         measured.on_prepared(8, ms(8));
@@ -139,9 +155,7 @@ mod tests {
 
     #[test]
     fn a_batch_runs_when_it_is_prepared_and_its_slot_is_free() {
-        let overlap = Overlap::new(&OverlapSpec {
-            preparation: Profile::new(vec![(1, ms(4))]),
-        });
+        let overlap = Overlap::new(&of(Profile::new(vec![(1, ms(4))])));
         let at = |ms: u64| Timestamp::from_micros(ms * 1_000);
         assert_eq!(overlap.run_start(1, at(0), at(10)), at(14));
         assert_eq!(overlap.run_start(1, at(30), at(10)), at(30));

@@ -1,10 +1,10 @@
 //! A pool of a module's own: its slots serve no other, so it runs what it has without asking, and it knows which of
 //! its workers are up. With a mailbox for each worker (the paper), requests are dealt out in turn; what waits at a
-//! worker that goes is dealt out again.
+//! worker that goes is dealt out again, as where slots are shared and not alike.
 
 use weir_types::{RequestId, SlotId, Timestamp};
 
-use super::{Module, ModuleEffect, Pool};
+use super::{Module, ModuleEffect};
 
 impl Module {
     /// The mailbox out of which a slot is filled.
@@ -59,10 +59,19 @@ impl Module {
         }
     }
 
+    /// The arbiter expects a slot to be free then.
+    pub(super) fn on_forecast(&mut self, slot: SlotId, free_at: Timestamp, now: Timestamp) {
+        if let Some(view) = self.workers.of_mut(slot) {
+            view.free_at = free_at;
+        }
+        if self.mailboxes.count() > 1 {
+            self.on_slot_change(slot, free_at < Timestamp::MAX, now);
+        }
+    }
+
     /// A worker came or went.
-    pub(super) fn on_slot_change(&mut self, slot: SlotId, up: bool) {
-        // Of a shared slot the arbiter knows, of a share in a pipeline the reservations.
-        if self.spec.pool != Pool::Own || !self.workers.set_up(slot, up) {
+    pub(super) fn on_slot_change(&mut self, slot: SlotId, up: bool, now: Timestamp) {
+        if !self.workers.set_up(slot, up) {
             return;
         }
         let Some(place) = self.workers.place(slot) else {
@@ -88,7 +97,7 @@ impl Module {
             moving.sort_unstable();
             moving.dedup();
             for request in moving {
-                self.redistribute(request);
+                self.redistribute(request, now);
             }
         }
     }
@@ -96,20 +105,18 @@ impl Module {
     /// Puts a request back among those that wait, at a worker that is there. Of one that has begun to run the rest is
     /// dealt out; in a pool with one mailbox it stays in the batch formed for the worker that is gone, which others take
     /// over: parts of it may stand in several batches, and each item must run once.
-    fn redistribute(&mut self, request: RequestId) {
+    fn redistribute(&mut self, request: RequestId, now: Timestamp) {
         let own = self.mailboxes.count() > 1;
-        let Some(entry) = self
-            .mailboxes
-            .get(request)
-            .filter(|entry| own || !entry.partially_run())
-        else {
+        let entry = self.mailboxes.get(request).copied();
+        let Some(entry) = entry.filter(|entry| own || !entry.partially_run()) else {
             return;
         };
         for worker in self.workers.iter_mut() {
             worker.forming.retain(|slice| slice.request != request);
         }
-        let mailbox = if own { self.workers.in_turn() } else { 0 };
-        self.mailboxes.put_back(request, entry.unbound(), mailbox);
+        let entry = entry.unbound();
+        let mailbox = self.mailbox_of_arrival(&entry, now);
+        self.mailboxes.put_back(request, entry, mailbox);
         self.wakeups.mark(mailbox);
     }
 }

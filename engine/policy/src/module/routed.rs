@@ -1,12 +1,13 @@
 //! Slots of unequal speed: each has a mailbox, and a rule says into which a request goes when it arrives. What would be late
-//! where it waits, and in time elsewhere, goes on there.
+//! where it waits, and in time elsewhere, goes on there. Where slots have shares (KEN 4.3.3), a request goes to the one that is
+//! furthest behind its share of those where it is in time.
 
-use weir_types::{RequestId, Span, Timestamp};
+use weir_types::{RequestId, SlotId, Span, Timestamp};
 
 use super::mailboxes::Entry;
-use super::{Module, ModuleEffect};
-use crate::route::RouteRule;
+use super::{Module, ModuleEffect, Pool};
 use crate::route::ends::{End, looks_again, pick};
+use crate::route::{RouteRule, Weir};
 
 /// Of what waits at a slot so much is looked at: what is behind is no hurry yet.
 const MAX_LOOKED_AT: usize = 128;
@@ -16,7 +17,8 @@ const MAX_AGAIN: usize = 256;
 impl Module {
     /// The rule by which requests go to slots, where these are not alike.
     fn route_rule(&self) -> RouteRule {
-        self.spec.policy.route.unwrap_or(RouteRule::Earliest)
+        let route = self.spec.policy.route;
+        route.unwrap_or_else(|| RouteRule::Weir(Weir::default()))
     }
 
     /// The mailbox of a request that arrives.
@@ -38,8 +40,14 @@ impl Module {
         let work = self
             .workers
             .expected_at(place, self.workers.profiled_at(place, items));
+        let slot = self.workers.at(place).map(|worker| worker.slot);
+        // The same work on whichever slot.
+        let part = self.workers.profiled(items);
         if let Some(routes) = &mut self.routes {
             routes.picked += 1;
+            if let Some(slot) = slot {
+                routes.shares.on_granted(slot, part);
+            }
             if let Some([own_items, own_work]) = routes.recent.get_mut(place) {
                 own_items.add(f64::from(items), now);
                 own_work.add(work.as_secs_f64(), now);
@@ -50,14 +58,32 @@ impl Module {
     /// Where the rule puts a request; where no slot is there, the one whose turn it is.
     fn routed_to(&mut self, entry: &Entry, excluded: Option<usize>, now: Timestamp) -> usize {
         let ends = self.ends(entry, excluded, now);
-        let number = self.routes.as_ref().map_or(0, |routes| routes.picked);
-        let picked = pick(
-            self.route_rule(),
-            &ends,
-            self.left_of(entry, now),
-            (number, self.spec.seed),
-        );
+        let left = self.left_of(entry, now);
+        let picked = self.picked_by_share(&ends, left).or_else(|| {
+            let number = self.routes.as_ref().map_or(0, |routes| routes.picked);
+            pick(self.route_rule(), &ends, left, (number, self.spec.seed))
+        });
         picked.unwrap_or_else(|| self.workers.in_turn())
+    }
+
+    /// Of the slots where a request is in time, the one that is furthest behind its share; `None` where none has one.
+    fn picked_by_share(&self, ends: &[End], left: Span) -> Option<usize> {
+        let shares = &self
+            .routes
+            .as_ref()
+            .filter(|routes| routes.shares.is_set())?
+            .shares;
+        let in_time = ends.iter().filter(|end| end.finish <= left);
+        let led = in_time.filter_map(|end| Some((shares.lead(self.workers.at(end.place)?.slot), end.place)));
+        let least = led.min_by(|one, other| one.0.total_cmp(&other.0));
+        least.map(|(_, place)| place)
+    }
+
+    /// A slot is to do another part of the work.
+    pub(super) fn on_slot_share(&mut self, slot: SlotId, share: Option<f64>) {
+        if let Some(routes) = &mut self.routes {
+            routes.shares.set(slot, share);
+        }
     }
 
     /// The time that a request has here.
@@ -108,7 +134,7 @@ impl Module {
         let whole = self.batch_at(place, full);
         let free_at = self.workers.at(place).map_or(now, |worker| worker.free_at);
         let free_in = match self.workers.at(place) {
-            Some(worker) if worker.busy => free_at.since(now),
+            Some(worker) if worker.busy || self.spec.pool == Pool::Shared => free_at.since(now),
             _ => Span::ZERO,
         };
         let last = ahead + u64::from(items.max(1));
@@ -119,7 +145,7 @@ impl Module {
         (free_in + whole * batches_before + duration, duration)
     }
 
-    fn batch_at(&self, place: usize, size: u32) -> Span {
+    pub(super) fn batch_at(&self, place: usize, size: u32) -> Span {
         self.workers
             .expected_at(place, self.workers.profiled_at(place, size))
     }
@@ -182,14 +208,17 @@ impl Module {
         }
     }
 
-    /// Takes a request that would be late at a slot to one where it is in time; says whether there is one.
+    /// Takes a request that would be late at a slot to one where it is in time; says whether there is one. Once at a time: estimates
+    /// of two slots may each prefer the other one.
     pub(super) fn reroute(&mut self, request: RequestId, from: usize, now: Timestamp) -> bool {
-        let Some(entry) = self.mailboxes.get(request).copied() else {
-            return false;
-        };
-        if self.routes.is_none() || entry.bound > 0 || !looks_again(self.route_rule()) {
+        if self.routes.is_none() || !looks_again(self.route_rule()) {
             return false;
         }
+        let entry = self.mailboxes.get(request).copied();
+        let Some(mut entry) = entry.filter(|entry| entry.bound == 0 && entry.moved_at != Some(now)) else {
+            return false;
+        };
+        entry.moved_at = Some(now);
         let left = self.left_of(&entry, now);
         let ends = self.ends(&entry, Some(from), now);
         let in_time: Vec<End> = ends.into_iter().filter(|end| end.finish <= left).collect();

@@ -3,6 +3,7 @@
 use weir_types::Span;
 
 use crate::route::recent::Recent;
+use crate::slots::SlotShares;
 
 /// Windows of what was put on a slot: a minute for items, three for work, as for instances.
 const WINDOWS: [Span; 2] = [Span::from_secs(60), Span::from_secs(180)];
@@ -15,6 +16,8 @@ pub(super) struct Routes {
     pub(super) next: usize,
     /// By place: items and seconds of work.
     pub(super) recent: Vec<[Recent; 2]>,
+    /// The part of the work that each slot is to do.
+    pub(super) shares: SlotShares,
 }
 
 impl Routes {
@@ -22,6 +25,7 @@ impl Routes {
         Self {
             picked: 0,
             next: 0,
+            shares: SlotShares::default(),
             recent: vec![WINDOWS.map(Recent::new); slots],
         }
     }

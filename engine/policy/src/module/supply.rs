@@ -1,6 +1,8 @@
 //! What a module has asked for and was given: a slot that others share, or a path through pipelines. A pool of its own
 //! needs no asking.
 
+use std::collections::BTreeMap;
+
 use weir_types::{SlotId, Span, Timestamp};
 
 use crate::reservations::{BookingId, PathRequest};
@@ -9,8 +11,8 @@ use crate::slots::Bid;
 /// Slots that an arbiter grants.
 #[derive(Debug, Clone, Default)]
 pub(super) struct SharedSupply {
-    /// What was bid, where nothing was granted since.
-    pub(super) bid: Option<Bid>,
+    /// By mailbox, what was bid, where nothing was granted since.
+    pub(super) bids: BTreeMap<usize, Bid>,
     /// Slots that were granted in this step.
     pub(super) granted: Vec<SlotId>,
 }

@@ -15,6 +15,9 @@ pub struct Bid {
     pub since: Timestamp,
     /// How long the batch will take.
     pub duration: Span,
+    /// The slot at which it waits, where requests of the module wait at a slot each; `None`: any of the module's slots will do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slot: Option<SlotId>,
     /// What waits in all, where the order of work is planned.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backlog: Option<WaitingWork>,
@@ -49,6 +52,10 @@ pub struct Placement {
     /// as many slots as its load needs.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub live: bool,
+    /// Whether its slots are not alike, so that its requests wait at a slot each: it bids for each slot by itself, and is notified when
+    /// each will be free for it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub routed: bool,
 }
 
 /// A device whose memory is limited.
@@ -119,7 +126,7 @@ pub struct SlotsSpec {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
 pub enum SlotEvent {
-    /// A module asks; replaces what it asked before.
+    /// A module asks; replaces what it asked before of the same slot, or of any.
     Bid {
         /// Who.
         module: ModuleId,
@@ -130,6 +137,9 @@ pub enum SlotEvent {
     BidCancelled {
         /// Who.
         module: ModuleId,
+        /// Of which slot, where it asked of one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        slot: Option<SlotId>,
     },
     /// A module gave a grant back.
     Declined {

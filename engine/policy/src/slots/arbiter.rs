@@ -23,9 +23,10 @@ impl Slots {
     pub(super) fn bids_on(&self, slot: SlotId) -> impl Iterator<Item = (Rank, ModuleId, &Tenant)> {
         self.tenants.iter().filter_map(move |(&module, tenant)| {
             let bid = tenant
-                .bid
+                .bid_on(slot)
                 .filter(|_| tenant.slots.contains(&slot) && tenant.may_run_on(slot, &self.down))?;
-            let waits = self.has_shares && self.has_better_slot(tenant, slot);
+            // What waits at a slot has chosen it.
+            let waits = self.has_shares && bid.slot.is_none() && self.has_better_slot(tenant, slot);
             (!waits).then(|| (self.rank((module, tenant), bid, slot), module, tenant))
         })
     }
@@ -52,16 +53,17 @@ impl Slots {
             Arbitration::Weighted => (tenant.had.micros() as f64 / tenant.weight.max(1e-9)) as u64,
         };
         let steps = Reverse(tenant.longest_path_len);
-        // By a batch and more.
-        let is_ahead = tenant.shares.lead(slot) > bid.duration.as_secs_f64();
+        // By a batch and more. What waits at a slot was put there by shares.
+        let is_ahead = bid.slot.is_none() && tenant.shares.lead(slot) > bid.duration.as_secs_f64();
         (tenant.optional, is_ahead, first, bid.latest_start, steps)
     }
 
-    /// When each slot will be free for each module: after what runs on it, and after the bids that go first, shared
-    /// among the slots that they could run on.
+    /// Publishes when each slot will be free for each module that wants to know: after what runs on it, and after the bids that go
+    /// first, shared among the slots that they could run on. [`Timestamp::MAX`]: it will not be.
     pub(super) fn forecast(&mut self, now: Timestamp, effects: &mut Vec<SlotEffect>) {
         let mut published = std::mem::take(&mut self.published);
-        for (&module, tenant) in &self.tenants {
+        let wants = |tenant: &Tenant| self.spec.forecasts || tenant.routed;
+        for (&module, tenant) in self.tenants.iter().filter(|(_, tenant)| wants(tenant)) {
             for &slot in &tenant.slots {
                 let free_at = self.free_for(module, tenant, slot, now);
                 // A past time is as good as now, so only changes are published.
@@ -91,10 +93,11 @@ impl Slots {
             None => Timestamp::MAX,
         };
         // Who asks for nothing yet would come last among equals.
-        let bid = tenant.bid.unwrap_or(Bid {
+        let bid = tenant.bid_on(slot).unwrap_or(Bid {
             latest_start: Timestamp::MAX,
             since: Timestamp::MAX,
             duration: Span::ZERO,
+            slot: tenant.routed.then_some(slot),
             backlog: None,
         });
         let own = (self.rank((module, tenant), bid, slot), module);
@@ -105,9 +108,10 @@ impl Slots {
                 **other != module && rival.slots.contains(&slot) && rival.may_run_on(slot, &self.down)
             })
             .filter_map(|(&other, rival)| {
-                let bid = rival.bid?;
+                let bid = rival.bid_on(slot)?;
                 let first = (self.rank((other, rival), bid, slot), other) < own;
-                first.then(|| bid.duration / rival.slots.len() as u64)
+                let slots = if bid.slot.is_some() { 1 } else { rival.slots.len() };
+                first.then(|| bid.duration / slots as u64)
             })
             .sum();
         free_at + before + self.opening_time(tenant, slot)

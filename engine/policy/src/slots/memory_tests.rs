@@ -24,6 +24,7 @@ fn spec_on(devices: u32, slots: u32, memory: u64, bytes: &[u64]) -> SlotsSpec {
     let slots_of =
         |device: u32| -> Vec<SlotId> { (device * slots..(device + 1) * slots).map(SlotId).collect() };
     let placements = (0..bytes.len() as u32).map(|id| Placement {
+        routed: false,
         module: ModuleId(id),
         slots: slots_of(id % devices),
         weight: 1.0,
@@ -68,6 +69,7 @@ pub(super) fn ms(ms: u64) -> Timestamp {
 
 pub(super) fn bid(module: u32, latest_start: u64) -> SlotEvent {
     let bid = Bid {
+        slot: None,
         latest_start: ms(latest_start),
         since: ms(0),
         duration: RUN,
@@ -339,6 +341,7 @@ fn events_of_sessions_out_of_turn_are_violations() {
 
 fn with_backlog(module: u32, latest_start: u64, since: u64, batches: u64) -> SlotEvent {
     let bid = Bid {
+        slot: None,
         latest_start: ms(latest_start),
         since: ms(since),
         duration: RUN,

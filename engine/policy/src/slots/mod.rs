@@ -46,7 +46,7 @@ pub use order::QueuesReport;
 use order::SlotPlan;
 use overlap::OverlappedSlots;
 use reserve::Reserve;
-use shares::SlotShares;
+pub(crate) use shares::SlotShares;
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum State {
@@ -74,7 +74,12 @@ struct Tenant {
     longest_path_len: usize,
     /// Whether frames of cameras come to it.
     live: bool,
+    /// Whether it bids for each slot by itself.
+    routed: bool,
+    /// Its bid for any of its slots.
     bid: Option<Bid>,
+    /// Its bids for single slots, if it is routed.
+    slot_bids: BTreeMap<SlotId, Bid>,
     shares: SlotShares,
     /// Time it had on slots, in all and recently.
     had: Span,
@@ -84,6 +89,24 @@ struct Tenant {
 }
 
 impl Tenant {
+    /// Gives its bid for a slot.
+    fn bid_on(&self, slot: SlotId) -> Option<Bid> {
+        self.slot_bids.get(&slot).copied().or(self.bid)
+    }
+
+    /// Sets what it asks of a slot, or of any.
+    fn set_bid(&mut self, slot: Option<SlotId>, bid: Option<Bid>) {
+        match (slot, bid) {
+            (None, bid) => self.bid = bid,
+            (Some(slot), Some(bid)) => {
+                self.slot_bids.insert(slot, bid);
+            }
+            (Some(slot), None) => {
+                self.slot_bids.remove(&slot);
+            }
+        }
+    }
+
     /// Whether it may run on a slot of its own: by the shares of its slots, unless all that have any are lost.
     fn may_run_on(&self, slot: SlotId, down: &BTreeSet<SlotId>) -> bool {
         let is_there = |slot: &SlotId| self.shares.is_placed(*slot) && !down.contains(slot);
@@ -150,7 +173,9 @@ impl Slots {
                     model: placement.model,
                     longest_path_len: spec.topology.longest_path_len(placement.module),
                     live: placement.live,
+                    routed: placement.routed,
                     bid: None,
+                    slot_bids: BTreeMap::new(),
                     shares: SlotShares::default(),
                     had: Span::ZERO,
                     recent: Window::new(SHARES),
@@ -198,9 +223,7 @@ impl Slots {
         if self.memory.is_some() {
             self.set_turn_timer(now, effects);
         }
-        if self.spec.forecasts {
-            self.forecast(now, effects);
-        }
+        self.forecast(now, effects);
     }
 
     fn grant_free(&mut self, now: Timestamp, effects: &mut Vec<SlotEffect>) {
@@ -216,10 +239,12 @@ impl Slots {
 
     fn record(&mut self, event: SlotEvent, now: Timestamp, effects: &mut Vec<SlotEffect>) {
         match event {
-            SlotEvent::Bid { module, bid } => self.tenant(module, |tenant| tenant.bid = Some(bid)),
-            SlotEvent::BidCancelled { module } => {
+            SlotEvent::Bid { module, bid } => {
+                self.tenant(module, |tenant| tenant.set_bid(bid.slot, Some(bid)));
+            }
+            SlotEvent::BidCancelled { module, slot } => {
                 self.expect_nothing(module);
-                self.tenant(module, |tenant| tenant.bid = None);
+                self.tenant(module, |tenant| tenant.set_bid(slot, None));
             }
             SlotEvent::Declined { module, slot } => {
                 if self.change(
@@ -355,17 +380,16 @@ impl Slots {
     }
 
     fn grant(&mut self, module: ModuleId, slot: SlotId, now: Timestamp, effects: &mut Vec<SlotEffect>) {
-        let duration = self
-            .tenants
-            .get(&module)
-            .and_then(|tenant| tenant.bid)
-            .map_or(Span::ZERO, |bid| bid.duration);
+        let bid = self.tenants.get(&module).and_then(|tenant| tenant.bid_on(slot));
+        let duration = bid.map_or(Span::ZERO, |bid| bid.duration);
         self.states[slot.index()] = State::Granted { module, duration };
         self.use_model(module, slot, now);
         self.expect_end(module, slot);
         self.tenant(module, |tenant| tenant.shares.on_granted(slot, duration));
         // One bid is good for one batch: a module that has more to run bids again when it has bound this one.
-        self.tenant(module, |tenant| tenant.bid = None);
+        self.tenant(module, |tenant| {
+            tenant.set_bid(bid.and_then(|bid| bid.slot), None)
+        });
         if self.overlapped.contains(slot) {
             // It runs when what runs there now is over: the module has to know before it fills a batch.
             let free_at = self.overlapped.run_end(slot, now);

@@ -17,14 +17,14 @@ const MEMORY: Span = Span::from_secs(5);
 
 /// The shares of one module.
 #[derive(Debug, Clone, Default)]
-pub(super) struct SlotShares {
+pub(crate) struct SlotShares {
     shares: BTreeMap<SlotId, f64>,
     served: BTreeMap<SlotId, f64>,
 }
 
 impl SlotShares {
     /// Sets a slot's share; `None`: it has none, and any slot may do all of the work where none has.
-    pub(super) fn set(&mut self, slot: SlotId, share: Option<f64>) {
+    pub(crate) fn set(&mut self, slot: SlotId, share: Option<f64>) {
         // What was done by other shares is neither behind nor ahead of these.
         self.served.clear();
         match share {
@@ -34,12 +34,12 @@ impl SlotShares {
     }
 
     /// Whether any slot has a share.
-    pub(super) fn is_set(&self) -> bool {
+    pub(crate) fn is_set(&self) -> bool {
         self.shares.values().any(|share| *share > 0.0)
     }
 
     /// Whether the module may run on the slot.
-    pub(super) fn is_placed(&self, slot: SlotId) -> bool {
+    pub(crate) fn is_placed(&self, slot: SlotId) -> bool {
         !self.is_set() || self.share(slot) > 0.0
     }
 
@@ -48,7 +48,7 @@ impl SlotShares {
     }
 
     /// Seconds that the slot has done beyond its share; below zero where it is behind.
-    pub(super) fn lead(&self, slot: SlotId) -> f64 {
+    pub(crate) fn lead(&self, slot: SlotId) -> f64 {
         if !self.is_set() {
             return 0.0;
         }
@@ -57,7 +57,7 @@ impl SlotShares {
     }
 
     /// A batch is granted a slot.
-    pub(super) fn on_granted(&mut self, slot: SlotId, duration: Span) {
+    pub(crate) fn on_granted(&mut self, slot: SlotId, duration: Span) {
         if !self.is_set() {
             return;
         }

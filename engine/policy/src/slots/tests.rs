@@ -10,6 +10,7 @@ use crate::violation::assert_violates;
 fn chain(slots: u32, arbitration: Arbitration) -> Slots {
     let all: Vec<SlotId> = (0..slots).map(SlotId).collect();
     let placement = |module, weight| Placement {
+        routed: false,
         module: ModuleId(module),
         slots: all.clone(),
         weight,
@@ -36,6 +37,7 @@ fn bid(module: u32, latest_start: u64, since: u64) -> SlotEvent {
         Timestamp::from_micros(since),
     );
     let bid = Bid {
+        slot: None,
         latest_start,
         since,
         duration: Span::from_millis(1),

@@ -17,7 +17,6 @@ pub fn capacity(spec: &WorldSpec) -> f64 {
         }
         let (workers, seconds) = match &node.pool {
             WorldPool::Fixed(workers) => (f64::from(*workers), each[module]),
-            WorldPool::Unequal(ends) => (ends.len() as f64, each[module]),
             WorldPool::Scaled(scaling) => (f64::from(scaling.initial), each[module]),
             WorldPool::Generating(generate) => match generate.capacity {
                 Some(capacity) => (capacity, items_per_request(spec)[module]),

@@ -3,11 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use weir_graph::{
-    DeviceClass, EmulatedStream, Graph, OnDrop, PrepareMode, SourceMode, Vertex, WorkerCluster,
+    DeviceClass, EmulatedStream, Graph, GraphSlots, ModelSlot, OnDrop, PrepareMode, SourceMode, Vertex,
+    WorkerCluster,
 };
 use weir_planner::{PipelineSlots, Plan};
 use weir_policy::residency::ModelMemory;
-use weir_policy::{DeviceMemory, DeviceModel, OverlapSpec, mean_profile};
+use weir_policy::{DeviceMemory, DeviceModel, OverlapSpec, SlotProfiles};
 use weir_types::{ModelId, ModuleId, Profile, SlotId, Span};
 
 use super::generate::emulated_generator;
@@ -24,13 +25,12 @@ const MAX_IN_FLIGHT: u32 = 256;
 /// What keeps the graph from being one; nothing else is wrong with it.
 pub fn world_from_graph(graph: &Graph) -> Result<(WorldSpec, Vec<EmulatedStream>), String> {
     let streams = streams(graph)?;
-    let (pools, slots) = pools(graph)?;
+    let slots = slots(graph)?;
     let placed = graph.plan().map(|plan| Placed::new(graph, plan)).transpose()?;
     let modules = graph.modules().iter().enumerate();
     let modules = modules.map(|(id, node)| {
         let model = &graph.models()[node.model];
-        if model.has_own_slots()
-            && let Some(device) = model.ends().find_map(|(device, _)| remote(&graph.devices()[device]))
+        if let Some(device) = model.ends().find_map(|(device, _)| remote(&graph.devices()[device]))
         {
             return Err(format!(
                 "model \"{}\" is on device \"{device}\", whose times are measured live: a world needs profiles",
@@ -44,6 +44,7 @@ pub fn world_from_graph(graph: &Graph) -> Result<(WorldSpec, Vec<EmulatedStream>
             return Ok(WorldModule {
                 name: node.name.clone(),
                 profile: slots.profile.clone(),
+                ends: Vec::new(),
                 batch: vec![slots.batch],
                 pool: WorldPool::Pipelines(slots),
                 next,
@@ -58,32 +59,50 @@ pub fn world_from_graph(graph: &Graph) -> Result<(WorldSpec, Vec<EmulatedStream>
                 model.name
             )
         };
-        if model.has_own_slots() {
+        let own = &slots.of_model[node.model];
+        if model.generates() {
+            let (profile, pool) = generating_pool(node, model, own).ok_or_else(undeclared)??;
             return Ok(WorldModule {
                 name: node.name.clone(),
-                batch: if model.generates() { vec![1] } else { model.batch.clone() },
+                profile,
+                ends: Vec::new(),
+                batch: vec![1],
+                pool,
                 next,
                 weight: node.weight,
                 overlap: None,
-                ..own_pool(graph, node, undeclared)?
+                model: None,
             });
         }
-        let profile = Profile::new(model.profile.clone()).ok_or_else(undeclared)?;
         let preparation = Profile::new(model.preparation.clone());
-        let overlaps = graph.devices()[model.device].prepare == PrepareMode::Overlap;
-        let profile = match &preparation {
-            // The thread that runs a batch prepares it before.
-            Some(preparation) if !overlaps => profile.followed_by(preparation),
-            _ => profile,
+        let overlaps = |slot: &&ModelSlot| {
+            let device = slots.all[slot.slot as usize].device;
+            graph.devices()[device].prepare == PrepareMode::Overlap
         };
+        let on_slot = |slot: &ModelSlot| {
+            let (_, declared) = model.ends().nth(slot.end)?;
+            let profile = Profile::new(declared.to_vec())?;
+            Some(match &preparation {
+                // The thread that runs a batch prepares it before.
+                Some(preparation) if !overlaps(&slot) => profile.followed_by(preparation),
+                _ => profile,
+            })
+        };
+        let ends: Vec<Profile> = own.iter().map(on_slot).collect::<Option<_>>().ok_or_else(undeclared)?;
+        let ahead: Vec<SlotId> = own.iter().filter(overlaps).map(|slot| SlotId(slot.slot)).collect();
+        let SlotProfiles { profile, ends } = SlotProfiles::new(ends, &model.batch).ok_or_else(undeclared)?;
         Ok(WorldModule {
             name: node.name.clone(),
             profile,
+            ends,
             batch: model.batch.clone(),
-            pool: WorldPool::Shared(pools[node.model].clone()),
+            pool: WorldPool::Shared(own.iter().map(|slot| slot.slot).collect()),
             next,
             weight: node.weight,
-            overlap: overlaps.then_some(OverlapSpec { preparation }),
+            overlap: (!ahead.is_empty()).then(|| OverlapSpec {
+                preparation: preparation.clone(),
+                slots: if ahead.len() < own.len() { ahead } else { Vec::new() },
+            }),
             model: {
                 let limited = graph.devices()[model.device].memory.is_some();
                 limited.then_some(ModelId(node.model as u32))
@@ -94,8 +113,8 @@ pub fn world_from_graph(graph: &Graph) -> Result<(WorldSpec, Vec<EmulatedStream>
         slo: graph.slo(),
         policy: graph.policy().clone(),
         modules: modules.collect::<Result<_, String>>()?,
-        shared_slots: slots,
-        memory: memory(graph, &pools)?,
+        shared_slots: slots.of_device.last().map_or(0, |last| last.end),
+        memory: memory(graph, &slots)?,
         cluster: placed
             .as_ref()
             .map(|placed| WorldCluster::new(graph.policy().reserve_spec(placed.workers.cluster.clone()))),
@@ -119,7 +138,7 @@ pub fn world_from_graph(graph: &Graph) -> Result<(WorldSpec, Vec<EmulatedStream>
 }
 
 /// Devices whose memory does not hold all their models.
-fn memory(graph: &Graph, pools: &[Vec<u32>]) -> Result<WorldMemory, String> {
+fn memory(graph: &Graph, slots: &GraphSlots) -> Result<WorldMemory, String> {
     let mut devices = Vec::new();
     for (index, device) in graph.devices().iter().enumerate() {
         let Some(limit) = device.memory else { continue };
@@ -135,7 +154,7 @@ fn memory(graph: &Graph, pools: &[Vec<u32>]) -> Result<WorldMemory, String> {
             let [open_cold, open_warm] = model.opening_times();
             Ok(DeviceModel {
                 model: ModelId(id as u32),
-                slots: pools[id].iter().copied().map(SlotId).collect(),
+                slots: slots.of_model[id].iter().map(|own| SlotId(own.slot)).collect(),
                 memory: ModelMemory {
                     device_bytes: bytes,
                     host_bytes: bytes,
@@ -164,43 +183,28 @@ fn remote(device: &weir_graph::DeviceNode) -> Option<&str> {
     matches!(device.class, DeviceClass::Worker(_)).then_some(&*device.name)
 }
 
-/// The pool of a module whose slots are its own, and how long it takes on them; the rest is for the caller.
-fn own_pool(
-    graph: &Graph,
+/// The instances of a module whose model generates on these slots, and how long a token takes on the fastest; `None`: it declares
+/// no profile on one.
+fn generating_pool(
     node: &weir_graph::ModuleNode,
-    undeclared: impl Fn() -> String,
-) -> Result<WorldModule, String> {
-    let model = &graph.models()[node.model];
-    // One profile a slot: as many slots as the live engine has.
-    let mut declared: Vec<&[(u32, Span)]> = Vec::new();
-    for (device, profile) in model.ends() {
-        if profile.is_empty() {
-            return Err(undeclared());
-        }
-        let slots = weir_graph::own_slots(model, &graph.devices()[device], 1);
-        declared.extend((0..slots).map(|_| profile));
-    }
-    let module = |profile: Profile, pool: WorldPool| WorldModule {
-        name: String::new(),
-        profile,
-        batch: Vec::new(),
-        pool,
-        next: Vec::new(),
-        weight: 1.0,
-        overlap: None,
-        model: None,
+    model: &weir_graph::ModelNode,
+    slots: &[ModelSlot],
+) -> Option<Result<(Profile, WorldPool), String>> {
+    let declared = slots.iter().map(|slot| model.ends().nth(slot.end));
+    let declared: Vec<&[(u32, Span)]> = declared
+        .map(|end| {
+            end.map(|(_, declared)| declared)
+                .filter(|declared| !declared.is_empty())
+        })
+        .collect::<Option<_>>()?;
+    let generate = match emulated_generator(model, node, &declared) {
+        Ok(generate) => generate,
+        Err(reason) => return Some(Err(reason)),
     };
-    if model.generates() {
-        let generate = emulated_generator(model, node, &declared)?;
-        let one = generate.spec.instances.iter();
-        let one = one.map(|instance| instance.steps.duration(1, true)).min();
-        let profile = Profile::new(vec![(1, one.unwrap_or(Span::ZERO))]).ok_or_else(&undeclared)?;
-        return Ok(module(profile, WorldPool::Generating(Box::new(generate))));
-    }
-    let ends = declared.iter().map(|profile| Profile::new(profile.to_vec()));
-    let ends: Vec<Profile> = ends.collect::<Option<_>>().ok_or_else(&undeclared)?;
-    let together = mean_profile(&ends, &model.batch).ok_or_else(&undeclared)?;
-    Ok(module(together, WorldPool::Unequal(ends)))
+    let one = generate.spec.instances.iter();
+    let one = one.map(|instance| instance.steps.duration(1, true)).min();
+    let profile = Profile::new(vec![(1, one.unwrap_or(Span::ZERO))])?;
+    Some(Ok((profile, WorldPool::Generating(Box::new(generate)))))
 }
 
 /// Cascades as the graph has them, with its gears.
@@ -290,31 +294,17 @@ fn streams(graph: &Graph) -> Result<Vec<EmulatedStream>, String> {
     graph.sources().iter().map(of).collect()
 }
 
-/// Slots of each model, and how many there are: all devices one after the other; a model that wants fewer than its
-/// device has begins at a slot of its own turn. As the live engine's layout does it.
-fn pools(graph: &Graph) -> Result<(Vec<Vec<u32>>, u32), String> {
-    let mut of_device = Vec::new();
-    let mut slots = 0;
-    for device in graph.devices() {
-        if device.class == DeviceClass::Cpu && device.slots.is_none() {
-            let name = &device.name;
-            return Err(format!(
-                "device \"{name}\" has as many slots as there are cores; give it `slots`"
-            ));
-        }
-        let count = device.slot_count(1);
-        of_device.push(slots..slots + count);
-        slots += count;
+/// The slots of the graph, as the live engine has them.
+fn slots(graph: &Graph) -> Result<GraphSlots, String> {
+    let without = graph
+        .devices()
+        .iter()
+        .find(|device| device.class == DeviceClass::Cpu && device.slots.is_none());
+    if let Some(device) = without {
+        return Err(format!(
+            "device \"{}\" has as many slots as there are cores; give it `slots`",
+            device.name
+        ));
     }
-    let place = |(turn, model): (usize, &weir_graph::ModelNode)| {
-        let slots: Vec<u32> = of_device[model.device].clone().collect();
-        let wanted = model
-            .workers
-            .map_or(slots.len(), |workers| workers as usize)
-            .min(slots.len());
-        let mut placed: Vec<u32> = slots.iter().cycle().skip(turn).take(wanted).copied().collect();
-        placed.sort_unstable();
-        placed
-    };
-    Ok((graph.models().iter().enumerate().map(place).collect(), slots))
+    Ok(GraphSlots::new(graph, 1))
 }

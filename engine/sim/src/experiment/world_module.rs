@@ -363,6 +363,7 @@ impl RawModule {
         let profile = self.profile.clone()?;
         let measured = || profile.points().iter().map(|(size, _)| *size).collect();
         Some(WorldModule {
+            ends: Vec::new(),
             name: self.name.value.clone(),
             batch: self.batch.clone().unwrap_or_else(measured),
             profile,

@@ -43,10 +43,7 @@ impl<'a> World<'a> {
                 link: edge.link,
             });
             let spec = ModuleSpec {
-                ends: match &node.pool {
-                    WorldPool::Unequal(ends) => ends.clone(),
-                    _ => Vec::new(),
-                },
+                ends: node.ends.clone(),
                 generate: generating(node).map(|generate| generate.spec.clone()),
                 id: ModuleId(id),
                 slo: spec.slo,
@@ -54,10 +51,7 @@ impl<'a> World<'a> {
                 slots: slots_of(&node.pool),
                 pool: match node.pool {
                     WorldPool::Shared(_) => Pool::Shared,
-                    WorldPool::Fixed(_)
-                    | WorldPool::Unequal(_)
-                    | WorldPool::Scaled(_)
-                    | WorldPool::Generating(_) => Pool::Own,
+                    WorldPool::Fixed(_) | WorldPool::Scaled(_) | WorldPool::Generating(_) => Pool::Own,
                     WorldPool::Pipelines(_) => Pool::Pipelines,
                 },
                 batch: node.batch.clone(),
@@ -208,7 +202,6 @@ pub(super) fn generating(node: &WorldModule) -> Option<&WorldGenerate> {
 fn slots_of(pool: &WorldPool) -> Vec<SlotId> {
     match pool {
         WorldPool::Fixed(workers) => (0..*workers).map(SlotId).collect(),
-        WorldPool::Unequal(ends) => (0..ends.len() as u32).map(SlotId).collect(),
         WorldPool::Scaled(scaling) => (0..scaling.rule.max_workers.max(scaling.initial))
             .map(SlotId)
             .collect(),
@@ -220,9 +213,14 @@ fn slots_of(pool: &WorldPool) -> Vec<SlotId> {
 
 /// Shared slots that prepare ahead.
 fn overlapped(spec: &WorldSpec) -> Vec<SlotId> {
-    let nodes = spec.modules.iter().filter(|node| node.overlap.is_some());
-    let shared = nodes.filter(|node| matches!(node.pool, WorldPool::Shared(_)));
-    let mut slots: Vec<SlotId> = shared.flat_map(|node| slots_of(&node.pool)).collect();
+    let shared = spec.modules.iter();
+    let shared = shared.filter(|node| matches!(node.pool, WorldPool::Shared(_)));
+    let of_node = |node: &WorldModule| {
+        let overlap = node.overlap.clone();
+        let slots = slots_of(&node.pool).into_iter();
+        slots.filter(move |slot| overlap.as_ref().is_some_and(|overlap| overlap.is_on(*slot)))
+    };
+    let mut slots: Vec<SlotId> = shared.flat_map(of_node).collect();
     slots.sort_unstable();
     slots.dedup();
     slots
@@ -240,6 +238,7 @@ fn shared(spec: &WorldSpec, topology: &Topology) -> Option<SlotsSpec> {
             model: node.model,
             // All streams of a world are.
             live: true,
+            routed: !node.ends.is_empty(),
         })
         .collect();
     (!placements.is_empty()).then(|| SlotsSpec {

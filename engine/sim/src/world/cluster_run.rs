@@ -89,10 +89,7 @@ impl ClusterRun {
         let steps = self.steps(load, noise, random);
         for (index, step) in steps.iter().enumerate() {
             for &resource in &step.resources {
-                let booked =
-                    |&(other, place): &(BookingId, usize)| self.booked_start(other, place, reservations);
-                let place = self.waiting[resource].partition_point(|entry| booked(entry) < (step.booked, id));
-                self.waiting[resource].insert(place, (id, index));
+                self.waiting[resource].push((id, index));
             }
         }
         let batch = BatchRun {
@@ -102,6 +99,21 @@ impl ClusterRun {
         };
         self.batches.insert(id, batch);
         self.runnable.insert(id);
+        self.put_in_order(reservations);
+    }
+
+    /// Orders what waits by its bookings, on all resources at once: by bookings of different times two batches could wait for each
+    /// other.
+    fn put_in_order(&mut self, reservations: Option<&Reservations>) {
+        let mut waiting = std::mem::take(&mut self.waiting);
+        for queue in waiting.iter_mut().filter(|queue| queue.len() > 1) {
+            let before = queue[0];
+            queue.sort_by_cached_key(|&(id, place)| self.booked_start(id, place, reservations));
+            if queue[0] != before {
+                self.runnable.insert(queue[0].0);
+            }
+        }
+        self.waiting = waiting;
     }
 
     fn booked_start(

@@ -39,7 +39,6 @@ impl WorkerPool {
     pub(super) fn new(pool: &WorldPool) -> Self {
         let (slots, begin, scaling) = match pool {
             WorldPool::Fixed(workers) => (*workers, *workers, None),
-            WorldPool::Unequal(ends) => (ends.len() as u32, ends.len() as u32, None),
             WorldPool::Scaled(scaling) => {
                 let most = scaling.rule.max_workers.max(scaling.initial);
                 (
@@ -56,9 +55,7 @@ impl WorkerPool {
         let up = match pool {
             WorldPool::Shared(slots) => slots.iter().copied().map(SlotId).collect(),
             WorldPool::Pipelines(_) | WorldPool::Generating(_) => BTreeSet::new(),
-            WorldPool::Fixed(_) | WorldPool::Unequal(_) | WorldPool::Scaled(_) => {
-                (0..begin).map(SlotId).collect()
-            }
+            WorldPool::Fixed(_) | WorldPool::Scaled(_) => (0..begin).map(SlotId).collect(),
         };
         Self {
             slots,

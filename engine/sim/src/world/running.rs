@@ -1,11 +1,11 @@
 //! Batches on slots: how long they take, and which fail.
 
 use weir_policy::BatchSlice;
-use weir_types::{BatchId, ModuleId, SlotId, Span, Timestamp};
+use weir_types::{BatchId, ModuleId, Profile, SlotId, Span, Timestamp};
 
 use super::cluster_run::actual_span;
 use super::{Event, Site};
-use crate::spec::WorldPool;
+use crate::spec::{WorldModule, WorldPool};
 
 /// Time after which a batch fails on a slot with a fault.
 const FAILS_AFTER: Span = Span::from_millis(1);
@@ -28,11 +28,7 @@ impl Site<'_> {
     ) {
         let items = slices.iter().map(|slice| slice.count).sum();
         let node = &self.spec.modules[module.index()];
-        let profile = match &node.pool {
-            WorldPool::Unequal(ends) => ends.get(slot.index()).unwrap_or(&node.profile),
-            _ => &node.profile,
-        };
-        let profiled = profile.duration(items);
+        let profiled = self.profile_on(node, slot).duration(items);
         let work = actual_span(profiled, self.spec.noise, &mut self.random);
         let work = self.slowed(work);
         let took = self.spec.interference.map_or(work, |others| {
@@ -43,7 +39,7 @@ impl Site<'_> {
             others.elapsed(work, self.now, (slot.0, workers), self.spec.seed)
         });
         self.note_run(module, batch, slices);
-        let overlap = node.overlap.as_ref();
+        let overlap = node.overlap.as_ref().filter(|overlap| overlap.is_on(slot));
         self.pools[module.index()].on_run(slot, batch, self.now, overlap.is_some());
         let failed = self.is_shared(module) && self.is_faulty(slot);
         let took = if failed { FAILS_AFTER } else { took };
@@ -62,6 +58,16 @@ impl Site<'_> {
         }
         self.event_queue
             .push(began + took, Event::BatchDone(module, slot, batch, took, failed));
+    }
+
+    /// Gives the durations of a module's batches on a slot.
+    fn profile_on<'a>(&self, node: &'a WorldModule, slot: SlotId) -> &'a Profile {
+        let place = match &node.pool {
+            WorldPool::Shared(slots) => slots.iter().position(|own| *own == slot.0),
+            _ => Some(slot.index()),
+        };
+        let own = place.and_then(|place| node.ends.get(place));
+        own.unwrap_or(&node.profile)
     }
 
     /// Whether what starts on a shared slot now fails.

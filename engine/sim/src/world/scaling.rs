@@ -94,7 +94,7 @@ impl Site<'_> {
                 let slot = SlotId(slots[failure.worker as usize]);
                 self.on_shared_failure(slot, begins, messages);
             }
-            WorldPool::Shared(_) | WorldPool::Fixed(_) | WorldPool::Unequal(_) | WorldPool::Scaled(_) => {
+            WorldPool::Shared(_) | WorldPool::Fixed(_) | WorldPool::Scaled(_) => {
                 self.on_own_failure(own, SlotId(failure.worker), begins, messages);
             }
         }

@@ -7,14 +7,14 @@ use weir_planner::{ModelPlan, PipelinePlan, PipelineSlots};
 use weir_policy::gears::{GearNode, Gears, StageSetting};
 use weir_policy::gears::{InvocationSize, Settle, ShiftRule};
 use weir_policy::reservations::BookingTable;
-use weir_policy::{AutoscaleRule, OverlapSpec, Policy};
+use weir_policy::{AutoscaleRule, OverlapSpec, Policy, SlotProfiles};
 use weir_sim::{
     Branches, CascadeSpec, Crops, Demand, Edge, Link, Scaling, WorkerFailure, WorldCluster, WorldMemory,
     WorldModule, WorldPool, WorldSpec, experiment,
 };
 use weir_types::{
-    ClusterSpec, ModuleId, PipelineSpec, Profile, ServerId, ServerSpec, ShareId, ShareSpec, Span, StageSpec,
-    Timestamp,
+    ClusterSpec, ModuleId, PipelineSpec, Profile, ServerId, ServerSpec, ShareId, ShareSpec, SlotId, Span,
+    StageSpec, Timestamp,
 };
 
 /// Over which requests are sent.
@@ -75,6 +75,8 @@ impl Drawn {
             let shared_slots = spec.shared_slots;
             spec.modules.push(module(id, next, shared_slots, &mut random));
         }
+        let mut random = Pcg64Mcg::seed_from_u64(seed ^ 0x656e_6473);
+        unequal(&mut spec, &mut random);
         // A draw of its own, so that worlds without pipelines stay as they are.
         let mut random = Pcg64Mcg::seed_from_u64(seed ^ 0x7069_7065);
         if random.random_bool(0.4) {
@@ -103,7 +105,11 @@ impl Drawn {
         let sent = self.arrivals.last().copied().unwrap_or_default();
         let work = items.chunks_exact(spec.modules.len()).flat_map(|row| {
             let parts = row.iter().zip(&spec.modules);
-            parts.map(|(&items, plan)| plan.profile.duration(1).scale(f64::from(items)))
+            parts.map(|(&items, plan)| {
+                let slots = plan.ends.iter().chain([&plan.profile]);
+                let slowest = slots.map(|slot| slot.duration(1)).max();
+                slowest.unwrap_or_default().scale(f64::from(items))
+            })
         });
         let work: Span = work.sum();
         // Noise has a mean of one and a long tail; a batch of one may have to fill a larger size.
@@ -257,6 +263,7 @@ fn module(id: usize, next: Vec<Edge>, shared_slots: u32, random: &mut Pcg64Mcg) 
     let one = random.random_range(4..30);
     let profile = Profile::new(vec![(1, ms(one)), (8, ms(one * random.random_range(2..8)))]);
     WorldModule {
+        ends: Vec::new(),
         name: format!("module-{id}"),
         profile: profile.expect("two points, ascending"),
         batch: [vec![1], vec![1, 2, 4, 8], vec![3], vec![2, 8]][random.random_range(0..4)].clone(),
@@ -291,17 +298,47 @@ fn pool(shared_slots: u32, random: &mut Pcg64Mcg) -> WorldPool {
     }
 }
 
-/// Lets some pools, or all shared slots, prepare the next batch while one runs.
+/// Lets some modules take longer on some of their shared slots than on others.
+fn unequal(spec: &mut WorldSpec, random: &mut Pcg64Mcg) {
+    for module in &mut spec.modules {
+        let WorldPool::Shared(slots) = &module.pool else {
+            continue;
+        };
+        if random.random_bool(0.6) {
+            continue;
+        }
+        let slower = |_: &u32| {
+            let slower = random.random_range(1.0..4.0);
+            let points = module.profile.points().iter();
+            let points = points.map(|(size, span)| (*size, span.scale(slower)));
+            Profile::new(points.collect()).expect("as many, ascending")
+        };
+        let slots: Vec<Profile> = slots.iter().map(slower).collect();
+        let together = SlotProfiles::new(slots, &module.batch).expect("a slot");
+        (module.profile, module.ends) = (together.profile, together.ends);
+    }
+}
+
+/// Lets some pools, and all shared slots or every other one, prepare the next batch while one runs.
 fn overlap(spec: &mut WorldSpec, random: &mut Pcg64Mcg) {
     let shared = random.random_bool(0.4);
+    let every = 1 + (spec.seed % 2) as u32;
     for module in &mut spec.modules {
-        let overlaps = match module.pool {
-            WorldPool::Shared(_) => shared,
+        let mut ahead = Vec::new();
+        let overlaps = match &module.pool {
+            WorldPool::Shared(slots) => {
+                let prepares = slots.iter().filter(|slot| shared && slot.is_multiple_of(every));
+                ahead.extend(prepares.copied().map(SlotId));
+                !ahead.is_empty()
+            }
             WorldPool::Fixed(_) | WorldPool::Scaled(_) => random.random_bool(0.3),
-            WorldPool::Pipelines(_) | WorldPool::Generating(_) | WorldPool::Unequal(_) => false,
+            WorldPool::Pipelines(_) | WorldPool::Generating(_) => false,
         };
         let preparation = Profile::new(vec![(1, ms(1)), (8, ms(random.random_range(1..6)))]);
-        module.overlap = overlaps.then_some(OverlapSpec { preparation });
+        module.overlap = overlaps.then_some(OverlapSpec {
+            preparation,
+            slots: ahead,
+        });
     }
 }
 
@@ -334,6 +371,7 @@ fn partition(spec: &mut WorldSpec, random: &mut Pcg64Mcg) {
         module.profile = slots.profile.clone();
         module.batch = vec![slots.batch];
         module.pool = WorldPool::Pipelines(slots);
+        module.ends.clear();
     }
     if cluster.pipelines.is_empty() {
         return;

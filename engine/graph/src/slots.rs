@@ -1,0 +1,83 @@
+//! Slots of devices, and the models on them, as the live engine and the simulator number them.
+
+use std::ops::Range;
+
+use crate::graph::Graph;
+
+/// A slot of a graph.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SlotNode {
+    /// Index of its device.
+    pub device: usize,
+    /// Whether one model has it alone.
+    pub is_own: bool,
+}
+
+/// A slot of a model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ModelSlot {
+    /// Its number among all slots of the graph.
+    pub slot: u32,
+    /// The place of its device among those of the model.
+    pub end: usize,
+}
+
+/// All slots of a graph, and the models on them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GraphSlots {
+    /// The slots, by number.
+    pub all: Vec<SlotNode>,
+    /// By device, the slots that its models share.
+    pub of_device: Vec<Range<u32>>,
+    /// By model, its slots, ascending.
+    pub of_model: Vec<Vec<ModelSlot>>,
+}
+
+impl GraphSlots {
+    /// Numbers the slots of all devices one after the other, and then those of models that generate, which have theirs alone:
+    /// one step follows the other there, and nothing else could run in between. Another model that wants fewer workers than its
+    /// device has slots begins at a slot given by its index, so that such models spread. `cores` are those of the machine.
+    #[must_use]
+    pub fn new(graph: &Graph, cores: u32) -> Self {
+        let mut all = Vec::new();
+        let mut of_device: Vec<Range<u32>> = Vec::new();
+        for (index, device) in graph.devices().iter().enumerate() {
+            let first = all.len() as u32;
+            let count = device.slot_count(cores);
+            let slot = SlotNode {
+                device: index,
+                is_own: false,
+            };
+            all.extend((0..count).map(|_| slot));
+            of_device.push(first..first + count);
+        }
+        let mut of_model = Vec::new();
+        for (index, model) in graph.models().iter().enumerate() {
+            let mut slots: Vec<ModelSlot> = Vec::new();
+            for (end, (device, _)) in model.ends().enumerate() {
+                let of = |slot: u32| ModelSlot { slot, end };
+                if model.generates() {
+                    let first = all.len() as u32;
+                    let count = model.workers.unwrap_or(1).max(1);
+                    let slot = SlotNode { device, is_own: true };
+                    all.extend((0..count).map(|_| slot));
+                    slots.extend((first..first + count).map(of));
+                    continue;
+                }
+                let shared = of_device[device].clone();
+                let wanted = model
+                    .workers
+                    .map_or(shared.len(), |workers| workers as usize)
+                    .min(shared.len());
+                slots.extend(shared.cycle().skip(index).take(wanted).map(of));
+            }
+            slots.sort_unstable();
+            of_model.push(slots);
+        }
+        Self {
+            all,
+            of_device,
+            of_model,
+        }
+    }
+}
