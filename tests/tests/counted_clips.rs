@@ -19,7 +19,7 @@ use weir_analytics::{
 };
 use weir_flow::{
     Frame, Image, Incident, IncidentValue, ModuleOutput, Object, Points, Rect, RequestResults, Settings,
-    Value,
+    StreamNames, Value,
 };
 use weir_truth::{FrameTruth, Truth, TruthObject};
 
@@ -37,6 +37,7 @@ fn transforms() -> StreamTransforms {
         ("directions".to_owned(), value(&["coming", "leaving"])),
     ];
     let line = StreamTransform {
+        streams: StreamNames::default(),
         name: "gate".into(),
         spec: read_transform("line", &Settings(keys.into())).unwrap(),
         modules: [].into(),
@@ -103,6 +104,7 @@ fn known(truth: &Truth) -> BTreeMap<String, usize> {
 fn counted(truth: &Truth, kept: impl Fn(u64) -> bool) -> BTreeMap<String, usize> {
     let plan = AnalyticsPlan {
         trackers: vec![TrackerPlan {
+            streams: StreamNames::default(),
             modules: [0].into(),
             appearance: None,
             classes: Vec::new(),
@@ -112,7 +114,10 @@ fn counted(truth: &Truth, kept: impl Fn(u64) -> bool) -> BTreeMap<String, usize>
         }],
         ..AnalyticsPlan::default()
     };
-    let (mut analytics, mut ids) = (StreamAnalytics::new(&Arc::new(plan)), TrackIds::default());
+    let (mut analytics, mut ids) = (
+        StreamAnalytics::new(&Arc::new(plan), "camera"),
+        TrackIds::default(),
+    );
     let (mut line, mut incidents) = (transforms(), Vec::new());
     let size = (truth.clip.width, truth.clip.height);
     for frame in truth.frames.iter().filter(|frame| kept(frame.frame)) {

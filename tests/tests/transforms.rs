@@ -148,3 +148,45 @@ fn sinks_get_the_incidents_of_the_transforms_that_they_name_and_the_end_of_a_str
     assert_eq!(kinds(&gate), (vec!["line"; 2], 1));
     assert_eq!(kinds(&neither), (vec![], 0));
 }
+
+/// Each camera has its own zones, beside one detector; and sinks have some cameras.
+#[test]
+fn transforms_and_sinks_are_of_the_streams_that_they_name() {
+    let catalog = Catalog {
+        tracker_keys: weir_analytics::TRACKER_KEYS,
+        ..catalog_with_sink("record")
+    };
+    let text = GRAPH
+        .replace("[transforms.gate]", "[transforms.gate]\nstreams = [\"north\"]")
+        .replace("[transforms.post]", "[transforms.post]\nstreams = [\"s*\"]")
+        .replace("[sinks.gate-only]", "[sinks.gate-only]\nstreams = [\"south\"]");
+    let (both, gate) = (Recording::default(), Recording::default());
+    let parts = Parts {
+        operators: vec![("find", Arc::new(Street))],
+        sinks: vec![
+            ("both", Box::new(both.clone())),
+            ("gate-only", Box::new(gate.clone())),
+            ("neither", Box::new(Recording::default())),
+        ],
+        ..Parts::default()
+    };
+    run(assemble(graph(&text, &catalog), parts), &RunOptions::default());
+    let of = |recording: &Recording| {
+        let recorded = recording.0.lock().unwrap();
+        let mut found: Vec<(String, &str)> = recorded
+            .0
+            .iter()
+            .map(|(stream, it)| (stream.clone(), it.kind))
+            .collect();
+        found.sort_unstable();
+        found.dedup();
+        found
+    };
+    let (north, south) = ("north".to_owned(), "south".to_owned());
+    assert_eq!(of(&both), [(north, "line"), (south, "zone")]);
+    assert_eq!(
+        of(&gate),
+        [],
+        "its line is on the stream that the sink is not given"
+    );
+}

@@ -432,6 +432,7 @@ mod tests {
     #[test]
     fn sinks_and_streams_keep_files_of_their_own_below_another_folder() {
         let sink = |(index, path): (usize, &&str)| SinkNode {
+            streams: weir_flow::StreamNames::default(),
             name: format!("s{index}"),
             kind: "jsonl".to_owned(),
             inputs: Vec::new(),

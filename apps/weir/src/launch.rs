@@ -508,6 +508,7 @@ fn with_tap(graph: Graph) -> Graph {
     let sources = (0..graph.source_names().count()).map(Vertex::Source);
     let modules = (0..graph.modules().len()).map(Vertex::Module);
     let tap = SinkNode {
+        streams: weir_flow::StreamNames::default(),
         name: TAP.to_owned(),
         kind: "tap".to_owned(),
         inputs: sources.chain(modules).collect(),

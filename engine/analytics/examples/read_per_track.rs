@@ -21,6 +21,7 @@ use weir_analytics::{
 };
 use weir_flow::{
     Attribute, Frame, Image, ModuleOutput, Object, ObjectAttribute, ObjectRef, Points, Rect, RequestResults,
+    StreamNames,
 };
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
@@ -144,6 +145,7 @@ fn main() -> Outcome<()> {
 fn run(seen: &[Seen], arguments: &Arguments, per_track: bool, seed: u64, sums: &mut Sums) -> Outcome<()> {
     let plan = Arc::new(AnalyticsPlan {
         trackers: vec![TrackerPlan {
+            streams: StreamNames::default(),
             modules: [OBJECTS].into(),
             classes: Vec::new(),
             appearance: None,
@@ -153,7 +155,7 @@ fn run(seen: &[Seen], arguments: &Arguments, per_track: bool, seed: u64, sums: &
         }],
         ..AnalyticsPlan::default()
     });
-    let (mut analytics, mut ids) = (StreamAnalytics::new(&plan), TrackIds::default());
+    let (mut analytics, mut ids) = (StreamAnalytics::new(&plan, "camera"), TrackIds::default());
     let mut draw = Draw(seed);
     let fps = 1e3 / (seen.get(1).ok_or("a clip of one frame")?.pts_ms - seen[0].pts_ms);
     let mut detected: Vec<(usize, bool)> = Vec::new();

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use weir_flow::{
-    Attribute, Frame, Incident, ObjectAttribute, ObjectRef, Overlay, Parts, Rect, RequestResults, TrackEnd,
-    TrackState,
+    Attribute, Frame, Incident, ObjectAttribute, ObjectRef, Overlay, Parts, Rect, RequestResults,
+    StreamNames, TrackEnd, TrackState,
 };
 
 use crate::ids::TrackIds;
@@ -30,6 +30,8 @@ pub struct TrackerPlan {
     pub parts: Parts,
     /// Classes whose candidates are events where tracks confirm them.
     pub confirmed: Vec<Arc<str>>,
+    /// The streams whose objects it follows.
+    pub streams: StreamNames,
 }
 
 impl TrackerPlan {
@@ -148,15 +150,21 @@ impl FrameAnalytics {
 pub struct StreamAnalytics {
     plan: Arc<AnalyticsPlan>,
     trackers: Vec<Tracker>,
+    /// By tracker, whether it is for this stream.
+    is_for: Vec<bool>,
     size: PictureSize,
 }
 
 impl StreamAnalytics {
-    /// Of a stream of which nothing is known yet.
+    /// Of the stream of that name, of which nothing is known yet.
     #[must_use]
-    pub fn new(plan: &Arc<AnalyticsPlan>) -> Self {
+    pub fn new(plan: &Arc<AnalyticsPlan>, stream: &str) -> Self {
         let trackers = plan.trackers.iter();
         Self {
+            is_for: trackers
+                .clone()
+                .map(|tracker| tracker.streams.contains(stream))
+                .collect(),
             trackers: trackers.map(|tracker| Tracker::new(tracker.settings)).collect(),
             plan: Arc::clone(plan),
             size: PictureSize::default(),
@@ -180,7 +188,8 @@ impl StreamAnalytics {
             trackers.for_each(|tracker| tracker.on_resize(x as f32, y as f32));
         }
         let mut found = FrameAnalytics::default();
-        for (number, (tracker, plan)) in self.trackers.iter_mut().zip(&self.plan.trackers).enumerate() {
+        let trackers = self.trackers.iter_mut().zip(&self.plan.trackers).enumerate();
+        for (number, (tracker, plan)) in trackers.filter(|(number, _)| self.is_for[*number]) {
             let seen = embeddings(plan, results);
             let (objects, detections): (Vec<ObjectRef>, Vec<Detection<'_>>) = results
                 .objects()
@@ -238,7 +247,8 @@ impl StreamAnalytics {
     }
 
     /// Whether a module is to run for an object of a frame, of that media time and request, that is on its way through the graph:
-    /// by the newest track that it is likely of. What has no track yet is wanted, but by a rule that has it once.
+    /// by the newest track that it is likely of. What has no track yet is wanted, but by a rule that has it once; nothing is where
+    /// the tracker is not for the stream.
     pub fn wants(
         &mut self,
         rule: &PerTrack,
@@ -246,6 +256,9 @@ impl StreamAnalytics {
         (results, object): (&RequestResults, ObjectRef),
         (pts_ms, request): (f64, u64),
     ) -> bool {
+        if self.is_for.get(rule.tracker) == Some(&false) {
+            return false;
+        }
         let Some((tracker, plan)) = self
             .trackers
             .get_mut(rule.tracker)
@@ -391,6 +404,7 @@ mod tests {
     fn one_tracker(parts: Parts) -> Arc<AnalyticsPlan> {
         Arc::new(AnalyticsPlan {
             trackers: vec![TrackerPlan {
+                streams: StreamNames::default(),
                 modules: [0].into(),
                 appearance: None,
                 classes: Vec::new(),
@@ -403,9 +417,47 @@ mod tests {
     }
 
     #[test]
+    fn a_tracker_follows_objects_of_its_streams_alone() {
+        let plan = one_tracker(Parts::default());
+        let mut plan = (*plan).clone();
+        plan.trackers[0].streams = StreamNames::new(vec!["door*".to_owned()]);
+        let plan = Arc::new(plan);
+        let rule = PerTrack {
+            tracker: 0,
+            every_ms: 1_000.0,
+            until: f32::INFINITY,
+            once: false,
+        };
+        for (stream, is_followed) in [("door-2", true), ("yard", false)] {
+            let (mut analytics, mut ids) = (StreamAnalytics::new(&plan, stream), TrackIds::default());
+            let mut tracks = 0;
+            for index in 0..10 {
+                let mut results = RequestResults::default();
+                let objects = vec![object("person", 1.0, None)];
+                results.add(
+                    0,
+                    ModuleOutput {
+                        objects,
+                        attributes: vec![],
+                    },
+                );
+                tracks += analytics
+                    .on_frame(&frame(index), 0, &results, &mut ids)
+                    .tracks
+                    .len();
+                let (name, _) = results.objects().next().unwrap();
+                let wanted = analytics.wants(&rule, 1, (&results, name), (index as f64 * 40.0, index));
+                assert!(is_followed || !wanted, "no track is read on {stream}");
+            }
+            assert_eq!(tracks > 0, is_followed, "{stream}");
+            assert_eq!(analytics.close().ended_tracks.len(), usize::from(is_followed));
+        }
+    }
+
+    #[test]
     fn a_change_of_size_ends_no_track() {
         let plan = one_tracker(Parts::default());
-        let (mut analytics, mut ids) = (StreamAnalytics::new(&plan), TrackIds::default());
+        let (mut analytics, mut ids) = (StreamAnalytics::new(&plan, "camera"), TrackIds::default());
         let mut seen = BTreeSet::new();
         for index in 0..40_u64 {
             let scale = [4, 1, 2, 4][index as usize / 10];
@@ -477,7 +529,7 @@ mod tests {
             );
             results
         };
-        let (mut analytics, mut ids) = (StreamAnalytics::new(&plan), TrackIds::default());
+        let (mut analytics, mut ids) = (StreamAnalytics::new(&plan, "camera"), TrackIds::default());
         let mut on_frame = |index, text: &str, analytics: &mut StreamAnalytics| {
             analytics.on_frame(&frame(index), index * 40, &results(index, text), &mut ids)
         };
@@ -509,6 +561,7 @@ mod tests {
     fn an_object_has_its_track_with_what_was_read_within_it_and_its_end_says_so() {
         let plan = Arc::new(AnalyticsPlan {
             trackers: vec![TrackerPlan {
+                streams: StreamNames::default(),
                 modules: [0].into(),
                 classes: Vec::new(),
                 appearance: None,
@@ -518,7 +571,7 @@ mod tests {
             }],
             ..AnalyticsPlan::default()
         });
-        let (mut analytics, mut ids) = (StreamAnalytics::new(&plan), TrackIds::default());
+        let (mut analytics, mut ids) = (StreamAnalytics::new(&plan, "camera"), TrackIds::default());
         let car = ObjectRef { module: 0, index: 0 };
         let mut last = FrameAnalytics::default();
         for (index, plate) in (0..).zip(["WR 123", "WR 128", "WR 123"]) {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use weir_analytics::{
     AnalyticsPlan, FrameAnalytics, Parts, StreamAnalytics, TrackIds, TrackerPlan, TrackerSettings,
 };
-use weir_flow::{Frame, Image, ModuleOutput, Object, ObjectRef, Points, Rect, RequestResults};
+use weir_flow::{Frame, Image, ModuleOutput, Object, ObjectRef, Points, Rect, RequestResults, StreamNames};
 
 /// A person and a car that stand still, candidates or not.
 fn results(candidate: bool) -> RequestResults {
@@ -33,6 +33,7 @@ fn results(candidate: bool) -> RequestResults {
 /// What is known of each frame, whose objects are candidates or not.
 fn frames(candidates: &[bool]) -> Vec<FrameAnalytics> {
     let tracker = TrackerPlan {
+        streams: StreamNames::default(),
         modules: [0].into(),
         classes: Vec::new(),
         appearance: None,
@@ -44,7 +45,10 @@ fn frames(candidates: &[bool]) -> Vec<FrameAnalytics> {
         trackers: vec![tracker],
         ..AnalyticsPlan::default()
     };
-    let (mut analytics, mut ids) = (StreamAnalytics::new(&Arc::new(plan)), TrackIds::default());
+    let (mut analytics, mut ids) = (
+        StreamAnalytics::new(&Arc::new(plan), "camera"),
+        TrackIds::default(),
+    );
     let frames = (0..).zip(candidates).map(|(index, candidate)| {
         let frame = Frame::new(index, index as f64 * 40.0, Image::from_rgb(2, 2, vec![0; 12]));
         analytics.on_frame(&frame, index * 40, &results(*candidate), &mut ids)

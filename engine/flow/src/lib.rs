@@ -29,6 +29,7 @@ mod sink;
 mod source;
 mod steps;
 mod stop;
+mod stream_names;
 mod tensor;
 mod uri;
 
@@ -65,6 +66,7 @@ pub use source::{
 };
 pub use steps::{Infer, Prepare, ReadOut, SessionSteps, StepData, step_data};
 pub use stop::StopFlag;
+pub use stream_names::StreamNames;
 pub use tensor::{Element, Tensor};
 pub use uri::{host, host_problem, is_image, mask_credentials, raw_in_password, with_small_scheme};
 pub use weir_types::{DecodeLevel, FrameSkip, SequenceId, StreamState};

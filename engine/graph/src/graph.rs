@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use weir_analytics::transforms::TransformSpec;
 use weir_config::Diagnostic;
-use weir_flow::{Connection, DeviceKind, Settings};
+use weir_flow::{Connection, DeviceKind, Settings, StreamNames};
 use weir_planner::Plan;
 use weir_policy::gears::{Fallback, Settle};
 use weir_policy::lengths::LengthNets;
@@ -419,6 +419,8 @@ pub struct TrackerNode {
     pub name: String,
     /// Modules whose objects it follows, by index.
     pub modules: Vec<usize>,
+    /// The streams whose objects it follows.
+    pub streams: StreamNames,
     /// Settings of the tracker.
     pub settings: Settings,
 }
@@ -434,6 +436,8 @@ pub struct TransformNode {
     pub modules: Vec<usize>,
     /// Its trackers, by index.
     pub trackers: Vec<usize>,
+    /// The streams that it is for.
+    pub streams: StreamNames,
 }
 
 /// What happens to deliveries when a sink is too slow.
@@ -459,6 +463,8 @@ pub struct SinkNode {
     pub trackers: Vec<usize>,
     /// The transforms whose incidents it is given, by index.
     pub transforms: Vec<usize>,
+    /// The streams that it is given, of those that its inputs have.
+    pub streams: StreamNames,
     /// What happens when it is too slow.
     pub when_slow: WhenSlow,
     /// Settings of the sink; paths are absolute.

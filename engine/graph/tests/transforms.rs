@@ -67,6 +67,87 @@ fn another_line_makes_another_graph() {
 }
 
 #[test]
+fn a_transform_a_tracker_and_a_sink_may_be_for_some_streams() {
+    let with = |streams: &str| text(&format!("{GATE}\nstreams = {streams}"));
+    let streams = ["north", "south", "south-2"];
+    for (given, expected) in [
+        ("[\"north\"]", [true, false, false]),
+        ("[\"s*\"]", [false, true, true]),
+        ("[\"south\", \"north\"]", [true, true, false]),
+        // No source: streams that are added later.
+        ("[\"yard-*\"]", [false; 3]),
+    ] {
+        let graph = graph(&with(given));
+        let own = &graph.transforms()[0].streams;
+        assert_eq!(streams.map(|stream| own.contains(stream)), expected, "{given}");
+        assert!(graph.trackers()[0].streams.are_all() && graph.sinks()[0].streams.are_all());
+    }
+    let others = graph(&text(GATE)).changes_to(&graph(&with("[\"north\"]"))).others;
+    assert!(others.contains(&"transform gate".to_owned()), "{others:?}");
+    let tracker = text(GATE).replace(
+        "operator = \"track\"",
+        "operator = \"track\"\nstreams = [\"south\"]",
+    );
+    assert!(!graph(&tracker).trackers()[0].streams.contains("north"));
+    let sink = text(GATE).replace("type = \"jsonl\"", "type = \"jsonl\"\nstreams = [\"south\"]");
+    assert!(!graph(&sink).sinks()[0].streams.contains("north"));
+    // Any name may come where streams are added by a template.
+    let template = with("[\"door\"]")
+        .replace(
+            "[modules.detect]",
+            "[sources.camera]\ntemplate = true\n[modules.detect]",
+        )
+        .replace("[\"north\", \"south\"]", "[\"north\", \"south\", \"camera\"]");
+    assert!(graph(&template).transforms()[0].streams.contains("door"));
+}
+
+#[test]
+fn streams_that_are_not_there_are_reported() {
+    let begin = text("").lines().count();
+    let at = |line: usize, what: &str| format!("{}: {what}", begin + line - 1);
+    for (streams, expected) in [
+        ("[]", "transform \"gate\" is for no stream: `streams` is empty"),
+        (
+            "[\"nort\"]",
+            "there is no source \"nort\" | did you mean \"north\"?",
+        ),
+        (
+            "[\"door\"]",
+            "there is no source \"door\" | sources: north, south",
+        ),
+        ("[\"north\", 3]", "`streams` must hold texts, not a whole number"),
+    ] {
+        check(
+            &text(&format!("{GATE}\nstreams = {streams}")),
+            &[&at(5, expected)],
+        );
+    }
+    let alone = text(&format!("{GATE}\nstreams = [\"south\"]"))
+        .replace("inputs = [\"north\", \"south\"]", "inputs = [\"north\"]")
+        .replace("\"plates\", \"gate\"", "\"plates\", \"gate\", \"south\"");
+    check(
+        &alone,
+        &[&at(
+            5,
+            "no frame of \"south\" comes to \"gate\" | what comes there is: north",
+        )],
+    );
+    let rule = "[transforms.night]\ntype = \"rule\"\ninputs = [\"cars\"]\nzones = [\"yard\"]\nstreams = [\"north\", \"south\"]";
+    let yard = format!("{YARD}\nstreams = [\"north\"]");
+    check(
+        &text(&format!("{rule}\n{yard}")),
+        &[&at(
+            5,
+            "\"night\" can never hold on \"south\": none of its zones is for that stream",
+        )],
+    );
+    graph(&text(&format!(
+        "{}\n{yard}",
+        rule.replace("\nstreams = [\"north\", \"south\"]", "")
+    )));
+}
+
+#[test]
 fn what_is_wrong_with_a_transform_is_said_with_its_line() {
     let begin = text("").lines().count();
     let at = |line: usize, what: &str| format!("{}: {what}", begin + line - 1);

@@ -34,6 +34,7 @@ pub(crate) fn analytics_plan(graph: &Graph) -> Arc<AnalyticsPlan> {
         settings: TrackerSettings::from(&node.settings),
         // The graph was checked for what cannot be read.
         parts: Parts::read(texts(&node.settings, "parts")).unwrap_or_default(),
+        streams: node.streams.clone(),
     });
     let transforms = graph.transforms().iter().map(|node| {
         let trackers = node.trackers.iter().copied();
@@ -46,6 +47,7 @@ pub(crate) fn analytics_plan(graph: &Graph) -> Arc<AnalyticsPlan> {
             spec: node.spec.clone(),
             modules: modules.map(|module| *module as u32).collect(),
             trackers: node.trackers.iter().map(|tracker| *tracker as u32).collect(),
+            streams: node.streams.clone(),
         }
     });
     Arc::new(AnalyticsPlan {
@@ -83,10 +85,10 @@ impl SharedAnalytics {
         known.map(|(id, _)| *id).collect()
     }
 
-    /// Takes in the next frame of a stream.
+    /// Takes in the next frame of a stream, which has a name.
     pub(crate) fn on_frame(
         &self,
-        request: &Request,
+        (request, name): (&Request, &str),
         plan: &Arc<AnalyticsPlan>,
         (results, time_ms): (&RequestResults, u64),
         ids: &mut TrackIds,
@@ -94,7 +96,7 @@ impl SharedAnalytics {
         let analytics = {
             let mut streams = lock(&self.0);
             let new = || {
-                let analytics = StreamAnalytics::new(plan);
+                let analytics = StreamAnalytics::new(plan, name);
                 (request.route.graph, Arc::new(Mutex::new(analytics)))
             };
             let (_, analytics) = streams.entry(request.stream).or_insert_with(new);

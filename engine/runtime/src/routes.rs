@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
 
+use weir_flow::StreamNames;
 use weir_graph::{Graph, Vertex};
 use weir_types::{ModuleId, Span, Topology};
 
@@ -121,10 +122,11 @@ impl Route {
         }
     }
 
-    /// Whether a sink, by its index, is shown the stream: its frames directly, or what a module finds in them.
-    pub(crate) fn reaches(&self, sink: usize, view: &SinkView) -> bool {
+    /// Whether a sink, by its index, is shown the stream of that name: its frames directly, or what a module finds in them.
+    pub(crate) fn reaches(&self, (sink, view): (usize, &SinkView), stream: &str) -> bool {
         let passes = |module: &u32| self.passes(ModuleId(*module));
-        self.sinks.contains(&sink) || view.modules.iter().any(passes)
+        let is_before = self.sinks.contains(&sink) || view.modules.iter().any(passes);
+        is_before && view.names.contains(stream)
     }
 
     /// Whether requests of the source reach this module.
@@ -145,6 +147,8 @@ pub(crate) struct SinkView {
     pub(crate) transforms: BTreeSet<Arc<str>>,
     /// Streams whose frames it shows; they come and go while the engine runs.
     pub(crate) streams: BTreeSet<u32>,
+    /// Those that it may show.
+    pub(crate) names: StreamNames,
 }
 
 impl SinkView {
@@ -163,6 +167,7 @@ impl SinkView {
         let mut view = Self {
             trackers: trackers.map(|tracker| *tracker as u32).collect(),
             transforms: transforms.collect(),
+            names: graph.sinks()[sink].streams.clone(),
             ..Self::default()
         };
         while let Some(vertex) = open.pop() {
@@ -172,10 +177,12 @@ impl SinkView {
                 }
                 Vertex::Module(_) => {}
                 // No stream has the number of a template.
-                Vertex::Source(id) if id < graph.sources().len() => {
-                    view.streams.insert(id as u32);
+                Vertex::Source(id) => {
+                    let source = graph.sources().get(id);
+                    if source.is_some_and(|source| view.names.contains(&source.name)) {
+                        view.streams.insert(id as u32);
+                    }
                 }
-                Vertex::Source(_) => {}
             }
         }
         view

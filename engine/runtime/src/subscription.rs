@@ -33,6 +33,7 @@ impl Assembly {
         let trackers = (0..self.graph.trackers().len()).collect();
         let transforms = (0..self.graph.transforms().len()).collect();
         self.graph = self.graph.with_sink(SinkNode {
+            streams: weir_flow::StreamNames::default(),
             name: NAME.to_owned(),
             kind: "subscription".to_owned(),
             inputs: sources.chain(modules).collect(),

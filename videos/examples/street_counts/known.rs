@@ -12,7 +12,7 @@ use weir_analytics::FrameTime;
 use weir_analytics::transforms::{
     Anchor, Outline, Position, StreamTransform, TransformKind, TransformSpec, Units,
 };
-use weir_flow::Rect;
+use weir_flow::{Rect, StreamNames};
 use weir_truth::{Clip, FrameTruth, Truth};
 use weir_videos::SIZE;
 use weir_videos::geometry::{Vec2, vec2};
@@ -230,6 +230,7 @@ fn transforms(street: &Street, lines: Lines) -> Outcome<Vec<StreamTransform>> {
     let half = |[near, far]: [f32; 2]| [[-WIDTH, far], [0.0, far], [0.0, near], [-WIDTH, near]];
     let (road, stretch) = (half([NEAR, FAR]), half(lines.stretch));
     let transform = |name: &str, classes: &[&str], outline, kind| StreamTransform {
+        streams: StreamNames::default(),
         name: name.into(),
         spec: TransformSpec {
             classes: classes.iter().map(|class| Arc::from(*class)).collect(),

@@ -7,7 +7,9 @@ use weir_analytics::{
     AnalyticsPlan, FrameTime, Parts, StreamAnalytics, TrackIds, TrackerPlan, TrackerSettings,
     close_transforms, run_transforms,
 };
-use weir_flow::{Image, Incident, IncidentValue, ModuleOutput, Object, Phase, Points, Rect, RequestResults};
+use weir_flow::{
+    Image, Incident, IncidentValue, ModuleOutput, Object, Phase, Points, Rect, RequestResults, StreamNames,
+};
 use weir_videos::SIZE;
 
 /// Class, score and box.
@@ -121,10 +123,14 @@ pub(crate) fn run<'a>(
             },
             parts: Parts::default(),
             confirmed: Vec::new(),
+            streams: StreamNames::default(),
         }],
         ..AnalyticsPlan::default()
     };
-    let (mut analytics, mut ids) = (StreamAnalytics::new(&Arc::new(plan)), TrackIds::default());
+    let (mut analytics, mut ids) = (
+        StreamAnalytics::new(&Arc::new(plan), "street"),
+        TrackIds::default(),
+    );
     let mut incidents = Vec::new();
     let pixel = Image::from_rgb(2, 2, vec![0; 12]);
     for (index, seen) in (0..).zip(frames) {

@@ -92,12 +92,12 @@ fn page(catalog: &Catalog) -> String {
                     checked against.\n"
             .to_owned();
     operators_chapter(&mut page, &catalog.operators);
-    page += "\n## Trackers\n\n`operator = \"track\"` of a module, beside `inputs`, the modules whose objects it follows; it has no model and none \
-             of the keys above (docs/tracking.md).\n";
+    page += "\n## Trackers\n\n`operator = \"track\"` of a module, beside `inputs`, the modules whose objects it follows, and `streams`, those that it is for; it \
+             has no model and none of the keys above (docs/tracking.md).\n";
     push_own_keys(&mut page, catalog.tracker_keys, &[]);
     transforms_chapter(&mut page);
     heads_chapter(&mut page, &catalog.heads);
-    page += "\n## Sinks\n\n`type = \"...\"` of a sink, beside `inputs` and `when_slow`.\n";
+    page += "\n## Sinks\n\n`type = \"...\"` of a sink, beside `inputs`, `streams` and `when_slow`.\n";
     for sink in &catalog.sinks {
         let _ = write!(page, "\n### `{}`\n\n{}.\n", sink.name, sink.about);
         push_own_keys(&mut page, sink.keys, &[]);
@@ -132,7 +132,8 @@ fn operators_chapter(page: &mut String, operators: &[OperatorSpec]) {
 }
 
 fn transforms_chapter(page: &mut String) {
-    *page += "\n## Transforms\n\n`type = \"...\"` of a transform, beside `inputs`, the trackers whose objects it takes (docs/analytics.md). \
+    *page += "\n## Transforms\n\n`type = \"...\"` of a transform, beside `inputs`, the trackers whose objects it takes, and `streams`, those that it is for \
+              (docs/analytics.md). \
               These keys are shared; what a type has beside them stands with it.\n";
     push_shared_header(page);
     let keys: Vec<_> = TRANSFORM_TYPES

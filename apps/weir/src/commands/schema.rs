@@ -428,12 +428,18 @@ fn module(catalog: &Catalog) -> Value {
         "inputs".to_owned(),
         described(texts(), "Modules whose objects it follows."),
     );
+    keys.insert("streams".to_owned(), streams());
     variants.push(variant(
         TRACK,
         "follows objects through the frames of each stream",
         keys,
     ));
     json!({ "oneOf": variants })
+}
+
+fn streams() -> Value {
+    let about = "Names of the streams that it is for, of those that its inputs have; * stands for any characters; default all.";
+    described(texts(), about)
 }
 
 fn transform() -> Value {
@@ -466,6 +472,7 @@ fn typed(name: &str, about: &str, specs: &[KeySpec], inputs: &str, when_slow: Op
     let mut keys = spec_properties(specs);
     keys.insert("type".to_owned(), json!({ "const": name, "description": about }));
     keys.insert("inputs".to_owned(), described(texts(), inputs));
+    keys.insert("streams".to_owned(), streams());
     keys.extend(when_slow.map(|value| ("when_slow".to_owned(), value.clone())));
     closed(&["type", "inputs"], keys)
 }

@@ -32,6 +32,7 @@ impl LiveSink {
         let trackers = (0..assembly.graph.trackers().len()).collect();
         let transforms = (0..assembly.graph.transforms().len()).collect();
         assembly.graph = assembly.graph.with_sink(SinkNode {
+            streams: weir_flow::StreamNames::default(),
             name: NAME.to_owned(),
             kind: "page".to_owned(),
             inputs: sources.chain(modules).collect(),

@@ -280,7 +280,7 @@ mod tests {
     use std::sync::Mutex;
 
     use proptest::prelude::*;
-    use weir_flow::{Frame, Image, Incident, Picture, PictureLimits, PictureTaker, TrackEnd};
+    use weir_flow::{Frame, Image, Incident, Picture, PictureLimits, PictureTaker, StreamNames, TrackEnd};
 
     use super::super::geometry::Anchor;
     use super::super::spec::{TransformKind, TransformSpec};
@@ -338,6 +338,7 @@ mod tests {
 
     fn transform(name: &str, kind: TransformKind) -> StreamTransform {
         StreamTransform {
+            streams: StreamNames::default(),
             name: name.into(),
             spec: TransformSpec {
                 classes: Vec::new(),

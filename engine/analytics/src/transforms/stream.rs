@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
-use weir_flow::{Attribute, Incident, Overlay, Rect, TrackEnd};
+use weir_flow::{Attribute, Incident, Overlay, Rect, StreamNames, TrackEnd};
 
 use super::finding::Finding;
 use super::spec::{TransformKind, TransformSpec};
@@ -26,6 +26,8 @@ pub struct StreamTransform {
     pub modules: BTreeSet<u32>,
     /// Trackers whose tracks it takes, by their numbers.
     pub trackers: BTreeSet<u32>,
+    /// The streams that it is for.
+    pub streams: StreamNames,
 }
 
 /// An object of a frame.
@@ -102,11 +104,12 @@ impl StreamTransforms {
         all
     }
 
-    /// Puts other transforms in their place. One of the same name that does the same goes on, with what it has counted;
-    /// what others have begun ends.
+    /// Puts other transforms in their place, those that are for this stream. One of the same name that does the same goes on, with
+    /// what it has counted; what others have begun ends.
     pub fn replace(&mut self, transforms: Vec<StreamTransform>, began_s: u64) -> Vec<Incident> {
         let mut before = std::mem::take(&mut self.slots);
-        for transform in transforms {
+        let own = transforms.into_iter();
+        for transform in own.filter(|transform| transform.streams.contains(&self.stream)) {
             let same =
                 |slot: &Slot| slot.transform.name == transform.name && slot.transform.spec == transform.spec;
             let slot = match before.iter().position(same) {

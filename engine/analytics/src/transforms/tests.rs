@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use weir_flow::{Attribute, Incident, IncidentValue, Phase, Rect, TrackEnd};
+use weir_flow::{Attribute, Incident, IncidentValue, Phase, Rect, StreamNames, TrackEnd};
 
 use super::*;
 use crate::FrameTime;
@@ -18,6 +18,7 @@ fn transform(name: &str, outline: &[[f64; 2]], kind: TransformKind) -> StreamTra
         .map(|[x, y]| Position::new(*x, *y))
         .collect::<Vec<_>>();
     StreamTransform {
+        streams: StreamNames::default(),
         name: name.into(),
         spec: TransformSpec {
             classes: Vec::new(),

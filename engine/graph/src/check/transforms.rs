@@ -3,7 +3,7 @@
 use weir_analytics::Parts;
 use weir_analytics::transforms::{Anchor, TransformKind, TransformSpec, Units};
 use weir_config::{Diagnostics, spelling};
-use weir_flow::Catalog;
+use weir_flow::{Catalog, StreamNames};
 
 use super::types::Upstream;
 use super::wiring::{Taken, Wiring};
@@ -145,6 +145,44 @@ fn check_zones(
             .or_else(|| Some(format!("add [transforms.{zone}] with type = \"zone\"")));
         let message = format!("there is no zone \"{zone}\"");
         diagnostics.add_if_parsed(position(transform, "zones"), message, hint);
+    }
+    check_streams_of_zones(raw, transform, &rule.zones, diagnostics);
+}
+
+/// Whether a rule has a zone on each of the streams that it names.
+fn check_streams_of_zones(
+    raw: &RawGraph,
+    rule: &RawTransform,
+    zones: &[std::sync::Arc<str>],
+    diagnostics: &mut Diagnostics,
+) {
+    let names = |transform: &RawTransform| {
+        let given = transform.streams.given();
+        let names = given.map(|names| names.value.iter().map(|name| name.value.clone()).collect());
+        StreamNames::new(names.unwrap_or_default())
+    };
+    let streams = names(rule);
+    let own = raw.transforms.iter();
+    let own: Vec<StreamNames> = own
+        .filter(|zone| zones.iter().any(|name| **name == *zone.name.value))
+        .map(names)
+        .collect();
+    if own.is_empty() || streams.are_all() {
+        return;
+    }
+    let sources = raw.sources.iter().map(|source| source.name.value.as_str());
+    for source in sources.filter(|source| streams.contains(source)) {
+        if own.iter().any(|zone| zone.contains(source)) {
+            continue;
+        }
+        let message = format!(
+            "\"{}\" can never hold on \"{source}\": none of its zones is for that stream",
+            rule.name.value
+        );
+        let hint =
+            format!("give it a zone with streams = [\"{source}\"], or leave the stream out of its own");
+        let at = rule.streams.given().map_or(rule.name.at, |names| names.at);
+        diagnostics.add_if_parsed(at, message, Some(hint));
     }
 }
 

@@ -21,6 +21,21 @@ pub(super) fn required(
     field
 }
 
+/// The names of `streams`, of which there must be one where the key is given.
+pub(super) fn streams(fields: &Fields<'_>, context: &mut Context<'_>) -> Field<Vec<Spanned<String>>> {
+    let field = fields.texts("streams", context.diagnostics);
+    if let Field::Given(spanned) = &field
+        && spanned.value.is_empty()
+    {
+        let message = format!("{} is for no stream: `streams` is empty", fields.owner);
+        let hint = "leave `streams` out for all streams, or name some, with * for any characters: streams = [\"yard-*\"]";
+        context
+            .diagnostics
+            .add(spanned.at, message, Some(hint.to_owned()));
+    }
+    field
+}
+
 /// The names of `inputs`, of which there must be one.
 pub(super) fn required_inputs(fields: &Fields<'_>, context: &mut Context<'_>) -> Field<Vec<Spanned<String>>> {
     let field = fields.texts("inputs", context.diagnostics);

@@ -8,7 +8,7 @@ use weir_policy::StreamShare;
 use weir_types::Span;
 
 use super::context::Context;
-use super::required::{required, required_inputs};
+use super::required::{required, required_inputs, streams};
 use super::tables::{RawDevice, RawModule, RawModuleTable, RawSink, RawSource};
 use super::{address, cascade, connection, per_track, tracker};
 use crate::device::PrepareMode;
@@ -354,7 +354,7 @@ fn model_module(name: Spanned<String>, entry: &Entry, context: &mut Context<'_>)
 }
 
 /// Keys of a sink beside those of its type.
-pub(super) const SINK_KEYS: &[&str] = &["type", "inputs", "when_slow"];
+pub(super) const SINK_KEYS: &[&str] = &["type", "inputs", "streams", "when_slow"];
 
 pub(super) fn sink(name: Spanned<String>, entry: &Entry, context: &mut Context<'_>) -> Option<RawSink> {
     let mut fields = Fields::open(format!("sink \"{}\"", name.value), entry, context.diagnostics)?;
@@ -391,6 +391,7 @@ pub(super) fn sink(name: Spanned<String>, entry: &Entry, context: &mut Context<'
         name,
         kind,
         inputs,
+        streams: streams(&fields, context),
         when_slow,
         path,
         settings,

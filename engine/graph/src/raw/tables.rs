@@ -93,6 +93,7 @@ pub(crate) struct RawModule {
 pub(crate) struct RawTracker {
     pub(crate) name: Spanned<String>,
     pub(crate) inputs: Field<Vec<Spanned<String>>>,
+    pub(crate) streams: Field<Vec<Spanned<String>>>,
     pub(crate) settings: weir_flow::Settings,
 }
 
@@ -100,6 +101,7 @@ pub(crate) struct RawTracker {
 pub(crate) struct RawTransform {
     pub(crate) name: Spanned<String>,
     pub(crate) inputs: Field<Vec<Spanned<String>>>,
+    pub(crate) streams: Field<Vec<Spanned<String>>>,
     /// Where the values of its keys are.
     pub(crate) positions: BTreeMap<&'static str, usize>,
     /// Its type, where it is known.
@@ -156,6 +158,7 @@ pub(crate) struct RawSink {
     pub(crate) name: Spanned<String>,
     pub(crate) kind: Field<String>,
     pub(crate) inputs: Field<Vec<Spanned<String>>>,
+    pub(crate) streams: Field<Vec<Spanned<String>>>,
     pub(crate) when_slow: WhenSlow,
     /// Its output file, with the position of the key.
     pub(crate) path: Option<Spanned<String>>,

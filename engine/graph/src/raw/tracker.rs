@@ -4,12 +4,12 @@ use weir_analytics::Parts;
 use weir_config::{Entry, Fields, Spanned};
 
 use super::context::Context;
-use super::required::required_inputs;
+use super::required::{required_inputs, streams};
 use super::tables::RawTracker;
 use crate::settings;
 
 /// Keys of a tracker beside those of the catalog.
-const KEYS: [&str; 2] = ["operator", "inputs"];
+const KEYS: [&str; 3] = ["operator", "inputs", "streams"];
 /// Keys of modules that run models.
 const OF_MODELS: [&str; 8] = [
     "model",
@@ -66,6 +66,7 @@ pub(super) fn read(name: Spanned<String>, entry: &Entry, context: &mut Context<'
     }
     Some(RawTracker {
         inputs: required_inputs(&fields, context),
+        streams: streams(&fields, context),
         settings,
         name,
     })

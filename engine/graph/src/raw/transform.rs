@@ -7,13 +7,13 @@ use weir_analytics::transforms::{TRANSFORM_TYPES, TransformSpec, read_transform,
 use weir_config::{Entry, Fields, Spanned};
 
 use super::context::Context;
-use super::required::{required, required_inputs};
+use super::required::{required, required_inputs, streams};
 use super::section::{check_known, correct, expect_keys};
 use super::tables::RawTransform;
 use crate::settings;
 
 /// Keys of a transform beside those of its type.
-pub(super) const KEYS: [&str; 2] = ["type", "inputs"];
+pub(super) const KEYS: [&str; 3] = ["type", "inputs", "streams"];
 
 pub(super) fn read(name: Spanned<String>, entry: &Entry, context: &mut Context<'_>) -> Option<RawTransform> {
     let mut fields = Fields::open(
@@ -48,6 +48,7 @@ pub(super) fn read(name: Spanned<String>, entry: &Entry, context: &mut Context<'
     });
     Some(RawTransform {
         inputs: required_inputs(&fields, context),
+        streams: streams(&fields, context),
         positions: positions.collect::<BTreeMap<_, _>>(),
         kind: meant.map(|meant| meant.name),
         spec,

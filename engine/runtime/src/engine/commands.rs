@@ -105,7 +105,7 @@ impl RunContext<'_> {
             own_slo: node.slo,
             graph: in_force.number,
             sinks: views
-                .filter(|(sink, (_, view))| route.reaches(*sink, view))
+                .filter(|(sink, (_, view))| route.reaches((*sink, view), &node.name))
                 .map(|(_, (name, _))| name.clone())
                 .collect(),
         });

@@ -105,6 +105,11 @@ impl LiveStreams {
         self.streams.values().map(|(stream, _)| stream)
     }
 
+    /// The same with their names.
+    pub(super) fn named(&self) -> impl Iterator<Item = (&String, &LiveStream)> {
+        self.streams.iter().map(|(name, (stream, _))| (name, stream))
+    }
+
     /// The same with their names, to be changed.
     pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = (&String, &mut LiveStream)> {
         self.streams.iter_mut().map(|(name, (stream, _))| (name, stream))

@@ -14,17 +14,17 @@ pub(super) type SinkObserver = Option<Arc<dyn PacketObserver>>;
 pub(super) struct SinkObservations(Vec<(Arc<dyn PacketObserver>, PacketSubscription)>);
 
 impl SinkObservations {
-    /// The sinks of a graph observe the stream where its route reaches them; others no longer do. Who did before goes on
+    /// The sinks of a graph observe the stream of that name where its route reaches them; others no longer do. Who did before goes on
     /// without a gap.
     pub(super) fn set(
         &mut self,
         tap: &PacketTap,
-        route: &Route,
+        (route, stream): (&Route, &str),
         (views, observers): (&[(String, SinkView)], &[SinkObserver]),
     ) {
         let sinks = (0..).zip(views).zip(observers);
         let wanted: Vec<&Arc<dyn PacketObserver>> = sinks
-            .filter(|((sink, (_, view)), _)| route.reaches(*sink, view))
+            .filter(|((sink, (_, view)), _)| route.reaches((*sink, view), stream))
             .filter_map(|(_, observer)| observer.as_ref())
             .collect();
         self.0

@@ -438,7 +438,7 @@ impl RunContext<'_> {
         let clock = self.clock;
         let tap = PacketTap::new(&node.name, move || clock.utc_ms(clock.now()));
         let mut observations = SinkObservations::default();
-        observations.set(&tap, route, (&context.views, &context.observers));
+        observations.set(&tap, (route, &node.name), (&context.views, &context.observers));
         let source = SourceThread {
             stream: id,
             name: node.name.clone(),

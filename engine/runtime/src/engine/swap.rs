@@ -100,10 +100,10 @@ impl RunContext<'_> {
         let sinks = views.iter().cloned().zip(sinks).enumerate();
         let sinks = sinks.map(|(index, ((name, mut view), opened))| {
             let shown = live
-                .iter()
+                .named()
                 .zip(&routes)
-                .filter(|(_, route)| route.reaches(index, &view));
-            view.streams = shown.map(|(stream, _)| stream.id.0).collect();
+                .filter(|((name, _), route)| route.reaches((index, &view), name));
+            view.streams = shown.map(|((_, stream), _)| stream.id.0).collect();
             (name, view, opened)
         });
         egress.do_send(SwapGraph {
@@ -117,7 +117,7 @@ impl RunContext<'_> {
         let mut routes_before = Vec::new();
         (started.streams.views, started.streams.observers) = (views, observers);
         let actors_before = std::mem::replace(&mut started.streams.actors, actors);
-        for ((_, stream), route) in live.iter_mut().zip(routes) {
+        for ((name, stream), route) in live.iter_mut().zip(routes) {
             stream.admission.set_slo(stream.slo.unwrap_or(graph.slo()));
             if stream.share != StreamShare::default() {
                 self.publish_share(stream.id, stream.share, &started.streams);
@@ -126,7 +126,7 @@ impl RunContext<'_> {
                 .target
                 .set(SourceTarget::new(&route, &started.streams.actors));
             let sinks = (&*started.streams.views, &*started.streams.observers);
-            stream.observations.set(&stream.tap, &route, sinks);
+            stream.observations.set(&stream.tap, (&route, name), sinks);
             let before = std::mem::replace(&mut stream.route, route);
             routes_before.push(Arc::downgrade(&before));
         }

@@ -29,9 +29,12 @@ impl Egress {
         let Some((plan, entry)) = plan.zip(self.streams.get_mut(&stream)) else {
             return FrameAnalytics::default();
         };
-        let mut found = self
-            .known
-            .on_frame(request, plan, (results, time_ms), &mut entry.track_ids);
+        let mut found = self.known.on_frame(
+            (request, &entry.name),
+            plan,
+            (results, time_ms),
+            &mut entry.track_ids,
+        );
         if entry.transforms_of != Some(graph) {
             entry.transforms_of = Some(graph);
             // All that went on was ended with the tracks of the graph before.

@@ -1,0 +1,75 @@
+//! Which streams a part of a graph is for, by their names.
+
+/// Names of streams, with `*` for any number of characters. Empty: all streams.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct StreamNames(Vec<String>);
+
+impl StreamNames {
+    /// Streams with one of these names; all where there are none.
+    #[must_use]
+    pub fn new(names: Vec<String>) -> Self {
+        Self(names)
+    }
+
+    /// Whether they are all streams, whatever their names.
+    #[must_use]
+    pub fn are_all(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Whether the stream of that name is one of them.
+    #[must_use]
+    pub fn contains(&self, stream: &str) -> bool {
+        self.are_all() || self.0.iter().any(|name| matches(name, stream))
+    }
+
+    /// The names, as they were given.
+    #[must_use]
+    pub fn names(&self) -> &[String] {
+        &self.0
+    }
+}
+
+/// Whether a name is of the form of a pattern, in which `*` stands for any number of characters.
+fn matches(pattern: &str, name: &str) -> bool {
+    let Some((start, rest)) = pattern.split_once('*') else {
+        return pattern == name;
+    };
+    let Some(mut name) = name.strip_prefix(start) else {
+        return false;
+    };
+    let mut parts: Vec<&str> = rest.split('*').collect();
+    let end = parts.pop().unwrap_or_default();
+    // The first place of each part leaves most for those behind it.
+    for part in parts {
+        let Some(at) = name.find(part) else {
+            return false;
+        };
+        name = &name[at + part.len()..];
+    }
+    name.ends_with(end)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_whole_or_with_any_characters_for_a_star() {
+        let is = |pattern: &str, name: &str| StreamNames::new(vec![pattern.to_owned()]).contains(name);
+        assert!(is("door", "door") && !is("door", "door-2") && !is("door", "Door"));
+        assert!(is("yard-*", "yard-1") && is("yard-*", "yard-") && !is("yard-*", "yard"));
+        assert!(is("*", "") && is("*", "any") && is("*-in", "gate-in") && !is("*-in", "gate-in-2"));
+        assert!(is("a*b*c", "a-b-c") && is("a*b*c", "abbc") && !is("a*b*c", "acb"));
+        // The end is not one that the middle has used.
+        assert!(!is("a*ba", "aba-") && is("a*ba", "aaba") && !is("ab*b", "ab"));
+        assert!(is("straße*", "straße-ost"));
+    }
+
+    #[test]
+    fn without_names_they_are_all() {
+        assert!(StreamNames::default().contains("any"));
+        let two = StreamNames::new(vec!["a".to_owned(), "b*".to_owned()]);
+        assert!(two.contains("a") && two.contains("bc") && !two.contains("c"));
+    }
+}
