@@ -101,6 +101,9 @@ pub(crate) struct Init {
     /// A clip, a folder of images, a device or a camera's address; without it streams are added while `weir serve` runs
     #[arg(value_name = "SOURCE")]
     pub(crate) source: Option<String>,
+    /// A detector of your own, as an ONNX file; its head and the names of its classes are found by the file
+    #[arg(long, value_name = "FILE.onnx")]
+    pub(crate) model: Option<PathBuf>,
     /// The graph to write, which must not be there yet; - for standard output
     #[arg(long, value_name = "GRAPH.toml", default_value = "graph.toml")]
     pub(crate) out: PathBuf,

@@ -195,3 +195,36 @@ fn the_version_says_which_build_it_is() {
     assert!(long.lines().any(|line| line.starts_with("features: ")), "{long}");
     assert_eq!(stdout(&place.weir(&["-V"])).lines().count(), 1);
 }
+
+/// A detector of one's own needs no head: the file says which it is.
+#[test]
+fn a_graph_has_the_model_that_is_named() {
+    let place = Place::new();
+    place.clip("clip.mp4", 3);
+    let shipped = concat!(env!("CARGO_MANIFEST_DIR"), "/../../models/street-detector.onnx");
+    std::fs::copy(shipped, place.at("best.onnx")).unwrap();
+    std::fs::create_dir(place.at("folder")).unwrap();
+    let written = place.weir(&[
+        "init",
+        "clip.mp4",
+        "--model",
+        "best.onnx",
+        "--out",
+        "folder/own.toml",
+    ]);
+    assert!(written.status.success(), "{}", stderr(&written));
+    let text = std::fs::read_to_string(place.at("folder/own.toml")).unwrap();
+    assert!(
+        text.contains("/best.onnx\"") && !text.contains("\nhead"),
+        "{text}"
+    );
+    if weir_operators::find_runtime().is_ok() {
+        let checked = place.weir(&["check", "folder/own.toml"]);
+        assert!(checked.status.success(), "{}", stderr(&checked));
+        let ran = place.weir(&["replay", "folder/own.toml", "--speed", "max"]);
+        assert!(ran.status.success(), "{}", stderr(&ran));
+    }
+    let missing = place.weir(&["init", "clip.mp4", "--model", "bst.onnx", "--out", "other.toml"]);
+    refused(&missing, &["there is no file bst.onnx"]);
+    assert!(!place.at("other.toml").exists());
+}

@@ -22,6 +22,9 @@ use weir_policy::gears::Gears;
 /// only.
 pub const EMULATE: &str = "emulate";
 
+/// The head that is found by the file of a model.
+pub(crate) const AUTO: &str = "auto";
+
 /// The head of models that generate.
 pub(crate) const GENERATE: &str = "generate";
 

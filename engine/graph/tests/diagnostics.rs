@@ -302,7 +302,9 @@ fn missing_tables_and_keys_are_reported() {
     check_with(
         "head = \"ctc\"\n",
         "",
-        &["25: model \"reader\" has no `head` | heads: yolox"],
+        &[
+            "35: operator \"read-text\" cannot run \"reader\" without its `head`: by itself the head of a detector is found | it runs heads: ctc",
+        ],
     );
     check("", &["1: no [app]", "1: no sources", "1: no modules"]);
 }
@@ -494,7 +496,7 @@ fn type_mismatches_between_modules_are_reported() {
         "model = \"detector\"",
         "model = \"reader\"",
         &[
-            "31: operator \"detect\" cannot run \"reader\", whose head is \"ctc\" | it runs heads: yolox, yunet, corners",
+            "31: operator \"detect\" cannot run \"reader\", whose head is \"ctc\" | it runs heads: yolox, yunet, corners, auto",
             "35: takes flat things",
         ],
     );

@@ -402,3 +402,11 @@ fn an_empty_path_counts_as_absent() {
     let empty = graph(&VALID.replace("workers = 2", "workers = 2\nlabels = \"${NOT_SET:-}\""));
     assert_eq!(empty.models()[0].settings, without.models()[0].settings);
 }
+
+/// The file of a detector says which head reads it.
+#[test]
+fn a_file_without_a_head_is_a_detector_whose_head_is_found() {
+    let own = VALID.replace("embedded:street-detector", "reader.onnx");
+    let graph = read(&own).unwrap_or_else(|problems| panic!("{problems}"));
+    assert_eq!(graph.models()[0].head.as_deref(), Some("auto"));
+}

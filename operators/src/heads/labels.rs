@@ -62,6 +62,11 @@ impl DeclaredNames {
         Ok(Self { labels, file, unread })
     }
 
+    /// Whether nothing reads them.
+    pub(super) fn are_unread(&self) -> bool {
+        self.unread
+    }
+
     /// Number of classes, and its source in words.
     pub(super) fn classes(&self) -> Option<(usize, &'static str)> {
         let labels = self

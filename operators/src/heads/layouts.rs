@@ -53,7 +53,7 @@ impl Layout {
         match self {
             Self::EndToEnd => (
                 "an end-to-end detector (each row is left, top, right, bottom, score, class)",
-                "export it without suppression (Ultralytics: nms=False; YOLO26 and YOLOv10: end2end=False) for the head yolov8",
+                "use the head end2end instead",
             ),
             Self::EndToEndBatch => (
                 "an end-to-end detector (each row is picture, left, top, right, bottom, class, score) or one of rotated boxes",
@@ -150,7 +150,7 @@ const STRIDES: [u32; 5] = [4, 8, 16, 32, 64];
 /// Anchors of a cell, in families that have them.
 const ANCHORS: usize = 3;
 /// Largest number of boxes after suppression, or of a transformer's queries.
-const MAX_SELECTED: usize = 1000;
+pub(super) const MAX_SELECTED: usize = 1000;
 
 /// Boxes of the grids of these strides over an input, one for each cell.
 fn cells(input: &Input, strides: &[u32]) -> usize {
@@ -162,7 +162,7 @@ fn cells(input: &Input, strides: &[u32]) -> usize {
 }
 
 /// Boxes of each cell, where that many boxes are a grid over the input: 1, or 3 for families with anchors.
-fn boxes_per_cell(input: &Input, boxes: usize) -> Option<usize> {
+pub(super) fn boxes_per_cell(input: &Input, boxes: usize) -> Option<usize> {
     let usual = cells(input, &STRIDES[1..4]);
     let of = |cells: usize| [1, ANCHORS].into_iter().find(|each| cells * each == boxes);
     if let Some(each) = of(usual) {

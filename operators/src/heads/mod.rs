@@ -9,6 +9,7 @@ mod classify;
 mod ctc;
 mod detection;
 mod embed;
+mod end2end;
 mod fastestdet;
 mod gauge;
 mod gaze;
@@ -92,6 +93,9 @@ pub const UNREAD_NAMES: &str = "unread-names";
 /// Setting of a head that no graph gives: the task in the metadata of its model, as Ultralytics writes it.
 pub(crate) const TASK: &str = "task";
 
+/// The head that is chosen by the file of a model.
+pub(crate) const AUTO: &str = "auto";
+
 type Build = fn(&Settings, &Input, &[OutputSpec]) -> Result<Box<dyn Head>, String>;
 
 /// A head's name, its wishes, and how it is made.
@@ -144,11 +148,47 @@ impl HeadKind {
     }
 }
 
+/// A detector whose head is chosen when its file is opened.
+const AUTO_KIND: HeadKind = HeadKind {
+    name: AUTO,
+    about: "a YOLO detector whose head is found by its file: `yolov8`, `end2end`, `yolov5` or `yolox`, with the defaults of that head",
+    output: HeadOutput::Boxes,
+    classes: &[],
+    keys: &[
+        settings::DETECTION_KEYS,
+        settings::LABEL_KEYS,
+        settings::INPUT_KEYS,
+    ],
+    input_defaults: yolov5::INPUT_DEFAULTS,
+    build: |_, _, _| {
+        Err("its head is found by its file, and there is none here: name it by `head`".to_owned())
+    },
+};
+
+/// Number of the classes that the keys or the metadata of a file name.
+///
+/// # Errors
+/// The file of labels cannot be read.
+pub(crate) fn declared_classes(settings: &Settings) -> Result<Option<usize>, String> {
+    let declared = labels::DeclaredNames::read(settings)?;
+    Ok(declared.classes().map(|(classes, _)| classes))
+}
+
+/// Whether the only output is that of a grid with several boxes a cell.
+pub(crate) fn has_anchors(input: &Input, specs: &[OutputSpec]) -> bool {
+    let [output] = specs else { return false };
+    let sides = output.shape.iter();
+    let mut each = sides.filter_map(|boxes| layouts::boxes_per_cell(input, *boxes));
+    each.any(|each| each > 1)
+}
+
 /// All heads.
 pub(crate) static KINDS: &[HeadKind] = &[
+    AUTO_KIND,
     yolox::KIND,
     yolov5::KIND,
     yolov8::KIND,
+    end2end::KIND,
     nanodet::KIND,
     fastestdet::KIND,
     yunet::KIND,

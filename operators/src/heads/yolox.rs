@@ -65,6 +65,30 @@ impl Head for Yolox {
         Some(&self.filter.labels)
     }
 
+    fn inspect(&self, outputs: &[Output<'_>], input: &Input) -> Result<Option<String>, String> {
+        let Some(output) = outputs.first() else {
+            return Ok(None);
+        };
+        let span = |column: usize| {
+            let values = output.data.chunks_exact(self.channels).map(|row| row[column]);
+            let finite = values.filter(|value| value.is_finite());
+            let (low, high) = finite.fold((f32::INFINITY, f32::NEG_INFINITY), |(low, high), value| {
+                (low.min(value), high.max(value))
+            });
+            (high - low).max(0.0)
+        };
+        // Offsets of cells are some cells at most, while the centres of decoded boxes are all over the input.
+        let (width, height) = (input.spec.width as f32, input.spec.height as f32);
+        if span(0) > width / 2.0 && span(1) > height / 2.0 {
+            return Err(
+                "its boxes are decoded already: export it with raw cells (YOLOX: without --decode_in_inference), or use the head \
+                 yolov5 with channels = \"bgr\" and std = \"1\""
+                    .to_owned(),
+            );
+        }
+        Ok(None)
+    }
+
     fn decode(&self, outputs: &[Output<'_>], transform: &ItemTransform) -> Inference {
         let Some(output) = outputs.first() else {
             return Inference::default();

@@ -3,6 +3,7 @@
 //! A model is loaded once and probed on the CPU: a blank item shows whether its outputs fit the head, and noise shows
 //! which batches it supports. Errors are one line with the file, what was found and what is expected.
 
+mod auto;
 mod batch_probe;
 mod compare;
 mod cut;
@@ -37,7 +38,7 @@ use std::sync::Arc;
 use weir_flow::{Batching, DeviceKind, Model, PreparedModel, Session, SessionError, SessionSteps, Settings};
 
 use crate::heads::layouts::family;
-use crate::heads::{HeadKind, Input, KINDS, OutputSpec};
+use crate::heads::{AUTO, HeadKind, Input, KINDS, OutputSpec};
 use batch_probe::{BatchProbe, ProbeInput, Rows, blank, probe_batch};
 pub use compare::OutputDifference;
 pub use cut::CutError;
@@ -231,8 +232,18 @@ impl Model for OnnxModel {
 }
 
 fn read(request: &LoadRequest<'_>) -> Result<(Loaded, Batching), ModelError> {
-    let kind = head_kind(request.head)?;
     let mut files = vec![bytes(request)?];
+    let kind = if request.head == AUTO {
+        let kind = auto::choose(&files[0], request.settings)?;
+        tracing::info!(
+            model = request.name,
+            head = kind.name,
+            "the head that its file fits"
+        );
+        kind
+    } else {
+        head_kind(request.head)?
+    };
     if let Some(second) = request.settings.text("second") {
         let failed = |cause| ModelError::Second {
             path: second.to_owned(),

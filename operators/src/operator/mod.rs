@@ -70,9 +70,11 @@ struct OperatorKind {
 }
 
 const DETECTORS: &[&str] = &[
+    "auto",
     "yolox",
     "yolov5",
     "yolov8",
+    "end2end",
     "nanodet",
     "fastestdet",
     "yunet",

@@ -157,7 +157,10 @@ fn points_outside(graph: &Graph, sizes: &BTreeMap<String, (u32, u32)>) -> Vec<St
             continue;
         };
         let passed = graph.reachable_from(index);
-        let looks = |node: &&TransformNode| node.modules.iter().any(|module| passed.contains(module));
+        let looks = |node: &&TransformNode| {
+            let is_shown = node.streams.contains(&source.name);
+            is_shown && node.modules.iter().any(|module| passed.contains(module))
+        };
         for node in graph.transforms().iter().filter(looks) {
             let outside = node
                 .spec

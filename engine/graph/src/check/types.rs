@@ -6,7 +6,7 @@ use weir_config::{Diagnostics, spelling};
 use weir_flow::{Catalog, HeadOutput, OperatorInput, OperatorSpec};
 
 use super::wiring::Wiring;
-use crate::graph::{EMULATE, ModelOrigin};
+use crate::graph::{AUTO, EMULATE, ModelOrigin};
 use crate::raw::{HeadName, RawGraph, RawModule, RawTracker};
 
 pub(super) fn check(
@@ -140,10 +140,17 @@ fn check_model(
             diagnostics.add_if_parsed(at, message, hint);
         }
         (Some(spec), HeadName::Known(head)) if !spec.heads.contains(&head.as_str()) => {
-            let message = format!(
-                "operator \"{}\" cannot run \"{name}\", whose head is \"{head}\"",
-                spec.name
-            );
+            let message = if head == AUTO {
+                format!(
+                    "operator \"{}\" cannot run \"{name}\" without its `head`: by itself the head of a detector is found",
+                    spec.name
+                )
+            } else {
+                format!(
+                    "operator \"{}\" cannot run \"{name}\", whose head is \"{head}\"",
+                    spec.name
+                )
+            };
             diagnostics.add_if_parsed(
                 at,
                 message,

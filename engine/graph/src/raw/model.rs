@@ -13,7 +13,7 @@ use super::lengths;
 use super::section::{check_known, correct, expect_keys};
 use super::server;
 use crate::gpu_settings::GpuSettings;
-use crate::graph::{GENERATE, LengthPredictor, ModelOrigin};
+use crate::graph::{AUTO, GENERATE, LengthPredictor, ModelOrigin};
 use crate::settings;
 
 /// Larger batches are not useful on any device, and their items are held in memory.
@@ -113,9 +113,13 @@ pub(super) fn read(name: Spanned<String>, entry: &Entry, context: &mut Context<'
         .peek("model")
         .and_then(|model| zoo_hint(model.value, context));
     let named = fields.peek("head").map(|head| head.value);
+    // A file says by itself which detector it is; a server has none, and an emulated model is not opened.
+    let is_file = !emulated && fields.entry("model").is_some() && fields.entry("backend").is_none();
+    let by_file = (is_file && fields.entry("head").is_none() && hint.is_none()).then_some(AUTO);
     let meant = named
         .or(hint.map(|hint| hint.head.as_str()))
-        .and_then(|name| correct(name, heads()));
+        .and_then(|name| correct(name, heads()))
+        .or(by_file.and_then(|name| heads().find(|head| *head == name)));
     let spec = catalog.heads.iter().find(|head| Some(head.name) == meant);
     let keys = spec.map_or(&[][..], |spec| &*spec.keys);
     let has_head = named.is_some() || fields.entry("head").is_some() || hint.is_some();
@@ -143,6 +147,7 @@ pub(super) fn read(name: Spanned<String>, entry: &Entry, context: &mut Context<'
         check_known(spanned, "head", heads(), context);
     } else if head.is_absent()
         && hint.is_none()
+        && spec.is_none()
         && !emulated
         && (remote || !fields.text("model", context.diagnostics).is_absent())
     {

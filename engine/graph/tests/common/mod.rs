@@ -197,7 +197,7 @@ pub(crate) fn catalog() -> Catalog {
             operator(
                 "detect",
                 OperatorInput::FrameOrBoxes,
-                &["yolox", "yunet", "corners"],
+                &["yolox", "yunet", "corners", "auto"],
             ),
             operator("classify", OperatorInput::Boxes, &["classify"]),
             operator("match", OperatorInput::Faces, &["embed"]),
@@ -210,6 +210,7 @@ pub(crate) fn catalog() -> Catalog {
             head("classify", HeadOutput::Attribute, &[]),
             head("embed", HeadOutput::Attribute, &[]),
             head("ctc", HeadOutput::Attribute, &[]),
+            head("auto", HeadOutput::Boxes, &[]),
         ],
         sinks: vec![
             SinkSpec {

@@ -26,6 +26,9 @@ pub(crate) fn init(args: &Init, zoo: &Zoo) -> anyhow::Result<()> {
     if is_file && args.out.symlink_metadata().is_ok() {
         return Err(already_there(&args.out).into());
     }
+    if let Some(model) = args.model.as_deref().filter(|model| !model.is_file()) {
+        return Err(UserError::new(format!("--model: there is no file {}", model.display())).into());
+    }
     let resolved = args.source.as_deref().map(|uri| resolve(uri, zoo)).transpose()?;
     let seen = resolved
         .as_deref()
@@ -34,6 +37,7 @@ pub(crate) fn init(args: &Init, zoo: &Zoo) -> anyhow::Result<()> {
     let setup = Setup {
         uri: args.source.as_deref(),
         seen: seen.as_ref(),
+        model: args.model.as_deref(),
         out: &args.out,
         data: args.data.as_deref(),
         has_public_model: zoo.resolve(text::PUBLIC_MODEL).is_ok(),

@@ -23,6 +23,8 @@ pub(super) struct Setup<'a> {
     pub(super) uri: Option<&'a str>,
     /// What was seen of it.
     pub(super) seen: Option<&'a SourceInfo>,
+    /// A detector of the user's own.
+    pub(super) model: Option<&'a Path>,
     /// Where the graph is going to be.
     pub(super) out: &'a Path,
     /// Folder for files of sinks; `None`: that of the graph.
@@ -37,15 +39,20 @@ pub(super) struct Setup<'a> {
 /// A [`UserError`] where the folder of the source cannot be found out.
 pub(super) fn graph(setup: &Setup<'_>) -> Result<String, UserError> {
     let stream = stream_name(setup);
-    let (model, remark) = if setup.has_public_model {
+    let (model, remark) = if let Some(file) = setup.model {
+        let remark = "Its head and the names of its classes are found by the file. Where it names none, say\n# labels = [\"a\", \"b\"], \
+                      or labels = [\"coco\"] for the 80 classes of COCO."
+            .to_owned();
+        (quoted(&address(&file.display().to_string(), setup.out)?), remark)
+    } else if setup.has_public_model {
         let remark = "Of the zoo, for pictures of any kind; `weir models list` shows others.".to_owned();
-        (format!("zoo:{PUBLIC_MODEL}"), remark)
+        (quoted(&format!("zoo:{PUBLIC_MODEL}")), remark)
     } else {
         let remark = format!(
             "This one ships with the program and was trained on rendered streets: for real pictures\n# run \
              `weir models pull {PUBLIC_MODEL}`, and say model = \"zoo:{PUBLIC_MODEL}\"."
         );
-        ("embedded:street-detector".to_owned(), remark)
+        (quoted("embedded:street-detector"), remark)
     };
     let file = if setup.out.as_os_str() == "-" {
         "graph.toml".to_owned()
