@@ -1,4 +1,4 @@
-//! Which streams a part of a graph is for, by their names.
+//! The streams that a part of a graph is for, by patterns of their names.
 
 /// Names of streams, with `*` for any number of characters. Empty: all streams.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

@@ -216,14 +216,8 @@ fn overlap(graph: &Graph, slots: &SlotLayout, model: usize) -> Option<OverlapSpe
     let all = slots.slots_of_model(model);
     let overlaps = |slot: &SlotId| slots.prepare_on(*slot) == PrepareMode::Overlap;
     let ahead: Vec<SlotId> = all.iter().copied().filter(overlaps).collect();
-    (!ahead.is_empty()).then(|| OverlapSpec {
-        preparation: Profile::new(graph.models()[model].preparation.clone()),
-        slots: if ahead.len() < all.len() {
-            ahead
-        } else {
-            Vec::new()
-        },
-    })
+    let preparation = Profile::new(graph.models()[model].preparation.clone());
+    OverlapSpec::on(ahead, all.len(), preparation)
 }
 
 /// What the streams are to have under overload; empty where they are alike.

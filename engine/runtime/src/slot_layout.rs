@@ -1,6 +1,5 @@
 //! Slots of devices, and models on slots.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use weir_flow::{DeviceKind, SessionError};
@@ -20,10 +19,6 @@ pub(crate) struct SlotLayout {
     slots: GraphSlots,
     /// By slot: the device it is on, and when inputs are prepared there.
     devices: Vec<(DeviceKind, PrepareMode)>,
-    /// By device: its slots.
-    device_slots: Vec<Vec<SlotId>>,
-    /// Slots of devices whose memory is limited.
-    limited: BTreeSet<SlotId>,
     /// By model: its slots.
     model_slots: Vec<Vec<SlotId>>,
 }
@@ -55,19 +50,8 @@ impl SlotLayout {
             };
             (kind, prepare)
         };
-        let is_limited = |slot: &SlotNode| !slot.is_own && graph.devices()[slot.device].memory.is_some();
-        let limited = (0..).map(SlotId).zip(&slots.all);
         Self {
             devices: (0..).zip(&slots.all).map(kind).collect(),
-            device_slots: slots
-                .of_device
-                .iter()
-                .map(|slots| slots.clone().map(SlotId).collect())
-                .collect(),
-            limited: limited
-                .filter(|(_, slot)| is_limited(slot))
-                .map(|(slot, _)| slot)
-                .collect(),
             model_slots: slots
                 .of_model
                 .iter()
@@ -88,8 +72,9 @@ impl SlotLayout {
         self.devices.len() as u32
     }
 
-    pub(crate) fn slots_of_device(&self, device: usize) -> &[SlotId] {
-        &self.device_slots[device]
+    /// Slots of a device that its models share.
+    pub(crate) fn slots_of_device(&self, device: usize) -> impl Iterator<Item = SlotId> {
+        self.slots.of_device[device].clone().map(SlotId)
     }
 
     pub(crate) fn slots_of_model(&self, model: usize) -> &[SlotId] {
@@ -137,7 +122,8 @@ impl SlotLayout {
                 self.devices.len(),
                 &names.join(", "),
             );
-            if self.limited.contains(&slot) {
+            let node = self.slots.all[slot.index()];
+            if !node.is_own && graph.devices()[node.device].memory.is_some() {
                 let worker = ResidentWorker::new(slot, clock, placed, Arc::clone(&warm));
                 return Ok(Worker::Resident(worker));
             }

@@ -8,6 +8,11 @@ use weir_graph::{Graph, parse};
 use weir_sim::{SimulationResult, WorldSpec, experiment, simulate_streams};
 use weir_types::{StreamId, Timestamp};
 
+fn graph(text: &str) -> Graph {
+    let catalog = weir_graph::Catalog::default();
+    parse(text, Path::new("/graph.toml"), &catalog, &|_| None).unwrap_or_else(|problems| panic!("{problems}"))
+}
+
 /// A cascade of two models of which each is on these devices; all frames go through both.
 fn cascade(devices: &str, models: &str) -> Graph {
     let text = format!(
@@ -32,9 +37,7 @@ fn cascade(devices: &str, models: &str) -> Graph {
         inputs = ["camera"]
         "#
     );
-    let catalog = weir_graph::Catalog::default();
-    parse(&text, Path::new("/graph.toml"), &catalog, &|_| None)
-        .unwrap_or_else(|problems| panic!("{problems}"))
+    graph(&text)
 }
 
 fn world(graph: &Graph) -> WorldSpec {
@@ -93,7 +96,7 @@ fn no_slot_is_busy_for_longer_than_the_run() {
 /// With a slow device for one of two models, both do more than on the fast one alone.
 #[test]
 fn a_slow_device_that_one_model_may_use_is_used() {
-    let graph = |devices: &str| {
+    let chain = |devices: &str| {
         let text = format!(
             r#"
             [app]
@@ -119,14 +122,12 @@ fn a_slow_device_that_one_model_may_use_is_used() {
             inputs = ["find"]
             "#
         );
-        let catalog = weir_graph::Catalog::default();
-        parse(&text, Path::new("/graph.toml"), &catalog, &|_| None)
-            .unwrap_or_else(|problems| panic!("{problems}"))
+        graph(&text)
     };
     let slow = r#"profiles."emulated:slow" = { "1" = "10ms", "2" = "16ms", "4" = "28ms" }"#;
     let both = format!("devices = [\"emulated:fast\", \"emulated:slow\"]\n{slow}");
     let [with, without] = [&both, r#"device = "emulated:fast""#].map(|devices| {
-        let ran = run(&world(&graph(devices)), 300);
+        let ran = run(&world(&chain(devices)), 300);
         ran.report.requests.delivered as f64
     });
     println!("{with} delivered with the slow device, {without} without");

@@ -214,8 +214,8 @@ fn single(specs: &[OutputSpec], expected: &str, rank: usize) -> Result<Vec<usize
     }
 }
 
-/// Error "outputs for one item are ...; the head expects ...".
-fn unfit(specs: &[OutputSpec], expected: &str) -> String {
+/// The outputs of a model for one item, in words: "outputs for one item are ...".
+pub(crate) fn outputs_in_words(specs: &[OutputSpec]) -> String {
     let mut found: Vec<String> = specs
         .iter()
         .take(6)
@@ -227,13 +227,15 @@ fn unfit(specs: &[OutputSpec], expected: &str) -> String {
     if specs.len() > 6 {
         found.push(format!("and {} more", specs.len() - 6));
     }
+    format!("outputs for one item are {}", found.join(", "))
+}
+
+/// Error "outputs for one item are ...; the head expects ...".
+fn unfit(specs: &[OutputSpec], expected: &str) -> String {
     let is_half = specs.iter().any(|output| !output.readable);
     let hint = match is_half {
         true => "; export the model with float32 outputs (half=False)",
         false => "",
     };
-    format!(
-        "outputs for one item are {}; the head expects {expected}{hint}",
-        found.join(", ")
-    )
+    format!("{}; the head expects {expected}{hint}", outputs_in_words(specs))
 }

@@ -1,11 +1,14 @@
 //! The head of a detector by its file: the one that fits its input, the shapes of its outputs and their values for a blank picture.
 
-use weir_flow::{Settings, Value};
+use weir_flow::{DeviceKind, Settings, Value};
 
 use super::error::ModelError;
 use super::metadata::{self, with_metadata};
-use super::{open, outputs};
-use crate::heads::{HeadKind, KINDS, OutputSpec, UNREAD_NAMES, declared_classes, has_anchors};
+use super::runtime::OrtSession;
+use super::{input_of, outputs};
+use crate::heads::{
+    HeadKind, Input, KINDS, OutputSpec, UNREAD_NAMES, declared_classes, has_anchors, outputs_in_words,
+};
 
 /// Heads that layouts distinguish. A graph names those of other models.
 const CANDIDATES: [&str; 4] = ["yolov8", "end2end", "yolov5", "yolox"];
@@ -19,32 +22,41 @@ pub(super) fn choose(bytes: &[u8], settings: &Settings) -> Result<&'static HeadK
     let mut unread = with_metadata(settings, bytes).into_owned();
     unread.0.insert(UNREAD_NAMES.to_owned(), Value::Flag(true));
     let classes = declared_classes(&unread).map_err(ModelError::Head)?;
+    let mut model = Measured {
+        session: OrtSession::open(bytes, DeviceKind::Cpu)?,
+        outputs: None,
+    };
     let mut fits: Vec<&'static HeadKind> = Vec::new();
     let mut way_on = None;
-    let mut measured = Vec::new();
     for kind in CANDIDATES.into_iter().filter_map(HeadKind::named) {
-        let (mut session, input) = open(bytes, kind, settings)?;
-        let specs = outputs(&mut session, &input).map_err(ModelError::Run)?;
-        if kind.name == "yolov5" && !has_anchors(&input, &specs) {
+        let (input, specs) = model.for_head(kind, settings)?;
+        if kind.name == "yolov5" && !has_anchors(&input, specs) {
             // With one box a cell and an objectness it is a YOLOX model, whose input is another one.
             continue;
         }
-        match kind.build(&unread, &input, &specs) {
+        match kind.build(&unread, &input, specs) {
             Ok(head) if classes.is_some_and(|classes| classes != head.classes().len()) => {}
-            Ok(head) => match metadata::inspect(&mut session, &input, &*head).map_err(ModelError::Run)? {
+            Ok(head) => match metadata::inspect(&mut model.session, &input, &*head)
+                .map_err(ModelError::Run)?
+            {
                 Ok(_) => fits.push(kind),
                 // Its shapes fit: what its values are says more than what other heads expect.
                 Err(reason) => way_on = Some(format!("by its shapes it could be {}; {reason}", kind.name)),
             },
             Err(reason) => way_on = way_on.or_else(|| layout_of(&reason)),
         }
-        measured = specs;
     }
     match fits[..] {
         [kind] => Ok(kind),
         [] => {
-            let way_on = way_on.unwrap_or_else(|| named_by_shapes(bytes, &unread, settings));
-            Err(ModelError::Head(none_fits(&measured, &way_on)))
+            let way_on = way_on.unwrap_or_else(|| named_by_shapes(&mut model, &unread, settings));
+            let found = model
+                .outputs
+                .map_or_else(String::new, |(_, specs)| outputs_in_words(&specs));
+            Err(ModelError::Head(format!(
+                "{found}; no head that is found by itself fits ({}); {way_on}",
+                CANDIDATES.join(", ")
+            )))
         }
         _ => {
             let names: Vec<&str> = fits.iter().map(|kind| kind.name).collect();
@@ -53,6 +65,35 @@ pub(super) fn choose(bytes: &[u8], settings: &Settings) -> Result<&'static HeadK
                 names.join(" and ")
             )))
         }
+    }
+}
+
+/// A model that was opened once, and its outputs for a blank picture.
+struct Measured {
+    session: OrtSession,
+    /// With the shape of the item that they are for.
+    outputs: Option<(Vec<usize>, Vec<OutputSpec>)>,
+}
+
+impl Measured {
+    /// The input for a head, and the outputs: measured anew where the head has items of another shape than the one before.
+    fn for_head(
+        &mut self,
+        kind: &HeadKind,
+        settings: &Settings,
+    ) -> Result<(Input, &[OutputSpec]), ModelError> {
+        let input = input_of(&self.session, kind, settings)?;
+        let shape = input.item_shape();
+        let known = self.outputs.take().filter(|(of, _)| *of == shape);
+        let measured = match known {
+            Some(known) => known,
+            None => (
+                shape,
+                outputs(&mut self.session, &input).map_err(ModelError::Run)?,
+            ),
+        };
+        let (_, specs) = self.outputs.insert(measured);
+        Ok((input, specs))
     }
 }
 
@@ -68,13 +109,10 @@ fn layout_of(reason: &str) -> Option<String> {
 }
 
 /// Other heads that take the shapes of the model: which one it is for, shapes do not say.
-fn named_by_shapes(bytes: &[u8], unread: &Settings, settings: &Settings) -> String {
+fn named_by_shapes(model: &mut Measured, unread: &Settings, settings: &Settings) -> String {
     let takes = |kind: &&HeadKind| {
-        let Ok((mut session, input)) = open(bytes, kind, settings) else {
-            return false;
-        };
-        let specs = outputs(&mut session, &input);
-        specs.is_ok_and(|specs| kind.build(unread, &input, &specs).is_ok())
+        let found = model.for_head(kind, settings);
+        found.is_ok_and(|(input, specs)| kind.build(unread, &input, specs).is_ok())
     };
     let kinds = KINDS.iter().filter(|kind| !CANDIDATES.contains(&kind.name));
     let names: Vec<&str> = kinds.filter(takes).map(|kind| kind.name).collect();
@@ -84,19 +122,6 @@ fn named_by_shapes(bytes: &[u8], unread: &Settings, settings: &Settings) -> Stri
     format!(
         "name its head by `head`, where it is a model for {}",
         names.join(" or ")
-    )
-}
-
-fn none_fits(specs: &[OutputSpec], way_on: &str) -> String {
-    let shapes: Vec<String> = specs
-        .iter()
-        .take(6)
-        .map(|output| format!("{} {:?}", output.name, output.shape))
-        .collect();
-    format!(
-        "outputs for one item are {}; no head that is found by itself fits ({}); {way_on}",
-        shapes.join(", "),
-        CANDIDATES.join(", ")
     )
 }
 

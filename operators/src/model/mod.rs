@@ -349,6 +349,15 @@ pub fn read_model(path: &Path) -> Result<Arc<[u8]>, ModelError> {
 
 fn open(bytes: &[u8], kind: &HeadKind, settings: &Settings) -> Result<(OrtSession, Input), ModelError> {
     let session = OrtSession::open(bytes, DeviceKind::Cpu)?;
+    let input = input_of(&session, kind, settings)?;
+    Ok((session, input))
+}
+
+/// The input of a model for a head.
+///
+/// # Errors
+/// [`ModelError::Head`]: it does not take one image as that head does.
+fn input_of(session: &OrtSession, kind: &HeadKind, settings: &Settings) -> Result<Input, ModelError> {
     let names = |ports: &[Port]| ports.iter().map(|port| port.name.clone()).collect::<Vec<_>>();
     let (inputs, outputs) = (names(session.inputs()), names(session.outputs()));
     if let Some(layout) = family(
@@ -377,11 +386,9 @@ fn open(bytes: &[u8], kind: &HeadKind, settings: &Settings) -> Result<(OrtSessio
         );
         return Err(ModelError::Head(reason));
     }
-    let input = kind
-        .input(settings, &port.shape)
+    kind.input(settings, &port.shape)
         .map_err(|reason| format!("{reason} (head {}, input {})", kind.name, port.name))
-        .map_err(ModelError::Head)?;
-    Ok((session, input))
+        .map_err(ModelError::Head)
 }
 
 /// The measured outputs for one item.

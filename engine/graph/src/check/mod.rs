@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use weir_config::{Diagnostics, Field, Spanned, spelling};
-use weir_flow::{Catalog, StreamNames};
+use weir_flow::Catalog;
 use weir_types::Span;
 
 use crate::critical_path;
@@ -379,7 +379,7 @@ fn build(
     let trackers = trackers.map(|(tracker, modules)| TrackerNode {
         name: tracker.name.value,
         modules: modules.iter().map(|module| rank[*module]).collect(),
-        streams: stream_names(tracker.streams),
+        streams: streams::named(&tracker.streams),
         settings: tracker.settings,
     });
     let transforms = raw.transforms.into_iter().zip(&wiring.transforms);
@@ -389,7 +389,7 @@ fn build(
             spec: transforms::with_zones(transform.spec?, taken, &zone_names),
             modules: taken.modules.iter().map(|module| rank[*module]).collect(),
             trackers: taken.trackers.iter().copied().collect(),
-            streams: stream_names(transform.streams),
+            streams: streams::named(&transform.streams),
         })
     });
     let sinks = raw
@@ -405,7 +405,7 @@ fn build(
             inputs: inputs.iter().map(ranked).collect(),
             trackers: trackers.iter().copied().collect(),
             transforms: transforms.iter().copied().collect(),
-            streams: stream_names(sink.streams),
+            streams: streams::named(&sink.streams),
             when_slow: sink.when_slow,
             settings: sink.settings,
         })
@@ -434,12 +434,6 @@ fn build(
         warnings: Vec::new(),
         files: Vec::new(),
     })
-}
-
-/// The streams that these names are of; all where there are none.
-fn stream_names(names: Field<Vec<Spanned<String>>>) -> StreamNames {
-    let names = names.into_value().unwrap_or_default();
-    StreamNames::new(names.into_iter().map(|name| name.value).collect())
 }
 
 /// `None` where its address is missing, which was reported.

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use weir_config::{Diagnostics, Field, Spanned, spelling};
 use weir_flow::StreamNames;
 
-use super::wiring::Wiring;
+use super::wiring::{Wiring, upstream};
 use crate::graph::Vertex;
 use crate::raw::RawGraph;
 
@@ -13,82 +13,84 @@ use crate::raw::RawGraph;
 struct Part<'a> {
     name: &'a str,
     streams: &'a Field<Vec<Spanned<String>>>,
+    /// Modules that it takes from.
+    modules: Vec<usize>,
+    /// Sources that it takes from are among these.
+    inputs: &'a [Vertex],
     /// Whether it is known what it takes.
     is_resolved: bool,
-    /// Sources before it.
-    sources: BTreeSet<usize>,
 }
 
 pub(super) fn check(raw: &RawGraph, wiring: &Wiring, diagnostics: &mut Diagnostics) {
-    let before = |modules: &mut dyn Iterator<Item = usize>| sources_before(wiring, modules);
-    for (tracker, modules) in raw.trackers.iter().zip(&wiring.trackers) {
-        let part = Part {
+    let are_resolved = |modules: &[usize]| modules.iter().all(|module| wiring.resolved[*module]);
+    let trackers = raw.trackers.iter().zip(&wiring.trackers);
+    let trackers = trackers.map(|(tracker, modules)| {
+        let modules = modules.to_vec();
+        Part {
             name: &tracker.name.value,
             streams: &tracker.streams,
-            is_resolved: modules.iter().all(|module| wiring.resolved[*module]),
-            sources: before(&mut modules.iter().copied()),
-        };
-        part.check(raw, diagnostics);
-    }
-    for (transform, taken) in raw.transforms.iter().zip(&wiring.transforms) {
-        let part = Part {
-            name: &transform.name.value,
-            streams: &transform.streams,
-            is_resolved: taken.complete,
-            sources: before(&mut taken.modules.iter().copied()),
-        };
-        part.check(raw, diagnostics);
-    }
-    for (sink, inputs) in raw.sinks.iter().zip(&wiring.sinks) {
-        let modules = inputs.iter().filter_map(|input| match input {
-            Vertex::Module(module) => Some(*module),
-            Vertex::Source(_) => None,
-        });
-        let modules: Vec<usize> = modules.collect();
-        let mut sources = before(&mut modules.iter().copied());
-        sources.extend(inputs.iter().filter_map(|input| match input {
-            Vertex::Source(source) => Some(*source),
-            Vertex::Module(_) => None,
-        }));
-        let part = Part {
+            is_resolved: are_resolved(&modules),
+            modules,
+            inputs: &[],
+        }
+    });
+    let transforms = raw.transforms.iter().zip(&wiring.transforms);
+    let transforms = transforms.map(|(transform, taken)| Part {
+        name: &transform.name.value,
+        streams: &transform.streams,
+        modules: taken.modules.to_vec(),
+        inputs: &[],
+        is_resolved: taken.complete,
+    });
+    let sinks = raw.sinks.iter().zip(&wiring.sinks);
+    let sinks = sinks.map(|(sink, inputs)| {
+        let modules: Vec<usize> = upstream(inputs).collect();
+        Part {
             name: &sink.name.value,
             streams: &sink.streams,
-            is_resolved: modules.iter().all(|module| wiring.resolved[*module]) && !inputs.is_empty(),
-            sources,
-        };
-        part.check(raw, diagnostics);
+            is_resolved: are_resolved(&modules) && !inputs.is_empty(),
+            modules,
+            inputs,
+        }
+    });
+    for part in trackers.chain(transforms).chain(sinks) {
+        part.check(raw, wiring, diagnostics);
     }
 }
 
-/// Sources whose frames come to one of these modules.
-fn sources_before(wiring: &Wiring, modules: &mut dyn Iterator<Item = usize>) -> BTreeSet<usize> {
-    let all = modules.flat_map(|module| wiring.ancestors[module].iter().copied().chain([module]));
-    let inputs = all.flat_map(|module| &wiring.modules[module]);
-    let sources = inputs.filter_map(|input| match input {
-        Vertex::Source(source) => Some(*source),
-        Vertex::Module(_) => None,
-    });
-    sources.collect()
+/// The streams that these names are of; all where there are none.
+pub(super) fn named(names: &Field<Vec<Spanned<String>>>) -> StreamNames {
+    let names = names.given().into_iter().flat_map(|names| &names.value);
+    StreamNames::new(names.map(|name| name.value.clone()).collect())
 }
 
 impl Part<'_> {
+    /// Sources, and behind them templates, whose frames come here.
+    fn sources(&self, wiring: &Wiring) -> BTreeSet<usize> {
+        let modules = self.modules.iter();
+        let before = modules.flat_map(|module| wiring.ancestors[*module].iter().chain([module]));
+        let inputs = before
+            .flat_map(|module| &wiring.modules[*module])
+            .chain(self.inputs);
+        let sources = inputs.filter_map(|input| match input {
+            Vertex::Source(source) => Some(*source),
+            Vertex::Module(_) => None,
+        });
+        sources.collect()
+    }
+
     /// Streams that clients add have names that no text knows: a name with a star may stand for them, and any where they enter by a
     /// template.
-    fn check(&self, raw: &RawGraph, diagnostics: &mut Diagnostics) {
+    fn check(&self, raw: &RawGraph, wiring: &Wiring, diagnostics: &mut Diagnostics) {
         let Some(named) = self.streams.given().filter(|_| self.is_resolved) else {
             return;
         };
-        let names = |indices: &BTreeSet<usize>| -> Vec<&str> {
-            let sources = raw.sources.iter().enumerate();
-            let own = sources.filter(|(index, _)| indices.contains(index));
-            own.map(|(_, source)| source.name.value.as_str()).collect()
-        };
-        let has_template = self.sources.iter().any(|source| *source >= raw.sources.len());
-        let reaching = names(&self.sources);
-        let all: Vec<&str> = raw
-            .sources
+        let sources = self.sources(wiring);
+        let has_template = sources.iter().any(|source| *source >= raw.sources.len());
+        let all: Vec<&str> = raw.sources.iter().map(|source| &*source.name.value).collect();
+        let reaching: Vec<&str> = sources
             .iter()
-            .map(|source| source.name.value.as_str())
+            .filter_map(|source| all.get(*source).copied())
             .collect();
         for name in &named.value {
             let of = StreamNames::new(vec![name.value.clone()]);

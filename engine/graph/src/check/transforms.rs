@@ -5,6 +5,7 @@ use weir_analytics::transforms::{Anchor, TransformKind, TransformSpec, Units};
 use weir_config::{Diagnostics, spelling};
 use weir_flow::{Catalog, StreamNames};
 
+use super::streams::named;
 use super::types::Upstream;
 use super::wiring::{Taken, Wiring};
 use crate::raw::{RawGraph, RawTransform};
@@ -156,16 +157,11 @@ fn check_streams_of_zones(
     zones: &[std::sync::Arc<str>],
     diagnostics: &mut Diagnostics,
 ) {
-    let names = |transform: &RawTransform| {
-        let given = transform.streams.given();
-        let names = given.map(|names| names.value.iter().map(|name| name.value.clone()).collect());
-        StreamNames::new(names.unwrap_or_default())
-    };
-    let streams = names(rule);
+    let streams = named(&rule.streams);
     let own = raw.transforms.iter();
     let own: Vec<StreamNames> = own
         .filter(|zone| zones.iter().any(|name| **name == *zone.name.value))
-        .map(names)
+        .map(|zone| named(&zone.streams))
         .collect();
     if own.is_empty() || streams.are_all() {
         return;

@@ -417,7 +417,7 @@ fn inputs(field: &Field<Vec<Spanned<String>>>, known: &Known<'_>, diagnostics: &
     out
 }
 
-fn upstream(inputs: &[Vertex]) -> impl Iterator<Item = usize> {
+pub(super) fn upstream(inputs: &[Vertex]) -> impl Iterator<Item = usize> {
     inputs.iter().filter_map(|vertex| match vertex {
         Vertex::Module(index) => Some(*index),
         Vertex::Source(_) => None,

@@ -72,6 +72,16 @@ pub struct OverlapSpec {
 }
 
 impl OverlapSpec {
+    /// Of a module on so many `slots`, of which those of `ahead` prepare the next batch; `None` where none does.
+    #[must_use]
+    pub fn on(ahead: Vec<SlotId>, slots: usize, preparation: Option<Profile>) -> Option<Self> {
+        let are_all = ahead.len() == slots;
+        (!ahead.is_empty()).then(|| Self {
+            preparation,
+            slots: if are_all { Vec::new() } else { ahead },
+        })
+    }
+
     /// Whether a slot of the module prepares ahead.
     #[must_use]
     pub fn is_on(&self, slot: SlotId) -> bool {

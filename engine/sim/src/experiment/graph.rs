@@ -99,10 +99,7 @@ pub fn world_from_graph(graph: &Graph) -> Result<(WorldSpec, Vec<EmulatedStream>
             pool: WorldPool::Shared(own.iter().map(|slot| slot.slot).collect()),
             next,
             weight: node.weight,
-            overlap: (!ahead.is_empty()).then(|| OverlapSpec {
-                preparation: preparation.clone(),
-                slots: if ahead.len() < own.len() { ahead } else { Vec::new() },
-            }),
+            overlap: OverlapSpec::on(ahead, own.len(), preparation),
             model: {
                 let limited = graph.devices()[model.device].memory.is_some();
                 limited.then_some(ModelId(node.model as u32))

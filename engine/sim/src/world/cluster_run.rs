@@ -99,14 +99,20 @@ impl ClusterRun {
         };
         self.batches.insert(id, batch);
         self.runnable.insert(id);
-        self.put_in_order(reservations);
+        self.put_in_order(id, reservations);
     }
 
-    /// Orders what waits by its bookings, on all resources at once: by bookings of different times two batches could wait for each
-    /// other.
-    fn put_in_order(&mut self, reservations: Option<&Reservations>) {
+    /// Orders what waits by its bookings. Those that reservations correct change everywhere, and all resources are ordered at once:
+    /// by bookings of different times two batches could wait for each other. Else only the queues change that `new` stands in.
+    fn put_in_order(&mut self, new: BookingId, reservations: Option<&Reservations>) {
         let mut waiting = std::mem::take(&mut self.waiting);
-        for queue in waiting.iter_mut().filter(|queue| queue.len() > 1) {
+        let changes = |queue: &Vec<(BookingId, usize)>| {
+            reservations.is_some() || queue.last().is_some_and(|(last, _)| *last == new)
+        };
+        for queue in waiting
+            .iter_mut()
+            .filter(|queue| queue.len() > 1 && changes(queue))
+        {
             let before = queue[0];
             queue.sort_by_cached_key(|&(id, place)| self.booked_start(id, place, reservations));
             if queue[0] != before {

@@ -62,12 +62,12 @@ impl Site<'_> {
 
     /// Gives the durations of a module's batches on a slot.
     fn profile_on<'a>(&self, node: &'a WorldModule, slot: SlotId) -> &'a Profile {
-        let place = match &node.pool {
-            WorldPool::Shared(slots) => slots.iter().position(|own| *own == slot.0),
-            _ => Some(slot.index()),
+        let WorldPool::Shared(slots) = &node.pool else {
+            return &node.profile;
         };
-        let own = place.and_then(|place| node.ends.get(place));
-        own.unwrap_or(&node.profile)
+        let mut ends = slots.iter().zip(&node.ends);
+        let own = ends.find(|(own, _)| **own == slot.0);
+        own.map_or(&node.profile, |(_, profile)| profile)
     }
 
     /// Whether what starts on a shared slot now fails.
