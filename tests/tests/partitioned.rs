@@ -5,9 +5,11 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use weir_flow::{
     Batching, Catalog, Delivery, DeviceKind, Element, Frame, HeadSpec, Inference, Item, Model, ModuleOutput,
@@ -18,14 +20,16 @@ use weir_partition::wire::Address;
 use weir_partition::{Worker, WorkerOptions};
 use weir_planner::{BlockTimes, Blocks, Class, Objective, Plan, Problem, Scheme, ServedModel, solve};
 use weir_policy::Report;
-use weir_runtime::{Assembly, Clock, Partitioning, RunOptions, verify};
+use weir_runtime::{Assembly, Clock, Engine, Handle, NextPlan, Partitioning, RunOptions, verify};
 
 use crate::common::{catalog_with_sink, check_books};
 
 const BLOCKS: usize = 4;
 
-/// A model of four blocks, each of which adds one to every number.
-struct Adder;
+/// A model of four blocks, each of which adds one to every number; its file has other bytes in each version.
+struct Adder {
+    version: u8,
+}
 
 impl PartitionedModel for Adder {
     fn blocks(&self) -> usize {
@@ -33,7 +37,7 @@ impl PartitionedModel for Adder {
     }
 
     fn partition(&self, blocks: Range<usize>) -> Result<Vec<u8>, SessionError> {
-        Ok(vec![blocks.len() as u8])
+        Ok(vec![blocks.len() as u8, self.version])
     }
 
     fn pre_post(&self) -> Result<Box<dyn PrePost>, SessionError> {
@@ -240,8 +244,8 @@ fn run_on(
     frames: u64,
     addresses: [Option<String>; 3],
     loader: Arc<Adders>,
-    seen: Callback,
-    next: Option<Box<dyn FnMut() -> Option<Plan> + Send>>,
+    seen: &Callback,
+    next: Option<NextPlan>,
 ) -> Report {
     let camera = format!("uri = \"emulated:uniform?rate=60&frames={frames}\"\nmode = \"lossless\"");
     run_camera(folder, &camera, addresses, loader, seen, next)
@@ -252,13 +256,26 @@ fn run_camera(
     camera: &str,
     addresses: [Option<String>; 3],
     loader: Arc<Adders>,
-    seen: Callback,
-    next: Option<Box<dyn FnMut() -> Option<Plan> + Send>>,
+    seen: &Callback,
+    next: Option<NextPlan>,
 ) -> Report {
-    let plan = plan(70);
-    let path = folder.join("plan.toml");
-    std::fs::write(&path, weir_graph::planning::plan_text(&plan).unwrap()).unwrap();
-    std::fs::write(folder.join("adder.onnx"), b"").unwrap();
+    let text = graph_text(camera, addresses);
+    let mut assembly = assembly(folder, &text, plan(70), seen);
+    let partitioning = assembly.partitioning.as_mut().unwrap();
+    partitioning.loader = Some(loader);
+    partitioning.next_plan = next;
+    let options = RunOptions {
+        record: Some(folder.join("record")),
+        ..RunOptions::default()
+    };
+    let report = weir_runtime::run(assembly, &options, &StopFlag::default()).unwrap();
+    check_books(&report);
+    verify(&folder.join("record")).unwrap_or_else(|error| panic!("{error}"));
+    report
+}
+
+/// The text of a graph over workers at these addresses.
+fn graph_text(camera: &str, addresses: [Option<String>; 3]) -> String {
     let mut text = format!(
         "[app]\nname = \"adding\"\nslo = \"400ms\"\n[sources.camera]\n{camera}\n\
          [models.adder]\nmodel = \"adder.onnx\"\nhead = \"yolox\"\nplan = \"plan.toml\"\n\
@@ -274,30 +291,48 @@ fn run_camera(
             .map(|address| format!("address = \"{address}\"\n"))
             .unwrap_or_default();
     }
-    let graph = weir_graph::parse(&text, &folder.join("graph.toml"), &catalog(), &|_| None);
-    let assembly = Assembly {
-        graph: graph.unwrap_or_else(|problems| panic!("{problems}")),
+    text
+}
+
+/// A graph whose modules are the model by that plan and emulated ones.
+fn assembly(folder: &Path, text: &str, plan: Plan, seen: &Callback) -> Assembly {
+    let path = folder.join("plan.toml");
+    std::fs::write(&path, weir_graph::planning::plan_text(&plan).unwrap()).unwrap();
+    std::fs::write(folder.join("adder.onnx"), b"").unwrap();
+    let graph = weir_graph::parse(text, &folder.join("graph.toml"), &catalog(), &|_| None);
+    let graph = graph.unwrap_or_else(|problems| panic!("{problems}"));
+    let planned: Vec<bool> = graph.models().iter().map(|model| model.plan.is_some()).collect();
+    let models = planned.iter().map(|planned| {
+        let never_opened: Arc<dyn Model> = Arc::new(NeverOpened);
+        planned.then_some(never_opened)
+    });
+    let cut = planned.iter().map(|planned| {
+        let adder: Arc<dyn PartitionedModel> = Arc::new(Adder { version: 0 });
+        planned.then_some(adder)
+    });
+    let operators = graph.modules().iter().map(|module| {
+        let whole_frames: Arc<dyn Operator> = Arc::new(WholeFrames);
+        planned[module.model].then_some(whole_frames)
+    });
+    let sinks = graph.sinks().iter().map(|_| {
+        let sink: Box<dyn SinkFactory> = Box::new(CallbackSink(Arc::clone(seen)));
+        sink
+    });
+    Assembly {
         sources: vec![None],
-        models: vec![Some(Arc::new(NeverOpened))],
-        operators: vec![Some(Arc::new(WholeFrames))],
-        sinks: vec![Box::new(CallbackSink(seen))],
+        models: models.collect(),
+        operators: operators.collect(),
+        sinks: sinks.collect(),
         partitioning: Some(Partitioning {
             plan,
-            models: vec![Some(Arc::new(Adder))],
-            loader: Some(loader),
+            models: cut.collect(),
+            loader: Some(loader(0)),
             carrier: None,
-            next_plan: next,
+            next_plan: None,
         }),
         next_gears: None,
-    };
-    let options = RunOptions {
-        record: Some(folder.join("record")),
-        ..RunOptions::default()
-    };
-    let report = weir_runtime::run(assembly, &options, &StopFlag::default()).unwrap();
-    check_books(&report);
-    verify(&folder.join("record")).unwrap_or_else(|error| panic!("{error}"));
-    report
+        graph,
+    }
 }
 
 fn here() -> [Option<String>; 3] {
@@ -309,10 +344,10 @@ fn parts_on_workers_say_what_the_whole_model_would() {
     let folder = tempfile::tempdir().unwrap();
     let seen: Arc<Mutex<Vec<(u64, u64)>>> = Arc::default();
     let sink = Arc::clone(&seen);
-    let watch = Arc::new(Mutex::new(move |frame, said| {
+    let watch: Callback = Arc::new(Mutex::new(move |frame, said| {
         sink.lock().unwrap().push((frame, said))
     }));
-    let report = run_on(folder.path(), 60, here(), loader(0), watch, None);
+    let report = run_on(folder.path(), 60, here(), loader(0), &watch, None);
     let expected: Vec<(u64, u64)> = (0..60).map(|frame| (frame, frame + BLOCKS as u64)).collect();
     assert_eq!(*seen.lock().unwrap(), expected);
     assert_eq!(report.requests.dropped, 0);
@@ -326,10 +361,10 @@ fn parts_on_workers_say_what_the_whole_model_would() {
 #[test]
 fn overload_is_dropped_before_it_is_sent() {
     let folder = tempfile::tempdir().unwrap();
-    let watch = Arc::new(Mutex::new(|frame, said| assert_eq!(said, frame + BLOCKS as u64)));
+    let watch: Callback = Arc::new(Mutex::new(|frame, said| assert_eq!(said, frame + BLOCKS as u64)));
     // Several times what the workers can do: they are booked for as long as a request may take.
     let camera = "uri = \"emulated:poisson?rate=400&frames=600&seed=3\"\nmode = \"live\"";
-    let report = run_camera(folder.path(), camera, here(), loader(0), watch, None);
+    let report = run_camera(folder.path(), camera, here(), loader(0), &watch, None);
     assert_eq!(report.requests.in_flight, 0);
     assert!(report.requests.dropped > 150, "{:?}", report.requests);
     let failed = report.drops.iter().find(|drop| drop.reason.name() == "failed");
@@ -339,8 +374,8 @@ fn overload_is_dropped_before_it_is_sent() {
 #[test]
 fn a_part_that_fails_costs_its_batches() {
     let folder = tempfile::tempdir().unwrap();
-    let watch = Arc::new(Mutex::new(|frame, said| assert_eq!(said, frame + BLOCKS as u64)));
-    let report = run_on(folder.path(), 60, here(), loader(5), watch, None);
+    let watch: Callback = Arc::new(Mutex::new(|frame, said| assert_eq!(said, frame + BLOCKS as u64)));
+    let report = run_on(folder.path(), 60, here(), loader(5), &watch, None);
     assert!(report.requests.dropped > 0);
     assert!(
         report.drops.iter().all(|drop| drop.reason.name() == "failed"),
@@ -392,14 +427,8 @@ fn a_worker_that_is_lost_is_done_without_and_used_again() {
         let _ = &after;
     };
     let folder = tempfile::tempdir().unwrap();
-    let report = run_on(
-        folder.path(),
-        240,
-        addresses,
-        loader(0),
-        Arc::new(Mutex::new(watch)),
-        None,
-    );
+    let watch: Callback = Arc::new(Mutex::new(watch));
+    let report = run_on(folder.path(), 240, addresses, loader(0), &watch, None);
     assert_eq!(report.requests.in_flight, 0);
     assert!(
         report.drops.iter().all(|drop| drop.reason.name() == "failed"),
@@ -419,14 +448,153 @@ fn a_worker_that_is_lost_is_done_without_and_used_again() {
 #[test]
 fn another_plan_comes_into_force_without_a_stop() {
     let folder = tempfile::tempdir().unwrap();
-    let watch = Arc::new(Mutex::new(|frame, said| assert_eq!(said, frame + BLOCKS as u64)));
+    let watch: Callback = Arc::new(Mutex::new(|frame, said| assert_eq!(said, frame + BLOCKS as u64)));
     // With less time only the fast one is left, and nothing is sent on.
     let mut other = Some(plan(40));
     let next = Box::new(move || other.take());
-    let report = run_on(folder.path(), 180, here(), loader(0), watch, Some(next));
+    let report = run_on(folder.path(), 180, here(), loader(0), &watch, Some(next));
     assert_eq!(report.requests.dropped, 0, "{:?}", report.drops);
     let plans = report.reservations.unwrap().plans;
     assert_eq!(plans.len(), 1, "{plans:?}");
     let log = std::fs::read_to_string(folder.path().join("record")).unwrap();
     assert!(log.contains("{\"switch-plan\":{\"plan\":2"), "the log has it");
+}
+
+/// Waits until so many more frames are delivered.
+fn wait_for_frames(handle: &Handle, frames: u64) {
+    let delivered = || handle.snapshot().unwrap().report.requests.delivered;
+    let until = delivered() + frames;
+    for _ in 0..6_000 {
+        if delivered() >= until {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    panic!("it never came: {:?}", handle.snapshot());
+}
+
+/// Another module and another sink beside the partitioned model.
+const MORE: &str = "[models.more]\ndevice = \"emulated:slow\"\nprofile = { \"1\" = \"1ms\" }\n\
+                    [modules.before]\noperator = \"emulate\"\nmodel = \"more\"\ninputs = [\"camera\"]\n\
+                    [sinks.more]\ntype = \"watch\"\ninputs = [\"add\"]\n";
+
+/// An engine whose frames come at half of what the workers can do.
+fn start(folder: &Path, seen: &Callback) -> (Handle, String) {
+    let camera = "uri = \"emulated:uniform?rate=60\"\nmode = \"lossless\"";
+    let text = graph_text(camera, here());
+    let options = RunOptions {
+        until_stopped: true,
+        record: Some(folder.join("record")),
+        ..RunOptions::default()
+    };
+    let first = assembly(folder, &text, plan(70), seen);
+    (Engine::start(first, options, &StopFlag::default()).unwrap(), text)
+}
+
+#[test]
+fn a_graph_changes_beside_an_unchanged_plan() {
+    let folder = tempfile::tempdir().unwrap();
+    let seen: Arc<Mutex<BTreeMap<u64, u32>>> = Arc::default();
+    let counts = Arc::clone(&seen);
+    let watch: Callback = Arc::new(Mutex::new(move |frame, said| {
+        assert_eq!(said, frame + BLOCKS as u64);
+        *counts.lock().unwrap().entry(frame).or_default() += 1;
+    }));
+    let (handle, text) = start(folder.path(), &watch);
+    wait_for_frames(&handle, 30);
+    for round in 0..6 {
+        // The modules of the plan have other numbers in every second graph.
+        let text = match round % 2 {
+            0 => text.replace("[modules.add]", &format!("{MORE}[modules.add]")),
+            _ => text.clone(),
+        };
+        let next = assembly(folder.path(), &text, plan(70), &watch);
+        handle.swap(next).unwrap();
+        wait_for_frames(&handle, 10);
+    }
+    let report = handle.stop().unwrap();
+    check_books(&report);
+    let requests = &report.requests;
+    assert_eq!(requests.dropped + requests.in_flight, 0, "{:?}", report.drops);
+    let seen = seen.lock().unwrap();
+    assert!(
+        seen.keys().copied().eq(0..requests.delivered),
+        "each frame is seen"
+    );
+    assert!(
+        seen.values().any(|sinks| *sinks == 2),
+        "the second sink is shown frames"
+    );
+    let reservations = report.reservations.unwrap();
+    assert!(reservations.plans.is_empty(), "{reservations:?}");
+    assert!(
+        reservations.finished * 2 >= requests.delivered,
+        "batches of all graphs count"
+    );
+    let runs: u64 = reservations.workers.values().map(|worker| worker.runs).sum();
+    assert_eq!(runs, 2 * reservations.finished, "each batch runs in two stages");
+    verify(&folder.path().join("record")).unwrap_or_else(|error| panic!("{error}"));
+}
+
+#[test]
+fn a_changed_plan_is_switched_to_once_the_graph_is_in_force() {
+    let folder = tempfile::tempdir().unwrap();
+    let watch: Callback = Arc::new(Mutex::new(|frame, said| assert_eq!(said, frame + BLOCKS as u64)));
+    let (handle, text) = start(folder.path(), &watch);
+    wait_for_frames(&handle, 20);
+    let next = assembly(folder.path(), &(text.clone() + MORE), plan(40), &watch);
+    handle.swap(next).unwrap();
+    let plans = || {
+        let reservations = handle.snapshot().unwrap().report.reservations;
+        reservations.map_or(0, |reservations| reservations.plans.len())
+    };
+    for _ in 0..6_000 {
+        if plans() == 1 {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    wait_for_frames(&handle, 20);
+    let back = assembly(folder.path(), &text, plan(40), &watch);
+    handle.swap(back).unwrap();
+    wait_for_frames(&handle, 20);
+    let report = handle.stop().unwrap();
+    check_books(&report);
+    assert_eq!(report.requests.dropped, 0, "{:?}", report.drops);
+    assert_eq!(report.reservations.unwrap().plans.len(), 1);
+    verify(&folder.path().join("record")).unwrap_or_else(|error| panic!("{error}"));
+}
+
+#[test]
+fn other_workers_and_other_partitioned_models_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let watch: Callback = Arc::new(Mutex::new(|frame, said| assert_eq!(said, frame + BLOCKS as u64)));
+    let (handle, text) = start(folder.path(), &watch);
+    let refused = |text: &str, version: u8| {
+        let mut next = assembly(folder.path(), text, plan(70), &watch);
+        let models = &mut next.partitioning.as_mut().unwrap().models;
+        *models = vec![Some(Arc::new(Adder { version }))];
+        handle.swap(next).unwrap_err().to_string()
+    };
+    let other_workers = text.clone() + "[workers.d]\nclass = \"slow\"\nemulated = true\n";
+    let message = refused(&other_workers, 0);
+    assert!(
+        message.contains("partition workers are added, removed or changed"),
+        "{message}"
+    );
+    let message = refused(&text, 1);
+    assert!(message.contains("the file of one, is another"), "{message}");
+    let camera = "uri = \"emulated:uniform?rate=60\"\nmode = \"lossless\"";
+    let whole = format!("[app]\nname = \"adding\"\nslo = \"400ms\"\n[sources.camera]\n{camera}\n{MORE}");
+    let whole = whole.replace("[\"add\"]", "[\"before\"]");
+    let mut next = assembly(folder.path(), &whole, plan(70), &watch);
+    next.partitioning = None;
+    let message = handle.swap(next).unwrap_err().to_string();
+    assert!(
+        message.contains("nor the last one removed: start it again"),
+        "{message}"
+    );
+    wait_for_frames(&handle, 10);
+    let report = handle.stop().unwrap();
+    assert_eq!(report.requests.dropped, 0, "{:?}", report.drops);
 }

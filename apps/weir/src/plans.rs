@@ -4,10 +4,10 @@ use std::path::PathBuf;
 use std::time::SystemTime;
 
 use weir_graph::planning;
-use weir_planner::Plan;
+use weir_runtime::NextPlan;
 
 /// Gives the plan of a file each time that it is another one. A file that is no plan is reported once and ignored.
-pub(crate) fn watch(path: PathBuf) -> Box<dyn FnMut() -> Option<Plan> + Send> {
+pub(crate) fn watch(path: PathBuf) -> NextPlan {
     let mut seen = file_version(&path);
     Box::new(move || {
         let now = file_version(&path);

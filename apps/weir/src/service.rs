@@ -661,6 +661,7 @@ fn refused(error: &StreamError) -> ApiError {
         | StreamError::Ended { .. }
         | StreamError::FixedPolicy { .. }
         | StreamError::Graph(_)
+        | StreamError::PlanChanged
         | StreamError::TooMany => Refusal::Conflict,
         StreamError::UnknownSource { .. }
         | StreamError::UnknownInput { .. }

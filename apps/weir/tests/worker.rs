@@ -236,6 +236,7 @@ fn a_model_over_three_processes_gives_what_its_parts_give_in_a_row() {
         }
     }
     let key = BatchKey {
+        graph: 0,
         module: ModuleId(0),
         batch: BatchId(0),
     };

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use weir_policy::ModuleEvent;
 use weir_policy::reservations::{
     Accuracy, BookingId, PlanEffect, PlanReport, PlanSpec, PlannedEffect, PlannedEvent, PlannedReservations,
-    ReserveEffect, ReserveEvent, ReserveReport,
+    ReserveEffect, ReserveEvent,
 };
 use weir_types::invariant;
 use weir_types::invariant::Kind;
@@ -33,7 +33,6 @@ pub struct ReservationMachine {
     booked: BTreeMap<BookingId, Option<BookedPath>>,
     in_flight: BTreeMap<BookingId, InFlight>,
     accuracy: Accuracy,
-    plans: Vec<PlanReport>,
 }
 
 impl ReservationMachine {
@@ -47,7 +46,6 @@ impl ReservationMachine {
             booked: BTreeMap::new(),
             in_flight: BTreeMap::new(),
             accuracy: Accuracy::default(),
-            plans: Vec::new(),
         }
     }
 
@@ -59,11 +57,8 @@ impl ReservationMachine {
 
     /// Gives how far bookings were from what happened, and plans that came into force.
     #[must_use]
-    pub fn report(&self) -> ReserveReport {
-        ReserveReport {
-            plans: self.plans.clone(),
-            ..self.accuracy.report()
-        }
+    pub fn accuracy(&self) -> &Accuracy {
+        &self.accuracy
     }
 
     pub(crate) fn due(&self) -> usize {
@@ -189,7 +184,7 @@ impl ReservationMachine {
             PlanEffect::Load { plan } => out.act(Effect::LoadPlan(plan)),
             PlanEffect::GiveUp { plan, reason } => out.act(Effect::GiveUpPlan(plan, reason)),
             PlanEffect::Switch { plan, preload, pause } => {
-                self.plans.push(PlanReport {
+                self.accuracy.on_plan_switched(PlanReport {
                     at_s: now.since(Timestamp::ZERO).as_secs_f64(),
                     preload_ms: preload.as_millis_f64(),
                     pause_ms: pause.as_millis_f64(),

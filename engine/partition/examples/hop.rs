@@ -164,6 +164,7 @@ fn ways(client: &Client, events: &Receiver<Event>, bytes: usize, stages: u32) ->
     let mut times = Times::default();
     for batch in 0..WARM_UP + ROUNDS {
         let key = BatchKey {
+            graph: 0,
             module: ModuleId(0),
             batch: BatchId(batch),
         };

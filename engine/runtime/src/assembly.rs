@@ -53,8 +53,11 @@ pub struct Partitioning {
     /// Carries messages to workers that are nodes of a fleet.
     pub carrier: Option<NodeCarrier>,
     /// Called every second: gives a plan when another is to come into force.
-    pub next_plan: Option<Box<dyn FnMut() -> Option<Plan> + Send>>,
+    pub next_plan: Option<NextPlan>,
 }
+
+/// Gives another plan for the graph that runs, each time that there is one.
+pub type NextPlan = Box<dyn FnMut() -> Option<Plan> + Send>;
 
 /// The pace at which recordings are played. Cameras have their own.
 #[derive(Debug, Clone, Copy, PartialEq)]

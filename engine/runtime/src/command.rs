@@ -7,15 +7,14 @@ use crossbeam_channel::Sender;
 use thiserror::Error;
 use tokio::sync::mpsc;
 use weir_flow::{PacketObserver, PacketSubscription, SourceError, SourceFactory};
-use weir_graph::{Graph, SourceNode};
+use weir_graph::SourceNode;
 use weir_policy::gears::Gears;
 use weir_policy::{Policy, StreamReport, StreamShare};
 use weir_types::Span;
 
 use crate::assembly::RunError;
 use crate::clock::Clock;
-use crate::prepare::PreparedGraph;
-use crate::processor_time::ProcessorTimes;
+use crate::prepare::{GraphInForce, PreparedGraph};
 use crate::snapshot::Snapshot;
 
 /// Streams that an engine may have at a time: each has a thread, and its requests in flight.
@@ -61,8 +60,7 @@ pub(crate) enum Command {
     ObservePackets(String, Arc<dyn PacketObserver>, Answer<PacketSubscription>),
     ApplyPolicy(Box<Policy>, Answer<()>),
     ApplyGears(Option<Box<Gears>>, Answer<()>),
-    /// The graph in force, and where its threads count their processor time.
-    Graph(Answer<(Arc<Graph>, Arc<ProcessorTimes>)>),
+    Graph(Answer<GraphInForce>),
     Swap(Box<PreparedGraph>, Answer<()>),
     Snapshot(Answer<Box<Snapshot>>),
 }
@@ -152,6 +150,9 @@ pub enum StreamError {
     /// Another graph cannot be made ready.
     #[error("the graph cannot be put into force: {0}")]
     Graph(#[source] Box<RunError>),
+    /// Another plan came into force while a graph was made ready.
+    #[error("another plan came into force while the graph was made ready: apply the graph again")]
+    PlanChanged,
     /// The machine gives no thread for another graph.
     #[error("the machine has no thread left for another graph")]
     Machine,

@@ -16,17 +16,19 @@ use std::sync::atomic::AtomicU64;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use actix::{Addr, System};
+use actix::System;
 use tokio::sync::{mpsc, oneshot};
 use weir_control::{ControlSpec, GearMessage};
 use weir_flow::{Operator, StopFlag};
 use weir_graph::Graph;
 use weir_policy::gears::GearTally;
+use weir_policy::reservations::ReserveReport;
 use weir_policy::{DecodingReport, Policy, Report, RunInfo};
 use weir_types::{ModuleId, Span, StreamId, Timestamp};
 
 use crate::actors::{
-    Abandon, ActorRefs, EgressCounts, EndWhenIdle, GraphActor, ReportStats, RunEnded, SinkRoute, SwitchPlan,
+    Abandon, ActorRefs, EgressCounts, EndWhenIdle, ReportStats, ReservationCounts, RunEnded, SinkRoute,
+    SwitchPlan,
 };
 use crate::analytics::SharedAnalytics;
 use crate::assembly::{NextGears, RunError, RunOptions};
@@ -94,6 +96,8 @@ pub(crate) struct RunContext<'a> {
     pub(crate) processor: Arc<ProcessorTimes>,
     pub(crate) residency: Arc<ResidencyTally>,
     pub(crate) next_gears: RefCell<Option<NextGears>>,
+    /// Where models are partitioned over workers.
+    pub(crate) partitions: RefCell<Option<PartitionSetup>>,
 }
 
 /// What a run is started with.
@@ -142,9 +146,6 @@ pub(crate) struct FinishedRun {
     pub(crate) decoding: Option<DecodingReport>,
 }
 
-/// Polls for another plan.
-type PlanPolling<'a> = &'a mut dyn FnMut();
-
 /// Time between two looks whether another plan is to come into force.
 const PLAN_POLL_INTERVAL: Span = Span::from_secs(1);
 
@@ -166,24 +167,18 @@ impl RunContext<'_> {
     }
 
     /// Starts actors and threads and waits until the last request has ended.
-    pub(crate) fn drive(
-        &self,
-        parts: RunParts,
-        partitions: Option<&mut PartitionSetup>,
-        service: Option<Service>,
-    ) -> Result<FinishedRun, RunError> {
+    pub(crate) fn drive(&self, parts: RunParts, service: Option<Service>) -> Result<FinishedRun, RunError> {
         let system = System::new();
         let mut threads = Vec::new();
         let mut live = LiveStreams::new(self.options.memory_bytes);
         let result = system.block_on(async {
-            let started = self.start(parts, partitions.as_deref(), &mut threads, &mut live)?;
+            let started = self.start(parts, &mut threads, &mut live)?;
             let commands = service.map(|service| {
                 // There is no receiver where the engine was given up meanwhile.
                 let _ = service.started.send(());
                 service.commands
             });
-            self.finish(started, partitions, &mut live, commands, &mut threads)
-                .await
+            self.finish(started, &mut live, commands, &mut threads).await
         });
         // Actors hold the ends of the workers' channels; they go with the system.
         drop(system);
@@ -196,20 +191,11 @@ impl RunContext<'_> {
     async fn finish(
         &self,
         mut started: StartedRun,
-        mut partitions: Option<&mut PartitionSetup>,
         live: &mut LiveStreams,
         commands: Option<mpsc::Receiver<Command>>,
         threads: &mut Vec<JoinHandle<()>>,
     ) -> Result<FinishedRun, RunError> {
-        let actors = started.streams.actors.clone();
-        let is_partitioned = partitions.is_some();
-        let mut replan = || {
-            if let Some(partitions) = partitions.as_deref_mut() {
-                self.replan(partitions, &actors.graph);
-            }
-        };
-        let plans = is_partitioned.then_some(&mut replan as PlanPolling<'_>);
-        self.wait(&mut started, live, commands, plans, threads).await?;
+        self.wait(&mut started, live, commands, threads).await?;
         self.add_stats_of_draining(&started).await;
         started.streams.actors.graph.do_send(ReportStats);
         let ended = started.ended.await;
@@ -239,17 +225,17 @@ impl RunContext<'_> {
         }
     }
 
-    /// Switches to another plan where there is one.
-    fn replan(&self, partitions: &mut PartitionSetup, graph: &Addr<GraphActor>) {
-        let Some(plan) = partitions.next_plan.as_mut().and_then(|next| next()) else {
+    /// Switches to another plan where there is one. A graph that is not down yet uses the partitions of the plan in force.
+    fn poll_plan(&self, started: &StartedRun) {
+        if !started.draining.is_empty() {
             return;
-        };
-        match partitions.active.replan(&self.in_force().graph, plan) {
-            Ok(active) => {
-                partitions.active = active.clone();
-                graph.do_send(SwitchPlan(Box::new(active)));
-            }
-            Err(reason) => tracing::error!("the new plan cannot be used, the one in force goes on: {reason}"),
+        }
+        let mut partitions = self.partitions.borrow_mut();
+        let next = partitions
+            .as_mut()
+            .and_then(|partitions| partitions.poll(&self.in_force().graph));
+        if let Some(next) = next {
+            started.streams.actors.graph.do_send(SwitchPlan(Box::new(next)));
         }
     }
 
@@ -268,7 +254,6 @@ impl RunContext<'_> {
         started: &mut StartedRun,
         live: &mut LiveStreams,
         mut commands: Option<mpsc::Receiver<Command>>,
-        mut plans: Option<PlanPolling<'_>>,
         threads: &mut Vec<JoinHandle<()>>,
     ) -> Result<(), RunError> {
         let egress = started.streams.actors.egress.clone();
@@ -309,11 +294,9 @@ impl RunContext<'_> {
             let now = self.clock.now();
             self.complete_removals(&started.streams, live, now);
             started.draining.retain_mut(|graph| !graph.is_down());
-            if let Some(replan) = &mut plans
-                && now.since(polled_at) >= PLAN_POLL_INTERVAL
-            {
+            if now.since(polled_at) >= PLAN_POLL_INTERVAL {
                 polled_at = now;
-                replan();
+                self.poll_plan(started);
             }
             if now.since(gears_polled_at) >= GEARS_POLL_INTERVAL {
                 gears_polled_at = now;
@@ -343,13 +326,35 @@ impl RunContext<'_> {
         let mut report = counts.stats.report_of(run, &counts.ledger, &streams, &modules);
         report.processor = Some(self.processor.report());
         report.control = counts.graphs.control.report();
-        report.reservations = counts.graphs.reservations.take();
+        report.reservations = counts
+            .graphs
+            .reservations
+            .as_ref()
+            .map(|counts| self.reserve_report(counts));
         report.gears = counts.graphs.gears.as_ref().and_then(GearTally::report);
         report.residency = self.residency.report();
         report.queues = self.residency.queues_report();
         for stream in counts.streams.into_values() {
             if let Some(report) = report.streams.get_mut(&*stream.name) {
                 stream.complete(report);
+            }
+        }
+        report
+    }
+
+    /// The report of reservations, with how often workers were lost.
+    fn reserve_report(&self, counts: &ReservationCounts) -> ReserveReport {
+        let mut report = counts.report();
+        let losses = self
+            .partitions
+            .borrow()
+            .as_ref()
+            .map(|partitions| partitions.relay.losses());
+        for (worker, losses) in losses.into_iter().flatten() {
+            let graph = &self.in_force().graph;
+            let node = graph.workers().get(worker.0 as usize);
+            if let Some(worker) = node.and_then(|node| report.workers.get_mut(&node.name)) {
+                worker.downs = losses;
             }
         }
         report

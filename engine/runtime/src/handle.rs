@@ -225,10 +225,11 @@ impl Control {
     /// those of others wherever any source does. What is in flight is finished by the graph before, so no frame is lost or
     /// counted twice. Streams stay as they are, also those that the graph does not name; sinks that are the same in both graphs
     /// go on, and others of the graph before are completed when nothing of it is in flight. A sink of the same name with other
-    /// settings has to write another file.
+    /// settings has to write another file. Models that are partitioned over workers keep their partitions: the workers and these
+    /// models have to be the same in both graphs. A plan that differs from the one in force is switched to afterwards.
     ///
     /// # Errors
-    /// [`StreamError`]: nothing was changed. Models that are partitioned over workers cannot be swapped.
+    /// [`StreamError`]: nothing was changed.
     pub fn swap(&self, assembly: Assembly) -> Result<(), StreamError> {
         let Preparation {
             clock,
@@ -237,8 +238,8 @@ impl Control {
             one_at_a_time,
         } = &*self.preparation;
         let _guard = one_at_a_time.lock().unwrap_or_else(PoisonError::into_inner);
-        let (before, processor) = self.ask(Command::Graph)?;
-        let prepared = prepare_swap(assembly, &before, *clock, options, (stop, &processor));
+        let before = self.ask(Command::Graph)?;
+        let prepared = prepare_swap(assembly, &before, *clock, options, stop);
         let prepared = prepared.map_err(|error| StreamError::Graph(Box::new(error)))?;
         self.ask(|answer| Command::Swap(Box::new(prepared), answer))
     }

@@ -58,7 +58,7 @@ mod verify;
 mod violations;
 mod worker;
 
-pub use assembly::{Assembly, NextGears, Pace, Partitioning, RunError, RunOptions};
+pub use assembly::{Assembly, NextGears, NextPlan, Pace, Partitioning, RunError, RunOptions};
 pub use clock::Clock;
 pub use command::{MAX_STREAMS, NewStream, StreamChange, StreamError};
 pub use emulated_partitions::with_emulated_partitions;

@@ -15,8 +15,8 @@ use crate::assembly::{Assembly, Partitioning, RunError, RunOptions};
 use crate::bounded_wait::{BoundedOutcome, WaitLimits, run_bounded};
 use crate::cascades;
 use crate::clock::Clock;
-use crate::ends::end_models;
-use crate::fleet::PartitionSetup;
+use crate::ends::{EndModels, end_models};
+use crate::fleet::{ActivePlan, PreparedPlan};
 use crate::policy_specs::PolicySpecs;
 use crate::processor_time::ProcessorTimes;
 use crate::profiles::profiles;
@@ -26,11 +26,27 @@ use crate::slot_layout::SlotLayout;
 use crate::stream_setup::InFlightLimits;
 use crate::worker::Worker;
 
+/// The workers of a graph, which its models are measured on next.
+pub(crate) struct OpenedGraph {
+    models: Arc<EndModels>,
+    slots: Arc<SlotLayout>,
+    workers: Vec<Worker>,
+}
+
 /// What a graph needs to run, but for its operators and sinks.
 pub(crate) struct ReadyGraph {
     pub(crate) specs: PolicySpecs,
     pub(crate) limits: InFlightLimits,
     pub(crate) workers: Vec<Worker>,
+}
+
+/// The graph in force, beside which another one is made ready.
+pub(crate) struct GraphInForce {
+    pub(crate) graph: Arc<Graph>,
+    /// The plan of its partitioned models; `None` where it has none, or another plan is being loaded.
+    pub(crate) plan: Option<ActivePlan>,
+    /// Where its threads count their processor time.
+    pub(crate) processor: Arc<ProcessorTimes>,
 }
 
 /// Another graph that is ready to run beside the one in force.
@@ -43,6 +59,8 @@ pub(crate) struct PreparedGraph {
     pub(crate) operators: Vec<Option<Arc<dyn Operator>>>,
     /// By sink; `None` where the one that runs goes on.
     pub(crate) sinks: Vec<Option<SinkHandle>>,
+    /// Where models are partitioned over workers.
+    pub(crate) plan: Option<PreparedPlan>,
 }
 
 /// Makes another graph ready to take the place of `before`: opens and measures its models, then opens sinks that `before` has
@@ -52,21 +70,18 @@ pub(crate) struct PreparedGraph {
 /// [`RunError`], and nothing is left of it.
 pub(crate) fn prepare_swap(
     assembly: Assembly,
-    before: &Graph,
+    before: &GraphInForce,
     clock: Clock,
     options: &RunOptions,
-    (stop, processor): (&StopFlag, &Arc<ProcessorTimes>),
+    stop: &StopFlag,
 ) -> Result<PreparedGraph, RunError> {
-    if assembly.partitioning.is_some() || before.plan().is_some() {
-        let reason =
-            "models that are partitioned over workers cannot be changed while a graph runs: start it again";
-        return Err(RunError::Workers(reason.to_owned()));
-    }
     let graph = Arc::new(assembly.graph);
-    let goes_on = |node: &SinkNode| goes_on(node, before.sinks());
+    let goes_on = |node: &SinkNode| goes_on(node, before.graph.sinks());
     let goes_on: Vec<bool> = graph.sinks().iter().map(goes_on).collect::<Result<_, _>>()?;
+    let plan = prepare_plan(assembly.partitioning, before, &graph)?;
     let start_up = StartUp { clock, options, stop };
-    let (ready, _) = start_up.prepare(&graph, &assembly.models, None)?;
+    let opened = start_up.open(&graph, &assembly.models)?;
+    let ready = start_up.measure(&graph, opened, plan.as_ref().map(|plan| &plan.active))?;
     let header = run_header(&graph, clock);
     let mut sinks = Vec::new();
     let factories = graph.sinks().iter().zip(assembly.sinks).zip(goes_on);
@@ -87,7 +102,7 @@ pub(crate) fn prepare_swap(
             node.when_slow,
             limits,
             header,
-            (stop, processor),
+            (stop, &before.processor),
         )?));
     }
     let ReadyGraph {
@@ -102,7 +117,29 @@ pub(crate) fn prepare_swap(
         workers,
         operators: assembly.operators,
         sinks,
+        plan,
     })
+}
+
+/// Gives the plan in force as `graph` uses it; `None` where no model is partitioned.
+fn prepare_plan(
+    partitioning: Option<Partitioning>,
+    before: &GraphInForce,
+    graph: &Graph,
+) -> Result<Option<PreparedPlan>, RunError> {
+    let refused = |reason: &str| Err(RunError::Workers(reason.to_owned()));
+    match (partitioning, before.graph.plan(), &before.plan) {
+        (None, None, _) => Ok(None),
+        (Some(partitioning), Some(_), Some(in_force)) => {
+            PreparedPlan::new(in_force, (&before.graph, graph), partitioning).map(Some)
+        }
+        (Some(_), Some(_), None) => {
+            refused("workers are loading another plan: apply the graph again once that plan is in force")
+        }
+        _ => refused(
+            "the first model with a `plan` cannot be added to a graph that runs, nor the last one removed: start it again",
+        ),
+    }
 }
 
 /// Whether a sink is one that is open, and not to be opened beside it.
@@ -140,14 +177,13 @@ pub(crate) struct StartUp<'a> {
 }
 
 impl StartUp<'_> {
-    /// Opens workers and measures models.
-    pub(crate) fn prepare(
+    /// Opens the workers of a graph.
+    pub(crate) fn open(
         &self,
         graph: &Arc<Graph>,
         given: &[Option<Arc<dyn Model>>],
-        partitioning: Option<Partitioning>,
-    ) -> Result<(ReadyGraph, Option<PartitionSetup>), RunError> {
-        let (clock, options, stop) = (self.clock, self.options, self.stop);
+    ) -> Result<OpenedGraph, RunError> {
+        let (clock, options) = (self.clock, self.options);
         cascades::check(graph, given)?;
         let models = Arc::new(end_models(graph, given, clock)?);
         let slots = Arc::new(SlotLayout::new(graph));
@@ -158,13 +194,29 @@ impl StartUp<'_> {
                 slots.open_workers(&graph, &models, clock, &progress)
             })??
         };
-        let partitions = partitioning
-            .map(|partitioning| PartitionSetup::start(graph, partitioning, clock, stop))
-            .transpose()?;
-        let active = partitions.as_ref().map(|partitions| &partitions.active);
+        Ok(OpenedGraph {
+            models,
+            slots,
+            workers,
+        })
+    }
+
+    /// Measures the models of a graph. `active`: the plan of its partitioned models.
+    pub(crate) fn measure(
+        &self,
+        graph: &Arc<Graph>,
+        opened: OpenedGraph,
+        active: Option<&ActivePlan>,
+    ) -> Result<ReadyGraph, RunError> {
+        let OpenedGraph {
+            models,
+            slots,
+            workers,
+        } = opened;
+        let options = self.options;
         let (workers, profiles) = {
             let (graph, models, slots) = (Arc::clone(graph), Arc::clone(&models), Arc::clone(&slots));
-            let (active, stop) = (active.cloned(), stop.clone());
+            let (active, stop) = (active.cloned(), self.stop.clone());
             let progress = Arc::clone(&options.progress);
             self.run_bounded("weir-measure", move || {
                 let mut workers = workers;
@@ -188,12 +240,11 @@ impl StartUp<'_> {
             fixed: options.max_in_flight,
             lossless: specs.initial_lossless_limit(),
         };
-        let ready = ReadyGraph {
+        Ok(ReadyGraph {
             specs,
             limits,
             workers,
-        };
-        Ok((ready, partitions))
+        })
     }
 
     /// Runs `work` on a thread of its own, which is left behind where the run is asked to stop and it does not end.

@@ -16,6 +16,7 @@ use crate::assembly::{Assembly, RunError, RunOptions};
 use crate::clock::Clock;
 use crate::command::Service;
 use crate::engine::{RunContext, RunGraph, RunParts};
+use crate::fleet::PartitionSetup;
 use crate::prepare::{ReadyGraph, StartUp, run_header, sink_header};
 use crate::processor_time::ProcessorTimes;
 use crate::record::Recorder;
@@ -57,7 +58,12 @@ pub(crate) fn run_and_serve(
         .map_or_else(Clock::start, |service| service.clock);
     let graph = Arc::new(graph);
     let start_up = StartUp { clock, options, stop };
-    let (ready, mut partitions) = start_up.prepare(&graph, &given, partitioning)?;
+    let opened = start_up.open(&graph, &given)?;
+    let partitions = partitioning
+        .map(|partitioning| PartitionSetup::start(&graph, partitioning, clock, stop))
+        .transpose()?;
+    let active = partitions.as_ref().map(|partitions| &partitions.active);
+    let ready = start_up.measure(&graph, opened, active)?;
     let ReadyGraph {
         specs,
         limits,
@@ -78,9 +84,7 @@ pub(crate) fn run_and_serve(
         opened.push(start_up.open_sink(&node.name, factory)?);
     }
     let mut control = specs.control(&graph);
-    control.plan = partitions
-        .as_ref()
-        .map(|partitions| partitions.active.spec(graph.policy()));
+    control.plan = active.map(|active| active.spec(graph.policy()));
     let recorder = match &options.record {
         None => None,
         Some(path) => {
@@ -139,6 +143,7 @@ pub(crate) fn run_and_serve(
         processor,
         residency: Arc::default(),
         next_gears: RefCell::new(next_gears),
+        partitions: RefCell::new(partitions),
     };
     let parts = RunParts {
         workers,
@@ -146,6 +151,6 @@ pub(crate) fn run_and_serve(
         streams,
         sinks: routes,
     };
-    let finished = context.drive(parts, partitions.as_mut(), service)?;
+    let finished = context.drive(parts, service)?;
     Ok(context.report(finished))
 }

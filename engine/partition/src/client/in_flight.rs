@@ -89,6 +89,7 @@ mod tests {
 
     fn key(batch: u64) -> BatchKey {
         BatchKey {
+            graph: 0,
             module: ModuleId(0),
             batch: BatchId(batch),
         }

@@ -102,6 +102,7 @@ fn usage<R: Read>(b: &mut Body<R>) -> Read_<Usage> {
 
 fn key<R: Read>(b: &mut Body<R>) -> Read_<BatchKey> {
     Ok(BatchKey {
+        graph: b.u32()?,
         module: ModuleId(b.u32()?),
         batch: BatchId(b.u64()?),
     })

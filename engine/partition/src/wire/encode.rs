@@ -139,6 +139,7 @@ pub(super) fn body<P: Pieces>(to: &mut P, message: &Message) -> io::Result<()> {
 }
 
 fn key<P: Pieces>(to: &mut P, key: BatchKey) -> io::Result<()> {
+    u32(to, key.graph)?;
     u32(to, key.module.0)?;
     u64(to, key.batch.0)
 }

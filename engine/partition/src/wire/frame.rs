@@ -11,7 +11,7 @@ use super::{decode, encode};
 /// What a connection begins with.
 pub const MAGIC: [u8; 8] = *b"weirpart";
 /// The version of what follows.
-pub const VERSION: u16 = 5;
+pub const VERSION: u16 = 6;
 
 /// How large messages may be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

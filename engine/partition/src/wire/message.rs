@@ -11,9 +11,11 @@ use weir_types::{BatchId, ModuleId, Span, Timestamp};
 use super::generate::InstanceStep;
 use crate::node::NodeName;
 
-/// A batch, by the module whose it is: modules number their batches each for itself.
+/// A batch of an engine. Each module of each graph numbers its batches from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BatchKey {
+    /// The number of its graph: an engine that changes its graph runs two of them for a moment.
+    pub graph: u32,
     /// Its module.
     pub module: ModuleId,
     /// Its number there.

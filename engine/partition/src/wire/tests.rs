@@ -30,7 +30,8 @@ fn times(count: usize) -> impl Strategy<Value = Vec<StageTimes>> {
 }
 
 fn key() -> impl Strategy<Value = BatchKey> {
-    (any::<u32>(), any::<u64>()).prop_map(|(module, batch)| BatchKey {
+    (any::<u32>(), any::<u32>(), any::<u64>()).prop_map(|(graph, module, batch)| BatchKey {
+        graph,
         module: ModuleId(module),
         batch: BatchId(batch),
     })
@@ -337,6 +338,7 @@ fn feature() -> Message {
     Message::Feature(StageInput {
         engine: 1,
         key: BatchKey {
+            graph: 0,
             module: ModuleId(0),
             batch: BatchId(0),
         },

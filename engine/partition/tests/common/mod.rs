@@ -146,6 +146,7 @@ pub(crate) fn values(tensor: &Tensor) -> Vec<f32> {
 
 pub(crate) fn key(batch: u64) -> BatchKey {
     BatchKey {
+        graph: 0,
         module: ModuleId(1),
         batch: BatchId(batch),
     }

@@ -1,4 +1,4 @@
-//! Accuracy of reservations: booked against actual ends of batches, and outcomes of bookings.
+//! Accuracy of reservations: booked against actual ends of batches, outcomes of bookings, and changes of plans.
 
 use std::collections::BTreeMap;
 
@@ -17,6 +17,7 @@ pub struct Accuracy {
     abs_errors: Histogram,
     sum_signed: i128,
     sum_abs: u128,
+    plans: Vec<PlanReport>,
 }
 
 impl Accuracy {
@@ -45,6 +46,23 @@ impl Accuracy {
         self.unused += 1;
     }
 
+    /// Another plan became active.
+    pub fn on_plan_switched(&mut self, plan: PlanReport) {
+        self.plans.push(plan);
+    }
+
+    /// Adds the counts of reservations that began later.
+    pub fn merge(&mut self, other: &Self) {
+        self.finished += other.finished;
+        self.failed += other.failed;
+        self.lost += other.lost;
+        self.unused += other.unused;
+        self.abs_errors.merge(&other.abs_errors);
+        self.sum_signed += other.sum_signed;
+        self.sum_abs += other.sum_abs;
+        self.plans.extend_from_slice(&other.plans);
+    }
+
     /// The report.
     #[must_use]
     pub fn report(&self) -> ReserveReport {
@@ -56,6 +74,7 @@ impl Accuracy {
             error_mean_ms: self.sum_signed as f64 / 1e3 / self.finished.max(1) as f64,
             apart_mean_ms: self.sum_abs as f64 / 1e3 / self.finished.max(1) as f64,
             apart_ms: self.abs_errors.quantiles(),
+            plans: self.plans.clone(),
             ..ReserveReport::default()
         }
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use weir_policy::ModuleStats;
 use weir_policy::gears::GearTally;
-use weir_policy::reservations::ReserveReport;
+use weir_policy::reservations::{Accuracy, ReserveReport, WorkerReport};
 use weir_types::ModuleId;
 
 use crate::control_times::ControlTimes;
@@ -16,9 +16,40 @@ pub(crate) struct GraphStats {
     pub(crate) modules: Vec<(ModuleId, ModuleStats)>,
     /// Times of its gears, if it has cascades.
     pub(crate) gears: Option<GearTally>,
-    /// Report of its reservations, if models are partitioned.
-    pub(crate) reservations: Option<ReserveReport>,
+    /// Counts of its reservations, if models are partitioned.
+    pub(crate) reservations: Option<ReservationCounts>,
     pub(crate) control: ControlTimes,
+}
+
+/// Counts of reservations.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct ReservationCounts {
+    pub(crate) accuracy: Accuracy,
+    /// By name of the partition worker.
+    pub(crate) workers: BTreeMap<String, WorkerReport>,
+}
+
+impl ReservationCounts {
+    /// Adds those of a later graph on the same workers.
+    fn merge(&mut self, later: Self) {
+        self.accuracy.merge(&later.accuracy);
+        for (name, later) in later.workers {
+            let worker = self.workers.entry(name).or_default();
+            *worker = WorkerReport {
+                runs: worker.runs + later.runs,
+                busy_s: worker.busy_s + later.busy_s,
+                ..later
+            };
+        }
+    }
+
+    /// The report; the relay of their events knows how often workers were lost.
+    pub(crate) fn report(&self) -> ReserveReport {
+        ReserveReport {
+            workers: self.workers.clone(),
+            ..self.accuracy.report()
+        }
+    }
 }
 
 /// Counts of graphs together.
@@ -26,7 +57,7 @@ pub(crate) struct GraphStats {
 pub(crate) struct GraphCounts {
     pub(crate) modules: BTreeMap<ModuleId, ModuleStats>,
     pub(crate) gears: Option<GearTally>,
-    pub(crate) reservations: Option<ReserveReport>,
+    pub(crate) reservations: Option<ReservationCounts>,
     pub(crate) control: ControlTimes,
 }
 
@@ -42,7 +73,9 @@ impl GraphCounts {
             }
             self.gears = Some(gears);
         }
-        self.reservations = later.reservations.or(self.reservations.take());
+        if let Some(later) = later.reservations {
+            self.reservations.get_or_insert_default().merge(later);
+        }
         self.control.merge(&later.control);
     }
 }

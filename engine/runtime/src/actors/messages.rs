@@ -57,6 +57,11 @@ pub(crate) struct SessionChanged(pub(crate) SlotEvent);
 #[rtype(result = "()")]
 pub(crate) struct SwitchPlan(pub(crate) Box<ActivePlan>);
 
+/// Answer with the plan in force; `None` where there is none, or another one is being loaded.
+#[derive(Message)]
+#[rtype(result = "Option<ActivePlan>")]
+pub(crate) struct TakePlan;
+
 /// The run is over: the graph sends the counts of its modules to the egress as [`StatsReported`].
 #[derive(Message)]
 #[rtype(result = "()")]

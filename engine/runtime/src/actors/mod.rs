@@ -18,10 +18,11 @@ pub(crate) use graph::{
     ActorRefs, GraphActor, ModuleSetup, PartitionSiteSetup, PromptJob, PromptMaker, PromptsMade, Site,
     SiteSetup, SlotSessions,
 };
+pub(crate) use graph_counts::ReservationCounts;
 pub(crate) use messages::{
     Abandon, AbandonStream, AddStats, AddStream, Arrived, BatchDone, ControlMessage, DropGraph, EndWhenIdle,
     FrameInfo, InstanceSaid, LeftOut, ModuleLoad, RemoveStream, ReportStats, RequestAdmitted, RunLaunched,
     SessionChanged, SetStreamSlo, StopActor, StreamEnded, StreamPaused, StreamStateChanged, SwapGraph,
-    SwitchPlan, TakeCounts, TakeLoads, TakeStats,
+    SwitchPlan, TakeCounts, TakeLoads, TakePlan, TakeStats,
 };
 pub(crate) use stream_table::{EgressCounts, StreamCounts};

@@ -13,6 +13,7 @@ use super::live_streams::{LiveStream, LiveStreams};
 use super::{RunContext, StartedRun, StreamContext};
 use crate::actors::{AbandonStream, AddStream, RemoveStream, StreamCounts, TakeCounts, TakeLoads, TakeStats};
 use crate::command::{Command, NewStream, StreamError};
+use crate::prepare::GraphInForce;
 use crate::routes::{Entrance, Route};
 use crate::snapshot::{ModuleSnapshot, SinkSnapshot, Snapshot, StreamPhase, StreamSnapshot};
 use crate::stream_setup::StreamSetup;
@@ -53,11 +54,15 @@ impl RunContext<'_> {
                 let _ = answer.send(self.apply_policy(&policy, &started.streams));
             }
             Command::Graph(answer) => {
-                let graph = Arc::clone(&self.in_force().graph);
-                let _ = answer.send(Ok((graph, Arc::clone(&self.processor))));
+                let plan = self.plan_in_force(started).await;
+                let _ = answer.send(plan.map(|plan| GraphInForce {
+                    graph: Arc::clone(&self.in_force().graph),
+                    plan,
+                    processor: Arc::clone(&self.processor),
+                }));
             }
             Command::Swap(prepared, answer) => {
-                let _ = answer.send(self.swap(*prepared, started, live, threads));
+                let _ = answer.send(self.swap(*prepared, started, live, threads).await);
             }
             Command::Snapshot(answer) => {
                 let snapshot = self.snapshot(started, live).await;

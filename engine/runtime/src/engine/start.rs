@@ -74,7 +74,6 @@ impl RunContext<'_> {
     pub(super) fn start(
         &self,
         parts: RunParts,
-        partitions: Option<&PartitionSetup>,
         threads: &mut Vec<JoinHandle<()>>,
         live: &mut LiveStreams,
     ) -> Result<StartedRun, RunError> {
@@ -111,7 +110,7 @@ impl RunContext<'_> {
             graph: mailbox.address(),
             egress: egress.address.clone(),
         };
-        let batch_threads = self.start_batch_threads(&in_force, workers, partitions, &actors, threads)?;
+        let batch_threads = self.start_batch_threads(&in_force, workers, &actors, threads)?;
         DecodeLevelActor::new(
             decode_levels.clone(),
             graph.slo(),
@@ -119,16 +118,7 @@ impl RunContext<'_> {
             in_force.recorder.clone(),
         )
         .start();
-        self.run_graph(
-            &in_force,
-            (mailbox, partitions),
-            operators,
-            batch_threads,
-            &actors,
-        );
-        if let Some(partitions) = partitions {
-            partitions.relay.connect(actors.graph.clone().recipient());
-        }
+        self.run_graph(&in_force, mailbox, operators, batch_threads, &actors);
 
         let began = self.clock.now();
         self.options.progress.shared_timeline().set_clock(self.clock);
@@ -164,7 +154,6 @@ impl RunContext<'_> {
         &self,
         running: &RunGraph,
         workers: Vec<Worker>,
-        partitions: Option<&PartitionSetup>,
         actors: &ActorRefs,
         threads: &mut Vec<JoinHandle<()>>,
     ) -> Result<BatchThreads, RunError> {
@@ -198,7 +187,8 @@ impl RunContext<'_> {
         }
         let prompts = self.start_prompt_makers(running, actors, threads)?;
         let mut prepost = BTreeMap::new();
-        let Some(partitions) = partitions else {
+        let partitions = self.partitions.borrow();
+        let Some(partitions) = &*partitions else {
             return Ok(BatchThreads {
                 jobs,
                 instances,
@@ -287,8 +277,8 @@ impl RunContext<'_> {
             graph: mailbox.address(),
             egress: egress.clone(),
         };
-        let batch_threads = self.start_batch_threads(running, workers, None, &actors, threads)?;
-        self.run_graph(running, (mailbox, None), operators, batch_threads, &actors);
+        let batch_threads = self.start_batch_threads(running, workers, &actors, threads)?;
+        self.run_graph(running, mailbox, operators, batch_threads, &actors);
         Ok(actors)
     }
 
@@ -322,15 +312,21 @@ impl RunContext<'_> {
         }
     }
 
-    fn partition_setup(&self, partitions: &PartitionSetup) -> PartitionSiteSetup {
-        let in_force = self.in_force();
-        let workers = in_force.graph.workers();
+    /// Connects a graph to the partition workers.
+    fn partition_setup(
+        &self,
+        partitions: &PartitionSetup,
+        running: &RunGraph,
+        actors: &ActorRefs,
+    ) -> PartitionSiteSetup {
+        let workers = running.graph.workers();
+        let events = actors.graph.clone().recipient();
         PartitionSiteSetup {
             client: Arc::clone(&partitions.fleet.client),
-            available: partitions.fleet.available.clone(),
+            available: partitions.relay.connect(running.number, events),
             names: workers.iter().map(|worker| worker.name.clone()).collect(),
             emulated: workers.iter().map(|worker| worker.emulated).collect(),
-            policy: in_force.graph.policy().clone(),
+            policy: running.graph.policy().clone(),
             active: partitions.active.clone(),
             timeline: self.options.progress.shared_timeline(),
         }
@@ -340,7 +336,7 @@ impl RunContext<'_> {
     fn run_graph(
         &self,
         running: &RunGraph,
-        (mailbox, partitions): (Context<GraphActor>, Option<&PartitionSetup>),
+        mailbox: Context<GraphActor>,
         operators: Vec<Option<Arc<dyn Operator>>>,
         mut threads: BatchThreads,
         actors: &ActorRefs,
@@ -405,12 +401,15 @@ impl RunContext<'_> {
                 timeline: self.options.progress.shared_timeline(),
             });
         }
+        let partitions = self.partitions.borrow();
+        let partitions = partitions.as_ref();
         let site = Site::new(SiteSetup {
+            graph: running.number,
             modules,
             sessions,
             clock: self.clock,
             egress: actors.egress.clone(),
-            partitions: partitions.map(|partitions| self.partition_setup(partitions)),
+            partitions: partitions.map(|partitions| self.partition_setup(partitions, running, actors)),
             cooldown: specs.breaker.cooldown,
             is_recorded: recorder.is_some(),
         });

@@ -14,16 +14,17 @@ use super::draining::DrainingGraph;
 use super::live_streams::LiveStreams;
 use super::packet_observers::SinkObserver;
 use super::{RunContext, RunGraph, StartedRun};
-use crate::actors::{AddStats, SwapGraph, TakeStats};
+use crate::actors::{AddStats, SwapGraph, TakePlan, TakeStats};
 use crate::analytics::analytics_plan;
 use crate::command::StreamError;
+use crate::fleet::{ActivePlan, PreparedPlan};
 use crate::prepare::PreparedGraph;
 use crate::routes::{Entrance, Route, SinkView};
 use crate::source::SourceTarget;
 
 impl RunContext<'_> {
     /// Puts another graph into force.
-    pub(super) fn swap(
+    pub(super) async fn swap(
         &self,
         prepared: PreparedGraph,
         started: &mut StartedRun,
@@ -41,13 +42,21 @@ impl RunContext<'_> {
             workers,
             operators,
             sinks,
+            plan,
         } = prepared;
+        if let Some(plan) = &plan {
+            let in_force = self.plan_in_force(started).await?;
+            if in_force.is_none_or(|in_force| in_force.number != plan.active.number) {
+                return Err(StreamError::PlanChanged);
+            }
+        }
         // Shares of streams come as events: by their numbers, which are not those of the sources of this graph.
         for spec in &mut specs.modules {
             spec.shares = Vec::new();
         }
         let number = before.number + 1;
-        let control = specs.control(&graph);
+        let mut control = specs.control(&graph);
+        control.plan = plan.as_ref().map(|plan| plan.active.spec(graph.policy()));
         let recorder = before.recorder.as_ref();
         let recorder = recorder.map(|recorder| recorder.record_graph(number, &control));
         let running = Rc::new(RunGraph {
@@ -76,8 +85,12 @@ impl RunContext<'_> {
         let egress = started.streams.actors.egress.clone();
         threads.retain(|thread| !thread.is_finished());
         let parts = (workers, operators);
+        let plan_before = self.change_plan(plan);
         let actors = self.start_graph(&running, parts, &egress, threads);
-        let actors = actors.map_err(|_| StreamError::Machine)?;
+        let actors = actors.map_err(|_| {
+            self.change_plan(plan_before);
+            StreamError::Machine
+        })?;
 
         let views: Vec<(String, SinkView)> = graph
             .sinks()
@@ -139,6 +152,21 @@ impl RunContext<'_> {
             is_stopping: false,
         });
         Ok(())
+    }
+
+    /// The plan in force; `None` where there is none, or another one is being loaded.
+    pub(super) async fn plan_in_force(
+        &self,
+        started: &StartedRun,
+    ) -> Result<Option<ActivePlan>, StreamError> {
+        let plan = started.streams.actors.graph.send(TakePlan).await;
+        plan.map_err(|_| StreamError::Stopping)
+    }
+
+    /// Has another graph use the partition workers; gives what the graph before uses.
+    fn change_plan(&self, plan: Option<PreparedPlan>) -> Option<PreparedPlan> {
+        let mut partitions = self.partitions.borrow_mut();
+        Some(partitions.as_mut()?.change_graph(plan?))
     }
 
     /// Numbers in reports of the modules of a graph: those of modules of the same name, or the next ones.

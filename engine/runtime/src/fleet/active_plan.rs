@@ -15,6 +15,24 @@ use weir_types::{ModuleId, ShareId};
 use super::partitions::PlanPartitions;
 use super::share_assignment::ShareAssignment;
 
+/// The partitioned models of a graph by their modules.
+///
+/// # Errors
+/// A model that has a plan and was not cut.
+pub(crate) fn by_module(
+    graph: &Graph,
+    modules: &[(ModuleId, String)],
+    by_model: &[Option<Arc<dyn PartitionedModel>>],
+) -> Result<BTreeMap<ModuleId, Arc<dyn PartitionedModel>>, String> {
+    let model = |(id, name): &(ModuleId, String)| {
+        let model = by_model.get(graph.modules()[id.index()].model);
+        let model = model.and_then(Option::as_ref);
+        let model = model.ok_or_else(|| format!("the model \"{name}\" has a plan and was not cut"))?;
+        Ok((*id, Arc::clone(model)))
+    };
+    modules.iter().map(model).collect()
+}
+
 /// A plan with its shares on workers and its partitions cut out of the models.
 #[derive(Clone)]
 pub(crate) struct ActivePlan {
@@ -54,13 +72,40 @@ impl ActivePlan {
         })
     }
 
-    /// The same models by another plan.
+    /// The same plan for another graph, whose partitions are those that the workers have.
     ///
     /// # Errors
-    /// As [`ActivePlan::new`].
-    pub(crate) fn replan(&self, graph: &Graph, plan: Plan) -> Result<Self, String> {
-        let next = (self.number + 1, self.partitions.next_id());
-        Self::new(graph, plan, self.modules.clone(), self.models.clone(), next)
+    /// What differs, and what to do about it.
+    pub(crate) fn for_graph(
+        &self,
+        (before, graph): (&Graph, &Graph),
+        models: &[Option<Arc<dyn PartitionedModel>>],
+    ) -> Result<Self, String> {
+        let differs = |what: &str| format!("{what}, which is not done while a graph runs: start it again");
+        if before.workers() != graph.workers() {
+            return Err(differs("partition workers are added, removed or changed"));
+        }
+        let modules = graph.partitioned_modules()?;
+        let names = |modules: &[(ModuleId, String)]| -> Vec<String> {
+            modules.iter().map(|(_, model)| model.clone()).collect()
+        };
+        if names(&modules) != names(&self.modules) {
+            return Err(differs("models are added to the plan, or removed from it"));
+        }
+        let models = by_module(graph, &modules, models)?;
+        let numbers = (self.number, self.partitions.first());
+        let same = Self::new(graph, self.plan.clone(), modules, models, numbers)?;
+        if same.partitions.loads != self.partitions.loads {
+            return Err(differs("a partitioned model, or the file of one, is another"));
+        }
+        // The partitions in force stay, so those that were cut to be compared are not kept.
+        let partitions = self.partitions.clone();
+        Ok(Self { partitions, ..same })
+    }
+
+    /// The numbers of the plan after it, and of the first partition of that.
+    pub(crate) fn next_numbers(&self) -> (u64, u32) {
+        (self.number + 1, self.partitions.next_id())
     }
 
     /// Checks that every stage has an available worker.

@@ -21,4 +21,4 @@ pub(crate) use active_plan::ActivePlan;
 pub(crate) use event_relay::WorkerEvent;
 pub(crate) use postprocess::{FinishedBatch, Postprocessor};
 pub(crate) use preprocess::{OutboundBatch, Preprocessor};
-pub(crate) use setup::PartitionSetup;
+pub(crate) use setup::{PartitionSetup, PreparedPlan};

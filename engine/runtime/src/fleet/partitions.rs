@@ -74,6 +74,11 @@ impl PlanPartitions {
         Ok(partitions)
     }
 
+    /// The id that numbering began with.
+    pub(crate) fn first(&self) -> u32 {
+        self.first
+    }
+
     /// The id that the partitions of another plan may begin with.
     pub(crate) fn next_id(&self) -> u32 {
         self.ids

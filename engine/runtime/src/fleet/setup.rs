@@ -1,23 +1,37 @@
-//! What a run on partition workers begins with.
-
-use std::collections::BTreeMap;
-use std::sync::Arc;
+//! A run on partition workers: what it begins with, and the plans that it changes to.
 
 use weir_flow::StopFlag;
 use weir_graph::Graph;
+use weir_planner::Plan;
 
-use super::active_plan::ActivePlan;
+use super::active_plan::{ActivePlan, by_module};
 use super::event_relay::EventRelay;
 use super::start::Fleet;
-use crate::assembly::{Partitioning, RunError};
+use crate::assembly::{NextPlan, Partitioning, RunError};
 use crate::clock::Clock;
 
 /// Partition workers, the plan by which they are used, and the source of further plans.
 pub(crate) struct PartitionSetup {
+    /// The last plan that was offered to the graph in force.
     pub(crate) active: ActivePlan,
     pub(crate) fleet: Fleet,
     pub(crate) relay: EventRelay,
-    pub(crate) next_plan: Option<Box<dyn FnMut() -> Option<weir_planner::Plan> + Send>>,
+    next: NextPlans,
+    /// The number of the next plan, and of its first partition.
+    numbers: (u64, u32),
+}
+
+/// Further plans of a graph.
+pub(crate) struct NextPlans {
+    /// The plan that its file had as the graph was read.
+    read: Option<Plan>,
+    poll: Option<NextPlan>,
+}
+
+/// The plan in force as another graph uses it.
+pub(crate) struct PreparedPlan {
+    pub(crate) active: ActivePlan,
+    next: NextPlans,
 }
 
 impl PartitionSetup {
@@ -33,28 +47,79 @@ impl PartitionSetup {
     ) -> Result<Self, RunError> {
         let Partitioning {
             plan,
-            models: by_model,
+            models,
             loader,
             carrier,
             next_plan,
         } = partitioning;
         let modules = graph.partitioned_modules().map_err(RunError::Workers)?;
-        let mut models = BTreeMap::new();
-        for (id, name) in &modules {
-            let model = by_model.get(graph.modules()[id.index()].model);
-            let model = model.and_then(Option::as_ref).ok_or_else(|| {
-                RunError::Workers(format!("the model \"{name}\" has a plan and was not cut"))
-            })?;
-            models.insert(*id, Arc::clone(model));
-        }
+        let models = by_module(graph, &modules, &models).map_err(RunError::Workers)?;
         let active = ActivePlan::new(graph, plan, modules, models, (1, 0)).map_err(RunError::Workers)?;
-        let relay = EventRelay::default();
+        let relay = EventRelay::new();
         let fleet = Fleet::start(graph, &active, (loader.as_ref(), carrier), clock, &relay, stop)?;
         Ok(Self {
+            numbers: active.next_numbers(),
             active,
             fleet,
             relay,
+            next: NextPlans {
+                read: None,
+                poll: next_plan,
+            },
+        })
+    }
+
+    /// Gives another plan for the graph in force, where there is one.
+    pub(crate) fn poll(&mut self, graph: &Graph) -> Option<ActivePlan> {
+        let NextPlans { read, poll } = &mut self.next;
+        let plan = read.take().or_else(|| poll.as_mut().and_then(|poll| poll()))?;
+        let ActivePlan { modules, models, .. } = &self.active;
+        match ActivePlan::new(graph, plan, modules.clone(), models.clone(), self.numbers) {
+            Ok(active) => {
+                self.numbers = active.next_numbers();
+                self.active = active.clone();
+                Some(active)
+            }
+            Err(reason) => {
+                tracing::error!("the new plan cannot be used, the one in force goes on: {reason}");
+                None
+            }
+        }
+    }
+
+    /// Another graph uses the plan in force; gives what the graph before uses.
+    pub(crate) fn change_graph(&mut self, prepared: PreparedPlan) -> PreparedPlan {
+        PreparedPlan {
+            active: std::mem::replace(&mut self.active, prepared.active),
+            next: std::mem::replace(&mut self.next, prepared.next),
+        }
+    }
+}
+
+impl PreparedPlan {
+    /// Checks that a graph can use the plan in force. A plan of its own that differs is switched to once the graph is in force.
+    ///
+    /// # Errors
+    /// [`RunError::Workers`] where it cannot.
+    pub(crate) fn new(
+        in_force: &ActivePlan,
+        graphs: (&Graph, &Graph),
+        partitioning: Partitioning,
+    ) -> Result<Self, RunError> {
+        let Partitioning {
+            plan,
+            models,
             next_plan,
+            ..
+        } = partitioning;
+        let active = in_force.for_graph(graphs, &models).map_err(RunError::Workers)?;
+        let read = (plan != active.plan).then_some(plan);
+        Ok(Self {
+            active,
+            next: NextPlans {
+                read,
+                poll: next_plan,
+            },
         })
     }
 }

@@ -32,8 +32,6 @@ const POLL_INTERVAL: Duration = Duration::from_millis(10);
 /// The workers of a run.
 pub(crate) struct Fleet {
     pub(crate) client: Arc<Client>,
-    /// Workers that are up, as they described themselves.
-    pub(crate) available: BTreeMap<WorkerId, WorkerInfo>,
     /// They stop when this is dropped.
     _local_workers: Vec<Worker>,
 }
@@ -81,10 +79,9 @@ impl Fleet {
             }
             client.add(id, address)?;
         }
-        let available = wait_until_ready(graph, active, clock, relay, stop)?;
+        wait_until_ready(graph, active, clock, relay, stop)?;
         Ok(Self {
             client: Arc::new(client),
-            available,
             _local_workers: local_workers,
         })
     }
@@ -158,7 +155,7 @@ fn wait_until_ready(
     clock: Clock,
     relay: &EventRelay,
     stop: &StopFlag,
-) -> Result<BTreeMap<WorkerId, WorkerInfo>, RunError> {
+) -> Result<(), RunError> {
     let began = clock.now();
     let mut missing: BTreeSet<(WorkerId, PartitionId)> = active
         .partitions
@@ -204,11 +201,11 @@ fn wait_until_ready(
             .collect();
         if missing.iter().all(|(worker, _)| absent.contains(worker)) {
             if absent.is_empty() {
-                return Ok(available);
+                return Ok(());
             }
             let waited = clock.now().since(began);
             if waited >= ABSENT_TIMEOUT {
-                return active.check_available(&available).map(|()| available).map_err(|stage| {
+                return active.check_available(&available).map_err(|stage| {
                     let names: Vec<&str> = absent.iter().map(|worker| name(*worker)).collect();
                     RunError::Workers(format!(
                         "{stage} has no worker: {} did not answer; start weir worker there, or plan without",

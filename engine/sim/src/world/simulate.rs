@@ -1,6 +1,5 @@
 //! One run of one world.
 
-use weir_control::ReservationMachine;
 use weir_policy::{Report, RunInfo};
 use weir_types::invariant::panicking;
 use weir_types::{ModuleId, Span, StreamId, Timestamp};
@@ -103,7 +102,9 @@ fn simulate_world(
         .slots()
         .and_then(|slots| slots.policy().queues_report());
     report.gears = controller.gears().and_then(|gears| gears.tally().report());
-    report.reservations = controller.reservations().map(ReservationMachine::report);
+    report.reservations = controller
+        .reservations()
+        .map(|machine| machine.accuracy().report());
     let usage = site.cluster.take().zip(controller.reservations());
     SimulationResult {
         report,

@@ -279,6 +279,7 @@ mod tests {
             timeline: Arc::default(),
         };
         Site::new(SiteSetup {
+            graph: 0,
             modules: vec![module],
             sessions: SlotSessions::default(),
             clock: Clock::start(),

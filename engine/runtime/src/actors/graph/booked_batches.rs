@@ -44,7 +44,6 @@ impl Site {
             }
             Event::Down { worker, reason } => {
                 tracing::warn!(worker = partitions.name(worker), "worker lost: {reason}");
-                partitions.on_worker_down(worker);
                 Some(Message::planned(PlanEvent::WorkerDown { worker }))
             }
             Event::Used {

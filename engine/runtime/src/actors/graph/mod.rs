@@ -34,10 +34,10 @@ pub(crate) use sessions::SlotSessions;
 pub(crate) use site::{Site, SiteSetup};
 
 use super::egress::Egress;
-use super::graph_counts::GraphStats;
+use super::graph_counts::{GraphStats, ReservationCounts};
 use super::messages::{
     AddStats, BatchDone, ControlMessage, InstanceSaid, ModuleLoad, ReportStats, RequestAdmitted, RunLaunched,
-    SessionChanged, StatsReported, StopActor, SwitchPlan, TakeLoads, TakeStats,
+    SessionChanged, StatsReported, StopActor, SwitchPlan, TakeLoads, TakePlan, TakeStats,
 };
 use crate::clock::{Clock, duration};
 use crate::control_times::{ControlEvent, ControlTimes};
@@ -169,10 +169,9 @@ impl GraphActor {
         GraphStats {
             modules: stats.collect(),
             gears: self.controller.gears().map(|gears| gears.tally().clone()),
-            reservations: self.controller.reservations().map(|machine| {
-                let mut report = machine.report();
-                self.site.complete_reservations(&mut report);
-                report
+            reservations: self.controller.reservations().map(|machine| ReservationCounts {
+                accuracy: machine.accuracy().clone(),
+                workers: self.site.worker_reports(),
             }),
             control: self.times.clone(),
         }
@@ -308,6 +307,7 @@ impl Handler<WorkerEvent> for GraphActor {
             let messages = actor.site.on_worker_event(event);
             actor.tell_all(messages, context);
         });
+        self.stop_when_idle(context);
     }
 }
 
@@ -319,6 +319,14 @@ impl Handler<SwitchPlan> for GraphActor {
             let offered = actor.site.offer_plan(next);
             actor.tell_all(offered, context);
         });
+    }
+}
+
+impl Handler<TakePlan> for GraphActor {
+    type Result = MessageResult<TakePlan>;
+
+    fn handle(&mut self, _: TakePlan, _context: &mut Self::Context) -> Self::Result {
+        MessageResult(self.site.plan_in_force())
     }
 }
 

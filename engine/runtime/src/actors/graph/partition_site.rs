@@ -7,9 +7,7 @@ use std::sync::Arc;
 use weir_control::{BookedPath, Message, ReservationMessage};
 use weir_partition::wire::{BatchKey, Resource, Usage};
 use weir_partition::{Client, Stage, WorkerId, WorkerInfo};
-use weir_policy::reservations::{
-    BookingId, GiveUpReason, Interval, PlanEvent, ReserveReport, ResourceUse, WorkerReport,
-};
+use weir_policy::reservations::{BookingId, GiveUpReason, Interval, PlanEvent, ResourceUse, WorkerReport};
 use weir_policy::{ModuleEvent, Policy};
 use weir_types::invariant;
 use weir_types::invariant::Kind;
@@ -21,7 +19,7 @@ use crate::timeline::{Lane, Timeline};
 /// The parts that it is made from.
 pub(crate) struct PartitionSiteSetup {
     pub(crate) client: Arc<Client>,
-    /// Workers that are up as the run begins.
+    /// Workers that are up as the graph begins.
     pub(crate) available: BTreeMap<WorkerId, WorkerInfo>,
     /// Names of all workers.
     pub(crate) names: Vec<String>,
@@ -56,7 +54,7 @@ impl PartitionSite {
         site
     }
 
-    /// Gives the news of workers that are not up as the run begins.
+    /// Gives the news of workers that are not up as the graph begins.
     pub(super) fn absent_workers(&self) -> Vec<Message> {
         let workers = (0..self.setup.names.len() as u32).map(WorkerId);
         let absent = workers.filter(|worker| !self.setup.available.contains_key(worker));
@@ -65,11 +63,16 @@ impl PartitionSite {
             .collect()
     }
 
-    /// Adds reports of workers to that of the reservations.
-    pub(super) fn complete(&self, report: &mut ReserveReport) {
+    /// Gives what ran on workers, by their names.
+    pub(super) fn worker_reports(&self) -> BTreeMap<String, WorkerReport> {
         let workers = self.workers.iter();
         let named = workers.map(|(worker, report)| (self.name(*worker).to_owned(), report.clone()));
-        report.workers = named.collect();
+        named.collect()
+    }
+
+    /// Gives the plan in force; `None` where another one is being loaded.
+    pub(super) fn plan_in_force(&self) -> Option<ActivePlan> {
+        self.offers.is_empty().then(|| self.setup.active.clone())
     }
 
     pub(super) fn name(&self, worker: WorkerId) -> &str {
@@ -179,10 +182,6 @@ impl PartitionSite {
             ..
         } = &self.setup.active;
         partitions.path(assignment, path.pipeline, &path.stages)
-    }
-
-    pub(super) fn on_worker_down(&mut self, worker: WorkerId) {
-        self.workers.entry(worker).or_default().downs += 1;
     }
 
     pub(super) fn on_used(

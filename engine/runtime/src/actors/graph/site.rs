@@ -8,7 +8,7 @@ use actix::Addr;
 use weir_control::{Act, Address, BooksMessage, Effect, Message, ModuleMessage, Published, View};
 use weir_flow::RequestResults;
 use weir_partition::wire::BatchKey;
-use weir_policy::reservations::ReserveReport;
+use weir_policy::reservations::WorkerReport;
 use weir_policy::{ModuleStats, Outcome, QueuesReport, SlotEvent};
 use weir_types::{DropReason, ModuleId, RequestId, Shortfall, SlotId, Span, Timestamp};
 
@@ -27,6 +27,8 @@ use crate::routes::Route;
 
 /// The parts that a site is made from.
 pub(crate) struct SiteSetup {
+    /// The number of the graph.
+    pub(crate) graph: u32,
     pub(crate) modules: Vec<ModuleSetup>,
     pub(crate) sessions: SlotSessions,
     pub(crate) clock: Clock,
@@ -40,6 +42,7 @@ pub(crate) struct SiteSetup {
 
 /// See the module.
 pub(crate) struct Site {
+    graph: u32,
     pub(super) modules: Vec<ModuleSite>,
     pub(super) shared: Shared,
     pub(super) partitions: Option<PartitionSite>,
@@ -72,6 +75,7 @@ pub(super) struct Shared {
 impl Site {
     pub(crate) fn new(setup: SiteSetup) -> Self {
         Self {
+            graph: setup.graph,
             modules: setup.modules.into_iter().map(ModuleSite::new).collect(),
             shared: Shared {
                 clock: setup.clock,
@@ -164,11 +168,15 @@ impl Site {
         Some(self.partitions.as_mut()?.offer(next))
     }
 
-    /// Adds reports of partition workers to that of the reservations.
-    pub(super) fn complete_reservations(&self, report: &mut ReserveReport) {
-        if let Some(partitions) = &self.partitions {
-            partitions.complete(report);
-        }
+    /// Gives the plan in force; `None` where there is none, or another one is being loaded.
+    pub(super) fn plan_in_force(&self) -> Option<ActivePlan> {
+        self.partitions.as_ref()?.plan_in_force()
+    }
+
+    /// Gives what ran on partition workers, by their names.
+    pub(super) fn worker_reports(&self) -> BTreeMap<String, WorkerReport> {
+        let partitions = self.partitions.as_ref();
+        partitions.map(PartitionSite::worker_reports).unwrap_or_default()
     }
 
     pub(super) fn on_session_changed(&self, change: &SlotEvent) {
@@ -438,7 +446,8 @@ impl Site {
                 items,
                 path,
             } => {
-                let key = BatchKey { module, batch };
+                let graph = self.graph;
+                let key = BatchKey { graph, module, batch };
                 answers.extend(self.set_out(booking, key, items, &path));
             }
             Effect::LoadPlan(plan) => {
