@@ -2,12 +2,11 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;
 
 use weir_flow::{DecodeLevel, Frame, FrameSkip, GroupCounts};
 
-use crate::common::{open, shipped};
+use crate::common::{open, samples_hash, shipped};
 
 /// Place, time and samples of a frame.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -19,21 +18,10 @@ struct Seen {
 
 impl Seen {
     fn new(frame: &Frame) -> Self {
-        let mut hasher = DefaultHasher::new();
-        for plane in 0..3 {
-            let (samples, stride) = frame.image.planes.plane(plane);
-            // What is beyond the picture in a row is the decoder's own.
-            let chroma = u32::from(plane > 0);
-            let width = frame.image.width.div_ceil(1 << chroma) as usize;
-            let height = frame.image.height.div_ceil(1 << chroma) as usize;
-            for row in samples.chunks(stride).take(height) {
-                row[..width].hash(&mut hasher);
-            }
-        }
         Self {
             index: frame.index,
             pts_ms: frame.pts_ms,
-            samples: hasher.finish(),
+            samples: samples_hash(frame),
         }
     }
 }

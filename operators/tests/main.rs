@@ -10,6 +10,7 @@ mod decode_levels;
 mod describe;
 mod features;
 mod full_disk;
+mod joined;
 mod media;
 mod models;
 #[cfg(feature = "nats")]

@@ -298,6 +298,9 @@ pub(crate) struct Playback {
     /// How many streams; videos are used again in turn where there are fewer
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub(crate) streams: Option<u32>,
+    /// Begin all streams of a video at its start; else the copies of a video join it at places of their own, as cameras are joined
+    #[arg(long)]
+    pub(crate) in_phase: bool,
     /// 1 for their own pace, another factor, or max for as fast as it goes
     #[arg(long, default_value = "1", allow_negative_numbers = true)]
     pub(crate) speed: Speed,
@@ -309,7 +312,7 @@ pub(crate) struct Playback {
     pub(crate) out: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) run_args: RunArgs,
-    /// Drop rule instead of the graph's: none, pard, weir, clipper++, nexus, back, sf, oc, split, wcl, lower, upper
+    /// Drop rule instead of the graph's: none, pard, weir, clipper++, nexus, newest, back, sf, oc, split, wcl, lower, upper
     #[arg(long, value_name = "RULE", value_parser = drop_rule)]
     pub(crate) drop: Option<weir_policy::DropRule>,
     /// Order instead of the graph's: adaptive, fcfs, hbf, lbf, instant

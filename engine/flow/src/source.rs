@@ -84,6 +84,15 @@ pub trait Source: Send {
     /// Sets the limit to decode under; called once, before the first frame. A source whose decoding costs next to nothing
     /// may ignore it.
     fn limit_decoding(&mut self, _limit: Arc<dyn DecodeLimit>) {}
+    /// Joins a recording while it is played, as a camera is joined: what comes before `fraction` (0 to 1) of its first minutes is
+    /// passed over, and what follows up to the next key frame cannot be decoded. Called once, before the first frame. `None`:
+    /// it begins at its start.
+    fn join_at(&mut self, _fraction: f64) -> Option<Joined> {
+        None
+    }
+    /// Ends after so many frames of the recording: those that follow were given by the opening that joined it there. Called
+    /// once, before the first frame.
+    fn end_at(&mut self, _frames: u64) {}
     /// From now on, packets of the video are handed to the tap as they are read, before decoding and also where they are not
     /// decoded, while it is observed. Called once, before the first frame. A source that reads no packets refuses.
     fn tap_packets(&mut self, tap: Arc<PacketTap>) {
@@ -93,6 +102,8 @@ pub trait Source: Send {
     /// and damages no picture that comes out: groups of pictures that were cut off go on with their next key frame. A source
     /// that has no groups of pictures, or cannot know which frames it leaves out, ignores it.
     fn set_decode_level(&mut self, _level: DecodeLevel) {}
+    /// Leaves out the rest of the group of pictures, as a level of decoding does: decoding goes on with the next key frame.
+    fn skip_group(&mut self) {}
     /// What it is made of and what became of it; `None` of a source that ignores levels.
     fn group_counts(&self) -> Option<GroupCounts> {
         None
@@ -109,6 +120,15 @@ pub trait Source: Send {
     fn counts(&self) -> SourceCounts {
         SourceCounts::default()
     }
+}
+
+/// The place at which a recording was joined.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Joined {
+    /// Frames before the first one that comes; all where no key frame follows.
+    pub passed: u64,
+    /// Those of them that follow the place: their time passes until a frame comes.
+    pub waited: u64,
 }
 
 /// Groups of pictures of a source, and what was left out of them, counted since it was opened.

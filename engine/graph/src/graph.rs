@@ -108,6 +108,9 @@ pub struct SourceNode {
     pub connection: Connection,
     /// Whether a recording is played at the pace of the run; else as fast as it is processed.
     pub paced: bool,
+    /// The fraction of a recording (0 to 1) that it is joined at, as a camera is; 0: it begins at its start. Not a key: copies of
+    /// one recording have it.
+    pub joined_at: f64,
 }
 
 /// A source whose videos come from the jobs of a queue. It is among the [templates](Graph::templates): each video is a stream
@@ -146,6 +149,7 @@ impl SourceNode {
             share: StreamShare::default(),
             connection: Connection::default(),
             paced: true,
+            joined_at: 0.0,
         }
     }
 

@@ -71,6 +71,7 @@ pub use strategy::{
     Arbitration, BatchAdmission, BatchBinding, DropRule, Estimate, Lookahead, Mailboxes, Order, Policy,
     QueueOperation, QueueOperations, Sizing, SlotPlanning, SlotQueues, Switch,
 };
+pub use streams::catch_up::CatchUp;
 pub use streams::decode_level::{DecodeEffect, DecodeEvent, DecodeLevels, DecodeObservation};
 pub use streams::decode_load::{DecodeLoad, DecodingReport};
 pub use streams::frame_sampler::FrameSampler;

@@ -12,6 +12,8 @@ pub enum DropReason {
     OverBudget,
     /// Admission control: a module is overloaded.
     Shed,
+    /// A newer frame of its stream took its place.
+    Superseded,
     /// Its stream has reached its limit of requests in flight.
     StreamFull,
     /// Decoded frames have reached their memory limit.
@@ -32,6 +34,7 @@ impl DropReason {
             Self::Infeasible => "infeasible",
             Self::OverBudget => "over-budget",
             Self::Shed => "shed",
+            Self::Superseded => "superseded",
             Self::StreamFull => "stream-full",
             Self::MemoryFull => "memory-full",
             Self::NotDecoded => "not-decoded",

@@ -8,13 +8,14 @@ use ffmpeg_next::codec::threading;
 use ffmpeg_next::format::context::Input;
 use ffmpeg_next::{Discard, Error, Packet, codec, decoder, format, frame, media, picture};
 use weir_flow::{
-    DecodeLevel, DecodeLimit, DeviceKind, Frame, FrameSkip, GroupCounts, PacketFormat, PacketKind, PacketTap,
-    Source, SourceCounts, SourceError, SourceInfo, StopFlag,
+    DecodeLevel, DecodeLimit, DeviceKind, Frame, FrameSkip, GroupCounts, Joined, PacketFormat, PacketKind,
+    PacketTap, Source, SourceCounts, SourceError, SourceInfo, StopFlag,
 };
 
 use super::access::is_remote;
 use super::damage::Damage;
 use super::driver_thread::{DriverThread, Given};
+use super::limited::decode_watched;
 use super::orientation::Orientation;
 use super::packet_reader::{PacketReader, packet_format};
 use super::packet_selection::{PacketSelection, PacketUse};
@@ -22,7 +23,10 @@ use super::packet_times::PacketTimes;
 use super::picture::{Pictures, square_size};
 use super::played::{Played, Resumption};
 use super::timeline::Timeline;
-use super::{DEFAULT_FPS, SourceOptions, cannot_open, container, ffi, hardware, log, open};
+use super::{DEFAULT_FPS, SourceOptions, cannot_open, container, ffi, hardware, open};
+
+/// Frames of a recording among which it is joined: minutes, however long it is.
+const MAX_JOINED: u64 = 9_000;
 
 /// Consecutive read errors after which a source is abandoned. A stuck demuxer reports errors without end.
 const MAX_ERRORS_IN_A_ROW: u64 = 10_000;
@@ -65,6 +69,8 @@ pub struct FfmpegSource {
     index: u64,
     /// Packets read from the stream so far.
     packets_read: u64,
+    /// Packets after which it ends, where that is before the end of the file.
+    end: Option<u64>,
     counts: SourceCounts,
     selection: PacketSelection,
     state: State,
@@ -217,6 +223,7 @@ impl FfmpegSource {
             truncation,
             index: 0,
             packets_read: 0,
+            end: None,
             counts: SourceCounts::default(),
             selection: PacketSelection::default(),
             state: State::Reading { errors: 0 },
@@ -344,6 +351,10 @@ impl FfmpegSource {
 
     /// Reads one packet into the decoder, or ends the reading.
     fn feed(&mut self, errors: u64) {
+        if self.end.is_some_and(|end| self.packets_read >= end) {
+            self.state = self.drain(None);
+            return;
+        }
         let Some(read) = self.read() else {
             self.state = State::Ended;
             return;
@@ -556,31 +567,6 @@ fn read_on(
     driver.start(stop, move || Some(copied()))
 }
 
-/// Decodes under the limit.
-fn decode_limited<T>(limit: Option<&dyn DecodeLimit>, mut decode: impl FnMut() -> T) -> T {
-    let Some(limit) = limit else { return decode() };
-    let mut result = None;
-    limit.decode(&mut || result = Some(decode()));
-    // No limit skips the work; if one did, the limit would be exceeded rather than the frame lost.
-    result.unwrap_or_else(decode)
-}
-
-/// As [`decode_limited`]; `damage` hears of references that are missing.
-fn decode_watched<T>(
-    limit: Option<&dyn DecodeLimit>,
-    damage: &mut Option<Damage>,
-    mut decode: impl FnMut() -> T,
-) -> T {
-    let Some(damage) = damage else {
-        return decode_limited(limit, decode);
-    };
-    let (result, misses) = decode_limited(limit, || log::watching_references(&mut decode));
-    if misses {
-        damage.on_missing();
-    }
-    result
-}
-
 /// A plausible frame rate in 1/s; 90,000 timer ticks per second are none.
 fn rate(rate: ffmpeg_next::Rational) -> Option<f64> {
     let fps = f64::from(rate.numerator()) / f64::from(rate.denominator());
@@ -633,6 +619,33 @@ impl Source for FfmpegSource {
         self.limit = Some(limit);
     }
 
+    fn join_at(&mut self, fraction: f64) -> Option<Joined> {
+        let frames = self.info.frames.filter(|_| self.stamped && !self.info.live)?;
+        open::local_path(&self.uri)?;
+        let place = (fraction * frames.min(MAX_JOINED) as f64) as u64;
+        while !self.stop.is_raised() {
+            let Some(Ok(packet)) = self.packets.next(&self.stop) else {
+                break;
+            };
+            if packet.stream() != self.stream {
+                continue;
+            }
+            if self.packets_read >= place && packet.is_key() {
+                self.ahead.push_back(Ok(packet));
+                break;
+            }
+            self.packets_read += 1;
+        }
+        Some(Joined {
+            passed: self.packets_read,
+            waited: self.packets_read.saturating_sub(place),
+        })
+    }
+
+    fn end_at(&mut self, frames: u64) {
+        self.end = Some(frames);
+    }
+
     fn tap_packets(&mut self, tap: Arc<PacketTap>) {
         tap.on_open(self.format.clone());
         self.tap = self
@@ -652,6 +665,12 @@ impl Source for FfmpegSource {
             FrameSkip::Nothing => Discard::Default,
             FrameSkip::NonReference => Discard::NonReference,
         });
+    }
+
+    fn skip_group(&mut self) {
+        if self.stamped {
+            self.selection.skip_group();
+        }
     }
 
     fn group_counts(&self) -> Option<GroupCounts> {

@@ -21,6 +21,7 @@ mod guarded;
 mod hardware;
 mod images;
 mod interlacing;
+mod limited;
 mod log;
 mod main_stream;
 mod open;

@@ -46,6 +46,8 @@ pub(super) struct PacketSelection {
     recent_groups: VecDeque<u32>,
     /// The rest of the group is left out.
     cut: bool,
+    /// It is to be left out.
+    skips_group: bool,
     /// The latest presentation time so far.
     latest: Option<i64>,
     /// The time of the key frame that decoding went on with: what is shown before it refers to what was left out.
@@ -59,6 +61,11 @@ impl PacketSelection {
         self.level = level;
     }
 
+    /// Leaves out the rest of the group, at any level.
+    pub(super) fn skip_group(&mut self) {
+        self.skips_group = true;
+    }
+
     /// The next packet, with its presentation time.
     pub(super) fn on_packet(&mut self, is_key: bool, pts: Option<i64>) -> PacketUse {
         let pts = pts.or(self.latest).unwrap_or(0);
@@ -66,9 +73,14 @@ impl PacketSelection {
         let was_cut = self.cut;
         if is_key {
             self.on_key_frame(pts);
-        } else if let Some(prefix) = self.level.prefix {
+        } else if self.skips_group
+            || self
+                .level
+                .prefix
+                .is_some_and(|prefix| self.in_group >= prefix.max(1))
+        {
             // A frame that is shown after all before it: none of what was decoded is still to come in between.
-            self.cut |= self.in_group >= prefix.max(1) && self.latest.is_none_or(|latest| pts > latest);
+            self.cut |= self.latest.is_none_or(|latest| pts > latest);
         }
         self.in_group = self.in_group.saturating_add(1);
         self.latest = self.latest.max(Some(pts));
@@ -100,6 +112,7 @@ impl PacketSelection {
         }
         self.groups += 1;
         self.in_group = 0;
+        self.skips_group = false;
         let was_cut = self.cut;
         self.cut = !self.groups.is_multiple_of(u64::from(self.level.every.max(1)));
         self.resumed_at = (was_cut && !self.cut).then_some(pts);
@@ -189,6 +202,21 @@ mod tests {
         check(level(Some(2), 1), &plain(2), &[rest, rest].concat());
         let key_only = [Decode, EndGroup, LeaveOut, LeaveOut];
         check(level(Some(1), 1), &plain(2), &[key_only, key_only].concat());
+    }
+
+    #[test]
+    fn a_group_is_skipped_once_from_any_frame_on() {
+        let mut selection = PacketSelection::default();
+        let packets = plain(3);
+        assert_eq!(uses(&mut selection, &packets[..2]), [Decode; 2]);
+        selection.skip_group();
+        assert_eq!(uses(&mut selection, &packets[2..4]), [EndGroup, LeaveOut]);
+        assert_eq!(uses(&mut selection, &packets[4..]), [Decode; 8]);
+        assert_eq!(
+            selection.on_picture(Some(4), false),
+            [2, 3],
+            "they have their places"
+        );
     }
 
     #[test]

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -92,4 +93,19 @@ pub(crate) fn shipped() -> PathBuf {
 pub(crate) fn open(path: &Path) -> Box<dyn Source> {
     let factory = source(path.to_str().unwrap(), SourceOptions::default());
     factory.open(&StopFlag::default()).unwrap()
+}
+
+/// A hash of the samples of a frame, without what is beyond the picture in a row: that is the decoder's own.
+pub(crate) fn samples_hash(frame: &Frame) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    for plane in 0..3 {
+        let (samples, stride) = frame.image.planes.plane(plane);
+        let chroma = u32::from(plane > 0);
+        let width = frame.image.width.div_ceil(1 << chroma) as usize;
+        let height = frame.image.height.div_ceil(1 << chroma) as usize;
+        for row in samples.chunks(stride).take(height) {
+            row[..width].hash(&mut hasher);
+        }
+    }
+    hasher.finish()
 }

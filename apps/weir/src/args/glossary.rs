@@ -29,6 +29,7 @@ Reasons of drops:
   infeasible   it would miss its deadline
   over-budget  it used more than its share of the SLO (rules with shares)
   shed         too much arrives: some is dropped on arrival so that the rest is in time
+  superseded   a newer frame of its stream took its place (drop = \"newest\")
   stream-full  its stream has as many frames in flight as it may
   memory-full  decoded frames take what they may (setting frame_memory)
   not-decoded  its decoder left it out: no more of its stream can be used (decode of [sources])
@@ -49,6 +50,7 @@ mod tests {
             DropReason::Infeasible,
             DropReason::OverBudget,
             DropReason::Shed,
+            DropReason::Superseded,
             DropReason::StreamFull,
             DropReason::MemoryFull,
             DropReason::NotDecoded,

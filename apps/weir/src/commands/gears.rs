@@ -44,6 +44,7 @@ pub(crate) fn sample(args: GearsSample, settings: &Settings, zoo: &Zoo) -> anyho
     let playback = Playback {
         videos: args.videos,
         streams: None,
+        in_phase: true,
         speed: Speed::Max,
         repeat: false,
         out: None,

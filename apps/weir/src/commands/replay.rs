@@ -124,18 +124,31 @@ fn apply_playback(graph: Graph, args: &Playback) -> anyhow::Result<Graph> {
     // As fast as it goes, once: an archive. Nothing is dropped for being late, unless the graph or a rule asks for it.
     let archive = args.speed == Speed::Max && !args.repeat && args.drop.is_none();
     let count = args.streams.map_or(templates.len(), |streams| streams as usize);
-    let streams = templates.iter().cycle().take(count).map(|source| SourceNode {
-        mode: if archive {
-            SourceMode::Lossless
-        } else {
-            source.mode
-        },
-        mode_given: archive || source.mode_given,
-        repeat: args.repeat,
-        ..source.clone()
-    });
+    let is_played_at_once = args.in_phase || args.speed == Speed::Max;
+    let copies = (0..count).map(|stream| stream / templates.len());
+    let streams = templates
+        .iter()
+        .cycle()
+        .zip(copies)
+        .map(|(source, copy)| SourceNode {
+            joined_at: if is_played_at_once { 0.0 } else { place_of(copy) },
+            mode: if archive {
+                SourceMode::Lossless
+            } else {
+                source.mode
+            },
+            mode_given: archive || source.mode_given,
+            repeat: args.repeat,
+            ..source.clone()
+        });
     let streams = streams.collect();
     Ok(with_unique_names(graph, streams))
+}
+
+/// The fraction of a recording that its copy of that number is joined at. Multiples of the golden ratio spread any number of copies
+/// evenly; the first begins at the start.
+fn place_of(copy: usize) -> f64 {
+    (copy as f64 * 0.618_033_988_749_894_9).fract()
 }
 
 /// A video as a source; all other keys come from the source that it replaces.

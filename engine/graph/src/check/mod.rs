@@ -455,6 +455,7 @@ pub(crate) fn source_node(source: RawSource) -> Option<SourceNode> {
         connection: source.connection,
         repeat: source.repeat,
         paced: true,
+        joined_at: 0.0,
     })
 }
 

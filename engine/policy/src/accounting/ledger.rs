@@ -145,6 +145,7 @@ impl Ledger {
             DropReason::Infeasible
             | DropReason::OverBudget
             | DropReason::Shed
+            | DropReason::Superseded
             | DropReason::StreamFull
             | DropReason::MemoryFull
             | DropReason::NotDecoded => true,

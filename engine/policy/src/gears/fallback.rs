@@ -25,7 +25,8 @@ impl Fallback {
             DropReason::Infeasible | DropReason::OverBudget | DropReason::Shed => {
                 matches!(self, Self::WhenLate)
             }
-            DropReason::StreamFull
+            DropReason::Superseded
+            | DropReason::StreamFull
             | DropReason::MemoryFull
             | DropReason::NotDecoded
             | DropReason::Stopped => false,

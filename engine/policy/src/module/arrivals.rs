@@ -44,9 +44,30 @@ impl Module {
         }
         entry.key = self.key(request, &entry, now);
         entry.deprioritized = self.is_deprioritized(stream, items);
+        if self.strategies.newest && entry.droppable {
+            self.supersede(request, &mut entry, now, effects);
+        }
         let mailbox = self.mailbox_of_arrival(&entry, now);
         self.mailboxes.insert(request, entry, mailbox);
         self.wakeups.mark(mailbox);
+    }
+
+    /// The request takes the place and the turn of the one of its stream that waits.
+    fn supersede(
+        &mut self,
+        request: RequestId,
+        entry: &mut Entry,
+        now: Timestamp,
+        effects: &mut Vec<ModuleEffect>,
+    ) {
+        let Some(before) = self.newest.replace(entry.stream, request) else {
+            return;
+        };
+        let waiting = self.mailboxes.get(before);
+        if let Some(waiting) = waiting.filter(|waiting| waiting.bound == 0) {
+            entry.key = waiting.key;
+            self.drop_request(before, DropReason::Superseded, None, now, effects);
+        }
     }
 
     /// Whether a request that arrives is shed at random (overload control).

@@ -37,6 +37,7 @@ use rand::SeedableRng;
 use rand_pcg::Pcg64Mcg;
 use weir_types::{DropReason, ModuleId, Timestamp};
 
+use crate::baselines::newest::NewestRequests;
 use crate::flow::stream_shares::StreamShares;
 use crate::gears::InvocationSize;
 use crate::measure::starvation_reset::StarvationReset;
@@ -83,6 +84,7 @@ pub struct Module {
     booked: BookedSupply,
     /// What streams are to have under overload, where they are not alike.
     shares: Option<StreamShares>,
+    newest: NewestRequests,
     /// What it waits for before it runs a batch.
     invocation: InvocationSize,
     wakeups: Wakeups,
@@ -114,6 +116,7 @@ impl Module {
             shared: SharedSupply::default(),
             booked: BookedSupply::default(),
             shares,
+            newest: NewestRequests::default(),
             invocation: InvocationSize::default(),
             wakeups: Wakeups::default(),
             starvation_reset: StarvationReset::default(),
@@ -308,6 +311,7 @@ impl Module {
             ModuleEvent::SlotShareSet { slot, share } => self.on_slot_share(slot, share),
             ModuleEvent::StreamRemoved { stream } => {
                 self.metrics.fan_out.remove(stream);
+                self.newest.on_removed(stream);
                 if let Some(shares) = &mut self.shares {
                     shares.on_removed(stream);
                 }

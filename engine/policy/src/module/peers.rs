@@ -131,8 +131,10 @@ impl Peers {
             let share: Span = self.planner.fair_share_of(slo).scale(1.0 / ratio.max(1e-3));
             spec.profile.batch_size(&spec.batch, share)
         };
-        if strategies.sizing == Sizing::Fair {
-            return fair();
+        match strategies.sizing {
+            Sizing::Fair => return fair(),
+            Sizing::One => return spec.batch.first().copied().unwrap_or(1),
+            Sizing::Together => {}
         }
         let own = spec.pool == Pool::Own;
         let (joint, states) = (&mut self.joint_batching, self.planner.states());

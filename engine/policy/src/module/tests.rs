@@ -341,3 +341,54 @@ fn what_waits_goes_by_the_policy_that_is_applied_and_by_the_shares_that_are_chan
         assert_eq!(ran, Some(RequestId(first)), "{changes:?}");
     }
 }
+
+#[test]
+fn of_each_stream_the_newest_frame_waits_and_streams_take_turns() {
+    let mut module = module(Pool::Own);
+    let policy = Policy::preset("newest").unwrap();
+    step(
+        &mut module,
+        [ModuleEvent::PolicyApplied {
+            policy: Box::new(policy),
+        }],
+    );
+    let running = batches(&step(&mut module, [arrived(0)]));
+    let mut dropped = Vec::new();
+    // Streams 1 to 3 in turn, five frames of each while the first runs: request numbers are 10 times the frame, and the stream.
+    for frame in 1..=5 {
+        for stream in 1..=3 {
+            let now = at(frame * 3 + stream);
+            let arrived = with_objective(10 * frame + stream, stream as u32, 1_000, now);
+            let mut effects = Vec::new();
+            module.step([arrived], now, &mut effects);
+            dropped.extend(effects.iter().filter_map(|effect| match effect {
+                ModuleEffect::Drop { request, reason, .. } => Some((request.0, *reason)),
+                _ => None,
+            }));
+        }
+    }
+    let superseded = (1..5).flat_map(|frame| (1..=3).map(move |stream| 10 * frame + stream));
+    let expected: Vec<_> = superseded
+        .map(|request| (request, DropReason::Superseded))
+        .collect();
+    assert_eq!(dropped, expected);
+    // The third stream gets another frame while the first two run: it keeps its turn.
+    let (mut batch, mut ran) = (running[0], Vec::new());
+    for turn in 0..4_u64 {
+        let (now, took) = (at(20 + 10 * turn), Span::from_millis(10));
+        let more = (turn == 1).then(|| with_objective(63, 3, 1_000, now));
+        let mut effects = Vec::new();
+        let finished = ModuleEvent::Finished { batch, took };
+        module.step([finished].into_iter().chain(more), now, &mut effects);
+        for effect in effects {
+            if let ModuleEffect::Run {
+                batch: next, slices, ..
+            } = effect
+            {
+                batch = next;
+                ran.extend(slices.iter().map(|slice| slice.request.0));
+            }
+        }
+    }
+    assert_eq!(ran, [51, 52, 63]);
+}

@@ -27,6 +27,9 @@ pub enum DropRule {
     ClipperPlusPlus(Split),
     /// Nexus: only the present module counts, in arrival order by windows of a batch.
     Nexus(NexusScan),
+    /// The simple rival: of each stream the newest frame waits, streams take turns, and each frame runs alone. The order of
+    /// `[policy]` has no effect.
+    Newest,
     /// Weir's own: as PARD, with what the simulator taught (see weir/README.md).
     Weir(Lookahead),
     /// PARD without the modules ahead.
@@ -95,6 +98,7 @@ impl DropRule {
         "weir",
         "clipper++",
         "nexus",
+        "newest",
         "back",
         "sf",
         "oc",
@@ -120,6 +124,7 @@ impl DropRule {
             Self::Weir(_) => "weir",
             Self::ClipperPlusPlus(_) => "clipper++",
             Self::Nexus(_) => "nexus",
+            Self::Newest => "newest",
             Self::Back => "back",
             Self::Sf => "sf",
             Self::Oc(_) => "oc",
@@ -200,6 +205,7 @@ impl<'de> Deserialize<'de> for DropRule {
                 }),
                 &["scan"],
             ),
+            "newest" => (Self::Newest, &[]),
             "back" => (Self::Back, &[]),
             "sf" => (Self::Sf, &[]),
             "oc" => (Self::Oc(control), &["threshold", "alpha"]),

@@ -93,6 +93,11 @@ impl DropRule {
                 },
                 ..predictive
             },
+            Self::Newest => Strategies {
+                newest: true,
+                sizing: Sizing::One,
+                ..nothing_ahead(BatchAdmission::AdmitAll(AdmitAll::default()))
+            },
             Self::Nexus(scan) => nothing_ahead(BatchAdmission::NexusScan(scan)),
             Self::Oc(control) => Strategies {
                 overload_control: Some(control),
@@ -198,7 +203,8 @@ impl Policy {
             branch_shedding: Switch::resolve(self.branch_shedding, preset.branch_shedding),
             duration_spread: Switch::resolve(self.duration_spread, preset.duration_spread),
             overload_control: Switch::resolve(self.overload_control, preset.overload_control),
-            order: self.order,
+            newest: preset.newest,
+            order: if preset.newest { Order::Fcfs } else { self.order },
             binding: self.forming,
             mailbox: self.mailbox,
             booking_margin: self.booking_margin,

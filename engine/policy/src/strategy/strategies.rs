@@ -23,6 +23,8 @@ pub(crate) struct Strategies {
     pub(crate) estimator: Estimator,
     /// Which share of the input is shed on arrival.
     pub(crate) overload_control: Option<OverloadControl>,
+    /// Whether a request takes the place of the one of its stream that waits.
+    pub(crate) newest: bool,
     /// Which request of a mailbox is looked at first.
     pub(crate) order: Order,
     /// Under overload, which requests have slack and go before the others.
@@ -57,6 +59,7 @@ impl Default for Strategies {
             admission: BatchAdmission::Predictive(Predictive::default()),
             estimator: Estimator::default(),
             overload_control: None,
+            newest: false,
             order: Order::default(),
             slack: None,
             tie_break: true,

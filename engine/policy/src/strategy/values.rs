@@ -28,6 +28,8 @@ pub enum Sizing {
     Fair,
     /// For all modules together, the slowest first.
     Together,
+    /// The smallest that the model takes, whatever waits.
+    One,
 }
 
 /// Where requests of a module wait.

@@ -1,5 +1,6 @@
 //! Streams: media clocks, sampling, silence detection, reconnection, health, decoding load and levels.
 
+pub(crate) mod catch_up;
 pub(crate) mod decode_level;
 pub(crate) mod decode_load;
 pub(crate) mod frame_sampler;

@@ -445,6 +445,7 @@ impl RunContext<'_> {
             repeat: node.repeat,
             sample: node.sample,
             droppable: setup.mode == SourceMode::Live,
+            joined_at: node.joined_at,
             pace: if node.paced { self.options.pace } else { Pace::Max },
             admission: Arc::clone(&admission),
             clock: self.clock,

@@ -7,7 +7,7 @@ use weir_policy::WaitFor;
 use weir_types::Span;
 
 use super::silence::silence_reason;
-use super::{Playback, SourceThread};
+use super::{Part, Playback, SourceThread};
 
 /// How often a looped recording that cannot be read is tried again; the wait before each try is doubled from the first.
 const MAX_LOOP_RETRIES: u32 = 6;
@@ -22,6 +22,9 @@ impl SourceThread {
             let ended = self.open_and_play(playback);
             if self.stop.is_raised() {
                 return Ok(());
+            }
+            if matches!(playback.part, Part::UpTo(_)) && ended.is_ok() {
+                continue;
             }
             if self.is_camera(playback) {
                 self.on_loss(playback, ended.err());

@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use actix::Addr;
 use weir_flow::{PacketTap, SourceCounts, SourceFactory, StopFlag, StreamState};
-use weir_policy::{Backoff, FrameSampler, MediaClock, Silence};
+use weir_policy::{Backoff, CatchUp, FrameSampler, MediaClock, Silence};
 use weir_types::{StreamId, Timestamp};
 
 use crate::actors::{Egress, StreamEnded, StreamPaused, StreamStateChanged};
@@ -57,6 +57,8 @@ pub(crate) struct SourceThread {
     /// Of the whole run.
     pub(crate) run_stop: StopFlag,
     pub(crate) control: Arc<SourceControl>,
+    /// The fraction of a recording that it is joined at; 0: it begins at its start.
+    pub(crate) joined_at: f64,
     pub(crate) decoding: Arc<Decoding>,
     pub(crate) processor: Arc<ProcessorTimes>,
     /// How much of it is decoded; `None`: all.
@@ -111,8 +113,23 @@ struct Playback {
     outages: u64,
     /// Why it is down, as reported last.
     reason: Option<String>,
+    catch_up: CatchUp,
+    /// The part of a recording that the next opening plays.
+    part: Part,
+    /// When a recording was joined, and the frames whose time passes until the first one comes.
+    waits: Option<(Timestamp, f64)>,
     /// Processor time of its thread.
     timer: ThreadTimer,
+}
+
+/// A part of a recording.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Part {
+    Whole,
+    /// From this fraction on.
+    From(f64),
+    /// The frames before this one: the others have been played.
+    UpTo(u64),
 }
 
 impl SourceThread {
@@ -145,6 +162,12 @@ impl SourceThread {
             silence: None,
             outages: 0,
             reason: None,
+            catch_up: CatchUp::default(),
+            part: match self.joined_at {
+                0.0 => Part::Whole,
+                fraction => Part::From(fraction),
+            },
+            waits: None,
             timer: self.processor.timer(ThreadKind::Decoding),
         };
         // The end of a stream must be reported whatever happens, or the run would wait for it.

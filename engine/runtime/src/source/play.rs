@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use weir_flow::{Frame, Source, SourceError, StreamState};
+use weir_flow::{Frame, Joined, Source, SourceError, StreamState};
 use weir_policy::{FrameTime, MediaInfo, WaitFor};
 use weir_types::{RequestId, Span, Timestamp};
 
 use super::silence::DecodeTurns;
-use super::{Playback, SourceThread};
+use super::{Part, Playback, SourceThread};
 use crate::actors::{Arrived, FrameInfo, LeftOut, RequestAdmitted};
 use crate::admission::StreamPermit;
 use crate::assembly::Pace;
@@ -42,6 +42,7 @@ impl SourceThread {
             frames.map(|frames| self.sampled_count(frames, info.fps)),
         );
         on_source_info(source, playback);
+        self.join(source, playback);
         let silence_watch = playback.silence_watch.clone();
         silence_watch.on_open(source.comes_in_segments());
         let (mut first, mut early) = (true, EARLY_FRAMES);
@@ -77,6 +78,7 @@ impl SourceThread {
                     playback.media.on_resumption();
                 }
                 first = false;
+                self.wait_as_joined(playback);
             }
             early = early.saturating_sub(1);
             let time = self.on_frame(&mut frame, playback);
@@ -86,6 +88,9 @@ impl SourceThread {
             self.observe_decode_load(&time, took, playback);
             playback.timer.update();
             self.observe_groups(&*source, took, playback);
+            if self.is_behind(&time, playback) {
+                source.skip_group();
+            }
             // After the clock and the load, which count every frame that is decoded.
             if !playback.sampler.sample(time.pts_ms) {
                 playback.not_sampled += 1;
@@ -103,6 +108,33 @@ impl SourceThread {
             }
         }
         Ok(())
+    }
+
+    /// Joins a recording at its place, or ends it where it was joined.
+    fn join(&self, source: &mut dyn Source, playback: &mut Playback) {
+        let fraction = match std::mem::replace(&mut playback.part, Part::Whole) {
+            Part::Whole => return,
+            Part::UpTo(end) => return source.end_at(end),
+            Part::From(fraction) => fraction,
+        };
+        let joined = source.join_at(fraction);
+        // A source that cannot be joined is only out of step with the others.
+        let waited = joined.map_or(fraction, |joined| joined.waited as f64);
+        playback.waits = Some((self.clock.now(), waited));
+        playback.part = match joined {
+            Some(Joined { passed: 1.., .. }) if self.repeat => Part::UpTo(u64::MAX),
+            Some(Joined {
+                passed: end @ 1.., ..
+            }) => Part::UpTo(end),
+            _ => Part::Whole,
+        };
+    }
+
+    /// Waits until the first frame of a recording that was joined comes.
+    fn wait_as_joined(&self, playback: &mut Playback) {
+        if let (Some((joined, frames)), Pace::Times(speed)) = (playback.waits.take(), self.pace) {
+            self.sleep_until(joined + playback.media.interval().scale(frames / speed));
+        }
     }
 
     /// The latency objective of the next frame.
@@ -172,6 +204,16 @@ impl SourceThread {
         if self.droppable {
             self.decoding.on_frame(self.stream, took, interval, lag, now);
         }
+    }
+
+    /// Whether decoding has stayed behind for so long that the rest of the group is left out.
+    fn is_behind(&self, time: &FrameTime, playback: &mut Playback) -> bool {
+        if self.decode_level.is_none() {
+            return false;
+        }
+        let now = self.clock.now();
+        let lag = time.due.map_or(time.age, |due| now.since(due));
+        playback.catch_up.on_frame(lag, self.slo(), now)
     }
 
     /// Observes a picture for the level of decoding.

@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 
-use weir_policy::{DecodeEffect, DecodeEvent, DecodeLevels, DecodeObservation};
+use weir_policy::{CatchUp, DecodeEffect, DecodeEvent, DecodeLevels, DecodeObservation};
 use weir_types::{DecodeLevel, FrameSkip, Span, StreamId, Timestamp};
 
 use crate::spec::DecodingSpec;
@@ -25,6 +25,7 @@ struct Camera {
     groups: u64,
     /// The rest of the group is left out.
     cut: bool,
+    catch_up: CatchUp,
     last_frame: Option<Timestamp>,
     observed: DecodeObservation,
 }
@@ -51,6 +52,7 @@ pub(super) struct Decoders {
     /// Frames that wait for their turn, and when they were sent. Cores decode one picture together.
     waiting: VecDeque<(StreamId, Timestamp)>,
     is_decoding: bool,
+    slo: Span,
     /// Processor time of decoding since the last observation, and cores that it took before that.
     busy: Span,
     load: f64,
@@ -65,6 +67,7 @@ impl Decoders {
             in_group: (u64::from(stream) * u64::from(group) / u64::from(streams)) as u32,
             groups: 0,
             cut: false,
+            catch_up: CatchUp::default(),
             last_frame: None,
             observed: in_groups(StreamId(stream), group),
         };
@@ -79,6 +82,7 @@ impl Decoders {
             levels,
             waiting: VecDeque::new(),
             is_decoding: false,
+            slo,
             busy: Span::ZERO,
             load: 0.0,
             spec,
@@ -121,8 +125,13 @@ impl Decoders {
     }
 
     /// The turn has ended.
-    pub(super) fn on_decoded(&mut self) {
+    pub(super) fn on_decoded(&mut self, stream: StreamId, sent_at: Timestamp, now: Timestamp) {
         self.is_decoding = false;
+        if self.spec.as_needed
+            && let Some(camera) = self.cameras.get_mut(stream.index())
+        {
+            camera.cut |= camera.catch_up.on_frame(now.since(sent_at), self.slo, now);
+        }
     }
 
     /// Whether frames wait for their turn or are decoded.

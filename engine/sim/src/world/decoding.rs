@@ -18,7 +18,7 @@ impl World<'_> {
     /// A picture comes out: a request.
     pub(super) fn on_decoded(&mut self, stream: StreamId, sent_at: Timestamp) {
         if let Some(decoders) = &mut self.site.decoders {
-            decoders.on_decoded();
+            decoders.on_decoded(stream, sent_at, self.site.now);
         }
         self.admit(stream, sent_at);
         self.decode_next();
