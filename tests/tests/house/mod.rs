@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
 
 mod circles;
+mod dependencies;
 mod words;
 
 use std::collections::BTreeSet;
@@ -325,25 +326,6 @@ const DIRECTIONS: &[(&str, &[&str])] = &[
     ("models", &["weir-flow"]),
 ];
 
-/// Which crates alone may depend on a foreign one.
-const ALONE: &[(&str, &[&str])] = &[
-    ("actix", &["engine/runtime"]),
-    ("ort", &["operators"]),
-    ("ffmpeg-next", &["operators"]),
-    ("metrics", &["engine/runtime"]),
-    ("metrics-exporter-prometheus", &["apps/weir"]),
-    ("axum", &["engine/serve"]),
-    ("redb", &["engine/jobs"]),
-    ("zenoh", &["engine/fabric"]),
-    ("rcgen", &["engine/fabric"]),
-    ("x509-parser", &["engine/tunnel"]),
-    ("microlp", &["engine/planner"]),
-    ("plotters", &["benches/reproduction", "apps/weir"]),
-    // Programs, and what they share.
-    ("clap", &["apps/terminal", "apps/weir", "videos"]),
-    ("anyhow", &["apps/terminal", "apps/weir", "benches", "videos"]),
-];
-
 /// Libraries with a program beside them, and the only crates that the library itself needs of ours and of those behind
 /// doors. All others of these are the program's, and optional: the library builds without.
 const LIBRARIES: &[(&str, &[&str])] = &[("videos", &["weir-truth"])];
@@ -521,28 +503,14 @@ fn crates_depend_in_one_direction() {
 }
 
 #[test]
-fn foreign_crates_stay_behind_their_doors() {
-    let mut broken = Vec::new();
-    for (folder, manifest) in crates() {
-        let dependencies = dependencies(&manifest);
-        let through = ALONE
-            .iter()
-            .filter(|(name, doors)| !doors.contains(&folder.as_str()) && dependencies.contains(*name));
-        broken.extend(
-            through.map(|(name, doors)| format!("{folder} depends on {name}, only {} may", doors.join(", "))),
-        );
-    }
-    assert_none(&broken);
-}
-
-#[test]
 fn a_library_builds_without_what_its_program_needs() {
     let mut broken = Vec::new();
+    let doors = dependencies::doors(&dependencies::rules());
     for (folder, own) in LIBRARIES {
         let manifest = read(&root().join(folder).join("Cargo.toml"));
         let guarded = dependencies(&manifest)
             .into_iter()
-            .filter(|name| name.starts_with("weir-") || ALONE.iter().any(|(foreign, _)| foreign == name));
+            .filter(|name| name.starts_with("weir-") || doors.contains_key(name.as_str()));
         for name in guarded.filter(|name| !own.contains(&name.as_str())) {
             let optional = format!("{name} = {{ workspace = true, optional = true }}");
             if !manifest.contains(&optional) {
