@@ -254,10 +254,11 @@ fn requests_are_dropped_as_soon_as_they_become_infeasible() {
 }
 
 /// Twelve equal streams at three times the capacity: the least and the greatest drop rate of a stream.
-fn extremes(drop: &str, fair: bool) -> (f64, f64) {
+fn extremes(drop: &str, fair: bool, fair_streams: bool) -> (f64, f64) {
     let mut scenario = chain(
         Policy {
             fair,
+            fair_streams: Some(Switch::Is(fair_streams)),
             ..policy(drop, Order::Adaptive)
         },
         &[10, 10, 10],
@@ -278,9 +279,11 @@ fn extremes(drop: &str, fair: bool) -> (f64, f64) {
 #[test]
 fn streams_with_synchronised_frames_share_the_drops() {
     for drop in ["pard", "weir"] {
-        let (least, most) = extremes(drop, true);
-        assert!(most - least < 0.25, "{drop}: {least} to {most}");
-        let (least, most) = extremes(drop, false);
+        for (fair, fair_streams) in [(true, false), (false, true)] {
+            let (least, most) = extremes(drop, fair, fair_streams);
+            assert!(most - least < 0.25, "{drop}: {least} to {most}");
+        }
+        let (least, most) = extremes(drop, false, false);
         assert!(
             most - least > 0.5,
             "{drop}, strictly by budget: {least} to {most}"

@@ -52,6 +52,7 @@ pub const PARTS: &[&str] = &[
     "cost_limit",
     "branch_shedding",
     "duration_spread",
+    "fair_streams",
     "overload_control",
     "route",
 ];
@@ -200,6 +201,7 @@ fn take(policy: &mut Policy, given: &Policy, key: &str) {
         "cost_limit" => policy.cost_limit = given.cost_limit,
         "branch_shedding" => policy.branch_shedding = given.branch_shedding,
         "duration_spread" => policy.duration_spread = given.duration_spread,
+        "fair_streams" => policy.fair_streams = given.fair_streams,
         "overload_control" => policy.overload_control = given.overload_control,
         _ => policy.route = given.route,
     }

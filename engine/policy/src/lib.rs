@@ -85,6 +85,7 @@ pub use supply::scaling::{AutoscaleRule, Autoscaler};
 pub use weir::branch_load::BranchLoadSpec;
 pub use weir::cost_limit::CostLimitSpec;
 pub use weir::duration_spread::DurationSpreadSpec;
+pub use weir::fair_streams::FairStreamsSpec;
 pub use weir::joint_batching::{JointSizingSpec, ModuleInfo};
 pub use weir::slack::SlackSpec;
 pub use weir::stagger::StaggerSpec;

@@ -16,6 +16,10 @@ const RECENT_GROUPS: usize = 4;
 /// frame.
 const MAX_WAITING: usize = 4_096;
 
+/// Frames of a skipped group, ten seconds and more, after which decoding goes on without a key frame: some cameras refresh pictures
+/// bit by bit and send none.
+const MAX_SKIPPED: u32 = 300;
+
 /// What becomes of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PacketUse {
@@ -48,6 +52,9 @@ pub(super) struct PacketSelection {
     cut: bool,
     /// It is to be left out.
     skips_group: bool,
+    /// Frames that were left out by that, and whether no key frame came after them.
+    skipped: u32,
+    lacks_key_frames: bool,
     /// The latest presentation time so far.
     latest: Option<i64>,
     /// The time of the key frame that decoding went on with: what is shown before it refers to what was left out.
@@ -63,7 +70,16 @@ impl PacketSelection {
 
     /// Leaves out the rest of the group, at any level.
     pub(super) fn skip_group(&mut self) {
-        self.skips_group = true;
+        self.skips_group = !self.lacks_key_frames;
+    }
+
+    /// A frame of a group that is skipped: decoding goes on where too many came without a key frame.
+    fn on_skipped(&mut self, pts: i64) {
+        self.skipped += 1;
+        if self.skipped >= MAX_SKIPPED {
+            (self.skips_group, self.cut, self.lacks_key_frames) = (false, false, true);
+            self.resumed_at = Some(pts);
+        }
     }
 
     /// The next packet, with its presentation time.
@@ -81,6 +97,9 @@ impl PacketSelection {
         {
             // A frame that is shown after all before it: none of what was decoded is still to come in between.
             self.cut |= self.latest.is_none_or(|latest| pts > latest);
+        }
+        if self.skips_group && self.cut {
+            self.on_skipped(pts);
         }
         self.in_group = self.in_group.saturating_add(1);
         self.latest = self.latest.max(Some(pts));
@@ -112,7 +131,7 @@ impl PacketSelection {
         }
         self.groups += 1;
         self.in_group = 0;
-        self.skips_group = false;
+        (self.skips_group, self.skipped) = (false, 0);
         let was_cut = self.cut;
         self.cut = !self.groups.is_multiple_of(u64::from(self.level.every.max(1)));
         self.resumed_at = (was_cut && !self.cut).then_some(pts);
@@ -217,6 +236,21 @@ mod tests {
             [2, 3],
             "they have their places"
         );
+    }
+
+    #[test]
+    fn a_stream_without_further_key_frames_is_decoded_again_and_not_skipped_any_more() {
+        let mut selection = PacketSelection::default();
+        let frames =
+            |from: i64, to: i64| -> Vec<(bool, i64)> { (from..to).map(|pts| (pts == 0, pts)).collect() };
+        assert_eq!(uses(&mut selection, &frames(0, 10)), [Decode; 10]);
+        selection.skip_group();
+        let skipped = uses(&mut selection, &frames(10, 10 + i64::from(MAX_SKIPPED)));
+        assert_eq!((skipped[0], skipped.last()), (EndGroup, Some(&Decode)));
+        let left_out = skipped.iter().filter(|packet| **packet == LeaveOut).count();
+        assert_eq!(left_out, MAX_SKIPPED as usize - 2);
+        selection.skip_group();
+        assert_eq!(uses(&mut selection, &frames(400, 410)), [Decode; 10]);
     }
 
     #[test]

@@ -12,7 +12,7 @@ use super::words::with_interval;
 use crate::plot::{Axis, Bar, BarSeries, Bars, Figure, Kind, Panel, markdown};
 
 /// Parts, and what departs from the preset without each.
-const PARTS: [(&str, &[&str]); 9] = [
+const PARTS: [(&str, &[&str]); 10] = [
     ("slack", &["slack = false"]),
     ("joint batch sizes", &["sizing = \"fair\""]),
     ("stagger", &["stagger = false"]),
@@ -20,6 +20,7 @@ const PARTS: [(&str, &[&str]); 9] = [
     ("cost limit", &["cost_limit = false"]),
     ("expected items by stream", &["estimate.per_stream = false"]),
     ("branch shedding", &["branch_shedding = false"]),
+    ("fair streams", &["fair_streams = false"]),
     (
         "whole waits",
         &["estimate.measured = \"bound\"", "estimate.queueing = true"],

@@ -38,6 +38,9 @@ impl Module {
         }
         self.metrics.on_arrived(items, now);
         self.peers.on_arrived(stream, now);
+        if let Some(fair) = &mut self.fair {
+            fair.on_arrived(stream, now);
+        }
         if entry.droppable && self.sheds() {
             effects.push(self.drop_or_accept(request, DropReason::Shed, None));
             return;

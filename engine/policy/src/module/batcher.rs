@@ -345,6 +345,9 @@ impl Module {
             if let Some(shares) = self.shares.as_mut().filter(|_| entry.bound == 0) {
                 shares.on_chosen(entry.stream, now);
             }
+            if let Some(fair) = self.fair.as_mut().filter(|_| entry.bound == 0) {
+                fair.on_chosen(entry.stream);
+            }
             let (first, bound) = self.mailboxes.bind(request, most - items);
             items += bound;
             slices.push(BatchSlice {
@@ -366,6 +369,11 @@ impl Module {
         now: Timestamp,
     ) -> Option<RequestId> {
         let end = self.priority.end();
+        if let (Some(fair), None, true) = (&self.fair, &self.shares, by_share)
+            && let Some(behind) = self.mailboxes.next_behind(mailbox, slack, end, fair)
+        {
+            return Some(behind);
+        }
         match (slack, self.shares.as_ref().filter(|_| by_share)) {
             (_, Some(shares)) => self.mailboxes.next_by_share(mailbox, slack, end, shares, now),
             (Some(slack), None) => self.mailboxes.next_with_slack(mailbox, slack),
@@ -377,7 +385,7 @@ impl Module {
     /// that the tightest objective leaves it here. Before that all can be in time, and the most urgent go first; under
     /// overload it holds for as long as the stream that loses has requests waiting.
     fn shares_decide(&self, mailbox: usize, start: Timestamp) -> bool {
-        if self.shares.is_none() {
+        if self.shares.is_none() && self.fair.is_none() {
             return false;
         }
         let tightest = self.metrics.objectives.tightest(start);

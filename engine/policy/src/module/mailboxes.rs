@@ -11,6 +11,7 @@ use weir_types::{RequestId, Span, StreamId, Timestamp};
 use crate::flow::stream_shares::StreamShares;
 use crate::queue::depq::{Depq, End};
 use crate::queue::request_map::RequestMap;
+use crate::weir::fair_streams::FairStreams;
 use crate::weir::slack::SlackThreshold;
 
 /// So many requests near the threshold are looked at to find the next.
@@ -354,6 +355,33 @@ impl MailboxSet {
         }
         let stream = next.or_else(|| shares.next(from.by_stream.keys().copied(), now))?;
         let request = take(from.by_stream.get_mut(&stream)?)?;
+        let entry = self.all.get(request)?;
+        from.waiting.remove(entry.key, request);
+        from.forget(entry, request);
+        Some(request)
+    }
+
+    /// The next request of the stream that is most behind, of those with a request that has slack, where any is. It waits no more.
+    pub(super) fn next_behind(
+        &mut self,
+        mailbox: usize,
+        slack: Option<SlackThreshold>,
+        end: End,
+        fair: &FairStreams,
+    ) -> Option<RequestId> {
+        let from = &mut self.mailboxes[mailbox];
+        if !from.partially_run.is_empty() {
+            return None;
+        }
+        let has_slack =
+            |line: &Depq<()>| slack.is_none_or(|slack| line.range_from(slack.from).next().is_some());
+        let able = from.by_stream.iter().filter(|(_, line)| has_slack(line));
+        let stream = fair.behind(able.map(|(stream, _)| *stream))?;
+        let line = from.by_stream.get_mut(&stream)?;
+        let request = match slack {
+            Some(slack) => take_next(line, slack),
+            None => line.pop(end).map(|(_, request, ())| request),
+        }?;
         let entry = self.all.get(request)?;
         from.waiting.remove(entry.key, request);
         from.forget(entry, request);

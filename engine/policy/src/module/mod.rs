@@ -44,6 +44,7 @@ use crate::measure::starvation_reset::StarvationReset;
 use crate::pard::priority::AdaptivePriority;
 use crate::strategy::{BatchBinding, Mailboxes, Strategies};
 use crate::weir::duration_spread::DurationSpreadSpec;
+use crate::weir::fair_streams::FairStreams;
 use crate::weir::slack::OverloadTracker;
 
 pub use api::{BatchSlice, ModuleEffect, ModuleEvent, ModuleSpec, OverlapSpec, Pool};
@@ -84,6 +85,7 @@ pub struct Module {
     booked: BookedSupply,
     /// What streams are to have under overload, where they are not alike.
     shares: Option<StreamShares>,
+    fair: Option<FairStreams>,
     newest: NewestRequests,
     /// What it waits for before it runs a batch.
     invocation: InvocationSize,
@@ -103,12 +105,13 @@ impl Module {
         let spread = duration_spread(&spec, &strategies);
         let workers = Workers::new(&spec.slots, (&spec.profile, &spec.ends), max_batch, spread);
         let shares = StreamShares::new(&spec.shares);
+        let by_stream = shares.is_some() || strategies.fair_streams.is_some();
         Self {
             peers: Peers::new(&spec, &strategies),
             metrics: ModuleMetrics::new(&strategies, spec.slo, spec.share),
             priority: AdaptivePriority::new(strategies.order),
             overload: OverloadTracker::default(),
-            mailboxes: mailboxes(&spec, &strategies, workers.len(), shares.is_some()),
+            mailboxes: mailboxes(&spec, &strategies, workers.len(), by_stream),
             routes: (!spec.ends.is_empty()).then(|| Routes::new(workers.len())),
             workers,
             overlap: spec.overlap.as_ref().map(Overlap::new),
@@ -116,6 +119,7 @@ impl Module {
             shared: SharedSupply::default(),
             booked: BookedSupply::default(),
             shares,
+            fair: strategies.fair_streams.map(FairStreams::new),
             newest: NewestRequests::default(),
             invocation: InvocationSize::default(),
             wakeups: Wakeups::default(),
@@ -312,6 +316,9 @@ impl Module {
             ModuleEvent::StreamRemoved { stream } => {
                 self.metrics.fan_out.remove(stream);
                 self.newest.on_removed(stream);
+                if let Some(fair) = &mut self.fair {
+                    fair.on_removed(stream);
+                }
                 if let Some(shares) = &mut self.shares {
                     shares.on_removed(stream);
                 }
@@ -383,8 +390,9 @@ impl Module {
     }
 }
 
-/// A mailbox for the pool, or one for each worker; `has_shares`: streams have shares.
-fn mailboxes(spec: &ModuleSpec, strategies: &Strategies, workers: usize, has_shares: bool) -> MailboxSet {
+/// A mailbox for the pool, or one for each worker; `by_stream`: what waits is
+/// asked for by stream, too.
+fn mailboxes(spec: &ModuleSpec, strategies: &Strategies, workers: usize, by_stream: bool) -> MailboxSet {
     let mailboxes = match (strategies.mailbox, spec.pool) {
         (Mailboxes::Worker, Pool::Own) => workers,
         // Slots that are not alike are chosen for requests as these arrive.
@@ -392,7 +400,7 @@ fn mailboxes(spec: &ModuleSpec, strategies: &Strategies, workers: usize, has_sha
         // Of slots that are alike the arbiter chooses one for a batch.
         (Mailboxes::Pool, _) | (_, Pool::Shared | Pool::Pipelines) => 1,
     };
-    MailboxSet::new(mailboxes, asks_urgency(spec, strategies), has_shares)
+    MailboxSet::new(mailboxes, asks_urgency(spec, strategies), by_stream)
 }
 
 /// How durations are measured. Bookings are corrected by what is measured of shares and links.

@@ -6,6 +6,7 @@ use weir_types::{StreamId, Timestamp};
 use super::{Module, asks_urgency, duration_spread};
 use crate::flow::stream_shares::{StreamShare, StreamShares};
 use crate::strategy::{Policy, Strategies};
+use crate::weir::fair_streams::FairStreams;
 
 impl Module {
     pub(super) fn on_policy_applied(&mut self, policy: Policy, now: Timestamp) {
@@ -22,6 +23,11 @@ impl Module {
         if spread != duration_spread(&self.spec, &before) {
             self.workers.measure_by(spread);
         }
+        let fair = self.fair.take();
+        self.fair = self.strategies.fair_streams.map(|spec| {
+            fair.filter(|fair| fair.spec() == spec)
+                .unwrap_or_else(|| FairStreams::new(spec))
+        });
         let tightest = self.metrics.objectives.tightest(now);
         let ratio = self.workers.ratio();
         self.peers
@@ -47,7 +53,8 @@ impl Module {
         });
         let waiting: Vec<_> = waiting.collect();
         let urgency = asks_urgency(&self.spec, &self.strategies);
-        self.mailboxes.reorder(waiting, urgency, self.shares.is_some());
+        let by_stream = self.shares.is_some() || self.fair.is_some();
+        self.mailboxes.reorder(waiting, urgency, by_stream);
         self.wakeups.mark_all(self.mailboxes.count());
     }
 }

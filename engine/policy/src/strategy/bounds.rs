@@ -60,6 +60,10 @@ impl Policy {
                 "`calm_quantile` must not be above `busy_quantile`",
             );
         }
+        if let Some(Switch::With(fair)) = &self.fair_streams {
+            checks.span("window", Some(fair.window));
+            checks.share("tolerance", Some(fair.tolerance));
+        }
         if let Some(Switch::With(control)) = &self.overload_control {
             checks.holds(
                 (0.0..1.0).contains(&control.alpha),

@@ -13,6 +13,7 @@ use crate::baselines::overload_control::OverloadControl;
 use crate::weir::branch_load::BranchLoadSpec;
 use crate::weir::cost_limit::CostLimitSpec;
 use crate::weir::duration_spread::DurationSpreadSpec;
+use crate::weir::fair_streams::FairStreamsSpec;
 use crate::weir::slack::SlackSpec;
 use crate::weir::stagger::StaggerSpec;
 
@@ -89,6 +90,7 @@ impl Policy {
             cost_limit: Some(Switch::from(resolved.cost_limit)),
             branch_shedding: Some(Switch::from(resolved.branch_shedding)),
             duration_spread: Some(Switch::from(resolved.duration_spread)),
+            fair_streams: Some(Switch::from(resolved.fair_streams)),
             overload_control: Some(Switch::from(resolved.overload_control)),
             ..self.clone()
         }
@@ -102,6 +104,7 @@ impl Policy {
             cost_limit: Some(Switch::With(CostLimitSpec::default())),
             branch_shedding: Some(Switch::With(BranchLoadSpec::default())),
             duration_spread: Some(Switch::With(DurationSpreadSpec::default())),
+            fair_streams: Some(Switch::With(FairStreamsSpec::default())),
             overload_control: Some(Switch::With(OverloadControl::default())),
             ..Self::default()
         }

@@ -23,6 +23,7 @@ use crate::route::RouteRule;
 use crate::weir::branch_load::BranchLoadSpec;
 use crate::weir::cost_limit::CostLimitSpec;
 use crate::weir::duration_spread::DurationSpreadSpec;
+use crate::weir::fair_streams::FairStreamsSpec;
 use crate::weir::joint_batching::JointSizingSpec;
 use crate::weir::slack::SlackSpec;
 use crate::weir::stagger::StaggerSpec;
@@ -96,6 +97,9 @@ pub struct Policy {
     /// How durations are forecast, and what is promised of them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub duration_spread: Option<Switch<DurationSpreadSpec>>,
+    /// Whether streams of equal weight get equal parts under overload.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fair_streams: Option<Switch<FairStreamsSpec>>,
     /// Which share of the input is shed on arrival while a module is overloaded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub overload_control: Option<Switch<OverloadControl>>,
@@ -189,6 +193,7 @@ impl Default for Policy {
             cost_limit: None,
             branch_shedding: None,
             duration_spread: None,
+            fair_streams: None,
             overload_control: None,
             route: None,
             length: LengthSource::default(),

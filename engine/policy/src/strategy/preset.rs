@@ -16,6 +16,7 @@ use crate::reservations::ReserveSpec;
 use crate::weir::branch_load::BranchLoadSpec;
 use crate::weir::cost_limit::CostLimitSpec;
 use crate::weir::duration_spread::DurationSpreadSpec;
+use crate::weir::fair_streams::FairStreamsSpec;
 use crate::weir::slack::SlackSpec;
 use crate::weir::stagger::StaggerSpec;
 
@@ -66,6 +67,7 @@ impl DropRule {
                 cost_limit: Some(CostLimitSpec::default()),
                 branch_shedding: Some(BranchLoadSpec::default()),
                 duration_spread: Some(DurationSpreadSpec::default()),
+                fair_streams: Some(FairStreamsSpec::default()),
                 ..predictive
             },
             Self::Back => Strategies {
@@ -202,6 +204,7 @@ impl Policy {
             cost_limit: Switch::resolve(self.cost_limit, preset.cost_limit),
             branch_shedding: Switch::resolve(self.branch_shedding, preset.branch_shedding),
             duration_spread: Switch::resolve(self.duration_spread, preset.duration_spread),
+            fair_streams: Switch::resolve(self.fair_streams, preset.fair_streams),
             overload_control: Switch::resolve(self.overload_control, preset.overload_control),
             newest: preset.newest,
             order: if preset.newest { Order::Fcfs } else { self.order },

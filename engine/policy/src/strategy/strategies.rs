@@ -10,6 +10,7 @@ use crate::queue::tie_break::{DEADLINE_JITTER_DIV, MARGIN_JITTER_DIV};
 use crate::weir::branch_load::BranchLoadSpec;
 use crate::weir::cost_limit::CostLimitSpec;
 use crate::weir::duration_spread::DurationSpreadSpec;
+use crate::weir::fair_streams::FairStreamsSpec;
 use crate::weir::joint_batching::JointSizingSpec;
 use crate::weir::slack::SlackSpec;
 use crate::weir::stagger::StaggerSpec;
@@ -47,6 +48,8 @@ pub(crate) struct Strategies {
     pub(crate) branch_shedding: Option<BranchLoadSpec>,
     /// How durations are forecast, and what is promised of them.
     pub(crate) duration_spread: Option<DurationSpreadSpec>,
+    /// Whether streams of equal weight get equal parts under overload.
+    pub(crate) fair_streams: Option<FairStreamsSpec>,
     /// Whether what certainly misses its deadline is dropped before its turn, where admission is predictive.
     pub(crate) early_drop: bool,
     /// Part of the SLO that is kept back when a path is requested.
@@ -71,6 +74,7 @@ impl Default for Strategies {
             cost_limit: None,
             branch_shedding: None,
             duration_spread: None,
+            fair_streams: None,
             early_drop: true,
             booking_margin: 0.0,
         }
