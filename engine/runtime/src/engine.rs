@@ -96,7 +96,7 @@ pub(crate) struct RunContext<'a> {
     pub(crate) processor: Arc<ProcessorTimes>,
     pub(crate) residency: Arc<ResidencyTally>,
     pub(crate) next_gears: RefCell<Option<NextGears>>,
-    /// Where models are partitioned over workers.
+    /// The partition workers; `None` in a graph without partitioned models.
     pub(crate) partitions: RefCell<Option<PartitionSetup>>,
 }
 

@@ -45,7 +45,7 @@ pub(crate) struct GraphInForce {
     pub(crate) graph: Arc<Graph>,
     /// The plan of its partitioned models; `None` where it has none, or another plan is being loaded.
     pub(crate) plan: Option<ActivePlan>,
-    /// Where its threads count their processor time.
+    /// Counts the processor time of its threads.
     pub(crate) processor: Arc<ProcessorTimes>,
 }
 
@@ -59,7 +59,7 @@ pub(crate) struct PreparedGraph {
     pub(crate) operators: Vec<Option<Arc<dyn Operator>>>,
     /// By sink; `None` where the one that runs goes on.
     pub(crate) sinks: Vec<Option<SinkHandle>>,
-    /// Where models are partitioned over workers.
+    /// The plan of its partitioned models; `None` where it has none.
     pub(crate) plan: Option<PreparedPlan>,
 }
 

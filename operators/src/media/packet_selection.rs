@@ -16,7 +16,7 @@ const RECENT_GROUPS: usize = 4;
 /// frame.
 const MAX_WAITING: usize = 4_096;
 
-/// Frames of a skipped group, ten seconds and more, after which decoding goes on without a key frame: some cameras refresh pictures
+/// Frames of a skipped group, about ten seconds, after which decoding continues without a key frame: some cameras refresh pictures
 /// bit by bit and send none.
 const MAX_SKIPPED: u32 = 300;
 

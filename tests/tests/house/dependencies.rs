@@ -1,4 +1,4 @@
-//! What may depend on what: the rules of `deny.toml`, checked in the graph that Cargo resolves, with all features. `cargo deny
+//! The rules of `deny.toml` on dependencies, checked in the graph that Cargo resolves, with all features. `cargo deny
 //! check` reads the same file, and asks for advisories besides.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -119,7 +119,7 @@ fn holds(expression: &str, is_allowed: &dyn Fn(&str) -> bool) -> bool {
     }
 }
 
-/// Where packages break the rules.
+/// The rules that packages break, as text.
 fn broken(packages: &[Package], rules: &toml::Table) -> Vec<String> {
     let doors = doors(rules);
     let licenses = rules["licenses"].as_table().expect("`licenses` is a table");

@@ -12,7 +12,7 @@ use weir_types::{Span, Timestamp};
 /// Time for which a stream must be behind: two seconds of frames that come at once are decoded in less.
 const PATIENCE: Span = Span::from_millis(500);
 
-/// How long one stream has been behind.
+/// The time for which one stream has been behind.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct CatchUp {
     behind_since: Option<Timestamp>,

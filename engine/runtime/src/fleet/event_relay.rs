@@ -25,7 +25,7 @@ struct State {
     graphs: BTreeMap<u32, Recipient<WorkerEvent>>,
     /// Workers that are up.
     up: BTreeMap<WorkerId, WorkerInfo>,
-    /// How often each was lost since the first graph began.
+    /// Losses of each worker since the first graph began.
     losses: BTreeMap<WorkerId, u64>,
 }
 
