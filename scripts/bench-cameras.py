@@ -4,8 +4,8 @@
 A row a run: goodput, results of the least stream over those of the mean one, frames that were not decoded, processor seconds of
 the run's threads by kind (`processor` of its report), the share of the machine that nothing ran in, and processor seconds of other
 programs. On a clip with bidirectional frames and key frames eight seconds apart, and on one without whose key frames are a second
-apart; cameras join a clip at places of their own. The graph `traffic` is that of traffic monitoring. With a Python that has OpenCV and ONNX Runtime (benches/reference/requirements.txt) in WEIR_PYTHON, a plain
-loop that keeps the latest frame is the peer.
+apart; cameras join a clip at places of their own. The graph `traffic` is that of traffic monitoring. With a Python that has OpenCV
+and ONNX Runtime (benches/reference/requirements.txt) in WEIR_PYTHON, a plain loop that keeps the latest frame is the peer.
 """
 
 import argparse
@@ -132,12 +132,13 @@ def main() -> None:
     args = parser.parse_args()
     OUT.mkdir(parents=True, exist_ok=True)
     source = args.assets / "videos" / "o4n_traffic_city_640x360.mp4"
-    clips = {"original": ("with B-frames", source), "plain": ("without", plain_clip(source))}
+    names = {"original": "with B-frames", "plain": "without"}
     seconds = [f"{kind} s" for kind in KINDS]
     heads = ["graph", "clip", "cameras", "decode", "policy", "goodput/s", "least/mean", "not decoded", "p99 ms", *seconds]
     row([*heads, "rest s", "idle", "others s"])
     print("|" + "---|" * (12 + len(KINDS)), flush=True)
-    for name, video in (clips[clip] for clip in args.clips):
+    for clip in args.clips:
+        name, video = names[clip], plain_clip(source) if clip == "plain" else source
         for cameras in args.cameras:
             for decode in args.decode:
                 if decode == "peer":

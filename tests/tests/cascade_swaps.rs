@@ -4,14 +4,13 @@
 #![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
 
 use std::path::Path;
-use std::time::Duration;
 
 use weir_flow::{Catalog, StopFlag};
 use weir_graph::{Graph, parse_gears};
 use weir_policy::gears::Gears;
-use weir_runtime::{Engine, Handle, RunOptions, verify};
+use weir_runtime::{Engine, Handle, RunOptions, Snapshot, verify};
 
-use crate::common::{Parts, assemble, check_books, graph, stream};
+use crate::common::{Parts, assemble, check_books, graph, stream, wait_until};
 
 /// A cascade of two stages and a module behind it; further ones by bits: another module, regions, another objective.
 fn variant(number: u32) -> Graph {
@@ -78,15 +77,9 @@ fn gears(number: u32, graph: &Graph) -> Gears {
 
 /// Waits until so many more frames of the first stream have come.
 fn wait_for_frames(handle: &Handle, frames: u64) {
-    let arrived = || stream(&handle.snapshot().unwrap(), "camera").requests.arrived;
-    let begin = arrived();
-    for _ in 0..3_000 {
-        if arrived() >= begin + frames {
-            return;
-        }
-        std::thread::sleep(Duration::from_millis(10));
-    }
-    panic!("{frames} frames never came");
+    let arrived = |now: &Snapshot| stream(now, "camera").requests.arrived;
+    let until = arrived(&handle.snapshot().unwrap()) + frames;
+    wait_until(handle, |now| arrived(now) >= until);
 }
 
 #[test]

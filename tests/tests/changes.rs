@@ -5,16 +5,17 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use weir_flow::{Catalog, Delivery, Sink, SinkError, SinkFactory, StopFlag};
 use weir_graph::SourceNode;
 use weir_policy::{Policy, StreamShare};
-use weir_runtime::{Engine, Handle, NewStream, RunOptions, StreamChange, StreamError, verify};
+use weir_runtime::{Engine, Handle, NewStream, RunOptions, Snapshot, StreamChange, StreamError, verify};
 use weir_types::Span;
 
 use crate::common::sinks::Outcomes;
-use crate::common::{Parts, TWO_STREAMS, assemble, catalog_with_sink, check_books, graph, stream};
+use crate::common::{
+    Parts, TWO_STREAMS, assemble, catalog_with_sink, check_books, graph, stream, wait_until,
+};
 
 fn start(options: RunOptions) -> Handle {
     let options = RunOptions {
@@ -27,15 +28,9 @@ fn start(options: RunOptions) -> Handle {
 
 /// Waits until so many more frames of a stream are delivered.
 fn wait_for_frames(handle: &Handle, name: &str, frames: u64) {
-    let delivered = || stream(&handle.snapshot().unwrap(), name).requests.delivered;
-    let until = delivered() + frames;
-    for _ in 0..6_000 {
-        if delivered() >= until {
-            return;
-        }
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    panic!("it never came: {:?}", handle.snapshot());
+    let delivered = |now: &Snapshot| stream(now, name).requests.delivered;
+    let until = delivered(&handle.snapshot().unwrap()) + frames;
+    wait_until(handle, |now| delivered(now) >= until);
 }
 
 #[test]

@@ -9,7 +9,6 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use weir_flow::{
     Batching, Catalog, Delivery, DeviceKind, Element, Frame, HeadSpec, Inference, Item, Model, ModuleOutput,
@@ -22,7 +21,7 @@ use weir_planner::{BlockTimes, Blocks, Class, Objective, Plan, Problem, Scheme, 
 use weir_policy::Report;
 use weir_runtime::{Assembly, Clock, Engine, Handle, NextPlan, Partitioning, RunOptions, verify};
 
-use crate::common::{catalog_with_sink, check_books};
+use crate::common::{catalog_with_sink, check_books, wait_until};
 
 const BLOCKS: usize = 4;
 
@@ -462,15 +461,8 @@ fn another_plan_comes_into_force_without_a_stop() {
 
 /// Waits until so many more frames are delivered.
 fn wait_for_frames(handle: &Handle, frames: u64) {
-    let delivered = || handle.snapshot().unwrap().report.requests.delivered;
-    let until = delivered() + frames;
-    for _ in 0..6_000 {
-        if delivered() >= until {
-            return;
-        }
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    panic!("it never came: {:?}", handle.snapshot());
+    let until = handle.snapshot().unwrap().report.requests.delivered + frames;
+    wait_until(handle, |now| now.report.requests.delivered >= until);
 }
 
 /// Another module and another sink beside the partitioned model.
@@ -489,6 +481,16 @@ fn start(folder: &Path, seen: &Callback) -> (Handle, String) {
     };
     let first = assembly(folder, &text, plan(70), seen);
     (Engine::start(first, options, &StopFlag::default()).unwrap(), text)
+}
+
+/// Ends an engine: its books balance, its log is decided again, and it has lost no frame.
+fn stop(handle: Handle, folder: &Path) -> Report {
+    let report = handle.stop().unwrap();
+    check_books(&report);
+    let requests = &report.requests;
+    assert_eq!(requests.dropped + requests.in_flight, 0, "{:?}", report.drops);
+    verify(&folder.join("record")).unwrap_or_else(|error| panic!("{error}"));
+    report
 }
 
 #[test]
@@ -512,10 +514,8 @@ fn a_graph_changes_beside_an_unchanged_plan() {
         handle.swap(next).unwrap();
         wait_for_frames(&handle, 10);
     }
-    let report = handle.stop().unwrap();
-    check_books(&report);
+    let report = stop(handle, folder.path());
     let requests = &report.requests;
-    assert_eq!(requests.dropped + requests.in_flight, 0, "{:?}", report.drops);
     let seen = seen.lock().unwrap();
     assert!(
         seen.keys().copied().eq(0..requests.delivered),
@@ -533,7 +533,6 @@ fn a_graph_changes_beside_an_unchanged_plan() {
     );
     let runs: u64 = reservations.workers.values().map(|worker| worker.runs).sum();
     assert_eq!(runs, 2 * reservations.finished, "each batch runs in two stages");
-    verify(&folder.path().join("record")).unwrap_or_else(|error| panic!("{error}"));
 }
 
 #[test]
@@ -544,25 +543,16 @@ fn a_changed_plan_is_switched_to_once_the_graph_is_in_force() {
     wait_for_frames(&handle, 20);
     let next = assembly(folder.path(), &(text.clone() + MORE), plan(40), &watch);
     handle.swap(next).unwrap();
-    let plans = || {
-        let reservations = handle.snapshot().unwrap().report.reservations;
-        reservations.map_or(0, |reservations| reservations.plans.len())
-    };
-    for _ in 0..6_000 {
-        if plans() == 1 {
-            break;
-        }
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    wait_until(&handle, |now| {
+        let reservations = now.report.reservations.as_ref();
+        reservations.is_some_and(|reservations| reservations.plans.len() == 1)
+    });
     wait_for_frames(&handle, 20);
     let back = assembly(folder.path(), &text, plan(40), &watch);
     handle.swap(back).unwrap();
     wait_for_frames(&handle, 20);
-    let report = handle.stop().unwrap();
-    check_books(&report);
-    assert_eq!(report.requests.dropped, 0, "{:?}", report.drops);
+    let report = stop(handle, folder.path());
     assert_eq!(report.reservations.unwrap().plans.len(), 1);
-    verify(&folder.path().join("record")).unwrap_or_else(|error| panic!("{error}"));
 }
 
 #[test]
@@ -595,6 +585,5 @@ fn other_workers_and_other_partitioned_models_are_refused() {
         "{message}"
     );
     wait_for_frames(&handle, 10);
-    let report = handle.stop().unwrap();
-    assert_eq!(report.requests.dropped, 0, "{:?}", report.drops);
+    stop(handle, folder.path());
 }

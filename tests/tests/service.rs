@@ -16,7 +16,9 @@ use weir_runtime::{
     Control, Engine, Handle, NewStream, RunOptions, Snapshot, StreamError, StreamPhase, verify,
 };
 
-use crate::common::{Parts, TWO_STREAMS, assemble, catalog_with_sink, check_books, graph, stream};
+use crate::common::{
+    Parts, TWO_STREAMS, assemble, catalog_with_sink, check_books, graph, stream, wait_until,
+};
 
 /// What a sink was given.
 #[derive(Debug, Clone, Default)]
@@ -123,19 +125,6 @@ fn add(control: &Control, name: &str, uri: &str) -> Result<(), StreamError> {
         factory: None,
         like: None,
     })
-}
-
-/// Waits until the state is as it should be, and gives it.
-fn wait_until(control: &Control, holds: impl Fn(&Snapshot) -> bool) -> Snapshot {
-    for _ in 0..6_000 {
-        let snapshot = control.snapshot().unwrap();
-        check_books(&snapshot.report);
-        if holds(&snapshot) {
-            return snapshot;
-        }
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    panic!("it never came: {:?}", control.snapshot());
 }
 
 #[test]

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use weir_flow::{Catalog, Model, Operator, SinkFactory, SinkSpec, SourceFactory, StopFlag};
 use weir_graph::Graph;
 use weir_policy::{Counts, Report};
-use weir_runtime::{Assembly, Pace, RunOptions, Snapshot, StreamSnapshot};
+use weir_runtime::{Assembly, Control, Pace, RunOptions, Snapshot, StreamSnapshot};
 
 /// The asset pack, where it is there; says so where it is not.
 pub(crate) fn assets() -> Option<PathBuf> {
@@ -60,6 +60,19 @@ inputs = ["find"]
 pub(crate) fn stream<'a>(snapshot: &'a Snapshot, name: &str) -> &'a StreamSnapshot {
     let found = snapshot.streams.iter().find(|stream| stream.name == name);
     found.unwrap_or_else(|| panic!("{name} is not among {:?}", snapshot.streams))
+}
+
+/// Waits until the state is as it should be, and gives it.
+pub(crate) fn wait_until(control: &Control, holds: impl Fn(&Snapshot) -> bool) -> Snapshot {
+    for _ in 0..6_000 {
+        let snapshot = control.snapshot().unwrap();
+        check_books(&snapshot.report);
+        if holds(&snapshot) {
+            return snapshot;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    panic!("it never came: {:?}", control.snapshot());
 }
 
 /// A checked graph; problems fail the test.

@@ -124,14 +124,14 @@ fn apply_playback(graph: Graph, args: &Playback) -> anyhow::Result<Graph> {
     // As fast as it goes, once: an archive. Nothing is dropped for being late, unless the graph or a rule asks for it.
     let archive = args.speed == Speed::Max && !args.repeat && args.drop.is_none();
     let count = args.streams.map_or(templates.len(), |streams| streams as usize);
-    let is_played_at_once = args.in_phase || args.speed == Speed::Max;
+    let in_phase = args.in_phase || args.speed == Speed::Max;
     let copies = (0..count).map(|stream| stream / templates.len());
     let streams = templates
         .iter()
         .cycle()
         .zip(copies)
         .map(|(source, copy)| SourceNode {
-            joined_at: if is_played_at_once { 0.0 } else { place_of(copy) },
+            joined_at: if in_phase { 0.0 } else { place_of(copy) },
             mode: if archive {
                 SourceMode::Lossless
             } else {

@@ -143,6 +143,14 @@ impl Mailbox {
         }
     }
 
+    /// Streams with a request that has slack; all that have one where slack decides nothing.
+    fn streams_with_slack(&self, slack: Option<SlackThreshold>) -> impl Iterator<Item = StreamId> {
+        let has_slack =
+            move |line: &Depq<()>| slack.is_none_or(|slack| line.range_from(slack.from).next().is_some());
+        let able = self.by_stream.iter().filter(move |(_, line)| has_slack(line));
+        able.map(|(stream, _)| *stream)
+    }
+
     /// A request waits no more: takes it out of those of its stream, where it stands there.
     fn forget(&mut self, entry: &Entry, request: RequestId) {
         if let Some(line) = self.by_stream.get_mut(&entry.stream) {
@@ -342,23 +350,12 @@ impl MailboxSet {
         if let Some((_, partially_run)) = from.partially_run.first() {
             return Some(*partially_run);
         }
-        let take = |line: &mut Depq<()>| match slack {
-            Some(slack) => take_next(line, slack),
-            None => line.pop(end).map(|(_, request, ())| request),
-        };
-        let has_slack =
-            |line: &Depq<()>| slack.is_none_or(|slack| line.range_from(slack.from).next().is_some());
-        let able = from.by_stream.iter().filter(|(_, line)| has_slack(line));
-        let next = shares.next(able.map(|(stream, _)| *stream), now);
+        let next = shares.next(from.streams_with_slack(slack), now);
         if next.is_none() && !from.deprioritized.is_empty() {
-            return take(&mut from.deprioritized);
+            return take(&mut from.deprioritized, slack, end);
         }
         let stream = next.or_else(|| shares.next(from.by_stream.keys().copied(), now))?;
-        let request = take(from.by_stream.get_mut(&stream)?)?;
-        let entry = self.all.get(request)?;
-        from.waiting.remove(entry.key, request);
-        from.forget(entry, request);
-        Some(request)
+        self.take_of(mailbox, stream, slack, end)
     }
 
     /// The next request of the stream that is most behind, of those with a request that has slack, where any is. It waits no more.
@@ -369,19 +366,24 @@ impl MailboxSet {
         end: End,
         fair: &FairStreams,
     ) -> Option<RequestId> {
-        let from = &mut self.mailboxes[mailbox];
+        let from = &self.mailboxes[mailbox];
         if !from.partially_run.is_empty() {
             return None;
         }
-        let has_slack =
-            |line: &Depq<()>| slack.is_none_or(|slack| line.range_from(slack.from).next().is_some());
-        let able = from.by_stream.iter().filter(|(_, line)| has_slack(line));
-        let stream = fair.behind(able.map(|(stream, _)| *stream))?;
-        let line = from.by_stream.get_mut(&stream)?;
-        let request = match slack {
-            Some(slack) => take_next(line, slack),
-            None => line.pop(end).map(|(_, request, ())| request),
-        }?;
+        let stream = fair.behind(from.streams_with_slack(slack))?;
+        self.take_of(mailbox, stream, slack, end)
+    }
+
+    /// Takes the next request of a stream.
+    fn take_of(
+        &mut self,
+        mailbox: usize,
+        stream: StreamId,
+        slack: Option<SlackThreshold>,
+        end: End,
+    ) -> Option<RequestId> {
+        let from = &mut self.mailboxes[mailbox];
+        let request = take(from.by_stream.get_mut(&stream)?, slack, end)?;
         let entry = self.all.get(request)?;
         from.waiting.remove(entry.key, request);
         from.forget(entry, request);
@@ -536,6 +538,14 @@ impl MailboxSet {
         } else {
             self.remove(request)
         }
+    }
+}
+
+/// Takes the next of a line: by slack, or where slack decides nothing the one at `end`.
+fn take(line: &mut Depq<()>, slack: Option<SlackThreshold>, end: End) -> Option<RequestId> {
+    match slack {
+        Some(slack) => take_next(line, slack),
+        None => line.pop(end).map(|(_, request, ())| request),
     }
 }
 

@@ -51,7 +51,7 @@ struct Account {
     came_at: Timestamp,
 }
 
-/// What streams have had of one module.
+/// The requests that streams have had of one module, beside an equal part.
 #[derive(Debug, Clone)]
 pub(crate) struct FairStreams {
     spec: FairStreamsSpec,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use weir_flow::{Frame, Joined, Source, SourceError, StreamState};
-use weir_policy::{FrameTime, MediaInfo, WaitFor};
+use weir_policy::{CatchUp, FrameTime, MediaInfo, WaitFor};
 use weir_types::{RequestId, Span, Timestamp};
 
 use super::silence::DecodeTurns;
@@ -43,6 +43,7 @@ impl SourceThread {
         );
         on_source_info(source, playback);
         self.join(source, playback);
+        playback.catch_up = CatchUp::default();
         let silence_watch = playback.silence_watch.clone();
         silence_watch.on_open(source.comes_in_segments());
         let (mut first, mut early) = (true, EARLY_FRAMES);
@@ -122,6 +123,7 @@ impl SourceThread {
         let waited = joined.map_or(fraction, |joined| joined.waited as f64);
         playback.waits = Some((self.clock.now(), waited));
         playback.part = match joined {
+            // A looped one is opened again also where nothing followed the place.
             Some(Joined { passed: 1.., .. }) if self.repeat => Part::UpTo(u64::MAX),
             Some(Joined {
                 passed: end @ 1.., ..
