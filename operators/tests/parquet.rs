@@ -59,6 +59,7 @@ fn delivery(stream: &str, index: u64, time_ms: u64, objects: Vec<DeliveredObject
         time_ms,
         latency_ms: 1.0,
         late: false,
+        still: false,
         objects,
         ended_tracks: Vec::new(),
         incidents: Vec::new(),

@@ -152,6 +152,7 @@ fn accept_of(stream: &str, sink: &mut dyn Sink, incident: Incident) {
         time_ms: incident.time_ms,
         latency_ms: 30.0,
         late: false,
+        still: false,
         objects: Vec::new(),
         ended_tracks: Vec::new(),
         incidents: vec![incident],

@@ -53,6 +53,7 @@ fn write(sink: &mut dyn Sink, stream: &str) {
             time_ms: 1_000,
             latency_ms: 1.0,
             late: false,
+            still: false,
             objects,
             ended_tracks: Vec::new(),
             incidents: Vec::new(),

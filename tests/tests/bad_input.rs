@@ -87,6 +87,7 @@ fn clip(path: &Path, frames: u64, (width, height): (u32, u32)) {
             time_ms: 0,
             latency_ms: 0.0,
             late: false,
+            still: false,
             without: Vec::new(),
             objects: Vec::new(),
             ended_tracks: Vec::new(),

@@ -275,6 +275,9 @@ pub(crate) struct AddStream {
     /// How much of it is decoded under overload: all, or as-needed
     #[arg(long)]
     pub(crate) decode: Option<String>,
+    /// Whether frames in which nothing changes are passed over: motion, or none
+    #[arg(long)]
+    pub(crate) gate: Option<String>,
     /// Its own latency objective, such as 150ms
     #[arg(long)]
     pub(crate) slo: Option<String>,

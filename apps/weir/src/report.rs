@@ -94,6 +94,8 @@ fn streams(report: &Report) -> Table {
     ];
     let objectives = report.streams.values().any(|stream| stream.slo_ms.is_some());
     header.extend(objectives.then_some("SLO ms"));
+    let gated = report.requests.still > 0;
+    header.extend(gated.then_some("still"));
     let mut table = numbers(&header);
     let all = (
         "all",
@@ -131,6 +133,7 @@ fn streams(report: &Report) -> Table {
         ];
         let slo = slo_ms.map_or_else(String::new, |slo_ms: f64| slo_ms.to_string());
         row.extend(objectives.then_some(slo));
+        row.extend(gated.then(|| requests.still.to_string()));
         table.add_row(row);
     }
     table
@@ -190,6 +193,16 @@ fn remarks(report: &Report) -> Vec<String> {
             .iter()
             .map(|drop| format!("{} {} at {}", drop.count, drop.reason.name(), drop.module));
         remarks.push(format!("dropped: {}", drops.collect::<Vec<_>>().join(", ")));
+    }
+    if let Some(efficiency) = report.efficiency.filter(|efficiency| efficiency.dropping_s > 0.0) {
+        remarks.push(format!(
+            "goodput: {} of the {:.1}/s that an ideal use of the processor would have had; {} of it was idle in the {:.1} s in \
+             which frames were lost",
+            percent(efficiency.of_bound),
+            efficiency.bound_rps,
+            percent(efficiency.idle),
+            efficiency.dropping_s
+        ));
     }
     if let Some(residency) = &report.residency {
         remarks.push(format!(

@@ -242,6 +242,7 @@ fn lines_of_every_kind_are_as_the_schema_says() {
         time_ms: 1_763_859_723_456,
         latency_ms: 31.0,
         late: true,
+        still: false,
         without: Vec::new(),
         objects: vec![labelled(0), labelled(1)],
         ended_tracks: vec![ended.clone()],

@@ -79,6 +79,7 @@ impl Place {
                 time_ms: 0,
                 latency_ms: 0.0,
                 late: false,
+                still: false,
                 without: Vec::new(),
                 objects: Vec::new(),
                 ended_tracks: Vec::new(),

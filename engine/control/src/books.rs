@@ -85,6 +85,7 @@ impl Machine for Books {
                 reason,
                 count,
             } => self.ledger.on_left_out(stream, reason, count),
+            BooksMessage::Still { stream, count } => self.ledger.on_still(stream, count),
             BooksMessage::Spent {
                 request,
                 module,

@@ -360,7 +360,7 @@ fn facts_of(message: &EgressMessage) -> u64 {
 fn facts_of_books(message: &BooksMessage) -> u64 {
     match message {
         BooksMessage::Rejected { .. } => 3,
-        BooksMessage::LeftOut { .. } | BooksMessage::Spent { .. } => 1,
+        BooksMessage::LeftOut { .. } | BooksMessage::Still { .. } | BooksMessage::Spent { .. } => 1,
         BooksMessage::Arrived { .. } | BooksMessage::Ended { .. } | BooksMessage::RemoveStream(_) => 0,
     }
 }

@@ -307,6 +307,13 @@ pub enum BooksMessage {
         /// Number of frames.
         count: u64,
     },
+    /// Frames of a stream had nothing in them that changed, so that no request was made of them.
+    Still {
+        /// Stream of the frames.
+        stream: StreamId,
+        /// Number of frames.
+        count: u64,
+    },
     /// Device time went into a request.
     Spent {
         /// Number of the request, which may have ended.

@@ -36,6 +36,8 @@ pub struct Delivery {
     pub latency_ms: f64,
     /// Whether the latency exceeds the SLO.
     pub late: bool,
+    /// Whether nothing had changed since the last frame that was looked at: its objects are those of that frame.
+    pub still: bool,
     /// Modules that the frame went on without, for lack of time or by failures (`on_drop = "degrade"`).
     pub without: Vec<Arc<str>>,
     /// Objects in the order of their `id`.
@@ -67,6 +69,19 @@ pub enum Notice {
         reason: &'static str,
         /// What it was short of, where it was dropped because it would have been late.
         shortfall: Option<Shortfall>,
+    },
+    /// Nothing moved in frames of a stream, so that they were not decoded.
+    Still {
+        /// Name of the stream.
+        stream: Arc<str>,
+        /// [`Frame::index`] of the first.
+        frame: u64,
+        /// Number of frames, one after another.
+        frames: u64,
+        /// [`Frame::pts_ms`] of the first.
+        pts_ms: f64,
+        /// Arrival of the first, in milliseconds since 1970 (UTC).
+        time_ms: u64,
     },
     /// A stream changed its state: it is live, down (stalled or waiting) for another reason, gone or paused. That it is
     /// connecting is no news.

@@ -61,8 +61,8 @@ pub use request_results::RequestResults;
 pub use results::{Attribute, KeyPoint, ModuleOutput, Object, ObjectAttribute, ObjectRef, Points};
 pub use sink::{Sink, SinkFactory};
 pub use source::{
-    Connection, DecodeLimit, GroupCounts, Joined, PacketKind, Source, SourceCounts, SourceFactory,
-    SourceInfo, Transport,
+    Connection, DecodeLimit, GroupCounts, Joined, PacketGate, PacketKind, Source, SourceCounts,
+    SourceFactory, SourceInfo, Transport,
 };
 pub use steps::{Infer, Prepare, ReadOut, SessionSteps, StepData, step_data};
 pub use stop::StopFlag;

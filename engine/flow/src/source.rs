@@ -71,6 +71,13 @@ pub trait DecodeLimit: Send + Sync {
     fn on_packet(&self, _packet: PacketKind) {}
 }
 
+/// Says of packets, before they are decoded, whether anything moves in them.
+pub trait PacketGate: Send + Sync {
+    /// Whether the packet of `bytes`, with its time in the container in milliseconds, is decoded now. One that is not is held back
+    /// until its group of pictures ends: it is decoded once a later packet of the group is. `key`: it begins a group.
+    fn wants(&self, bytes: u64, key: bool, at_ms: f64) -> bool;
+}
+
 /// A stream of decoded frames, read by one thread.
 pub trait Source: Send {
     /// Properties as known now.
@@ -104,6 +111,9 @@ pub trait Source: Send {
     fn set_decode_level(&mut self, _level: DecodeLevel) {}
     /// Leaves out the rest of the group of pictures, as a level of decoding does: decoding goes on with the next key frame.
     fn skip_group(&mut self) {}
+    /// Asks the gate of each packet whether it is decoded. Called once, before the first frame. A source whose frames cost next to
+    /// nothing to decode, or without time stamps, asks nothing.
+    fn gate_packets(&mut self, _gate: Arc<dyn PacketGate>) {}
     /// What it is made of and what became of it; `None` of a source that ignores levels.
     fn group_counts(&self) -> Option<GroupCounts> {
         None
@@ -167,6 +177,8 @@ pub struct SourceCounts {
     pub unreadable: u64,
     /// Frames that were left out by the level of decoding: those before the last frame that was delivered, at the end all.
     pub not_decoded: u64,
+    /// Frames that were held back because nothing moves in them, counted as those that are not decoded.
+    pub still: u64,
     /// Frames that the CPU decoded although a GPU was to.
     pub cpu_decoded: u64,
 }
@@ -182,6 +194,7 @@ impl std::ops::Add for SourceCounts {
             not_sampled: self.not_sampled + other.not_sampled,
             unreadable: self.unreadable + other.unreadable,
             not_decoded: self.not_decoded + other.not_decoded,
+            still: self.still + other.still,
             cpu_decoded: self.cpu_decoded + other.cpu_decoded,
         }
     }

@@ -77,6 +77,13 @@ pub enum Decoding {
     All,
 }
 
+/// The motion gate of a stream: frames in which nothing changes are not looked at.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct MotionGateNode {
+    /// Polygons in fractions (0 to 1) of the width and height of a picture, within which changes do not count.
+    pub ignore: Vec<Vec<[f64; 2]>>,
+}
+
 /// A stream.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SourceNode {
@@ -98,6 +105,8 @@ pub struct SourceNode {
     pub decoding: Decoding,
     /// What decodes it: the CPU, or a GPU whatever it can of it.
     pub decoder: DeviceKind,
+    /// Its motion gate; `None`: every frame is looked at.
+    pub gate: Option<MotionGateNode>,
     /// Whether it restarts at its end.
     pub repeat: bool,
     /// Its own latency objective; `None`: the graph's.
@@ -144,6 +153,7 @@ impl SourceNode {
             sample: None,
             decoding: Decoding::default(),
             decoder: DeviceKind::Cpu,
+            gate: None,
             repeat: false,
             slo: None,
             share: StreamShare::default(),

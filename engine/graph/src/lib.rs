@@ -40,9 +40,9 @@ pub use gears_file::{
 };
 pub use gpu_settings::{GpuPrecision, GpuProvider, GpuSettings};
 pub use graph::{
-    Decoding, EMULATE, EndNode, Escalate, Graph, LengthPredictor, ModelNode, ModelOrigin, ModuleNode, OnDrop,
-    OnLate, PerTrackNode, QueueNode, SinkNode, SourceMode, SourceNode, StageNode, TRACK, TrackerNode,
-    TransformNode, Vertex, WhenSlow, WorkerNode,
+    Decoding, EMULATE, EndNode, Escalate, Graph, LengthPredictor, ModelNode, ModelOrigin, ModuleNode,
+    MotionGateNode, OnDrop, OnLate, PerTrackNode, QueueNode, SinkNode, SourceMode, SourceNode, StageNode,
+    TRACK, TrackerNode, TransformNode, Vertex, WhenSlow, WorkerNode,
 };
 pub use model_servers::{ModelServers, ServerProtocol};
 pub use policy::{PARTS as POLICY_PARTS, read as read_policy};

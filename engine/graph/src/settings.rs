@@ -162,7 +162,7 @@ fn value(spec: &KeySpec, node: &Node, folder: &Path, diagnostics: &mut Diagnosti
 }
 
 /// The points of a list; the first that is none is reported.
-fn points(name: &str, list: &[Node], diagnostics: &mut Diagnostics) -> Option<Vec<[f64; 2]>> {
+pub(crate) fn points(name: &str, list: &[Node], diagnostics: &mut Diagnostics) -> Option<Vec<[f64; 2]>> {
     let number = |node: &Node| match node.content {
         Content::Float(number) => Some(number),
         Content::Integer(whole) => Some(whole as f64),

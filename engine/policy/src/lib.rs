@@ -34,6 +34,7 @@ mod supply;
 mod violation;
 mod weir;
 
+pub use accounting::efficiency::{EfficiencyReport, IdleWatch, RunCosts};
 pub use accounting::ledger::{Counts, Ledger, Outcome, RemovedStreams};
 pub use accounting::report::{
     ControlReport, DropCount, GearReport, ModuleReport, ModuleStats, ModuleTotals, ProcessorReport, Report,
@@ -77,6 +78,7 @@ pub use streams::decode_load::{DecodeLoad, DecodingReport};
 pub use streams::frame_sampler::FrameSampler;
 pub use streams::health::{HealthTracker, StateChange, StreamHealth, StreamStanding};
 pub use streams::media_clock::{AGE_WINDOW, FrameTime, MAX_FALL, MAX_JUMP, MAX_LEAD, MediaClock, MediaInfo};
+pub use streams::motion::{GateDecision, GateEvent, LumaGrid, MotionGate, Region, SceneChange};
 pub use streams::reconnect::{Backoff, ReconnectSpec};
 pub use streams::silence::{
     CLOSE_TIMEOUT, OPEN_TIMEOUT, Silence, SilenceWatch, UNDECODED_TIMEOUT, WaitFor, silence_limit,

@@ -9,7 +9,7 @@ mod packet_observers;
 mod start;
 mod swap;
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -20,11 +20,11 @@ use actix::System;
 use tokio::sync::{mpsc, oneshot};
 use weir_control::{ControlSpec, GearMessage};
 use weir_flow::{Operator, StopFlag};
-use weir_graph::Graph;
+use weir_graph::{DeviceClass, DeviceNode, Graph};
 use weir_policy::gears::GearTally;
 use weir_policy::reservations::ReserveReport;
-use weir_policy::{DecodingReport, Policy, Report, RunInfo};
-use weir_types::{ModuleId, Span, StreamId, Timestamp};
+use weir_policy::{DecodingReport, EfficiencyReport, IdleWatch, Policy, Report, RunCosts, RunInfo};
+use weir_types::{DropReason, ModuleId, Span, StreamId, Timestamp};
 
 use crate::actors::{
     Abandon, ActorRefs, EgressCounts, EndWhenIdle, ReportStats, ReservationCounts, RunEnded, SinkRoute,
@@ -44,7 +44,7 @@ use crate::request_traces::RequestTracer;
 use crate::residency_tally::ResidencyTally;
 use crate::routes::SinkView;
 use crate::sink::CloseTimeout;
-use crate::source::{RejectionLimit, SharedDecodeLevels};
+use crate::source::{RejectionLimit, SharedDecodeLevels, SharedMotionGates};
 use crate::stream_setup::{InFlightLimits, StreamSetup};
 use crate::timer::RunTimer;
 use crate::violations::RunViolations;
@@ -94,6 +94,8 @@ pub(crate) struct RunContext<'a> {
     pub(crate) stop: &'a StopFlag,
     pub(crate) violations: RunViolations,
     pub(crate) processor: Arc<ProcessorTimes>,
+    /// How much of the processor was used while frames were dropped.
+    pub(crate) idle: Rc<Cell<IdleWatch>>,
     pub(crate) residency: Arc<ResidencyTally>,
     pub(crate) next_gears: RefCell<Option<NextGears>>,
     /// The partition workers; `None` in a graph without partitioned models.
@@ -117,6 +119,7 @@ struct StreamContext {
     next_request: Arc<AtomicU64>,
     rejections: RejectionLimit,
     decode_levels: SharedDecodeLevels,
+    gates: SharedMotionGates,
     /// Sinks of the graph in force by their indices: names, and what they show.
     views: Vec<(String, SinkView)>,
     /// What takes packets for them.
@@ -324,7 +327,9 @@ impl RunContext<'_> {
         let streams: Vec<(StreamId, &str)> = streams.collect();
         counts.stats.modules = std::mem::take(&mut counts.graphs.modules);
         let mut report = counts.stats.report_of(run, &counts.ledger, &streams, &modules);
-        report.processor = Some(self.processor.report());
+        let not_decoded = counts.ledger.drops().filter(|(_, reason, _)| *reason == DropReason::NotDecoded);
+        let not_decoded: u64 = not_decoded.map(|(_, _, count)| count).sum();
+        self.add_processor(&mut report, not_decoded);
         report.control = counts.graphs.control.report();
         report.reservations = counts
             .graphs
@@ -340,6 +345,33 @@ impl RunContext<'_> {
             }
         }
         report
+    }
+
+    /// Adds the processor time so far, and how well it was used where all models run on the processor.
+    fn add_processor(&self, report: &mut Report, not_decoded: u64) {
+        let processor = self.processor.report();
+        report.processor = Some(processor);
+        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        let costs = RunCosts {
+            seconds: report.run.duration_s,
+            cores: u32::try_from(cores).unwrap_or(u32::MAX),
+            requests: report.requests,
+            pictures: report.requests.arrived.saturating_sub(report.requests.still + not_decoded),
+            processor,
+            invalid_rate: report.invalid_rate,
+        };
+        let in_force = self.in_force();
+        let on_processor = |device: &DeviceNode| device.class == DeviceClass::Cpu;
+        if !in_force.graph.devices().iter().all(on_processor) || !in_force.graph.workers().is_empty() {
+            return;
+        }
+        let (dropping_s, idle) = self.idle.get().idle(costs.cores);
+        report.efficiency = costs.bound_rps().map(|bound_rps| EfficiencyReport {
+            bound_rps,
+            of_bound: (report.goodput_rps / bound_rps).min(1.0),
+            dropping_s,
+            idle,
+        });
     }
 
     /// The report of reservations, with how often workers were lost.

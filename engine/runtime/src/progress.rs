@@ -158,6 +158,14 @@ impl Progress {
         }
     }
 
+    /// Frames of a stream arrived in which nothing had changed.
+    pub(crate) fn on_still(&self, stream: StreamId, count: u64) {
+        self.arrived.fetch_add(count, Ordering::Relaxed);
+        if let Some(stream) = lock(&self.streams).get_mut(&stream) {
+            stream.arrived += count;
+        }
+    }
+
     pub(crate) fn on_stream_ended(&self, stream: StreamId) {
         if let Some(stream) = lock(&self.streams).get_mut(&stream) {
             stream.ended = true;

@@ -10,7 +10,9 @@ use std::rc::Rc;
 use serde::{Deserialize, Serialize};
 use weir_control::{ControlSpec, Effect, Message};
 use weir_policy::{DecodeEffect, DecodeEvent};
-use weir_types::Timestamp;
+use weir_types::{StreamId, Timestamp};
+
+use crate::source::GateStep;
 
 /// The first line: the specification of the machines of the first graph.
 #[derive(Debug, Serialize, Deserialize)]
@@ -47,6 +49,8 @@ pub(crate) enum Line {
         events: Vec<DecodeEvent>,
         effects: Vec<DecodeEffect>,
     },
+    /// Steps of the motion gate of a stream.
+    MotionGate { stream: StreamId, steps: Vec<GateStep> },
     /// Another graph is in force, of that number; requests in flight of those before go on.
     Graph { number: u32, control: Box<ControlSpec> },
 }
@@ -115,6 +119,11 @@ impl Recorder {
             events: events.to_vec(),
             effects: effects.to_vec(),
         });
+    }
+
+    /// Records steps of the motion gate of a stream.
+    pub(crate) fn record_gate(&self, stream: StreamId, steps: Vec<GateStep>) {
+        self.write_line(&Line::MotionGate { stream, steps });
     }
 
     /// Writes a line. A disk that is full ends the recording, not the run.

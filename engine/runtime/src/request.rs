@@ -21,6 +21,8 @@ pub(crate) struct Request {
     /// Its own latency objective; `None`: the graph's.
     pub(crate) slo: Option<Span>,
     pub(crate) droppable: bool,
+    /// Whether nothing in it changed, so that no module sees it.
+    pub(crate) still: bool,
     /// Its place among the requests of its stream in flight; free again when the last user drops it.
     pub(crate) permit: Arc<StreamPermit>,
 }

@@ -141,6 +141,7 @@ pub(crate) fn run_and_serve(
         stop,
         violations,
         processor,
+        idle: Rc::default(),
         residency: Arc::default(),
         next_gears: RefCell::new(next_gears),
         partitions: RefCell::new(partitions),

@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 use thiserror::Error;
 use weir_control::{Act, Controller, Effect, Message, View};
-use weir_policy::DecodeLevels;
-use weir_types::Timestamp;
+use weir_policy::{DecodeLevels, MotionGate};
 use weir_types::invariant::counted;
+use weir_types::{StreamId, Timestamp};
 
 use crate::record::{Acted, Header, Line, VERSION};
 
@@ -107,6 +107,7 @@ pub fn verify(path: &Path) -> Result<VerifyReport, VerifyError> {
     let mut policy = Replay {
         graphs: BTreeMap::from([(0, first)]),
         decode_levels: DecodeLevels::default(),
+        gates: BTreeMap::new(),
     };
     let mut verified = VerifyReport::default();
     for (number, line) in (2..).zip(lines) {
@@ -147,6 +148,7 @@ struct Replay {
     /// By number.
     graphs: BTreeMap<u32, Controller>,
     decode_levels: DecodeLevels,
+    gates: BTreeMap<StreamId, MotionGate>,
 }
 
 impl Replay {
@@ -165,6 +167,18 @@ impl Replay {
             Line::Graph { number, control } => {
                 self.graphs.insert(number, Controller::new(*control));
                 Some(Ok((0, 0)))
+            }
+            Line::MotionGate { stream, steps } => {
+                let gate = self.gates.entry(stream).or_default();
+                let mut effects = 0;
+                for (event, decision) in &steps {
+                    let now = gate.on(*event);
+                    if now != *decision {
+                        return Some(Err((format!("{decision:?}"), format!("{now:?}"))));
+                    }
+                    effects += u64::from(now.is_some());
+                }
+                Some(Ok((steps.len() as u64, effects)))
             }
             Line::DecodeLevels { at, events, effects } => {
                 let count = events.len() as u64;

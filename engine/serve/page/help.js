@@ -6,7 +6,7 @@ const WORDS = {
   streams: [
     ["Goodput, frames/s", "Frames a second that came out within their latency objective, and their share of those that ended."],
     ["The bar", "Delivered in time (accent), late (amber), dropped (red), over the last ten seconds."],
-    ["Arrived, late, dropped", "Frames a second over the last ten seconds. Every frame that arrives is delivered, late, dropped, or in flight."],
+    ["Arrived, late, dropped", "Frames a second over the last ten seconds. Every frame that arrives is delivered, late, dropped, still (nothing had changed in it), or in flight."],
     ["p95 latency", "From arrival to delivery: 95 of 100 frames took less, since the start."],
     ["State", "live: frames arrive. connecting, waiting: it is being opened. stalled: connected, without pictures. gone: ended."],
   ],

@@ -5,13 +5,19 @@ import { count, ms, percent, rate } from "./format.js";
 import { perSecond } from "./history.js";
 
 const FIGURES = [
-  ["goodput", "Goodput", "frames/s", "Frames a second that came out within their latency objective, over the last ten seconds"],
+  ["goodput", "Goodput", "frames/s", "Frames a second that came out within their latency objective, over the last ten seconds; beside it, since the start, the part of what an ideal use of the processor would have given"],
   ["arrived", "Arrived", "frames/s", "Frames a second that arrived from all cameras, over the last ten seconds"],
   ["dropRate", "Drop rate", "", "Frames that were dropped or late, of those that arrived, over the last ten seconds"],
   ["latency", "p95 latency", "", "From arrival to delivery: 95 of 100 frames took less, since the start"],
   ["flight", "In flight", "frames", "Frames in the graph now"],
   ["wasted", "Wasted time", "", "Device time spent on frames that were not delivered, of all device time, since the start"],
 ];
+
+/** Frames that were dropped or late of those that were to be looked at; `null` without any. */
+function share(grown) {
+  const wanted = grown ? grown.arrived - (grown.still ?? 0) : 0;
+  return wanted > 0 ? Math.min(1, (grown.dropped + grown.late) / wanted) : null;
+}
 
 export class Summary {
   #parts = {};
@@ -35,10 +41,12 @@ export class Summary {
   update(state, history) {
     const { report } = state;
     const grown = history.all();
-    const lost = grown && grown.arrived > 0 ? Math.min(1, (grown.dropped + grown.late) / grown.arrived) : null;
+    const lost = share(grown);
     const done = report.requests.delivered + report.requests.late;
     const p95 = done ? report.latency_ms.p95 : null;
-    this.#set("goodput", rate(perSecond(grown, "delivered")));
+    const { efficiency } = report;
+    const bound = efficiency ? `${percent(efficiency.of_bound)} of the best` : "";
+    this.#set("goodput", rate(perSecond(grown, "delivered")), efficiency?.dropping_s > 0 ? bound : "");
     this.#set("arrived", rate(perSecond(grown, "arrived")));
     this.#set("dropRate", percent(lost), "", lost > 0.2 ? "warn" : "");
     this.#set("latency", ms(p95), `of ${ms(state.slo_ms)}`, p95 > state.slo_ms ? "bad" : "");

@@ -115,6 +115,17 @@ pub struct DecodingSpec {
     pub non_reference: f64,
     /// Whether frames that cannot be used are left out; else all are decoded.
     pub as_needed: bool,
+    /// What the cameras see, of those with a motion gate; `None`: they have none.
+    pub scene: Option<SceneSpec>,
+}
+
+/// The scene of a camera: something moves for a time, and then nothing for another.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct SceneSpec {
+    /// Time for which something moves.
+    pub moves: Span,
+    /// Time for which nothing does.
+    pub rests: Span,
 }
 
 /// What a stream has of its own.

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use weir_policy::{Policy, Report};
-use weir_sim::{DecodingSpec, WorldModule, WorldPool, WorldSpec, simulate_streams};
+use weir_sim::{DecodingSpec, SceneSpec, WorldModule, WorldPool, WorldSpec, simulate_streams};
 use weir_types::{DropReason, Profile, Span, StreamId, Timestamp};
 
 const SECONDS: u64 = 60;
@@ -11,6 +11,15 @@ const FPS: u64 = 30;
 
 /// Detection on both cores of a machine, 126 frames a second where nothing is decoded beside it.
 fn run(cameras: u32, group: u32, non_reference: f64, as_needed: bool) -> Report {
+    run_scene(cameras, group, (non_reference, as_needed), None)
+}
+
+fn run_scene(
+    cameras: u32,
+    group: u32,
+    (non_reference, as_needed): (f64, bool),
+    scene: Option<SceneSpec>,
+) -> Report {
     let spec = WorldSpec {
         streams: cameras,
         max_in_flight: Some(256),
@@ -20,6 +29,7 @@ fn run(cameras: u32, group: u32, non_reference: f64, as_needed: bool) -> Report 
             group,
             non_reference,
             as_needed,
+            scene,
         }),
         noise: 0.05,
         ..WorldSpec::new(
@@ -95,4 +105,27 @@ fn frames_left_out_arrived_and_were_dropped() {
     assert_eq!(report.requests.arrived, 16 * FPS * SECONDS);
     assert!(report.requests.is_balanced());
     assert!(not_decoded(&report) > report.requests.arrived / 2, "{report:?}");
+}
+
+#[test]
+fn still_frames_are_not_dropped_and_leave_the_models_to_cameras_that_see_something() {
+    let scene = SceneSpec {
+        moves: Span::from_secs(4),
+        rests: Span::from_secs(28),
+    };
+    let all = run_scene(16, 30, (0.0, true), None);
+    let gated = run_scene(16, 30, (0.0, true), Some(scene));
+    let counts = gated.requests;
+    assert!(counts.is_balanced() && counts.in_flight == 0, "{counts:?}");
+    assert_eq!(counts.arrived, 16 * FPS * SECONDS);
+    // Nothing moves for seven eighths of the time; what moved is looked at for a second more, as is the beginning.
+    let share = counts.still as f64 / counts.arrived as f64;
+    assert!((0.7..0.875).contains(&share), "{share}");
+    let in_time = |report: &Report| 1.0 - report.requests.drop_rate();
+    assert!(
+        in_time(&all) < 0.3 && in_time(&gated) > 0.9,
+        "{} and {}",
+        in_time(&all),
+        in_time(&gated)
+    );
 }

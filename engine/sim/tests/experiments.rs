@@ -381,6 +381,7 @@ fn a_world_says_what_decoding_costs() {
         group: 30,
         non_reference: 0.5,
         as_needed: false,
+        scene: None,
     };
     assert_eq!(experiment.runs()[0].world.decoding, Some(expected));
     for (wrong, expected) in [

@@ -5,20 +5,21 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use ffmpeg_next::codec::threading;
-use ffmpeg_next::format::context::Input;
 use ffmpeg_next::{Discard, Error, Packet, codec, decoder, format, frame, media, picture};
 use weir_flow::{
-    DecodeLevel, DecodeLimit, DeviceKind, Frame, FrameSkip, GroupCounts, Joined, PacketFormat, PacketKind,
-    PacketTap, Source, SourceCounts, SourceError, SourceInfo, StopFlag,
+    DecodeLevel, DecodeLimit, DeviceKind, Frame, FrameSkip, GroupCounts, Joined, PacketFormat, PacketGate,
+    PacketKind, PacketTap, Source, SourceCounts, SourceError, SourceInfo, StopFlag,
 };
 
 use super::access::is_remote;
 use super::damage::Damage;
-use super::driver_thread::{DriverThread, Given};
+use super::driver_thread::DriverThread;
+use super::held_group::{HeldGroup, HeldUse};
 use super::limited::decode_watched;
 use super::orientation::Orientation;
+use super::packet_input::{Packets, read_on};
 use super::packet_reader::{PacketReader, packet_format};
-use super::packet_selection::{PacketSelection, PacketUse};
+use super::packet_selection::{LeftOut, PacketSelection, PacketUse};
 use super::packet_times::PacketTimes;
 use super::picture::{Pictures, square_size};
 use super::played::{Played, Resumption};
@@ -73,31 +74,11 @@ pub struct FfmpegSource {
     end: Option<u64>,
     counts: SourceCounts,
     selection: PacketSelection,
+    gate: Option<Arc<dyn PacketGate>>,
+    held: HeldGroup,
+    /// Packets that were held back, to be decoded before any other.
+    resumed: VecDeque<Packet>,
     state: State,
-}
-
-/// Where packets are read.
-enum Packets {
-    /// By who wants them.
-    Here(Input),
-    /// On the thread of a capture device.
-    OfDriver(Given<Result<Packet, Error>>),
-}
-
-impl Packets {
-    /// The next; `None` once `stop` is raised while a driver does not answer.
-    fn next(&mut self, stop: &StopFlag) -> Option<Result<Packet, Error>> {
-        match self {
-            Self::Here(input) => Some(read(input)),
-            Self::OfDriver(given) => given.next(stop),
-        }
-    }
-}
-
-fn read(input: &mut Input) -> Result<Packet, Error> {
-    let mut packet = Packet::empty();
-    packet.read(input)?;
-    Ok(packet)
 }
 
 /// Reading <-> EndingGroup; Reading -> Draining -> Ended. A failure is carried through Draining as its reason.
@@ -226,6 +207,9 @@ impl FfmpegSource {
             end: None,
             counts: SourceCounts::default(),
             selection: PacketSelection::default(),
+            gate: None,
+            held: HeldGroup::default(),
+            resumed: VecDeque::new(),
             state: State::Reading { errors: 0 },
         })
     }
@@ -241,6 +225,9 @@ impl FfmpegSource {
                 Ok(()) => {
                     let bidirectional = picture.kind() == picture::Type::B;
                     let pts = picture.pts().or_else(|| picture.timestamp());
+                    if self.gate.is_some() && !self.held.gives(pts) {
+                        continue;
+                    }
                     let left_out = self.selection.on_picture(pts, bidirectional);
                     self.pass_over(&left_out);
                     let made_up = self.damage.as_mut().is_some_and(|damage| damage.is_made_up(pts));
@@ -303,11 +290,13 @@ impl FfmpegSource {
     }
 
     /// Gives frames that were left out their places, so that later ones have those that they would have had.
-    fn pass_over(&mut self, times: &[i64]) {
-        self.index += times.len() as u64;
-        self.counts.not_decoded += times.len() as u64;
+    fn pass_over(&mut self, left_out: &LeftOut) {
+        let count = left_out.times.len() as u64;
+        self.index += count;
+        self.counts.not_decoded += count - left_out.still;
+        self.counts.still += left_out.still;
         if let Some(timeline) = &mut self.timeline {
-            for stamp in times {
+            for stamp in &left_out.times {
                 timeline.next(Some(*stamp as f64 * self.tick_ms));
             }
         }
@@ -351,6 +340,10 @@ impl FfmpegSource {
 
     /// Reads one packet into the decoder, or ends the reading.
     fn feed(&mut self, errors: u64) {
+        if let Some(packet) = self.resumed.pop_front() {
+            self.state = self.decode(&packet);
+            return;
+        }
         if self.end.is_some_and(|end| self.packets_read >= end) {
             self.state = self.drain(None);
             return;
@@ -458,18 +451,14 @@ impl FfmpegSource {
     fn on_packet(&mut self, packet: &Packet) -> State {
         self.packets_read += 1;
         self.show(packet);
-        let packet_use = self.selection.on_packet(packet.is_key(), packet.pts());
+        let held = self.is_held(packet);
+        let packet_use = self.selection.on_packet(packet.is_key(), packet.pts(), held);
         if packet_use == PacketUse::Decode {
-            if let Some(damage) = &mut self.damage {
-                damage.on_packet(packet.is_key(), packet.pts());
+            if !self.resumed.is_empty() {
+                self.resumed.push_back(packet.clone());
+                return State::Reading { errors: 0 };
             }
-            let sent = decode_watched(self.limit.as_deref(), &mut self.damage, || {
-                self.decoder.send_packet(packet)
-            });
-            if sent.is_err() {
-                self.counts.damaged += 1;
-            }
-            return State::Reading { errors: 0 };
+            return self.decode(packet);
         }
         if let Some(limit) = &self.limit {
             limit.on_left_out();
@@ -481,6 +470,39 @@ impl FfmpegSource {
         }
         let left_out = self.selection.take_waiting(false);
         self.pass_over(&left_out);
+        State::Reading { errors: 0 }
+    }
+
+    /// Whether the gate holds a packet back. Where it wants one after others that it held back, those are decoded first.
+    fn is_held(&mut self, packet: &Packet) -> bool {
+        let Some(gate) = &self.gate else {
+            return false;
+        };
+        let Some(stamp) = packet.pts().or_else(|| packet.dts()) else {
+            return false;
+        };
+        let wanted = gate.wants(packet.size() as u64, packet.is_key(), stamp as f64 * self.tick_ms);
+        match self.held.on_packet(packet, wanted, self.tick_ms) {
+            HeldUse::Decode => false,
+            HeldUse::Hold => true,
+            HeldUse::Resume(packets) => {
+                self.resumed = packets.into();
+                self.selection.on_resumed();
+                false
+            }
+        }
+    }
+
+    fn decode(&mut self, packet: &Packet) -> State {
+        if let Some(damage) = &mut self.damage {
+            damage.on_packet(packet.is_key(), packet.pts());
+        }
+        let sent = decode_watched(self.limit.as_deref(), &mut self.damage, || {
+            self.decoder.send_packet(packet)
+        });
+        if sent.is_err() {
+            self.counts.damaged += 1;
+        }
         State::Reading { errors: 0 }
     }
 
@@ -549,22 +571,6 @@ fn gpu(context: &mut codec::Context, uri: &str, decoder: DeviceKind) -> Option<u
             None
         }
     }
-}
-
-/// Reads the packets of a capture device on the thread of its driver. They are copies: its own buffers are gone when it is closed,
-/// which may be while pictures are made of them.
-fn read_on(
-    driver: &DriverThread,
-    mut input: Input,
-    stop: &StopFlag,
-) -> std::io::Result<Given<Result<Packet, Error>>> {
-    let mut copied = move || {
-        let packet = read(&mut input)?;
-        let mut own = Packet::empty();
-        own.clone_from(&packet);
-        Ok(own)
-    };
-    driver.start(stop, move || Some(copied()))
 }
 
 /// A plausible frame rate in 1/s; 90,000 timer ticks per second are none.
@@ -665,6 +671,12 @@ impl Source for FfmpegSource {
             FrameSkip::Nothing => Discard::Default,
             FrameSkip::NonReference => Discard::NonReference,
         });
+    }
+
+    fn gate_packets(&mut self, gate: Arc<dyn PacketGate>) {
+        if self.stamped {
+            self.gate = Some(gate);
+        }
     }
 
     fn skip_group(&mut self) {

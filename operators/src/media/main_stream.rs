@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use ffmpeg_next::{Error, Packet, media};
 use weir_flow::{
-    DecodeLevel, DecodeLimit, Frame, GroupCounts, PacketTap, Source, SourceCounts, SourceError,
+    DecodeLevel, DecodeLimit, Frame, GroupCounts, PacketGate, PacketTap, Source, SourceCounts, SourceError,
     SourceFactory, SourceInfo, StopFlag,
 };
 
@@ -225,6 +225,14 @@ impl Source for WithMain {
 
     fn set_decode_level(&mut self, level: DecodeLevel) {
         self.frames.set_decode_level(level);
+    }
+
+    fn skip_group(&mut self) {
+        self.frames.skip_group();
+    }
+
+    fn gate_packets(&mut self, gate: Arc<dyn PacketGate>) {
+        self.frames.gate_packets(gate);
     }
 
     fn comes_in_segments(&self) -> bool {

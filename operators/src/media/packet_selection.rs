@@ -37,6 +37,15 @@ struct Uncertain {
     pts: i64,
     /// Given to the decoder while it left out non-reference frames.
     offered: bool,
+    /// Held back because nothing moves in it.
+    still: bool,
+}
+
+/// Times of frames that were left out, ascending, and how many of them were held back because nothing moves.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct LeftOut {
+    pub(super) times: Vec<i64>,
+    pub(super) still: u64,
 }
 
 /// Selects the packets of one stream, in its ticks.
@@ -82,14 +91,20 @@ impl PacketSelection {
         }
     }
 
-    /// The next packet, with its presentation time.
-    pub(super) fn on_packet(&mut self, is_key: bool, pts: Option<i64>) -> PacketUse {
+    /// What was held back of the group is decoded after all.
+    pub(super) fn on_resumed(&mut self) {
+        (self.cut, self.resumed_at) = (false, None);
+    }
+
+    /// The next packet, with its presentation time; `held`: it is held back.
+    pub(super) fn on_packet(&mut self, is_key: bool, pts: Option<i64>, held: bool) -> PacketUse {
         let pts = pts.or(self.latest).unwrap_or(0);
         self.counts.frames += 1;
         let was_cut = self.cut;
         if is_key {
-            self.on_key_frame(pts);
-        } else if self.skips_group
+            self.on_key_frame(pts, held);
+        } else if held
+            || self.skips_group
             || self
                 .level
                 .prefix
@@ -107,13 +122,18 @@ impl PacketSelection {
         let offered = self.level.skip != FrameSkip::Nothing;
         if !self.cut && !is_leading {
             if self.level != DecodeLevel::ALL {
-                self.uncertain.push(Uncertain { pts, offered });
+                let still = false;
+                self.uncertain.push(Uncertain { pts, offered, still });
                 self.counts.offered += u64::from(offered);
             }
             return PacketUse::Decode;
         }
-        self.counts.cut += 1;
-        self.uncertain.push(Uncertain { pts, offered: false });
+        self.counts.cut += u64::from(!held);
+        self.uncertain.push(Uncertain {
+            pts,
+            offered: false,
+            still: held,
+        });
         if self.cut && !was_cut {
             PacketUse::EndGroup
         } else {
@@ -121,7 +141,7 @@ impl PacketSelection {
         }
     }
 
-    fn on_key_frame(&mut self, pts: i64) {
+    fn on_key_frame(&mut self, pts: i64, held: bool) {
         // What came before the first key frame is no whole group.
         if self.groups > 0 {
             self.recent_groups.push_back(self.in_group);
@@ -133,18 +153,20 @@ impl PacketSelection {
         self.in_group = 0;
         (self.skips_group, self.skipped) = (false, 0);
         let was_cut = self.cut;
-        self.cut = !self.groups.is_multiple_of(u64::from(self.level.every.max(1)));
+        self.cut = held || !self.groups.is_multiple_of(u64::from(self.level.every.max(1)));
         self.resumed_at = (was_cut && !self.cut).then_some(pts);
     }
 
     /// A picture came out: the times of the frames before it that were left out, ascending.
-    pub(super) fn on_picture(&mut self, pts: Option<i64>, bidirectional: bool) -> Vec<i64> {
+    pub(super) fn on_picture(&mut self, pts: Option<i64>, bidirectional: bool) -> LeftOut {
         if self.level == DecodeLevel::ALL && self.uncertain.is_empty() {
             self.counts.full_pictures += 1;
             self.counts.bidirectional += u64::from(bidirectional);
-            return Vec::new();
+            return LeftOut::default();
         }
-        let Some(pts) = pts else { return Vec::new() };
+        let Some(pts) = pts else {
+            return LeftOut::default();
+        };
         if let Some(own) = self.uncertain.iter().position(|frame| frame.pts == pts) {
             self.uncertain.remove(own);
         }
@@ -152,22 +174,23 @@ impl PacketSelection {
     }
 
     /// The times of frames that were left out, where too many wait for a later picture, or at the end of the stream.
-    pub(super) fn take_waiting(&mut self, ended: bool) -> Vec<i64> {
+    pub(super) fn take_waiting(&mut self, ended: bool) -> LeftOut {
         if ended || self.uncertain.len() > MAX_WAITING {
             self.take_before(i64::MAX)
         } else {
-            Vec::new()
+            LeftOut::default()
         }
     }
 
-    fn take_before(&mut self, pts: i64) -> Vec<i64> {
-        let mut times = Vec::new();
+    fn take_before(&mut self, pts: i64) -> LeftOut {
+        let mut left_out = LeftOut::default();
         for frame in self.uncertain.extract_if(.., |frame| frame.pts < pts) {
             self.counts.left_out += u64::from(frame.offered);
-            times.push(frame.pts);
+            left_out.still += u64::from(frame.still);
+            left_out.times.push(frame.pts);
         }
-        times.sort_unstable();
-        times
+        left_out.times.sort_unstable();
+        left_out
     }
 
     /// Counts so far.
@@ -198,7 +221,7 @@ mod tests {
 
     fn uses(selection: &mut PacketSelection, packets: &[(bool, i64)]) -> Vec<PacketUse> {
         let each = packets.iter();
-        each.map(|(is_key, pts)| selection.on_packet(*is_key, Some(*pts)))
+        each.map(|(is_key, pts)| selection.on_packet(*is_key, Some(*pts), false))
             .collect()
     }
 
@@ -232,7 +255,7 @@ mod tests {
         assert_eq!(uses(&mut selection, &packets[2..4]), [EndGroup, LeaveOut]);
         assert_eq!(uses(&mut selection, &packets[4..]), [Decode; 8]);
         assert_eq!(
-            selection.on_picture(Some(4), false),
+            selection.on_picture(Some(4), false).times,
             [2, 3],
             "they have their places"
         );
@@ -251,6 +274,32 @@ mod tests {
         assert_eq!(left_out, MAX_SKIPPED as usize - 2);
         selection.skip_group();
         assert_eq!(uses(&mut selection, &frames(400, 410)), [Decode; 10]);
+    }
+
+    #[test]
+    fn what_is_held_back_is_decoded_once_the_group_goes_on() {
+        let mut selection = PacketSelection::default();
+        let mut on = |pts: i64, held| selection.on_packet(pts % 8 == 0, Some(pts), held);
+        assert_eq!(
+            [on(0, false), on(1, true), on(2, true)],
+            [Decode, EndGroup, LeaveOut]
+        );
+        selection.on_resumed();
+        assert_eq!(selection.on_packet(false, Some(3), false), Decode);
+        // Its picture and those of the two before come out; that of the key frame was out before.
+        for pts in 0..4 {
+            assert_eq!(selection.on_picture(Some(pts), false), LeftOut::default());
+        }
+        let mut on = |pts: i64, held| selection.on_packet(pts % 8 == 0, Some(pts), held);
+        assert_eq!(
+            [on(8, true), on(9, true), on(16, false)],
+            [EndGroup, LeaveOut, Decode]
+        );
+        let held = LeftOut {
+            times: vec![8, 9],
+            still: 2,
+        };
+        assert_eq!(selection.on_picture(Some(16), false), held);
     }
 
     #[test]
@@ -322,12 +371,12 @@ mod tests {
             (true, 5),
         ];
         uses(&mut selection, &packets);
-        assert_eq!(selection.on_picture(Some(0), false), [0; 0]);
+        assert_eq!(selection.on_picture(Some(0), false).times, [0; 0]);
         // The decoder left out 1; 2 is a picture, if a reordered one.
-        assert_eq!(selection.on_picture(Some(2), true), [1]);
-        assert_eq!(selection.on_picture(Some(3), false), [0; 0]);
-        assert_eq!(selection.on_picture(Some(5), false), [4]);
-        assert_eq!(selection.take_waiting(true), [0; 0]);
+        assert_eq!(selection.on_picture(Some(2), true).times, [1]);
+        assert_eq!(selection.on_picture(Some(3), false).times, [0; 0]);
+        assert_eq!(selection.on_picture(Some(5), false).times, [4]);
+        assert_eq!(selection.take_waiting(true).times, [0; 0]);
         let counts = selection.counts();
         assert_eq!(
             (counts.frames, counts.offered, counts.left_out, counts.cut),
@@ -361,11 +410,11 @@ mod tests {
         selection.set_level(level(Some(1), 1));
         let mut given = 0;
         for pts in 0..100_000 {
-            selection.on_packet(pts == 0, Some(pts));
-            given += selection.take_waiting(false).len();
+            selection.on_packet(pts == 0, Some(pts), false);
+            given += selection.take_waiting(false).times.len();
             assert!(selection.uncertain.len() <= MAX_WAITING);
         }
-        given += selection.take_waiting(true).len();
+        given += selection.take_waiting(true).times.len();
         assert_eq!(given, 100_000);
     }
 }

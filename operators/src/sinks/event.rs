@@ -22,6 +22,7 @@ enum Line<'a> {
     Header(HeaderLine<'a>),
     Frame(FrameLine<'a>),
     Dropped(DroppedLine<'a>),
+    Still(StillLine<'a>),
     State(StateLine<'a>),
     Track(TrackLine<'a>),
     Incident(Box<IncidentLine<'a>>),
@@ -55,6 +56,8 @@ struct FrameLine<'a> {
     latency_ms: f64,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     late: bool,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    still: bool,
     width: u32,
     height: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -75,6 +78,15 @@ struct DroppedLine<'a> {
     /// None at the source.
     module: Option<&'a str>,
     reason: &'a str,
+}
+
+#[derive(Serialize)]
+struct StillLine<'a> {
+    stream: &'a str,
+    frame: u64,
+    frames: u64,
+    time: String,
+    pts_ms: f64,
 }
 
 #[derive(Serialize)]
@@ -193,6 +205,7 @@ pub fn write_event(delivery: &Delivery, mut out: impl Write) -> io::Result<()> {
         pts_ms: tenth(frame.pts_ms),
         latency_ms: tenth(delivery.latency_ms),
         late: delivery.late,
+        still: delivery.still,
         width: frame.image.width,
         height: frame.image.height,
         file: frame.file.as_deref(),
@@ -287,6 +300,19 @@ pub(super) fn write_notice(notice: &Notice, mut out: impl Write) -> io::Result<(
             pts_ms: tenth(*pts_ms),
             module: module.as_deref(),
             reason,
+        }),
+        Notice::Still {
+            stream,
+            frame,
+            frames,
+            pts_ms,
+            time_ms,
+        } => Line::Still(StillLine {
+            stream,
+            frame: *frame,
+            frames: *frames,
+            time: utc(*time_ms),
+            pts_ms: tenth(*pts_ms),
         }),
         Notice::State {
             stream,

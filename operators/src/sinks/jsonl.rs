@@ -263,9 +263,9 @@ impl Sink for Jsonl {
 
     fn on_notice(&mut self, notice: &Notice) -> Result<(), SinkError> {
         let (stream, time_ms) = match notice {
-            Notice::Dropped { stream, time_ms, .. } | Notice::State { stream, time_ms, .. } => {
-                (stream, *time_ms)
-            }
+            Notice::Dropped { stream, time_ms, .. }
+            | Notice::Still { stream, time_ms, .. }
+            | Notice::State { stream, time_ms, .. } => (stream, *time_ms),
             Notice::Analytics {
                 stream,
                 ended_tracks,

@@ -37,6 +37,7 @@ pub(crate) fn delivery(
         time_ms: 0,
         latency_ms: 31.24,
         late: false,
+        still: false,
         without: Vec::new(),
         objects,
         ended_tracks: Vec::new(),

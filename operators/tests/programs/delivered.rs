@@ -80,6 +80,7 @@ pub(crate) fn delivery(stream: &str, objects: Vec<DeliveredObject>, incidents: V
         time_ms: 1_000,
         latency_ms: 1.0,
         late: false,
+        still: false,
         objects,
         ended_tracks: Vec::new(),
         incidents,

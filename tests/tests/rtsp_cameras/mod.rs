@@ -64,7 +64,7 @@ impl Sink for EventSink {
                 reason,
                 ..
             } => (stream, Event::Dropped(frame, reason)),
-            Notice::Analytics { .. } => return Ok(()),
+            Notice::Still { .. } | Notice::Analytics { .. } => return Ok(()),
         };
         let _ = self.0.send((stream.to_string(), event));
         Ok(())

@@ -255,6 +255,16 @@ fn source(catalog: &Catalog) -> Value {
             text(),
             "What decodes it: cpu, or a GPU such as cuda:0 whatever it can; default cpu.",
         ),
+        (
+            "gate",
+            words(&["motion", "none"]),
+            "Whether frames in which nothing changes are passed over: motion, or none; default none.",
+        ),
+        (
+            "gate_ignore",
+            json!({ "type": "array", "maxItems": 32 }),
+            "Polygons in fractions of the picture within which changes do not count.",
+        ),
         ("loop", flag(), "Begin again at the end; default false."),
         (
             "slo",

@@ -31,6 +31,7 @@ pub(crate) fn streams(args: &Streams) -> anyhow::Result<()> {
                 sample: stream.sample.map(FrameRate::PerSecond),
                 repeat: stream.repeat.then_some(true),
                 decode: stream.decode.clone(),
+                gate: stream.gate.clone(),
                 decoder: None,
                 transport: None,
                 slo: stream.slo.clone(),

@@ -282,6 +282,7 @@ impl Sink for StagingSink {
 
     fn on_notice(&mut self, notice: &Notice) -> Result<(), SinkError> {
         let (Notice::Dropped { stream, .. }
+        | Notice::Still { stream, .. }
         | Notice::State { stream, .. }
         | Notice::Analytics { stream, .. }) = notice;
         let Some(stream) = self.streams.get(stream) else {
@@ -301,7 +302,7 @@ impl Sink for StagingSink {
                 Ok(())
             }
             // When a stream begins is no result.
-            Notice::State { .. } => Ok(()),
+            Notice::Still { .. } | Notice::State { .. } => Ok(()),
             Notice::Analytics { .. } => match self.open.get_mut(stream.spec.name.as_str()) {
                 Some(OpenSegment { sink: Some(sink), .. }) => sink.on_notice(notice),
                 _ => Ok(()),

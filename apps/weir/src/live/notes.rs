@@ -27,6 +27,7 @@ pub(super) fn frame(delivery: &Delivery) -> String {
         "pts_ms": delivery.frame.pts_ms,
         "latency_ms": delivery.latency_ms,
         "late": delivery.late,
+        "still": delivery.still,
         "objects": objects,
     });
     if !shapes.is_empty() {

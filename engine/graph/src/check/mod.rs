@@ -450,6 +450,7 @@ pub(crate) fn source_node(source: RawSource) -> Option<SourceNode> {
         sample: source.sample,
         decoding: source.decoding,
         decoder: source.decoder,
+        gate: source.gate,
         slo: source.slo.map(|slo| slo.value),
         share: source.share,
         connection: source.connection,

@@ -7,6 +7,7 @@ mod connection;
 mod context;
 mod emulated;
 mod ends;
+mod gate;
 mod gpu;
 mod lengths;
 mod model;

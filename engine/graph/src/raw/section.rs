@@ -10,7 +10,7 @@ use weir_types::Span;
 use super::context::Context;
 use super::required::{required, required_inputs, streams};
 use super::tables::{RawDevice, RawModule, RawModuleTable, RawSink, RawSource};
-use super::{address, cascade, connection, per_track, tracker};
+use super::{address, cascade, connection, gate, per_track, tracker};
 use crate::device::PrepareMode;
 use crate::graph::{Decoding, OnDrop, QueueNode, SourceMode, WhenSlow};
 use crate::graph::{EMULATE, TRACK};
@@ -45,6 +45,7 @@ pub(super) fn source_keys() -> Vec<&'static str> {
     address::KEYS
         .into_iter()
         .chain(own)
+        .chain(gate::KEYS)
         .chain(connection::KEYS)
         .collect()
 }
@@ -100,6 +101,7 @@ pub(super) fn source(name: Spanned<String>, entry: &Entry, context: &mut Context
         );
     }
     let decoder = decoder(&fields, addresses.is_emulated(), diagnostics);
+    let gate = gate::read(&fields, addresses.is_emulated(), diagnostics);
     Some(RawSource {
         uri: addresses.uri,
         detect_uri: addresses.detect,
@@ -111,6 +113,7 @@ pub(super) fn source(name: Spanned<String>, entry: &Entry, context: &mut Context
             .into_value()
             .unwrap_or_default(),
         decoder,
+        gate,
         repeat: fields.flag("loop", diagnostics).into_value().unwrap_or(false),
         slo: fields.span("slo", diagnostics).given().cloned(),
         share: share(&fields, diagnostics),

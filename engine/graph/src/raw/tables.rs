@@ -9,7 +9,7 @@ use weir_policy::gears::Settle;
 use weir_types::Span;
 
 use crate::device::PrepareMode;
-use crate::graph::{Decoding, Escalate, OnDrop, OnLate, QueueNode, SourceMode, WhenSlow};
+use crate::graph::{Decoding, Escalate, MotionGateNode, OnDrop, OnLate, QueueNode, SourceMode, WhenSlow};
 
 pub(crate) struct RawSource {
     pub(crate) name: Spanned<String>,
@@ -21,6 +21,7 @@ pub(crate) struct RawSource {
     pub(crate) sample: Option<f64>,
     pub(crate) decoding: Decoding,
     pub(crate) decoder: weir_flow::DeviceKind,
+    pub(crate) gate: Option<MotionGateNode>,
     pub(crate) repeat: bool,
     pub(crate) slo: Option<Spanned<Span>>,
     pub(crate) share: StreamShare,
@@ -44,6 +45,7 @@ impl RawSource {
             sample: None,
             decoding: Decoding::default(),
             decoder: weir_flow::DeviceKind::Cpu,
+            gate: None,
             repeat: false,
             slo: None,
             share: StreamShare::default(),

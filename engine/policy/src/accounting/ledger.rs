@@ -1,5 +1,5 @@
-//! The ledger: every request ends exactly once, and `arrived = delivered + late + dropped + in flight` after every event,
-//! for the whole graph and for each stream.
+//! The ledger: every request ends exactly once, and `arrived = delivered + late + dropped + still + in flight` after every
+//! event, for the whole graph and for each stream.
 
 use std::collections::BTreeMap;
 
@@ -33,25 +33,27 @@ pub struct Counts {
     pub late: u64,
     /// Dropped.
     pub dropped: u64,
+    /// Frames in which nothing had changed since the last that was looked at: they have its objects, and no module saw them.
+    #[serde(default)]
+    pub still: u64,
     /// In flight.
     pub in_flight: u64,
 }
 
 impl Counts {
-    /// `(dropped + late) / arrived`; 0 if nothing arrived.
+    /// `(dropped + late) / (arrived - still)`; 0 if nothing arrived that was to be looked at.
     #[must_use]
     pub fn drop_rate(&self) -> f64 {
-        if self.arrived == 0 {
-            0.0
-        } else {
-            (self.dropped + self.late) as f64 / self.arrived as f64
+        match self.arrived.saturating_sub(self.still) {
+            0 => 0.0,
+            looked_at => (self.dropped + self.late) as f64 / looked_at as f64,
         }
     }
 
-    /// Whether each request that arrived is delivered, late, dropped or in flight.
+    /// Whether each frame that arrived is delivered, late, dropped, still or in flight.
     #[must_use]
     pub fn is_balanced(&self) -> bool {
-        self.arrived == self.delivered + self.late + self.dropped + self.in_flight
+        self.arrived == self.delivered + self.late + self.dropped + self.still + self.in_flight
     }
 }
 
@@ -134,6 +136,14 @@ impl Ledger {
         }
         if count > 0 {
             *self.drops.entry((None, reason)).or_default() += count;
+        }
+    }
+
+    /// Frames of a stream arrived in which nothing had changed.
+    pub fn on_still(&mut self, stream: StreamId, count: u64) {
+        for counts in [&mut self.total, self.streams.entry(stream).or_default()] {
+            counts.arrived += count;
+            counts.still += count;
         }
     }
 
@@ -238,6 +248,7 @@ impl Ledger {
         removed.delivered += counts.delivered;
         removed.late += counts.late;
         removed.dropped += counts.dropped;
+        removed.still += counts.still;
         self.removed.streams += 1;
         Some(counts)
     }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use weir_types::{DropReason, ModuleId, Span, StreamId};
 
+use crate::accounting::efficiency::EfficiencyReport;
 use crate::accounting::ledger::{Counts, Ledger, RemovedStreams};
 use crate::accounting::residency::ResidencyReport;
 use crate::generate::{InstanceStats, SequenceReport, SequenceStats};
@@ -228,6 +229,9 @@ pub struct Report {
     /// Processor cores that decoding needs, if it saturates the machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decoding: Option<DecodingReport>,
+    /// How well the processor was used; live runs only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub efficiency: Option<EfficiencyReport>,
     /// Processor time of its threads; live runs only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub processor: Option<ProcessorReport>,
@@ -623,6 +627,7 @@ impl RunStats {
         Report {
             reservations: None,
             decoding: None,
+            efficiency: None,
             processor: None,
             control: BTreeMap::new(),
             gears: None,

@@ -12,14 +12,14 @@ use actix::{Actor, AsyncContext, Context, Handler, MessageResult, Recipient};
 use tokio::sync::oneshot;
 use weir_analytics::{AnalyticsPlan, TrackIdBlocks};
 use weir_control::{Books, BooksMessage, Effect, Machine, Outbox, Outgoing, RequestInfo};
-use weir_flow::{Delivery, Notice, PictureTaker, StreamState};
+use weir_flow::{Delivery, Notice, PictureTaker, RequestResults, StreamState};
 use weir_policy::{Outcome, ReorderBuffer, SinkReport};
 use weir_types::{DropReason, ModuleId, RequestId, Shortfall, Span, StreamId};
 
 use super::graph_counts::GraphCounts;
 use super::messages::{
     Abandon, Arrived, ControlMessage, EgressFact, EgressFacts, FrameInfo, LeftOut, RequestEnded,
-    StatsReported, TakeCounts,
+    StatsReported, StillFrame, TakeCounts,
 };
 use super::stream_table::{EgressCounts, StreamEntry};
 use crate::admission::StreamPermit;
@@ -33,11 +33,14 @@ use crate::request::{Request, RequestBranch};
 use crate::request_traces::RequestTracer;
 use crate::routes::SinkView;
 use crate::sink::SinkHandle;
-use crate::source::SharedDecodeLevels;
+use crate::source::{SharedDecodeLevels, SharedMotionGates};
 use crate::telemetry;
 
 /// Why a frame of a live stream is not delivered that was complete after its deadline; other reasons are those of drops.
 const LATE: &str = "late";
+
+/// The outcome of a frame in which nothing changed.
+const STILL: &str = "still";
 
 /// A sink, and what it shows.
 pub(crate) struct SinkRoute {
@@ -78,6 +81,7 @@ pub(crate) struct EgressSetup {
     /// Takes pictures of objects.
     pub(crate) pictures: Option<Arc<dyn PictureTaker>>,
     pub(crate) decode_levels: SharedDecodeLevels,
+    pub(crate) gates: SharedMotionGates,
     pub(crate) progress: Arc<Progress>,
     pub(crate) tracer: RequestTracer,
     /// Signalled once, when all streams have ended and nothing is in flight.
@@ -104,6 +108,7 @@ pub(crate) struct Egress {
     /// Sinks that no graph has any more; closed.
     closed_sinks: Vec<(String, SinkHandle)>,
     decode_levels: SharedDecodeLevels,
+    gates: SharedMotionGates,
     progress: Arc<Progress>,
     tracer: RequestTracer,
     idle: Option<oneshot::Sender<()>>,
@@ -144,6 +149,7 @@ impl Egress {
             pictures: setup.pictures,
             closed_sinks: Vec::new(),
             decode_levels: setup.decode_levels,
+            gates: setup.gates,
             progress: setup.progress,
             tracer: setup.tracer,
             idle: Some(setup.idle),
@@ -208,6 +214,12 @@ impl Egress {
         // A live stream has no use for what is late; an archive wants every frame.
         let is_shown = !late || !request.droppable;
         let frame = self.frames.remove(&id);
+        if let Some(gate) = self.gates.get(stream) {
+            match &results {
+                Some(results) if is_shown => gate.on_delivered(&request.frame, results),
+                _ => gate.on_lost(request.frame.index),
+            }
+        }
         if !is_shown && let Some(frame) = frame {
             self.send_frame_notice(stream, frame, None, (LATE, None), Some(&request));
         }
@@ -235,6 +247,7 @@ impl Egress {
         else {
             return;
         };
+        let results = self.results_to_show(&request, results);
         let latency = self.clock.now().since(request.sent_at);
         let time_ms = self.clock.utc_ms(request.sent_at);
         let found = self.analyse(&request, &results, time_ms);
@@ -258,6 +271,7 @@ impl Egress {
                     time_ms,
                     latency_ms: latency.as_millis_f64(),
                     late: latency > request.slo.unwrap_or(request.route.slo),
+                    still: request.still,
                     without: results.without().filter_map(name_of).collect(),
                     objects: assemble_objects(&results, &view.modules, candidates, |object| {
                         let is_confirmed = found.is_confirmed(object, &view.trackers);
@@ -274,6 +288,25 @@ impl Egress {
         }
     }
 
+    /// The results of a frame: of one in which nothing changed, those of the last frame of its stream that was looked at.
+    fn results_to_show(&mut self, request: &Request, results: RequestResults) -> RequestResults {
+        if self.gates.get(request.stream).is_none() {
+            return results;
+        }
+        let Some(entry) = self.streams.get_mut(&request.stream) else {
+            return results;
+        };
+        let graph = request.route.graph;
+        if !request.still {
+            entry.looked = Some((graph, results.clone()));
+            return results;
+        }
+        match &entry.looked {
+            Some((of, looked)) if *of == graph => looked.clone(),
+            _ => results,
+        }
+    }
+
     /// A request was dropped, by a module where one dropped it. `unused`: its picture was decoded for nothing.
     fn on_dropped(
         &mut self,
@@ -283,6 +316,9 @@ impl Egress {
         admitted: Option<&Request>,
     ) {
         self.observe_end(stream, unused);
+        if let Some((gate, request)) = self.gates.get(stream).zip(admitted) {
+            gate.on_lost(request.frame.index);
+        }
         if let Some(frame) = self.frames.remove(&request) {
             self.send_frame_notice(stream, frame, module, (reason.name(), shortfall), admitted);
         }
@@ -291,6 +327,15 @@ impl Egress {
         let module = module.and_then(|module| self.module_names.get(module.index()));
         self.tracer.on_ended(request, reason.name(), module.map(label));
         self.release(request, stream, None);
+    }
+
+    /// Counts frames in which nothing changed.
+    fn on_still(&mut self, stream: StreamId, count: u64) {
+        if count > 0 {
+            self.enter(BooksMessage::Still { stream, count });
+            self.progress.on_still(stream, count);
+            self.record_outcomes(stream, STILL, count);
+        }
     }
 
     /// Counts the end of a request for the levels of decoding.
@@ -462,10 +507,26 @@ impl Handler<LeftOut> for Egress {
         let LeftOut {
             stream,
             count,
+            still,
             next,
             interval,
             permit: _permit,
         } = left_out;
+        self.on_still(stream, still);
+        if still > 0 && self.wants_notices {
+            let earlier = interval * (count + still);
+            let notice = Notice::Still {
+                stream: self.name(stream).into(),
+                frame: next.index.saturating_sub(count + still),
+                frames: still,
+                pts_ms: next.pts_ms - earlier.as_millis_f64(),
+                time_ms: self.clock.utc_ms(next.sent_at.saturating_sub(earlier)),
+            };
+            self.send_notice(stream, self.graph_in_force(), notice, None);
+        }
+        if count == 0 {
+            return;
+        }
         self.enter(BooksMessage::LeftOut {
             stream,
             reason: REASON,
@@ -485,6 +546,23 @@ impl Handler<LeftOut> for Egress {
             };
             self.send_frame_notice(stream, frame, None, (REASON.name(), None), None);
         }
+    }
+}
+
+impl Handler<StillFrame> for Egress {
+    type Result = ();
+
+    fn handle(&mut self, StillFrame(request): StillFrame, _context: &mut Self::Context) {
+        let (id, stream) = (request.id, request.stream);
+        if self.idle.is_none() || !self.streams.contains_key(&stream) {
+            return;
+        }
+        self.on_still(stream, 1);
+        // It was decoded to be compared, and that is a use.
+        self.observe_end(stream, false);
+        self.reorder.on_sent(stream, id);
+        let results = RequestResults::default();
+        self.release(id, stream, Some(RequestBranch { request, results }));
     }
 }
 

@@ -109,12 +109,19 @@ pub(crate) struct Arrived {
     pub(crate) rejected: Option<(DropReason, RejectionPermit)>,
 }
 
-/// Frames of a stream were not decoded: the `count` before `next`, which are `interval` apart.
+/// A frame has nothing in it that changed: it is delivered with the objects of the last one that was looked at.
+#[derive(Debug, Message)]
+#[rtype(result = "()")]
+pub(crate) struct StillFrame(pub(crate) Arc<Request>);
+
+/// Frames of a stream were not decoded: the `count` before `next`, which are `interval` apart, and before those `still` in which
+/// nothing moves.
 #[derive(Debug, Message)]
 #[rtype(result = "()")]
 pub(crate) struct LeftOut {
     pub(crate) stream: StreamId,
     pub(crate) count: u64,
+    pub(crate) still: u64,
     pub(crate) next: FrameInfo,
     pub(crate) interval: Span,
     /// Free again once they are in the ledger.

@@ -5,14 +5,13 @@
 //! An actix mailbox is a FIFO whose bound is soft: it only transports. What bounds it is the number of requests in flight
 //! (see `admission`), since every message is about one of them, about a batch on a slot, or a tick.
 
-mod decode_levels;
 mod egress;
 mod graph;
 mod graph_counts;
 mod messages;
+mod observer;
 mod stream_table;
 
-pub(crate) use decode_levels::DecodeLevelActor;
 pub(crate) use egress::{Egress, EgressSetup, RunEnded, SinkRoute};
 pub(crate) use graph::{
     ActorRefs, GraphActor, ModuleSetup, PartitionSiteSetup, PromptJob, PromptMaker, PromptsMade, Site,
@@ -22,7 +21,8 @@ pub(crate) use graph_counts::ReservationCounts;
 pub(crate) use messages::{
     Abandon, AbandonStream, AddStats, AddStream, Arrived, BatchDone, ControlMessage, DropGraph, EndWhenIdle,
     FrameInfo, InstanceSaid, LeftOut, ModuleLoad, RemoveStream, ReportStats, RequestAdmitted, RunLaunched,
-    SessionChanged, SetStreamSlo, StopActor, StreamEnded, StreamPaused, StreamStateChanged, SwapGraph,
-    SwitchPlan, TakeCounts, TakeLoads, TakePlan, TakeStats,
+    SessionChanged, SetStreamSlo, StillFrame, StopActor, StreamEnded, StreamPaused, StreamStateChanged,
+    SwapGraph, SwitchPlan, TakeCounts, TakeLoads, TakePlan, TakeStats,
 };
+pub(crate) use observer::Observer;
 pub(crate) use stream_table::{EgressCounts, StreamCounts};

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 use weir_analytics::transforms::StreamTransforms;
 use weir_analytics::{TrackIdBlocks, TrackIds};
-use weir_flow::{SourceCounts, StreamState};
+use weir_flow::{RequestResults, SourceCounts, StreamState};
 use weir_policy::{HealthTracker, Ledger, RunStats, SinkReport, StreamHealth, StreamReport};
 use weir_types::{Span, StreamId, Timestamp};
 
@@ -45,6 +45,8 @@ pub(super) struct StreamEntry {
     pub(super) transforms_of: Option<u32>,
     /// Whether its source is away, and frames of what it showed are in flight: what is known ends after them.
     pub(super) scene_ended: bool,
+    /// What was found in the last frame that was looked at, and the number of the graph that found it; of a stream with a gate.
+    pub(super) looked: Option<(u32, RequestResults)>,
     /// Ids of its tracks, whatever the graph.
     pub(super) track_ids: TrackIds,
     /// Where it is to be removed: gets what it came to.
@@ -71,6 +73,7 @@ impl StreamEntry {
             summary: None,
             transforms_of: None,
             scene_ended: false,
+            looked: None,
             track_ids: TrackIds::new(track_ids),
             removed: None,
         }

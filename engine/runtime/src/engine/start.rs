@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::convert::identity;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
@@ -18,8 +19,8 @@ use super::live_streams::{LiveStream, LiveStreams};
 use super::packet_observers::SinkObservations;
 use super::{RunContext, RunGraph, RunParts, StartedRun, StreamContext};
 use crate::actors::{
-    ActorRefs, BatchDone, ControlMessage, DecodeLevelActor, Egress, EgressSetup, GraphActor, InstanceSaid,
-    ModuleSetup, PartitionSiteSetup, PromptJob, PromptMaker, PromptsMade, RunEnded, RunLaunched,
+    ActorRefs, BatchDone, ControlMessage, Egress, EgressSetup, GraphActor, InstanceSaid,
+    ModuleSetup, Observer, PartitionSiteSetup, PromptJob, PromptMaker, PromptsMade, RunEnded, RunLaunched,
     SessionChanged, SinkRoute, Site, SiteSetup, SlotSessions,
 };
 use crate::admission::{MemoryBudget, StreamAdmission};
@@ -37,7 +38,8 @@ use crate::prepare::shown_detect_uri;
 use crate::routes::{Entrance, Route, SinkView};
 use crate::session_control::SessionControl;
 use crate::source::{
-    RejectionLimit, SharedDecodeLevels, SharedTarget, SourceControl, SourceTarget, SourceThread,
+    RejectionLimit, SharedDecodeLevels, SharedMotionGates, SharedTarget, SourceControl, SourceTarget,
+    SourceThread,
 };
 use crate::stream_setup::StreamSetup;
 use crate::worker::Worker;
@@ -98,10 +100,11 @@ impl RunContext<'_> {
         let views = graph.sinks().iter().enumerate().map(view).collect();
         let observers = sinks.iter().map(|sink| sink.handle.packet_observer()).collect();
         let decode_levels = SharedDecodeLevels::default();
+        let gates = SharedMotionGates::default();
         let signals = (idle_sender, ended_sender);
         let setup = self.egress_setup(
             sinks,
-            decode_levels.clone(),
+            (decode_levels.clone(), gates.clone()),
             mailbox.address().recipient(),
             signals,
         );
@@ -111,8 +114,9 @@ impl RunContext<'_> {
             egress: egress.address.clone(),
         };
         let batch_threads = self.start_batch_threads(&in_force, workers, &actors, threads)?;
-        DecodeLevelActor::new(
-            decode_levels.clone(),
+        Observer::new(
+            (decode_levels.clone(), gates.clone()),
+            (Rc::clone(&self.idle), Arc::clone(&self.options.progress)),
             graph.slo(),
             self.clock,
             in_force.recorder.clone(),
@@ -129,6 +133,7 @@ impl RunContext<'_> {
             next_request: Arc::default(),
             rejections: RejectionLimit::default(),
             decode_levels,
+            gates,
             views,
             observers,
         };
@@ -285,7 +290,7 @@ impl RunContext<'_> {
     fn egress_setup(
         &self,
         sinks: Vec<SinkRoute>,
-        decode_levels: SharedDecodeLevels,
+        (decode_levels, gates): (SharedDecodeLevels, SharedMotionGates),
         graph_actor: Recipient<ControlMessage>,
         (idle, ended): (oneshot::Sender<()>, oneshot::Sender<RunEnded>),
     ) -> EgressSetup {
@@ -305,6 +310,7 @@ impl RunContext<'_> {
             known: self.analytics.clone(),
             pictures: self.options.pictures.clone(),
             decode_levels,
+            gates,
             progress: Arc::clone(&self.options.progress),
             tracer: self.tracer.clone(),
             idle,
@@ -456,6 +462,11 @@ impl RunContext<'_> {
             processor: Arc::clone(&self.processor),
             decode_level: (setup.decoded_as_needed && matches!(self.options.pace, Pace::Times(_)))
                 .then(|| context.decode_levels.add(id)),
+            gate: node
+                .gate
+                .as_ref()
+                .map(|_| context.gates.add(id, self.options.record.is_some())),
+            gate_ignores: ignored_polygons(node),
             rejections: context.rejections.clone(),
             // Cameras that are lost together are tried again one after another.
             backoff: Backoff::new(
@@ -487,4 +498,11 @@ impl RunContext<'_> {
             thread: thread.spawn(move || source.run())?,
         })
     }
+}
+
+/// Polygons within which changes do not concern the gate of a source.
+fn ignored_polygons(node: &SourceNode) -> Vec<Vec<(f32, f32)>> {
+    let polygons = node.gate.iter().flat_map(|gate| &gate.ignore);
+    let corners = |polygon: &Vec<[f64; 2]>| polygon.iter().map(|[x, y]| (*x as f32, *y as f32)).collect();
+    polygons.map(corners).collect()
 }

@@ -7,6 +7,7 @@
 mod connect;
 mod control;
 mod decode_level;
+mod motion;
 mod play;
 mod rejections;
 mod silence;
@@ -19,7 +20,7 @@ use std::time::Duration;
 
 use actix::Addr;
 use weir_flow::{PacketTap, SourceCounts, SourceFactory, StopFlag, StreamState};
-use weir_policy::{Backoff, CatchUp, FrameSampler, MediaClock, Silence};
+use weir_policy::{Backoff, CatchUp, FrameSampler, MediaClock, SceneChange, Silence};
 use weir_types::{StreamId, Timestamp};
 
 use crate::actors::{Egress, StreamEnded, StreamPaused, StreamStateChanged};
@@ -33,6 +34,7 @@ use crate::progress::Progress;
 use crate::request_traces::RequestTracer;
 pub(crate) use control::SourceControl;
 pub(crate) use decode_level::{SharedDecodeLevel, SharedDecodeLevels};
+pub(crate) use motion::{GateStep, SharedMotionGate, SharedMotionGates};
 pub(crate) use rejections::{RejectionLimit, RejectionPermit};
 use silence::SharedSilenceWatch;
 pub(crate) use target::{SharedTarget, SourceTarget};
@@ -63,6 +65,10 @@ pub(crate) struct SourceThread {
     pub(crate) processor: Arc<ProcessorTimes>,
     /// How much of it is decoded; `None`: all.
     pub(crate) decode_level: Option<SharedDecodeLevel>,
+    /// Says which frames are looked at; `None`: all.
+    pub(crate) gate: Option<SharedMotionGate>,
+    /// Parts of the picture whose changes do not count, as polygons in fractions of its width and height.
+    pub(crate) gate_ignores: Vec<Vec<(f32, f32)>>,
     pub(crate) rejections: RejectionLimit,
     pub(crate) backoff: Backoff,
     /// The id of the next request of any stream.
@@ -97,6 +103,14 @@ struct Playback {
     last_pts_ms: f64,
     /// Frames that were not decoded and have not arrived yet: they arrive with the next that is.
     left_out: u64,
+    /// Frames in which nothing moves and that were not decoded, which likewise arrive with the next.
+    still: u64,
+    /// The picture that was looked at last, for the gate.
+    scene: SceneChange,
+    /// Media time of the picture before.
+    scene_ms: f64,
+    /// The graph by which frames were looked at last.
+    looked_by: Option<u32>,
     /// Discontinuities that the media clock found.
     rebased: u64,
     /// Frames that were older than the SLO when they arrived.
@@ -154,6 +168,10 @@ impl SourceThread {
             not_sampled: 0,
             last_pts_ms: 0.0,
             left_out: 0,
+            still: 0,
+            scene: SceneChange::new(self.gate_ignores.clone()),
+            scene_ms: 0.0,
+            looked_by: None,
             rebased: 0,
             stale: 0,
             endless: self.factory.is_endless(),
@@ -199,6 +217,9 @@ impl SourceThread {
         self.decoding.on_ended(self.stream);
         if let Some(level) = &self.decode_level {
             level.on_ended();
+        }
+        if let Some(gate) = &self.gate {
+            gate.on_ended();
         }
         let stopped = self.stop.is_raised();
         if !stopped {

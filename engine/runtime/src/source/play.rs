@@ -9,7 +9,7 @@ use weir_types::{RequestId, Span, Timestamp};
 
 use super::silence::DecodeTurns;
 use super::{Part, Playback, SourceThread};
-use crate::actors::{Arrived, FrameInfo, LeftOut, RequestAdmitted};
+use crate::actors::{Arrived, FrameInfo, LeftOut, RequestAdmitted, StillFrame};
 use crate::admission::StreamPermit;
 use crate::assembly::Pace;
 use crate::clock::thread_time;
@@ -28,9 +28,13 @@ impl SourceThread {
             stop: self.stop.clone(),
         }));
         source.tap_packets(Arc::clone(&self.tap));
+        if let Some(gate) = &self.gate {
+            gate.on_begun();
+            source.gate_packets(Arc::new(gate.clone()));
+        }
         playback.closed = playback.closed + std::mem::take(&mut playback.counts);
         // What the end of the last opening left out has its places, too.
-        playback.first_index = playback.next_index + playback.left_out;
+        playback.first_index = playback.next_index + playback.left_out + playback.still;
         if let Some(level) = &self.decode_level {
             level.on_open();
         }
@@ -67,6 +71,7 @@ impl SourceThread {
             let took = thread_time().saturating_sub(started);
             let counts = source.counts();
             playback.left_out += counts.not_decoded.saturating_sub(playback.counts.not_decoded);
+            playback.still += counts.still.saturating_sub(playback.counts.still);
             playback.counts = counts;
             let Some(mut frame) = next? else { break };
             if !frame.concealed {
@@ -97,6 +102,7 @@ impl SourceThread {
                 playback.not_sampled += 1;
                 continue;
             }
+            let is_still = self.is_still(&frame, playback);
             if let Some(due) = time.due {
                 self.sleep_until(due);
                 // What is not due yet when the run stops was never sent.
@@ -104,11 +110,29 @@ impl SourceThread {
                     break;
                 }
             }
-            if !self.send_left_out(&frame, &time, playback) || !self.send(frame, &time) {
+            if !self.send_left_out(&frame, &time, playback) || !self.send(frame, &time, is_still) {
                 break;
             }
         }
         Ok(())
+    }
+
+    /// Whether the gate of the stream lets the frame pass without a look.
+    fn is_still(&self, frame: &Frame, playback: &mut Playback) -> bool {
+        let Some(gate) = &self.gate else {
+            return false;
+        };
+        let graph = self.target.get().route.graph;
+        if playback
+            .looked_by
+            .replace(graph)
+            .is_some_and(|before| before != graph)
+        {
+            gate.on_begun();
+        }
+        let seconds = (frame.pts_ms - playback.scene_ms) / 1e3;
+        playback.scene_ms = frame.pts_ms;
+        gate.is_still(frame, seconds, &mut playback.scene)
     }
 
     /// Joins a recording at its place, or ends it where it was joined.
@@ -243,7 +267,8 @@ impl SourceThread {
 
     fn send_left_out_before(&self, next: FrameInfo, playback: &mut Playback) -> bool {
         let count = std::mem::take(&mut playback.left_out);
-        if count == 0 {
+        let still = std::mem::take(&mut playback.still);
+        if count + still == 0 {
             return true;
         }
         let Some(permit) = self.rejections.acquire(&self.stop) else {
@@ -252,6 +277,7 @@ impl SourceThread {
         self.egress.do_send(LeftOut {
             stream: self.stream,
             count,
+            still,
             next,
             interval: playback.media.interval(),
             permit,
@@ -262,7 +288,7 @@ impl SourceThread {
     /// Sends that the last frames of the stream were not decoded.
     pub(super) fn send_last_left_out(&self, playback: &mut Playback) {
         let next = FrameInfo {
-            index: playback.next_index + playback.left_out,
+            index: playback.next_index + playback.still + playback.left_out,
             pts_ms: playback.last_pts_ms
                 + playback.media.interval().as_millis_f64() * (playback.left_out + 1) as f64,
             sent_at: self.clock.now(),
@@ -271,7 +297,7 @@ impl SourceThread {
     }
 
     /// Admits the frame as a request, or rejects it; `false` where the run stops.
-    fn send(&self, mut frame: Frame, time: &FrameTime) -> bool {
+    fn send(&self, mut frame: Frame, time: &FrameTime, still: bool) -> bool {
         let Some(admitted) = self.admission.admit(frame.image.bytes(), &self.stop) else {
             return false;
         };
@@ -284,18 +310,37 @@ impl SourceThread {
         };
         let id = RequestId(self.next_request.fetch_add(1, Ordering::Relaxed));
         let sent_at = self.sent_at(time);
-        // Before any actor knows of the request: a batch may take it before the egress has its arrival.
-        self.tracer.on_arrived(id, &self.name, frame.index, sent_at);
-        self.egress.do_send(Arrived {
-            request: id,
-            stream: self.stream,
-            frame: FrameInfo {
-                index: frame.index,
-                pts_ms: frame.pts_ms,
-                sent_at,
-            },
-            rejected: rejection,
-        });
+        let info = FrameInfo {
+            index: frame.index,
+            pts_ms: frame.pts_ms,
+            sent_at,
+        };
+        if !still {
+            // Before any actor knows of the request: a batch may take it before the egress has its arrival.
+            self.tracer.on_arrived(id, &self.name, frame.index, sent_at);
+            if let Some(gate) = self.gate.as_ref().filter(|_| rejection.is_some()) {
+                gate.on_lost(frame.index);
+            }
+            self.egress.do_send(Arrived {
+                request: id,
+                stream: self.stream,
+                frame: info,
+                rejected: rejection,
+            });
+        } else if let Some((_, permit)) = rejection {
+            // Without a place for its picture, it is only counted.
+            self.egress.do_send(LeftOut {
+                stream: self.stream,
+                count: 0,
+                still: 1,
+                next: FrameInfo {
+                    index: info.index + 1,
+                    ..info
+                },
+                interval: Span::ZERO,
+                permit,
+            });
+        }
         let Ok((permit, memory)) = admitted else {
             return true;
         };
@@ -312,9 +357,15 @@ impl SourceThread {
             sent_at,
             slo,
             droppable: self.droppable,
+            still,
             permit,
         };
-        target.graph.do_send(RequestAdmitted(Arc::new(request)));
+        let request = Arc::new(request);
+        if still {
+            self.egress.do_send(StillFrame(request));
+        } else {
+            target.graph.do_send(RequestAdmitted(request));
+        }
         true
     }
 

@@ -4,7 +4,7 @@ use weir_config::{Diagnostics, Entry, Fields};
 use weir_types::Span;
 
 use super::values::number;
-use crate::spec::DecodingSpec;
+use crate::spec::{DecodingSpec, SceneSpec};
 
 /// The most cores of a machine.
 const MAX_CORES: u32 = 1_024;
@@ -16,7 +16,15 @@ const MAX_GROUP: u32 = 100_000;
 pub(super) fn read(entry: &Entry, diagnostics: &mut Diagnostics) -> Option<DecodingSpec> {
     let mut fields = Fields::open("[decoding]".to_owned(), entry, diagnostics)?;
     fields.expect(
-        &["cores", "picture", "group", "non_reference", "decode"],
+        &[
+            "cores",
+            "picture",
+            "group",
+            "non_reference",
+            "decode",
+            "moves",
+            "rests",
+        ],
         false,
         diagnostics,
     );
@@ -36,6 +44,18 @@ pub(super) fn read(entry: &Entry, diagnostics: &mut Diagnostics) -> Option<Decod
         }
     };
     let picture: Span = picture.into_value()?;
+    let (moves, rests) = (
+        fields.span("moves", diagnostics),
+        fields.span("rests", diagnostics),
+    );
+    if let Some(alone) = moves
+        .given()
+        .or(rests.given())
+        .filter(|_| moves.is_absent() || rests.is_absent())
+    {
+        let hint = Some("moves = \"5s\" and rests = \"15s\": cameras with a motion gate".to_owned());
+        diagnostics.add(alone.at, "`moves` and `rests` come together", hint);
+    }
     Some(DecodingSpec {
         cores: fields
             .count("cores", MAX_CORES, diagnostics)
@@ -48,5 +68,9 @@ pub(super) fn read(entry: &Entry, diagnostics: &mut Diagnostics) -> Option<Decod
             .unwrap_or(30),
         non_reference: number(&fields, "non_reference", 0.0, 0.9, diagnostics).unwrap_or(0.0),
         as_needed,
+        scene: moves
+            .into_value()
+            .zip(rests.into_value())
+            .map(|(moves, rests)| SceneSpec { moves, rests }),
     })
 }

@@ -139,7 +139,7 @@ impl Site<'_> {
             stages.on_ended(id, outcome == Outcome::Delivered, &self.items[row..row + modules]);
         }
         if let Some(decoders) = &mut self.decoders {
-            decoders.on_request_ended(stream, unused);
+            decoders.on_request_ended((stream, sent_at), outcome == Outcome::Delivered, unused);
         }
         if outcome != Outcome::Delivered {
             self.timeline.on_lost(sent_at);

@@ -8,6 +8,7 @@ use std::collections::VecDeque;
 use weir_policy::{CatchUp, DecodeEffect, DecodeEvent, DecodeLevels, DecodeObservation};
 use weir_types::{DecodeLevel, FrameSkip, Span, StreamId, Timestamp};
 
+use super::scene::Scene;
 use crate::spec::DecodingSpec;
 
 /// Time between two observations, as live.
@@ -28,6 +29,8 @@ struct Camera {
     catch_up: CatchUp,
     last_frame: Option<Timestamp>,
     observed: DecodeObservation,
+    /// With a motion gate.
+    scene: Option<Scene>,
 }
 
 /// What is done with the frame whose turn it is: decided then, so that what waits is left out by a new level.
@@ -35,6 +38,8 @@ struct Camera {
 pub(super) enum Turn {
     /// It is not decoded.
     LeaveOut(StreamId),
+    /// It is not decoded, since nothing moves in it.
+    HoldBack(StreamId),
     /// It is decoded, and that takes so long.
     Decode {
         stream: StreamId,
@@ -70,6 +75,7 @@ impl Decoders {
             catch_up: CatchUp::default(),
             last_frame: None,
             observed: in_groups(StreamId(stream), group),
+            scene: spec.scene.map(|scene| Scene::new(scene, stream, streams)),
         };
         let mut levels = DecodeLevels::default();
         let started = DecodeEvent::Started {
@@ -107,12 +113,22 @@ impl Decoders {
         let (stream, sent_at) = self.waiting.pop_front()?;
         let spec = &self.spec;
         let camera = self.cameras.get_mut(stream.index())?;
-        if !camera.takes_next(spec) {
+        let key = camera.is_key_next(spec);
+        let pictures = match &mut camera.scene {
+            Some(scene) => scene.on_packet(key, sent_at),
+            None => Some(1),
+        };
+        let is_taken = camera.takes_next(spec);
+        let Some(pictures) = pictures else {
+            return Some(Turn::HoldBack(stream));
+        };
+        if !is_taken {
             return Some(Turn::LeaveOut(stream));
         }
+        let took = spec.picture * u64::from(pictures);
         camera.observed.pictures += 1;
-        camera.observed.processor += spec.picture;
-        self.busy += spec.picture;
+        camera.observed.processor += took;
+        self.busy += took;
         self.is_decoding = true;
         let cores = f64::from(spec.cores.max(1));
         let contended = (running as f64).min(cores);
@@ -120,18 +136,22 @@ impl Decoders {
         Some(Turn::Decode {
             stream,
             sent_at,
-            took: Span::from_secs_f64(spec.picture.as_secs_f64() / speed),
+            took: Span::from_secs_f64(took.as_secs_f64() / speed),
         })
     }
 
-    /// The turn has ended.
-    pub(super) fn on_decoded(&mut self, stream: StreamId, sent_at: Timestamp, now: Timestamp) {
+    /// The turn has ended; says whether nothing changed in the picture.
+    pub(super) fn on_decoded(&mut self, stream: StreamId, sent_at: Timestamp, now: Timestamp) -> bool {
         self.is_decoding = false;
-        if self.spec.as_needed
-            && let Some(camera) = self.cameras.get_mut(stream.index())
-        {
+        let Some(camera) = self.cameras.get_mut(stream.index()) else {
+            return false;
+        };
+        if self.spec.as_needed {
             camera.cut |= camera.catch_up.on_frame(now.since(sent_at), self.slo, now);
         }
+        let is_still = camera.scene.as_mut().is_some_and(|scene| scene.is_still(sent_at));
+        camera.observed.used += u32::from(is_still);
+        is_still
     }
 
     /// Whether frames wait for their turn or are decoded.
@@ -150,8 +170,16 @@ impl Decoders {
         1.0 / (1.0 - (self.load / cores).min(0.9))
     }
 
-    pub(super) fn on_request_ended(&mut self, stream: StreamId, unused: bool) {
+    pub(super) fn on_request_ended(
+        &mut self,
+        (stream, sent_at): (StreamId, Timestamp),
+        delivered: bool,
+        unused: bool,
+    ) {
         if let Some(camera) = self.cameras.get_mut(stream.index()) {
+            if let Some(scene) = &mut camera.scene {
+                scene.on_request_ended(sent_at, delivered);
+            }
             camera.observed.used += u32::from(!unused);
             camera.observed.unused += u32::from(unused);
         }
@@ -182,6 +210,10 @@ impl Decoders {
 }
 
 impl Camera {
+    fn is_key_next(&self, spec: &DecodingSpec) -> bool {
+        self.in_group == 0 || self.in_group >= spec.group.max(1)
+    }
+
     /// Whether its next frame is decoded, at its level.
     fn takes_next(&mut self, spec: &DecodingSpec) -> bool {
         let group = spec.group.max(1);

@@ -15,12 +15,15 @@ impl World<'_> {
         self.decode_next();
     }
 
-    /// A picture comes out: a request.
+    /// A picture comes out: a request, unless nothing changed in it.
     pub(super) fn on_decoded(&mut self, stream: StreamId, sent_at: Timestamp) {
-        if let Some(decoders) = &mut self.site.decoders {
-            decoders.on_decoded(stream, sent_at, self.site.now);
+        let now = self.site.now;
+        let decoders = self.site.decoders.as_mut();
+        if decoders.is_some_and(|decoders| decoders.on_decoded(stream, sent_at, now)) {
+            self.tell(Message::Books(BooksMessage::Still { stream, count: 1 }));
+        } else {
+            self.admit(stream, sent_at);
         }
-        self.admit(stream, sent_at);
         self.decode_next();
     }
 
@@ -40,6 +43,9 @@ impl World<'_> {
                         reason,
                         count,
                     }));
+                }
+                Turn::HoldBack(stream) => {
+                    self.tell(Message::Books(BooksMessage::Still { stream, count: 1 }));
                 }
                 Turn::Decode {
                     stream,

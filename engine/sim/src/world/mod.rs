@@ -16,6 +16,7 @@ mod pool;
 mod requests;
 mod running;
 mod scaling;
+mod scene;
 mod scheduled;
 mod sequences;
 mod sessions;

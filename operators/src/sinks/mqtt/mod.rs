@@ -269,7 +269,7 @@ impl Sink for Mqtt {
             } if state.is_down() || matches!(state, StreamState::Paused | StreamState::Gone { .. }) => {
                 self.darken(stream, *time_ms);
             }
-            Notice::Dropped { .. } | Notice::State { .. } => {}
+            Notice::Dropped { .. } | Notice::Still { .. } | Notice::State { .. } => {}
         }
         Ok(())
     }

@@ -107,7 +107,7 @@ impl Sink for Clips {
             Notice::Analytics {
                 stream, incidents, ..
             } => self.push(stream, incidents),
-            Notice::Dropped { .. } | Notice::State { .. } => Ok(()),
+            Notice::Dropped { .. } | Notice::Still { .. } | Notice::State { .. } => Ok(()),
         }
     }
 

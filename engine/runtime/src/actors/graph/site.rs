@@ -285,6 +285,7 @@ impl Site {
             BooksMessage::Arrived { .. }
             | BooksMessage::Rejected { .. }
             | BooksMessage::LeftOut { .. }
+            | BooksMessage::Still { .. }
             | BooksMessage::RemoveStream(_) => {}
         }
     }

@@ -1,31 +1,41 @@
-//! The actor of the levels of decoding: observes what became of the frames of each stream, and sets the levels that the
-//! policy's `DecodeLevels` decides.
+//! The observer: it looks four times a second at what threads other than that of control count. From what became of the frames of each
+//! stream, the policy's `DecodeLevels` decides levels of decoding, which it sets; steps of motion gates it writes into the event log; and
+//! it notes how much of the processor is used while frames are dropped.
 
+use std::cell::Cell;
+use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 use actix::{Actor, AsyncContext, Context};
-use weir_policy::{DecodeEffect, DecodeEvent, DecodeLevels};
-use weir_types::Span;
+use rustix::time::ClockId;
+use weir_policy::{DecodeEffect, DecodeEvent, DecodeLevels, IdleWatch};
+use weir_types::{Span, Timestamp};
 
-use crate::clock::Clock;
+use crate::clock::{Clock, processor_time};
+use crate::progress::Progress;
 use crate::record::Recorder;
-use crate::source::SharedDecodeLevels;
+use crate::source::{SharedDecodeLevels, SharedMotionGates};
 
 /// Time between two observations: a few frames of a camera.
 const OBSERVE_INTERVAL: Duration = Duration::from_millis(250);
 
-pub(crate) struct DecodeLevelActor {
+pub(crate) struct Observer {
     policy: DecodeLevels,
     clock: Clock,
     recorder: Option<Recorder>,
     levels: SharedDecodeLevels,
+    gates: SharedMotionGates,
+    idle: Rc<Cell<IdleWatch>>,
+    progress: Arc<Progress>,
     /// The first event, until there is something to observe.
     started: Option<DecodeEvent>,
 }
 
-impl DecodeLevelActor {
+impl Observer {
     pub(crate) fn new(
-        levels: SharedDecodeLevels,
+        (levels, gates): (SharedDecodeLevels, SharedMotionGates),
+        (idle, progress): (Rc<Cell<IdleWatch>>, Arc<Progress>),
         slo: Span,
         clock: Clock,
         recorder: Option<Recorder>,
@@ -36,6 +46,9 @@ impl DecodeLevelActor {
             clock,
             recorder,
             levels,
+            gates,
+            idle,
+            progress,
             started: Some(DecodeEvent::Started {
                 cores: u32::try_from(cores).unwrap_or(u32::MAX),
                 slo,
@@ -44,6 +57,12 @@ impl DecodeLevelActor {
     }
 
     fn observe(&mut self) {
+        self.observe_idle();
+        for (stream, steps) in self.gates.take_steps() {
+            if let Some(recorder) = &self.recorder {
+                recorder.record_gate(stream, steps);
+            }
+        }
         let observed = self.levels.take();
         if observed.is_empty() {
             return;
@@ -62,9 +81,18 @@ impl DecodeLevelActor {
             }
         }
     }
+
+    fn observe_idle(&self) {
+        let counts = self.progress.snapshot();
+        let mut idle = self.idle.get();
+        let at = self.clock.now().since(Timestamp::ZERO);
+        let used = processor_time(ClockId::ProcessCPUTime);
+        idle.observe(at, used, counts.dropped + counts.late);
+        self.idle.set(idle);
+    }
 }
 
-impl Actor for DecodeLevelActor {
+impl Actor for Observer {
     type Context = Context<Self>;
 
     fn started(&mut self, context: &mut Self::Context) {
