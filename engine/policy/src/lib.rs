@@ -1,14 +1,15 @@
-//! Pure decisions: `(event, now) -> effects`.
+//! Pure decisions as synchronous state machines: `(event, now) -> effects`.
 //!
 //! No I/O, clocks, threads or hash order; randomness comes from a generator whose seed is an argument. The live engine and
 //! the simulator are two drivers of these state machines.
 //!
-//! [`Module`] decides on requests, [`Slots`] on which module runs next, [`ConcurrencyLimit`] on admission; [`Join`] and
-//! [`ReorderBuffer`] join branches and order results; [`Ledger`] counts outcomes, and [`Report`] shows them.
-//! [`MediaClock`], [`SilenceWatch`], [`Backoff`] and [`HealthTracker`] are used by source threads, and
-//! [`DecodeLevels`] says how much they decode. [`gears`] has the choice between cascades of models by load, [`generate`] an
-//! instance of a model that generates, [`route`] which instance a sequence goes to, [`residency`] which models are open,
-//! [`groups`] who is served next where there are more models than memory.
+//! [`Module`] decides on requests, [`Slots`] on which module runs next, [`ConcurrencyLimit`] on admission of
+//! frames. [`Join`] and [`ReorderBuffer`] join branches and order results; [`Ledger`] counts outcomes, and
+//! [`Report`] shows them. Source threads use [`MediaClock`], [`SilenceWatch`], [`Backoff`] and
+//! [`HealthTracker`]; [`DecodeLevels`] decides how much they decode. [`gears`] chooses between cascades of
+//! models by load, [`generate`] runs an instance of a generative model, [`route`] assigns sequences to
+//! instances, [`residency`] decides which models are open, and [`groups`] orders requests if models need more
+//! memory than there is.
 
 mod accounting;
 mod admission;

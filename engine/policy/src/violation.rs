@@ -1,11 +1,11 @@
-//! For tests that break an invariant on purpose.
+//! Helper for tests that break an invariant on purpose.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use weir_types::invariant::{Kind, counted, panicking};
 
-/// Runs `break_it`, which violates `kind` once and nothing else, where violations panic and where they are counted; gives
-/// what came of the latter.
+/// Runs `break_it`, which violates `kind` exactly once and nothing else: first with violations that panic,
+/// then with violations that are counted. Returns the result of the second run.
 pub(crate) fn assert_violates<T>(kind: Kind, mut break_it: impl FnMut() -> T) -> T {
     let panicked = catch_unwind(AssertUnwindSafe(|| {
         panicking(&mut break_it);

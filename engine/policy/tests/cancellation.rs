@@ -12,7 +12,7 @@ use weir_types::*;
 
 #[derive(Debug, Clone)]
 enum Input {
-    /// A request with so many items, sent so many milliseconds ago.
+    /// A request with so many items, sent so many milliseconds ago, arrives.
     Arrives(u32, u64),
     /// A request in the module is cancelled.
     Cancelled(prop::sample::Index),
@@ -203,7 +203,7 @@ proptest! {
                     for what in &inputs {
                         harness.apply(what);
                     }
-                    // All workers are up, and time passes: every request that was not cancelled ends.
+                    // All workers are up and time passes, so every request that was not cancelled ends.
                     for worker in 0..WORKERS {
                         harness.apply(&Input::Worker(worker, true));
                     }

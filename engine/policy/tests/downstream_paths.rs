@@ -140,7 +140,7 @@ proptest! {
                     let fresh = (0..graph.modules()).map(|id| ModuleState::initial(ModuleId(id), Span::ZERO));
                     let mut planner =
                         StatePlanner::new(ModuleId(module), Span::from_secs(1), Policy { drop: rule.clone(), ..Policy::default() }.estimation(), &topology, fresh.collect());
-                    // Asked in between, too: what was concluded before must not stay.
+                    // Estimates are also made in between: they must not be cached.
                     for state in published {
                         let _ = planner.downstream_estimate();
                         planner.on_peer_state(Arc::new(state.clone()));

@@ -1,4 +1,4 @@
-//! A module that waits for items runs a batch as soon as there are enough of them, and in time where there are not.
+//! A module that waits for items runs a batch as soon as there are enough, and in time if there are not.
 
 #![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
 
@@ -109,7 +109,8 @@ fn it_runs_with_less_when_the_first_has_waited_long_enough() {
     step(&mut module, 10, [arrived(0, 10)]);
     assert!(!bids(&step(&mut module, 59, [])));
     assert!(bids(&step(&mut module, 60, [])));
-    // However long it is to wait, half of the time stays: of 1,000 ms 984 are left with a batch of four.
+    // Even with a long wait, half of the remaining time is left: of 1,000 ms, 984 remain with a batch of
+    // four.
     let mut patient = self::module(Pool::Shared);
     step(&mut patient, 0, [waits_for(3, Span::from_secs(60))]);
     let first = step(&mut patient, 0, [arrived(0, 0)]);

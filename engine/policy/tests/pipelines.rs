@@ -23,12 +23,12 @@ struct Case {
     seed: u64,
     /// Requests a second.
     rate: f64,
-    /// Relative deviation of durations from the profile, either way.
+    /// Maximum relative deviation of durations from the profile, in either direction.
     noise: f64,
-    /// Whether shares go down and up.
+    /// Whether shares go down and up during the run.
     faults: bool,
     droppable: bool,
-    /// Whether everything takes eight times as long from second 2 to second 5.
+    /// Whether all durations are eight times as long from second 2 to second 5.
     slow: bool,
     tables: BookingTable,
 }
@@ -522,7 +522,8 @@ fn goodput_reaches_the_capacity_of_the_pipelines() {
     }
 }
 
-/// When everything is slower than the SLO nothing runs and nothing is measured; it must be retried all the same.
+/// If everything is slower than the SLO, no batch runs and nothing is measured; the device must be tried
+/// again nevertheless.
 #[test]
 fn a_device_that_was_slow_is_used_again_once_it_is_fast() {
     for case in cases(false, true).filter(|case| case.rate < 150.0) {

@@ -1,5 +1,6 @@
-//! The ledger: every request ends exactly once, and `arrived = delivered + late + dropped + still + in flight` after every
-//! event, for the whole graph and for each stream.
+//! The ledger of requests. Every request ends exactly once, and
+//! `arrived = delivered + late + dropped + still + in flight` holds after every event, for the whole graph
+//! and for each stream.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +11,7 @@ use weir_types::{DropReason, ModuleId, RequestId, Span, StreamId};
 
 use crate::queue::request_map::RequestMap;
 
-/// How a request ended.
+/// Outcome of a request; each request has exactly one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Outcome {
@@ -25,18 +26,18 @@ pub enum Outcome {
 /// Requests by outcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Counts {
-    /// Requests that were sent.
+    /// Number of requests that were sent.
     pub arrived: u64,
-    /// Completed within the SLO.
+    /// Number of requests completed within their SLO.
     pub delivered: u64,
-    /// Completed after the SLO.
+    /// Number of requests completed after their SLO.
     pub late: u64,
-    /// Dropped.
+    /// Number of requests dropped, for any reason.
     pub dropped: u64,
     /// Frames in which nothing had changed since the last that was looked at: they have its objects, and no module saw them.
     #[serde(default)]
     pub still: u64,
-    /// In flight.
+    /// Number of requests that have not ended.
     pub in_flight: u64,
 }
 
@@ -57,12 +58,12 @@ impl Counts {
     }
 }
 
-/// Streams that were removed while the run went on: what they counted stays in its totals.
+/// Counts of streams that were removed during the run; the totals include them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct RemovedStreams {
-    /// How many.
+    /// Number of removed streams.
     pub streams: u64,
-    /// Their requests by outcome.
+    /// Outcomes of their requests.
     pub requests: Counts,
 }
 
@@ -96,19 +97,20 @@ pub struct Ledger {
     open: RequestMap<Account>,
     total: Counts,
     streams: BTreeMap<StreamId, Counts>,
-    /// Streams that were removed, and what they counted together.
+    /// Number of removed streams, and the sum of their counts.
     removed: RemovedStreams,
     drops: BTreeMap<(Option<ModuleId>, DropReason), u64>,
     /// All device time.
     busy: DeviceTimes,
     /// Device time spent on requests that were not delivered.
     wasted: DeviceTimes,
-    /// Empty lists, reused by the next requests.
+    /// Empty lists, to be reused by new requests.
     free_lists: Vec<Vec<(ModuleId, Span)>>,
 }
 
 impl Ledger {
-    /// A request was sent. Says false, and changes nothing, where it is known already, which is a violation.
+    /// A request was sent. Returns false without any change if the request is known already, which is a
+    /// violation.
     pub fn on_arrived(&mut self, request: RequestId, stream: StreamId) -> bool {
         let is_new = self.open.get(request).is_none();
         if !invariant!(is_new, Kind::Ledger, "request {} arrives twice", request.0) {
@@ -128,7 +130,8 @@ impl Ledger {
         true
     }
 
-    /// Frames of a stream arrived that no request is made of, dropped for `reason` before the first module.
+    /// Frames of a stream arrived and were dropped for `reason` before the first module, without becoming
+    /// requests.
     pub fn on_left_out(&mut self, stream: StreamId, reason: DropReason, count: u64) {
         for counts in [&mut self.total, self.streams.entry(stream).or_default()] {
             counts.arrived += count;
@@ -147,8 +150,8 @@ impl Ledger {
         }
     }
 
-    /// Whether a request in flight, dropped now for `reason`, was decoded for nothing: there was no room for it before any
-    /// device time was spent on it.
+    /// Whether a request in flight that is dropped now for `reason` was decoded for nothing: it is dropped
+    /// for lack of capacity before any device time was spent on it.
     #[must_use]
     pub fn is_unused(&self, request: RequestId, reason: DropReason) -> bool {
         let for_room = match reason {
@@ -170,13 +173,13 @@ impl Ledger {
         self.busy.add(module, span);
         match self.open.get_mut(request) {
             Some(account) => account.device_time.push((module, span)),
-            // It ended while it ran: the result is discarded.
+            // The request ended while its batch ran: the result is discarded.
             None => self.wasted.add(module, span),
         }
     }
 
-    /// A request ended. Says false, and changes nothing, where it had ended already: that is no violation, since branches
-    /// that do not know of each other may each end it, and a run that is stopped ends what they still hold.
+    /// A request ended. Returns false without any change if it had ended before. That is no violation:
+    /// independent branches may each end a request, and a stopped run ends all that are left.
     pub fn on_ended(&mut self, request: RequestId, outcome: Outcome) -> bool {
         let Some(mut account) = self.open.remove(request) else {
             return false;
@@ -235,8 +238,8 @@ impl Ledger {
         self.streams.get(&stream).copied().unwrap_or_default()
     }
 
-    /// Removes a stream from the books: its counts stay in the totals, and are given back. `None`, and nothing is changed,
-    /// while a request of it is in flight.
+    /// Removes a stream's counts from the books and returns them; the totals keep them. `None`, without any
+    /// change, while a request of the stream is in flight.
     pub fn remove_stream(&mut self, stream: StreamId) -> Option<Counts> {
         let counts = self.stream(stream);
         if counts.in_flight > 0 {
@@ -253,7 +256,7 @@ impl Ledger {
         Some(counts)
     }
 
-    /// Streams that were removed.
+    /// Counts of streams that were removed.
     #[must_use]
     pub fn removed_streams(&self) -> RemovedStreams {
         self.removed
@@ -266,13 +269,13 @@ impl Ledger {
             .map(|(&(module, reason), &count)| (module, reason, count))
     }
 
-    /// Device time of a module, and how much of it was spent on requests that were not delivered.
+    /// Device time of a module, and the part of it that was spent on requests that were not delivered.
     #[must_use]
     pub fn device_time(&self, module: ModuleId) -> (Span, Span) {
         (self.busy.total(module), self.wasted.total(module))
     }
 
-    /// Device time spent on requests that were not delivered over all device time (PARD 5.1).
+    /// Fraction of device time that was spent on requests that were not delivered (PARD 5.1).
     #[must_use]
     pub fn invalid_rate(&self) -> f64 {
         let busy: Span = self.busy.0.iter().copied().sum();

@@ -17,17 +17,17 @@ use crate::strategy::{Policy, summary};
 use crate::streams::decode_load::DecodingReport;
 use crate::streams::health::StreamHealth;
 
-/// What was run.
+/// Identification of a run: its graph, policy and seed.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct RunInfo {
     /// Name of the graph.
     pub graph: String,
     /// Name of the drop rule.
     pub policy: String,
-    /// Name of the preset that the policy departs from least: the drop rule, or `pard-paper`.
+    /// Name of the preset that the policy differs from least: the drop rule, or `pard-paper`.
     #[serde(default)]
     pub preset: String,
-    /// What departs from the preset, as lines of `[policy]`, such as `stagger = false`.
+    /// Differences from the preset, as lines of `[policy]`, such as `stagger = false`.
     #[serde(default)]
     pub departures: Vec<String>,
     /// Seed of all random draws.
@@ -37,7 +37,7 @@ pub struct RunInfo {
 }
 
 impl RunInfo {
-    /// What is known before the run: its graph, what departs in its policy from which preset, and its seed.
+    /// Information that is known before the run; the duration is filled in at its end.
     #[must_use]
     pub fn new(graph: &str, policy: &Policy, seed: u64) -> Self {
         Self {
@@ -50,10 +50,10 @@ impl RunInfo {
         }
     }
 
-    /// The preset with what departs from it, in one line: `weir`, or `weir (stagger = false)`.
+    /// The preset and the differences from it, in one line: `weir`, or `weir (stagger = false)`.
     #[must_use]
     pub fn policy_summary(&self) -> String {
-        // Reports of before have no preset.
+        // Older reports have no preset.
         let preset = if self.preset.is_empty() {
             &self.policy
         } else {
@@ -66,7 +66,8 @@ impl RunInfo {
 /// Results of one stream.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct StreamReport {
-    /// Its own latency objective in milliseconds, by which its requests are late; `None`: the graph's.
+    /// The stream's own latency objective in milliseconds; `None`: the graph's. Later deliveries count as
+    /// late.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slo_ms: Option<f64>,
     /// Requests by outcome.
@@ -80,7 +81,7 @@ pub struct StreamReport {
     /// Damaged packets that the source skipped.
     #[serde(default)]
     pub damaged: u64,
-    /// Why the stream broke off, if it did.
+    /// Error that ended the stream, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
     /// Health of the stream; live runs only.
@@ -91,9 +92,9 @@ pub struct StreamReport {
 /// Results of one module.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct ModuleReport {
-    /// Batches that ran.
+    /// Number of batches that ran.
     pub batches: u64,
-    /// Items in them.
+    /// Number of items in them.
     pub items: u64,
     /// Mean items per batch.
     pub mean_batch: f64,
@@ -101,7 +102,7 @@ pub struct ModuleReport {
     pub busy_s: f64,
     /// Device time in seconds spent on requests that were not delivered.
     pub wasted_s: f64,
-    /// Requests dropped by the module.
+    /// Number of requests that the module dropped.
     pub dropped: u64,
     /// Queueing delay of requests in milliseconds.
     pub queue_ms: Quantiles,
@@ -111,57 +112,57 @@ pub struct ModuleReport {
     pub exec_ms: Quantiles,
     /// Number of changes of the mailbox priority.
     pub priority_switches: u64,
-    /// Batches that failed.
+    /// Number of batches that failed.
     #[serde(default)]
     pub failed: u64,
-    /// Warnings about the outputs of its model.
+    /// Warnings about the outputs of the module's model.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
-    /// Requests that went on without what it would have found (`on_drop = "degrade"`).
+    /// Number of requests that continued without the module's results (`on_drop = "degrade"`).
     #[serde(default, skip_serializing_if = "is_zero")]
     pub degraded: u64,
-    /// What became of its items, where it is a stage of a cascade.
+    /// Outcomes of the module's items, if it is a stage of a cascade.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stage: Option<StageCounts>,
-    /// By instance, where its model generates; `batches` are steps then, and `items` their tokens.
+    /// Counters by instance of a generative model; `batches` are then steps, and `items` their tokens.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub instances: Vec<InstanceStats>,
-    /// What became of its sequences, where its model generates.
+    /// Statistics of sequences of a generative model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sequences: Option<SequenceReport>,
-    /// By slot, where its model is on several devices.
+    /// Counters by slot, if the model is on several devices.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub slots: Vec<SlotCounts>,
 }
 
-/// What ran on one slot of a module.
+/// Work done on one slot of a module.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct SlotCounts {
-    /// The device that it is on.
+    /// Device of the slot.
     pub device: String,
-    /// Batches, or steps.
+    /// Number of batches, or of steps of a generative model.
     pub batches: u64,
-    /// Items in them, or tokens.
+    /// Number of items in them, or of tokens.
     pub items: u64,
-    /// Time that they took, in seconds.
+    /// Device time in seconds.
     pub busy_s: f64,
 }
 
-/// What became of the items that came to a stage of a cascade; together they are all that came.
+/// Items of a stage of a cascade by outcome; the sum is the number of items that arrived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct StageCounts {
-    /// Answered, and not certain enough: given to the next stage.
+    /// Answered without enough certainty: passed to the next stage.
     pub handed_on: u64,
-    /// Answered, and certain enough, or by the last stage.
+    /// Answered with enough certainty, or by the last stage.
     pub accepted: u64,
-    /// Not come to in time: delivered with the answer of the stage before.
+    /// Not answered in time: delivered with the answer of the stage before.
     pub accepted_late: u64,
-    /// Lost with a batch, with the answer of the stage before.
+    /// Lost with a failed batch: delivered with the answer of the stage before.
     pub failed: u64,
 }
 
 impl StageCounts {
-    /// Adds `other` to it.
+    /// Adds the counts of `other`.
     pub fn add(&mut self, other: &Self) {
         self.handed_on += other.handed_on;
         self.accepted += other.accepted;
@@ -177,16 +178,16 @@ pub struct DropCount {
     pub module: String,
     /// Reason of the drops.
     pub reason: DropReason,
-    /// Number of dropped requests.
+    /// Number of requests dropped.
     pub count: u64,
 }
 
 /// The report of a run.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Report {
-    /// What was run.
+    /// Graph, policy and seed of the run.
     pub run: RunInfo,
-    /// All requests.
+    /// Outcomes of all requests.
     pub requests: Counts,
     /// Delivered requests a second.
     pub goodput_rps: f64,
@@ -198,7 +199,7 @@ pub struct Report {
     pub latency_ms: Quantiles,
     /// Results by name of the stream.
     pub streams: BTreeMap<String, StreamReport>,
-    /// Streams that were removed while the run went on; they are not among `streams`.
+    /// Streams that were removed while the run continued; they are not among `streams`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub removed_streams: Option<RemovedStreams>,
     /// Results by name of the module.
@@ -208,19 +209,20 @@ pub struct Report {
     /// Deliveries by sink: written, skipped because it was slow, or lost to an error.
     #[serde(default)]
     pub sinks: BTreeMap<String, SinkReport>,
-    /// Share of right answers, 0 to 1, that is expected among those delivered in time; of simulated runs where it is declared.
+    /// Fraction of right answers expected among results delivered in time, 0 to 1. Only simulated runs that
+    /// declare accuracies have it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub accuracy: Option<f64>,
     /// `accuracy` times `goodput_rps`: right answers in time a second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub right_rps: Option<f64>,
-    /// Gears, where cascades are shifted by a plan.
+    /// Use of gears, if a plan shifts cascades.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gears: Option<GearReport>,
-    /// Openings and closings of models, where the memory of a device is limited.
+    /// Openings and closings of models, if a device has limited memory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub residency: Option<ResidencyReport>,
-    /// Planning of the order of work, where `queues` of the policy is set and the memory of a device is limited.
+    /// Planning of the order of work, if the policy has `queues` and a device has limited memory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queues: Option<QueuesReport>,
     /// Reservations of partitioned models, if there are any.
@@ -232,44 +234,47 @@ pub struct Report {
     /// How well the processor was used; live runs only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub efficiency: Option<EfficiencyReport>,
-    /// Processor time of its threads; live runs only.
+    /// Processor time of the run's threads; live runs only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub processor: Option<ProcessorReport>,
     /// Time of the control thread, and of deliveries beside it, by kind of event; live runs only.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub control: BTreeMap<String, ControlReport>,
-    /// Why the event log of the run is incomplete, if so.
+    /// Reason for which the event log of the run is incomplete, if it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recording_error: Option<String>,
-    /// How often each [invariant](weir_types::invariant) was broken, by name of its kind; any is a defect of the engine.
+    /// Number of violations of each [invariant](weir_types::invariant), by the name of its kind; any
+    /// violation is a defect of the engine.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub invariants: BTreeMap<String, u64>,
 }
 
-/// Which gears were in force.
+/// Use of the gears of a plan.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct GearReport {
-    /// Number of the plan that was in force last.
+    /// Number of the last plan in force.
     pub plan: u64,
-    /// How often another gear came into force.
+    /// Number of changes to another gear.
     pub shifts: u64,
-    /// How long each gear of that plan was in force, the lowest load first; where each stream has a gear, of all streams together.
+    /// Seconds for which each gear of that plan was in force, ascending by load; summed over streams if each
+    /// stream has its own gear.
     pub seconds_by_gear: Vec<f64>,
-    /// Mean over the time of what the plan expects of its gears, 0 to 1; `None` where it does not say.
+    /// Time average of the accuracy that the plan expects of its gears, 0 to 1; `None` if the plan gives
+    /// none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub accuracy_expected: Option<f64>,
 }
 
-/// Processor seconds of the threads of a live run, by what they do; also of those that have ended.
+/// Processor seconds of the threads of a live run, by purpose; threads that have ended are included.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct ProcessorReport {
     /// Reading and decoding sources.
     pub decoding_s: f64,
     /// Running batches, and preparing their inputs.
     pub workers_s: f64,
-    /// The thread that carries control, with all decisions.
+    /// The control thread, which makes all decisions.
     pub control_s: f64,
-    /// The thread that follows tracks and gives results to sinks.
+    /// The delivery thread, which tracks objects and passes results to sinks.
     #[serde(default)]
     pub delivery_s: f64,
     /// Writing sinks that encode no video.
@@ -280,19 +285,19 @@ pub struct ProcessorReport {
     pub other_s: f64,
 }
 
-/// Events of one kind on the control thread of a live run, or deliveries beside it.
+/// Time of one kind of event on the control thread of a live run, or of deliveries beside it.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct ControlReport {
     /// Number of events.
     pub events: u64,
-    /// Time of all of them in seconds, by the clock.
+    /// Elapsed time of all events, in seconds.
     pub total_s: f64,
-    /// Time of an event in milliseconds.
+    /// Elapsed time of an event, in milliseconds.
     pub took_ms: Quantiles,
 }
 
 impl ProcessorReport {
-    /// Their sum.
+    /// Sum over all purposes, in seconds.
     #[must_use]
     pub fn total_s(&self) -> f64 {
         let kinds = [
@@ -308,37 +313,37 @@ impl ProcessorReport {
     }
 }
 
-/// One sink.
+/// Deliveries of one sink by outcome, and its errors.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct SinkReport {
-    /// Deliveries written.
+    /// Number of deliveries written.
     pub written: u64,
-    /// Deliveries skipped because the sink was slow.
+    /// Number of deliveries skipped because the sink was slow.
     pub skipped: u64,
-    /// Deliveries lost to an error.
+    /// Number of deliveries lost to an error.
     pub lost: u64,
-    /// Lines for drops and stream states that were skipped or lost.
+    /// Number of lines for drops and stream states that were skipped or lost.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub notices_lost: u64,
-    /// Whether its reader closed the pipe, which ends the run without an error.
+    /// Whether the reader closed the pipe, which ends the run without an error.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub closed: bool,
-    /// What else it counted, such as clips or messages, by name.
+    /// Further counters by name, such as clips or messages.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub counts: BTreeMap<String, u64>,
-    /// Why it can write nothing now, while it tries again.
+    /// Reason for which the sink cannot write at the moment; it retries.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outage: Option<String>,
-    /// Bytes that are free where it records.
+    /// Free bytes of the file system that the sink records to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub free_bytes: Option<u64>,
-    /// The first error.
+    /// First error that occurred.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
 
 impl SinkReport {
-    /// Adds what another sink of that name came to: one graph had it, and a later one has it again.
+    /// Adds the report of another sink of that name, which an earlier or later graph had.
     pub fn merge(&mut self, other: Self) {
         self.written += other.written;
         self.skipped += other.skipped;
@@ -353,7 +358,7 @@ impl SinkReport {
         self.error = self.error.take().or(other.error);
     }
 
-    /// Why it does not write: an error that ended it, or an outage that may pass.
+    /// Reason for which the sink does not write: an error that ended it, or an outage that may pass.
     #[must_use]
     pub fn trouble(&self) -> Option<&str> {
         self.error.as_deref().or(self.outage.as_deref())
@@ -365,22 +370,22 @@ fn is_zero(count: &u64) -> bool {
     *count == 0
 }
 
-/// What a module came to, as sums that only grow: the difference of two is what happened between them.
+/// Sums of a module since its start, which only grow: the difference of two describes the time between them.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct ModuleTotals {
-    /// Requests of which a first item was in a batch.
+    /// Number of requests whose first item was in a batch.
     pub requests: u64,
-    /// Their items.
+    /// Number of items in batches.
     pub items: u64,
-    /// Batches that started.
+    /// Number of batches that started.
     pub batches: u64,
-    /// Batches that ended.
+    /// Number of batches that ended.
     pub ended: u64,
-    /// Of the requests, from entering the mailbox to joining a batch, in seconds.
+    /// Time of these requests from entering the mailbox to joining a batch, in seconds.
     pub queue_s: f64,
-    /// Of the requests, from joining a batch to its start, in seconds.
+    /// Time of these requests from joining a batch to its start, in seconds.
     pub batch_wait_s: f64,
-    /// Of the batches that ended, on their slots, in seconds.
+    /// Time of the ended batches on their slots, in seconds.
     pub exec_s: f64,
 }
 
@@ -415,7 +420,7 @@ impl ModuleStats {
         }
     }
 
-    /// A step of a model that generates ran, with so many tokens.
+    /// A step of a generative model ran with so many tokens.
     pub fn on_step(&mut self, tokens: u32) {
         self.batches += 1;
         self.items += u64::from(tokens);
@@ -427,17 +432,17 @@ impl ModuleStats {
         self.failed += u64::from(failed);
     }
 
-    /// What became of items of a stage.
+    /// Adds outcomes of items of a stage.
     pub fn on_stage(&mut self, counts: StageCounts) {
         self.stage.get_or_insert_default().add(&counts);
     }
 
-    /// A request went on without what the module would have found.
+    /// A request continued without the module's results.
     pub fn on_degraded(&mut self) {
         self.degraded += 1;
     }
 
-    /// Adds what another module of that name counted.
+    /// Adds the statistics of another module of that name.
     pub fn merge(&mut self, other: &Self) {
         if let Some(counts) = other.stage {
             self.on_stage(counts);
@@ -463,7 +468,7 @@ impl ModuleStats {
         self.warnings.push(warning);
     }
 
-    /// Its slots are counted apart, on these devices.
+    /// Starts to count by slot, on these devices.
     pub fn set_devices(&mut self, devices: impl IntoIterator<Item = String>) {
         let slots = devices.into_iter().map(|device| SlotCounts {
             device,
@@ -481,12 +486,12 @@ impl ModuleStats {
         }
     }
 
-    /// What its instances did so far.
+    /// Sets the instances' counters so far.
     pub fn set_instances(&mut self, instances: Vec<InstanceStats>) {
         self.instances = instances;
     }
 
-    /// What became of its sequences so far.
+    /// Sets the sequences' statistics so far.
     pub fn set_sequences(&mut self, sequences: Option<&SequenceStats>) {
         self.sequences = sequences.cloned();
     }
@@ -496,7 +501,7 @@ impl ModuleStats {
         self.priority_switches = switches;
     }
 
-    /// The sums until now.
+    /// Sums since the start.
     #[must_use]
     pub fn totals(&self) -> ModuleTotals {
         ModuleTotals {
@@ -553,8 +558,8 @@ impl RunStats {
         self.streams.entry(stream).or_default().observe(latency);
     }
 
-    /// Removes a stream that has no request in flight, from here and from the ledger; gives its report over the `seconds`
-    /// that it was there. `None`, and nothing is changed, while a request of it is in flight.
+    /// Removes a stream that has no request in flight, from here and from the ledger. Returns its report over
+    /// the `seconds` that it existed. `None`, without any change, while a request of the stream is in flight.
     pub fn remove_stream(
         &mut self,
         ledger: &mut Ledger,
@@ -595,7 +600,7 @@ impl RunStats {
         self.report_of(run, ledger, &streams, modules)
     }
 
-    /// As [`RunStats::report`], of these streams: their numbers and names.
+    /// As [`RunStats::report`], for streams given by id and name.
     #[must_use]
     pub fn report_of(
         &self,

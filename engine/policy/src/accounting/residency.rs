@@ -1,4 +1,4 @@
-//! What opening and closing models on devices with limited memory came to.
+//! Report of opening and closing models on devices with limited memory.
 
 use std::collections::BTreeMap;
 
@@ -7,37 +7,37 @@ use weir_types::{ModelId, Span};
 
 use crate::slots::SlotEvent;
 
-/// Openings and closings of all devices whose memory is limited.
+/// Openings and closings on all devices with limited memory.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct ResidencyReport {
-    /// Openings from a file.
+    /// Number of openings from a file.
     pub opened_cold: u64,
-    /// Openings from host memory.
+    /// Number of openings from host memory.
     pub opened_warm: u64,
-    /// Seconds in which slots opened and closed models.
+    /// Seconds that slots spent opening and closing models.
     pub seconds: f64,
-    /// By name of the model.
+    /// Counts by name of the model.
     pub models: BTreeMap<String, ModelResidency>,
 }
 
 /// Openings and closings of one model.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct ModelResidency {
-    /// Openings from its file.
+    /// Number of openings from the model's file.
     pub opened_cold: u64,
-    /// Openings from host memory.
+    /// Number of openings from host memory.
     pub opened_warm: u64,
-    /// Closings.
+    /// Number of times that the model was closed.
     pub closed: u64,
-    /// Openings that failed.
+    /// Number of openings that failed.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub failed: u64,
-    /// Seconds in which slots opened and closed it.
+    /// Seconds that slots spent opening and closing the model.
     pub seconds: f64,
 }
 
 impl ResidencyReport {
-    /// Takes in what happened on a slot, by the names of the models.
+    /// Counts an event of a slot; `name` returns the name of a model.
     pub fn on_event<'a>(&mut self, event: &SlotEvent, name: impl Fn(ModelId) -> &'a str) {
         match *event {
             SlotEvent::Opened {

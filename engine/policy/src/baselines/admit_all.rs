@@ -5,7 +5,7 @@ use weir_types::DropReason;
 
 use crate::admission::{AdmissionRule, BatchView, Candidate};
 
-/// Drops nothing.
+/// Rule `none`: admits every request.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AdmitAll {}

@@ -1,4 +1,4 @@
-//! Rules that PARD and Weir are compared with, each with the parameters that its paper gives.
+//! Baseline rules that PARD and Weir are compared with, with the parameters of their papers.
 
 pub(crate) mod admit_all;
 pub(crate) mod newest;

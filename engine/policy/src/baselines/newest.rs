@@ -1,11 +1,13 @@
-//! The simple rival of every policy: one loop over the streams that takes the newest frame of each in turn, runs it to
-//! completion, and drops the frames in between. Frames are neither compared with their deadlines nor put together in batches.
+//! The simple rival of every policy: one loop over the streams that takes the newest frame of each in turn,
+//! runs it to completion, and drops the frames in between. Frames are neither compared with their deadlines
+//! nor batched.
 //!
-//! What waits in a module is therefore one request of each stream. A newer one takes the place of the one that waits, and its turn:
+//! So at most one request of each stream waits in a module. A newer one replaces the waiting one and takes
+//! its turn:
 //!
 //! ```text
 //! turn(newer) = turn(waiting)        waiting is dropped as superseded
-//! turn(newer) = now                  where none of its stream waits
+//! turn(newer) = now                  if no request of its stream waits
 //! ```
 //!
 //! It has no parameters. Source: programs that read cameras by OpenCV and run ONNX Runtime, such as
@@ -15,12 +17,12 @@ use std::collections::BTreeMap;
 
 use weir_types::{RequestId, StreamId};
 
-/// The last request of each stream that came to a module.
+/// Latest request of each stream that arrived at a module.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct NewestRequests(BTreeMap<StreamId, RequestId>);
 
 impl NewestRequests {
-    /// A request comes; gives the one of its stream that came before.
+    /// Records a request; returns the previous one of its stream.
     pub(crate) fn replace(&mut self, stream: StreamId, request: RequestId) -> Option<RequestId> {
         self.0.insert(stream, request)
     }

@@ -1,31 +1,32 @@
 //! Nexus (SOSP 2019), early drop: only the present module counts, by batches as they are planned.
 //!
-//! As PARD describes it (5.1), a window of a batch slides over the queue in arrival order and stops at the first position
-//! where every request in it can be done by its deadline; all before that position are dropped. As its published code does
-//! it, the queue is in the order of deadlines, and a request that cannot be done when a batch of the planned size would be
-//! is dropped.
+//! As PARD describes it (5.1), a window of a batch slides over the queue in arrival order. It stops at the
+//! first position at which every request in it can be done by its deadline; all requests before that position
+//! are dropped. In its published code, the queue is ordered by deadline, and a request is dropped if it
+//! cannot be done by the end of a batch of the planned size.
 
 use serde::{Deserialize, Serialize};
 use weir_types::{DropReason, Span, Timestamp};
 
 use crate::admission::{AdmissionRule, BatchView, Candidate};
 
-/// How Nexus looks at its queue.
+/// Parameters of rule `nexus`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct NexusScan {
-    /// In which order.
+    /// Order in which the queue is scanned.
     pub scan: ScanBy,
 }
 
-/// In which order Nexus looks at its queue.
+/// Order in which Nexus scans its queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ScanBy {
     /// A window of a batch slides over it in arrival order (as PARD describes it).
     #[default]
     Window,
-    /// By deadline; what cannot be done when a batch of the planned size would be is dropped (as its code does it).
+    /// Requests by deadline; each is dropped that cannot be done by the end of a batch of the planned size
+    /// (as in the published code).
     Deadline,
 }
 
@@ -33,7 +34,7 @@ impl AdmissionRule for NexusScan {
     fn verdict(&self, request: &Candidate, batch: &BatchView) -> Option<DropReason> {
         let finish = batch.start.since(request.sent_at) + batch.duration;
         match self.scan {
-            // What the window has not passed has been found able.
+            // The window has dropped all infeasible requests before.
             ScanBy::Window => None,
             ScanBy::Deadline => (finish > batch.slo).then_some(DropReason::Infeasible),
         }
@@ -54,7 +55,7 @@ impl AdmissionRule for NexusScan {
     }
 }
 
-/// How many requests a window of `size` passes before all in it can be done by their deadlines.
+/// Number of requests that a window of `size` passes before all in it can be done by their deadlines.
 fn passed_by_window(
     deadlines: impl IntoIterator<Item = Timestamp>,
     size: usize,
@@ -62,7 +63,7 @@ fn passed_by_window(
     duration: Span,
 ) -> usize {
     let done = start + duration;
-    // What is too late in the window moves the window behind itself.
+    // A request that is too late moves the window behind itself.
     let mut first = 0;
     for (place, deadline) in deadlines.into_iter().enumerate() {
         if place >= first + size.max(1) {

@@ -1,5 +1,6 @@
-//! Overload control after DAGOR (PARD's ablation `oc`): while a module or one downstream queues longer than a threshold,
-//! a share of its input is shed on arrival; what was admitted is dropped only when it has timed out.
+//! Overload control after DAGOR (PARD's ablation `oc`): while a module or one downstream has a queueing delay
+//! above a threshold, a share of its input is shed on arrival. Admitted requests are dropped only when they
+//! have timed out.
 
 use serde::{Deserialize, Serialize};
 use weir_types::{DropReason, Span};
@@ -12,7 +13,7 @@ use crate::admission::{AdmissionRule, BatchView, Candidate};
 pub struct OverloadControl {
     /// Mean queueing delay above which a module is overloaded (the paper's T).
     pub threshold: Span,
-    /// Share of the input that is shed while it is, at least 0 and below 1 (the paper's alpha).
+    /// Share of the input that is shed during overload, at least 0 and below 1 (the paper's alpha).
     pub alpha: f64,
 }
 
@@ -25,7 +26,7 @@ impl Default for OverloadControl {
     }
 }
 
-/// Drops what has timed out before its batch starts.
+/// Rule `timed-out`: drops requests that have timed out before their batch starts.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TimedOut {}

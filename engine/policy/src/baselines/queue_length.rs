@@ -1,8 +1,9 @@
-//! A fixed queue length: the admission control of a server that knows neither deadlines nor durations.
+//! A fixed queue length: the admission control of a server without deadlines or durations.
 //!
-//! `items > max_items`, over the items that wait in the request's mailbox, its own included. A request is dropped as its
-//! turn comes while more items wait than are allowed, so the queue is cut from the end that the order looks at first: with
-//! `fcfs` the oldest go. It bounds the wait behind a request, and so shows what estimating the latency adds.
+//! `items > max_items`, over the items that wait in the request's mailbox, its own included. The rule is
+//! checked when a request's turn comes, so the queue is cut at the end that is served first: with `fcfs` the
+//! oldest requests are dropped. It bounds the wait behind a request; comparing it shows the gain from
+//! estimating latency.
 
 use serde::{Deserialize, Serialize};
 use weir_types::DropReason;

@@ -1,45 +1,45 @@
-//! Shares of the SLO: each module may take its part, `SLO_k = SLO * d_k / sum d_i`.
+//! Shares of the SLO: each module may use its part, `SLO_k = SLO * d_k / sum d_i`.
 //!
-//! Clipper++ (PARD 5.1) drops what has used up the shares of the modules up to here before it runs; PARD's ablation `split`
-//! counts the execution as well, and `wcl` splits by the worst latency seen recently.
+//! Clipper++ (PARD 5.1) drops requests that have used up the shares of the modules up to here before they
+//! run. PARD's ablation `split` also counts the execution, and `wcl` splits by the worst recent latency.
 
 use serde::{Deserialize, Serialize};
 use weir_types::{DropReason, Span};
 
 use crate::admission::{AdmissionRule, BatchView, Candidate};
 
-/// How an SLO is split over modules.
+/// Parameters of splitting an SLO over modules.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Split {
-    /// Whether a request may use what earlier modules left over.
+    /// Whether a request may use time that earlier modules did not use.
     pub budget: Budget,
-    /// Among which modules the SLO is split, where the graph is no chain.
+    /// Modules among which the SLO is split, if the graph is not a chain.
     pub over: SplitScope,
 }
 
-/// Drops what has used up its share of the SLO.
+/// Rule `shares`: drops requests that have used up their share of the SLO.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Shares {
-    /// Whether a request may use what earlier modules left over.
+    /// Whether a request may use time that earlier modules did not use.
     pub budget: Budget,
-    /// Among which modules the SLO is split, where the graph is no chain.
+    /// Modules among which the SLO is split, if the graph is not a chain.
     pub over: SplitScope,
-    /// What a module's part follows.
+    /// Quantity that a module's share is proportional to.
     pub by: ShareWeight,
-    /// Whether the execution of the batch must fit the share, too.
+    /// Whether the execution of the batch must fit into the share too.
     pub execution: bool,
 }
 
-/// Among which modules an SLO is split.
+/// Modules among which an SLO is split.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SplitScope {
-    /// Those of the longest path through the module: branches run at the same time.
+    /// Modules of the longest path through the module, since branches run at the same time.
     #[default]
     Path,
-    /// All modules, as PARD writes it: `SLO_k = SLO * d_k / sum over all N`.
+    /// All modules, as in PARD's formula: `SLO_k = SLO * d_k / sum over all N`.
     Modules,
 }
 
@@ -50,18 +50,18 @@ pub enum Budget {
     /// The sum of the shares up to here bounds the time since sending.
     #[default]
     Cumulative,
-    /// The module's own share bounds the time since it got the request.
+    /// The module's own share bounds the time since the request arrived there.
     Local,
 }
 
-/// What a module's share of the SLO follows.
+/// Quantity that a module's share of the SLO is proportional to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ShareWeight {
-    /// Its execution time.
+    /// Execution time of the module.
     #[default]
     Execution,
-    /// The worst latency of a request in it, recently.
+    /// Worst recent latency of a request in the module.
     WorstLatency,
 }
 
@@ -79,7 +79,7 @@ impl AdmissionRule for Shares {
         (needed > allowed).then_some(DropReason::OverBudget)
     }
 
-    // `wcl` is PARD but for its estimate: what is certainly late leaves the mailbox early, as there.
+    // `wcl` is PARD with another estimate: as there, certainly late requests leave the mailbox early.
     fn is_predictive(&self) -> bool {
         self.by == ShareWeight::WorstLatency
     }

@@ -1,4 +1,4 @@
-//! What an engine of a fleet is notified of, and what it wants done.
+//! Interface of an engine in a fleet: specification, events and effects.
 
 use serde::{Deserialize, Serialize};
 use weir_types::Span;
@@ -13,24 +13,26 @@ pub struct EngineId(pub u64);
 #[serde(transparent)]
 pub struct StreamKey(pub u64);
 
-/// How streams are spread over the engines of a fleet.
+/// Parameters of spreading streams over the engines of a fleet.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct FleetSpec {
-    /// How long an engine without streams is up before streams move to it from others that have them; those that nobody has it takes at
-    /// once.
+    /// Time that an engine without streams must be in use before other engines hand streams over to it.
+    /// Streams without an engine it takes at once.
     pub settle: Span,
-    /// Part of its frames that an overloaded engine misses at least.
+    /// Minimum fraction of its frames that an overloaded engine misses.
     pub overloaded: f64,
-    /// How long it must miss them before it redirects a stream, and between two redirections.
+    /// Time for which it must miss them before it redirects a stream, and least time between two
+    /// redirections.
     pub patience: Span,
-    /// A target's load with the stream at most, as a part of its capacity.
+    /// Maximum load of a target including the redirected stream, as a fraction of its capacity.
     pub room: f64,
-    /// Load of a home with the stream at most for it to come back, as a part of its capacity.
+    /// Maximum load of a home including the stream, as a fraction of its capacity, at which it takes the
+    /// stream back.
     pub calm: f64,
-    /// How long a home must have been so calm.
+    /// Time for which the home must have been below that load.
     pub dwell: Span,
-    /// Whether overloaded engines redirect streams; without it, rendezvous alone decides.
+    /// Whether overloaded engines redirect streams; without it, rendezvous hashing alone decides.
     pub redirect: bool,
 }
 
@@ -48,117 +50,117 @@ impl Default for FleetSpec {
     }
 }
 
-/// What an engine is notified of.
+/// A fact about the fleet's engines or streams.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "event")]
 pub enum FleetEvent {
-    /// An engine is up, or its capacity is another: what it can do in a second, in the unit of the streams' work.
+    /// An engine is in use, or its capacity has changed.
     EngineUp {
-        /// Which.
+        /// Engine that is in use.
         engine: EngineId,
-        /// Above zero.
+        /// Work that it can do in a second, in the unit of the streams' work; above zero.
         capacity: f64,
     },
-    /// The token of an engine is gone, and with it all that it said.
+    /// The token of an engine has disappeared, and with it all that the engine published.
     EngineDown {
-        /// Which.
+        /// Engine that is lost.
         engine: EngineId,
     },
-    /// How an engine fares; it tells every second.
+    /// Load of an engine; each engine publishes it every second.
     EngineStatus {
-        /// Which.
+        /// Engine that reports.
         engine: EngineId,
-        /// Work offered by its streams as a part of its capacity.
+        /// Work offered by its streams, as a fraction of its capacity.
         load: f64,
-        /// Part of its frames that did not come out in time.
+        /// Fraction of its frames that were not delivered in time.
         missed: f64,
     },
-    /// The fleet has a stream, or its work is another.
+    /// The fleet has a stream, or the stream's work has changed.
     StreamKnown {
-        /// Which.
+        /// Stream that is known.
         stream: StreamKey,
         /// Work that it brings in a second.
         work: f64,
     },
-    /// The fleet does not have the stream any more.
+    /// The stream was removed from the fleet.
     StreamGone {
-        /// Which.
+        /// Stream that was removed.
         stream: StreamKey,
     },
-    /// An engine has frames of a stream.
+    /// An engine receives frames of a stream.
     Claimed {
-        /// Which engine.
+        /// Engine that has the stream.
         engine: EngineId,
-        /// Which stream.
+        /// Stream that is live there.
         stream: StreamKey,
     },
-    /// It has released it.
+    /// An engine has released a stream.
     Unclaimed {
-        /// Which engine.
+        /// Engine that had the stream.
         engine: EngineId,
-        /// Which stream.
+        /// Stream that was released.
         stream: StreamKey,
     },
-    /// The home of a stream sends it elsewhere, or has it back.
+    /// The home of a stream redirects it, or takes it back.
     Redirected {
-        /// The engine that says so; it counts while it is the home.
+        /// Engine that publishes this; it counts while it is the stream's home.
         home: EngineId,
-        /// Which stream.
+        /// Stream that is redirected.
         stream: StreamKey,
-        /// To whom; `None`: it is back.
+        /// Engine that is to take the stream; `None`: the home takes it back.
         to: Option<EngineId>,
     },
-    /// Frames of a stream that this engine took arrive.
+    /// Frames arrive of a stream that this engine took.
     Live {
-        /// Which.
+        /// Stream that is live.
         stream: StreamKey,
     },
-    /// Time has passed: sent several times a second, so that an engine sees where it stood still itself.
+    /// Time has passed. Sent several times a second, so that an engine notices when it stood still itself.
     Tick,
 }
 
-/// What an engine wants done.
+/// An action that an engine of a fleet requests from its driver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "effect")]
 pub enum FleetEffect {
-    /// Open the stream, and say [`FleetEvent::Live`] once frames arrive.
+    /// Open the stream, and send [`FleetEvent::Live`] once frames arrive.
     Take {
-        /// Which.
+        /// Stream to be opened.
         stream: StreamKey,
     },
     /// Close the stream.
     Release {
-        /// Which.
+        /// Stream to be closed.
         stream: StreamKey,
     },
-    /// Tell the fleet that this engine has it.
+    /// Publish to the fleet that this engine has the stream.
     Claim {
-        /// Which.
+        /// Stream that is live here.
         stream: StreamKey,
     },
-    /// Tell the fleet that it has it no more.
+    /// Withdraw the claim of a stream.
     Unclaim {
-        /// Which.
+        /// Stream that this engine has no more.
         stream: StreamKey,
     },
-    /// Tell the fleet where it is redirected to; `None`: nowhere.
+    /// Publish a redirection of a stream to the fleet.
     Redirect {
-        /// Which.
+        /// Stream of which this engine is the home.
         stream: StreamKey,
-        /// To whom.
+        /// Engine that is to take the stream; `None` ends the redirection.
         to: Option<EngineId>,
     },
 }
 
-/// What happened so far at one engine.
+/// Counters of one engine since its start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct FleetStats {
-    /// Streams that it took.
+    /// Number of streams that it took.
     pub taken: u64,
-    /// Streams that it released.
+    /// Number of streams that it released.
     pub released: u64,
-    /// Streams that it redirected.
+    /// Number of redirections that it started.
     pub redirected: u64,
-    /// Redirections that it ended.
+    /// Number of redirections that it ended.
     pub recalled: u64,
 }

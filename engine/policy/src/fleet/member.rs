@@ -1,4 +1,4 @@
-//! One engine of a fleet.
+//! One engine of a fleet as a state machine.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,25 +7,25 @@ use weir_types::{Span, Timestamp};
 use super::api::{EngineId, FleetEffect, FleetEvent, FleetSpec, FleetStats, StreamKey};
 use super::rendezvous::{home, score};
 
-/// A change of capacity below this part is no reason to move streams.
+/// Least relative change of capacity for which streams move.
 const CAPACITY_STEP: f64 = 0.1;
-/// An engine whose own time jumped by more than this may be lost to the others: they wait a second for its next sign of life, of which
-/// it gives four.
+/// Least jump of this engine's clock after which it may count as lost elsewhere: others wait a second for its
+/// next heartbeat, of which it sends four a second.
 const STOOD_STILL: Span = Span::from_millis(700);
-/// So long it then waits for what they have before it takes anything itself.
+/// Time that it then waits for the claims of others before it takes streams itself.
 const HEARING: Span = Span::from_secs(1);
 
 #[derive(Debug, Clone, Copy)]
 struct Engine {
     capacity: f64,
-    /// When streams of others may move to it.
+    /// Time from which streams of other engines may move to it.
     settled_at: Timestamp,
     is_settled: bool,
     load: f64,
     missed: f64,
-    /// Since when it has missed too much.
+    /// Time since which it misses too many frames.
     overloaded_since: Option<Timestamp>,
-    /// Work that was sent there since it last reported its load.
+    /// Work that was redirected there since it last reported its load.
     sent: f64,
 }
 
@@ -33,37 +33,37 @@ struct Engine {
 struct Stream {
     work: f64,
     home: Option<EngineId>,
-    /// Where engines send it: that of its home counts.
+    /// Redirections by the engine that published them; only that of the home counts.
     redirects: BTreeMap<EngineId, EngineId>,
-    /// Who has said that they have it.
+    /// Engines that have claimed the stream.
     claims: BTreeSet<EngineId>,
     /// Whether this engine has taken it.
     is_taken: bool,
 }
 
-/// What one engine knows of its fleet, and what it does for it.
+/// The fleet as one engine sees it, and this engine's own streams.
 #[derive(Debug, Clone)]
 pub struct FleetMember {
     me: EngineId,
     spec: FleetSpec,
     engines: BTreeMap<EngineId, Engine>,
     streams: BTreeMap<StreamKey, Stream>,
-    /// Streams whose home this engine is and which it redirects.
+    /// Streams whose home this engine is and which it has redirected.
     sent_away: BTreeSet<StreamKey>,
     last_redirect: Option<Timestamp>,
     calm_since: Option<Timestamp>,
-    /// When it was notified last.
+    /// Time of the latest event.
     notified_at: Option<Timestamp>,
-    /// When it went on after it had stood still.
+    /// Time at which it continued after standing still.
     stood_still_at: Option<Timestamp>,
-    /// Whether it waits to hear what others have since.
+    /// Whether it still waits for claims that others made meanwhile.
     is_hearing: bool,
     stats: FleetStats,
     effects: Vec<FleetEffect>,
 }
 
 impl FleetMember {
-    /// An engine that has seen nothing of its fleet yet, itself included.
+    /// Creates an engine that has seen no member of its fleet yet, itself included.
     #[must_use]
     pub fn new(me: EngineId, spec: FleetSpec) -> Self {
         Self {
@@ -82,13 +82,13 @@ impl FleetMember {
         }
     }
 
-    /// What happened so far.
+    /// Counters since the start.
     #[must_use]
     pub fn stats(&self) -> FleetStats {
         self.stats
     }
 
-    /// Whom a stream is assigned to, as this engine sees it.
+    /// Engine that a stream is assigned to, as this engine sees the fleet.
     #[must_use]
     pub fn assigned(&self, stream: StreamKey) -> Option<EngineId> {
         self.streams.get(&stream).and_then(|stream| self.target(stream))
@@ -102,7 +102,7 @@ impl FleetMember {
             .map(|(key, _)| *key)
     }
 
-    /// Takes an event; effects are in the order in which they are to be done.
+    /// Takes in one event; effects are to be carried out in their order.
     pub fn on_event(&mut self, event: FleetEvent, now: Timestamp) -> Vec<FleetEffect> {
         self.watch_time(now);
         match event {
@@ -125,7 +125,7 @@ impl FleetMember {
                 }
             }
             FleetEvent::Redirected { home, stream, to } => {
-                // Its own redirections are in force when it makes them.
+                // The engine's own redirections are in force as soon as it makes them.
                 if home != self.me
                     && let Some(known) = self.streams.get_mut(&stream)
                 {
@@ -150,9 +150,10 @@ impl FleetMember {
         std::mem::take(&mut self.effects)
     }
 
-    /// Notices that this engine stood still: the others may have its streams by now, and say so when they are heard again. It goes on with
-    /// those that it has, of which nobody else may know, and takes none until they had time to be heard. One that is slow all the time is
-    /// held up by that no more than half of it.
+    /// Detects that this engine stood still: others may have its streams by now, and will claim them when
+    /// they are heard again. It keeps the streams that it has, since others may not know of them. It takes no
+    /// stream until there was time to hear from others. An engine that is slow all the time is delayed by
+    /// this at most half of the time.
     fn watch_time(&mut self, now: Timestamp) {
         let before = self.notified_at.replace(now);
         let has_jumped = before.is_some_and(|before| now.since(before) > STOOD_STILL);
@@ -166,15 +167,15 @@ impl FleetMember {
         }
     }
 
-    /// An engine that has streams is in the fleet already, however short a time ago it came to this one's sight: two that lost sight
-    /// of each other agree again as soon as they hear what the other has.
+    /// An engine that claims streams is settled, no matter how recently this one first saw it. So two engines
+    /// that lost sight of each other agree again as soon as each hears the other's claims.
     fn on_claim(&mut self, engine: EngineId) {
         let Some(known) = self.engines.get_mut(&engine).filter(|known| !known.is_settled) else {
             return;
         };
         known.is_settled = true;
         let capacity = known.capacity;
-        // It is the home of the streams that it wins from their homes; those of others stay where they are.
+        // The engine becomes the home of the streams that it wins; other streams stay.
         let won: Vec<StreamKey> = self
             .streams
             .iter()
@@ -233,7 +234,7 @@ impl FleetMember {
                 self.rehome(stream);
             }
         } else {
-            // Nobody is left that was settled: those that are up take what there is.
+            // No settled engine is left: those in use take all streams.
             self.engines
                 .values_mut()
                 .for_each(|engine| engine.is_settled = true);
@@ -307,7 +308,7 @@ impl FleetMember {
         }
     }
 
-    /// Finds the home of a stream again, and does what follows.
+    /// Determines the home of a stream again and acts on a change.
     fn rehome(&mut self, key: StreamKey) {
         let found = home(key, self.homes());
         self.move_home(key, found);
@@ -340,7 +341,7 @@ impl FleetMember {
         Some(redirected.copied().unwrap_or(home))
     }
 
-    /// Takes a stream that is assigned to this engine, and releases one that its engine has.
+    /// Takes a stream that is assigned to this engine, or releases one that its engine has claimed.
     fn settle(&mut self, key: StreamKey) {
         let me = self.me;
         let Some(stream) = self.streams.get(&key) else {
@@ -360,7 +361,8 @@ impl FleetMember {
             self.effects.push(FleetEffect::Release { stream: key });
             self.effects.push(FleetEffect::Unclaim { stream: key });
         } else if !is_mine && stream.is_taken && !stream.claims.contains(&me) {
-            // It was being opened and belongs to another now, who opens it as well: nothing is lost by releasing it.
+            // The stream was still being opened here, and its new engine opens it too: releasing it loses
+            // nothing.
             self.stats.released += 1;
             self.effects.push(FleetEffect::Release { stream: key });
         } else {
@@ -374,7 +376,8 @@ impl FleetMember {
         }
     }
 
-    /// Redirects one stream of which this engine is the home, where it or the stream's engine is overloaded.
+    /// Redirects one stream of which this engine is the home, if this engine or the stream's engine is
+    /// overloaded.
     fn relieve(&mut self, now: Timestamp) {
         let patience = self.spec.patience;
         if self.last_redirect.is_some_and(|last| now.since(last) < patience) {
@@ -393,7 +396,8 @@ impl FleetMember {
         if overloaded.is_empty() {
             return;
         }
-        // Of streams whose home it is: those of the engine that suffers, the largest that fits anywhere.
+        // Candidates are the overloaded engine's streams of which this engine is the home; the largest one
+        // that fits anywhere is moved.
         let mut movable: Vec<(StreamKey, f64, EngineId)> = self
             .streams
             .iter()
@@ -410,7 +414,7 @@ impl FleetMember {
         }
     }
 
-    /// An engine that has room for a stream: of all, the one that the stream belongs to most.
+    /// Among engines that have room for a stream, the one with the highest rendezvous score.
     fn with_room(&self, stream: StreamKey, work: f64, at: EngineId) -> Option<EngineId> {
         let fits = |engine: &Engine| {
             let load = engine.load + (engine.sent + work) / engine.capacity;
@@ -459,7 +463,7 @@ impl FleetMember {
         self.settle(key);
     }
 
-    /// Takes back one stream where this engine has had plenty of room for a while.
+    /// Takes back one stream if this engine has had plenty of room for a while.
     fn recall(&mut self, now: Timestamp) {
         let Some(own) = self.engines.get(&self.me).copied() else {
             return;

@@ -1,5 +1,5 @@
-//! Engines that stand still for a while (a process that is stopped, a machine that swaps), whose links are cut, or that are started
-//! again, in virtual time: how long a stream is seen by two of them, and by none.
+//! Engines that stand still for a while (a stopped process, a swapping machine), are cut off, or are
+//! restarted, in virtual time. Measures how long a stream is seen by two of them, and by none.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,17 +13,17 @@ const STREAMS: u64 = 24;
 const STEP: Span = Span::from_millis(10);
 const TICK: Span = Span::from_millis(100);
 const REPORT: Span = Span::from_secs(1);
-/// An engine of which nothing was heard so long is lost, and a link over which nothing came so long is closed.
+/// Silence after which an engine counts as lost and its link is closed, in milliseconds.
 const LEASE: (u64, u64) = (750, 1_000);
-/// What a word takes, a connection that is made again, and a stream until it has frames, in milliseconds.
+/// Delay of a message, of a new connection, and of a stream until its first frame, in milliseconds.
 const WORD: (u64, u64) = (1, 20);
 const CONNECT: (u64, u64) = (50, 500);
 const OPEN: (u64, u64) = (50, 1_000);
-/// What is allowed: a second, and three and the lease.
+/// Longest time that a stream may be seen by two engines, and by none (three seconds and the lease).
 const TWICE: Span = Span::from_secs(1);
 const UNSEEN: Span = Span::from_secs(4);
 
-/// What an engine says of itself: all of it each time.
+/// State that an engine publishes, always as a whole.
 #[derive(Debug, Clone, Default)]
 struct Report {
     claims: BTreeSet<StreamKey>,
@@ -39,15 +39,15 @@ enum Word {
 
 struct Engine {
     member: FleetMember,
-    /// When it goes on, where it stands still.
+    /// Time at which it continues, if it stands still.
     still_until: Option<Timestamp>,
-    /// Whether its process is there.
+    /// Whether its process is running.
     is_up: bool,
     says: Report,
     is_changed: bool,
     opening: BTreeMap<StreamKey, Timestamp>,
     live: BTreeSet<StreamKey>,
-    /// What it heard of those that it sees.
+    /// Latest report from each engine that it sees.
     views: BTreeMap<usize, Option<Report>>,
     tick_at: Timestamp,
     report_at: Timestamp,
@@ -74,9 +74,9 @@ enum Link {
 enum Kind {
     /// One engine stands still, and then another.
     One,
-    /// Whoever, whenever.
+    /// Any engines, at any time.
     Any,
-    /// All at once.
+    /// All engines at once.
     All,
     /// The links of one engine are cut.
     Cut,
@@ -139,7 +139,7 @@ impl World {
         (self.draw((0, 1_000_000)).micros() / 1_000) as usize % among
     }
 
-    /// An engine that has just been started.
+    /// Creates an engine that has just been started.
     fn fresh(&mut self, engine: usize) -> Engine {
         let mut member = FleetMember::new(id(engine), FleetSpec::default());
         for stream in (0..STREAMS).map(StreamKey) {
@@ -164,7 +164,7 @@ impl World {
         }
     }
 
-    /// Words between two come in the order in which they are sent.
+    /// Sends a message; messages between two engines arrive in the order in which they were sent.
     fn send(&mut self, from: usize, to: usize, word: Word, after: Span) {
         let last = self
             .last_word
@@ -181,7 +181,7 @@ impl World {
         self.cut.is_some_and(|(cut, _)| cut == one || cut == other)
     }
 
-    /// Links close where one end hears nothing for a lease, and are opened again where both ends run.
+    /// Closes links on which one end hears nothing for a lease, and opens them again once both ends run.
     fn keep_links(&mut self) {
         for ((one, other), link) in self.links.clone() {
             let (first, second) = (&self.engines[one], &self.engines[other]);
@@ -241,7 +241,7 @@ impl World {
         Link::Closed { opens_at: None }
     }
 
-    /// Words that are there for those that run; those that stand still get them when they go on.
+    /// Delivers messages that are due to engines that run; others receive them when they continue.
     fn deliver(&mut self) {
         let due: Vec<(Timestamp, u64)> = self
             .words
@@ -332,7 +332,7 @@ impl World {
         }
     }
 
-    /// What an engine that runs does by itself.
+    /// Runs an engine's own timers: tick, opened streams and reports.
     fn turn(&mut self, engine: usize) {
         let now = self.now;
         if now >= self.engines[engine].tick_at {
@@ -368,7 +368,7 @@ impl World {
         }
     }
 
-    /// For how long each stream is seen by two, and by none, of late.
+    /// Updates the time for which each stream has been seen by two engines, and by none.
     fn count(&mut self) {
         let runs = self.engines.iter().any(Engine::runs);
         for stream in (0..STREAMS).map(StreamKey) {
@@ -426,7 +426,7 @@ impl World {
     fn stop(&mut self, engine: usize, span: Span) {
         if self.engines[engine].runs() {
             self.engines[engine].still_until = Some(self.now + span);
-            // A stream may lose one engine after the other.
+            // A stream may lose one engine after another.
             self.unseen.clear();
         }
     }
@@ -458,7 +458,7 @@ impl World {
         }
     }
 
-    /// All of them agree, and each stream is live on the one that it is assigned to.
+    /// Checks that all engines agree, and that each stream is live exactly where it is assigned.
     fn check_at_rest(&self) {
         for stream in (0..STREAMS).map(StreamKey) {
             let has = |engine: &usize| self.engines[*engine].live.contains(&stream);
@@ -484,12 +484,13 @@ fn status(engine: usize, load: f64) -> FleetEvent {
     }
 }
 
-/// Worlds of a kind; of all of them, the longest time that a stream was seen by two, and by nobody.
+/// Runs worlds of a kind, and records the longest time for which a stream was seen by two engines, and by
+/// none.
 fn worlds(kind: Kind, seeds: u64) {
     let mut worst = (Span::ZERO, Span::ZERO);
     for seed in 0..seeds {
         let mut world = World::new(seed);
-        // Nothing is asked of the begin: nobody has a stream until all are there.
+        // The start is not measured: no engine has a stream until all are running.
         for _ in 0..8 {
             world.unseen.clear();
             world.run(Span::from_secs(1));

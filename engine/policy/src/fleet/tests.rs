@@ -16,15 +16,15 @@ fn up(engine: u64) -> FleetEvent {
     }
 }
 
-/// Engines that see each other's words at once; what one takes is live at once.
+/// Engines that receive each other's messages at once; a stream that is taken is live at once.
 struct Fleet {
     members: BTreeMap<EngineId, FleetMember>,
     claims: BTreeSet<(EngineId, StreamKey)>,
     redirects: BTreeMap<(EngineId, StreamKey), EngineId>,
     streams: BTreeSet<StreamKey>,
-    /// Whether streams that are taken give frames.
+    /// Whether streams that are taken deliver frames.
     opens: bool,
-    /// Until when engines have been notified that time passes.
+    /// Time up to which engines have received ticks.
     now: Timestamp,
 }
 
@@ -45,7 +45,7 @@ impl Fleet {
         fleet
     }
 
-    /// Time passes for all of them.
+    /// Sends ticks to all engines up to that time.
     fn pass(&mut self, until: u64) -> Timestamp {
         let (until, step) = (second(until), Span::from_millis(500));
         while self.now + step < until {
@@ -136,7 +136,7 @@ impl Fleet {
         }
     }
 
-    /// Who has taken each stream.
+    /// Engines that have taken each stream.
     fn holders(&self) -> BTreeMap<StreamKey, Vec<EngineId>> {
         let mut holders: BTreeMap<StreamKey, Vec<EngineId>> = BTreeMap::new();
         for (id, member) in &self.members {

@@ -1,11 +1,11 @@
-//! The concurrency limit of a stream: how many of its requests may be in flight.
+//! The concurrency limit of a stream: the maximum number of its requests in flight.
 
 use serde::{Deserialize, Serialize};
 use weir_types::invariant;
 use weir_types::invariant::Kind;
 use weir_types::{DropReason, Span};
 
-/// What a stream at its limit does with a frame.
+/// Action on a frame of a stream that is at its limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Overflow {
@@ -20,16 +20,16 @@ pub enum Overflow {
 pub enum Admission {
     /// It becomes a request.
     Enter,
-    /// It waits until a request of its stream ends.
+    /// The frame waits until a request of its stream ends.
     Wait,
-    /// It becomes a request that is dropped at once.
+    /// The frame becomes a request that is dropped at once.
     Drop(DropReason),
 }
 
 /// Parameters of a concurrency limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ConcurrencyLimitSpec {
-    /// What happens to a frame at the limit.
+    /// Action on a frame at the limit.
     pub overflow: Overflow,
     /// Initial limit in requests.
     pub initial: u32,
@@ -39,7 +39,7 @@ pub struct ConcurrencyLimitSpec {
     pub slo: Span,
 }
 
-/// Limits the requests of one stream in flight.
+/// Limits the number of requests of one stream in flight.
 ///
 /// With backpressure the limit is adapted to the capacity of the graph: one less when a request was in flight for more than
 /// half the SLO, one more when it took less than a quarter although the limit was reached. The limit of a live stream is
@@ -52,10 +52,10 @@ pub struct ConcurrencyLimit {
 }
 
 impl ConcurrencyLimit {
-    /// Least limit with backpressure: one request in flight and the next one ready.
+    /// Minimum limit with backpressure: one request in flight and the next one ready.
     const MIN_LIMIT: u32 = 2;
 
-    /// A limit with nothing in flight.
+    /// Creates a limit without requests in flight.
     #[must_use]
     pub fn new(spec: ConcurrencyLimitSpec) -> Self {
         Self {

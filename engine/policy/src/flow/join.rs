@@ -46,12 +46,12 @@ impl<T> Join<T> {
         }
     }
 
-    /// The request ended elsewhere: removes its branches.
+    /// The request ended elsewhere: removes its waiting branches.
     pub fn cancel(&mut self, request: RequestId) -> Option<T> {
         self.waiting.remove(&request).map(|(_, branch)| branch)
     }
 
-    /// Requests that wait for further branches.
+    /// Number of requests that wait for further branches.
     #[must_use]
     pub fn len(&self) -> usize {
         self.waiting.len()

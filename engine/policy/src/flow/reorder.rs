@@ -1,4 +1,4 @@
-//! Results of one stream are released in frame order, although requests may overtake each other.
+//! Results of one stream are released in frame order, although requests may end in another order.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -8,18 +8,18 @@ use weir_types::{RequestId, StreamId};
 
 #[derive(Debug, Clone)]
 enum Entry<T> {
-    /// In flight.
+    /// The request is in flight.
     Open,
     /// Ended, with a result or dropped.
     Ended(Option<T>),
 }
 
-/// One stream.
+/// Requests of one stream, in frame order.
 #[derive(Debug, Clone)]
 struct Line<T> {
     /// Requests from the first that has not ended on, ascending.
     waiting: VecDeque<(RequestId, Entry<T>)>,
-    /// The last that left, with a result or with nothing.
+    /// Last request that was released, with or without a result.
     left: Option<RequestId>,
 }
 
@@ -51,7 +51,7 @@ impl<T> ReorderBuffer<T> {
     pub fn on_sent(&mut self, stream: StreamId, request: RequestId) {
         let line = self.streams.entry(stream).or_default();
         let before = line.waiting.back().map(|(before, _)| *before).or(line.left);
-        // Requests of a stream are numbered in the order of sending, which is how they are found again.
+        // Request ids of a stream ascend in the order of sending, which the binary search below relies on.
         let ascends = invariant!(
             before < Some(request),
             Kind::FrameOrder,
@@ -64,8 +64,8 @@ impl<T> ReorderBuffer<T> {
         }
     }
 
-    /// A request ended, with a result or with nothing; gives what may leave now, in order. A result that cannot leave in
-    /// order, because its request was not sent in order or has ended before, is a violation and does not leave.
+    /// A request ended, with a result or without; returns the results that can be released now, in order. A
+    /// result whose request was not sent in order, or has ended before, is a violation and is discarded.
     pub fn on_ended(&mut self, stream: StreamId, request: RequestId, result: Option<T>) -> Vec<T> {
         let line = self.streams.entry(stream).or_default();
         let at = line
@@ -185,7 +185,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever the order in which requests end, results are released in the order of sending and none is lost.
+        /// For any order in which requests end, results are released in the order of sending and none is
+        /// lost.
         #[test]
         fn results_are_released_in_order(order in Just((0_u64..40).collect::<Vec<_>>()).prop_shuffle(), kept in prop::collection::vec(any::<bool>(), 40)) {
             let mut buffer = ReorderBuffer::default();

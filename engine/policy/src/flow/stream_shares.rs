@@ -1,17 +1,18 @@
-//! Shares of streams: under overload a module runs requests of streams by their weights, and what is reserved goes first.
+//! Shares of streams: under overload a module runs requests of streams in proportion to their weights,
+//! reserved ones first.
 //!
-//! Start-time fair queueing (Goyal, Vin, Cheng: SIGCOMM 1996, 2). Of the streams that have a request to run, the one with the
-//! least start tag `S` is next:
+//! Start-time fair queueing (Goyal, Vin, Cheng: SIGCOMM 1996, 2). Among streams with a waiting request, the
+//! one with the smallest start tag `S` is next:
 //!
 //! ```text
 //! S = max(V, F)        F = S + 1 / weight        V = S of the one that runs
 //! ```
 //!
-//! So streams that always have one run `weight : weight`, and one that asks for less than its share gets all that it asks
-//! for; it saves up nothing while it has none. A stream with a reserve has tokens, `reserve` a second and at most those of
-//! [`MAX_SAVED`]: as long as it has a whole one it goes before all that have none, and each of its requests takes one. Its
-//! tag moves on all the same, so that it has the larger of its reserve and its share, not both. The rule needs no estimate of
-//! what the module can do.
+//! So streams that always have a request run in the ratio of their weights. A stream that needs less than its
+//! share gets all that it needs, and saves nothing while it has no request. A stream with a reserve has
+//! tokens: `reserve` a second, and at most those of [`MAX_SAVED`]. While it has a whole token, it goes before
+//! all streams without one, and each request takes one token. Its tag advances too, so it gets the larger of
+//! its reserve and its share, not both. The rule needs no estimate of the module's capacity.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -19,15 +20,15 @@ use std::ops::RangeInclusive;
 use serde::{Deserialize, Serialize};
 use weir_types::{Span, StreamId, Timestamp};
 
-/// A reserve that was not used is kept for so long.
+/// Time for which an unused reserve is saved.
 const MAX_SAVED: Span = Span::from_secs(1);
 
-/// What a stream is to have under overload.
+/// Share of a stream under overload.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct StreamShare {
-    /// Its part of what can be done, in proportion to the weights of the others; above zero.
+    /// Weight of the stream relative to other streams; above zero.
     pub weight: f64,
-    /// Requests a second that it has before all others; `None`: none.
+    /// Requests a second that are served before all other streams; `None`: no reserve.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reserve: Option<f64>,
 }
@@ -48,7 +49,7 @@ impl StreamShare {
         Self::WEIGHTS.contains(&self.weight) && reserve
     }
 
-    /// Whether streams with these have no shares of their own: all are as a stream is that says nothing.
+    /// Whether all streams have the default share, so that shares need not be tracked.
     #[must_use]
     pub fn are_alike(shares: &[Self]) -> bool {
         shares.iter().all(|share| *share == Self::default())
@@ -64,12 +65,12 @@ impl Default for StreamShare {
     }
 }
 
-/// What a stream has had.
+/// Service that a stream has received.
 #[derive(Debug, Clone, Copy)]
 struct Account {
-    /// `F`.
+    /// Finish tag `F` of the stream's last request.
     finish: f64,
-    /// Of its reserve, and when they were counted.
+    /// Tokens of its reserve, as of `counted_at`.
     tokens: f64,
     counted_at: Timestamp,
 }
@@ -77,7 +78,7 @@ struct Account {
 /// The shares of all streams in one module.
 #[derive(Debug, Clone)]
 pub(crate) struct StreamShares {
-    /// By stream; of one that is not here, the default.
+    /// Shares by stream; a stream that is missing has the default share.
     shares: BTreeMap<StreamId, StreamShare>,
     accounts: BTreeMap<StreamId, Account>,
     /// `V`.
@@ -85,7 +86,7 @@ pub(crate) struct StreamShares {
 }
 
 impl StreamShares {
-    /// `None` where all streams are alike.
+    /// Returns `None` if all streams have equal shares.
     pub(crate) fn new(shares: &[StreamShare]) -> Option<Self> {
         (!StreamShare::are_alike(shares)).then(|| Self {
             shares: (0..).map(StreamId).zip(shares.iter().copied()).collect(),
@@ -94,7 +95,7 @@ impl StreamShares {
         })
     }
 
-    /// `shares` with that of one stream changed; what streams have had counts as it did.
+    /// Returns `shares` with one stream's share changed; service received so far still counts.
     pub(crate) fn with(shares: Option<Self>, stream: StreamId, share: StreamShare) -> Option<Self> {
         let mut shares = shares.unwrap_or_else(|| Self {
             shares: BTreeMap::new(),
@@ -128,19 +129,19 @@ impl StreamShares {
         })
     }
 
-    /// `S`.
+    /// Start tag `S` of the stream's next request.
     fn start_tag(&self, stream: StreamId) -> f64 {
         let finish = self.accounts.get(&stream).map_or(0.0, |account| account.finish);
         finish.max(self.virtual_time)
     }
 
-    /// A stream is gone; its number is never used again.
+    /// A stream was removed; its id is never used again.
     pub(crate) fn on_removed(&mut self, stream: StreamId) {
         self.accounts.remove(&stream);
         self.shares.remove(&stream);
     }
 
-    /// The stream that is next of those that have a request to run; ties go to the lower number.
+    /// The next stream among those with a waiting request; ties go to the lower id.
     pub(crate) fn next(&self, streams: impl Iterator<Item = StreamId>, now: Timestamp) -> Option<StreamId> {
         let ranked = streams.map(|stream| (self.tokens(stream, now) < 1.0, self.start_tag(stream), stream));
         let first = ranked.min_by(|(a_waits, a_tag, a), (b_waits, b_tag, b)| {
@@ -149,11 +150,12 @@ impl StreamShares {
         first.map(|(_, _, stream)| stream)
     }
 
-    /// A request of a stream is going to run.
+    /// A request of a stream is about to run.
     pub(crate) fn on_chosen(&mut self, stream: StreamId, now: Timestamp) {
         let start = self.start_tag(stream);
         let tokens = self.tokens(stream, now);
-        // A request that ran before others with less is no sign that these have had theirs.
+        // A request served from its reserve does not mean that other streams have had their share of this
+        // round.
         if tokens < 1.0 {
             self.virtual_time = start;
         }
@@ -174,7 +176,8 @@ mod tests {
         StreamShare { weight, reserve }
     }
 
-    /// How often each of the streams runs of `turns`, one every 10 ms, where those `able` always have a request.
+    /// Number of times that each stream is chosen in `turns` turns, one every 10 ms, if the streams of `able`
+    /// always have a request.
     fn turns(shares: &mut StreamShares, able: &[u32], turns: u64) -> Vec<u64> {
         let mut ran = vec![0; shares.shares.len()];
         let from = shares.accounts.values().map(|account| account.counted_at).max();
@@ -215,7 +218,7 @@ mod tests {
         );
         // Less than its part: it has that.
         check(&[share(1.0, Some(10.0)), share(1.0, None)], &[500, 500]);
-        // Reserves beyond what can be done share it.
+        // Reserves beyond the capacity share it.
         check(&[share(1.0, Some(200.0)), share(1.0, Some(200.0))], &[500, 500]);
     }
 

@@ -1,29 +1,30 @@
-//! How certain an emulated model is of an item: the same live and simulated, so that the same items are handed on.
+//! Certainty of an emulated model for an item. It is the same in live and simulated runs, so that the same
+//! items are handed on.
 
 use crate::queue::tie_break::uniform_hash;
 
-/// Request ids and frame numbers are often the same, and the ranks of requests (`random_rank`) are a hash, too: without it what
-/// is dropped under overload would depend on what would be handed on.
+/// Request ids and frame numbers are often equal, and ranks of requests (`random_rank`) are a hash too.
+/// Without the salt, drops under overload would correlate with items that are handed on.
 const SALT: u64 = 0x6765_6172_735f_6b65;
 
-/// Sets items of one frame apart.
+/// Shift that separates the items of one frame.
 const ITEM_SHIFT: u32 = 40;
 
-/// From 0 to 1, by the number of the frame and the item's place in it: as if drawn evenly, so that a stage which accepts from
-/// 0.3 on hands on three tenths.
+/// Certainty from 0 to 1 by the number of the frame and the item's index in it, distributed uniformly: a
+/// stage that accepts from 0.3 on hands on three tenths of the items.
 #[must_use]
 pub fn emulated_certainty(frame: u64, item: u32) -> f32 {
     uniform_hash(frame.wrapping_add(u64::from(item) << ITEM_SHIFT) ^ SALT) as f32
 }
 
-/// Most regions of a frame of which an emulated model is not certain.
+/// Maximum number of regions of a frame of which an emulated model is not certain.
 pub const MAX_EMULATED_REGIONS: u64 = 4;
 
-/// Regions on average.
+/// Mean number of such regions.
 pub const EMULATED_REGIONS: f64 = (1 + MAX_EMULATED_REGIONS) as f64 / 2.0;
 
-/// In how many regions an emulated model hands a frame on, where it does so in regions: from 1 to [`MAX_EMULATED_REGIONS`], as if drawn evenly by the number
-/// of the frame.
+/// Number of regions in which an emulated model hands a frame on, if it works by regions: from 1 to
+/// [`MAX_EMULATED_REGIONS`], distributed uniformly over frame numbers.
 #[must_use]
 pub fn emulated_regions(frame: u64) -> u32 {
     let drawn = uniform_hash(frame ^ SALT.rotate_left(1));

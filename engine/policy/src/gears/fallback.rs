@@ -1,23 +1,23 @@
-//! What becomes of a request that a stage of a cascade cannot serve: the stages before it have answered already.
+//! Fallback of requests that a stage of a cascade cannot serve: earlier stages have answered already.
 
 use serde::{Deserialize, Serialize};
 use weir_types::DropReason;
 
-/// When a request goes on with the answers that it has, instead of being dropped.
+/// Condition under which a request continues with the answers that it has, instead of being dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Fallback {
-    /// Never: there is no answer yet. Of modules that are in no cascade, and of first stages.
+    /// Never, because there is no answer yet: modules outside cascades, and first stages.
     #[default]
     Never,
-    /// Where its batch failed.
+    /// If the request's batch failed.
     WhenFailed,
-    /// Also where it would be late. Beyond KEN, which drops nothing.
+    /// If the batch failed, or the request would be late. Beyond KEN, which drops no requests.
     WhenLate,
 }
 
 impl Fallback {
-    /// Whether a request that would be dropped for `reason` goes on.
+    /// Whether a request that would be dropped for `reason` continues instead.
     #[must_use]
     pub const fn takes(self, reason: DropReason) -> bool {
         match reason {
@@ -33,7 +33,7 @@ impl Fallback {
         }
     }
 
-    /// Whether nothing is lost where requests have no time for the module.
+    /// Whether the module is optional: no request is dropped for lack of time for it.
     #[must_use]
     pub const fn is_optional(self) -> bool {
         matches!(self, Self::WhenLate)

@@ -1,28 +1,29 @@
-//! For how many items a stage waits before it runs a batch (KEN 4.3.3, `bs`): larger batches take less time an item, and where the
-//! load needs that, a batch that runs at once with what is there wastes it.
+//! Number of items that a stage waits for before it runs a batch (KEN 4.3.3, `bs`). Larger batches take less
+//! time an item; if the load needs that, a batch that runs at once with the items present wastes capacity.
 //!
 //! ```text
 //! ready = as soon as `items` wait, or
 //!         min(since + wait, since + (latest start - since) / 2)
 //! ```
 //!
-//! `since` is when the most urgent of them arrived. The paper has no bound in time: the last items before a lull would wait for
-//! ever, and here every request has a deadline, of which half of what is left for waiting stays.
+//! `since` is the arrival of the most urgent item. The paper has no time limit, so the last items before a
+//! pause would wait forever. Here every request has a deadline, and at most half of the remaining time is
+//! spent waiting.
 
 use serde::{Deserialize, Serialize};
 use weir_types::{Span, Timestamp};
 
-/// What a stage waits for.
+/// Number of items to wait for, with a time limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InvocationSize {
-    /// Items, at least 1.
+    /// Number of items, at least 1; a batch that is full runs anyway.
     pub items: u32,
-    /// No longer than this.
+    /// Maximum time to wait after the arrival of the most urgent item.
     pub wait: Span,
 }
 
 impl Default for InvocationSize {
-    /// It waits for nothing.
+    /// No waiting: a batch runs with its first item.
     fn default() -> Self {
         Self {
             items: 1,
@@ -32,8 +33,8 @@ impl Default for InvocationSize {
 }
 
 impl InvocationSize {
-    /// When a batch may run if nothing more comes, where `waiting` items wait, and a batch holds no more than `batch`. The most
-    /// urgent of them arrived at `since`, and must run by `latest_start`.
+    /// Time at which a batch may run if no further items arrive. `waiting` items wait, and a batch holds at
+    /// most `batch`. The most urgent item arrived at `since`, and must run by `latest_start`.
     #[must_use]
     pub fn ready_at(self, waiting: u64, batch: u32, since: Timestamp, latest_start: Timestamp) -> Timestamp {
         if waiting >= u64::from(self.items.min(batch)) {

@@ -1,4 +1,4 @@
-//! The load of what has a gear, all requests or those of a stream, as it is measured, and the gear that it asks for.
+//! Measured load of one scope, all requests or those of a stream, and the gear for it.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -6,19 +6,19 @@ use weir_types::{Span, Timestamp};
 
 use super::shift_rule::{ShiftDown, ShiftRule};
 
-/// Slots of the window: arrivals are counted in tenths of it.
+/// Number of buckets of the window, in which arrivals are counted.
 const BUCKETS: u64 = 10;
 
-/// A gear, and the load that it is chosen by.
+/// A gear, and the measurements that it is chosen by.
 #[derive(Debug, Clone, Default)]
 pub(super) struct GearLoad {
     pub(super) gear: usize,
     shifted_at: Timestamp,
-    /// Of each cascade, arrivals by bucket number, oldest first.
+    /// Arrivals by cascade and bucket number, oldest first.
     cascades: BTreeMap<u32, VecDeque<(u64, u64)>>,
-    /// Items that wait.
+    /// Number of waiting items.
     pub(super) waiting: u64,
-    /// The load, where it is known otherwise than by arrivals.
+    /// Load that was given directly, instead of measured arrivals.
     pub(super) given: Option<f64>,
 }
 
@@ -34,14 +34,14 @@ impl GearLoad {
         self.forget(bucket);
     }
 
-    /// Sets the gear to the one for the load at hand, whatever waits; gives that load.
+    /// Sets the gear for the present load, regardless of waiting items; returns that load.
     pub(super) fn restart(&mut self, rule: &ShiftRule, bounds: &[f64], now: Timestamp) -> f64 {
         let rate = self.rate(rule, now);
         (self.gear, self.shifted_at) = (gear_for(bounds, rate), now);
         rate
     }
 
-    /// Shifts where the load asks for it; gives the load then.
+    /// Shifts if the load requires it; returns the load in that case.
     pub(super) fn shift(&mut self, rule: &ShiftRule, bounds: &[f64], now: Timestamp) -> Option<f64> {
         let rate = self.rate(rule, now);
         let wanted = gear_for(bounds, rate);
@@ -52,7 +52,7 @@ impl GearLoad {
         None
     }
 
-    /// Leaves out what is older than the window.
+    /// Drops buckets that are older than the window.
     fn forget(&mut self, bucket: u64) {
         for buckets in self.cascades.values_mut() {
             while buckets
@@ -65,8 +65,9 @@ impl GearLoad {
         self.cascades.retain(|_, buckets| !buckets.is_empty());
     }
 
-    /// The load: of several cascades, that of the one with the most requests over the window. In the beginning, before a window
-    /// has passed, it is what has come so far over the whole window, so that a first request alone is no high load.
+    /// The load in requests a second: of several cascades, that of the one with the most requests in the
+    /// window. Before a whole window has passed, the arrivals so far are divided by the whole window, so that
+    /// a single first request is no high load.
     fn rate(&mut self, rule: &ShiftRule, now: Timestamp) -> f64 {
         if let Some(load) = self.given {
             return load;
@@ -75,7 +76,8 @@ impl GearLoad {
         self.forget(now.micros() / bucket);
         let of = |buckets: &VecDeque<(u64, u64)>| buckets.iter().map(|(_, count)| count).sum::<u64>();
         let requests = self.cascades.values().map(of).max().unwrap_or_default();
-        // The last bucket is not over yet: the whole ones and the part of it are what was measured.
+        // The current bucket is incomplete: the measured time is that of the full buckets and its elapsed
+        // part.
         let window = bucket * (BUCKETS - 1) + now.micros() % bucket;
         requests as f64 / Span::from_micros(window.max(1)).as_secs_f64()
     }
@@ -92,7 +94,7 @@ fn bucket_time(rule: &ShiftRule) -> u64 {
     (rule.window.micros() / BUCKETS).max(1)
 }
 
-/// The gear for a load, by index, where they are meant up to `bounds`.
+/// Index of the gear for a load; `bounds` are the upper ends of the gears' ranges.
 pub(super) fn gear_for(bounds: &[f64], rate: f64) -> usize {
     let within = bounds.partition_point(|bound| *bound < rate);
     within.min(bounds.len().saturating_sub(1))

@@ -1,6 +1,6 @@
-//! Gears (KEN): which cascade answers by the load, and how its stages are invoked. A plan (`weir_types::GearPlan`) says all
-//! of it; what is decided at run time is which gear is in force ([`GearShift`]), which replica takes an item, and when a
-//! replica runs ([`Replicas`]).
+//! Gears (KEN): the cascade that answers depends on the load. A plan (`weir_types::GearPlan`) has the cascade
+//! of each gear and how its stages are invoked. At run time are decided the gear in force ([`GearShift`]),
+//! the replica that takes an item, and the time at which a replica runs ([`Replicas`]).
 
 mod emulated;
 mod fallback;

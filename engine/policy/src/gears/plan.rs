@@ -7,19 +7,19 @@ use serde::{Deserialize, Serialize};
 
 use super::{InvocationSize, ShiftRule, ShiftSpec};
 
-/// The setting of a stage in a gear.
+/// Setting of a stage in a gear.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct StageSetting {
-    /// Whether items are given to it.
+    /// Whether the stage gets items.
     pub is_used: bool,
     /// Least certainty, 0 to 1, of an answer that is accepted.
     pub certainty: f32,
-    /// Items that it waits for before it runs a batch.
+    /// Number of items that the stage waits for before it runs a batch, and the longest wait.
     pub invocation: InvocationSize,
 }
 
 impl StageSetting {
-    /// Of a stage that is asked.
+    /// Setting of a stage that gets items and runs batches at once.
     #[must_use]
     pub fn asked(certainty: f32) -> Self {
         Self {
@@ -30,17 +30,17 @@ impl StageSetting {
     }
 }
 
-/// One gear.
+/// A gear of a plan, for a range of load.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct GearNode {
-    /// Requests a second up to which it is meant.
+    /// Upper end of the range, in requests a second.
     pub up_to: f64,
-    /// The accuracy that is expected, 0 to 1, where the file says so.
+    /// Expected accuracy, 0 to 1, if the plan's file gives it.
     pub accuracy: Option<f64>,
     /// By the index of a stage's module.
     pub stages: BTreeMap<usize, StageSetting>,
-    /// By the index of a stage's module: the part of its items that each slot of its model does, 0 to 1, by the place of the
-    /// slot. A module that is not here has no shares: each slot does as much as it can.
+    /// By index of a stage's module: the fraction of its items that each slot gets, 0 to 1, by the place of
+    /// the slot. A module that is missing has no shares: each slot takes as many items as it can.
     pub shares: BTreeMap<usize, Vec<f64>>,
 }
 
@@ -51,14 +51,14 @@ pub struct Gears {
     pub file: PathBuf,
     /// Number of the plan.
     pub number: u64,
-    /// The rule by which they are shifted.
+    /// Rule for shifting gears.
     pub rule: ShiftRule,
-    /// By ascending load, at least one.
+    /// Gears by ascending load; at least one.
     pub gears: Vec<GearNode>,
 }
 
 impl Gears {
-    /// Gives the setting of a stage, by the index of its module, in a gear; `own` where the gear does not name it.
+    /// Setting of a stage in a gear, by the index of its module; `own` if the gear does not contain it.
     #[must_use]
     pub fn setting(&self, gear: usize, module: usize, own: StageSetting) -> StageSetting {
         let gear = self.gears.get(gear);
@@ -66,7 +66,8 @@ impl Gears {
             .unwrap_or(own)
     }
 
-    /// Gives the part of a stage's items that the slot at a place does in a gear; `None` where the gear does not say.
+    /// Fraction of a stage's items for the slot at a place in a gear; `None` if the gear has no shares for
+    /// the stage.
     #[must_use]
     pub fn share(&self, gear: usize, module: usize, place: usize) -> Option<f64> {
         let shares = self.gears.get(gear)?.shares.get(&module)?;

@@ -1,9 +1,10 @@
-//! Which replica of a model takes an item, and when a replica runs (KEN 4.3.3): each has a queue, gets the share of the
-//! items that the plan gives it, and runs as soon as its slot is free and as many items wait as the plan says.
+//! Replicas of models (KEN 4.3.3): which of them takes an item, and when it runs. Each replica has a queue
+//! and gets the share of the items that the plan gives it. It runs as soon as its slot is free and as many
+//! items wait as the plan says.
 //!
-//! Items are dealt by accumulated shares, so that every run of items is divided as planned. Of several replicas on a slot
-//! that may run, the one whose first item has waited longest does. A replica that the gear does not use any more runs what
-//! it still has at once.
+//! Items are assigned by accumulated shares, so that every sequence of items is divided as planned. If
+//! several replicas on a slot may run, the one whose first item has waited longest runs. A replica that the
+//! gear does not use any more runs its remaining items at once.
 
 use std::collections::VecDeque;
 
@@ -17,13 +18,13 @@ struct Replica<T> {
     share: f64,
     size: usize,
     wait: Span,
-    /// What it has been dealt too little of.
+    /// Number of items that the replica is behind its share.
     credit: f64,
     queue: VecDeque<(Timestamp, T)>,
 }
 
 impl<T> Replica<T> {
-    /// When it may run, if nothing more comes; `None` where nothing waits.
+    /// Time at which the replica may run if no further items arrive; `None` if none wait.
     fn ready_at(&self) -> Option<Timestamp> {
         let (came_at, _) = self.queue.front()?;
         if self.queue.len() >= self.size {
@@ -33,16 +34,16 @@ impl<T> Replica<T> {
     }
 }
 
-/// A batch that a slot is to run.
+/// A batch that a slot is to run now.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Invocation<T> {
     /// The model, by index in the plan.
     pub model: usize,
-    /// Its items, the longest waiting first.
+    /// Items of the batch, the longest waiting first.
     pub items: Vec<T>,
 }
 
-/// The replicas of a plan with what waits for them.
+/// Replicas of a plan, with the items that wait for them.
 #[derive(Debug, Clone)]
 pub struct Replicas<T> {
     replicas: Vec<Replica<T>>,
@@ -88,7 +89,7 @@ impl<T> Replicas<T> {
         all
     }
 
-    /// Another gear of the same plan is in force. What waits stays where it is.
+    /// Another gear of the same plan is in force. Waiting items stay with their replicas.
     pub fn shift(&mut self, gear: &Gear) {
         for replica in &mut self.replicas {
             let planned = gear
@@ -108,10 +109,10 @@ impl<T> Replicas<T> {
         self.waiting
     }
 
-    /// Gives an item to a replica of `model`; returns the slot of that replica, or the item where the model is nowhere.
+    /// Assigns an item to a replica of `model`; returns the slot of that replica.
     ///
     /// # Errors
-    /// The item, where no slot has the model.
+    /// The item, if no slot has the model.
     pub fn push(&mut self, model: usize, item: T, now: Timestamp) -> Result<usize, T> {
         let mut best: Option<usize> = None;
         for &index in self.by_model.get(model).into_iter().flatten() {
@@ -145,7 +146,7 @@ impl<T> Replicas<T> {
         })
     }
 
-    /// When a free slot may run something, if nothing more comes; `None` where nothing waits for it.
+    /// Time at which a free slot may run a batch if no further items arrive; `None` if no items wait for it.
     #[must_use]
     pub fn ready_at(&self, slot: usize) -> Option<Timestamp> {
         let on_slot = self.replicas.iter().filter(|replica| replica.slot == slot);

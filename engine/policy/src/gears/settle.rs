@@ -1,23 +1,24 @@
-//! Which answer of a cascade counts (KEN 2): those of its stages are compared by certainty.
+//! Choice among the answers of a cascade (KEN 2): answers of its stages are compared by certainty.
 
 use serde::{Deserialize, Serialize};
 use weir_types::DropReason;
 
 use crate::accounting::report::StageCounts;
 
-/// Whose answer counts where several stages gave one.
+/// Rule that chooses the answer if several stages gave one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Settle {
-    /// The last that gave a valid one: of a certainty above 0.
+    /// The latest valid answer, with a certainty above 0.
     #[default]
     Last,
-    /// The one of the highest certainty; of equal ones the later.
+    /// The answer with the highest certainty; among equals the latest.
     Surest,
 }
 
 impl Settle {
-    /// Whether a later answer takes the place of an earlier one. Certainties are from 0 to 1; `None`: there is no answer.
+    /// Whether a later answer replaces an earlier one. Certainties are from 0 to 1; `None`: there is no
+    /// answer.
     #[must_use]
     pub fn replaces(self, earlier: Option<f32>, later: Option<f32>) -> bool {
         match (earlier, later) {
@@ -31,34 +32,35 @@ impl Settle {
     }
 }
 
-/// Whether an answer of that certainty is accepted, by the least that is. What is not a number is not accepted.
+/// Whether an answer with that certainty is accepted by a stage whose threshold is `least`. NaN is not
+/// accepted.
 #[must_use]
 pub fn is_accepted(certainty: f32, least: f32) -> bool {
     certainty >= least
 }
 
-/// How a stage decides on the items that it was asked.
+/// Rule of a stage for its answers.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct StageRule {
-    /// Whether it takes the rest.
+    /// Whether the stage is the last one, which accepts all answers.
     pub is_last: bool,
-    /// Whose answer counts.
+    /// Rule that chooses among answers of several stages.
     pub settle: Settle,
-    /// Least certainty of an answer that is accepted; above 1 everything is handed on.
+    /// Least certainty of an accepted answer; above 1, all items are handed on.
     pub certainty: f32,
 }
 
-/// What becomes of an answer.
+/// Decision on one answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Verdict {
-    /// Whether it counts instead of the one before.
+    /// Whether it replaces the earlier answer.
     pub replaces: bool,
-    /// Whether no further stage is asked.
+    /// Whether it is accepted, so that no further stage is asked.
     pub is_accepted: bool,
 }
 
 impl StageRule {
-    /// The stage has answered with certainty `later`, after an answer of `earlier` or none.
+    /// Decides on an answer with certainty `later`, after an earlier one or none, and counts the outcome.
     pub fn on_answer(&self, earlier: Option<f32>, later: f32, counts: &mut StageCounts) -> Verdict {
         let is_accepted = self.is_last || is_accepted(later, self.certainty);
         counts.accepted += u64::from(is_accepted);
@@ -69,8 +71,8 @@ impl StageRule {
         }
     }
 
-    /// The stage did not come to an item, for `fallback`; gives whether no further stage is asked. Where there is no time left
-    /// for this one, there is none for those after it.
+    /// The stage did not answer an item, for the reason `fallback`; returns whether no further stage is
+    /// asked. If there is no time left for this stage, there is none for later ones either.
     pub fn on_unanswered(&self, fallback: Option<DropReason>, counts: &mut StageCounts) -> bool {
         let is_late = fallback.is_some_and(|reason| reason != DropReason::Failed);
         counts.accepted_late += u64::from(is_late);
@@ -88,7 +90,7 @@ mod tests {
     #[test]
     fn the_last_valid_answer_counts_or_the_surest() {
         let cases = [
-            // An invalid answer does not take the place of a valid one; of two invalid ones the later counts.
+            // An invalid answer does not replace a valid one; of two invalid ones the later counts.
             (Some(0.3), Some(0.0), false, false),
             (Some(0.0), Some(0.0), true, true),
             (Some(0.8), Some(0.5), true, false),
@@ -111,7 +113,7 @@ mod tests {
     }
 
     proptest! {
-        /// Raising what is asked for never lowers what is handed on.
+        /// A higher threshold never accepts more answers.
         #[test]
         fn a_higher_threshold_accepts_no_more(certainty in 0.0_f32..=1.0, a in 0.0_f32..=1.0, b in 0.0_f32..=1.0) {
             prop_assert!(!is_accepted(certainty, a.max(b)) || is_accepted(certainty, a.min(b)));

@@ -1,19 +1,20 @@
-//! Which gear of a plan is in force (KEN 4.1): the one for the measured load.
+//! Gear in force from a plan (KEN 4.1): the one for the measured load.
 //!
 //! ```text
 //! rate = requests that arrived within the window / window
 //! up:    as soon as rate is in a higher range
-//! down:  where rate is in a lower range, and
+//! down:  when rate is in a lower range, and
 //!        waiting:  factor * waiting items <= rate     (the authors' code; the text has no such condition)
-//!        dwell:    no shift up for so long
+//!        dwell:    no shift up for that time
 //! ```
 //!
-//! Down without a condition would flap: what waits still has to be done when the rate has fallen. Of models that generate,
-//! the load is the number of running and waiting requests, which is given as such ([`GearEvent::Load`]).
+//! Without a condition for shifting down, the gear would oscillate: waiting items must still be served when
+//! the rate has fallen. For generative models the load is the number of running and waiting requests, which
+//! comes with the event [`GearEvent::Load`].
 //!
-//! By [`ShiftScope::Stream`] all this holds for each stream by itself: its load is that of its own requests, and its gear is that of
-//! its own items. Beyond the paper, whose requests are all alike: a camera with little before it keeps its accuracy while another
-//! is busy.
+//! With [`ShiftScope::Stream`], all this holds for each stream separately: a gear for its own items, by the
+//! load of its own requests. This goes beyond the paper, whose requests are all alike: a quiet camera keeps
+//! its accuracy while another is busy.
 
 use std::collections::BTreeMap;
 
@@ -29,70 +30,71 @@ use super::shift_rule::{ShiftRule, ShiftScope, ShiftSpec};
 pub enum GearEvent {
     /// Requests arrived at a cascade.
     Arrived {
-        /// Which, by a number of its own.
+        /// Index of the cascade; cascades are numbered from 0.
         #[serde(default, skip_serializing_if = "is_first")]
         cascade: u32,
-        /// How many.
+        /// Number of requests that arrived.
         requests: u32,
     },
-    /// So many items wait in front of the stages.
+    /// Number of items that wait for the stages now.
     Waiting {
-        /// How many.
+        /// Items waiting for any stage.
         items: u64,
     },
-    /// Requests of a stream arrived at a cascade, where each stream has a gear.
+    /// Requests of a stream arrived at a cascade, if each stream has a gear.
     StreamArrived {
-        /// The stream.
+        /// Stream of the requests.
         stream: StreamId,
-        /// The cascade, by a number of its own.
+        /// Index of the cascade; cascades are numbered from 0.
         #[serde(default, skip_serializing_if = "is_first")]
         cascade: u32,
-        /// How many.
+        /// Number of requests that arrived.
         requests: u32,
     },
-    /// So many items of a stream wait in front of the stages.
+    /// Number of items of a stream that wait for the stages now.
     StreamWaiting {
-        /// The stream.
+        /// Stream of the items.
         stream: StreamId,
-        /// How many.
+        /// Items of the stream waiting for any stage.
         items: u64,
     },
-    /// A stream was removed; its number is not used again.
+    /// A stream was removed; its id is not used again.
     StreamRemoved {
-        /// The stream.
+        /// Stream that was removed.
         stream: StreamId,
     },
-    /// The load is known otherwise than by arrivals, such as running and waiting requests of models that generate.
+    /// The load is given directly, not by arrivals: for example running and waiting requests of generative
+    /// models.
     Load {
-        /// In the unit of the plan's ranges.
+        /// Load in the unit of the plan's ranges.
         load: f64,
     },
-    /// Another plan is in force: the gear is the one for the load at hand.
+    /// Another plan is in force; its gear for the present load is chosen.
     PlanApplied {
-        /// What it is shifted by.
+        /// Rule and ranges of the new plan.
         spec: ShiftSpec,
     },
-    /// Time passed.
+    /// Time has passed: the load is measured again.
     Tick,
 }
 
-/// Whether it is the number of the first cascade, which event logs need not say.
+/// Whether this is the first cascade, whose index event logs leave out.
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
 fn is_first(cascade: &u32) -> bool {
     *cascade == 0
 }
 
-/// What is to be done.
+/// A change of gear that the driver carries out.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "effect", rename_all = "kebab-case")]
 pub enum GearEffect {
     /// Another gear is in force.
     Shift {
-        /// By index in the plan.
+        /// Index of the gear in the plan.
         gear: usize,
-        /// The load that it was chosen for, in requests a second.
+        /// Load that the gear was chosen for, in requests a second.
         rate: f64,
-        /// Of which stream; `None`: of all.
+        /// Stream whose gear changes; `None`: all requests.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         stream: Option<StreamId>,
     },
@@ -102,16 +104,18 @@ pub enum GearEffect {
 #[derive(Debug, Clone)]
 pub struct GearShift {
     rule: ShiftRule,
-    /// Upper ends of the ranges, ascending.
+    /// Upper ends of the load ranges, ascending.
     bounds: Vec<f64>,
-    /// Of all requests together; by [`ShiftScope::Stream`] in the lowest gear, as streams are that nothing is known of.
+    /// Load of all requests together. With [`ShiftScope::Stream`] it stays in the lowest gear, which applies
+    /// to streams without measurements.
     all: GearLoad,
-    /// Empty unless each stream has a gear.
+    /// Load of each stream; empty unless each stream has a gear.
     streams: BTreeMap<StreamId, GearLoad>,
 }
 
 impl GearShift {
-    /// In the lowest gear. `bounds`: up to which load each gear is meant, ascending, as [`weir_types::Gear::up_to`].
+    /// Starts in the lowest gear. `bounds` are the upper ends of the gears' load ranges, ascending, as
+    /// [`weir_types::Gear::up_to`].
     #[must_use]
     pub fn new(rule: ShiftRule, bounds: Vec<f64>) -> Self {
         Self {
@@ -128,24 +132,24 @@ impl GearShift {
         Self::new(spec.rule, spec.bounds)
     }
 
-    /// The gear in force, by index: of all requests, or of streams that nothing is known of.
+    /// Index of the gear in force for all requests, or for streams without measurements.
     #[must_use]
     pub fn gear(&self) -> usize {
         self.all.gear
     }
 
-    /// Of what the load is measured.
+    /// Scope over which the load is measured.
     #[must_use]
     pub fn scope(&self) -> ShiftScope {
         self.rule.scope
     }
 
-    /// The gears of streams, where each has one.
+    /// Gears of streams, if each stream has one.
     pub fn stream_gears(&self) -> impl Iterator<Item = (StreamId, usize)> {
         self.streams.iter().map(|(stream, load)| (*stream, load.gear))
     }
 
-    /// Another plan is in force: gears are those for the loads at hand.
+    /// Switches to another plan, with the gears for the present loads.
     fn apply_plan(&mut self, spec: ShiftSpec, now: Timestamp, effects: &mut Vec<GearEffect>) {
         (self.rule, self.bounds) = (spec.rule, spec.bounds);
         match self.rule.scope {
@@ -172,7 +176,7 @@ impl GearShift {
         }
     }
 
-    /// Takes facts, and decides once.
+    /// Takes in a burst of events, decides once, and appends the shifts.
     pub fn step(
         &mut self,
         events: impl IntoIterator<Item = GearEvent>,
@@ -298,7 +302,7 @@ mod tests {
 
     #[test]
     fn of_several_cascades_the_load_is_that_of_the_busiest_over_the_window() {
-        // Eight a second come to each, in turn: together they are not more.
+        // Each gets eight a second in turn; the load of both together does not count.
         let turns = (0..100_u64).map(|turn| {
             let event = GearEvent::Arrived {
                 cascade: (turn % 2) as u32,
@@ -348,12 +352,12 @@ mod tests {
             requests,
         };
         let mut seen = Vec::new();
-        // The first has five a second, the second thirty.
+        // The first stream has five a second, the second thirty.
         for at in (0..3_000).step_by(200) {
             seen.extend(step(at, &[arrived(0, 1), arrived(1, 6)]));
         }
         assert_eq!(seen, [(1, 1), (1, 2)], "the first stays in the lowest");
-        // Of the second items wait, and there is no lower gear until they are done.
+        // Items of the second stream wait, which prevents a lower gear until they are done.
         let waiting = |items| GearEvent::StreamWaiting {
             stream: StreamId(1),
             items,

@@ -1,46 +1,46 @@
-//! What gears are shifted by: of what the load is measured, over which time, and when a lower gear may follow.
+//! Rule for shifting gears: scope and window of the measured load, and the condition for a lower gear.
 
 use serde::{Deserialize, Serialize};
 use weir_types::Span;
 
-/// Of what the load is measured, and what has a gear.
+/// Scope over which the load is measured, and that has one gear.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ShiftScope {
     /// All requests of the graph together, as in the paper.
     #[default]
     Graph,
-    /// Those of each stream.
+    /// Requests of each stream separately.
     Stream,
 }
 
-/// When a lower gear may follow.
+/// Condition for a lower gear.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ShiftDown {
-    /// Where `factor` times the waiting items are at most the rate.
+    /// At most as many items wait that `factor` times their number is within the rate.
     Waiting {
-        /// 8 in the code of KEN's authors.
+        /// Factor; 8 in the code of KEN's authors.
         factor: f64,
     },
-    /// After this time without a shift.
+    /// No shift has happened for this time.
     Dwell(Span),
 }
 
-/// How gears are shifted.
+/// Rule for shifting gears.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct ShiftRule {
-    /// Time over which arrivals are counted.
+    /// Window over which arrivals are counted.
     pub window: Span,
-    /// When a lower gear may follow.
+    /// Condition for a lower gear.
     pub down: ShiftDown,
-    /// Of what the load is measured.
+    /// Scope over which the load is measured.
     #[serde(default)]
     pub scope: ShiftScope,
 }
 
 impl Default for ShiftRule {
-    /// One second, the authors' factor, and all requests together.
+    /// Window of one second, the authors' factor, and all requests together.
     fn default() -> Self {
         Self {
             window: Span::from_secs(1),
@@ -50,11 +50,11 @@ impl Default for ShiftRule {
     }
 }
 
-/// What gears are shifted by.
+/// Shift rule and load ranges of a plan.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct ShiftSpec {
-    /// How they are shifted.
+    /// Rule for shifting gears.
     pub rule: ShiftRule,
-    /// Up to which load each gear is meant, ascending; none where no plan is in force.
+    /// Upper ends of the gears' load ranges, ascending; empty if no plan is in force.
     pub bounds: Vec<f64>,
 }

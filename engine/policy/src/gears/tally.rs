@@ -1,4 +1,4 @@
-//! The time that gears were in force, for reports.
+//! Time for which gears were in force, for reports.
 
 use weir_types::Span;
 
@@ -8,16 +8,17 @@ use crate::gears::Gears;
 /// Counts of the gears of a graph.
 #[derive(Debug, Clone, Default)]
 pub struct GearTally {
-    /// `None` before any plan.
+    /// Report so far; `None` before any plan.
     report: Option<GearReport>,
-    /// The accuracy that the plan in force expects of each gear.
+    /// Accuracy that the plan in force expects of each gear.
     accuracies: Vec<Option<f64>>,
-    /// Seconds with an expectation, and the sum of those expectations times the seconds.
+    /// Seconds with a known accuracy, and the sum of accuracies weighted by seconds.
     expected: (f64, f64),
 }
 
 impl GearTally {
-    /// Another plan is in force, or none. Seconds by gear are those of the last plan; shifts of all plans count.
+    /// Another plan is in force, or none. Seconds by gear are those of the last plan; shifts are counted over
+    /// all plans.
     pub fn on_plan(&mut self, gears: Option<&Gears>) {
         let Some(gears) = gears else {
             self.accuracies.clear();
@@ -29,7 +30,7 @@ impl GearTally {
         self.accuracies = gears.gears.iter().map(|gear| gear.accuracy).collect();
     }
 
-    /// A gear was in force for so long.
+    /// Adds time for which a gear was in force.
     pub fn on_time(&mut self, gear: usize, time: Span) {
         let seconds = time.as_secs_f64();
         let report = self.report.as_mut();
@@ -43,7 +44,7 @@ impl GearTally {
         }
     }
 
-    /// Another gear came into force.
+    /// Counts a change to another gear.
     pub fn on_shift(&mut self) {
         if let Some(report) = &mut self.report {
             report.shifts += 1;
@@ -61,7 +62,7 @@ impl GearTally {
         self.expected.1 += earlier.expected.1;
     }
 
-    /// The counts so far; `None` where there was no plan.
+    /// Counts so far; `None` if no plan was ever in force.
     #[must_use]
     pub fn report(&self) -> Option<GearReport> {
         let (seconds, sum) = self.expected;

@@ -1,61 +1,62 @@
-//! What an instance is, what it is notified of, and what it asks for.
+//! Interface of an instance: specification, events and effects.
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 use weir_types::{DropReason, InstanceId, SequenceId, Span, StepProfile};
 
-/// One instance: its step times and its bounds.
+/// Step times and limits of one instance.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct InstanceSpec {
-    /// How long steps take.
+    /// Duration of a step by its tokens.
     pub steps: StepProfile,
-    /// Most tokens of a step.
+    /// Maximum number of tokens in a step.
     pub max_step_tokens: u32,
-    /// Most sequences that run at once.
+    /// Maximum number of sequences that run at once.
     pub max_sequences: u32,
-    /// Most tokens of a sequence, its prompt included.
+    /// Maximum number of tokens of a sequence, its prompt included.
     pub max_sequence_tokens: u32,
-    /// Blocks of the cache.
+    /// Number of blocks of the cache.
     pub blocks: u32,
-    /// Tokens that a block holds.
+    /// Number of tokens that a block holds.
     pub block_tokens: u32,
-    /// Blocks that stay free when a sequence joins, for those that run.
+    /// Number of blocks that must stay free when a sequence joins; running sequences grow into them.
     pub reserve_blocks: u32,
-    /// Whether the step with the last chunk of a prompt gives the first token. Where it does not, the next step does.
+    /// Whether the step with the last chunk of a prompt generates the first token. Otherwise the next step
+    /// does.
     pub prompt_gives_token: bool,
 }
 
-/// Why there is no such instance.
+/// Reason for which an instance's specification is invalid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum InstanceSpecError {
-    /// A bound is zero.
+    /// A limit is zero.
     #[error("{0} must be at least 1")]
     Zero(&'static str),
     /// No sequence could ever join.
     #[error("{reserve} blocks that stay free leave none of {blocks} for a sequence")]
     NoBlocks {
-        /// That stay free.
+        /// Blocks that must stay free.
         reserve: u32,
-        /// Of all.
+        /// Blocks of the whole cache.
         blocks: u32,
     },
-    /// Steps may be larger than those whose time is known.
+    /// Steps may be larger than the largest profiled one.
     #[error(
         "step times are known up to {known} tokens, and steps have up to {max}: profile more or take less"
     )]
     Unknown {
-        /// Largest that was measured.
+        /// Largest number of tokens that was profiled.
         known: u32,
-        /// Largest that may run.
+        /// Largest number of tokens that a step may have.
         max: u32,
     },
 }
 
 impl InstanceSpec {
-    /// Checks the bounds against each other.
+    /// Checks that the limits fit together.
     ///
     /// # Errors
-    /// [`InstanceSpecError`]: the first that does not fit.
+    /// [`InstanceSpecError`] for the first limit that does not fit.
     pub fn check(&self) -> Result<(), InstanceSpecError> {
         let bounds = [
             ("max_step_tokens", self.max_step_tokens),
@@ -85,7 +86,7 @@ impl InstanceSpec {
         Ok(())
     }
 
-    /// Blocks that so many tokens take.
+    /// Number of blocks for so many tokens.
     #[must_use]
     #[inline]
     pub fn blocks_of(&self, tokens: u32) -> u32 {
@@ -93,74 +94,77 @@ impl InstanceSpec {
     }
 }
 
-/// What an instance is notified of.
+/// A fact about the sequences or steps of an instance.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum InstanceEvent {
     /// A sequence arrived: new, or moved here.
     Arrived {
-        /// Which.
+        /// Sequence that arrived.
         sequence: SequenceId,
-        /// Tokens of its prompt, at least one.
+        /// Number of tokens of its prompt, at least one.
         prompt: u32,
-        /// Tokens that it has generated already, on other instances. They are computed again with the prompt.
+        /// Number of tokens that it has generated on other instances. They are computed again with the
+        /// prompt.
         generated: u32,
-        /// Tokens whose cache is here already: a prefix of another's prompt, or what moved here with its cache.
+        /// Number of tokens whose cache is here already: a prefix that another prompt shares, or a cache that
+        /// moved with it.
         cached: u32,
     },
-    /// The step that ran is done: every sequence in it has gone on by what the step says.
+    /// The running step has ended, and every sequence in it has advanced as the step says.
     Stepped {
-        /// How long it took.
+        /// Measured duration of the step.
         took: Span,
-        /// Those of its sequences that generated their last token.
+        /// Sequences of the step that generated their last token.
         finished: Vec<SequenceId>,
     },
-    /// A sequence is not wanted any more: dropped, or its request ended.
+    /// A sequence is not needed any more: it was dropped, or its request ended.
     Cancelled {
-        /// Which.
+        /// Sequence that is to be removed.
         sequence: SequenceId,
     },
-    /// The cache of a sequence is lost: it is computed again.
+    /// The cache of a sequence was lost: the sequence is computed again.
     Evicted {
-        /// Which.
+        /// Sequence without a cache.
         sequence: SequenceId,
     },
-    /// A sequence is to go on elsewhere. It leaves once no step has it: [`InstanceEffect::Move`]; not if it ends before.
+    /// A sequence is to continue on another instance. It leaves once no step uses it, by
+    /// [`InstanceEffect::Move`], unless it ends before.
     Reassigned {
-        /// Which.
+        /// Sequence that is to move.
         sequence: SequenceId,
-        /// Where to.
+        /// Instance that continues the sequence.
         to: InstanceId,
     },
 }
 
-/// What an instance asks for.
+/// An action that an instance requests from its driver.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum InstanceEffect {
-    /// Run a step, and say when it is done. No other is asked for before.
+    /// Run a step and report its end. No other step is requested before that.
     Step(Step),
-    /// The cache of this sequence is given up: it is computed again later.
+    /// Free the cache of a sequence; it is computed again later.
     Evict {
-        /// Which.
+        /// Sequence that waits again.
         sequence: SequenceId,
     },
     /// End this sequence.
     Drop {
-        /// Which.
+        /// Sequence that ends.
         sequence: SequenceId,
-        /// Why.
+        /// Reason that is reported.
         reason: DropReason,
     },
-    /// Take this sequence out and hand it on: it is on no instance until it arrives there.
+    /// Take a sequence out and hand it over. It is on no instance until it arrives at `to`.
     Move {
-        /// Which.
+        /// Sequence that leaves.
         sequence: SequenceId,
-        /// Where to.
+        /// Instance that continues the sequence.
         to: InstanceId,
-        /// Tokens that it has generated.
+        /// Number of tokens that it has generated so far.
         generated: u32,
-        /// Tokens whose cache could come with it.
+        /// Number of tokens whose cache can be transferred.
         cached: u32,
     },
 }
@@ -168,23 +172,23 @@ pub enum InstanceEffect {
 /// One run of the model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Step {
-    /// Its sequences in the order in which they joined.
+    /// Sequences of the step, in the order in which they joined.
     pub parts: Vec<StepPart>,
-    /// Tokens of all of them.
+    /// Number of tokens of all parts.
     pub tokens: u32,
-    /// Of these, tokens of prompts (or of what is computed again).
+    /// Number of these that belong to prompts, or are computed again.
     pub prompt_tokens: u32,
-    /// How long it should take.
+    /// Expected duration, corrected by measurements.
     pub expected: Span,
 }
 
-/// What a step does of one sequence.
+/// Part of a step for one sequence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StepPart {
-    /// Which.
+    /// Sequence that is advanced.
     pub sequence: SequenceId,
-    /// Tokens that are computed.
+    /// Number of its tokens that are computed.
     pub tokens: u32,
-    /// Whether it gives a token.
+    /// Whether the part generates a token.
     pub gives_token: bool,
 }

@@ -4,19 +4,20 @@ use weir_types::SequenceId;
 use weir_types::invariant;
 use weir_types::invariant::Kind;
 
-/// Blocks and their owners. What it keeps grows with the blocks that were ever used, not with those that there are.
+/// Blocks and their owners. Memory use grows with the largest number of blocks ever used, not with the size
+/// of the cache.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BlockPool {
     total: u32,
-    /// By block; those beyond the end were never used.
+    /// Owner by block; blocks beyond the end were never used.
     owners: Vec<Option<SequenceId>>,
-    /// Used before and free again; the last is taken first.
+    /// Blocks that were used before and are free; the last one is taken first.
     returned: Vec<u32>,
     held: u32,
 }
 
 impl BlockPool {
-    /// So many blocks, all free.
+    /// Creates a pool of so many free blocks.
     #[must_use]
     pub fn new(total: u32) -> Self {
         Self {
@@ -27,14 +28,15 @@ impl BlockPool {
         }
     }
 
-    /// Blocks without owner.
+    /// Number of blocks without an owner.
     #[must_use]
     #[inline]
     pub fn free(&self) -> u32 {
         self.total.saturating_sub(self.held)
     }
 
-    /// Takes `count` blocks for `owner`, appended to `blocks`; none where not so many are free, and says whether it did.
+    /// Takes `count` blocks for `owner`, appended to `blocks`; returns false and takes none if fewer are
+    /// free.
     pub fn take(&mut self, count: u32, owner: SequenceId, blocks: &mut Vec<u32>) -> bool {
         if self.free() < count {
             return false;
@@ -58,7 +60,7 @@ impl BlockPool {
         true
     }
 
-    /// Gives blocks back.
+    /// Returns blocks to the pool.
     pub fn release(&mut self, owner: SequenceId, blocks: &mut Vec<u32>) {
         for block in blocks.drain(..) {
             let before = self.owners.get_mut(block as usize).and_then(Option::take);
@@ -76,7 +78,7 @@ impl BlockPool {
         self.check();
     }
 
-    /// None is lost: those that were ever used are held or returned.
+    /// Checks that every block ever used is either owned or free.
     fn check(&self) {
         invariant!(
             self.held as usize + self.returned.len() == self.owners.len() && self.held <= self.total,

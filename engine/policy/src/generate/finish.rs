@@ -1,25 +1,26 @@
-//! When a further sequence would be done on an instance: what the broker judges it by before it is put there.
+//! Estimated finish of one more sequence on an instance; the broker judges a sequence by it before placing
+//! it.
 //!
-//! `wait = a p + r d`, `duration = in p + out d(n)`: `p` is the time of a token of a prompt in a full step, `a` the tokens of
-//! prompts that go first, `d(n)` a step of all `n` sequences that then run, both corrected by what is measured; where no place
-//! is free, `r` are the tokens after which one is, if sequences are as long as expected. GoodServe's equation 2 has a smoothed
-//! wait in place of the booked work.
+//! `wait = a p + r d`, `duration = in p + out d(n)`. `p` is the time of a prompt token in a full step, and
+//! `a` the number of prompt tokens that go first. `d(n)` is the step time of all `n` sequences that then run;
+//! both are corrected by measurements. If no place is free, `r` is the number of tokens after which one is,
+//! by expected lengths. GoodServe's equation 2 has a smoothed wait in place of the booked work.
 
 use weir_types::{SequenceId, Span};
 
 use super::instance::Instance;
 
-/// What a sequence is expected to meet on an instance.
+/// Estimated times of a new sequence on an instance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FinishEstimate {
-    /// Before its prompt begins.
+    /// Time until the computation of its prompt begins.
     pub wait: Span,
-    /// From then to its last token.
+    /// Time from then to its last token.
     pub duration: Span,
 }
 
 impl FinishEstimate {
-    /// Both together.
+    /// Time from arrival to the last token.
     #[must_use]
     pub fn total(&self) -> Span {
         self.wait + self.duration
@@ -27,8 +28,8 @@ impl FinishEstimate {
 }
 
 impl Instance {
-    /// For a sequence with so many tokens to compute and then so many to generate; `remaining`: tokens that those which are
-    /// here are expected to generate yet.
+    /// Estimate for a sequence with `prompt` tokens to compute and `expected` tokens to generate. `remaining`
+    /// returns the number of tokens that a sequence on this instance is still expected to generate.
     #[must_use]
     pub fn finish_estimate(
         &self,
@@ -56,7 +57,7 @@ impl Instance {
         }
     }
 
-    /// How long a sequence that runs takes for so many further tokens.
+    /// Expected time in which a running sequence generates so many further tokens.
     #[must_use]
     pub fn remaining_time(&self, tokens: u32) -> Span {
         let spec = self.spec();

@@ -1,4 +1,4 @@
-//! The state machine of one instance.
+//! One instance as a state machine.
 
 use std::collections::VecDeque;
 
@@ -13,31 +13,31 @@ use super::monitor::{InstanceState, Monitor};
 use super::sequence::{Leaving, Sequence};
 use crate::measure::correction::Correction;
 
-/// What an instance did so far.
+/// Counters of an instance since its start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct InstanceStats {
-    /// Steps that ran.
+    /// Number of steps that ran.
     pub steps: u64,
-    /// Tokens of all steps.
+    /// Number of tokens in all steps.
     pub tokens: u64,
-    /// Tokens that were generated.
+    /// Number of generated tokens.
     pub generated: u64,
-    /// Sequences that joined, again after an eviction included.
+    /// Number of sequences that joined; a sequence that joins again after an eviction counts again.
     pub joined: u64,
-    /// Sequences that ended with their last token.
+    /// Number of sequences that ended with their last token.
     pub finished: u64,
-    /// Sequences that went back for want of blocks, or lost their cache.
+    /// Number of times that a sequence was evicted because blocks ran out, or lost its cache.
     pub evicted: u64,
-    /// Sequences that came from another instance with tokens.
+    /// Number of sequences that arrived from another instance with tokens.
     pub moved_in: u64,
-    /// Sequences that went to another.
+    /// Number of sequences that moved to another instance.
     pub moved_out: u64,
-    /// Sequences that the cache could never hold.
+    /// Number of sequences that were dropped because the cache can never hold them.
     pub dropped: u64,
-    /// Sequences that were on it when it was lost.
+    /// Number of sequences on the instance at times when it was lost.
     #[serde(default)]
     pub lost: u64,
-    /// Time in steps.
+    /// Total time of steps.
     pub busy: Span,
 }
 
@@ -49,12 +49,12 @@ struct Running {
     has_prompt: bool,
 }
 
-/// One instance.
+/// One instance with its sequences.
 #[derive(Debug, Clone)]
 pub struct Instance {
     spec: InstanceSpec,
     pool: BlockPool,
-    /// In the order in which they joined.
+    /// Running sequences, in the order in which they joined.
     running: Vec<Sequence>,
     waiting: VecDeque<Sequence>,
     step: Option<Running>,
@@ -64,10 +64,10 @@ pub struct Instance {
 }
 
 impl Instance {
-    /// An idle instance.
+    /// Creates an idle instance.
     ///
     /// # Errors
-    /// [`InstanceSpecError`] where its bounds do not fit each other.
+    /// [`InstanceSpecError`] if its limits do not fit together.
     pub fn new(spec: InstanceSpec) -> Result<Self, InstanceSpecError> {
         spec.check()?;
         Ok(Self {
@@ -82,7 +82,7 @@ impl Instance {
         })
     }
 
-    /// It is lost with all that is on it, and empty when it is back; what it did stays counted.
+    /// Removes all sequences and measurements, because the instance was lost; its counters are kept.
     pub fn lose(&mut self) {
         let lost = self.running.len() + self.waiting.len();
         self.stats.lost += lost as u64;
@@ -94,19 +94,19 @@ impl Instance {
         self.monitor = Monitor::new(&self.spec.steps, self.spec.max_step_tokens);
     }
 
-    /// Its step times and bounds.
+    /// Step times and limits of the instance.
     #[must_use]
     pub fn spec(&self) -> &InstanceSpec {
         &self.spec
     }
 
-    /// What it did so far.
+    /// Counters since the start.
     #[must_use]
     pub fn stats(&self) -> InstanceStats {
         self.stats
     }
 
-    /// What it says of itself.
+    /// State that is reported to the router.
     #[must_use]
     pub fn state(&self) -> InstanceState {
         InstanceState {
@@ -120,13 +120,13 @@ impl Instance {
         }
     }
 
-    /// Sequences on it, running ones first, with the tokens that each has generated.
+    /// Sequences on the instance, running ones first, with the number of tokens that each has generated.
     pub fn sequences(&self) -> impl Iterator<Item = (SequenceId, u32)> {
         let all = self.running.iter().chain(&self.waiting);
         all.map(|sequence| (sequence.id, sequence.generated))
     }
 
-    /// Tokens of prompts that are to be computed before a sequence which arrives now.
+    /// Number of prompt tokens that would be computed before a sequence that arrives now.
     #[must_use]
     pub fn pending_prompt_tokens(&self) -> u32 {
         let running = self.running.iter();
@@ -140,7 +140,7 @@ impl Instance {
         running.chain(waiting).fold(0, u32::saturating_add)
     }
 
-    /// Takes in what happened, then forms a step where none runs.
+    /// Takes in one event, then forms a step if none runs.
     pub fn step(
         &mut self,
         events: impl IntoIterator<Item = InstanceEvent>,
@@ -186,7 +186,7 @@ impl Instance {
             return;
         }
         self.stats.moved_in += u64::from(generated > 0);
-        // What is there of an empty prompt is one token that begins it.
+        // An empty prompt counts as one token, with which generation begins.
         let prompt = prompt.max(1);
         let sequence = Sequence {
             id,
@@ -207,7 +207,7 @@ impl Instance {
         }
     }
 
-    /// Whether a sequence of so many tokens could not go on even if it were alone.
+    /// Whether a sequence of so many tokens could not continue even if it ran alone.
     fn is_too_long(&self, tokens: u32) -> bool {
         let blocks = self.spec.blocks.saturating_sub(self.spec.reserve_blocks);
         tokens >= self.spec.max_sequence_tokens || self.spec.blocks_of(tokens + 1) > blocks
@@ -242,14 +242,14 @@ impl Instance {
         self.stats.generated += u64::from(generated);
         self.stats.busy += took;
         self.remove_finished(finished);
-        // From the last: those that go back stand in front of those that joined after them.
+        // From the last to the first: evicted sequences are put in front of those that joined after them.
         for index in (0..self.running.len()).rev() {
             self.running[index].in_step = 0;
             if let Some(leaving) = self.running[index].leaving.take() {
                 let sequence = self.running.remove(index);
                 self.remove(sequence, leaving, now, effects);
             } else if self.running[index].tokens() >= self.spec.max_sequence_tokens {
-                // It should have ended: there is no place for another token.
+                // The sequence has reached the maximum length: there is no room for another token.
                 let mut sequence = self.running.remove(index);
                 self.pool.release(sequence.id, &mut sequence.blocks);
                 self.drop_too_long(sequence.id, effects);
@@ -282,10 +282,10 @@ impl Instance {
         }
     }
 
-    /// A sequence is to leave: at once, or with the end of the step that has it. One that is not here has ended before.
+    /// Removes a sequence, at once or at the end of the step that uses it. An unknown one has ended before.
     fn leave(&mut self, id: SequenceId, leaving: Leaving, now: Timestamp, effects: &mut Vec<InstanceEffect>) {
         if let Some(index) = self.waiting.iter().position(|sequence| sequence.id == id) {
-            // It has no cache to lose.
+            // A waiting sequence has no cache to lose.
             if leaving != Leaving::Evicted
                 && let Some(sequence) = self.waiting.remove(index)
             {
@@ -293,7 +293,7 @@ impl Instance {
             }
         } else if let Some(index) = self.running.iter().position(|sequence| sequence.id == id) {
             if self.running[index].in_step > 0 {
-                // What ends it goes first, then what takes it elsewhere.
+                // A cancellation has priority over a move, and a move over an eviction.
                 let before = self.running[index].leaving;
                 self.running[index].leaving = match (before, leaving) {
                     (Some(Leaving::Cancelled), _) => before,
@@ -307,7 +307,7 @@ impl Instance {
         }
     }
 
-    /// A sequence that no step has any more leaves those that run or wait.
+    /// Removes a sequence that no step uses from the running or waiting ones.
     fn remove(
         &mut self,
         mut sequence: Sequence,
@@ -340,7 +340,7 @@ impl Instance {
         }
     }
 
-    /// To the front of those that wait, without its cache.
+    /// Puts a sequence at the front of the queue, without its cache.
     fn go_back(&mut self, mut sequence: Sequence, now: Timestamp, effects: &mut Vec<InstanceEffect>) {
         self.stats.evicted += 1;
         sequence.reset();
@@ -361,7 +361,7 @@ impl Instance {
         };
         let mut has_prompt = false;
         let evicted = self.take_running(&mut step, &mut has_prompt, now, effects);
-        // Who joined now would take the blocks that those lacked who run.
+        // After an eviction none joins: it would take the blocks that running sequences lacked.
         if !evicted {
             self.take_waiting(&mut step, &mut has_prompt, now);
         }
@@ -385,7 +385,8 @@ impl Instance {
         Some(step)
     }
 
-    /// Running sequences, in the order in which they joined; says whether one had to go back.
+    /// Adds running sequences to the step, in the order in which they joined; returns whether one was
+    /// evicted.
     fn take_running(
         &mut self,
         step: &mut Step,
@@ -401,7 +402,7 @@ impl Instance {
             let blocks = self.spec.blocks_of(self.running[index].computed + tokens);
             let missing = blocks.saturating_sub(self.running[index].blocks.len() as u32);
             while self.pool.free() < missing && self.running.len() > index {
-                // The latest that joined is not in the step yet: those before it come first.
+                // The latest one is not in the step yet, since earlier ones come first.
                 if let Some(mut latest) = self.running.pop() {
                     self.pool.release(latest.id, &mut latest.blocks);
                     effects.push(InstanceEffect::Evict { sequence: latest.id });
@@ -418,18 +419,18 @@ impl Instance {
         evicted
     }
 
-    /// Waiting sequences in order, while there are tokens and blocks.
+    /// Adds waiting sequences in order, while tokens and blocks are left.
     fn take_waiting(&mut self, step: &mut Step, has_prompt: &mut bool, now: Timestamp) {
         while step.tokens < self.spec.max_step_tokens
             && self.running.len() < self.spec.max_sequences as usize
             && let Some(first) = self.waiting.front()
         {
-            // The last token is computed here even if all are cached: what it gives is what comes next.
+            // The last token is computed here even if all are cached: that gives the next token.
             let target = first.tokens();
             let computed = first.cached.min(target - u32::from(self.spec.prompt_gives_token));
             let pending = (target - computed).max(1);
             let tokens = pending.min(self.spec.max_step_tokens - step.tokens);
-            // Blocks for all that it has, so that it need not go back before it generates.
+            // Enough blocks for all its tokens, so that it is not evicted before it generates.
             let blocks = self.spec.blocks_of(target.max(computed + tokens));
             if self.pool.free() < blocks + self.spec.reserve_blocks {
                 break;
@@ -445,7 +446,7 @@ impl Instance {
         }
     }
 
-    /// A sequence goes into the step, with so many further blocks.
+    /// Adds a sequence to the step, with so many new blocks.
     fn add_part(&mut self, index: usize, tokens: u32, blocks: u32, step: &mut Step, has_prompt: &mut bool) {
         let sequence = &mut self.running[index];
         let has_blocks = self.pool.take(blocks, sequence.id, &mut sequence.blocks);

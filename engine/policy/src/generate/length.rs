@@ -1,4 +1,4 @@
-//! How many tokens a sequence is expected to generate, where no prediction comes with its request: by those that ended.
+//! Expected lengths of sequences without a prediction, from the lengths of sequences that ended.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -7,33 +7,33 @@ use weir_types::{SequenceId, StreamId};
 
 use crate::queue::tie_break::uniform_hash;
 
-/// Where lengths are expected from: `length` of `[policy]`.
+/// Source of expected lengths: `length` of `[policy]`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LengthSource {
-    /// The smoothed mean of those that ended.
+    /// Smoothed mean of all sequences that ended.
     #[default]
     Mean,
-    /// A draw from the latest that ended (the baseline of GoodServe 5.4, after Past-Future).
+    /// A random draw from the latest sequences that ended (the baseline of GoodServe 5.4, after Past-Future).
     History,
-    /// The smoothed mean of those of its stream whose prompts were about as long: a prompt says what was found in a frame, and is the
-    /// longer the more that is.
+    /// Smoothed mean of sequences of the same stream with prompts of about the same length. A prompt lists
+    /// objects found in a frame, and is longer the more there are.
     Stream,
-    /// What the nets of the model say of the prompt, by tiers of lengths under a gate (GoodServe 3.2). They run beside the policy, and
-    /// what they say comes with the request; without it as `Mean`.
+    /// Prediction by nets from the prompt, one for each tier of lengths, under a gate (GoodServe 3.2). The
+    /// nets run beside the policy, and the prediction comes with the request; without one, as `Mean`.
     Experts,
-    /// The same by one net.
+    /// Prediction by a single net, otherwise as `Experts`.
     Single,
 }
 
 impl LengthSource {
-    /// Whether lengths come with requests, from nets that run beside the policy.
+    /// Whether lengths come with requests, predicted by nets that run beside the policy.
     #[must_use]
     pub fn is_predicted(self) -> bool {
         matches!(self, Self::Experts | Self::Single)
     }
 
-    /// As it is written in `[policy]`.
+    /// Name of the source in `[policy]`.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -46,16 +46,17 @@ impl LengthSource {
     }
 }
 
-/// Tokens that an emulated model generates in a sequence with this seed, of at most `max_tokens`: as if drawn evenly from 1 on.
+/// Length of an emulated sequence with this seed: pseudo-random, uniform from 1 to `max_tokens`.
 #[must_use]
 pub fn emulated_length(seed: u64, max_tokens: u32) -> u32 {
     1 + (uniform_hash(seed ^ 0x6765_6e65) * f64::from(max_tokens.max(1))) as u32
 }
 
-/// A prediction of a length that is known, with that standard deviation of its logarithm: of a seed always the same.
+/// Emulated prediction of a known length: its logarithm has the standard deviation `error`. The same seed
+/// gives the same value.
 #[must_use]
 pub fn emulated_prediction(length: u32, seed: u64, error: f64) -> u32 {
-    // Two even numbers make a normal one (Box, Muller).
+    // Two uniform values give a normal one (Box and Muller).
     let (first, second) = (
         uniform_hash(seed ^ PREDICTION),
         uniform_hash(seed ^ (PREDICTION << 32)),
@@ -66,12 +67,12 @@ pub fn emulated_prediction(length: u32, seed: u64, error: f64) -> u32 {
         .clamp(1.0, MAX_PREDICTED) as u32
 }
 
-/// What draws of predictions are for.
+/// Salt of the hashes for emulated predictions.
 const PREDICTION: u64 = 0x7072_6564;
-/// Tokens that no sequence has.
+/// Upper bound of predicted lengths, in tokens.
 pub(crate) const MAX_PREDICTED: f64 = 1e9;
 
-/// Weight of a new length in the mean.
+/// Weight of a new length in the smoothed mean.
 const GAIN: f64 = 0.05;
 
 /// The smoothed mean of lengths, in tokens.
@@ -82,7 +83,7 @@ pub(crate) struct MeanLength {
 }
 
 impl MeanLength {
-    /// Before any ended: half of what they may have.
+    /// Starts at half of the maximum length.
     pub(crate) fn new(max_tokens: u32) -> Self {
         Self {
             mean: f64::from(max_tokens) / 2.0,
@@ -90,30 +91,31 @@ impl MeanLength {
         }
     }
 
-    /// A sequence ended with so many tokens.
+    /// Adds the length of a sequence that ended.
     pub(crate) fn on_ended(&mut self, tokens: u32) {
         self.seen += 1;
         let gain = GAIN.max(1.0 / self.seen as f64);
         self.mean += gain * (f64::from(tokens) - self.mean);
     }
 
-    /// Tokens that a sequence is expected to generate yet, which has generated so many of at most `max_tokens`.
+    /// Number of further tokens expected from a sequence that has generated `generated` of at most
+    /// `max_tokens`; at least 1.
     pub(crate) fn remaining(&self, generated: u32, max_tokens: u32) -> u32 {
         let expected = (self.mean.round() as u32).clamp(1, max_tokens.max(1));
         expected.saturating_sub(generated).max(1)
     }
 }
 
-/// Lengths that are drawn from: the latest.
+/// Number of latest lengths that `history` draws from.
 const MAX_LATEST: usize = 256;
-/// Tokens of prompts that count as about as long.
+/// Width of a tier of prompt lengths, in tokens.
 const PROMPT_STEP: u32 = 8;
-/// Means that are kept, of all streams; beyond them those of the oldest stream go.
+/// Maximum number of means over all streams; beyond it those of the stream with the lowest id are removed.
 const MAX_MEANS: usize = 4_096;
-/// What draws are for: those of one thing are independent of those of another.
+/// Salt of the hashes for draws, so that they are independent of other draws.
 const DRAW: u64 = 0x6c65_6e67;
 
-/// What is known of lengths.
+/// Lengths of sequences that ended, as the source needs them.
 #[derive(Debug, Clone)]
 pub(crate) struct Lengths {
     source: LengthSource,
@@ -134,7 +136,7 @@ impl Lengths {
         }
     }
 
-    /// Tokens that a sequence of this stream will have, with a prompt of so many; `None`: as all others.
+    /// Predicted length of a sequence of this stream with such a prompt; `None`: the mean of all applies.
     pub(crate) fn predict(&self, sequence: SequenceId, stream: StreamId, prompt: u32) -> Option<u32> {
         match self.source {
             LengthSource::Mean | LengthSource::Experts | LengthSource::Single => None,
@@ -153,7 +155,7 @@ impl Lengths {
         }
     }
 
-    /// A sequence ended with so many tokens.
+    /// Adds a sequence that ended.
     pub(crate) fn on_ended(&mut self, stream: StreamId, prompt: u32, tokens: u32) {
         self.all.on_ended(tokens);
         match self.source {
@@ -177,7 +179,7 @@ impl Lengths {
         }
     }
 
-    /// Tokens that a sequence without a prediction is expected to generate yet.
+    /// Number of further tokens expected from a sequence without a prediction.
     pub(crate) fn remaining(&self, generated: u32) -> u32 {
         self.all.remaining(generated, self.max_tokens)
     }
@@ -190,7 +192,8 @@ mod tests {
     const FEW: u32 = 10;
     const MANY: u32 = 60;
 
-    /// Of two streams: one says little about little and much about much, the other always the same.
+    /// Two streams: one with short outputs for short prompts and long ones for long prompts, the other with
+    /// outputs of equal length.
     fn seen(source: LengthSource) -> Lengths {
         let mut lengths = Lengths::new(source, 200);
         for _ in 0..200 {
@@ -209,7 +212,7 @@ mod tests {
             (of(1, FEW), of(1, MANY), of(2, MANY)),
             (Some(20), Some(120), Some(5))
         );
-        // The nearest that is known of its stream; of one that is not known, nothing.
+        // The nearest tier of the same stream is used; an unknown stream has no prediction.
         assert_eq!(
             (of(1, 0), of(1, 50), of(1, 1_000)),
             (Some(20), Some(120), Some(120))

@@ -1,9 +1,10 @@
 //! Models that generate token by token: one instance, a slot or a worker process that runs such a model, as a state machine.
 //!
-//! Batches are continuous: a sequence joins and leaves at any step. A step takes running sequences first, in the order in
-//! which they joined, one token each or the next chunk of their prompt; then waiting ones in order, while the step has tokens
-//! and the cache has blocks. Where blocks run out, the latest that joined goes back to the front of the queue and is
-//! computed again. `Instance` decides that; which instance a sequence goes to is decided in `route`.
+//! Batching is continuous: a sequence joins and leaves at any step. A step first takes running sequences in
+//! the order in which they joined, each with one token or the next chunk of its prompt. Then it takes waiting
+//! ones in order, while the step has tokens and the cache has blocks left. If blocks run out, the sequence
+//! that joined last returns to the front of the queue and is computed again. `Instance` decides this; `route`
+//! decides which instance a sequence goes to.
 
 mod api;
 mod blocks;

@@ -1,33 +1,33 @@
-//! What an instance says of itself: smoothed measurements (GoodServe 3.3), and what it holds.
+//! State that an instance reports: smoothed measurements (GoodServe 3.3), queue and memory.
 //!
-//! `x <- x + gain * (measured - x)` for the wait before joining `q`, the time of a prompt's token `p` and that of a
-//! generated one `d`. The paper names neither gain nor outliers; its authors' code has a gain of 0.2 at the instance and
-//! leaves out steps that take over half a second.
+//! `x <- x + gain * (measured - x)` for the wait before joining `q`, the time of a prompt token `p` and that
+//! of a generated token `d`. The paper gives neither the gain nor a rule for outliers. Its authors' code has
+//! a gain of 0.2 on the instance, and ignores steps of more than half a second.
 
 use serde::{Deserialize, Serialize};
 use weir_types::{Span, StepProfile};
 
 /// Weight of a new measurement.
 const GAIN: f64 = 0.2;
-/// Steps that take longer are no measurements of `d` and `p`.
+/// Longest step that counts as a measurement of `d` and `p`.
 const MAX_STEP: Span = Span::from_millis(500);
 
-/// What an instance says of itself.
+/// State of an instance as it is reported to the router.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct InstanceState {
-    /// Sequences that run.
+    /// Number of running sequences.
     pub running: u32,
-    /// Sequences that wait.
+    /// Number of waiting sequences.
     pub waiting: u32,
-    /// Blocks without owner.
+    /// Number of free blocks of the cache.
     pub free_blocks: u32,
     /// Smoothed wait of sequences before they joined, in seconds: the paper's `q`.
     pub wait_s: f64,
-    /// Smoothed time of a token of a prompt, in seconds: `p`.
+    /// Smoothed time of a prompt token, in seconds: `p`.
     pub prompt_token_s: f64,
-    /// Smoothed time of a step, in seconds: the time of a generated token, `d`.
+    /// Smoothed time of a step, which is the time of a generated token, in seconds: `d`.
     pub token_s: f64,
-    /// Measured over profiled step times.
+    /// Ratio of measured to profiled step times.
     pub correction: f64,
 }
 
@@ -44,7 +44,7 @@ fn smooth(mean: &mut f64, measured: f64) {
 }
 
 impl Monitor {
-    /// Before anything was measured: an idle instance, by its profile.
+    /// Values before any measurement: those of an idle instance, by its profile.
     pub(super) fn new(steps: &StepProfile, max_step_tokens: u32) -> Self {
         let chunk = max_step_tokens.max(1);
         Self {
@@ -54,12 +54,12 @@ impl Monitor {
         }
     }
 
-    /// A sequence joined after it had waited.
+    /// Adds the wait of a sequence that joined.
     pub(super) fn on_joined(&mut self, waited: Span) {
         smooth(&mut self.wait_s, waited.as_secs_f64());
     }
 
-    /// A step took so long.
+    /// Adds a step of that duration.
     pub(super) fn on_step(&mut self, took: Span, prompt_tokens: u32, generated: u32) {
         if took > MAX_STEP {
             return;

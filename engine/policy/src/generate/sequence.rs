@@ -4,7 +4,7 @@ use weir_types::{InstanceId, SequenceId, Timestamp};
 
 use super::api::InstanceSpec;
 
-/// What becomes of a sequence once no step has it.
+/// Pending removal of a sequence that a step still uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Leaving {
     Cancelled,
@@ -12,19 +12,19 @@ pub(super) enum Leaving {
     Moved(InstanceId),
 }
 
-/// A prompt, what was generated after it, and what of both is computed here.
+/// A prompt with the tokens generated after it, and the part of both that is computed on this instance.
 #[derive(Debug, Clone)]
 pub(super) struct Sequence {
     pub(super) id: SequenceId,
     pub(super) prompt: u32,
     pub(super) generated: u32,
-    /// Tokens of its prompt and of what it generated elsewhere whose cache is here when it joins.
+    /// Tokens of its prompt and of earlier output whose cache is present when it joins.
     pub(super) cached: u32,
-    /// Tokens whose cache is here.
+    /// Number of tokens whose cache is present.
     pub(super) computed: u32,
-    /// Tokens to compute before it generates: all that it had when it joined.
+    /// Number of tokens to compute before it generates: all tokens that it had when it joined.
     pub(super) target: u32,
-    /// Tokens of the step that runs; 0: it is not in it.
+    /// Number of its tokens in the running step; 0 if it is not part of that.
     pub(super) in_step: u32,
     pub(super) blocks: Vec<u32>,
     pub(super) leaving: Option<Leaving>,
@@ -32,12 +32,13 @@ pub(super) struct Sequence {
 }
 
 impl Sequence {
-    /// Tokens that it has.
+    /// Number of tokens of the prompt and of the output so far.
     pub(super) fn tokens(&self) -> u32 {
         self.prompt + self.generated
     }
 
-    /// Whether a part of its prompt is still to be computed. The last token of one that comes with its cache is no prompt.
+    /// Whether a part of its prompt must still be computed. The last token of a sequence that arrived with
+    /// its cache does not count as prompt.
     pub(super) fn is_prompt(&self, spec: &InstanceSpec) -> bool {
         if spec.prompt_gives_token && self.generated > 0 && self.computed + 1 >= self.target {
             return false;
@@ -45,12 +46,12 @@ impl Sequence {
         self.computed < self.target
     }
 
-    /// Tokens that it could compute in one step.
+    /// Number of tokens that one step could compute of it, at least 1.
     pub(super) fn pending(&self) -> u32 {
         self.target.saturating_sub(self.computed).max(1)
     }
 
-    /// Whether a step with so many of its tokens gives it one.
+    /// Whether a step with so many of its tokens generates a token.
     pub(super) fn gives_token(&self, tokens: u32, spec: &InstanceSpec) -> bool {
         let reached = self.computed + tokens;
         if spec.prompt_gives_token {
@@ -60,7 +61,7 @@ impl Sequence {
         }
     }
 
-    /// It has no cache any more.
+    /// Forgets the cache of the sequence.
     pub(super) fn reset(&mut self) {
         self.computed = 0;
         self.cached = 0;

@@ -1,22 +1,22 @@
-//! What became of the sequences of a module: when they had their first and last token, and how far estimates were off.
+//! Statistics of a module's sequences: times of the first and last token, and errors of estimates.
 
 use serde::{Deserialize, Serialize};
 use weir_types::{Span, Timestamp};
 
 use crate::measure::histogram::{Histogram, Quantiles};
 
-/// What was thought of a sequence when it was put somewhere first.
+/// Estimates made for a sequence when it arrived and was placed.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Expectation {
-    /// When that was.
+    /// Time of the request's arrival at the module.
     pub(crate) at: Timestamp,
-    /// How long it should take from then.
+    /// Estimated time from then to the last token.
     pub(crate) estimate: Span,
-    /// Tokens that it should generate.
+    /// Estimated number of generated tokens.
     pub(crate) tokens: u32,
 }
 
-/// Counted so far.
+/// Sums and histograms over the sequences so far.
 #[derive(Debug, Clone, Default)]
 pub struct SequenceStats {
     finished: u64,
@@ -25,33 +25,33 @@ pub struct SequenceStats {
     first_token: Histogram,
     whole: Histogram,
     estimate_error: Histogram,
-    /// Sum of actual less estimated, in seconds.
+    /// Sum of actual minus estimated times, in seconds.
     late_s: f64,
-    /// Sum of the differences of lengths.
+    /// Sum of absolute errors of lengths, in tokens.
     length_error: u64,
 }
 
-/// The same as it is reported.
+/// Statistics of sequences in a report.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct SequenceReport {
-    /// Sequences that have their last token.
+    /// Number of sequences that have their last token.
     pub finished: u64,
-    /// How often one went on elsewhere because it was to.
+    /// Number of moves to another instance that the router decided.
     pub moved: u64,
-    /// How often one went on elsewhere because its instance was lost.
+    /// Number of moves because an instance was lost.
     pub lost: u64,
-    /// From a request's arrival at the module to the first token of a sequence, in milliseconds.
+    /// Time from a request's arrival at the module to the first token of a sequence, in milliseconds.
     pub first_token_ms: Quantiles,
-    /// The same to its last token.
+    /// Time from a request's arrival at the module to the last token of a sequence, in milliseconds.
     pub whole_ms: Quantiles,
-    /// How far the time to the last token was off what was estimated when it was put on an instance first, either way, in
-    /// milliseconds.
+    /// Absolute error of the first estimate of the time to the last token, in milliseconds.
     pub estimate_error_ms: Quantiles,
-    /// The mean of that.
+    /// Mean of that error, in milliseconds.
     pub estimate_error_mean_ms: f64,
-    /// The mean of actual less estimated time: above 0 where sequences take longer than is thought.
+    /// Mean of actual minus estimated time, in milliseconds: positive if sequences take longer than
+    /// estimated.
     pub estimate_late_mean_ms: f64,
-    /// Mean difference between the tokens that a sequence should generate and those that it did.
+    /// Mean absolute error of the estimated length, in tokens.
     pub length_error_mean: f64,
 }
 
@@ -78,7 +78,7 @@ impl SequenceStats {
         self.lost += 1;
     }
 
-    /// Adds what another module of that name counted.
+    /// Adds the statistics of another module of that name.
     pub fn merge(&mut self, other: &Self) {
         self.finished += other.finished;
         self.moved += other.moved;
@@ -90,7 +90,7 @@ impl SequenceStats {
         self.length_error += other.length_error;
     }
 
-    /// For reports.
+    /// Statistics so far, in the form of a report.
     #[must_use]
     pub fn report(&self) -> SequenceReport {
         let mean = |sum: f64| sum / self.finished.max(1) as f64;

@@ -33,7 +33,7 @@ fn arrived(sequence: u64, prompt: u32) -> InstanceEvent {
     }
 }
 
-/// An instance with its driver: what the sequences were given by its steps.
+/// An instance with its driver, which counts the tokens of each sequence.
 struct Driven {
     instance: Instance,
     now: Timestamp,
@@ -213,7 +213,7 @@ fn a_sequence_leaves_after_the_step_that_has_it() {
     assert!(driven.moved.is_empty());
     driven.run();
     assert_eq!(driven.moved, [(1, 1)], "with the token of that step");
-    // One that ends with the step does not move.
+    // A sequence that ends with the step does not move.
     driven.arrive(2, 4, 1);
     driven.run();
     driven.event(InstanceEvent::Reassigned {
@@ -284,7 +284,8 @@ fn act() -> impl Strategy<Value = Act> {
 }
 
 proptest! {
-    /// Every sequence ends once, is dropped, cancelled or moved; steps keep their bound; afterwards all blocks are free.
+    /// Every sequence ends once, is dropped, cancelled or moved; steps stay within their limits; at the end
+    /// all blocks are free.
     #[test]
     fn whatever_happens_nothing_is_lost(acts in prop::collection::vec(act(), 1..120), gives in any::<bool>()) {
         let mut driven = Driven::new(spec(gives));
@@ -299,7 +300,8 @@ proptest! {
                     driven.run();
                 }
                 Act::Cancel(which) => {
-                    // What is not here is no harm; what a step has goes with its end.
+                    // Cancelling an absent sequence has no effect; one in a step leaves at the end of the
+                    // step.
                     let is_in_step = driven.parts().iter().any(|(id, _)| *id == which);
                     driven.event(InstanceEvent::Cancelled { sequence: SequenceId(which) });
                     if !is_in_step && driven.open.remove(&which).is_some() {
@@ -318,7 +320,7 @@ proptest! {
         while driven.run() {}
         prop_assert_eq!(driven.instance.sequences().count(), 0);
         prop_assert_eq!(driven.instance.state().free_blocks, 20);
-        // Those cancelled within a step are what is left open.
+        // Sequences that were cancelled within a step are still open.
         let gone = driven.ended.len() + driven.dropped.len() + driven.moved.len() + cancelled + driven.open.len();
         prop_assert_eq!(gone as u64, arrived);
     }

@@ -1,4 +1,4 @@
-//! What queues consist of, what they are notified of, and what they ask for.
+//! Interface of the queues: specification, events and effects.
 
 use serde::{Deserialize, Serialize};
 use weir_types::{InstanceId, ModelId, SequenceId, Span, Timestamp};
@@ -8,63 +8,66 @@ use crate::generate::InstanceSpec;
 use crate::residency::ResidencySpec;
 use crate::route::{Link, Transfer};
 
-/// What is known of a model before anything was seen of it.
+/// Prior knowledge of a model's requests, used until enough of them have been seen.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct ModelPrior {
-    /// Mean tokens of a prompt.
+    /// Mean number of tokens of a prompt.
     pub prompt: f64,
-    /// Mean of generated tokens.
+    /// Mean number of generated tokens.
     pub output: f64,
-    /// Their standard deviation.
+    /// Standard deviation of the number of generated tokens.
     pub output_deviation: f64,
 }
 
-/// A model on an instance.
+/// A model on one instance.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ServedModel {
-    /// Its step times and bounds there.
+    /// Step times and limits of the model on this instance.
     pub spec: InstanceSpec,
-    /// Bytes of a token's part of the cache.
+    /// Bytes of the cache for one token.
     pub cache_bytes: f64,
-    /// How long it opens from its file.
+    /// Duration of opening the model from its file.
     pub open_cold: Span,
-    /// How long it opens from host memory.
+    /// Duration of opening the model from host memory.
     pub open_warm: Span,
 }
 
 /// An instance: it serves one model at a time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct QueueInstance {
-    /// By model.
+    /// Models that the instance can serve, by model id.
     pub models: Vec<ServedModel>,
-    /// Its memory.
+    /// Memory of the instance's device and of its host.
     pub residency: ResidencySpec,
-    /// Host memory for caches of sequences that were swapped out, in bytes.
+    /// Bytes of host memory for caches of sequences that were swapped out.
     pub swap_memory: u64,
-    /// The link to host memory.
+    /// Link between device and host memory.
     pub host_link: Link,
-    /// Part of its time that is reserved for live streams, by their rates and objectives: at least 0, below 1.
+    /// Fraction of the instance's time that is reserved for live streams, by their rates and objectives: at
+    /// least 0, below 1.
     pub reserved: f64,
 }
 
-/// Which operations may be used (QLM, section 5). Requests are always pulled.
+/// Switches for the operations of QLM, section 5. Requests are always pulled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Operations {
-    /// Running sequences go back with their tokens for more urgent ones, and are computed again.
+    /// Whether running sequences return to the queue with their tokens for more urgent ones; they are
+    /// computed again later.
     pub evict: bool,
-    /// They go back with their cache, which is in host memory meanwhile.
+    /// Whether running sequences return to the queue with their caches, which are kept in host memory
+    /// meanwhile.
     pub swap: bool,
-    /// Groups go to the instance where they are done first. Without it one after the other.
+    /// Whether a group goes to the instance that finishes it first. Otherwise instances get groups in turn.
     pub balance: bool,
-    /// Models open from host memory where they are there.
+    /// Whether models are kept in host memory and opened from there.
     pub warm_start: bool,
-    /// Groups are planned. Without it they are served in the order of their first request.
+    /// Whether groups are planned. Otherwise they are served in the order of their first request.
     pub reorder: bool,
 }
 
 impl Operations {
-    /// All of them.
+    /// All operations switched on.
     pub const ALL: Self = Self {
         evict: true,
         swap: true,
@@ -83,146 +86,147 @@ impl Default for Operations {
 /// Queues of requests for several models over several instances.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct QueuesSpec {
-    /// Who is served next.
+    /// Rule that picks the next request of an instance.
     pub rule: QueueRule,
-    /// Which operations may be used.
+    /// Operations that the rule may use.
     pub operations: Operations,
-    /// Mean batches of which a group has at most so many (Algorithm 1).
+    /// Maximum size of a group in mean batches (`delta` of Algorithm 1).
     pub delta: f64,
-    /// By model.
+    /// Prior of each model, by model id.
     pub models: Vec<ModelPrior>,
-    /// By id.
+    /// Instances, by instance id.
     pub instances: Vec<QueueInstance>,
 }
 
-/// What queues are notified of.
+/// A fact about requests, instances or models.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum QueueEvent {
     /// A request arrived.
     Arrived {
-        /// Which.
+        /// Request that arrived; ids rise in the order of arrival.
         request: SequenceId,
-        /// For which model.
+        /// Model that the request is for.
         model: ModelId,
-        /// Its class of objectives.
+        /// Class of the request's objective; only requests of one class share a group.
         class: u32,
-        /// Tokens of its prompt.
+        /// Number of tokens of the prompt.
         prompt: u32,
-        /// When it must have its last token.
+        /// Deadline of the last token.
         deadline: Timestamp,
     },
-    /// An instance can take more of the model that it serves: a step of it is done, or nothing runs.
+    /// An instance can take more requests for the model that it serves, because a step ended or nothing runs.
     Room {
-        /// Which.
+        /// Instance that has room.
         instance: InstanceId,
-        /// Sequences.
+        /// Number of further sequences that it can run.
         sequences: u32,
-        /// Tokens that its cache has place for.
+        /// Number of further tokens that fit into its cache.
         tokens: u32,
     },
-    /// A request has its last token, or was dropped by its instance.
+    /// A request has its last token, or its instance dropped it.
     Finished {
-        /// Which.
+        /// Request that ended.
         request: SequenceId,
-        /// Tokens that it generated.
+        /// Number of tokens that it generated.
         generated: u32,
     },
-    /// A request that was to go back is off its instance.
+    /// A request has left its instance, as [`QueueEffect::Return`] demanded.
     Returned {
-        /// Which.
+        /// Request that waits again.
         request: SequenceId,
-        /// Tokens that it has generated.
+        /// Number of tokens that it has generated.
         generated: u32,
-        /// Tokens whose cache is in host memory.
+        /// Number of tokens whose cache is in host memory.
         cached: u32,
     },
     /// A model is open on an instance.
     Opened {
-        /// Where.
+        /// Instance that can serve the model now.
         instance: InstanceId,
-        /// Which.
+        /// Model that is open.
         model: ModelId,
     },
-    /// A model is closed.
+    /// A model is closed on an instance, and its memory is free.
     Closed {
-        /// Where.
+        /// Instance that closed the model.
         instance: InstanceId,
-        /// Which.
+        /// Model that is closed.
         model: ModelId,
     },
-    /// A model is in host memory.
+    /// A model has been read into the host memory of an instance.
     Prefetched {
-        /// Where.
+        /// Instance that can open the model from there.
         instance: InstanceId,
-        /// Which.
+        /// Model that is in host memory.
         model: ModelId,
     },
-    /// An instance is lost with all that runs there.
+    /// An instance is lost, with all requests that run there.
     Down(InstanceId),
-    /// It is there again, with nothing open.
+    /// An instance that was lost can be used again, with no model open.
     Up(InstanceId),
-    /// Time has passed.
+    /// Time has passed: the queues check whether a new plan is due.
     Timer,
 }
 
-/// What queues ask for.
+/// An action that the queues request from their driver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum QueueEffect {
-    /// Put a request on an instance, whose model is open.
+    /// Start a request on an instance, whose model is open.
     Start {
-        /// Which.
+        /// Request that starts.
         request: SequenceId,
-        /// Where.
+        /// Instance that runs it.
         instance: InstanceId,
-        /// Tokens that it has generated, here or elsewhere.
+        /// Number of tokens that it has generated so far, on this instance or another.
         generated: u32,
-        /// Tokens whose cache comes from this instance's host memory.
+        /// Number of tokens whose cache comes from this instance's host memory.
         cached: u32,
     },
-    /// Take a running request off its instance once no step has it: [`QueueEvent::Returned`], or it ends before.
+    /// Take a running request off its instance once no step uses it. The driver answers with
+    /// [`QueueEvent::Returned`], unless the request ends before.
     Return {
-        /// Which.
+        /// Request that is to wait again.
         request: SequenceId,
-        /// Where it is.
+        /// Instance that runs it.
         instance: InstanceId,
-        /// With its tokens alone, or with its cache, which goes to host memory.
+        /// Transfer with its tokens alone, or with its cache to host memory.
         by: Transfer,
     },
     /// Open a model.
     Open {
-        /// Where.
+        /// Instance that opens the model.
         instance: InstanceId,
-        /// Which.
+        /// Model to be opened.
         model: ModelId,
-        /// From host memory.
+        /// Whether it is opened from host memory; otherwise from its file.
         warm: bool,
     },
-    /// Close a model; nothing of it runs.
+    /// Close a model of which no request runs.
     Close {
-        /// Where.
+        /// Instance that closes the model.
         instance: InstanceId,
-        /// Which.
+        /// Model to be closed.
         model: ModelId,
     },
     /// Read a model's file into host memory.
     Prefetch {
-        /// Where.
+        /// Instance in whose host memory the file is read.
         instance: InstanceId,
-        /// Which.
+        /// Model to be read.
         model: ModelId,
     },
     /// Remove a model from host memory.
     Discard {
-        /// Where.
+        /// Instance that frees host memory.
         instance: InstanceId,
-        /// Which.
+        /// Model to be removed from host memory.
         model: ModelId,
     },
-    /// No instance can ever open the model of this request: it ends.
+    /// Drop a request, because no instance can ever open its model.
     Refuse {
-        /// Which.
+        /// Request that ends.
         request: SequenceId,
     },
 }

@@ -1,5 +1,5 @@
-//! Virtual queues become operations (QLM, section 5): requests are pulled, running ones go back for more urgent ones, with
-//! their cache where that is cheaper, and models are opened.
+//! Virtual queues carried out as operations (QLM, section 5): requests are pulled, running ones return to the
+//! queue for more urgent ones, with their cache if that is cheaper, and models are opened.
 
 use weir_types::{InstanceId, ModelId, SequenceId, Span, Timestamp};
 
@@ -10,13 +10,14 @@ use super::sorted::sticky_model;
 use crate::residency::{ResidencyEvent, Standing};
 use crate::route::{Transfer, TransferCost};
 
-/// Times that a request goes back at most: after that it runs to its end, so that requests which send each other back end.
+/// Maximum number of times that a request returns to the queue; after that it runs to its end, so that
+/// requests cannot displace each other forever.
 const MAX_RETURNS: u32 = 2;
-/// Seconds in which what runs ends anyway: it is not sent back.
+/// Seconds before its expected end within which a request is not returned.
 const NEARLY_DONE_S: f64 = 1.0;
 
 impl Queues {
-    /// The next request of an instance.
+    /// The next request of an instance's queue, if any.
     fn head(&mut self, instance: InstanceId) -> Option<SequenceId> {
         match &mut self.waiting {
             Waiting::ByInstance(lines) => lines.first(instance.index()).map(|(_, id)| id),
@@ -35,7 +36,7 @@ impl Queues {
         }
     }
 
-    /// A request does not wait any more.
+    /// Removes a request from its queue.
     fn dequeue(&mut self, id: SequenceId) {
         let Some(request) = self.requests.get(&id) else {
             return;
@@ -53,12 +54,12 @@ impl Queues {
         }
     }
 
-    /// Gives an instance what is next, while it has room for it.
+    /// Starts requests on an instance while it has room for them.
     pub(super) fn dispatch(&mut self, instance: InstanceId, effects: &mut Vec<QueueEffect>) {
         if !self.at[instance.index()].is_up {
             return;
         }
-        // A fixed batch is filled at once, when nothing runs.
+        // A fixed batch is filled at once, when no request runs.
         let mut fixed = self
             .spec
             .rule
@@ -81,7 +82,7 @@ impl Queues {
                 return;
             }
             if at.residency.standing(model) != Standing::Open {
-                // It was closed for another, or is on its way.
+                // The model was closed for another one, or is still opening.
                 self.reside(instance, ResidencyEvent::Wanted(model), effects);
                 return;
             }
@@ -151,14 +152,14 @@ impl Queues {
         });
     }
 
-    /// Another model is next: it is opened once what runs has ended, or has gone back.
+    /// Another model is next: it is opened once running requests have ended or returned.
     fn change_model(&mut self, instance: InstanceId, head: SequenceId, effects: &mut Vec<QueueEffect>) {
         let Some(model) = self.requests.get(&head).map(|request| request.model) else {
             return;
         };
         if self.at[instance.index()].running.is_empty() {
             let at = &self.at[instance.index()];
-            // What is on its way comes first: plans that change their minds would open models and serve nothing.
+            // A model that is opening is served first: otherwise changing plans would only open models.
             if at
                 .model
                 .is_some_and(|before| at.residency.standing(before) != Standing::Open)
@@ -190,7 +191,7 @@ impl Queues {
         let ready_s = self.open_s(instance, model) + self.service_s(request, instance, 1.0);
         let margin_s = self.seconds_until(request.deadline) - ready_s;
         let is_urgent = margin_s < drained_s && margin_s > 0.0;
-        // What goes back has its model opened again.
+        // The model of returned requests must be opened again later.
         let again_s = self.at[instance.index()].model.map_or(0.0, |before| {
             let served = &self.spec.instances[instance.index()].models[before.index()];
             served.open_warm.as_secs_f64()
@@ -215,29 +216,29 @@ impl Queues {
         }
     }
 
-    /// Whether running requests may go back at all.
+    /// Whether running requests may return to the queue at all.
     fn may_return(&self) -> bool {
         let operations = self.spec.operations;
         matches!(self.spec.rule, QueueRule::Virtual(_)) && (operations.evict || operations.swap)
     }
 
-    /// Seconds until a running request should have its last token.
+    /// Expected seconds until a running request's last token.
     fn rest_s(&self, request: &Request, instance: InstanceId) -> f64 {
         let served_s = self.now.since(request.started).as_secs_f64();
         let expected_s = request.service_s * self.eps[instance.index()].factor();
         (expected_s - served_s).max(0.1 * expected_s)
     }
 
-    /// Seconds until all that runs should have ended.
+    /// Expected seconds until all running requests have ended.
     pub(super) fn drained_s(&self, instance: InstanceId) -> f64 {
         let running = self.at[instance.index()].running.iter();
         let rests = running.filter_map(|id| Some(self.rest_s(self.requests.get(id)?, instance)));
-        // The last of several ends later than each is expected to.
+        // The last of several requests ends later than the expectation of each.
         let late = 1.0 + 0.3 * (self.at[instance.index()].running.len() as f64).ln_1p();
         late * rests.fold(0.0, f64::max)
     }
 
-    /// Seconds until the next of those that run should end.
+    /// Expected seconds until the next running request ends.
     pub(super) fn next_end(&self, instance: InstanceId) -> f64 {
         let at = &self.at[instance.index()];
         let rests = at.running.iter();
@@ -256,7 +257,8 @@ impl Queues {
         costs.sum()
     }
 
-    /// What it costs to take a request back: computed again, or its cache to host memory and from there.
+    /// Cost of returning a request to the queue: computing it again, or moving its cache to host memory and
+    /// back.
     fn transfer_cost(&self, instance: InstanceId, request: &Request) -> TransferCost {
         let at = &self.spec.instances[instance.index()];
         let served = &at.models[request.model.index()];
@@ -265,10 +267,10 @@ impl Queues {
         let generated = (served_s / rates.step_s).max(0.0) as u32;
         let tokens = request.prompt + request.generated + generated;
         let device = (&served.spec.steps, served.spec.max_step_tokens);
-        // There and back. The token after the last is computed either way.
+        // The cache crosses the link twice. The token after the last one is computed in either case.
         let known = tokens.saturating_sub(1);
         let cost = TransferCost::new(&at.host_link, 2.0 * served.cache_bytes, [tokens, known], device);
-        // What comes back waits for the step that others are in: half of it, on average.
+        // A request that comes back waits for the step in progress: half a step on average.
         let beside = self.at[instance.index()].running.len().saturating_sub(1) as u32;
         let step = match beside {
             0 => Span::ZERO,
@@ -280,7 +282,7 @@ impl Queues {
         }
     }
 
-    /// A running request goes back.
+    /// Returns a running request to the queue.
     fn send_back(&mut self, instance: InstanceId, id: SequenceId, effects: &mut Vec<QueueEffect>) {
         let Some(request) = self.requests.get(&id) else {
             return;
@@ -311,8 +313,8 @@ impl Queues {
         });
     }
 
-    /// The head has no room. Where it would be late if it waited, and would not be if it started now, requests that can wait
-    /// go back for it: those with the latest deadlines.
+    /// The head of the queue has no room. If it would be late after a wait but not now, running requests that
+    /// can wait return for it: those with the latest deadlines.
     fn preempt(&mut self, instance: InstanceId, head: SequenceId, effects: &mut Vec<QueueEffect>) {
         if !self.may_return() || self.at[instance.index()].returning > 0 {
             return;
@@ -348,7 +350,8 @@ impl Queues {
             if running.returns >= MAX_RETURNS {
                 continue;
             }
-            // It is computed again, and must still be in time then, or be late anyway.
+            // The returned request is computed again, and must still be in time after that, or be late
+            // anyway.
             let again_s = self.service_s(running, instance, beside) * eps + service_s;
             if self.seconds_until(other) < again_s && self.seconds_until(other) > 0.0 {
                 continue;
@@ -359,14 +362,14 @@ impl Queues {
         }
     }
 
-    /// Sequences and tokens that an instance can take while nothing runs.
+    /// Number of sequences and of tokens that an instance can take while none runs.
     pub(super) fn full_room(&self, instance: InstanceId, model: ModelId) -> [u32; 2] {
         let spec = &self.spec.instances[instance.index()].models[model.index()].spec;
         let blocks = spec.blocks.saturating_sub(spec.reserve_blocks);
         [spec.max_sequences, blocks.saturating_mul(spec.block_tokens)]
     }
 
-    /// Seconds until a model would be open, from now.
+    /// Expected seconds from now until a model is open.
     pub(super) fn open_s(&self, instance: InstanceId, model: ModelId) -> f64 {
         let (at, spec) = (&self.at[instance.index()], &self.spec.instances[instance.index()]);
         let served = &spec.models[model.index()];

@@ -1,34 +1,34 @@
-//! When requests will be done (QLM, section 6).
+//! Estimated completion times of requests (QLM, section 6).
 //!
 //! ```text
 //! C = W + P + D      W = sum over those before it of (P_i + O_i) / throughput     D = O x eps x d        (1, 2, 4)
 //! O ~ N(mean, deviation) of the model's requests, so that W is normal too                                (3)
 //! ```
 //!
-//! `throughput` and `d` follow from the profiled steps: with `B` sequences at once (what the cache holds of mean ones), a
-//! step takes `c0 + c1 x tokens`, so that a request takes `c1 (prompt + output) + c0 output / B` of the instance, and is in
-//! a batch for `B` times that. `eps` is what preemption and other inefficiencies cost: measured over predicted times in
-//! service, smoothed.
+//! `throughput` and `d` follow from the profiled steps. `B` sequences run at once: as many of mean length as
+//! the cache holds. A step takes `c0 + c1 x tokens`, so a request takes
+//! `c1 (prompt + output) + c0 output / B` of the instance, and stays in a batch for `B` times that. `eps`
+//! covers preemption and other inefficiencies: the smoothed ratio of measured to predicted times in service.
 
 use crate::generate::InstanceSpec;
 
-/// What requests of one model cost on one instance.
+/// Costs of one model's requests on one instance.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ServiceRates {
-    /// Seconds of the instance for a token of a prompt.
+    /// Instance time for one token of a prompt, in seconds.
     pub prompt_token_s: f64,
-    /// Seconds of the instance for a generated token, with a full batch.
+    /// Instance time for one generated token in a full batch, in seconds.
     pub output_token_s: f64,
-    /// Seconds from one token of a sequence to its next, with a full batch.
+    /// Time from one token of a sequence to its next in a full batch, in seconds.
     pub step_s: f64,
-    /// The same of a sequence alone.
+    /// The same for a sequence that runs alone.
     pub idle_step_s: f64,
-    /// Mean sequences of a full batch.
+    /// Mean number of sequences in a full batch.
     pub batch: f64,
 }
 
 impl ServiceRates {
-    /// Of an instance and its model's mean request, with a part of the time reserved for others.
+    /// Rates for a mean request on an instance, of whose time the fraction `reserved` is not available.
     #[must_use]
     pub fn new(spec: &InstanceSpec, prompt: f64, output: f64, reserved: f64) -> Self {
         let share = (1.0 - reserved).clamp(0.01, 1.0);
@@ -38,12 +38,12 @@ impl ServiceRates {
         let token_s = ((full_s - idle_step_s) / f64::from(max - 1)).max(1e-9);
         let fixed_s = (idle_step_s - token_s).max(0.0);
         let (prompt, output) = (prompt.max(1.0), output.max(1.0));
-        // On average a sequence has its prompt and half of what it generates.
+        // On average, a sequence holds its prompt and half of its output.
         let blocks = f64::from(spec.blocks.saturating_sub(spec.reserve_blocks));
         let held = ((prompt + 0.5 * output) / f64::from(spec.block_tokens)).ceil();
         let batch = (blocks / held).clamp(1.0, f64::from(spec.max_sequences.max(1)));
         let output_token_s = token_s + fixed_s / batch;
-        // A full batch: each sequence is in it for as long as all of it take.
+        // In a full batch, each sequence stays for as long as all of them take together.
         let request_s = token_s * prompt + output_token_s * output;
         Self {
             prompt_token_s: token_s,
@@ -54,13 +54,13 @@ impl ServiceRates {
         }
     }
 
-    /// Seconds of the instance that a request takes.
+    /// Instance time of a request, in seconds.
     #[must_use]
     pub fn work_s(&self, prompt: f64, output: f64) -> f64 {
         self.prompt_token_s * prompt + self.output_token_s * output
     }
 
-    /// Seconds from its start to its last token, where so many run beside it.
+    /// Seconds from the start of a request to its last token, with `beside` sequences in its batch.
     #[must_use]
     pub fn service_s(&self, prompt: f64, output: f64, beside: f64) -> f64 {
         let fill = (beside / self.batch).clamp(0.0, 1.0);
@@ -69,7 +69,7 @@ impl ServiceRates {
     }
 }
 
-/// Mean and deviation of a model's output lengths: the prior until enough was seen (Bayesian with a fixed weight).
+/// Mean and variance of a model's output lengths, updated from a prior with a fixed weight.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct OutputLengths {
     weight: f64,
@@ -78,12 +78,12 @@ pub struct OutputLengths {
 }
 
 impl OutputLengths {
-    /// Requests that the prior counts as.
+    /// Weight of the prior, as a number of requests.
     const PRIOR_WEIGHT: f64 = 20.0;
-    /// Requests after which older ones fade.
+    /// Number of requests after which older ones fade.
     const MAX_WEIGHT: f64 = 2_000.0;
 
-    /// By the prior alone.
+    /// Starts from a prior's mean and standard deviation.
     #[must_use]
     pub fn new(mean: f64, deviation: f64) -> Self {
         Self {
@@ -93,7 +93,7 @@ impl OutputLengths {
         }
     }
 
-    /// A request generated so many tokens.
+    /// Adds a request that generated `tokens` tokens.
     pub fn on_finished(&mut self, tokens: u32) {
         self.weight = (self.weight + 1.0).min(Self::MAX_WEIGHT);
         let off = f64::from(tokens) - self.mean;
@@ -101,39 +101,39 @@ impl OutputLengths {
         self.squares += (off * off - self.squares) / self.weight;
     }
 
-    /// Mean.
+    /// Mean number of generated tokens.
     #[must_use]
     pub fn mean(&self) -> f64 {
         self.mean
     }
 
-    /// Variance.
+    /// Variance of the number of generated tokens.
     #[must_use]
     pub fn variance(&self) -> f64 {
         self.squares
     }
 
-    /// Tokens that are expected after `generated`: the mean of a geometric-like tail, at least a quarter of the mean.
+    /// Expected further tokens after `generated`: the rest of the mean, but at least a quarter of the mean.
     #[must_use]
     pub fn rest(&self, generated: u32) -> f64 {
         (self.mean - f64::from(generated)).max(0.25 * self.mean).max(1.0)
     }
 }
 
-/// `eps` of equation 4, and what it is measured against.
+/// Factor `eps` of equation 4, as an exponentially smoothed ratio.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Inefficiency(f64);
 
 impl Inefficiency {
     const GAIN: f64 = 0.02;
 
-    /// As predicted.
+    /// Factor 1: service takes as long as predicted.
     #[must_use]
     pub fn new() -> Self {
         Self(1.0)
     }
 
-    /// A request was in service for `measured_s` and should have been for `expected_s`.
+    /// Adds a request that was in service for `measured_s` seconds where `expected_s` were predicted.
     pub fn on_measured(&mut self, expected_s: f64, measured_s: f64) {
         if expected_s > 0.0 && measured_s.is_finite() {
             let ratio = (measured_s / expected_s).clamp(0.2, 5.0);
@@ -141,7 +141,7 @@ impl Inefficiency {
         }
     }
 
-    /// The factor.
+    /// Ratio of measured to predicted time in service.
     #[must_use]
     pub fn factor(&self) -> f64 {
         self.0
@@ -154,7 +154,8 @@ impl Default for Inefficiency {
     }
 }
 
-/// The normal distribution's part below `x` deviations (a logistic approximation, to 0.01, as it is asked for often).
+/// Probability that a standard normal value is below `x`. A logistic approximation with an error of 0.01,
+/// because it is called often.
 #[must_use]
 #[inline]
 pub(super) fn normal_below(x: f64) -> f64 {

@@ -1,5 +1,6 @@
-//! The best plan of few groups: equations 6 to 13 by branch and bound. Every group is on one position of one instance (6);
-//! orders are built instance by instance, and what is left is given up where it cannot come to less than the best.
+//! The best plan of few groups: equations 6 to 13 by branch and bound. Every group has one position on one
+//! instance (6). Orders are built instance by instance; a partial order is abandoned if its bound is not
+//! below the best cost.
 
 use super::plan::{PlanCost, PlanProblem, Progress};
 
@@ -10,11 +11,12 @@ struct Branch<'a> {
     is_placed: Vec<bool>,
     best: Vec<Vec<usize>>,
     best_cost: PlanCost,
-    /// The least that each group adds, wherever it is.
+    /// Least completion time that each group adds, over all instances, in seconds.
     least_s: Vec<f64>,
 }
 
-/// The orders with the least cost; of several the first that is found, from the instance with the least id on.
+/// Returns the orders with the least cost. Among equals, the one found first, starting from the instance with
+/// the lowest id.
 #[must_use]
 pub fn solve_exactly(problem: &PlanProblem) -> Vec<Vec<usize>> {
     let up: Vec<usize> = problem.up().collect();

@@ -1,5 +1,6 @@
-//! Request groups (QLM, section 4, Algorithm 1): requests of one model, one class of objectives and one tier of expected
-//! work, so that those of a group are alike; split in halves above `delta` mean batches; first come, first served within.
+//! Request groups (QLM, section 4, Algorithm 1). A group holds requests of one model, one class of objectives
+//! and one tier of expected work. It is split in half above `delta` mean batches. Within a group, requests
+//! are served in order of arrival.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,32 +8,33 @@ use weir_types::invariant;
 use weir_types::invariant::Kind;
 use weir_types::{GroupId, ModelId, SequenceId, Timestamp};
 
-/// What requests of a group have in common.
+/// Properties that all requests of a group share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct GroupKey {
-    /// For which model.
+    /// Model of the requests.
     pub(super) model: ModelId,
-    /// The class of their objectives.
+    /// Class of their objectives.
     pub(super) class: u32,
-    /// The tier of their expected work.
+    /// Tier of their expected work.
     pub(super) tier: u32,
 }
 
-/// Tokens of a prompt above which the next tier begins; each is four times the one before.
+/// Prompt length in tokens at which the second tier begins; each further tier begins at four times that of
+/// the one before.
 const TIER_TOKENS: u32 = 1_024;
 
-/// The tier of a prompt: what a request takes of an instance is mostly this.
+/// Tier of a prompt; the work of a request depends mostly on the length of its prompt.
 #[must_use]
 pub fn tier(prompt: u32) -> u32 {
     (prompt / TIER_TOKENS * 4).max(1).ilog(4)
 }
 
-/// What a request adds to its group.
+/// Contribution of one request to its group.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Share {
-    /// Tokens to compute before it generates.
+    /// Number of tokens to compute before the request generates.
     pub(super) prompt: f64,
-    /// Tokens that it is expected to generate.
+    /// Number of tokens that it is expected to generate.
     pub(super) output: f64,
     pub(super) deadline: Timestamp,
 }
@@ -41,11 +43,11 @@ pub(super) struct Share {
 #[derive(Debug, Clone)]
 pub(super) struct Group {
     pub(super) key: GroupKey,
-    /// By arrival, which is the order of their ids.
+    /// Requests by id, which is the order of arrival.
     pub(super) requests: BTreeMap<SequenceId, Share>,
     pub(super) prompt: f64,
     pub(super) output: f64,
-    /// When its first request should start, as of the last plan.
+    /// Planned start of the first request, as of the last plan.
     pub(super) start: Timestamp,
 }
 
@@ -54,7 +56,7 @@ impl Group {
         self.requests.keys().next().copied()
     }
 
-    /// Deadlines of its first and its last request.
+    /// Deadlines of the first and the last request.
     pub(super) fn deadlines(&self) -> [Timestamp; 2] {
         let ends = [self.requests.values().next(), self.requests.values().next_back()];
         ends.map(|share| share.map_or(Timestamp::ZERO, |share| share.deadline))
@@ -67,11 +69,11 @@ impl Group {
     }
 }
 
-/// Where a request went.
+/// Group that a request joined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Joined {
     pub(super) group: GroupId,
-    /// The group is new, or was split off from this one.
+    /// Whether the group is new; `split_from` is the group that it was split off, if any.
     pub(super) new: bool,
     pub(super) split_from: Option<GroupId>,
 }
@@ -80,7 +82,7 @@ pub(super) struct Joined {
 #[derive(Debug, Clone)]
 pub(super) struct Groups {
     all: BTreeMap<GroupId, Group>,
-    /// The latest of each key: further requests join it.
+    /// Latest group of each key: further requests join it.
     latest: BTreeMap<GroupKey, GroupId>,
     next: u64,
     requests: usize,
@@ -131,7 +133,7 @@ impl Groups {
         id
     }
 
-    /// A request joins the latest group of its key; one that has `max` requests is split before.
+    /// Adds a request to the latest group of its key; a group that already has `max` requests is split first.
     pub(super) fn join(&mut self, key: GroupKey, request: SequenceId, share: Share, max: usize) -> Joined {
         let latest = self
             .latest
@@ -165,7 +167,7 @@ impl Groups {
         }
     }
 
-    /// The later half goes into a group of its own.
+    /// Moves the later half of a group into a new one, and returns that.
     fn split(&mut self, id: GroupId, key: GroupKey) -> GroupId {
         let new = self.create(key);
         let Some(mut group) = self.all.remove(&id) else {
@@ -189,7 +191,7 @@ impl Groups {
         new
     }
 
-    /// A request leaves its group; a group without requests is no more.
+    /// Removes a request from its group; an empty group is removed.
     pub(super) fn leave(&mut self, id: GroupId, request: SequenceId) {
         let Some(group) = self.all.get_mut(&id) else {
             invariant!(
@@ -221,7 +223,7 @@ impl Groups {
         }
     }
 
-    /// Each request is in one group.
+    /// Checks that each request is in exactly one group.
     pub(super) fn check(&self) {
         let mut seen = BTreeSet::new();
         for (id, group) in &self.all {

@@ -1,4 +1,4 @@
-//! What is known of an instance.
+//! State of one instance.
 
 use std::collections::BTreeSet;
 
@@ -6,21 +6,21 @@ use weir_types::{ModelId, SequenceId, Timestamp};
 
 use crate::residency::Residency;
 
-/// One instance.
+/// State of one instance: its models, its requests and its room.
 #[derive(Debug, Clone)]
 pub(super) struct At {
     pub(super) residency: Residency,
-    /// What it serves, open or on its way.
+    /// Model that it serves, open or opening.
     pub(super) model: Option<ModelId>,
-    /// What is opening, and until when.
+    /// Model that is opening, and the expected end of that.
     pub(super) opening: Option<(ModelId, Timestamp)>,
-    /// Requests on it, those that are to go back included.
+    /// Requests on the instance, including those that are to return to the queue.
     pub(super) running: BTreeSet<SequenceId>,
-    /// Of these, to go back.
+    /// Number of these that are to return.
     pub(super) returning: u32,
-    /// Sequences and tokens that it can take.
+    /// Number of sequences, and number of tokens, that the instance can still take.
     pub(super) room: [u32; 2],
-    /// Bytes of caches in host memory.
+    /// Bytes of swapped-out caches in host memory.
     pub(super) swapped_bytes: f64,
     pub(super) is_up: bool,
 }

@@ -1,9 +1,10 @@
-//! More models than memory: requests in groups, an order of groups for each instance, and a plan that is made when an
-//! objective is about to be missed (QLM). The mathematics, and what was tried: `README.md` beside this file.
+//! More models than memory (QLM): requests are put into groups, each instance has an order of groups, and a
+//! plan is made when an objective is about to be missed. `README.md` beside this file has the mathematics,
+//! and ideas that were rejected.
 //!
-//! [`Queues`] is the state machine: requests arrive, instances have room, models open; it says who starts where, who goes
-//! back, and which model is opened. [`QueueRule`] is how: virtual queues, or one of the baselines `fcfs`, `edf`, `shepherd`
-//! and `sticky`.
+//! [`Queues`] is the state machine: requests arrive, instances have room, models open; it decides which
+//! request starts on which instance, which returns to the queue, and which model is opened. [`QueueRule`] is
+//! the rule: virtual queues, or one of the baselines `fcfs`, `edf`, `shepherd` and `sticky`.
 
 mod api;
 mod dispatch;

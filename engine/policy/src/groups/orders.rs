@@ -1,5 +1,5 @@
-//! Groups, and an order of them for each instance. They refer to groups, and groups to requests, so that a lost instance costs no
-//! request (QLM, section 4).
+//! Groups, and an order of groups for each instance. Orders refer to groups, and groups to requests, so that
+//! a lost instance loses no request (QLM, section 4).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,16 +9,16 @@ use weir_types::{GroupId, InstanceId, ModelId, SequenceId, Timestamp};
 
 use super::group::{Group, Groups};
 
-/// Groups and their orders.
+/// Groups with their orders and expected ends.
 #[derive(Debug, Clone)]
 pub(super) struct VirtualQueues {
     pub(super) groups: Groups,
     pub(super) orders: Vec<Vec<GroupId>>,
     pub(super) instance_of: BTreeMap<GroupId, InstanceId>,
-    /// When what an instance has should be done, and the model of its last group.
+    /// Expected end of each instance's work, and the model of its last group.
     pub(super) ends: Vec<(Timestamp, Option<ModelId>)>,
     pub(super) planned: Option<Timestamp>,
-    /// Requests that were late by the last plan.
+    /// Requests that the last plan expected to be late.
     pub(super) known_late: f64,
     pub(super) is_violated: bool,
 }
@@ -62,7 +62,7 @@ impl VirtualQueues {
         }
     }
 
-    /// A group that was split off another stands behind it.
+    /// Puts a group directly behind the one that it was split off.
     pub(super) fn put_behind(&mut self, new: GroupId, from: GroupId) {
         let Some(instance) = self.instance_of(from) else {
             return;
@@ -77,7 +77,7 @@ impl VirtualQueues {
         self.instance_of.insert(new, instance);
     }
 
-    /// An instance is lost: its groups are nowhere until they are placed.
+    /// An instance is lost: removes its groups from its order and returns them, to be placed again.
     pub(super) fn clear(&mut self, instance: InstanceId) -> Vec<GroupId> {
         let groups = std::mem::take(&mut self.orders[instance.index()]);
         for group in &groups {

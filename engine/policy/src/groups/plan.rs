@@ -1,4 +1,4 @@
-//! What is planned: groups over instances, and what an order of them comes to (QLM, section 7).
+//! The planning problem: groups and instances, and the cost of an order of groups (QLM, section 7).
 //!
 //! ```text
 //! ct(g, j) = sum before j of W + sum of changes of model up to j of S + C(i)        (9, 10)
@@ -7,98 +7,101 @@
 //! min sum E[p]                                                                       (13)
 //! ```
 //!
-//! Where (12) cannot hold for all, [`PlanObjective::Penalty`] has as few requests as possible in groups for which it does
-//! not; [`PlanObjective::Late`] has as few requests late as possible, by the probability of each, which gives a group that
-//! is half in time its half. Then comes (13).
+//! If (12) cannot hold for all groups, [`PlanObjective::Penalty`] minimises the number of requests in groups
+//! for which it does not. [`PlanObjective::Late`] minimises the expected number of missed deadlines, by the
+//! probability of each; a group that is half in time counts half. Among orders that are equal in this, (13)
+//! decides.
+//! decides.
 
 use serde::{Deserialize, Serialize};
 use weir_types::ModelId;
 
 use super::estimator::normal_below;
 
-/// What a plan is for.
+/// Objective of a plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PlanObjective {
-    /// Equations 12 and 13.
+    /// Fewest requests in groups that miss equation 12, then equation 13.
     Penalty,
-    /// Expected requests that are late.
+    /// Fewest expected missed deadlines.
     Late,
 }
 
-/// A group as the plan has it. Times are seconds from now.
+/// A group as seen by the planner. Times are seconds from now.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PlanGroup {
-    /// For which model.
+    /// Model that the group's requests are for.
     pub model: ModelId,
-    /// Requests.
+    /// Number of requests.
     pub requests: f64,
-    /// Deadline of its first request, which is the earliest.
+    /// Deadline of the group's first request, which is the earliest.
     pub first_deadline_s: f64,
-    /// Deadline of its last.
+    /// Deadline of the group's last request.
     pub last_deadline_s: f64,
-    /// By instance.
+    /// Cost on each instance, by instance id.
     pub cost: Vec<GroupCost>,
 }
 
-/// What a group takes on an instance, in seconds.
+/// Cost of a group on one instance, in seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct GroupCost {
-    /// Mean time of the instance.
+    /// Mean time that the instance works for the group.
     pub work_s: f64,
-    /// Its variance.
+    /// Variance of that time, in square seconds.
     pub variance: f64,
-    /// From the start of its last request to that one's end.
+    /// Time from the start of the group's last request to its end.
     pub service_s: f64,
 }
 
-/// An instance as the plan has it.
+/// An instance as seen by the planner. Times are seconds from now.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PlanInstance {
-    /// When it could begin with a group of the model that it serves.
+    /// Time at which it could start a group of the model that it serves.
     pub free_s: f64,
-    /// When what runs there has ended.
+    /// Time at which all that runs there has ended.
     pub drained_s: f64,
-    /// What it serves.
+    /// Model that the instance serves; `None` if none is open.
     pub model: Option<ModelId>,
-    /// Seconds until a model is open there, by model.
+    /// Duration of opening each model there, by model id.
     pub open_s: Vec<f64>,
-    /// Whether it is there.
+    /// Whether the instance can be used.
     pub is_up: bool,
 }
 
-/// What is to be planned.
+/// Input of the planner.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PlanProblem {
-    /// Groups.
+    /// Groups to be ordered; plans refer to them by index.
     pub groups: Vec<PlanGroup>,
-    /// Instances.
+    /// Instances that groups are assigned to; plans refer to them by index.
     pub instances: Vec<PlanInstance>,
-    /// What it is for.
+    /// Objective that the plan minimises.
     pub objective: PlanObjective,
-    /// The probability with which a group has to be in time (`Delta` of equation 12).
+    /// Probability with which a group must be in time (`Delta` of equation 12).
     pub quantile: f64,
 }
 
-/// Costs in the order of their weight: requests that are not in time, then the sum of completion times.
+/// Cost of an order, compared field by field: first late requests, then the sum of completion times.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct PlanCost {
-    /// Requests that are late, or in groups that are.
+    /// Number of requests that are late, or that are in groups which miss equation 12; depends on the
+    /// objective.
     pub late: f64,
-    /// `sum E[ct]`; `sum E[p]` is less by a constant.
+    /// Sum of expected completion times, `sum E[ct]`, in seconds; `sum E[p]` is less by a constant.
     pub completion_s: f64,
 }
 
 impl PlanCost {
-    /// No order.
+    /// Cost above that of any order; the start value of a search for the minimum.
     pub const WORST: Self = Self {
         late: f64::INFINITY,
         completion_s: f64::INFINITY,
     };
-    /// Requests that count as none.
+    /// Difference in late requests below which two costs count as equal.
     const TOLERANCE: f64 = 1e-6;
 
-    /// Whether it is better.
+    /// Whether this cost is lower than the other.
     #[must_use]
     pub fn is_below(&self, other: &Self) -> bool {
         if (self.late - other.late).abs() > Self::TOLERANCE {
@@ -107,7 +110,7 @@ impl PlanCost {
         self.completion_s < other.completion_s - 1e-9
     }
 
-    /// Both together.
+    /// Returns the sum of both costs, field by field.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         Self {
@@ -116,7 +119,7 @@ impl PlanCost {
         }
     }
 
-    /// Without the other.
+    /// Returns the difference of both costs, field by field.
     #[must_use]
     pub fn minus(self, other: Self) -> Self {
         Self {
@@ -126,19 +129,19 @@ impl PlanCost {
     }
 }
 
-/// Where an instance is within its order.
+/// Position of an instance within its order.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Progress {
-    /// Seconds from now.
+    /// Expected end of the groups so far, in seconds from now.
     pub at_s: f64,
-    /// Of `at_s`.
+    /// Variance of `at_s`, in square seconds.
     pub variance: f64,
-    /// What is served.
+    /// Model of the last group.
     pub model: Option<ModelId>,
 }
 
 impl Progress {
-    /// Before the first group.
+    /// State of an instance before its first group.
     #[must_use]
     pub fn new(instance: &PlanInstance) -> Self {
         Self {
@@ -149,21 +152,21 @@ impl Progress {
     }
 }
 
-/// What a group comes to where it is.
+/// Outcome of a group at its place in an order. Times are seconds from now.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Completion {
-    /// When its first request starts.
+    /// Time at which the first request starts.
     pub start_s: f64,
-    /// When its last request is expected to end.
+    /// Time at which the last request is expected to end.
     pub end_s: f64,
-    /// Its cost.
+    /// Cost that the group adds to the order.
     pub cost: PlanCost,
     /// Whether equation 12 holds for it.
     pub is_met: bool,
 }
 
 impl PlanProblem {
-    /// Puts a group behind what an instance has.
+    /// Appends a group to the order of an instance, and returns its outcome there.
     #[inline]
     pub fn append(&self, instance: usize, progress: &mut Progress, group: usize) -> Completion {
         let (at, group) = (&self.instances[instance], &self.groups[group]);
@@ -175,7 +178,7 @@ impl PlanProblem {
         let start_s = progress.at_s;
         progress.at_s += cost.work_s;
         progress.variance += cost.variance;
-        // Its last request starts before its work is done, and its first may end long before.
+        // The last request starts before the group's work is done, and the first may end long before that.
         let last_start_s =
             start_s + cost.work_s * ((group.requests - 1.0) / group.requests.max(1.0)).max(0.0);
         let end_s = last_start_s + cost.service_s;
@@ -210,7 +213,7 @@ impl PlanProblem {
         }
     }
 
-    /// What an order of groups on an instance comes to.
+    /// Total cost of an order of groups on one instance.
     #[must_use]
     pub fn order_cost(&self, instance: usize, order: &[usize]) -> PlanCost {
         let mut progress = Progress::new(&self.instances[instance]);
@@ -221,7 +224,7 @@ impl PlanProblem {
         sum
     }
 
-    /// What orders by instance come to.
+    /// Total cost of the orders of all instances.
     #[must_use]
     pub fn cost(&self, orders: &[Vec<usize>]) -> PlanCost {
         let all = orders.iter().enumerate();
@@ -229,14 +232,14 @@ impl PlanProblem {
             .fold(PlanCost::default(), PlanCost::plus)
     }
 
-    /// Instances that are there.
+    /// Instances that can be used.
     pub(super) fn up(&self) -> impl Iterator<Item = usize> {
         let all = self.instances.iter().enumerate();
         all.filter(|(_, instance)| instance.is_up).map(|(index, _)| index)
     }
 
-    /// The rest in the order of deadlines: on each instance the groups for which equation 12 does not hold go behind those
-    /// for which it does, the earliest deadline first, where that costs nothing.
+    /// On each instance, moves groups that miss equation 12 behind the others, the earliest deadline first,
+    /// if that is cheaper.
     pub(super) fn late_last(&self, orders: &mut [Vec<usize>]) {
         for (instance, order) in orders.iter_mut().enumerate() {
             let mut progress = Progress::new(&self.instances[instance]);
@@ -265,8 +268,8 @@ impl PlanProblem {
         }
     }
 
-    /// Instances that would be needed on top, for what is not met: the work of groups that are late over the time until
-    /// their deadlines.
+    /// Estimated number of additional instances needed for groups that miss equation 12: their work divided
+    /// by the time until their deadlines.
     #[must_use]
     pub fn missing(&self, orders: &[Vec<usize>]) -> f64 {
         let mut missing = 0.0;
@@ -284,7 +287,8 @@ impl PlanProblem {
     }
 }
 
-/// Part of a group's requests that is late, whose margins go from the first's to the last's: the mean probability of five.
+/// Fraction of a group's requests that is late. Their margins range from the first's to the last's; the mean
+/// of the probability at five points between these.
 fn late_part(first_s: f64, last_s: f64, deviation_s: f64) -> f64 {
     let steep = 1.0 / deviation_s;
     if first_s.min(last_s) * steep > 6.0 {

@@ -1,4 +1,4 @@
-//! The state machine: what happened, and who is served next.
+//! The queues as a state machine: takes in events and decides which request an instance serves next.
 
 use std::collections::BTreeMap;
 
@@ -15,10 +15,10 @@ use super::rule::QueueRule;
 use super::sorted::Lines;
 use crate::residency::{Residency, ResidencyEffect, ResidencyEvent};
 
-/// Where a request is.
+/// Whereabouts of a request: in a queue or on an instance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
-    /// In a line of `fcfs`, `edf` or `sticky`.
+    /// In a line of `fcfs`, `edf` or `sticky`, by its index.
     Line(usize),
     Group(GroupId),
     Running(InstanceId),
@@ -31,56 +31,56 @@ pub(super) struct Request {
     pub(super) class: u32,
     pub(super) prompt: u32,
     pub(super) generated: u32,
-    /// Tokens whose cache is in the host memory of `home`.
+    /// Number of tokens whose cache is in the host memory of `home`.
     pub(super) cached: u32,
     pub(super) home: Option<InstanceId>,
     pub(super) arrived: Timestamp,
     pub(super) deadline: Timestamp,
     pub(super) place: Place,
-    /// Times that it went back.
+    /// Number of times that the request returned to the queue.
     pub(super) returns: u32,
     pub(super) started: Timestamp,
-    /// Seconds in service that were expected when it started, without `eps`.
+    /// Expected seconds in service when the request started, without the factor `eps`.
     pub(super) service_s: f64,
 }
 
 impl Request {
-    /// What takes part in the lengths that are expected of it.
+    /// Tier of the prompt; expected lengths are estimated for each tier.
     pub(super) fn tier(&self) -> u32 {
         tier(self.prompt)
     }
 
-    /// Tokens that are computed before it generates.
+    /// Number of tokens to compute before the request generates.
     pub(super) fn pending(&self) -> f64 {
         f64::from((self.prompt + self.generated).saturating_sub(self.cached))
     }
 }
 
-/// How waiting requests are held.
+/// Queued requests, in the structure that the rule needs.
 #[derive(Debug, Clone)]
 pub(super) enum Waiting {
-    /// By instance: `fcfs`, `edf`.
+    /// One line for each instance: `fcfs`, `edf`.
     ByInstance(Lines),
-    /// By model: `sticky`.
+    /// One line for each model: `sticky`.
     ByModel(Lines),
-    /// In groups.
+    /// Groups in planned orders: `virtual`, `shepherd`.
     Virtual(VirtualQueues),
 }
 
-/// What queues did so far.
+/// Counters of the queues since the start.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct QueueStats {
-    /// Plans that were made.
+    /// Number of plans that were made.
     pub replans: u64,
-    /// Arrivals and checks at which a violation was predicted.
+    /// Number of arrivals and checks at which a violation was predicted.
     pub violations_predicted: u64,
-    /// Requests that went back with their tokens.
+    /// Number of requests that returned with their tokens alone.
     pub evicted: u64,
-    /// Requests that went back with their cache.
+    /// Number of requests that returned with their cache.
     pub swapped: u64,
-    /// Groups at once, at most.
+    /// Largest number of groups at one time.
     pub max_groups: usize,
-    /// Instances that the last plan lacked.
+    /// Number of instances that were missing by the last plan.
     pub missing: f64,
 }
 
@@ -91,26 +91,26 @@ pub struct Queues {
     pub(super) requests: BTreeMap<SequenceId, Request>,
     pub(super) waiting: Waiting,
     pub(super) at: Vec<At>,
-    /// By model and tier.
+    /// Output lengths by model and tier.
     pub(super) lengths: BTreeMap<(ModelId, u32), OutputLengths>,
-    /// By instance and model.
+    /// Service rates by instance and model.
     pub(super) rates: Vec<Vec<ServiceRates>>,
-    /// By instance.
+    /// Measured inefficiency of each instance, by instance id.
     pub(super) eps: Vec<Inefficiency>,
     pub(super) stats: QueueStats,
     pub(super) now: Timestamp,
-    /// Instances that something happened to.
+    /// Instances that are to be served in this step because of an event.
     touched: Vec<InstanceId>,
 }
 
-/// Whether an instance's memory could hold a model.
+/// Whether a model fits into an instance's memory at all.
 pub(super) fn can_hold(spec: &QueuesSpec, instance: InstanceId, model: ModelId) -> bool {
     let residency = &spec.instances[instance.index()].residency;
     let bytes = residency.models[model.index()].device_bytes;
     residency.memory.is_none_or(|memory| bytes <= memory)
 }
 
-/// The models of an instance, none of which is open.
+/// Residency of an instance on which no model is open.
 fn closed(spec: &QueuesSpec, instance: InstanceId) -> Residency {
     let mut residency = spec.instances[instance.index()].residency.clone();
     if !spec.operations.warm_start {
@@ -120,7 +120,7 @@ fn closed(spec: &QueuesSpec, instance: InstanceId) -> Residency {
 }
 
 impl Queues {
-    /// Nothing waits, nothing is open.
+    /// Creates queues without requests, on instances without open models.
     #[must_use]
     pub fn new(spec: QueuesSpec) -> Self {
         let rates = spec.instances.iter().map(|instance| {
@@ -154,19 +154,19 @@ impl Queues {
         }
     }
 
-    /// What they did so far.
+    /// Counters since the start.
     #[must_use]
     pub fn stats(&self) -> QueueStats {
         self.stats
     }
 
-    /// The models of an instance.
+    /// Residency of the models on an instance.
     #[must_use]
     pub fn residency(&self, instance: InstanceId) -> &Residency {
         &self.at[instance.index()].residency
     }
 
-    /// Requests that wait.
+    /// Number of queued requests.
     #[must_use]
     pub fn waiting(&self) -> usize {
         match &self.waiting {
@@ -175,7 +175,7 @@ impl Queues {
         }
     }
 
-    /// When a request should have its last token, by the last plan; `None` where it is not in a group.
+    /// Expected time of a request's last token, by the last plan; `None` if it is not in a group.
     #[must_use]
     pub fn estimate(&self, request: SequenceId) -> Option<Timestamp> {
         let (Waiting::Virtual(queues), Some(found)) = (&self.waiting, self.requests.get(&request)) else {
@@ -188,7 +188,7 @@ impl Queues {
         Some(self.group_end(queues, id, instance))
     }
 
-    /// Takes in what happened, then pulls, opens, and plans where a violation is predicted.
+    /// Takes in one event, then pulls requests, opens models, and plans if a violation is predicted.
     pub fn step(&mut self, event: QueueEvent, now: Timestamp, effects: &mut Vec<QueueEffect>) {
         self.now = now;
         match event {
@@ -316,7 +316,7 @@ impl Queues {
                 let line = request.model.index();
                 request.place = Place::Line(line);
                 lines.insert(line, request.deadline, id);
-                // An instance that has it open, or one that has nothing to do.
+                // Instances that have the model open, or that are idle.
                 let (model, all) = (request.model, (0..self.at.len() as u32).rev().map(InstanceId));
                 let idle = all.filter(|id| {
                     let at = &self.at[id.index()];
@@ -372,7 +372,7 @@ impl Queues {
         );
     }
 
-    /// Requests that a group of this model has at most: `delta` mean batches of the largest instance.
+    /// Maximum number of requests in a group of this model: `delta` mean batches of the largest instance.
     pub(super) fn max_group(&self, model: ModelId) -> usize {
         let batches = self.rates.iter().map(|rates| rates[model.index()].batch);
         let batch = batches.fold(1.0, f64::max);
@@ -451,7 +451,7 @@ impl Queues {
         at.swapped_bytes = 0.0;
         at.residency = closed(&self.spec, instance);
         let running = std::mem::take(&mut at.running);
-        // What was generated is lost with the instance.
+        // Generated tokens are lost with the instance.
         for (id, request) in &mut self.requests {
             if running.contains(id) {
                 request.generated = 0;
@@ -481,7 +481,7 @@ impl Queues {
         self.touch_all();
     }
 
-    /// The residency of an instance takes something in, and what it asks for goes to the driver.
+    /// Sends an event to the residency of an instance, and its effects to the driver.
     pub(super) fn reside(
         &mut self,
         instance: InstanceId,
@@ -506,13 +506,13 @@ impl Queues {
                 ResidencyEffect::Close(model) => effects.push(QueueEffect::Close { instance, model }),
                 ResidencyEffect::Prefetch(model) => effects.push(QueueEffect::Prefetch { instance, model }),
                 ResidencyEffect::Discard(model) => effects.push(QueueEffect::Discard { instance, model }),
-                // It was looked at when the request arrived: another instance has it.
+                // This was checked when the request arrived: another instance can hold the model.
                 ResidencyEffect::Refuse(_) => {}
             }
         }
     }
 
-    /// Seconds that a request is expected to be in service from its start, `eps` left out.
+    /// Expected seconds in service of a request from its start, without the factor `eps`.
     pub(super) fn service_s(&self, request: &Request, instance: InstanceId, beside: f64) -> f64 {
         let rates = &self.rates[instance.index()][request.model.index()];
         let output = self
@@ -540,7 +540,7 @@ impl Queues {
         }
     }
 
-    /// Groups that there are.
+    /// Number of groups at present.
     #[must_use]
     pub fn groups(&self) -> usize {
         match &self.waiting {

@@ -1,31 +1,32 @@
-//! Who is served next, as a value.
+//! Rules that pick the next request of an instance, as values of a configuration.
 
 use serde::{Deserialize, Serialize};
 
 use super::plan::PlanObjective;
 
-/// When and how groups are planned.
+/// Parameters of planning groups.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Planning {
-    /// What a plan is for.
+    /// Objective that a plan minimises.
     pub objective: PlanObjective,
-    /// The probability with which a group has to be in time.
+    /// Probability with which a group must be in time.
     pub quantile: f64,
-    /// Most groups that are planned exactly.
+    /// Maximum number of groups that are planned exactly.
     pub exact_groups: usize,
-    /// Groups that the search for a plan of more looks at, at most.
+    /// Maximum number of groups that the search for a plan of more groups visits.
     pub max_visits: usize,
-    /// Least seconds between two plans.
+    /// Minimum number of seconds between two plans.
     pub interval_s: f64,
-    /// Whether an instance that has nothing to do is planned for as well, rather than after a predicted violation alone.
+    /// Whether a plan is also made for an idle instance, not only after a predicted violation.
     pub when_idle: bool,
-    /// Whether a new group goes behind those of its model where it is done first there, rather than to the end of a queue.
+    /// Whether a new group may go behind groups of its model if it is done sooner there, not only to the end
+    /// of a queue.
     pub beside_own: bool,
 }
 
 impl Planning {
-    /// As in the paper.
+    /// Parameters of the paper.
     pub const PAPER: Self = Self {
         objective: PlanObjective::Penalty,
         quantile: 0.9,
@@ -35,8 +36,8 @@ impl Planning {
         when_idle: false,
         beside_own: false,
     };
-    /// By expected late requests, which also plans for idle instances and puts new groups beside their model: `README.md`
-    /// beside this file.
+    /// Plans by expected late requests, also for idle instances, and with new groups beside groups of their
+    /// model. The reasons are in `README.md` beside this file.
     pub const LATE: Self = Self {
         objective: PlanObjective::Late,
         when_idle: true,
@@ -51,31 +52,32 @@ impl Default for Planning {
     }
 }
 
-/// How the next request of an instance is picked.
+/// Rule that picks the next request of an instance.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "rule", rename_all = "kebab-case")]
 pub enum QueueRule {
-    /// A queue for each instance in the order of arrival (vLLM). Requests go where the fewest wait.
+    /// A queue for each instance in the order of arrival (vLLM). A request goes to the instance with the
+    /// shortest queue.
     Fcfs,
     /// A queue for each instance in the order of deadlines.
     Edf,
-    /// Fixed batches with durations that are taken for known, planned without openings of models (SHEPHERD): a batch runs
-    /// until all of it is done.
+    /// Fixed batches, planned as if durations were certain and models were open (SHEPHERD). A batch runs
+    /// until all of its requests are done.
     Shepherd,
-    /// An instance serves its model until nothing of it waits, the earliest deadline first; then the one with the most
-    /// urgent request that no other instance serves.
+    /// An instance serves its model until no request for it waits, the earliest deadline first. Then it
+    /// serves the model with the most urgent request among those that no other instance serves.
     Sticky,
-    /// Virtual queues of groups, planned (QLM).
+    /// Planned virtual queues of groups (QLM).
     Virtual(Planning),
 }
 
 impl QueueRule {
-    /// Virtual queues as in the paper.
+    /// Virtual queues with the paper's parameters.
     pub const PAPER: Self = Self::Virtual(Planning::PAPER);
-    /// Virtual queues by expected late requests.
+    /// Virtual queues that minimise expected late requests.
     pub const WEIR: Self = Self::Virtual(Planning::LATE);
 
-    /// As it is written in configurations.
+    /// Name of the rule in configurations.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -87,11 +89,11 @@ impl QueueRule {
         }
     }
 
-    /// What it plans by, if it plans.
+    /// Planning parameters of the rule; `None` if it does not plan.
     pub(super) const fn planning(self) -> Option<Planning> {
         match self {
             Self::Virtual(planning) => Some(planning),
-            // Durations are taken for known, so that what is met is met by the mean.
+            // Durations count as certain, so a group is met if its mean completion is in time.
             Self::Shepherd => Some(Planning {
                 quantile: 0.5,
                 when_idle: true,
@@ -101,7 +103,7 @@ impl QueueRule {
         }
     }
 
-    /// Whether batches are fixed: none joins one that runs.
+    /// Whether batches are fixed: no request joins a running batch.
     pub(super) const fn has_fixed_batches(self) -> bool {
         matches!(self, Self::Shepherd)
     }

@@ -1,22 +1,23 @@
-//! A good plan of many groups: the best of some orders that are built, then a local search. Deterministic, and bounded by the
-//! groups that it looks at.
+//! A good plan for many groups: the best of three constructed orders, improved by a local search.
+//! Deterministic, and bounded by the number of groups visited.
 //!
-//! Built are: the order that there is, with new groups where they are done first; the earliest deadline first; and each model
-//! until nothing of it waits. Moved are single groups, the latest first, and runs of groups of one model: to the front of an
-//! instance, behind its last, and beside groups of their model.
+//! The constructed orders are: the order in force, with each new group on the instance that finishes it
+//! first; earliest deadline first; and each model until none of its groups waits. Moves are of single groups,
+//! the latest first, and of runs of groups of one model: to the front or end of an instance's order, and
+//! beside groups of their model.
 
 use weir_types::ModelId;
 
 use super::exact::solve_exactly;
 use super::plan::{PlanCost, PlanProblem, Progress};
 
-/// Groups that are tried to be moved in one round.
+/// Maximum number of groups that one round tries to move.
 const MAX_MOVED: usize = 48;
 
-/// Orders by instance.
+/// Indices of groups, in order, for each instance.
 pub(super) type Orders = Vec<Vec<usize>>;
 
-/// What groups of a run of one model are.
+/// Consecutive groups of one model in an order: positions `from..to`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Run {
     from: usize,
@@ -24,7 +25,7 @@ struct Run {
     model: ModelId,
 }
 
-/// Searches from what there is, looking at most at `max_visits` groups.
+/// Searches for a plan from the `current` orders, visiting at most `max_visits` groups.
 pub(super) fn search(problem: &PlanProblem, current: &Orders, max_visits: usize) -> Orders {
     let up: Vec<usize> = problem.up().collect();
     if up.is_empty() {
@@ -54,8 +55,9 @@ pub(super) fn search(problem: &PlanProblem, current: &Orders, max_visits: usize)
     orders
 }
 
-/// The order that there is, with groups that are nowhere put where most are in time, then where they are done first: behind what is
-/// there, behind the last group of their model, which saves an opening, or before the first whose deadline is later.
+/// Adds missing groups to the current orders. A group goes to the instance on which most groups stay in time,
+/// then to the one that finishes it first. Positions tried: the end, behind the last group of its model,
+/// which saves an opening, and before the first group with a later deadline.
 pub(crate) fn complete(problem: &PlanProblem, current: &Orders) -> Orders {
     let up: Vec<usize> = problem.up().collect();
     if up.is_empty() {
@@ -72,7 +74,7 @@ pub(crate) fn complete(problem: &PlanProblem, current: &Orders) -> Orders {
                 let place = place(problem, (instance, before), order, (at, group));
                 (place, instance, at)
             });
-            // On one instance, the order that is through first.
+            // On one instance, the position after which the whole order ends first.
             let first = of_instance.reduce(|a, b| if b.0.ends_before(&a.0) { b } else { a });
             best = match (best, first) {
                 (Some(best), Some(first)) if !first.0.is_done_before(&best.0) => Some(best),
@@ -86,12 +88,12 @@ pub(crate) fn complete(problem: &PlanProblem, current: &Orders) -> Orders {
     orders
 }
 
-/// What it comes to that a group is put somewhere.
+/// Effect of putting a group at one position.
 #[derive(Debug, Clone, Copy)]
 struct Place {
-    /// Requests more that are late.
+    /// Number of requests on the instance that the group makes late.
     late: f64,
-    /// When the whole order is through.
+    /// End of the instance's whole order, in seconds from now.
     all_end_s: f64,
     end_s: f64,
 }
@@ -156,7 +158,8 @@ fn place(
     place
 }
 
-/// A plan: exactly for at most so many groups, else by the search from what there is, which looks at most at so many.
+/// Makes a plan: exactly for at most `exact_groups` groups, else by a search from `current` that visits at
+/// most `max_visits` groups.
 pub(crate) fn plan(
     problem: &PlanProblem,
     current: &Orders,
@@ -169,7 +172,7 @@ pub(crate) fn plan(
     }
 }
 
-/// The order that there is on instances that are there, and the groups that are nowhere.
+/// The current orders of usable instances, and the groups that are in none.
 fn kept(problem: &PlanProblem, current: &Orders) -> (Orders, Vec<usize>) {
     let mut orders = current.clone();
     let mut is_placed = vec![false; problem.groups.len()];
@@ -187,7 +190,7 @@ fn kept(problem: &PlanProblem, current: &Orders) -> (Orders, Vec<usize>) {
     (orders, rest)
 }
 
-/// Groups that are nowhere, where they are done first, behind what is there.
+/// Adds missing groups to the current orders, each at the end of the instance that finishes it first.
 fn completed(problem: &PlanProblem, current: &Orders, up: &[usize]) -> Orders {
     let (mut orders, mut rest) = kept(problem, current);
     let mut progress: Vec<Progress> = (0..orders.len())
@@ -216,7 +219,7 @@ fn sort_by_deadline(problem: &PlanProblem, groups: &mut [usize]) {
     });
 }
 
-/// Puts a group behind what the instance has on which it is done first.
+/// Puts a group at the end of the instance that finishes it first.
 fn put_first(
     problem: &PlanProblem,
     up: &[usize],
@@ -246,8 +249,9 @@ fn by_deadline(problem: &PlanProblem, up: &[usize]) -> Orders {
     orders
 }
 
-/// The instance that is free first serves its model until nothing of it waits, then the one with the most urgent group that
-/// no other serves, else what is most urgent.
+/// Orders by model: the instance that is free first serves its model until none of its groups waits. Then it
+/// serves the model with the most urgent group among models that no other instance serves, else the most
+/// urgent one.
 fn by_model(problem: &PlanProblem, up: &[usize]) -> Orders {
     let models = problem.instances[0].open_s.len();
     let mut waiting: Vec<Vec<usize>> = vec![Vec::new(); models];
@@ -298,14 +302,14 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// One round; says whether something became better.
+    /// Runs one round of moves; returns whether the plan got better.
     fn improve(&mut self) -> bool {
         let mut better = false;
         for (instance, at) in self.latest() {
             if self.visits >= self.max_visits {
                 return better;
             }
-            // It may have been moved meanwhile.
+            // The group may have been moved by an earlier move of this round.
             if at < self.orders[instance].len() {
                 better |= self.move_part(instance, at, at + 1);
             }
@@ -326,7 +330,7 @@ impl Search<'_> {
         better
     }
 
-    /// Where the groups are that cost most, the costliest first.
+    /// Positions of the groups with the most late requests, the most first.
     fn latest(&mut self) -> Vec<(usize, usize)> {
         let mut late = Vec::new();
         for &instance in &self.up {
@@ -358,7 +362,7 @@ impl Search<'_> {
         runs
     }
 
-    /// Positions of an order where a part of this model may go: its ends, and the ends of runs of the model.
+    /// Positions to try for groups of a model: both ends of the order, and the ends of runs of that model.
     fn positions(&self, order: &[usize], model: ModelId) -> Vec<usize> {
         let mut positions = vec![0, order.len()];
         let is_own = |at: usize| self.problem.groups[order[at]].model == model;
@@ -370,7 +374,7 @@ impl Search<'_> {
                 break;
             }
         }
-        // Between the first runs, whatever they are of.
+        // Also between the first runs of any models.
         for at in 1..order.len().min(6) {
             let (before, here) = (
                 self.problem.groups[order[at - 1]].model,
@@ -385,7 +389,8 @@ impl Search<'_> {
         positions
     }
 
-    /// Moves groups `from..to` of an order to where they cost least; says whether that is elsewhere.
+    /// Moves groups `from..to` of an order to their cheapest position; returns whether that is a different
+    /// one.
     fn move_part(&mut self, instance: usize, from: usize, to: usize) -> bool {
         let part: Vec<usize> = self.orders[instance][from..to].to_vec();
         let model = self.problem.groups[part[0]].model;

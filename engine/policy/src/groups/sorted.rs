@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 
 use weir_types::{ModelId, SequenceId, Timestamp};
 
-/// Requests by when they arrived or by their deadlines.
+/// Requests ordered by arrival or by deadline.
 type Line = BTreeSet<(Timestamp, SequenceId)>;
 
-/// By instance, or by model.
+/// One line for each instance, or for each model.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Lines(Vec<Line>);
 
@@ -28,13 +28,13 @@ impl Lines {
         self.0[line].first().copied()
     }
 
-    /// The shortest of those that are allowed.
+    /// Index of the shortest line among those that are allowed.
     pub(super) fn shortest(&self, is_allowed: impl Fn(usize) -> bool) -> Option<usize> {
         let allowed = (0..self.0.len()).filter(|line| is_allowed(*line));
         allowed.min_by_key(|line| (self.0[*line].len(), *line))
     }
 
-    /// All that is in a line, which is empty then.
+    /// Removes and returns all requests of a line.
     pub(super) fn take(&mut self, line: usize) -> Vec<SequenceId> {
         let all = std::mem::take(&mut self.0[line]);
         all.into_iter().map(|(_, request)| request).collect()
@@ -45,8 +45,8 @@ impl Lines {
     }
 }
 
-/// The model that an instance serves next by rule `sticky`: its own while something of it waits; else the one with the most
-/// urgent request that none of `served` has, of those that it can hold.
+/// Model that an instance serves next by rule `sticky`: its own while requests for it wait. Otherwise, among
+/// models that it can hold and that are not in `served`, the one with the most urgent request.
 pub(super) fn sticky_model(
     lines: &Lines,
     own: Option<ModelId>,

@@ -197,7 +197,7 @@ fn rules() -> [QueueRule; 6] {
     ]
 }
 
-/// What a driver would do, with what it was asked for and has not done yet.
+/// A driver that collects effects and carries them out later.
 struct Driver {
     queues: Queues,
     now: Timestamp,
@@ -378,7 +378,7 @@ proptest! {
             let there = driver.queues.waiting() + driver.running.len() + driver.ended;
             prop_assert_eq!(there, arrived as usize);
         }
-        // Nothing more arrives: all of it is served.
+        // No further requests arrive, and all of them are served.
         for _ in 0..20_000 {
             if driver.ended == arrived as usize {
                 break;
@@ -408,7 +408,7 @@ fn requests_of_a_group_start_in_the_order_of_their_arrival() {
             model: ModelId(1),
             class: 0,
             prompt: 100,
-            // The later it came, the more urgent it is: not the order of deadlines.
+            // Later arrivals are more urgent: the order of arrival is not that of deadlines.
             deadline: Timestamp::ZERO + Span::from_secs(500 - number),
         });
     }

@@ -1,4 +1,4 @@
-//! Virtual queues (QLM, section 4): where a group goes, and when the orders of groups are planned anew.
+//! Virtual queues (QLM, section 4): placement of new groups, and planning of the orders.
 
 use weir_types::{GroupId, InstanceId, ModelId, Timestamp};
 
@@ -12,16 +12,16 @@ use super::rule::Planning;
 use super::search::search;
 use crate::residency::ResidencyEvent;
 
-/// Models beyond the one that is served that are brought into host memory.
+/// Maximum number of models, after the one that is served, that are read into host memory ahead.
 const MAX_PREFETCHED: usize = 2;
-/// Groups above which a new one goes to the end of a queue, rather than beside those of its model.
+/// Number of groups above which a new one always goes to the end of a queue, not beside groups of its model.
 const MAX_LOOKED_AT: usize = 512;
-/// Seconds that a group takes where it must not go.
+/// Seconds of work that mark an instance as not allowed for a group.
 const NOT_HERE_S: f64 = 1e7;
-/// Requests more that have to be late than by the last plan, for a violation.
+/// Increase of expected late requests, against the last plan, that counts as a violation.
 const VIOLATION: f64 = 0.5;
 
-/// Where a new group would go.
+/// A possible position of a new group.
 #[derive(Debug, Clone, Copy)]
 struct Choice {
     start: Timestamp,
@@ -43,7 +43,7 @@ impl Queues {
         }
     }
 
-    /// When the last request of a group should have its last token.
+    /// Expected time of the last token of a group's last request.
     pub(super) fn group_end(&self, queues: &VirtualQueues, id: GroupId, instance: InstanceId) -> Timestamp {
         let Some(group) = queues.groups.get(id) else {
             return self.now;
@@ -52,7 +52,7 @@ impl Queues {
         group.start.max(self.now) + weir_types::Span::from_secs_f64(cost.work_s + cost.service_s)
     }
 
-    /// Seconds of the instance that the head group takes.
+    /// Seconds of work of the first group in an instance's queue.
     pub(super) fn head_group_work_s(&self, instance: InstanceId) -> f64 {
         match &self.waiting {
             Waiting::Virtual(queues) => match queues.head_group(instance) {
@@ -63,7 +63,8 @@ impl Queues {
         }
     }
 
-    /// A request joined a group; a new one goes onto an instance. A violation that is predicted calls for a plan.
+    /// Called when a request joined a group: puts a new group into a queue, and plans if a violation is
+    /// predicted.
     pub(super) fn place_group(
         &mut self,
         id: GroupId,
@@ -108,7 +109,7 @@ impl Queues {
             return;
         };
         let end = self.group_end(queues, id, instance);
-        // What is late whatever is done is no reason for another plan.
+        // A request whose deadline has passed cannot be saved by another plan.
         let can_be_met = share.deadline > self.now;
         if end > share.deadline && can_be_met {
             self.stats.violations_predicted += 1;
@@ -123,14 +124,14 @@ impl Queues {
         }
     }
 
-    /// The instance where a new group is done first: at the end of its queue, or behind groups of its model.
+    /// Position at which a new group is done first: at the end of a queue, or behind groups of its model.
     fn choose(&self, queues: &VirtualQueues, id: GroupId) -> Option<Choice> {
         let group = queues.groups.get(id)?;
         let model = group.key.model;
         let up = (0..self.at.len() as u32).map(InstanceId);
         let up = up.filter(|id| can_hold(&self.spec, *id, model));
         let mut up: Vec<InstanceId> = up.collect();
-        // Where none of those is up, the group waits for one.
+        // If no allowed instance can be used, the group waits for one of them.
         if up.iter().any(|id| self.at[id.index()].is_up) {
             up.retain(|id| self.at[id.index()].is_up);
         }
@@ -213,7 +214,7 @@ impl Queues {
         }
     }
 
-    /// An instance has nothing to do while others have: some of it may come here.
+    /// Called when an instance is idle: plans again, so that groups of other instances may move to it.
     pub(super) fn plan_for_idle(&mut self, instance: InstanceId, effects: &mut Vec<QueueEffect>) {
         let (Some(planning), Waiting::Virtual(queues)) = (self.planning(), &mut self.waiting) else {
             return;
@@ -229,7 +230,7 @@ impl Queues {
         }
     }
 
-    /// Time has passed: whether more will be late than by the last plan.
+    /// Called as time passes: plans again if more requests are expected to be late than by the last plan.
     pub(super) fn check(&mut self, effects: &mut Vec<QueueEffect>) {
         let Some(planning) = self.planning() else { return };
         let (problem, ids) = self.problem(planning);
@@ -246,7 +247,7 @@ impl Queues {
         self.plan_if_due(effects);
     }
 
-    /// What is to be planned now, and the groups by their numbers in it.
+    /// Returns the present planning problem, with the ids of its groups by index.
     fn problem(&self, planning: Planning) -> (PlanProblem, Vec<GroupId>) {
         let mut problem = PlanProblem {
             groups: Vec::new(),
@@ -323,7 +324,7 @@ impl Queues {
         model.map_or(0, |model| self.spec.models[model.index()].prompt as u32)
     }
 
-    /// Plans all groups, and carries the plan into the queues.
+    /// Plans all groups and puts the result into the queues.
     pub(super) fn plan(&mut self, effects: &mut Vec<QueueEffect>) {
         let Some(planning) = self.planning() else { return };
         let (problem, ids) = self.problem(planning);
@@ -368,7 +369,8 @@ impl Queues {
         self.touch_all();
     }
 
-    /// What models are worth on an instance by when they come in its queue; the next are brought into host memory.
+    /// Sets the value of each model on an instance by its place in the queue, and reads the next models into
+    /// host memory.
     pub(super) fn announce(&mut self, instance: InstanceId, effects: &mut Vec<QueueEffect>) {
         let Waiting::Virtual(queues) = &self.waiting else {
             return;
@@ -398,7 +400,7 @@ impl Queues {
     }
 }
 
-/// Orders of groups by their numbers in a problem.
+/// Converts orders of group ids into orders of indices of a problem.
 fn numbered(orders: &[Vec<GroupId>], ids: &[GroupId]) -> Vec<Vec<usize>> {
     let number = |group: &GroupId| ids.binary_search(group).ok();
     orders

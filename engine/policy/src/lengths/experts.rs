@@ -9,25 +9,25 @@ use thiserror::Error;
 
 use super::net::Net;
 
-/// Why nets are no experts.
+/// Reason for which nets do not form experts under a gate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum ExpertsError {
-    /// The gate has another number of outputs than there are experts.
+    /// The number of the gate's outputs differs from the number of experts.
     #[error("the gate chooses among {gate} experts, and there are {experts}: train them together")]
     Gate {
-        /// Outputs of the gate.
+        /// Number of outputs of the gate.
         gate: usize,
-        /// Experts.
+        /// Number of expert nets.
         experts: usize,
     },
-    /// They do not take the same features, or give more than one number.
+    /// An expert takes other features than the gate, or gives more than one number.
     #[error(
         "expert {0} does not take what the gate takes, or gives more than one number: train them together"
     )]
     Expert(usize),
 }
 
-/// What is read, before it is checked.
+/// Serialised form, before it is checked.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Parts {
@@ -35,7 +35,7 @@ struct Parts {
     experts: Vec<Net>,
 }
 
-/// A gate and its experts.
+/// A gate net that chooses among expert nets.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "Parts", into = "Parts")]
 pub struct Experts {
@@ -57,10 +57,10 @@ impl From<Experts> for Parts {
 }
 
 impl Experts {
-    /// Of nets that were trained together.
+    /// Combines nets that were trained together.
     ///
     /// # Errors
-    /// [`ExpertsError`] where they do not fit each other.
+    /// [`ExpertsError`] if they do not fit together.
     pub fn new(gate: Net, experts: Vec<Net>) -> Result<Self, ExpertsError> {
         if gate.outputs() != experts.len() {
             return Err(ExpertsError::Gate {
@@ -77,13 +77,13 @@ impl Experts {
         }
     }
 
-    /// Numbers that come in.
+    /// Number of features that the nets take.
     #[must_use]
     pub fn inputs(&self) -> usize {
         self.parts.gate.inputs()
     }
 
-    /// The logarithm of the length that these features say.
+    /// Predicted natural logarithm of the length for these features.
     #[must_use]
     pub fn log_length(&self, features: &[f32]) -> f32 {
         let scores = self.parts.gate.run(features);
@@ -92,7 +92,7 @@ impl Experts {
         let sum: f32 = weights.iter().sum();
         let weighted = weights.iter().zip(&self.parts.experts);
         weighted
-            // What the gate gives no weight need not be run.
+            // Experts with almost no weight are not run.
             .filter(|(weight, _)| **weight > 1e-4 * sum)
             .map(|(weight, expert)| weight / sum * expert.run(features).first().copied().unwrap_or(0.0))
             .sum()

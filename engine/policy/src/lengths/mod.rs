@@ -1,9 +1,11 @@
-//! How many tokens a model will generate, by what its prompt says (GoodServe 3.2): small nets, run in microseconds.
+//! Prediction of generated lengths from the tokens of a prompt (GoodServe 3.2): small nets that run in
+//! microseconds.
 //!
-//! The prediction is made beside the policy and comes into it as a number with the request, so that decisions stay pure and
-//! are decided again the same. [`Experts`] are nets for tiers of input and output lengths under a gate; a single [`Net`] is
-//! what they are compared with. [`LengthNets`] are those of a model, with what they are given of a prompt; that of the model
-//! that ships is trained by `models/training/lengths.py`. `train-lengths` (`benches/reproduction`) compares kinds of nets.
+//! The prediction is made beside the policy and enters it as a number with the request, so that decisions
+//! stay pure and replayable. [`Experts`] are nets for tiers of input and output lengths under a gate; a
+//! single [`Net`] is the baseline. [`LengthNets`] are the nets of a model with the features that they take
+//! from a prompt. `models/training/lengths.py` trains those of the model that ships. `train-lengths`
+//! (`benches/reproduction`) compares kinds of nets.
 
 mod experts;
 mod model;

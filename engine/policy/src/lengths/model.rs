@@ -1,4 +1,5 @@
-//! The nets of one model, and what they are given of a prompt: how many tokens of which kind it has, and how many in all.
+//! Nets of one model, and their features of a prompt: the number of its tokens of each kind, and of all its
+//! tokens.
 //!
 //! ```text
 //! h = (ln(1 + tokens of kind 1), .., ln(1 + tokens of kind n), ln(1 + tokens))        length = exp(y(h))
@@ -13,33 +14,33 @@ use super::{Experts, Net};
 use crate::generate::LengthSource;
 use crate::generate::length::MAX_PREDICTED;
 
-/// Why nets are none of a model.
+/// Reason for which nets do not fit a model's prompts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum LengthNetsError {
-    /// What is counted of a prompt is not what they take.
+    /// The number of counted features differs from the nets' inputs.
     #[error("{kinds} kinds of tokens and their sum are {} numbers, and the nets take {inputs}: train them again", .kinds + 1)]
     Inputs {
-        /// Kinds of tokens.
+        /// Number of kinds of tokens that are counted.
         kinds: usize,
-        /// Numbers that a net takes.
+        /// Number of inputs of a net.
         inputs: usize,
     },
-    /// A token is of two kinds.
+    /// A token is listed in two kinds.
     #[error("token {0} is listed twice in `kinds`: it is of one kind")]
     Twice(u32),
 }
 
-/// What is read, before it is checked.
+/// Serialised form, before it is checked.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Parts {
-    /// By kind, the tokens that are counted together.
+    /// Tokens of each kind, which are counted together.
     kinds: Vec<Vec<u32>>,
     single: Net,
     experts: Experts,
 }
 
-/// What predicts the lengths of one model's texts.
+/// Nets that predict the lengths of one model's outputs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "Parts", into = "Parts")]
 pub struct LengthNets {
@@ -76,7 +77,7 @@ impl From<LengthNets> for Parts {
 }
 
 impl LengthNets {
-    /// Tokens that are expected after this prompt; `None` where lengths come from elsewhere.
+    /// Number of tokens expected after this prompt; `None` if the source of lengths is not a net.
     #[must_use]
     pub fn predict(&self, source: LengthSource, prompt: &[u32]) -> Option<u32> {
         let log = match source {
@@ -105,7 +106,8 @@ mod tests {
     use super::super::net::tests::net;
     use super::*;
 
-    /// `single` says one more than there are tokens 5 and 7, `experts` one more than there are tokens 3.
+    /// `single` predicts one more than the number of tokens 5 and 7, `experts` one more than that of tokens
+    /// 3.
     fn parts() -> Parts {
         Parts {
             kinds: vec![vec![5, 7], vec![3]],

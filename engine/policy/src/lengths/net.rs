@@ -1,4 +1,4 @@
-//! A small net: layers of weights, between them what is below zero is zero.
+//! A small feed-forward net: dense layers with ReLU between them.
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -6,38 +6,38 @@ use thiserror::Error;
 /// One layer: `outputs x inputs` weights, row by row, and a bias for each output.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Layer {
-    /// By output, then by input.
+    /// Weights, row by row: by output, then by input.
     pub weights: Vec<f32>,
-    /// By output.
+    /// Bias of each output.
     pub biases: Vec<f32>,
 }
 
-/// Why numbers are no net.
+/// Reason for which numbers do not form a net.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum NetError {
-    /// There is nothing.
+    /// The net has no layer, or a layer without inputs or outputs.
     #[error("a net has at least one layer with an input and an output: train it again")]
     Empty,
-    /// A layer does not take what comes before it.
+    /// The number of a layer's weights does not fit its inputs and outputs.
     #[error(
         "layer {layer} has {weights} weights for {inputs} inputs and {outputs} outputs: train the net again"
     )]
     Shape {
-        /// Which, from 0.
+        /// Index of the layer, from 0.
         layer: usize,
-        /// That it has.
+        /// Number of weights of the layer.
         weights: usize,
-        /// That come in.
+        /// Number of inputs, which are the outputs of the layer before.
         inputs: usize,
-        /// That go out.
+        /// Number of outputs of the layer.
         outputs: usize,
     },
-    /// A weight is no number.
+    /// A weight is not a finite number.
     #[error("layer {0} has a weight that is no number: train the net again")]
     NotFinite(usize),
 }
 
-/// A net whose layers fit each other.
+/// A net whose layers fit together.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "Vec<Layer>", into = "Vec<Layer>")]
 pub struct Net {
@@ -80,26 +80,26 @@ impl From<Net> for Vec<Layer> {
 }
 
 impl Net {
-    /// Numbers that come in.
+    /// Number of inputs of the net.
     #[must_use]
     pub fn inputs(&self) -> usize {
         let first = self.layers.first();
         first.map_or(0, |layer| layer.weights.len() / layer.biases.len())
     }
 
-    /// Numbers that go out.
+    /// Number of outputs of the net.
     #[must_use]
     pub fn outputs(&self) -> usize {
         self.layers.last().map_or(0, |layer| layer.biases.len())
     }
 
-    /// Its layers.
+    /// Layers from input to output.
     #[must_use]
     pub fn layers(&self) -> &[Layer] {
         &self.layers
     }
 
-    /// What comes out of `input`; what is missing of it counts as zero, what is too much not at all.
+    /// Outputs for `input`; missing values count as zero, and surplus values are ignored.
     #[must_use]
     pub fn run(&self, input: &[f32]) -> Vec<f32> {
         let mut values = input.to_vec();
@@ -139,7 +139,7 @@ pub(super) mod tests {
         }
     }
 
-    /// A net of one layer.
+    /// A net with one layer.
     pub(crate) fn net(weights: &[f32], biases: &[f32]) -> Net {
         Net::try_from(vec![layer(weights, biases)]).unwrap()
     }

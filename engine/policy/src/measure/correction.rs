@@ -2,8 +2,8 @@
 
 use weir_types::Span;
 
-/// Exponentially smoothed ratio of measured to profiled durations, and its mean deviation, so that a busy or throttled
-/// device is planned for as it is (as in GoodServe).
+/// Exponentially smoothed ratio of measured to profiled durations, with its mean deviation. Plans then
+/// reflect a busy or throttled device (as in GoodServe).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Correction {
     ratio: f64,
@@ -46,13 +46,13 @@ impl Correction {
         duration.scale(self.ratio)
     }
 
-    /// Expected duration plus one mean deviation, by which deadlines are judged.
+    /// Expected duration plus one mean deviation; deadlines are checked against it.
     #[must_use]
     pub(crate) fn duration_with_margin(&self, duration: Span) -> Span {
         duration.scale(self.ratio + self.deviation)
     }
 
-    /// Mean of measured over expected.
+    /// Mean ratio of measured to expected durations.
     #[must_use]
     pub(crate) fn ratio(&self) -> f64 {
         self.ratio

@@ -1,5 +1,6 @@
-//! Expected items of a stream's requests at a module, from its recent requests. Consecutive frames of one camera are alike,
-//! so recent ones predict the number of crops of the next, and which of exclusive branches it takes (left open in PARD 7).
+//! Expected items of a stream's requests at a module, from its recent requests. Consecutive frames of one
+//! camera are similar, so recent ones predict the number of crops of the next, and the exclusive branch that
+//! it takes (left open in PARD 7).
 
 use serde::{Deserialize, Serialize};
 use weir_types::StreamId;
@@ -19,7 +20,7 @@ pub struct FanOut {
 }
 
 impl FanOut {
-    /// A request of `stream` had `items` items.
+    /// Records that a request of `stream` had `items` items.
     pub(crate) fn on_items(&mut self, stream: StreamId, items: u32) {
         let index = stream.index();
         if index >= MAX_STREAMS {
@@ -45,12 +46,12 @@ impl FanOut {
         self.streams.truncate(known.map_or(0, |last| last + 1));
     }
 
-    /// Whether some stream has other than one item per request.
+    /// Whether the requests of some stream do not have exactly one item.
     pub(crate) fn varies(&self) -> bool {
         self.streams.iter().any(|&mean| mean >= 0.0 && mean != 1.0)
     }
 
-    /// What is published: empty if every request has one item.
+    /// Items by stream for publication; empty if every request has one item.
     pub(crate) fn summary(&self) -> Self {
         if self.varies() {
             self.clone()
@@ -66,7 +67,7 @@ impl FanOut {
         (mean >= 0.0).then_some(f64::from(mean))
     }
 
-    /// Bytes that it takes when published.
+    /// Size in bytes when published.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.streams.len() * size_of::<f32>()

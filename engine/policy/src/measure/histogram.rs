@@ -1,4 +1,4 @@
-//! Latencies in bounded memory: buckets whose width grows with the value, to within 1 %.
+//! Latencies in bounded memory: a histogram whose bucket width grows with the value, exact to 1 %.
 
 use serde::{Deserialize, Serialize};
 use weir_types::Span;
@@ -18,15 +18,15 @@ pub struct Histogram {
 /// Quantiles of a histogram in milliseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct Quantiles {
-    /// Median.
+    /// Median, in milliseconds.
     pub p50: f64,
-    /// 90th percentile.
+    /// 90th percentile, in milliseconds.
     pub p90: f64,
-    /// 95th percentile.
+    /// 95th percentile, in milliseconds.
     pub p95: f64,
-    /// 99th percentile.
+    /// 99th percentile, in milliseconds.
     pub p99: f64,
-    /// Maximum.
+    /// Maximum, in milliseconds.
     pub max: f64,
 }
 

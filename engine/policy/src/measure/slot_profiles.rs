@@ -2,20 +2,21 @@
 
 use weir_types::{Profile, Span};
 
-/// Slots whose durations differ by no more than this part count as alike: what they differ in by is measured while they run.
+/// Relative difference of durations up to which slots count as equal; smaller differences are measured at run
+/// time.
 const ALIKE: f64 = 0.1;
 
 /// Durations of one model on its slots.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SlotProfiles {
-    /// Durations by batch size of so many slots that are alike and get as much done as these together.
+    /// Durations by batch size of equal slots that together have the same throughput as these.
     pub profile: Profile,
-    /// The same by slot, where they are not alike; else empty.
+    /// Durations for each slot if slots differ, else empty.
     pub ends: Vec<Profile>,
 }
 
 impl SlotProfiles {
-    /// From the durations on each slot, for a model that runs these batch sizes; `None` without any slot.
+    /// Combines the durations on each slot, for a model that runs these batch sizes; `None` without slots.
     #[must_use]
     pub fn new(slots: Vec<Profile>, sizes: &[u32]) -> Option<Self> {
         let first = slots.first()?;

@@ -1,4 +1,4 @@
-//! What happens to a module and what it wants done: its specification, events and effects.
+//! Interface of a module: its specification, events and effects.
 
 use std::sync::Arc;
 
@@ -19,43 +19,44 @@ use crate::slots::{Bid, SlotEffect};
 use crate::strategy::Policy;
 use crate::weir::joint_batching::ModuleInfo;
 
-/// What a module is, for as long as it lives.
+/// Specification of a module, fixed for its lifetime except for the policy.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ModuleSpec {
-    /// Its place in the graph.
+    /// The module's index in the graph.
     pub id: ModuleId,
-    /// The latency objective of every request that comes with none of its own.
+    /// Latency objective of requests that bring none of their own.
     pub slo: Span,
-    /// The policy.
+    /// Policy in force when the module starts; [`ModuleEvent::PolicyApplied`] replaces it.
     pub policy: Policy,
-    /// The slots on which its model is placed.
+    /// Slots on which the module's model is placed.
     pub slots: Vec<SlotId>,
-    /// Whether others are placed on them too.
+    /// Ownership of these slots: shared with other modules, the module's own, or pipelines.
     pub pool: Pool,
-    /// Batch sizes that its model may run, ascending.
+    /// Batch sizes that the model may run, in ascending order.
     pub batch: Vec<u32>,
-    /// How long they take.
+    /// Duration of a batch by its size.
     pub profile: Profile,
-    /// Durations by batch size on each of its slots, in the order of these, where slots are not alike: a request waits at one of them
-    /// then. `profile` is what they come to together.
+    /// Durations by batch size on each slot, in the order of `slots`, if the slots differ in speed; each
+    /// request then waits at one of them. `profile` describes all of them together.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ends: Vec<Profile>,
     /// The graph's shape.
     pub topology: Topology,
     /// Every module of the graph, by id.
     pub peers: Vec<ModuleInfo>,
-    /// Share of its slots' time that it can have at first, from 0 to 1.
+    /// Share of its slots' time that the module can have at first, from 0 to 1.
     #[serde(default = "whole")]
     pub share: f64,
-    /// What streams are to have under overload, by stream; of one that is not here, and where none is, the same as all.
+    /// Shares of streams under overload, by stream id. A stream beyond the end has the default share; if
+    /// empty, all streams have equal shares.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub shares: Vec<StreamShare>,
-    /// Where its random draws begin.
+    /// Seed of the module's random generator; the module's id is mixed in.
     pub seed: u64,
-    /// How its model generates, where it does: its slots are instances then, and its own.
+    /// Set if the module's model generates tokens: its slots are then instances that serve no other module.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub generate: Option<GenerateSpec>,
-    /// Set where its slots prepare the next batch while one runs; durations are then those of the run alone.
+    /// Set if slots prepare the next batch while one runs; durations are then those of the run alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub overlap: Option<OverlapSpec>,
 }
@@ -63,16 +64,17 @@ pub struct ModuleSpec {
 /// Slots that prepare the next batch while one runs.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct OverlapSpec {
-    /// How long the inputs of a batch are prepared, by its size; `None`: as measured.
+    /// Duration of preparing the inputs of a batch, by its size. `None`: as measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preparation: Option<Profile>,
-    /// The slots that do; empty: all of the module's.
+    /// Slots that prepare ahead; empty: all slots of the module.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub slots: Vec<SlotId>,
 }
 
 impl OverlapSpec {
-    /// Of a module on so many `slots`, of which those of `ahead` prepare the next batch; `None` where none does.
+    /// For a module on `slots` slots, of which those in `ahead` prepare the next batch; `None` if `ahead` is
+    /// empty.
     #[must_use]
     pub fn on(ahead: Vec<SlotId>, slots: usize, preparation: Option<Profile>) -> Option<Self> {
         let are_all = ahead.len() == slots;
@@ -89,22 +91,23 @@ impl OverlapSpec {
     }
 }
 
-/// Slots that serve no other module.
+/// Default of [`ModuleSpec::share`], for slots that serve no other module.
 const fn whole() -> f64 {
     1.0
 }
 
-/// Whose the slots of a module are.
+/// Ownership of a module's slots.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Pool {
     /// An arbiter grants them, one batch at a time.
     #[default]
     Shared,
-    /// They are the module's own: it runs on them as it likes, and never bids.
+    /// The slots belong to the module, which runs batches on them at any time and never bids.
     Own,
-    /// Its model is cut and spread over pooled pipelines, and each batch goes where it was booked. Its slots are lanes
-    /// then: as many as batches are in flight at the planned rate, which says how much it can do and bounds nothing.
+    /// The model is cut and spread over pooled pipelines, and each batch takes the path that was booked for
+    /// it. The slots are lanes: one for each batch in flight at the planned rate. Their number is used to
+    /// estimate throughput and limits nothing.
     Pipelines,
 }
 
@@ -112,187 +115,192 @@ pub enum Pool {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
 pub enum ModuleEvent {
-    /// A request has come in from all modules before this one.
+    /// A request has arrived from all modules before this one.
     Arrived {
-        /// The request.
+        /// Request that arrived.
         request: RequestId,
-        /// The stream that it belongs to.
+        /// Stream that the request belongs to.
         stream: StreamId,
-        /// When it was sent.
+        /// Time at which the request was sent; its deadline counts from here.
         sent_at: Timestamp,
-        /// How many items it brings; none passes straight through.
+        /// Number of items that the request brings; with none it passes straight through.
         items: u32,
-        /// False where it must not be dropped (a lossless source).
+        /// Whether the request may be dropped; false for lossless sources.
         droppable: bool,
-        /// Its own latency objective; `None`: the graph's.
+        /// Latency objective of the request; `None`: the graph's.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         slo: Option<Span>,
     },
-    /// A request has come in from all modules before this one, whose model generates: with a sequence for each of its items.
+    /// A request for a model that generates has arrived from all modules before this one, with one sequence
+    /// for each item.
     Prompted {
-        /// The request.
+        /// Request that arrived.
         request: RequestId,
-        /// The stream that it belongs to.
+        /// Stream that the request belongs to.
         stream: StreamId,
-        /// When it was sent.
+        /// Time at which the request was sent; its deadline counts from here.
         sent_at: Timestamp,
-        /// Tokens of the prompts; none passes straight through.
+        /// Number of tokens of each prompt; without prompts the request passes straight through.
         prompts: Vec<u32>,
-        /// Tokens that each of them is predicted to generate; empty: the mean of those before.
+        /// Number of tokens that each sequence is predicted to generate. Empty: the module's own estimate of
+        /// lengths is used.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         predicted: Vec<u32>,
-        /// False where it must not be dropped (a lossless source).
+        /// Whether the request may be dropped; false for lossless sources.
         droppable: bool,
-        /// Its own latency objective; `None`: the graph's.
+        /// Latency objective of the request; `None`: the graph's.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         slo: Option<Span>,
     },
-    /// A step of an instance is done.
+    /// A step of an instance ended.
     Stepped {
-        /// The slot.
+        /// Slot of the instance that ran the step.
         slot: SlotId,
-        /// How long it took.
+        /// Duration of the step.
         took: Span,
-        /// Those of its sequences that generated their last token.
+        /// Sequences of the step that generated their last token.
         finished: Vec<SequenceId>,
-        /// Whether it failed: it gave nothing, and the slot has lost all its caches.
+        /// Whether the step failed: it generated nothing, and the slot has lost all its caches.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         failed: bool,
     },
-    /// The request ended elsewhere (a sibling branch dropped it).
+    /// The request ended elsewhere, for example because a sibling branch dropped it.
     Cancelled {
-        /// The request.
+        /// Request that ended.
         request: RequestId,
     },
-    /// A slot is this module's to run one batch on.
+    /// The arbiter grants a slot to the module for one batch.
     Granted {
-        /// The slot.
+        /// Slot that is granted.
         slot: SlotId,
     },
     /// A path through a pipeline is booked for a batch of this module.
     Booked {
-        /// The booking.
+        /// Booking to dispatch the batch along, or to cancel.
         booking: BookingId,
-        /// Items that it has room for.
+        /// Number of items that the booked path has room for.
         size: u32,
-        /// When the batch is out of the last stage.
+        /// Time at which the batch leaves the last stage.
         finish: Timestamp,
     },
-    /// There is no path through the pipelines by the deadline that was requested.
+    /// No path through the pipelines meets the deadline that was requested.
     NoPath {
-        /// When one item alone would be through at the earliest.
+        /// Earliest time at which one item alone would leave the last stage; [`Timestamp::MAX`] if no path is
+        /// left at all.
         finish: Timestamp,
     },
-    /// Another plan is in force: how long a batch takes from end to end, how large it is, how many are in flight at the
-    /// planned rate, and by how much less than those can do the plan is good for.
+    /// Another plan of the pipelines is in force.
     PlanChanged {
-        /// From end to end, by batch size.
+        /// Duration of a batch from end to end, by batch size.
         profile: Profile,
         /// The planned batch size.
         batch: u32,
-        /// Lanes.
+        /// Number of batches in flight at the planned rate.
         lanes: u32,
-        /// From 0 to 1.
+        /// Fraction of the lanes' throughput that the plan allows, from 0 to 1.
         share: f64,
     },
-    /// When a slot is expected to be free for this module.
+    /// The time at which a slot is expected to be free for this module.
     Forecast {
-        /// The slot.
+        /// Slot that the forecast is about.
         slot: SlotId,
-        /// When it is expected to be free; [`Timestamp::MAX`]: it is lost, or the module has no share of it.
+        /// Expected time; [`Timestamp::MAX`] if the slot is lost or the module has no share of it.
         free_at: Timestamp,
     },
-    /// On a slot that prepares ahead: the inputs of a batch are prepared and its run begins, so that another batch may be
-    /// prepared meanwhile.
+    /// On a slot that prepares ahead, the inputs of a batch are ready and its run begins. Another batch may
+    /// be prepared meanwhile.
     Launched {
-        /// The batch.
+        /// Batch that runs now.
         batch: BatchId,
-        /// How long its inputs were prepared.
+        /// Time that preparing its inputs took.
         prepared: Span,
     },
-    /// A batch came back.
+    /// A batch ended with results.
     Finished {
-        /// The batch.
+        /// Batch that ended.
         batch: BatchId,
-        /// How long it had the slot.
+        /// Device time that the batch used, charged to its requests.
         took: Span,
     },
-    /// A batch was lost.
+    /// A batch failed; its requests are dropped.
     Failed {
-        /// The batch.
+        /// Batch that failed.
         batch: BatchId,
-        /// How long it had the slot.
+        /// Device time that the batch used, charged to its requests.
         took: Span,
     },
-    /// A batch was lost with the worker that it was on, and for no fault of its own: what still has time runs again, once.
+    /// A batch was lost with its worker, not by a fault of its own. Requests that have time left run again,
+    /// once.
     Lost {
-        /// The batch.
+        /// Batch that was lost.
         batch: BatchId,
-        /// How long it was away.
+        /// Time that the batch was away, charged to its requests.
         took: Span,
     },
-    /// A module published its state.
+    /// A module published its state; the sender may be this module.
     PeerState(Arc<ModuleState>),
-    /// A module published the expected items of its requests alone; the rest of its state is as it was published last.
+    /// A module published the expected items of its requests; the rest of its state is as published last.
     PeerFanOut {
-        /// The module.
+        /// Module that published.
         module: ModuleId,
-        /// Expected items by stream; empty if all have one.
+        /// Expected items by stream; empty if every request has one item.
         fan_out: Arc<FanOut>,
     },
-    /// A stream was removed, and all its requests have ended: no more will arrive, and its number is not used again.
+    /// A stream was removed and all its requests have ended: no more will arrive, and its id is not used
+    /// again.
     StreamRemoved {
-        /// The stream.
+        /// Stream that was removed.
         stream: StreamId,
     },
-    /// Another policy is in force. What runs, and what is bound already, goes on; what waits is ordered by it. Where requests
-    /// wait (`mailbox`) stays as it was.
+    /// Another policy is in force. Running and bound batches continue; waiting requests are ordered by the
+    /// new policy. The number of mailboxes (`mailbox`) stays as it was.
     PolicyApplied {
-        /// The policy.
+        /// Policy that is in force now.
         policy: Box<Policy>,
     },
-    /// A stream is to have another share under overload.
+    /// The share of a stream under overload changes.
     StreamShareChanged {
-        /// The stream.
+        /// Stream whose share changes.
         stream: StreamId,
-        /// Its share.
+        /// Share that is in force now.
         share: StreamShare,
     },
-    /// From now on it waits for so many items before it runs a batch. On slots with a mailbox each, in pipelines, and
-    /// where batches are formed ahead, it waits for none.
+    /// The module waits for that many items before it runs a batch. No effect on slots with a mailbox each,
+    /// in pipelines, and if batches are formed ahead.
     InvocationChanged {
-        /// What it waits for.
+        /// Number of items to wait for, and the longest wait.
         invocation: InvocationSize,
     },
-    /// Share of its slots' time that this module can have, beside the others on them.
+    /// Share of its slots' time that the module can have beside other modules on them.
     Share {
         /// From 0 to 1.
         share: f64,
     },
-    /// This part of its work is to be done on the slot from now on; `None`: it has no share. Of effect where slots are not alike:
-    /// on others the arbiter sees to it.
+    /// Share of the module's work that a slot gets from now on. Used if slots differ in speed; otherwise the
+    /// arbiter divides the work.
     SlotShareSet {
-        /// One of the module's slots.
+        /// Slot that the share is for.
         slot: SlotId,
-        /// From 0 to 1.
+        /// From 0 to 1; `None` if the slot has no share.
         share: Option<f64>,
     },
-    /// A slot of its own pool is there.
+    /// A slot of the module's own pool can be used.
     SlotUp {
-        /// The slot.
+        /// Slot that returned or was added.
         slot: SlotId,
     },
-    /// A slot of its own pool is lost, or will be given up: what runs on it still comes back.
+    /// A slot of the module's own pool is lost or will be given up; a batch that runs on it still ends.
     SlotDown {
-        /// The slot.
+        /// Slot that gets no more batches.
         slot: SlotId,
     },
-    /// Time passed.
+    /// Time has passed: the module updates its estimates and publishes its state when due.
     Tick,
 }
 
 impl ModuleEvent {
-    /// What the arbiter of slots decided, as a fact for the module that it concerns; `None` where it is for the driver.
+    /// Converts an arbiter's effect into an event of the module that it concerns; `None` for effects that the
+    /// driver carries out.
     #[must_use]
     pub fn from_slots(effect: SlotEffect) -> Option<(ModuleId, Self)> {
         Some(match effect {
@@ -315,147 +323,149 @@ impl ModuleEvent {
 /// The items of one request in one batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BatchSlice {
-    /// The request.
+    /// Request that the items belong to.
     pub request: RequestId,
-    /// The first of them, by its place among the request's items.
+    /// Index of the first of these items among the request's items.
     pub first: u32,
-    /// How many.
+    /// Number of consecutive items.
     pub count: u32,
-    /// How long the request queued before it was bound, `Q`; of its first part.
+    /// Time that the request queued before its first part was bound, `Q`.
     pub queued: Span,
-    /// How long it was bound before the batch ran, `W`. On a slot that prepares ahead, what is expected of it: preparation, the
-    /// run before it, and the time in which outputs are read.
+    /// Time that the items were bound before the batch ran, `W`. On a slot that prepares ahead this is an
+    /// estimate: preparation, the rest of the run before, and the time to read the outputs.
     pub waited: Span,
 }
 
-/// Items in a batch.
+/// Number of items in a batch.
 pub(super) fn item_count(slices: &[BatchSlice]) -> u32 {
     slices.iter().map(|slice| slice.count).sum()
 }
 
-/// What a module wants done.
+/// An action that a module requests from its driver.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "effect", rename_all = "kebab-case")]
 pub enum ModuleEffect {
-    /// Ask for a slot; replaces what was asked before.
+    /// Bid for a slot; replaces the previous bid of the same mailbox.
     Bid(Bid),
     /// Request a path through the pipelines; replaces the request before.
     RequestPath(PathRequest),
-    /// Ask no more.
+    /// Withdraw a bid, or a requested path.
     CancelBid {
-        /// Of which slot, where it asked of one.
+        /// Slot that the bid was for; `None` if it was for any slot, or for a path.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         slot: Option<SlotId>,
     },
     /// Give a granted slot back unused.
     Decline {
-        /// The slot.
+        /// Slot that is returned.
         slot: SlotId,
     },
     /// Run a batch on a granted slot.
     Run {
-        /// The slot that it runs on.
+        /// Granted slot, or slot of the module's own pool.
         slot: SlotId,
-        /// Its number.
+        /// Number of the batch, unique within the module.
         batch: BatchId,
-        /// Its items, by request.
+        /// Items of the batch, by request.
         slices: Vec<BatchSlice>,
-        /// How long it should take.
+        /// Expected duration of the batch on the slot.
         expected: Span,
     },
     /// Send a batch along its booked path.
     Dispatch {
         /// The booked path.
         booking: BookingId,
-        /// Its number.
+        /// Number of the batch, unique within the module.
         batch: BatchId,
-        /// Its items, by request.
+        /// Items of the batch, by request.
         slices: Vec<BatchSlice>,
-        /// How long it should take.
+        /// Expected time until the batch leaves the last stage.
         expected: Span,
     },
-    /// Give a booking back unused.
+    /// Return a booking unused.
     CancelBooking {
-        /// The booking.
+        /// Booking that is returned.
         booking: BookingId,
     },
-    /// Put a sequence on a slot, with what it has generated elsewhere. It is the item of that number of a request.
+    /// Put a sequence on a slot with the tokens it has generated elsewhere. The sequence is item `item` of a
+    /// request.
     Place {
-        /// The slot.
+        /// Slot of the instance that continues the sequence.
         slot: SlotId,
-        /// The sequence.
+        /// Sequence to be placed.
         sequence: SequenceId,
-        /// The request.
+        /// Request that the sequence belongs to.
         request: RequestId,
-        /// Its number among the request's items.
+        /// Index of the sequence among the request's items.
         item: u32,
-        /// So many of its tokens are not computed again: their cache comes with it from where it was taken off.
+        /// Number of tokens that are not computed again, because their cache comes from the previous slot.
         cached: u32,
     },
-    /// Take a sequence off a slot, once no step has it.
+    /// Take a sequence off a slot as soon as no step uses it.
     Remove {
-        /// The slot.
+        /// Slot that the sequence leaves.
         slot: SlotId,
-        /// The sequence.
+        /// Sequence to be removed.
         sequence: SequenceId,
-        /// Whether its cache is kept for the slot that it is put on next.
+        /// Whether its cache is kept for the slot that the sequence is put on next.
         keeps_cache: bool,
     },
-    /// Give up the cache of a sequence.
+    /// Free the cache of a sequence; it is computed again later.
     EvictSequence {
-        /// The slot.
+        /// Slot that holds the cache.
         slot: SlotId,
-        /// The sequence.
+        /// Sequence whose cache is freed.
         sequence: SequenceId,
     },
-    /// Run a step on a slot, after all that was asked of it before.
+    /// Run a step on a slot, after all earlier effects for that slot.
     RunStep {
-        /// The slot.
+        /// Slot of the instance.
         slot: SlotId,
-        /// What it takes.
+        /// Sequences of the step, with the tokens to compute.
         step: Step,
     },
-    /// The request is done here.
+    /// The request has passed this module; send it to the next modules.
     Forward {
-        /// The request.
+        /// Request that continues.
         request: RequestId,
     },
-    /// The request goes on from here with the answers that it has, instead of being dropped: see [`Fallback`].
+    /// The request continues with the answers that it has, instead of being dropped: see [`Fallback`].
     ///
     /// [`Fallback`]: crate::gears::Fallback
     Accept {
-        /// The request.
+        /// Request that continues.
         request: RequestId,
-        /// What it would have been dropped for.
+        /// Reason for which the request would have been dropped.
         reason: DropReason,
     },
-    /// The request is dropped: cancel it at its siblings, and account for it.
+    /// Drop the request: cancel it at its siblings and account for it.
     Drop {
-        /// The request.
+        /// Request that ends.
         request: RequestId,
-        /// The reason that is reported.
+        /// Reason that is reported.
         reason: DropReason,
-        /// What it was short of, where it would have been late.
+        /// Comparison of time needed and time left, if the request would have been late.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         shortfall: Option<Shortfall>,
     },
-    /// Device time went into a request.
+    /// A request has used device time.
     Spent {
-        /// The request.
+        /// Request that the time is charged to.
         request: RequestId,
-        /// Its part of the batch's time.
+        /// The request's share of the batch's time, by items.
         span: Span,
     },
-    /// Tell every module this.
+    /// Send this state to every module.
     Publish(Arc<ModuleState>),
-    /// Tell every module the expected items of requests by stream: the rest of the state is as it was published last.
+    /// Send the expected items of requests by stream to every module; the rest of the state is as published
+    /// last.
     PublishFanOut {
-        /// Empty if all requests have one item.
+        /// Expected items by stream; empty if every request has one item.
         fan_out: Arc<FanOut>,
     },
-    /// Call again then, if nothing happens before.
+    /// Call the module again at that time, if nothing happens before.
     SetTimer {
-        /// The time of the call, at the latest.
+        /// Latest time of the call.
         at: Timestamp,
     },
 }

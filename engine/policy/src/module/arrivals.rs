@@ -10,7 +10,7 @@ use super::{Module, ModuleEffect};
 use crate::queue::tie_break;
 
 impl Module {
-    /// A request has arrived; one that is here already is not taken twice.
+    /// A request has arrived. A request that is here already is a violation and ignored.
     pub(super) fn on_arrived(
         &mut self,
         request: RequestId,
@@ -55,7 +55,7 @@ impl Module {
         self.wakeups.mark(mailbox);
     }
 
-    /// The request takes the place and the turn of the one of its stream that waits.
+    /// Drops the waiting request of the stream; the new request takes its turn.
     fn supersede(
         &mut self,
         request: RequestId,
@@ -73,14 +73,14 @@ impl Module {
         }
     }
 
-    /// Whether a request that arrives is shed at random (overload control).
+    /// Whether an arriving request is shed at random (overload control).
     fn sheds(&mut self) -> bool {
         let share = self.peers.estimate().shed_share.clamp(0.0, 1.0);
         share > 0.0 && self.random.random_bool(share)
     }
 
-    /// Whether a request asks for too much at present: here, by its items, or downstream, by what its stream brought
-    /// recently. One of a stream with a reserve never does.
+    /// Whether a request brings too much at present: by its items here, or downstream by its stream's recent
+    /// items. Never true for a stream with a reserve.
     fn is_deprioritized(&mut self, stream: StreamId, items: u32) -> bool {
         if self
             .shares
@@ -96,9 +96,9 @@ impl Module {
         excess > 0.0 && self.random.random_bool(excess)
     }
 
-    /// What a request is ordered by: its deadline, moved at random so that those about equally urgent share the losses; or
-    /// its arrival. Which deadlines are about equal follows the tightest objective: moved by a part of a long one, a request
-    /// would go after others beyond its own deadline.
+    /// Sort key of a request: its deadline, with a random shift so that requests of about equal urgency share
+    /// the losses; or its arrival under first-come, first-served. The shift follows the tightest objective:
+    /// with a part of a long objective, a request would move behind others that are due after it.
     pub(super) fn key(&self, request: RequestId, entry: &Entry, now: Timestamp) -> Timestamp {
         if self.priority.is_fcfs() {
             return entry.arrived_at;

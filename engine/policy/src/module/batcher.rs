@@ -1,7 +1,8 @@
-//! Filling batches: the broker (PARD 4.2) at work.
+//! Filling of batches: the broker (PARD 4.2).
 //!
-//! `late`: a batch is formed when a slot is granted, so it starts as it is formed (`t_b = t_e`). `eager` (the paper): the
-//! next batch of each slot is formed while the one before it runs; requests join as they come until it is full.
+//! `late`: a batch is formed when a slot is granted, so it starts at once (`t_b = t_e`). `eager` (the paper):
+//! the next batch of each slot is formed while the one before runs; requests join on arrival until it is
+//! full.
 
 use weir_types::invariant;
 use weir_types::invariant::Kind;
@@ -21,7 +22,7 @@ use crate::weir::slack::{Backlog, SlackSpec, SlackThreshold};
 use crate::weir::stagger::staggered_batch_limit;
 
 impl Module {
-    /// Runs a batch on a granted slot, or gives the slot back.
+    /// Runs a batch on a granted slot, or declines the slot.
     pub(super) fn run_on_slot(&mut self, slot: SlotId, now: Timestamp, effects: &mut Vec<ModuleEffect>) {
         let ran = self
             .workers
@@ -32,7 +33,7 @@ impl Module {
         }
     }
 
-    /// Runs a batch on a free slot; says whether there was one to run.
+    /// Runs a batch on a free slot; returns whether there was one.
     pub(super) fn run_batch(
         &mut self,
         place: usize,
@@ -48,7 +49,7 @@ impl Module {
         }
         let beside = self.beside_run(place, item_count(&slices), now);
         for slice in &mut slices {
-            // Until now `waited` held nothing; the time of binding is the arrival plus the queueing delay.
+            // `waited` was not set before; the time of binding is the arrival plus the queueing delay.
             if let Some(entry) = self.mailboxes.get(slice.request) {
                 slice.waited = now.since(entry.arrived_at + slice.queued) + beside;
             }
@@ -82,7 +83,7 @@ impl Module {
         true
     }
 
-    /// A batch starts: its requests wait no longer, and something will be measured.
+    /// A batch starts: its requests leave the queue, and it will be measured.
     pub(super) fn start_batch(
         &mut self,
         slot: SlotId,
@@ -90,7 +91,7 @@ impl Module {
         booked: Option<(Timestamp, Span)>,
         now: Timestamp,
     ) -> BatchId {
-        // Waits are kept as they would have been with durations as profiled, and published as they are by those of now.
+        // Waits are stored as if durations were as profiled; publishing scales them by the present slowness.
         let to_profile = 1.0 / self.workers.slowness();
         for slice in slices {
             let slo = self.mailboxes.started(slice.request, slice.count);
@@ -108,7 +109,8 @@ impl Module {
         })
     }
 
-    /// When a batch that is begun now runs on the slot at `place`, which holds `formed` items already.
+    /// Time at which a batch that is started now runs on the slot at `place`, which holds `formed` items
+    /// already.
     fn run_start(&self, place: usize, formed: u32, now: Timestamp) -> Timestamp {
         let Some(overlap) = self.overlap_at(place) else {
             return now;
@@ -119,7 +121,7 @@ impl Module {
         overlap.run_start(size.max(formed), free_at, now)
     }
 
-    /// What a batch of `size` that is begun now needs beside its run on the slot at `place`.
+    /// Latency of a batch of `size` that is started now on the slot at `place`, beyond its run.
     fn beside_run(&self, place: usize, size: u32, now: Timestamp) -> Span {
         let Some(overlap) = self.overlap_at(place) else {
             return Span::ZERO;
@@ -128,7 +130,8 @@ impl Module {
         overlap.run_start(size, free_at, now).since(now) + overlap.read_out(size)
     }
 
-    /// What counts as the wait of a request: under rule `weir` all of it, since with late binding no batch wait is left.
+    /// Time that counts as the batch wait of a request. Under rule `weir` this includes queueing, since late
+    /// binding leaves no batch wait.
     fn wait_of(&self, slice: &BatchSlice) -> Span {
         if self.strategies.estimator.measured == WaitMeasure::Whole {
             slice.queued + slice.waited
@@ -137,7 +140,8 @@ impl Module {
         }
     }
 
-    /// The most items of a batch that starts at `start` on an idle worker: fewer where batches of a pool would end together.
+    /// Maximum number of items of a batch that starts at `start` on an idle worker; less if batches of the
+    /// pool would otherwise end together.
     fn batch_limit(&self, start: Timestamp) -> u32 {
         let full = self.peers.batch_size();
         let own = self.spec.pool == Pool::Own && self.mailboxes.count() == 1;
@@ -163,8 +167,8 @@ impl Module {
         }
     }
 
-    /// What waits, over what can be run in the time that requests have here. With nothing else to run on a slot, any chance
-    /// to be in time is worth it.
+    /// Queued work over the time that requests have here. With an empty queue, even a small chance to be in
+    /// time is worth running.
     fn pressure(&self, start: Timestamp) -> f64 {
         if !self.workers.has_spread() {
             return 0.0;
@@ -174,9 +178,9 @@ impl Module {
         self.drain_time_until(start, tightest).micros() as f64 / (room.micros() as f64).max(1.0)
     }
 
-    /// The batch formed for a slot; in a pool, where there is none, the fullest one formed for another slot.
+    /// Takes the batch formed for a slot; in a pool without one, the fullest one formed for another slot.
     fn take_formed(&mut self, place: usize) -> Vec<BatchSlice> {
-        // Without early binding there is one only where it was in force until now.
+        // Without early binding, batches are formed only if it was in force until now.
         if self.workers.iter().all(|worker| worker.forming.is_empty()) {
             return Vec::new();
         }
@@ -193,8 +197,8 @@ impl Module {
             .unwrap_or_default()
     }
 
-    /// What was bound ahead may have become too late while its batch waited, where other modules had the slot meanwhile:
-    /// it is dropped rather than run for nothing.
+    /// Drops requests that were bound ahead and cannot be in time any more, because other modules used the
+    /// slot meanwhile.
     fn drop_infeasible(
         &mut self,
         slices: Vec<BatchSlice>,
@@ -221,7 +225,7 @@ impl Module {
         hopeful
     }
 
-    /// Fills the batches that are being formed out of a mailbox, the one that starts soonest first.
+    /// Fills the forming batches of a mailbox, starting with the one that will run first.
     pub(super) fn form_ahead(&mut self, mailbox: usize, now: Timestamp, effects: &mut Vec<ModuleEffect>) {
         while self.mailboxes.items_in(mailbox) > 0 {
             let Some(place) = self.soonest_open(mailbox, now) else {
@@ -244,9 +248,9 @@ impl Module {
         }
     }
 
-    /// The slot of a mailbox whose next batch has room and starts soonest.
+    /// Place of the slot, among those of a mailbox, whose next batch has room and starts first.
     fn soonest_open(&self, mailbox: usize, now: Timestamp) -> Option<usize> {
-        // Nothing is bound to a slot that is down: what waits may yet run on another.
+        // A slot that is down gets no requests, since they may still run on another one.
         let open = |worker: &WorkerView| {
             worker.formed() < self.peers.batch_size() && worker.up && worker.free_at < Timestamp::MAX
         };
@@ -262,8 +266,8 @@ impl Module {
             .map(|(place, _)| place)
     }
 
-    /// Lets waiting requests join `slices` until the batch is full or none waits; `start` is when it is expected to run.
-    /// What admission refuses is dropped.
+    /// Adds waiting requests to `slices` until the batch is full or none wait. Requests that admission
+    /// rejects are dropped. The opening has the expected start.
     pub(super) fn fill_batch(
         &mut self,
         mut slices: Vec<BatchSlice>,
@@ -333,7 +337,7 @@ impl Module {
                     remaining: entry.deadline().since(now),
                 };
                 self.drop_request(request, reason, Some(shortfall), now, effects);
-                // A part of it may have joined this batch already.
+                // A part of the request may have joined this batch already.
                 slices.retain(|slice| slice.request != request);
                 items = item_count(&slices);
                 continue;
@@ -381,9 +385,10 @@ impl Module {
         }
     }
 
-    /// Whether streams go by their shares in a batch that starts at `start`: where some request has used up half of the time
-    /// that the tightest objective leaves it here. Before that all can be in time, and the most urgent go first; under
-    /// overload it holds for as long as the stream that loses has requests waiting.
+    /// Whether shares of streams decide in a batch that starts at `start`: when some request has used half of
+    /// the time that the tightest objective leaves it here. Before that, all requests can be in time, and the
+    /// most urgent go first. Under overload the condition holds while requests of a disadvantaged stream
+    /// wait.
     fn shares_decide(&self, mailbox: usize, start: Timestamp) -> bool {
         if self.shares.is_none() && self.fair.is_none() {
             return false;
@@ -392,7 +397,7 @@ impl Module {
         let remaining = self.remaining(tightest);
         let room = tightest.saturating_sub(remaining);
         let first = self.mailboxes.first_key(mailbox);
-        // Keys of first come, first served are arrivals.
+        // Under first come, first served, the keys are arrival times.
         let deadline = first.map(|key| {
             if self.priority.is_fcfs() {
                 key + tightest
@@ -409,20 +414,20 @@ impl Module {
         self.workers.expected(size) + self.read_out(size) + self.peers.estimate().downstream_at(slo)
     }
 
-    /// Under overload, which requests have slack in a batch that starts at `start`; `None` where slack decides nothing.
+    /// Slack threshold for a batch that starts at `start`, under overload; `None` if slack does not matter.
     fn slack(&mut self, start: Timestamp) -> Option<SlackThreshold> {
         let differ = self.metrics.objectives.differ();
-        // Where objectives differ, high budget first would always mean those with the longest one.
+        // If objectives differ, high budget first would always prefer requests with the longest one.
         let high = differ && !self.strategies.has_fixed_order() && self.priority.end() == End::High;
         let spec = self
             .strategies
             .slack()
             .or_else(|| high.then(SlackSpec::default))?;
-        // The margin is one for all: by its own, a request with a longer objective would have to have more slack left than
-        // the others ever have, and would never run beside them.
+        // One margin for all objectives: by its own margin, a request with a long objective would need more
+        // slack than others ever have, and would never run beside them.
         let tightest = self.metrics.objectives.tightest(start);
         let remaining = self.remaining(tightest);
-        // The queue shows a burst at once; the load over a batch or two shows when it is over.
+        // The queue shows the start of a burst at once; the load over a batch or two shows its end.
         let queue = Backlog {
             drain_time: self.drain_time_until(start, tightest),
             load: self.arrival_ratio(start),
@@ -438,9 +443,9 @@ impl Module {
         Some(slack)
     }
 
-    /// How long `waiting` items of a request take from the start of a batch on a slot that holds `already` others: the
-    /// batch as it will be filled, then as many rounds on all slots as the rest needs. A batch that is formed ahead may
-    /// yet fill up.
+    /// Duration of `waiting` items of a request from the start of a batch that holds `already` others: the
+    /// batch as it will be filled, then as many rounds on all slots as the rest needs. A batch that is formed
+    /// ahead may still fill up.
     fn duration_of(&self, opening: Opening, waiting: u32, already: u32) -> Span {
         let place = opening.place;
         let mailbox = self.mailbox_of(place);
@@ -468,7 +473,7 @@ impl Module {
         self.workers.promised_at(place, size, profiled, opening.pressure) * rounds + self.read_out(size)
     }
 
-    /// Drops what an admission rule that looks at a window of the queue has passed.
+    /// Drops requests that a window rule of admission has passed.
     fn drop_at_head(
         &mut self,
         mailbox: usize,
@@ -508,12 +513,13 @@ impl Module {
         }
     }
 
-    /// Asks for slots where there is work, or asks no more where there is none; `changed` are mailboxes about which something did.
+    /// Bids for slots if there is work, or withdraws bids if there is none; `changed` are the mailboxes that
+    /// changed.
     pub(super) fn update_bids(&mut self, changed: &[usize], now: Timestamp, effects: &mut Vec<ModuleEffect>) {
         for &mailbox in changed {
             self.update_bid(mailbox, now, effects);
         }
-        // Requests were taken to these in this step.
+        // Mailboxes that got requests by rerouting in this step.
         let since = self.wakeups.take();
         for &mailbox in since.iter().filter(|mailbox| !changed.contains(mailbox)) {
             self.update_bid(mailbox, now, effects);
@@ -532,7 +538,7 @@ impl Module {
         }
     }
 
-    /// Until when it waits for more items, where it does.
+    /// Time until which the module waits for more items; `None` if it does not wait.
     pub(super) fn waits_until(&self, now: Timestamp) -> Option<Timestamp> {
         let waits = self.invocation.items > 1 && self.spec.pool != Pool::Pipelines;
         if !waits || self.is_eager() || self.mailboxes.count() > 1 {
@@ -546,7 +552,7 @@ impl Module {
         (at > now).then_some(at)
     }
 
-    /// What waits in all, where the order of work on slots is planned.
+    /// All work that waits, if the order of work on slots is planned.
     fn backlog(&self, size: u32, duration: Span) -> Option<WaitingWork> {
         self.spec.policy.queues.filter(|queues| queues.plans())?;
         let items = u32::try_from(self.mailboxes.waiting_items())
@@ -559,9 +565,9 @@ impl Module {
         })
     }
 
-    /// Gives the bid for what waits in a mailbox: the most urgent request decides how urgent the batch is.
+    /// The bid for requests waiting in a mailbox; the most urgent request sets its latest start.
     fn work(&self, mailbox: usize) -> Option<Bid> {
-        // Where each slot has a mailbox.
+        // Set if each slot has a mailbox.
         let own = self.workers.at(mailbox).filter(|_| self.mailboxes.count() > 1);
         let formed = self
             .workers

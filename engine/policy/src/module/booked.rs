@@ -1,6 +1,6 @@
-//! A pool of pipelines: the model is cut and spread over partition workers (PPipe). The module requests a path through
-//! them; the answer is a booking with a size and a finish, and by that finish admission decides: what would miss its
-//! deadline further on does not join.
+//! Pools of pipelines: the model is cut and spread over partition workers (PPipe). The module requests a path
+//! through them, and the answer is a booking with a size and a finish. Admission uses that finish: a request
+//! that would miss its deadline does not join.
 
 use weir_types::{DropReason, Profile, RequestId, Shortfall, SlotId, Span, Timestamp};
 
@@ -12,21 +12,22 @@ use super::supply::Booking;
 use super::workers::Workers;
 use crate::reservations::PathRequest;
 
-/// How long what must not be dropped waits where no path is left at all.
+/// Longest time that requests which must not be dropped wait while no path exists at all.
 const MAX_NO_PATH: Span = Span::from_secs(30);
 
-/// By so much at least a deadline is extended that has been extended and was missed again.
+/// Minimum extension of a deadline that was extended before and missed again.
 const MIN_EXTENSION: Span = Span::from_millis(1);
 
 impl Module {
-    /// Runs a batch as it was booked, or gives the booking back.
+    /// Runs a batch along its booking, or cancels the booking if no request fits.
     pub(super) fn run_as_booked(
         &mut self,
         booking: Booking,
         now: Timestamp,
         effects: &mut Vec<ModuleEffect>,
     ) {
-        // A lane stands for one batch in flight at the planned rate: there may be more, and which is which does not matter.
+        // A lane stands for one batch in flight at the planned rate. More may be in flight, so the choice of
+        // lane does not matter.
         self.booked.extended_deadline = Timestamp::ZERO;
         self.booked.extension = Span::ZERO;
         self.booked.no_path_since = None;
@@ -62,18 +63,22 @@ impl Module {
         });
     }
 
-    /// Not even one item alone would be through before `finish`: drops the requests for which that is too late.
+    /// Not even one item alone would leave the last stage before `finish`: drops the requests for which that
+    /// is too late.
     pub(super) fn on_no_path(&mut self, finish: Timestamp, now: Timestamp, effects: &mut Vec<ModuleEffect>) {
         if self.most_urgent_is_firm() {
-            // It runs late rather than never; where no path is left at all, it asks again at the next tick.
+            // A request that must not be dropped runs late. If no path exists at all, it is requested again
+            // at the next tick.
             if finish == Timestamp::MAX {
                 self.on_no_path_left(now, effects);
             } else {
                 self.booked.no_path_since = None;
-                // In batches as they are planned: shrinking them would not make it earlier, only rarer.
+                // The extension allows batches of the planned size: smaller ones would not finish earlier,
+                // only lower the rate.
                 let planned = self.workers.expected(self.peers.batch_size());
                 let least = planned.saturating_sub(self.workers.expected(1));
-                // The request takes time to come, and meanwhile the earliest gets later.
+                // The request for a path takes time to be answered, and meanwhile the earliest finish gets
+                // later.
                 let again = (self.booked.extension * 2).max(MIN_EXTENSION);
                 self.booked.extension = if self.booked.extended_deadline == Timestamp::ZERO {
                     least
@@ -96,7 +101,7 @@ impl Module {
                     .map_or(self.spec.slo, |entry| entry.slo);
                 let reserve = self.deadline_reserve(slo, leeway);
                 let shortfall = Shortfall {
-                    // The path that is through first, with all waits on it.
+                    // `finish` is that of the path which finishes first, and includes all waits.
                     wait: Span::ZERO,
                     execution: finish.since(now),
                     downstream: reserve,
@@ -109,13 +114,13 @@ impl Module {
             };
             self.drop_request(request, DropReason::Infeasible, Some(shortfall), now, effects);
             if self.running.is_empty() {
-                // What was measured may have been reset by the drop.
+                // The drop may have reset the measured durations.
                 leeway = self.leeway();
             }
         }
     }
 
-    /// No stage has a worker left: what must not be dropped waits for one to return, but not for ever.
+    /// No stage has a usable worker: requests that must not be dropped wait up to [`MAX_NO_PATH`], then fail.
     fn on_no_path_left(&mut self, now: Timestamp, effects: &mut Vec<ModuleEffect>) {
         let since = *self.booked.no_path_since.get_or_insert(now);
         if now.since(since) < MAX_NO_PATH {
@@ -127,7 +132,8 @@ impl Module {
         }
     }
 
-    /// Forgets what was asked, so that it is asked again: where no path was left there may be one by now.
+    /// Clears the requested path so that it is requested again; a path may exist by now if there was none
+    /// before.
     pub(super) fn reset_request(&mut self) {
         let none_left = self.booked.no_path_since.is_some();
         if self.spec.pool == Pool::Pipelines
@@ -143,7 +149,7 @@ impl Module {
             || self.most_urgent().is_some_and(|entry| !entry.droppable)
     }
 
-    /// The request that must be through first.
+    /// The waiting request with the earliest deadline.
     fn most_urgent(&self) -> Option<&Entry> {
         let foremost = self
             .mailboxes
@@ -152,7 +158,7 @@ impl Module {
         foremost.min_by_key(|entry| (entry.deadline(), entry.arrived_at))
     }
 
-    /// Another plan is in force. Batches in flight are not touched.
+    /// Switches to another plan. Batches in flight are not affected.
     pub(super) fn on_plan_changed(&mut self, profile: Profile, batch: u32, lanes: u32, share: f64) {
         self.spec.profile = profile;
         self.spec.batch = vec![batch.max(1)];
@@ -161,11 +167,11 @@ impl Module {
         self.workers = Workers::new(&self.spec.slots, (&self.spec.profile, &[]), batch.max(1), None);
         self.peers.set_batch_size(batch.max(1));
         self.metrics.set_share(share);
-        // Whatever was asked, was asked of the plan before.
+        // The last request for a path was made under the plan before.
         self.booked.requested = None;
     }
 
-    /// Requests a path through the pipelines where there is work, or cancels the request where there is none.
+    /// Requests a path through the pipelines if requests wait, or cancels the request if none do.
     pub(super) fn request_path(&mut self, effects: &mut Vec<ModuleEffect>) {
         let ask = self.wanted_path();
         if ask == self.booked.requested {
@@ -175,14 +181,14 @@ impl Module {
         self.booked.requested = ask;
     }
 
-    /// What is kept back of the deadline of a request with objective `slo` when a path is requested: reservations may wait
-    /// for a larger batch to the last moment that is safe by their tables, and the broker judges by a promise that allows
-    /// for the usual deviation, the `leeway`.
+    /// Time before the deadline by which a batch must finish, for requests with objective `slo`: reservations
+    /// may wait for a larger batch until the last safe moment by their tables. Covers the modules downstream,
+    /// the `leeway` that the broker allows for deviations, and the policy's booking margin.
     fn deadline_reserve(&self, slo: Span, leeway: Span) -> Span {
         self.peers.estimate().downstream_at(slo) + leeway + slo.scale(self.strategies.booking_margin)
     }
 
-    /// What a promise adds to the duration of a planned batch, on the lane where that is the most.
+    /// Largest difference between promised and profiled duration of a planned batch, over the lanes.
     fn leeway(&self) -> Span {
         let planned = self.workers.profiled(self.peers.batch_size());
         let promised = self
@@ -193,7 +199,7 @@ impl Module {
         promised.map_or(Span::ZERO, |promised| promised.saturating_sub(planned))
     }
 
-    /// What waits for a path: the most urgent request says by when the batch must be through.
+    /// The path that waiting requests need; the most urgent request sets the deadline.
     fn wanted_path(&self) -> Option<PathRequest> {
         let most_urgent = self.most_urgent()?;
         let kept = self.deadline_reserve(most_urgent.slo, self.leeway());

@@ -1,4 +1,4 @@
-//! Batches that end, well or not, and requests that leave: forwarded, dropped, removed.
+//! Batches that end or fail, and requests that leave: forwarded, dropped, removed.
 
 use weir_types::invariant;
 use weir_types::invariant::Kind;
@@ -42,23 +42,23 @@ impl Module {
         self.wakeups.mark(self.mailbox_of(place));
     }
 
-    /// Gives the measured times beside runs on a slot, where it prepares ahead.
+    /// Measured times of preparation and read-out on a slot; `None` if it does not prepare ahead.
     pub(super) fn overlap_on(&self, slot: SlotId) -> Option<&Overlap> {
         self.overlap.as_ref().filter(|overlap| overlap.is_on(slot))
     }
 
-    /// The same of the slot at `place`.
+    /// The same for the slot at `place`.
     pub(super) fn overlap_at(&self, place: usize) -> Option<&Overlap> {
         self.overlap_on(self.workers.at(place)?.slot)
     }
 
-    /// How long the inputs of a batch of `size` are prepared before its slot has to be free.
+    /// Expected duration of preparing the inputs of a batch of `size`, for which its slot need not be free.
     pub(super) fn preparation(&self, size: u32) -> Span {
         let overlap = self.overlap.as_ref();
         overlap.map_or(Span::ZERO, |overlap| overlap.preparation(size))
     }
 
-    /// How long after the run of a batch of `size` its outputs are there.
+    /// Expected time from the run's end of a batch of `size` until its outputs are read.
     pub(super) fn read_out(&self, size: u32) -> Span {
         let overlap = self.overlap.as_ref();
         overlap.map_or(Span::ZERO, |overlap| overlap.read_out(size))
@@ -132,7 +132,7 @@ impl Module {
         }
     }
 
-    /// A batch came back, well or not: its slot is free, its time is spent.
+    /// A batch ended, with success or not: frees its slot and charges its time to its requests.
     fn back(
         &mut self,
         batch: BatchId,
@@ -151,7 +151,7 @@ impl Module {
         );
         let run = run?;
         match run.launched_at.zip(self.overlap.as_mut()) {
-            // Its slot has prepared, or may run, another one since.
+            // The slot has started preparing, and may be running, another batch since.
             Some((at, overlap)) => {
                 let read = now.since((at + took).min(now));
                 overlap.on_read(item_count(&run.slices), read);
@@ -163,7 +163,7 @@ impl Module {
         Some(run)
     }
 
-    /// Drops `request` if it is still here: where a sibling dropped it meanwhile, nothing is left to do.
+    /// Drops `request` if it is still here; a sibling may have dropped it before.
     pub(super) fn drop_request(
         &mut self,
         request: RequestId,
@@ -174,7 +174,8 @@ impl Module {
     ) {
         if let Some(entry) = self.remove(request) {
             if entry.bound == 0 && entry.droppable && self.metrics.counts_dropped() {
-                // It did not run, but it did wait: leaving it out would make a full queue look short.
+                // The request did not run, but it waited: leaving out its wait would make a full queue look
+                // short.
                 self.metrics
                     .on_queued(entry.slo, now.since(entry.arrived_at), now);
             }
@@ -185,7 +186,7 @@ impl Module {
         }
     }
 
-    /// Forgets what was measured, where nothing has run for long enough.
+    /// Resets all measured durations if no batch has run for long enough.
     fn reset_if_starved(&mut self, now: Timestamp) {
         let expected = self.workers.expected(self.peers.batch_size());
         let patience = StarvationReset::patience(expected);
@@ -198,7 +199,7 @@ impl Module {
         }
     }
 
-    /// A request that falls back goes on with the answers that it has.
+    /// Returns `Accept` for a request that falls back for this reason, else `Drop`.
     pub(super) fn drop_or_accept(
         &self,
         request: RequestId,
@@ -216,13 +217,14 @@ impl Module {
         }
     }
 
-    /// What becomes of requests that it cannot serve.
+    /// The module's rule for requests that it cannot serve in time.
     pub(super) fn fallback(&self) -> Fallback {
         let own = self.spec.peers.get(self.spec.id.index());
         own.map_or(Fallback::Never, |own| own.fallback)
     }
 
-    /// Forgets `request`, wherever it stands. Items of it that run are not stopped; their results go nowhere.
+    /// Removes `request`, whether waiting, bound or running. Running items are not stopped; their results are
+    /// ignored.
     pub(super) fn remove(&mut self, request: RequestId) -> Option<Entry> {
         let entry = self.mailboxes.remove(request)?;
         self.wakeups.mark(entry.mailbox);
@@ -235,7 +237,7 @@ impl Module {
     }
 }
 
-/// Shares the time of a batch among its requests by their items.
+/// Charges the time of a batch to its requests, in proportion to their items.
 fn spend(slices: &[BatchSlice], took: Span, effects: &mut Vec<ModuleEffect>) {
     let items = item_count(slices);
     effects.extend(slices.iter().map(|slice| ModuleEffect::Spent {

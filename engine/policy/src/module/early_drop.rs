@@ -1,17 +1,18 @@
-//! Early drop: what waits and certainly misses its deadline is dropped before its turn, and a timer is set for the next
-//! request that will.
+//! Early drop: waiting requests that certainly miss their deadlines are dropped before their turn. A timer is
+//! set for the next request that will.
 
 use weir_types::{DropReason, Shortfall, Span, Timestamp};
 
 use super::{Module, ModuleEffect};
 
-/// Part of the objective that is left to a request which goes on with the answers that it has: a timer that fires at the last moment
-/// on a machine that is busy makes it late.
+/// Fraction of the objective that is left to a request that falls back: on a busy machine, a timer at the
+/// last moment would make it late.
 const GOING_ON: f64 = 0.03;
 
 impl Module {
-    /// Drops what certainly misses its deadline: even if it ran alone at once and nothing were queued ahead. Looks from the
-    /// low-budget end, so that high-budget-first leaves nothing infeasible in the mailbox.
+    /// Drops requests that miss their deadline even if they run alone, at once and with nothing queued ahead.
+    /// Searches from the low-budget end, so that high-budget-first leaves no infeasible request in the
+    /// mailbox.
     pub(super) fn drop_early(&mut self, mailbox: usize, now: Timestamp, effects: &mut Vec<ModuleEffect>) {
         if !self.strategies.drops_early() {
             return;
@@ -28,8 +29,8 @@ impl Module {
         }
     }
 
-    /// What a request needs at least from here. One that falls back where it would be late goes on, and needs time for that: what is
-    /// ahead of it, and a margin, since it is still to be in time.
+    /// Least time that a request needs from here. One that falls back if it would be late continues
+    /// downstream, and needs time for that and a margin, since it can still be in time.
     fn least_time(&self) -> Span {
         let least = self.preparation(1) + self.workers.least(1) + self.read_out(1);
         if self.fallback().is_optional() {
@@ -39,7 +40,7 @@ impl Module {
         }
     }
 
-    /// The same as what it is short of.
+    /// The least time as a shortfall against `deadline`.
     fn least_shortfall(&self, deadline: Timestamp, now: Timestamp) -> Shortfall {
         let execution = self.workers.least(1);
         Shortfall {
@@ -60,7 +61,7 @@ impl Module {
         let next = urgent
             .min()
             .map(|deadline| deadline.saturating_sub(self.least_time()) + Span::from_micros(1))
-            // One that came back from a batch in this step may be infeasible already.
+            // A request that returned from a batch in this step may be infeasible already.
             .map(|at| at.max(now));
         if let Some(at) = next.filter(|&at| self.wakeups.set_timer(at, now)) {
             effects.push(ModuleEffect::SetTimer { at });
@@ -78,7 +79,8 @@ mod tests {
     use weir_types::{ModuleId, RequestId, SlotId, StreamId};
     use weir_types::{Profile, Topology};
 
-    /// A slot of its own, 60 ms for an item, requests with 100 ms; `then` ms more in a module after it.
+    /// A module with one slot of its own: 60 ms an item, an objective of 100 ms, and `then` ms in a module
+    /// downstream.
     fn module(overlap: Option<OverlapSpec>, then: Option<u64>) -> Module {
         let profile = |ms: u64| Profile::new(vec![(1, Span::from_millis(ms))]).unwrap();
         let peer = |ms: u64| ModuleInfo {
@@ -109,8 +111,8 @@ mod tests {
         })
     }
 
-    /// Sends a request every 500 ms, of which the first `slow` take 480 ms to prepare or to run and the others 60 ms; gives the
-    /// numbers of those that run.
+    /// Sends a request every 500 ms. The first `slow` take 480 ms to prepare or to run, the others 60 ms.
+    /// Returns the ids of requests that ran.
     fn ran(module: &mut Module, slow: u64) -> Vec<u64> {
         let mut ran = Vec::new();
         for number in 0..60_u64 {
@@ -167,7 +169,8 @@ mod tests {
         assert!(ran.ends_with(&(6..60).collect::<Vec<_>>()), "{ran:?}");
     }
 
-    /// A module downstream that was slow, and has published it, gets nothing that could show that it is not any more.
+    /// A module downstream published that it was slow, and gets no request that would show that it is not any
+    /// more.
     #[test]
     fn what_seems_too_slow_downstream_is_tried_again() {
         let mut module = module(None, Some(20));

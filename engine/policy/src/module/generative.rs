@@ -1,13 +1,14 @@
-//! A module whose model generates: its requests bring prompts, each a sequence on one of its instances, which are its slots.
+//! A module with a generative model: each prompt of a request is a sequence on one of the module's instances,
+//! which are its slots.
 //!
 //! ```text
 //! Prompted ──> drop, or route ──> Place ──> [instance] ──RunStep──> Stepped ──> Forward
 //!                                              └── EvictSequence, Remove and Place elsewhere, Drop
 //! ```
 //!
-//! A request is judged by the admission rule as one that joins a batch is, with what its sequence would meet on the best of
-//! the instances: when it arrives, as long as it waits, and each time that it has generated so many tokens more. What no
-//! instance can finish in time is dropped.
+//! The admission rule judges a request as one that joins a batch, by the estimated wait and duration of its
+//! sequences on the best instance: on arrival, while it waits, and after every `check_tokens` generated
+//! tokens. A request that no instance can finish in time is dropped.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -27,7 +28,7 @@ use crate::pard::state::ModuleState;
 use crate::pard::state_planner::is_publish_due;
 use crate::route::{RouteEffect, RouteEvent};
 
-/// Why a request is dropped, and what it was short of.
+/// Reason for a drop, and the comparison of time needed and time left.
 type Why = (DropReason, Option<Shortfall>);
 
 impl Module {
@@ -62,7 +63,7 @@ impl Module {
             return;
         }
         self.metrics.on_arrived(items, now);
-        // Its sequences generate beside each other, behind all their prompts.
+        // Sequences of one request generate side by side, after all their prompts.
         let (first, stream) = (generative.next, prompted.stream);
         let predict = |(item, prompt): (usize, &u32)| {
             let sequence = SequenceId(first + item as u64);
@@ -122,13 +123,15 @@ impl Module {
         }
     }
 
-    /// Why a request is dropped whose work begins after `wait` and takes so long; `None` where it goes on.
+    /// Reason for dropping a request whose work begins after `wait` and takes `duration`; `None` if it
+    /// continues.
     fn verdict(&self, prompted: &Prompted, now: Timestamp, (wait, duration): (Span, Span)) -> Option<Why> {
         if !prompted.droppable {
             return None;
         }
         let rule = self.strategies.admission.rule();
-        // A rule that looks at what has passed drops when that has: it does not believe in waits.
+        // A rule that uses past time alone drops a request once that time has passed, and ignores expected
+        // waits.
         let wait = if rule.looks_ahead() { wait } else { Span::ZERO };
         let estimate = self.peers.estimate();
         let candidate = Candidate {
@@ -155,7 +158,7 @@ impl Module {
         Some((reason, Some(shortfall)))
     }
 
-    /// Notifies the router, and does what it asks for.
+    /// Sends an event to the router and carries out its effects.
     pub(super) fn route(
         &mut self,
         generative: &mut Generative,
@@ -167,7 +170,7 @@ impl Module {
         generative.router.step(event, now, &mut routes);
         for route in routes {
             match route {
-                // One that is about to leave another instance, or on a link, is put there when it has.
+                // A sequence that is leaving another instance, or is on a link, is placed when it arrives.
                 RouteEffect::Route { sequence, .. } if generative.is_leaving(sequence) => {}
                 RouteEffect::Route { sequence, to, .. } if generative.redirect(sequence, to) => {}
                 RouteEffect::Route {
@@ -195,7 +198,7 @@ impl Module {
         }
     }
 
-    /// Puts a sequence that is on no instance onto one, where the cache of so many of its tokens is.
+    /// Places a sequence that is on no instance; `cached` of its tokens have their cache there.
     pub(super) fn place(
         &self,
         generative: &mut Generative,
@@ -242,7 +245,7 @@ impl Module {
         }
     }
 
-    /// Takes a request with all its sequences out; says whether it was here.
+    /// Removes a request with all its sequences; returns whether it was here.
     pub(super) fn remove_request(
         &mut self,
         generative: &mut Generative,
@@ -268,7 +271,7 @@ impl Module {
         true
     }
 
-    /// An instance is lost: what was on it goes on elsewhere, from its tokens, or is dropped.
+    /// An instance is lost: its sequences continue on other instances from their tokens, or are dropped.
     pub(super) fn on_instance_down(
         &mut self,
         generative: &mut Generative,
@@ -284,7 +287,7 @@ impl Module {
                 generative.counted.on_lost();
             }
             self.route(generative, RouteEvent::Down { instance }, now, effects);
-            // Those that were about to leave it are put where they were to go.
+            // Sequences that were leaving this instance are placed at their destinations.
             for left in generative.left_behind(instance) {
                 let trip = generative.trip(left, 0);
                 self.hand_on(generative, left, trip, now, effects);
@@ -308,8 +311,8 @@ impl Module {
         }
     }
 
-    /// A step is done: `finished` had their last token. With `failed`, it gave nothing, and all caches of its instance are
-    /// lost.
+    /// A step ended: the sequences in `finished` have their last token. If it `failed`, it generated nothing,
+    /// and all caches of its instance are lost.
     pub(super) fn on_stepped(
         &mut self,
         generative: &mut Generative,
@@ -353,7 +356,7 @@ impl Module {
             });
             return;
         }
-        // First of all: what came since waits for what it left.
+        // Inserted first: events that arrived since are to be applied to the state after the step.
         let known = finished.iter().filter(|id| generative.sequences.contains_key(id));
         let known: Vec<SequenceId> = known.copied().collect();
         generative.events[instance.index()].insert(
@@ -381,7 +384,7 @@ impl Module {
                 continue;
             }
             if generated == 1 && generative.answer == Answer::FirstToken {
-                // What follows its first token holds up nobody.
+                // Tokens after the first one delay no request.
                 self.on_sequence_ended(generative, request, part.sequence, now, effects);
             }
             if generated.is_multiple_of(generative.router.spec().check_tokens.max(1)) {
@@ -394,7 +397,7 @@ impl Module {
     fn spend_step(&self, generative: &Generative, step: &Step, took: Span, effects: &mut Vec<ModuleEffect>) {
         let mut tokens: BTreeMap<RequestId, u32> = BTreeMap::new();
         for part in &step.parts {
-            // What follows an answer is not its request's any more.
+            // Tokens after the answer are not charged to the request any more.
             if let Some(sequence) = generative.sequences.get(&part.sequence)
                 && generative.requests.contains_key(&sequence.request)
             {
@@ -427,7 +430,7 @@ impl Module {
         }
     }
 
-    /// A sequence has gone on: whether it can still be in time, here or elsewhere.
+    /// Checks whether a sequence that progressed can still be in time, on its instance or another one.
     fn check_sequence(
         &mut self,
         generative: &mut Generative,
@@ -457,7 +460,7 @@ impl Module {
         }
     }
 
-    /// Requests of which nothing has run, and which are certainly late by now.
+    /// Drops requests that have not run at all and are certainly late.
     fn drop_waiting(&mut self, generative: &mut Generative, now: Timestamp, effects: &mut Vec<ModuleEffect>) {
         let waiting = generative
             .sequences
@@ -475,7 +478,7 @@ impl Module {
         }
     }
 
-    /// Time passed: instances report, what waits is looked at, the state is published.
+    /// Handles a tick: instances report, waiting requests are checked, and the state is published.
     pub(super) fn on_generative_tick(
         &mut self,
         generative: &mut Generative,
@@ -539,7 +542,7 @@ impl Module {
         }
     }
 
-    /// Asks the instances until none has a further event.
+    /// Processes the instances' events until none are left.
     pub(super) fn ask_instances(
         &mut self,
         generative: &mut Generative,
@@ -568,7 +571,7 @@ impl Module {
         let slot = self.slot_of(instance);
         match effect {
             InstanceEffect::Step(mut step) => {
-                // A request may have been dropped by what the instance said before, with all its sequences.
+                // An earlier effect of the instance may have dropped a request with all its sequences.
                 step.parts
                     .retain(|part| generative.sequences.contains_key(&part.sequence));
                 step.tokens = step.parts.iter().map(|part| part.tokens).sum();
@@ -603,7 +606,7 @@ impl Module {
             InstanceEffect::Move {
                 sequence, to, cached, ..
             } => {
-                // Where it was to go may have been lost meanwhile.
+                // The destination may have been lost meanwhile.
                 let to = generative.router.instance_of(sequence).unwrap_or(to);
                 if generative.sequences.contains_key(&sequence) {
                     let trip = generative.trip((sequence, to), cached);

@@ -1,4 +1,4 @@
-//! A module that generates, driven by hand: what is asked of its instances is carried out to the letter.
+//! Tests of a module with a generative model, driven step by step.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -72,10 +72,10 @@ fn spec(drop: &str, rule: RouteRule, slo: Span) -> ModuleSpec {
     }
 }
 
-/// Bytes of a token's part of the cache: too many for the link, and few.
+/// Bytes of a token's part of the cache: too many for the link, and few enough.
 const CACHE_BYTES: [f64; 2] = [1e12, 1e3];
 
-/// The same, over a link when a sequence moves: numbers of tokens or the cache, whichever takes less.
+/// The same, with a link for moves, which transfers token ids or the cache, whichever is faster.
 fn over_link(mut spec: ModuleSpec, latency_ms: u64, cache_bytes: f64) -> ModuleSpec {
     if let Some(generate) = &mut spec.generate {
         generate.router.transfer = Some(MoveCost {
@@ -89,14 +89,14 @@ fn over_link(mut spec: ModuleSpec, latency_ms: u64, cache_bytes: f64) -> ModuleS
     spec
 }
 
-/// What a sequence has on its slot.
+/// State of a sequence on its slot.
 struct Live {
     slot: SlotId,
     request: RequestId,
     prompt: u32,
     generated: u32,
     computed: u32,
-    /// Of it, what was kept when it was taken off its slot.
+    /// Number of computed tokens whose cache was kept when the sequence was taken off its slot.
     kept: Option<u32>,
 }
 
@@ -106,16 +106,16 @@ struct Driven {
     now: Timestamp,
     prompts: BTreeMap<RequestId, Vec<u32>>,
     live: BTreeMap<SequenceId, Live>,
-    /// By slot: the step that runs, and when it is done.
+    /// By slot: the running step, and the time at which it ends.
     running: BTreeMap<SlotId, (Step, Timestamp)>,
     /// By request: sequences that have their last token.
     complete: BTreeMap<RequestId, u32>,
     forwarded: BTreeSet<RequestId>,
     dropped: BTreeMap<RequestId, DropReason>,
     moves: u32,
-    /// Those of them that took their cache along.
+    /// Moves that transferred the cache.
     with_cache: u32,
-    /// When the module wants to be asked.
+    /// Times at which the module asked to be called.
     timers: BTreeSet<Timestamp>,
 }
 
@@ -244,7 +244,8 @@ impl Driven {
         !self.forwarded.contains(&request) && !self.dropped.contains_key(&request)
     }
 
-    /// Lets time pass until the next step is done, or a timer fires, or `until`; says whether either was.
+    /// Advances to the end of the next step, the next timer, or `until`; returns whether a step or timer came
+    /// first.
     fn step_done(&mut self, until: Timestamp, fails: bool) -> bool {
         let next = self.running.iter().min_by_key(|(_, (_, end))| *end);
         let timer = self.timers.first().copied().filter(|at| *at <= until);
@@ -301,7 +302,7 @@ impl Driven {
         true
     }
 
-    /// A slot is gone, with the step that it runs and what it had computed.
+    /// Loses a slot, with its running step and its caches.
     fn lose(&mut self, slot: SlotId) {
         self.running.remove(&slot);
         for live in self.live.values_mut().filter(|live| live.slot == slot) {
@@ -347,7 +348,7 @@ fn a_length_that_comes_with_a_request_is_what_it_is_expected_to_have_and_else_th
             generate.length = source;
         }
         let mut driven = Driven::new(spec);
-        // By the mean it has half of what it may have, for which there is no time; one token can be in time.
+        // The mean length is half of the maximum, for which there is no time; a single token can be in time.
         driven.predicted(1, &[1], &[1], Span::from_millis(40));
         assert_eq!(driven.dropped.len(), 0, "{source:?}");
         driven.predicted(2, &[1], &[MAX_TOKENS], Span::from_millis(40));
@@ -416,7 +417,7 @@ fn what_is_on_an_instance_that_is_lost_goes_on_elsewhere_with_its_tokens() {
     );
 }
 
-/// Requests that are late where they are, so that they move wherever they may.
+/// Requests that are late on their instance, so that they move whenever allowed.
 fn late(link: Option<(u64, f64)>) -> Driven {
     let rule = RouteRule::JustEnough(JustEnough {
         moves: Moves::Late,
@@ -492,7 +493,7 @@ fn one_on_a_link_goes_on_elsewhere_when_its_instance_is_lost_meanwhile() {
             "slot {lost} is lost"
         );
     }
-    // None is left to go to.
+    // No other instance is left.
     let mut driven = until_moved(5_000);
     (3..6).for_each(|slot| driven.lose(SlotId(slot)));
     driven.run_out();

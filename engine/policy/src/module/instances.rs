@@ -1,4 +1,5 @@
-//! What a module whose model generates knows: its requests, their sequences, and the instances that these are on.
+//! State of a module whose model generates tokens: requests, their sequences, and the instances that run
+//! them.
 
 use std::collections::BTreeMap;
 
@@ -12,39 +13,39 @@ use crate::generate::{
 };
 use crate::route::{RouteEvent, Router, RouterSpec};
 
-/// How a module generates.
+/// Specification of token generation in a module.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct GenerateSpec {
-    /// By slot of the module.
+    /// Instances, in the order of the module's slots.
     pub instances: Vec<InstanceSpec>,
-    /// Which instance a sequence goes to.
+    /// Router that assigns sequences to instances.
     pub router: RouterSpec,
-    /// Most tokens that a sequence generates.
+    /// Maximum number of tokens that a sequence generates.
     pub max_tokens: u32,
-    /// What a request is answered by.
+    /// Part of the output that answers a request.
     #[serde(default)]
     pub answer: Answer,
-    /// How many tokens a sequence is expected to have, where no prediction comes with its request.
+    /// Source of expected sequence lengths for requests that bring no prediction.
     #[serde(default)]
     pub length: LengthSource,
 }
 
-/// What a request is answered by, and its latency objective is for.
+/// Part of the output that answers a request; its latency objective ends there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Answer {
-    /// All tokens of its sequences.
+    /// All tokens of all sequences of the request.
     #[default]
     Whole,
-    /// The first token of each: the others follow, and nothing waits for them.
+    /// The first token of each sequence; the other tokens follow without a deadline.
     FirstToken,
 }
 
-/// The prompts of a request, by their tokens.
+/// The prompts of a request, as numbers of tokens.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Prompts<'a> {
     pub(super) tokens: &'a [u32],
-    /// Tokens that each is predicted to generate; empty where nothing predicts them.
+    /// Tokens that each sequence is predicted to generate; empty if there are no predictions.
     pub(super) predicted: &'a [u32],
 }
 
@@ -84,24 +85,24 @@ pub(super) struct Generating {
     pub(super) item: u32,
     pub(super) prompt: u32,
     pub(super) generated: u32,
-    /// Tokens that it is predicted to generate; `None`: as others before it.
+    /// Tokens that the sequence is predicted to generate; `None`: estimated from earlier sequences.
     pub(super) predicted: Option<u32>,
     pub(super) instance: InstanceId,
-    /// Whether it was put there.
+    /// Whether the sequence was placed on that instance.
     pub(super) is_placed: bool,
-    /// Whether a step had it.
+    /// Whether a step has included the sequence.
     pub(super) has_run: bool,
-    /// What was thought of it at first.
+    /// Estimates made when the sequence arrived, to be compared with its end.
     pub(super) expectation: Expectation,
 }
 
 /// A sequence on a link between two instances.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct InTransit {
-    /// When it is there.
+    /// Time of arrival at `to`.
     pub(super) at: Timestamp,
     pub(super) to: InstanceId,
-    /// Tokens whose cache comes with it.
+    /// Number of tokens whose cache arrives with the sequence.
     pub(super) cached: u32,
 }
 
@@ -112,27 +113,27 @@ pub(super) struct Generative {
     pub(super) answer: Answer,
     pub(super) router: Router,
     pub(super) instances: Vec<Instance>,
-    /// By instance: what it was not asked about yet.
+    /// By instance: events that the instance has not processed yet.
     pub(super) events: Vec<Vec<InstanceEvent>>,
-    /// By instance: the step that runs.
+    /// By instance: the running step.
     pub(super) steps: Vec<Option<Step>>,
-    /// By instance: whether it is there.
+    /// By instance: whether it can be used.
     pub(super) is_up: Vec<bool>,
     pub(super) requests: BTreeMap<RequestId, Prompted>,
     pub(super) sequences: BTreeMap<SequenceId, Generating>,
-    /// Those of them that are on a link between two instances.
+    /// Sequences that are on a link between two instances.
     pub(super) in_transit: BTreeMap<SequenceId, InTransit>,
     pub(super) next: u64,
     pub(super) counted: SequenceStats,
     pub(super) lengths: Lengths,
-    /// Tokens of prompts.
+    /// Mean number of tokens of prompts.
     pub(super) prompts: MeanLength,
-    /// When instances reported to the router last.
+    /// Time of the instances' last report to the router.
     pub(super) reported_at: Timestamp,
 }
 
 impl Generative {
-    /// `None` where instances cannot be, which whoever makes the spec checks.
+    /// Returns `None` if an instance or the router is invalid; the maker of the spec checks that before.
     pub(super) fn new(spec: &GenerateSpec) -> Option<Self> {
         let made = spec.instances.iter().map(|spec| Instance::new(spec.clone()).ok());
         let instances: Option<Vec<Instance>> = made.collect();
@@ -164,7 +165,7 @@ impl Generative {
         self.instances.iter().map(Instance::stats).collect()
     }
 
-    /// Tokens that a sequence is expected to generate yet.
+    /// Number of tokens that a sequence is still expected to generate.
     pub(super) fn remaining(&self, sequence: SequenceId) -> u32 {
         let sequence = self.sequences.get(&sequence);
         let generated = sequence.map_or(0, |sequence| sequence.generated);
@@ -172,7 +173,8 @@ impl Generative {
         self.expected(predicted, generated)
     }
 
-    /// The same of one that is predicted to generate so many, and has generated some of them.
+    /// Tokens still expected from a sequence that has `generated` of the `predicted` ones; at least 1 with a
+    /// prediction.
     pub(super) fn expected(&self, predicted: Option<u32>, generated: u32) -> u32 {
         match predicted {
             Some(predicted) => predicted.min(self.max_tokens).saturating_sub(generated).max(1),
@@ -180,7 +182,7 @@ impl Generative {
         }
     }
 
-    /// Tokens of those that a request waits for.
+    /// Number of tokens, out of `tokens`, that must be generated before the request is answered.
     pub(super) fn awaited(&self, tokens: u32) -> u32 {
         match self.answer {
             Answer::Whole => tokens,
@@ -188,8 +190,8 @@ impl Generative {
         }
     }
 
-    /// What a sequence with so many tokens to compute, and so many to generate, would meet on the best instance until its
-    /// request is answered: wait and duration.
+    /// Wait and duration that a new sequence with a prompt of `prompt` tokens, which generates `tokens`,
+    /// would have on the best instance until its request is answered.
     pub(super) fn best_estimate(&self, prompt: u32, tokens: u32) -> (Span, Span) {
         let awaited = self.awaited(tokens);
         let up = self
@@ -204,25 +206,25 @@ impl Generative {
         best.map_or((Span::ZERO, Span::ZERO), |best| (best.wait, best.duration))
     }
 
-    /// As those before were, on the best instance.
+    /// Expected duration of a sequence of mean length on the best instance.
     pub(super) fn usual_duration(&self) -> Span {
         let prompt = self.prompts.remaining(0, u32::MAX);
         self.best_estimate(prompt, self.expected(None, 0)).1
     }
 
-    /// Whether a sequence is on an instance that it is about to leave.
+    /// Whether a sequence is still placed on a usable instance.
     pub(super) fn is_leaving(&self, sequence: SequenceId) -> bool {
         let known = self.sequences.get(&sequence);
         known.is_some_and(|known| known.is_placed && self.is_up[known.instance.index()])
     }
 
-    /// One that is on a link goes elsewhere from there; says whether it is on one.
+    /// Changes the destination of a sequence that is on a link; returns whether it is on one.
     pub(super) fn redirect(&mut self, sequence: SequenceId, to: InstanceId) -> bool {
         let in_transit = self.in_transit.get_mut(&sequence);
         in_transit.map(|in_transit| in_transit.to = to).is_some()
     }
 
-    /// Sequences that are on an instance and go elsewhere, and where.
+    /// Sequences on an instance that the router has assigned to another one, with that one.
     pub(super) fn left_behind(&self, instance: InstanceId) -> Vec<(SequenceId, InstanceId)> {
         let there = self
             .sequences
@@ -232,7 +234,7 @@ impl Generative {
         going.filter(|(_, to)| *to != instance).collect()
     }
 
-    /// An instance is lost, with all that was on it, or begins anew.
+    /// Marks an instance as lost, or as usable again; either way everything on it is gone.
     pub(super) fn set_up(&mut self, instance: InstanceId, is_up: bool) {
         let place = instance.index();
         if let Some(instance) = self.instances.get_mut(place) {
@@ -243,7 +245,7 @@ impl Generative {
         }
     }
 
-    /// A sequence leaves for good.
+    /// Removes a sequence that has ended.
     pub(super) fn end_sequence(&mut self, id: SequenceId, now: Timestamp) -> Option<Generating> {
         let sequence = self.sequences.remove(&id)?;
         self.in_transit.remove(&id);

@@ -1,5 +1,5 @@
-//! Requests that are in a module: those that wait stand in a mailbox, one for the pool or one for each worker, and become
-//! urgent in the order of their deadlines.
+//! Requests in a module. Waiting ones are in a mailbox, one for the pool or one for each worker, ordered by
+//! their keys; those that may be dropped early are also ordered by deadline.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
@@ -14,16 +14,16 @@ use crate::queue::request_map::RequestMap;
 use crate::weir::fair_streams::FairStreams;
 use crate::weir::slack::SlackThreshold;
 
-/// So many requests near the threshold are looked at to find the next.
+/// Maximum number of requests near the slack threshold that are examined for the next one.
 const MAX_CANDIDATES: usize = 64;
 
-/// Of the urgent so many times those that are here must be gone before all are looked through.
+/// Ratio of stale to live entries in `urgent` at which stale ones are removed.
 const STALE: usize = 4;
 
 /// One request in one module.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Entry {
-    /// Its key in the mailbox.
+    /// Sort key in the mailbox.
     pub(super) key: Timestamp,
     pub(super) stream: StreamId,
     pub(super) sent_at: Timestamp,
@@ -35,21 +35,21 @@ pub(super) struct Entry {
     pub(super) bound: u32,
     /// Items that were put on a slot.
     started: u32,
-    /// Items that came back.
+    /// Number of items that have run.
     done: u32,
     pub(super) droppable: bool,
-    /// It asks for so much that others go first under overload.
+    /// Whether it has so many items that other requests go first under overload.
     pub(super) deprioritized: bool,
-    /// It has run once and was lost with its worker.
+    /// Whether it was lost with its worker once and runs again.
     pub(super) again: bool,
-    /// The mailbox that it stands in.
+    /// Index of its mailbox.
     pub(super) mailbox: usize,
-    /// When it was taken there from another one.
+    /// Time at which it was moved here from another mailbox.
     pub(super) moved_at: Option<Timestamp>,
 }
 
 impl Entry {
-    /// A request that comes at `arrived_at`; its key is yet to be given.
+    /// A request that arrives at `arrived_at`; its key is set later.
     pub(super) fn new(
         stream: StreamId,
         sent_at: Timestamp,
@@ -81,13 +81,13 @@ impl Entry {
         self.sent_at + self.slo
     }
 
-    /// Whether items of it have been put on a slot.
+    /// Whether some of its items have started on a slot.
     pub(super) fn partially_run(&self) -> bool {
         self.started > 0
     }
 
-    /// As it came, to run once more after it was lost; `None` for a request that has been lost before, or of which only a
-    /// part was lost: the other parts are elsewhere.
+    /// The request as it arrived, to run once more after a loss. `None` if it was lost before, or if only a
+    /// part was lost, since other parts are elsewhere.
     pub(super) fn reset_for_retry(self, lost: u32) -> Option<Self> {
         let whole = lost == self.items && !self.again;
         whole.then_some(Self {
@@ -99,7 +99,8 @@ impl Entry {
         })
     }
 
-    /// As it was before what does not run yet was bound: in a mailbox of one worker items run in their order.
+    /// The entry with all items unbound that have not started; in a mailbox of one worker, items run in their
+    /// order.
     pub(super) fn unbound(self) -> Self {
         Self {
             bound: self.started,
@@ -113,24 +114,25 @@ impl Entry {
     }
 }
 
-/// One mailbox.
+/// One mailbox of requests, in several orders.
 #[derive(Debug, Clone, Default)]
 struct Mailbox {
     waiting: Depq<()>,
-    /// The same by stream, where streams have shares; none of them is empty.
+    /// Waiting requests by stream, if streams have shares; no queue in it is empty.
     by_stream: BTreeMap<StreamId, Depq<()>>,
-    /// Those that ask for too much at present.
+    /// Requests that bring too many items at present.
     deprioritized: Depq<()>,
-    /// Those with items that do not run yet and that may be dropped, by deadline, where early drop needs them. What has
-    /// left since is taken off as it comes up.
+    /// Requests with items that do not run yet and that may be dropped, by deadline, if early drop needs
+    /// them. Requests that have left are removed when they reach the top.
     urgent: BinaryHeap<Reverse<(Timestamp, RequestId)>>,
-    /// Those of which some items are bound and some are not: they go first, what was begun is to be finished.
+    /// Requests with some items bound and some not: they go first, because work that was begun is to be
+    /// finished.
     partially_run: BTreeSet<(Timestamp, RequestId)>,
     items: u64,
 }
 
 impl Mailbox {
-    /// A request waits, by its key and, where streams have shares, among those of its stream.
+    /// Adds a waiting request, by its key and, if streams have shares, also to its stream's queue.
     fn push(&mut self, entry: &Entry, request: RequestId, shared: bool) {
         if entry.deprioritized {
             self.deprioritized.push(entry.key, request, ());
@@ -143,7 +145,7 @@ impl Mailbox {
         }
     }
 
-    /// Streams with a request that has slack; all that have one where slack decides nothing.
+    /// Streams with a request that has slack; all streams with a request if slack does not matter.
     fn streams_with_slack(&self, slack: Option<SlackThreshold>) -> impl Iterator<Item = StreamId> {
         let has_slack =
             move |line: &Depq<()>| slack.is_none_or(|slack| line.range_from(slack.from).next().is_some());
@@ -151,7 +153,7 @@ impl Mailbox {
         able.map(|(stream, _)| *stream)
     }
 
-    /// A request waits no more: takes it out of those of its stream, where it stands there.
+    /// Removes a request that has left the queue from its stream's queue, if it is there.
     fn forget(&mut self, entry: &Entry, request: RequestId) {
         if let Some(line) = self.by_stream.get_mut(&entry.stream) {
             line.remove(entry.key, request);
@@ -168,14 +170,15 @@ pub(super) struct MailboxSet {
     all: RequestMap<Entry>,
     mailboxes: Vec<Mailbox>,
     items: u64,
-    /// Whether the most urgent are asked for.
+    /// Whether the most urgent requests are indexed.
     urgency: bool,
     /// Whether streams have shares.
     shared: bool,
 }
 
 impl MailboxSet {
-    /// So many empty mailboxes, at least one; `urgency`: the most urgent will be asked for; `shared`: by stream, too.
+    /// Creates that many empty mailboxes, at least one. `urgency`: the most urgent requests are indexed.
+    /// `shared`: requests are indexed by stream too.
     pub(super) fn new(mailboxes: usize, urgency: bool, shared: bool) -> Self {
         Self {
             all: RequestMap::default(),
@@ -210,7 +213,7 @@ impl MailboxSet {
         self.insert(request, entry, mailbox);
     }
 
-    /// Those that wait by their keys, in the order of their numbers.
+    /// Waiting requests that are not partially bound, by id.
     pub(super) fn in_line(&self) -> impl Iterator<Item = (RequestId, &Entry)> {
         self.all.iter().filter(|(request, entry)| {
             let partially_run = &self.mailboxes[entry.mailbox].partially_run;
@@ -218,7 +221,8 @@ impl MailboxSet {
         })
     }
 
-    /// Orders what waits anew: by these keys, and with these over the cost limit. `urgency` and `shared` as in [`Self::new`].
+    /// Orders waiting requests again, by new keys and a new mark for those over the cost limit. `urgency` and
+    /// `shared` as in [`Self::new`].
     pub(super) fn reorder(
         &mut self,
         waiting: Vec<(RequestId, Timestamp, bool)>,
@@ -246,7 +250,7 @@ impl MailboxSet {
         }
     }
 
-    /// Takes a request out, wherever it stands.
+    /// Removes a request, whether it waits, is bound or runs.
     pub(super) fn remove(&mut self, request: RequestId) -> Option<Entry> {
         let entry = self.all.remove(request)?;
         let waiting = entry.waiting();
@@ -281,7 +285,7 @@ impl MailboxSet {
         self.items
     }
 
-    /// Items that wait for a batch in all mailboxes and whose key is before `until`.
+    /// Number of waiting items, over all mailboxes, of requests whose key is before `until`.
     pub(super) fn waiting_items_until(&self, until: Timestamp) -> u64 {
         let waiting = |request: RequestId| self.get(request).map_or(0, |entry| u64::from(entry.waiting()));
         let of = |mailbox: &Mailbox| -> u64 {
@@ -311,7 +315,8 @@ impl MailboxSet {
         self.mailboxes[mailbox].items
     }
 
-    /// Whose turn it is in a mailbox: one of which a part is bound already, else the one at `end`. It waits no more.
+    /// Returns the next request of a mailbox: one that is partially bound, else the one at `end`, which
+    /// leaves the queue.
     pub(super) fn next(&mut self, mailbox: usize, end: End) -> Option<RequestId> {
         let from = &mut self.mailboxes[mailbox];
         if let Some((_, partially_run)) = from.partially_run.first() {
@@ -336,8 +341,9 @@ impl MailboxSet {
         Some(request)
     }
 
-    /// Whose turn it is where streams have shares: of the stream whose turn it is among those with a request that has slack,
-    /// or, where slack decides nothing, with any. Those over the cost limit go when no other has slack. It waits no more.
+    /// Returns the next request if streams have shares: one that is partially bound, else one that leaves the
+    /// queue. Its stream is the next in turn among those with a request that has slack, or among all if slack
+    /// does not matter. Requests over the cost limit come when no other has slack.
     pub(super) fn next_by_share(
         &mut self,
         mailbox: usize,
@@ -358,7 +364,8 @@ impl MailboxSet {
         self.take_of(mailbox, stream, slack, end)
     }
 
-    /// The next request of the stream that is most behind, of those with a request that has slack, where any is. It waits no more.
+    /// Returns the next request of the stream that is furthest behind, among streams with a request that has
+    /// slack if there are any. The request leaves the queue unless it is partially bound.
     pub(super) fn next_behind(
         &mut self,
         mailbox: usize,
@@ -374,7 +381,7 @@ impl MailboxSet {
         self.take_of(mailbox, stream, slack, end)
     }
 
-    /// Takes the next request of a stream.
+    /// Removes and returns the next request of a stream.
     fn take_of(
         &mut self,
         mailbox: usize,
@@ -390,7 +397,7 @@ impl MailboxSet {
         Some(request)
     }
 
-    /// The least key of those that wait in a mailbox.
+    /// Smallest key of the requests that wait in a mailbox.
     pub(super) fn first_key(&self, mailbox: usize) -> Option<Timestamp> {
         let of = &self.mailboxes[mailbox];
         let lines = [&of.waiting, &of.deprioritized].into_iter();
@@ -400,9 +407,9 @@ impl MailboxSet {
             .min()
     }
 
-    /// Whose turn it is where those with slack go first: the most urgent of them, and where there is none, the
-    /// last of the others. Those over the cost limit go when no other has slack, or all others have plenty. It
-    /// waits no more.
+    /// Returns the next request if those with slack go first: one that is partially bound, else the most
+    /// urgent one with slack, else the last of the others. Requests over the cost limit come when no other
+    /// has slack, or all others have plenty.
     pub(super) fn next_with_slack(&mut self, mailbox: usize, slack: SlackThreshold) -> Option<RequestId> {
         let from = &mut self.mailboxes[mailbox];
         if let Some((_, partially_run)) = from.partially_run.first() {
@@ -431,7 +438,7 @@ impl MailboxSet {
         Some(request)
     }
 
-    /// Those that wait in a mailbox, smallest key first.
+    /// Waiting requests of a mailbox, smallest key first.
     pub(super) fn waiting(&self, mailbox: usize) -> impl Iterator<Item = RequestId> {
         let waiting = self.mailboxes[mailbox].waiting.iter();
         waiting.map(|(_, request, ())| request)
@@ -445,7 +452,7 @@ impl MailboxSet {
         lines.map(|(_, request, ())| request).chain(partially_run)
     }
 
-    /// The first to look at where urgency is asked: of those partly bound, and of those that wait.
+    /// Candidates for the most urgent request: the first partially bound one, and the first waiting one.
     pub(super) fn foremost(&self, mailbox: usize) -> impl Iterator<Item = RequestId> {
         let of = &self.mailboxes[mailbox];
         let partially_run = of.partially_run.first().map(|(_, request)| *request);
@@ -455,7 +462,7 @@ impl MailboxSet {
             .chain(of.deprioritized.peek(End::Low).map(|(_, request, _)| request))
     }
 
-    /// Binds up to `room` items of `request`; gives the first of them and how many.
+    /// Binds up to `room` items of `request`; returns the index of the first one and their number.
     pub(super) fn bind(&mut self, request: RequestId, room: u32) -> (u32, u32) {
         let Some(entry) = self.all.get_mut(request) else {
             return (0, 0);
@@ -474,8 +481,8 @@ impl MailboxSet {
         (first, count)
     }
 
-    /// Counts `items` as running: when nothing of a request is left to run, it can no longer be dropped early. Gives the
-    /// latency objective of the request; `None` where it is not here.
+    /// Marks `items` as running. A request without items left to run cannot be dropped early any more.
+    /// Returns the latency objective of the request; `None` if it is not here.
     pub(super) fn started(&mut self, request: RequestId, items: u32) -> Option<Span> {
         let entry = self.all.get_mut(request);
         let holds = invariant!(
@@ -493,8 +500,8 @@ impl MailboxSet {
         Some(entry.slo)
     }
 
-    /// The request with the least budget among those that do not run yet, bound or not, and may be dropped; and its
-    /// deadline.
+    /// The droppable request with the earliest deadline among those with items that do not run yet, bound or
+    /// not; with its deadline.
     pub(super) fn most_urgent(&mut self, mailbox: usize) -> Option<(RequestId, Timestamp)> {
         let stands = |request: RequestId| {
             let entry = self.all.get(request);
@@ -513,14 +520,15 @@ impl MailboxSet {
         None
     }
 
-    /// None of those has an earlier deadline; `None` without any. The first may have left: finding that out is what costs.
+    /// Lower bound of these deadlines; `None` if there are none. The first entry may be stale: removing stale
+    /// entries is what costs time.
     pub(super) fn urgent_from(&self, mailbox: usize) -> Option<Timestamp> {
         let first = self.mailboxes[mailbox].urgent.peek();
         first.map(|Reverse((deadline, _))| *deadline)
     }
 
-    /// Counts `items` as come back; gives the entry when they were the last. Legal for a request that is not here: it was
-    /// dropped, or cancelled by a sibling, while its batch ran.
+    /// Marks `items` as ended; returns the entry if they were its last. Legal for a request that is not here:
+    /// it was dropped, or cancelled by a sibling, while its batch ran.
     pub(super) fn done(&mut self, request: RequestId, items: u32) -> Option<Entry> {
         let entry = self.all.get_mut(request)?;
         let holds = invariant!(
@@ -541,7 +549,7 @@ impl MailboxSet {
     }
 }
 
-/// Takes the next of a line: by slack, or where slack decides nothing the one at `end`.
+/// Removes the next request of a queue: by slack, or the one at `end` if slack does not matter.
 fn take(line: &mut Depq<()>, slack: Option<SlackThreshold>, end: End) -> Option<RequestId> {
     match slack {
         Some(slack) => take_next(line, slack),
@@ -549,8 +557,8 @@ fn take(line: &mut Depq<()>, slack: Option<SlackThreshold>, end: End) -> Option<
     }
 }
 
-/// Takes the first with slack. Near the threshold chance decides; where none of the first has slack, it is the
-/// first beyond the bound.
+/// Removes the first request with slack. The threshold is randomized for each request; if none of the first
+/// requests has slack, the first beyond the random range is taken.
 fn take_next(line: &mut Depq<()>, slack: SlackThreshold) -> Option<RequestId> {
     let has_time = |key: Timestamp, request: RequestId| key >= slack.starts_at(request);
     if let Some((_, first, ())) = line.pop_low_if(has_time) {
@@ -576,7 +584,8 @@ mod tests {
         Timestamp::ZERO + Span::from_millis(ms)
     }
 
-    /// Deadlines in milliseconds of those that wait, and of those over the cost limit.
+    /// A mailbox set with waiting requests, and with others over the cost limit, by deadlines in
+    /// milliseconds.
     fn mailboxes(waiting: &[u64], deprioritized: &[u64]) -> MailboxSet {
         let mut queues = MailboxSet::new(1, true, false);
         let all = waiting.iter().map(|ms| (*ms, false));

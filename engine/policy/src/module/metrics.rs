@@ -1,4 +1,4 @@
-//! What a module measures of itself: rates, delays, waits.
+//! A module's measurements of itself: rates, delays, waits.
 
 use weir_types::{Span, StreamId, Timestamp};
 
@@ -11,34 +11,34 @@ use crate::pard::estimator::{Queueing, WaitTerm};
 use crate::strategy::Strategies;
 use crate::weir::cost_limit::CostLimit;
 
-/// Over which arrivals are counted as the present rate.
+/// Window over which the present arrival rate is counted.
 const PRESENT: Span = Span::from_secs(1);
 
-/// The same where it is asked whether a burst is over: as long as a batch or two.
+/// Window for detecting the end of a burst: about one or two batches.
 const JUST_NOW: Span = Span::from_millis(100);
 
-/// The measurements.
+/// Measurements of one module.
 #[derive(Debug, Clone)]
 pub(super) struct ModuleMetrics {
     pub(super) present: Window,
     pub(super) smoothed: Window,
     pub(super) queueing: Window,
-    /// This and the next two only where the rule reckons with them.
+    /// This one and the next two are measured only if the policy's rules use them.
     pub(super) recent: Option<Window>,
     pub(super) latency: Option<Window>,
     pub(super) waits: Option<BatchWaitSamples>,
     pub(super) first_arrival_at: Option<Timestamp>,
     pub(super) items_per_request: f64,
-    /// As above, with those that bring nothing.
+    /// Mean items per request as above, including requests that bring none.
     pub(super) demand: f64,
     pub(super) requests: u64,
     pub(super) cost_limit: CostLimit,
-    /// By objective, where requests have some of their own.
+    /// Delays by objective, if requests have objectives of their own.
     pub(super) objectives: Objectives,
     pub(super) fan_out: FanOut,
     pub(super) share: f64,
     pub(super) published: Option<Timestamp>,
-    /// When the items of streams were published last.
+    /// Time of the last publication of the items of streams.
     pub(super) fan_out_published: Option<Timestamp>,
     /// The queueing delay that was published.
     pub(super) published_queueing: Span,
@@ -50,14 +50,14 @@ pub(super) struct ModuleMetrics {
 impl ModuleMetrics {
     /// Weight of a new request in the mean number of items.
     const GAIN: f64 = 0.05;
-    /// The same where sizes are planned by it: a plan must not follow every wave.
+    /// The gain for sizes that are planned by this value: a plan must not follow every wave.
     const SLOW: f64 = 0.0005;
-    /// From so many requests on; before, the mean is that of all.
+    /// Number of requests from which this gain applies; before, the value is the mean of all requests.
     const SLOWED: u64 = 2_000;
-    /// The least share of its slots that a module is taken to have: it is never quite shut out.
+    /// Minimum share of its slots that a module is assumed to have, so that it is never shut out completely.
     const MIN_SHARE: f64 = 0.02;
 
-    /// `slo` is the graph's.
+    /// Creates measurements; `slo` is the graph's objective.
     pub(super) fn new(strategies: &Strategies, slo: Span, share: f64) -> Self {
         let estimator = strategies.estimator;
         let by_latency = strategies.estimation().share_weight == ShareWeight::WorstLatency;
@@ -87,7 +87,8 @@ impl ModuleMetrics {
         metrics
     }
 
-    /// Other strategies are in force: what they measure otherwise begins anew, and the state is published soon.
+    /// Switches to other strategies: quantities that they measure differently start again, and the state is
+    /// published soon.
     pub(super) fn on_strategies(&mut self, before: &Strategies, strategies: &Strategies) {
         let (old, estimator) = (before.estimator, strategies.estimator);
         let same_window = old.window == estimator.window;
@@ -124,7 +125,7 @@ impl ModuleMetrics {
         self.items_per_request += Self::GAIN * (f64::from(items) - self.items_per_request);
     }
 
-    /// A request has come, with or without items.
+    /// Records a request, with or without items.
     pub(super) fn on_items(&mut self, stream: StreamId, items: u32) {
         self.requests += 1;
         let gain = if self.requests < Self::SLOWED {
@@ -136,23 +137,23 @@ impl ModuleMetrics {
         self.fan_out.on_items(stream, items);
     }
 
-    /// A request with objective `slo` queued so long.
+    /// Records the queueing delay of a request with objective `slo`.
     pub(super) fn on_queued(&mut self, slo: Span, delay: Span, now: Timestamp) {
         self.objectives.on_queued(slo, delay, now);
         self.queueing.observe(delay.micros() as f64, now);
     }
 
-    /// Whether a request that was dropped counts as having queued; the paper counts those that joined a batch.
+    /// Whether a dropped request counts as having queued; the paper only counts requests that joined a batch.
     pub(super) fn counts_dropped(&self) -> bool {
         self.queueing_rule == Queueing::Present
     }
 
-    /// Whether so many items are too many for one request at present.
+    /// Whether a request has too many items at present.
     pub(super) fn exceeds_cost_limit(&self, items: u32) -> bool {
         self.cost_limit.limit().is_some_and(|limit| items > limit)
     }
 
-    /// A request with objective `slo` waited so long for its batch.
+    /// Records the batch wait of a request with objective `slo`.
     pub(super) fn on_batch_wait(&mut self, slo: Span, wait: Span) {
         self.objectives.on_batch_wait(slo, wait);
         if let Some(waits) = &mut self.waits {

@@ -60,44 +60,44 @@ use supply::{BookedSupply, Booking, SharedSupply};
 use wakeups::Wakeups;
 use workers::Workers;
 
-/// One module. What it knows is in rooms of their own; the files that decide say in `impl Module` what they do with them.
+/// One module. Each kind of knowledge has its own type; the files of this folder use them in `impl Module`.
 #[derive(Debug, Clone)]
 pub struct Module {
     spec: ModuleSpec,
-    /// What its decisions are made by.
+    /// Rules resolved from the policy in force.
     strategies: Strategies,
-    /// What the other modules published, and what follows from it.
+    /// States that the other modules published, and estimates derived from them.
     peers: Peers,
-    /// What it measures of itself.
+    /// Rates, delays and waits that the module measures of itself.
     metrics: ModuleMetrics,
     priority: AdaptivePriority,
     overload: OverloadTracker,
-    /// Requests that wait or run.
+    /// Queued, bound and running requests.
     mailboxes: MailboxSet,
-    /// Its slots, and how long batches take on them.
+    /// Slots of the module, with the durations of batches on them.
     workers: Workers,
-    /// What was put on each slot, where these are not alike.
+    /// Work assigned to each slot, if the slots differ in speed.
     routes: Option<Routes>,
-    /// Set where its slots prepare ahead.
+    /// Measured times of preparation and read-out, if slots prepare ahead.
     overlap: Option<Overlap>,
     running: RunningBatches,
     shared: SharedSupply,
     booked: BookedSupply,
-    /// What streams are to have under overload, where they are not alike.
+    /// Shares of streams under overload, if they differ.
     shares: Option<StreamShares>,
     fair: Option<FairStreams>,
     newest: NewestRequests,
-    /// What it waits for before it runs a batch.
+    /// Number of items that a batch waits for, and the longest wait.
     invocation: InvocationSize,
     wakeups: Wakeups,
     starvation_reset: StarvationReset,
     random: Pcg64Mcg,
-    /// Its instances, where its model generates.
+    /// Instances of a generative model.
     generative: Option<Box<Generative>>,
 }
 
 impl Module {
-    /// A module that has seen nothing yet.
+    /// Creates a module without requests or measurements.
     #[must_use]
     pub fn new(spec: ModuleSpec) -> Self {
         let strategies = spec.policy.resolve();
@@ -131,7 +131,7 @@ impl Module {
         }
     }
 
-    /// Takes in a burst of events, decides once, and appends what is to be done.
+    /// Takes in a burst of events, decides once, and appends the resulting effects.
     pub fn step(
         &mut self,
         events: impl IntoIterator<Item = ModuleEvent>,
@@ -193,7 +193,7 @@ impl Module {
         self.wakeups.give_back(changed);
     }
 
-    /// Takes in an event of a module whose model generates.
+    /// Takes in an event of a module whose model generates tokens.
     fn record_generative(
         &mut self,
         generative: &mut Generative,
@@ -232,19 +232,19 @@ impl Module {
             }
             ModuleEvent::PolicyApplied { policy } => self.on_policy_applied(*policy, now),
             ModuleEvent::Tick => self.on_generative_tick(generative, now, effects),
-            // What it knows of the others is as in any module.
+            // Knowledge about other modules is updated as in any module.
             event @ (ModuleEvent::PeerState(_)
             | ModuleEvent::PeerFanOut { .. }
             | ModuleEvent::StreamRemoved { .. }
             | ModuleEvent::StreamShareChanged { .. }) => self.record(event, now, effects),
-            // It has no batches, and its slots are its own.
+            // Other events are about batches and shared slots, which the module does not have.
             _ => {}
         }
     }
 
     fn record(&mut self, event: ModuleEvent, now: Timestamp, effects: &mut Vec<ModuleEffect>) {
         match event {
-            // Of modules whose model generates alone.
+            // Meant for modules whose model generates tokens.
             ModuleEvent::Prompted { request, .. } => {
                 effects.push(self.drop_or_accept(request, DropReason::Failed, None));
             }
@@ -271,12 +271,14 @@ impl Module {
                 self.shared.bids.remove(&mailbox);
                 match self.workers.of_mut(slot) {
                     Some(view) => {
-                        // Of a slot that prepares ahead the arbiter has said before when its run ends.
+                        // On a slot that prepares ahead, the arbiter has published before when the current
+                        // run ends.
                         view.free_at = if prepares { view.free_at.max(now) } else { now };
                         self.shared.granted.push(slot);
                         self.wakeups.mark(mailbox);
                     }
-                    // The arbiter grants what is placed; of anything else it is notified, so that no slot is lost.
+                    // The arbiter grants only slots that were placed. Declining any other keeps the slot from
+                    // being lost.
                     None => effects.push(ModuleEffect::Decline { slot }),
                 }
             }
@@ -308,7 +310,7 @@ impl Module {
                 self.peers.on_state(state);
             }
             ModuleEvent::PeerFanOut { module, fan_out } => self.peers.on_fan_out(module, fan_out),
-            // Of a shared slot the arbiter knows, of a share in a pipeline the reservations.
+            // The arbiter knows about shared slots, and the reservations about shares of a pipeline.
             ModuleEvent::SlotUp { .. } | ModuleEvent::SlotDown { .. } if self.spec.pool != Pool::Own => {}
             ModuleEvent::SlotUp { slot } => self.on_slot_change(slot, true, now),
             ModuleEvent::SlotDown { slot } => self.on_slot_change(slot, false, now),
@@ -341,7 +343,7 @@ impl Module {
         }
     }
 
-    /// Its place in the graph.
+    /// The module's index in the graph.
     #[must_use]
     pub fn id(&self) -> ModuleId {
         self.spec.id
@@ -352,65 +354,66 @@ impl Module {
         self.strategies.binding == BatchBinding::Early
     }
 
-    /// Requests that are here: waiting, bound or running.
+    /// Number of requests in the module: waiting, bound or running.
     #[must_use]
     pub fn requests(&self) -> usize {
         let generating = self.generative.as_ref().map_or(0, |own| own.requests());
         self.mailboxes.len() + generating
     }
 
-    /// What its instances did so far, where its model generates.
+    /// Statistics of the instances so far; empty unless the model generates tokens.
     #[must_use]
     pub fn instance_stats(&self) -> Vec<crate::generate::InstanceStats> {
         self.generative.as_ref().map_or(Vec::new(), |own| own.stats())
     }
 
-    /// What became of its sequences so far, where its model generates.
+    /// Statistics of the sequences so far; `None` unless the model generates tokens.
     #[must_use]
     pub fn sequence_stats(&self) -> Option<&crate::generate::SequenceStats> {
         self.generative.as_ref().map(|own| &own.counted)
     }
 
-    /// The batch size that dynamic batching has chosen for now.
+    /// Current batch size that dynamic batching aims for.
     #[must_use]
     pub fn batch_size(&self) -> u32 {
         self.peers.batch_size()
     }
 
-    /// Its priority at present.
+    /// Current priority, with the load factor behind it.
     #[must_use]
     pub fn priority(&self) -> &AdaptivePriority {
         &self.priority
     }
 
-    /// How often the priority changed.
+    /// Number of changes of the priority so far.
     #[must_use]
     pub fn priority_switches(&self) -> u64 {
         self.priority.switches()
     }
 }
 
-/// A mailbox for the pool, or one for each worker; `by_stream`: what waits is
-/// asked for by stream, too.
+/// Creates one mailbox for the pool, or one for each worker. With `by_stream`, requests are indexed by stream
+/// too.
 fn mailboxes(spec: &ModuleSpec, strategies: &Strategies, workers: usize, by_stream: bool) -> MailboxSet {
     let mailboxes = match (strategies.mailbox, spec.pool) {
         (Mailboxes::Worker, Pool::Own) => workers,
-        // Slots that are not alike are chosen for requests as these arrive.
+        // If slots differ in speed, a request is assigned to one on arrival.
         (_, Pool::Own | Pool::Shared) if !spec.ends.is_empty() => workers,
-        // Of slots that are alike the arbiter chooses one for a batch.
+        // If slots are equal, the arbiter chooses one for each batch.
         (Mailboxes::Pool, _) | (_, Pool::Shared | Pool::Pipelines) => 1,
     };
     MailboxSet::new(mailboxes, asks_urgency(spec, strategies), by_stream)
 }
 
-/// How durations are measured. Bookings are corrected by what is measured of shares and links.
+/// Rule for measuring durations; none in pipelines, where measured stages and links already correct the
+/// bookings.
 fn duration_spread(spec: &ModuleSpec, strategies: &Strategies) -> Option<DurationSpreadSpec> {
     strategies
         .duration_spread
         .filter(|_| spec.pool != Pool::Pipelines)
 }
 
-/// Whether the most urgent requests are asked for.
+/// Whether the mailboxes must index the most urgent requests.
 fn asks_urgency(spec: &ModuleSpec, strategies: &Strategies) -> bool {
     strategies.drops_early() || spec.pool == Pool::Pipelines
 }

@@ -1,7 +1,9 @@
-//! A sequence between two instances: it left one, and is put on the other once its tokens or its cache are there.
+//! Moves of sequences between instances: a sequence leaves one, and is placed on the other once its tokens or
+//! its cache have arrived.
 //!
-//! Without a link (`transfer` of the router) that is at once, with the numbers of its tokens. A live engine has a link where all
-//! instances of a model are in its process and take each other's caches, and else none: the module has all tokens.
+//! Without a link (`transfer` of the router) a move is immediate and carries the tokens alone. A live engine
+//! sets a link if all instances of a model are in its process and can take each other's caches. Without a
+//! link the module's record of the tokens is enough.
 
 use weir_types::{InstanceId, SequenceId, Span, Timestamp};
 
@@ -10,17 +12,18 @@ use super::api::ModuleEffect;
 use super::instances::{Generative, InTransit};
 use crate::route::RouteEvent;
 
-/// How a sequence goes over the link.
+/// A move of one sequence over the link.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Trip {
-    /// How long.
+    /// Duration of the transfer.
     took: Span,
-    /// Tokens whose cache goes with it.
+    /// Number of tokens whose cache is transferred too.
     pub(super) cached: u32,
 }
 
 impl Generative {
-    /// How a sequence goes to an instance, with so many of its tokens cached where it is; `None` without a link.
+    /// Plans the move of a sequence to instance `to`, with `cached` of its tokens cached at the origin.
+    /// `None` without a link.
     pub(super) fn trip(&self, (id, to): (SequenceId, InstanceId), cached: u32) -> Option<Trip> {
         let cost = self.router.spec().transfer?;
         let (sequence, instance) = (self.sequences.get(&id)?, self.instances.get(to.index())?);
@@ -31,7 +34,7 @@ impl Generative {
 }
 
 impl Module {
-    /// A sequence has left its instance.
+    /// A sequence has left its instance for `to`: starts the trip, or places it at once if there is none.
     pub(super) fn hand_on(
         &mut self,
         generative: &mut Generative,
@@ -62,7 +65,7 @@ impl Module {
         self.route(generative, RouteEvent::Moved { sequence: id }, now, effects);
     }
 
-    /// Puts those that are there by now where they go to.
+    /// Places all sequences whose transfer is over by `now`.
     pub(super) fn take_arrived(
         &mut self,
         generative: &mut Generative,

@@ -1,5 +1,5 @@
-//! What requests of different latency objectives meet in a module: which objective is the tightest, and how long those of
-//! each one queue. Nothing is kept while all requests have the graph's.
+//! Delays of requests by their latency objective, and the tightest objective in use. Nothing is kept while
+//! all requests have the graph's objective.
 
 use weir_types::{Span, Timestamp};
 
@@ -7,10 +7,10 @@ use crate::measure::window::Window;
 use crate::pard::batch_wait::BatchWaitSamples;
 use crate::pard::state::ObjectiveState;
 
-/// Objectives that are distinguished; requests of further ones are measured with all.
+/// Maximum number of objectives that are measured separately; further ones are measured together with all.
 const MAX_OBJECTIVES: usize = 16;
 
-/// An objective counts for so long after its last request: batches are sized for it.
+/// Time for which an objective counts after its last request; batches are sized for it meanwhile.
 const MEMORY: Span = Span::from_secs(30);
 
 /// Requests of one objective.
@@ -26,11 +26,11 @@ struct Objective {
 #[derive(Debug, Clone)]
 pub(super) struct Objectives {
     graph: Span,
-    /// Over which queueing delays are averaged.
+    /// Window over which queueing delays are averaged.
     window: Span,
-    /// How many recent waits are kept; `None`: none.
+    /// Number of recent waits that are kept for each objective; `None`: waits are not measured.
     samples: Option<usize>,
-    /// Ascending; empty until a request has another than the graph's.
+    /// Objectives in ascending order; empty until a request has another one than the graph's.
     all: Vec<Objective>,
 }
 
@@ -49,7 +49,8 @@ impl Objectives {
         self.graph
     }
 
-    /// Measures as `other` does from now on; what is measured otherwise than before begins anew.
+    /// Measures with the window and samples of `other` from now on; measurements with other parameters start
+    /// again.
     pub(super) fn measure_by(&mut self, other: &Self) {
         for objective in &mut self.all {
             if self.window != other.window {
@@ -93,7 +94,7 @@ impl Objectives {
         self.all.insert(place, objective);
     }
 
-    /// The tightest objective of recent requests; the graph's where none has another.
+    /// Tightest objective of recent requests; the graph's if no request has another one.
     pub(super) fn tightest(&self, now: Timestamp) -> Span {
         let mut recent = self
             .all
@@ -124,7 +125,7 @@ impl Objectives {
         }
     }
 
-    /// The recent mean queueing delay and the waits of each, where requests differ in their objectives.
+    /// Recent mean queueing delay and waits for each objective, if requests differ in it.
     pub(super) fn states(&mut self, now: Timestamp) -> Vec<ObjectiveState> {
         if !self.differ() {
             return Vec::new();

@@ -1,18 +1,19 @@
-//! Where and when a batch is put together.
+//! Parameters of a batch that is being formed.
 
 use weir_types::{Span, Timestamp};
 
-/// Where a batch is being put together, and for how long it will be away.
+/// A slot for which a batch is being formed, with the limits that its requests are checked against.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Opening {
-    /// On which slot.
+    /// Place of the slot among the module's slots.
     pub(super) place: usize,
-    /// When it is expected to start.
+    /// Time at which the batch is expected to start.
     pub(super) start: Timestamp,
-    /// What waits, over what can be run in the time that requests have here; 0 where nothing is promised by it.
+    /// Queued work over the time that requests have here, at the start; 0 if promised durations do not depend
+    /// on it.
     pub(super) pressure: f64,
-    /// The most items.
+    /// Maximum number of items in the batch.
     pub(super) most: u32,
-    /// How long it will take, where that is known and not the slot's profile.
+    /// Duration of the batch, if known from a booking; `None`: estimated from the slot's profile.
     pub(super) takes: Option<Span>,
 }

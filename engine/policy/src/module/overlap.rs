@@ -1,10 +1,11 @@
-//! What a batch needs beside its run on a slot that prepares ahead: time before it, in which its inputs are prepared while
-//! the batch before it runs, and time after it, in which its outputs are read while the next one runs.
+//! Latency of a batch beside its run, on a slot that prepares ahead: preparation of its inputs while the
+//! batch before runs, and reading of its outputs while the next batch runs.
 //!
-//! The slot is busy for the run alone, so the profile is that of the run; the latency of a request is all three. Of a batch
-//! of `n` items `preparation = p(n)`, declared and corrected with each batch as durations are, or `n` times what an item took in
-//! the median of the latest batches; `read_out` is `n` times such a median. A first batch that takes a hundred times as long as
-//! the next, as on a device that was idle, decides nothing for long.
+//! The slot is busy for the run alone, so the profile describes the run; a request's latency includes all
+//! three. For a batch of `n` items, `preparation` is either declared as a profile and corrected by
+//! measurements, or `n` times the median time of an item over the latest batches; `read_out` is `n` times
+//! such a median. With a median, a first batch that takes a hundred times as long as the next, as on an idle
+//! device, matters only briefly.
 
 use std::collections::VecDeque;
 
@@ -13,29 +14,29 @@ use weir_types::{SlotId, Span, Timestamp};
 use super::api::OverlapSpec;
 use crate::measure::correction::Correction;
 
-/// Of how many batches the medians are.
+/// Number of latest batches that medians are taken over.
 const BATCHES: usize = 15;
 
-/// What is known of the time before and after the run of a batch.
+/// Measured and declared times before and after the run of a batch.
 #[derive(Debug, Clone)]
 pub(super) struct Overlap {
     spec: OverlapSpec,
     correction: Correction,
-    /// Where nothing is declared.
+    /// Measured preparation, used if none is declared.
     prepared: ItemTime,
     read: ItemTime,
 }
 
-/// What an item takes.
+/// Time that one item takes, measured over batches.
 #[derive(Debug, Clone, Default)]
 struct ItemTime {
-    /// Microseconds an item, of the latest batches.
+    /// Microseconds an item, for each of the latest batches.
     latest: VecDeque<f64>,
     median: f64,
 }
 
 impl ItemTime {
-    /// A batch of `size` took so long.
+    /// Adds a measurement: a batch of `size` took `took`.
     fn push(&mut self, size: u32, took: Span) {
         if self.latest.len() == BATCHES {
             self.latest.pop_front();
@@ -44,11 +45,11 @@ impl ItemTime {
             .push_back(took.micros() as f64 / f64::from(size.max(1)));
         let mut sorted: Vec<f64> = self.latest.iter().copied().collect();
         sorted.sort_by(f64::total_cmp);
-        // The lower one of two in the middle.
+        // Of an even number of values, the lower one in the middle.
         self.median = sorted[(sorted.len() - 1) / 2];
     }
 
-    /// What so many take.
+    /// Expected time for `size` items.
     fn of(&self, size: u32) -> Span {
         Span::from_micros(1).scale(self.median * f64::from(size))
     }
@@ -64,7 +65,7 @@ impl Overlap {
         }
     }
 
-    /// Nothing that was measured counts any more.
+    /// Drops all measurements.
     pub(super) fn forget(&mut self) {
         *self = Self::new(&self.spec);
     }
@@ -74,7 +75,7 @@ impl Overlap {
         self.spec.is_on(slot)
     }
 
-    /// How long the inputs of a batch of `size` are expected to be prepared.
+    /// Expected time to prepare the inputs of a batch of `size`.
     pub(super) fn preparation(&self, size: u32) -> Span {
         match &self.spec.preparation {
             Some(profile) => self.correction.expected_duration(profile.duration(size)),
@@ -82,17 +83,17 @@ impl Overlap {
         }
     }
 
-    /// How long the outputs of a batch of `size` are expected to be read after its run.
+    /// Expected time to read the outputs of a batch of `size` after its run.
     pub(super) fn read_out(&self, size: u32) -> Span {
         self.read.of(size)
     }
 
-    /// Gives the time that a batch of `size` takes before and after its run.
+    /// Expected time of a batch of `size` before and after its run.
     pub(super) fn beside(&self, size: u32) -> Span {
         self.preparation(size) + self.read_out(size)
     }
 
-    /// When a batch of `size` that is begun now runs on a slot that is free for it at `free_at`.
+    /// Time at which a batch of `size` started now begins to run on a slot that is free for it at `free_at`.
     pub(super) fn run_start(&self, size: u32, free_at: Timestamp, now: Timestamp) -> Timestamp {
         (now + self.preparation(size)).max(free_at)
     }
@@ -105,7 +106,7 @@ impl Overlap {
         }
     }
 
-    /// The outputs of a batch of `size` were there so long after its run.
+    /// Records that reading the outputs of a batch of `size` took `took`.
     pub(super) fn on_read(&mut self, size: u32, took: Span) {
         self.read.push(size, took);
     }

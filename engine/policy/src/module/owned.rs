@@ -1,18 +1,18 @@
-//! A pool of a module's own: its slots serve no other, so it runs what it has without asking, and it knows which of
-//! its workers are up. With a mailbox for each worker (the paper), requests are dealt out in turn; what waits at a
-//! worker that goes is dealt out again, as where slots are shared and not alike.
+//! Pools of a module's own: their slots serve no other module, so it runs batches without bidding, and knows
+//! which workers are up. With a mailbox for each worker (the paper), requests are assigned in turn; those of
+//! a lost worker are assigned again, as for shared slots that differ in speed.
 
 use weir_types::{RequestId, SlotId, Timestamp};
 
 use super::{Module, ModuleEffect};
 
 impl Module {
-    /// The mailbox out of which a slot is filled.
+    /// Index of the mailbox that a slot is filled from.
     pub(super) fn mailbox_of(&self, place: usize) -> usize {
         if self.mailboxes.count() > 1 { place } else { 0 }
     }
 
-    /// Runs batches on idle slots of its own while there is something to run.
+    /// Runs batches on idle slots while requests wait.
     pub(super) fn run_on_own(&mut self, mailbox: usize, now: Timestamp, effects: &mut Vec<ModuleEffect>) {
         if self.mailboxes.count() > 1 {
             if self.workers.at(mailbox).is_some_and(|worker| worker.idle()) {
@@ -27,7 +27,7 @@ impl Module {
         }
     }
 
-    /// An idle slot, where there is something to run on it.
+    /// Place of an idle slot, if there are items to run.
     fn next_idle(&self) -> Option<usize> {
         let formed = || self.workers.iter().any(|worker| !worker.forming.is_empty());
         if self.mailboxes.items_in(0) == 0 && !formed() {
@@ -36,8 +36,8 @@ impl Module {
         self.workers.iter().position(|worker| worker.idle())
     }
 
-    /// A batch came back, well or not: its slot is free again. Legal for a slot that is not here: it was a lane of the plan
-    /// before.
+    /// A batch ended and its slot is free again. Legal for an unknown slot, which was a lane of an earlier
+    /// plan.
     pub(super) fn on_slot_free(&mut self, slot: SlotId, now: Timestamp) {
         if let Some(place) = self.workers.place(slot) {
             if let Some(worker) = self.workers.at_mut(place) {
@@ -48,7 +48,7 @@ impl Module {
         }
     }
 
-    /// A batch came back from a slot that prepares ahead: where no other one runs there, it may run at once.
+    /// A batch ended on a slot that prepares ahead: the next one may run at once if none runs there.
     pub(super) fn on_run_over(&mut self, slot: SlotId, now: Timestamp) {
         let runs = self.running.is_launched_on(slot);
         if let Some(place) = self.workers.place(slot) {
@@ -69,7 +69,7 @@ impl Module {
         }
     }
 
-    /// A worker came or went.
+    /// A worker was lost or returned.
     pub(super) fn on_slot_change(&mut self, slot: SlotId, up: bool, now: Timestamp) {
         if !self.workers.set_up(slot, up) {
             return;
@@ -78,7 +78,7 @@ impl Module {
             return;
         };
         self.wakeups.mark(self.mailbox_of(place));
-        // What arrived while none was up stands at workers that may never return.
+        // Requests that arrived while no worker was up wait at workers that may never return.
         let gone: Vec<usize> = if up {
             let all = (0..).zip(self.workers.iter());
             all.filter(|(_, worker)| !worker.up)
@@ -102,9 +102,9 @@ impl Module {
         }
     }
 
-    /// Puts a request back among those that wait, at a worker that is there. Of one that has begun to run the rest is
-    /// dealt out; in a pool with one mailbox it stays in the batch formed for the worker that is gone, which others take
-    /// over: parts of it may stand in several batches, and each item must run once.
+    /// Puts a request back into a queue, at a usable worker. If it has partially run, its remaining items are
+    /// assigned again. In a pool with one mailbox it stays in the batch formed for the lost worker, which
+    /// others take over: its parts may be in several batches, and each item must run once.
     fn redistribute(&mut self, request: RequestId, now: Timestamp) {
         let own = self.mailboxes.count() > 1;
         let entry = self.mailboxes.get(request).copied();

@@ -1,5 +1,5 @@
-//! What a module knows of the others, and what follows from it: the latency downstream of its requests, the batch size
-//! that fits its share of the SLO, and which requests a branch downstream cannot take.
+//! A module's knowledge of other modules and the estimates that follow from it: latency downstream, the batch
+//! size that fits the module's share of the SLO, and requests that a branch downstream cannot take.
 
 use std::sync::Arc;
 
@@ -13,23 +13,23 @@ use crate::strategy::{Sizing, Strategies};
 use crate::weir::branch_shedding::BranchShedding;
 use crate::weir::joint_batching::{JointBatching, ModuleInfo};
 
-/// The others as they published last, and conclusions of the last update.
+/// States of all modules as published last, and estimates as of the last update.
 #[derive(Debug, Clone)]
 pub(super) struct Peers {
     planner: StatePlanner,
     joint_batching: JointBatching,
-    /// What is about to arrive downstream, where that decides anything.
+    /// Arrivals about to reach modules downstream, if branch shedding is on.
     branch_shedding: Option<BranchShedding>,
     estimate: DownstreamEstimate,
-    /// The same by profiles alone, as before anything was published.
+    /// The same from profiles alone, as before any state was published.
     unmeasured: DownstreamEstimate,
     batch_size: u32,
-    /// Whether something was published that the conclusions do not count yet.
+    /// Whether a state was published that the estimates do not include yet.
     stale: bool,
 }
 
 impl Peers {
-    /// The others before anything was published: their profiles.
+    /// Peers before any state was published; estimates come from profiles.
     pub(super) fn new(spec: &ModuleSpec, strategies: &Strategies) -> Self {
         let states = (0..).zip(&spec.peers);
         let states = states.map(|(id, peer)| ModuleState::initial(ModuleId(id), peer.profile.duration(1)));
@@ -54,7 +54,7 @@ impl Peers {
         peers
     }
 
-    /// Other strategies are in force: what was published stays, and conclusions follow from it at once.
+    /// Switches to other strategies: published states are kept, and estimates are computed from them at once.
     pub(super) fn on_strategies(
         &mut self,
         spec: &ModuleSpec,
@@ -70,22 +70,22 @@ impl Peers {
         self.update(spec, strategies, ratio, slo);
     }
 
-    /// What is estimated downstream, as of the last update.
+    /// Estimate of latency downstream, as of the last update.
     pub(super) fn estimate(&self) -> &DownstreamEstimate {
         &self.estimate
     }
 
-    /// What is estimated downstream by profiles alone.
+    /// Estimate of latency downstream from profiles alone.
     pub(super) fn unmeasured(&self) -> &DownstreamEstimate {
         &self.unmeasured
     }
 
-    /// The batch size that is aimed at, as of the last update.
+    /// Batch size that dynamic batching aims for, as of the last update.
     pub(super) fn batch_size(&self) -> u32 {
         self.batch_size
     }
 
-    /// A plan says how large batches are.
+    /// Sets the batch size that a plan prescribes.
     pub(super) fn set_batch_size(&mut self, size: u32) {
         self.batch_size = size;
     }
@@ -109,15 +109,16 @@ impl Peers {
         }
     }
 
-    /// How likely a request of `stream` is too much for a module downstream.
+    /// Probability with which a request of `stream` is to be shed for a module downstream that cannot take
+    /// it.
     pub(super) fn shed_probability(&self, stream: StreamId) -> f64 {
         let branches = self.branch_shedding.as_ref();
         branches.map_or(0.0, |branches| branches.shed_probability(stream, &self.planner))
     }
 
-    /// Concludes anew if something was published. Done at ticks, once for all that was published in between: the estimate
-    /// draws thousands of waits for every path. `ratio`: measured over profiled durations of this module; `slo`: the tightest
-    /// objective of its requests, by which batches are sized.
+    /// Updates the estimates if a state was published. Called at ticks, once for all states in between, since
+    /// an estimate draws thousands of waits for every path. `ratio`: measured over profiled durations of this
+    /// module. `slo`: tightest objective of its requests, by which batches are sized.
     pub(super) fn update(&mut self, spec: &ModuleSpec, strategies: &Strategies, ratio: f64, slo: Span) {
         if std::mem::take(&mut self.stale) {
             self.estimate = self.planner.downstream_estimate();
@@ -127,7 +128,7 @@ impl Peers {
 
     fn best_batch_size(&mut self, spec: &ModuleSpec, strategies: &Strategies, ratio: f64, slo: Span) -> u32 {
         let fair = || {
-            // A slow device has less of the profile's time in the same share.
+            // On a slow device, the same share of the SLO holds less profiled time.
             let share: Span = self.planner.fair_share_of(slo).scale(1.0 / ratio.max(1e-3));
             spec.profile.batch_size(&spec.batch, share)
         };

@@ -1,5 +1,6 @@
-//! Another policy, or another share of a stream, comes into force while requests wait and run. What runs goes on, a batch that
-//! was formed ahead runs as it is, and what waits is ordered by what holds now: nothing is lost, and deadlines stay.
+//! Change of the policy or of a stream's share while requests wait and run. Running batches and batches
+//! formed ahead continue unchanged; waiting requests are ordered by the new policy. No request is lost, and
+//! deadlines stay.
 
 use weir_types::{StreamId, Timestamp};
 
@@ -11,7 +12,7 @@ use crate::weir::fair_streams::FairStreams;
 impl Module {
     pub(super) fn on_policy_applied(&mut self, policy: Policy, now: Timestamp) {
         let before = self.strategies;
-        // Where requests wait decides who grants slots, which is so for as long as the module lives.
+        // The number of mailboxes decides who grants slots, which is fixed for the module's lifetime.
         self.strategies = Strategies {
             mailbox: before.mailbox,
             ..policy.resolve()
@@ -40,7 +41,7 @@ impl Module {
         self.order_waiting(now);
     }
 
-    /// Orders all that waits by what holds now.
+    /// Orders all waiting requests by the policy in force.
     fn order_waiting(&mut self, now: Timestamp) {
         let deprioritizes = self.strategies.cost_limit.is_some() || self.strategies.branch_shedding.is_some();
         let has_reserve = |stream| {

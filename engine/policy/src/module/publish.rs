@@ -1,5 +1,5 @@
-//! What a module publishes of itself, and when: its state about once a second, or at once when its queue has moved; and
-//! what follows for itself at a tick.
+//! State that a module publishes: about once a second, or at once if its queue has changed much. Its own
+//! estimates are updated at the same tick.
 
 use std::sync::Arc;
 
@@ -13,15 +13,16 @@ use crate::pard::state::{ModuleState, ObjectiveState};
 use crate::pard::state_planner::is_publish_due;
 use crate::queue::depq::End;
 
-/// A state is published before its time when the queueing delay has moved by the SLO over this: modules upstream drop by
-/// it, and while it is stale they drop too many or too few.
+/// A state is published early if the queueing delay has changed by more than the SLO divided by this. Modules
+/// upstream use it to drop requests; with a stale value they drop too many or too few.
 const PUBLISH_DIVISOR: u64 = 20;
 
-/// The same where durations have changed by this: batch sizes follow them.
+/// A state is also published early if durations have changed by more than this ratio, because batch sizes
+/// follow durations.
 const MAX_UNPUBLISHED_RATIO: f64 = 0.1;
 
 impl Module {
-    /// Execution of a typical request: its batches one after the other, as many at a time as there are slots.
+    /// Execution time of a typical request: its batches in sequence, as many at a time as there are slots.
     fn request_duration(&self) -> Span {
         let at_once = f64::from(self.peers.batch_size()) * self.workers.up().max(1) as f64;
         self.workers
@@ -29,7 +30,7 @@ impl Module {
             .scale((self.metrics.items_per_request / at_once).max(1.0))
     }
 
-    /// Items a second that the module can do beside the others on its slots, `T_m`.
+    /// Throughput in items a second that the module can reach beside other modules on its slots, `T_m`.
     pub(super) fn throughput(&self) -> f64 {
         let a_slot = f64::from(self.peers.batch_size())
             / self
@@ -40,25 +41,25 @@ impl Module {
         a_slot * self.workers.up() as f64 * self.metrics.share
     }
 
-    /// What came just now over what the module can do.
+    /// Arrival rate of the last 100 ms, relative to the throughput.
     pub(super) fn arrival_ratio(&self, now: Timestamp) -> f64 {
         let first_arrival_at = self.metrics.first_arrival_at.unwrap_or(now);
         let recent = self.metrics.recent.as_ref();
         recent.map_or(0.0, |recent| recent.rate(now, first_arrival_at)) / self.throughput().max(1e-6)
     }
 
-    /// How long so many items will take to run.
+    /// Time that running so many items takes at the module's throughput.
     fn time_to_run(&self, items: u64) -> Span {
         Span::from_secs_f64(items as f64 / self.throughput().max(1e-6))
     }
 
-    /// How long what waits will take to run.
+    /// Time that running all waiting items takes.
     pub(super) fn drain_time(&self) -> Span {
         self.time_to_run(self.mailboxes.waiting_items())
     }
 
-    /// How long what must be through within `tightest` of `start` will take to run: what has longer can wait for it. All that
-    /// waits where requests have one objective.
+    /// Time that running all items takes which must be done within `tightest` of `start`; others can wait for
+    /// them. All waiting items if all requests have the same objective.
     pub(super) fn drain_time_until(&self, start: Timestamp, tightest: Span) -> Span {
         if !self.metrics.objectives.differ() || self.priority.is_fcfs() {
             return self.drain_time();
@@ -92,7 +93,8 @@ impl Module {
             .update(&self.spec, &self.strategies, self.workers.ratio(), tightest);
     }
 
-    /// Where streams differ in their items, publishes that alone before the next tick: the rest stays as it was published.
+    /// Publishes the items of streams between ticks, if streams differ in them; the rest of the state stays
+    /// as published.
     pub(super) fn publish_fan_out(&mut self, now: Timestamp, effects: &mut Vec<ModuleEffect>) {
         let interval = self.strategies.estimator.per_stream.unwrap_or(Span::MAX);
         let fresh = |at: Timestamp| now.since(at) < interval;
@@ -105,7 +107,7 @@ impl Module {
         effects.push(ModuleEffect::PublishFanOut { fan_out });
     }
 
-    /// Whether streams differ in their items, and that is published.
+    /// Whether streams differ in their items and the estimator uses that.
     fn publishes_fan_out(&self) -> bool {
         self.strategies.estimator.per_stream.is_some() && self.metrics.fan_out.varies()
     }
@@ -121,17 +123,19 @@ impl Module {
         effects.push(ModuleEffect::Publish(state));
     }
 
-    /// The delay that a request will find here, `q_i`: the recent mean, as far as what waits now bears it out. Where the
-    /// queue would be served sooner, the mean speaks of a queue that is gone (and would for a whole window, if modules
-    /// before this one dropped everything because of it). Where it takes most of the SLO to serve and newcomers stand at
-    /// its end, the mean speaks only of those that were served in time.
+    /// Delay that a new request will find here, `q_i`: the recent mean, limited by the present queue. If the
+    /// queue will be served sooner than the mean, the mean describes a queue that is gone; it would do so for
+    /// a whole window if upstream modules dropped everything because of it. If the queue takes more than half
+    /// of the SLO and newcomers are served last, the mean describes only the requests that were served in
+    /// time.
     fn queueing(&self, now: Timestamp) -> Span {
         let mean = self.metrics.queueing.weighted_mean(now).unwrap_or(0.0);
         let tightest = self.metrics.objectives.tightest(now);
         self.expected_queueing(Span::from_micros(mean as u64), tightest, || self.drain_time())
     }
 
-    /// That of requests with objective `slo`, which were delayed by `mean`, and before which `drain_time` of others goes.
+    /// Delay of requests with objective `slo`, whose recent mean is `mean` and which wait behind `drain_time`
+    /// of other work.
     fn expected_queueing(&self, mean: Span, slo: Span, drain_time: impl FnOnce() -> Span) -> Span {
         if self.metrics.queueing_rule == Queueing::Recent {
             return mean;
@@ -144,7 +148,8 @@ impl Module {
         }
     }
 
-    /// What requests of each objective meet here, where they differ: before those with little time others do not go.
+    /// State for each objective, if requests differ in it; requests with a long objective do not delay those
+    /// with a short one.
     fn objective_states(&mut self, now: Timestamp) -> Vec<ObjectiveState> {
         let mut states = self.metrics.objectives.states(now);
         for state in &mut states {

@@ -1,6 +1,6 @@
-//! Slots of unequal speed: each has a mailbox, and a rule says into which a request goes when it arrives. What would be late
-//! where it waits, and in time elsewhere, goes on there. Where slots have shares (KEN 4.3.3), a request goes to the one that is
-//! furthest behind its share of those where it is in time.
+//! Slots that differ in speed: each has a mailbox, and a rule assigns a request to one on arrival. A request
+//! that would be late at its slot, and in time at another, moves there. If slots have shares (KEN 4.3.3), a
+//! request goes to the slot furthest behind its share among those on which it is in time.
 
 use weir_types::{RequestId, SlotId, Span, Timestamp};
 
@@ -9,19 +9,20 @@ use super::{Module, ModuleEffect, Pool};
 use crate::route::ends::{End, looks_again, pick};
 use crate::route::{RouteRule, Weir};
 
-/// Of what waits at a slot so much is looked at: what is behind is no hurry yet.
+/// Maximum number of waiting requests of a slot that are examined; later ones are not urgent yet.
 const MAX_LOOKED_AT: usize = 128;
-/// Of what waits at all slots so much is looked at again in one step; the next one goes on from there.
+/// Maximum number of waiting requests that are examined again in one step over all slots; the next step
+/// continues there.
 const MAX_AGAIN: usize = 256;
 
 impl Module {
-    /// The rule by which requests go to slots, where these are not alike.
+    /// Rule that assigns requests to slots that differ in speed.
     fn route_rule(&self) -> RouteRule {
         let route = self.spec.policy.route;
         route.unwrap_or_else(|| RouteRule::Weir(Weir::default()))
     }
 
-    /// The mailbox of a request that arrives.
+    /// Mailbox of an arriving request.
     pub(super) fn mailbox_of_arrival(&mut self, entry: &Entry, now: Timestamp) -> usize {
         if self.routes.is_none() {
             return if self.mailboxes.count() > 1 {
@@ -35,13 +36,13 @@ impl Module {
         place
     }
 
-    /// A request was put on a slot.
+    /// Records that a request was assigned to a slot.
     fn put_on(&mut self, place: usize, items: u32, now: Timestamp) {
         let work = self
             .workers
             .expected_at(place, self.workers.profiled_at(place, items));
         let slot = self.workers.at(place).map(|worker| worker.slot);
-        // The same work on whichever slot.
+        // Shares compare the same work on every slot, so they use the profile of all slots together.
         let part = self.workers.profiled(items);
         if let Some(routes) = &mut self.routes {
             routes.picked += 1;
@@ -55,7 +56,7 @@ impl Module {
         }
     }
 
-    /// Where the rule puts a request; where no slot is there, the one whose turn it is.
+    /// Place of the slot that the rule chooses for a request; if no slot can be used, the next one in turn.
     fn routed_to(&mut self, entry: &Entry, excluded: Option<usize>, now: Timestamp) -> usize {
         let ends = self.ends(entry, excluded, now);
         let left = self.left_of(entry, now);
@@ -66,7 +67,8 @@ impl Module {
         picked.unwrap_or_else(|| self.workers.in_turn())
     }
 
-    /// Of the slots where a request is in time, the one that is furthest behind its share; `None` where none has one.
+    /// Among slots on which a request is in time, the one furthest behind its share; `None` if shares are not
+    /// set.
     fn picked_by_share(&self, ends: &[End], left: Span) -> Option<usize> {
         let shares = &self
             .routes
@@ -79,7 +81,7 @@ impl Module {
         least.map(|(_, place)| place)
     }
 
-    /// A slot is to do another part of the work.
+    /// Changes the share of the work that a slot gets.
     pub(super) fn on_slot_share(&mut self, slot: SlotId, share: Option<f64>) {
         if let Some(routes) = &mut self.routes {
             routes.shares.set(slot, share);
@@ -128,7 +130,7 @@ impl Module {
         there.map(end).collect()
     }
 
-    /// Until items are done at a slot that stand behind so many others, and how long their batch takes.
+    /// Time until `items` items behind `ahead` others are done at a slot, and the duration of their batch.
     pub(super) fn finish_at(&self, place: usize, ahead: u64, items: u32, now: Timestamp) -> (Span, Span) {
         let full = self.peers.batch_size().max(1);
         let whole = self.batch_at(place, full);
@@ -140,7 +142,7 @@ impl Module {
         let last = ahead + u64::from(items.max(1));
         let batches_before = (last - 1) / u64::from(full);
         let size = (last - batches_before * u64::from(full)) as u32;
-        // It may fill up yet: at least as many as stand before it.
+        // The batch may still fill up: it has at least the items in front.
         let duration = self.batch_at(place, size.max(1));
         (free_in + whole * batches_before + duration, duration)
     }
@@ -173,7 +175,7 @@ impl Module {
         (ahead, is_harmless)
     }
 
-    /// What waits where it would be late, and would be in time elsewhere, goes on there.
+    /// Moves requests that would be late at their slot to slots on which they would be in time.
     pub(super) fn reroute_late(&mut self, now: Timestamp) {
         if self.routes.is_none() || !looks_again(self.route_rule()) {
             return;
@@ -208,8 +210,8 @@ impl Module {
         }
     }
 
-    /// Takes a request that would be late at a slot to one where it is in time; says whether there is one. Once at a time: estimates
-    /// of two slots may each prefer the other one.
+    /// Moves a request that would be late at its slot to one on which it is in time; returns whether there
+    /// was one. At most once for each time, since the estimates of two slots may each prefer the other.
     pub(super) fn reroute(&mut self, request: RequestId, from: usize, now: Timestamp) -> bool {
         if self.routes.is_none() || !looks_again(self.route_rule()) {
             return false;
@@ -237,7 +239,8 @@ impl Module {
         if self.routes.is_none() {
             return;
         }
-        // A request is taken on where it is in time, so that it soon rests; and not for ever in any case.
+        // A request moves only to a slot on which it is in time, so moves end soon; the loop is bounded in
+        // any case.
         for _ in 0..self.workers.len() {
             let changed = self.wakeups.take();
             if changed.is_empty() {

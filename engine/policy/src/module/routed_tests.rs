@@ -1,4 +1,4 @@
-//! Modules on slots of unequal speed: where requests go, and that each ends once.
+//! Tests of modules on slots of different speed: the choice of slots, and that each request ends once.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,7 +16,7 @@ fn ms(ms: u64) -> Span {
     Span::from_millis(ms)
 }
 
-/// Slots 0, 1 and 2 take 10, 20 and 40 ms for an item, twice that for four.
+/// Slots 0, 1 and 2 take 10, 20 and 40 ms for one item, and twice that for four.
 fn spec(rule: RouteRule) -> ModuleSpec {
     let end = |base: u64| Profile::new(vec![(1, ms(base)), (4, ms(2 * base))]).unwrap();
     let ends: Vec<Profile> = [10, 20, 40].map(end).into();
@@ -76,18 +76,18 @@ fn arbiter() -> Slots {
     })
 }
 
-/// A module with what runs.
+/// A module with its running batches.
 struct Driven {
     module: Module,
-    /// The arbiter of its slots, which are its own without one.
+    /// Arbiter of its slots; without one, they are the module's own.
     slots: Option<Slots>,
     /// Batches of the other module: their slots, and when they end.
     others: BTreeMap<SlotId, (Timestamp, Span)>,
-    /// Duration of the next of them.
+    /// Duration of the next batch of the other module.
     other_takes: Span,
     now: Timestamp,
     running: BTreeMap<SlotId, (BatchId, Vec<BatchSlice>, Timestamp, Span)>,
-    /// By request: its items, and those that came back.
+    /// By request: its items, and those that have run.
     items: BTreeMap<RequestId, (u32, u32)>,
     deadlines: BTreeMap<RequestId, Timestamp>,
     ended: BTreeSet<RequestId>,
@@ -129,7 +129,7 @@ impl Driven {
         driven
     }
 
-    /// The other module wants a slot for so long.
+    /// The other module bids for a slot for that long.
     fn other_bids(&mut self, duration: Span) {
         self.other_takes = duration;
         let bid = Bid {
@@ -142,7 +142,7 @@ impl Driven {
         self.slot_events(vec![SlotEvent::Bid { module: OTHER, bid }]);
     }
 
-    /// Gives events to the arbiter, and what it decides to the modules.
+    /// Sends events to the arbiter, and its effects to the modules.
     fn slot_events(&mut self, events: Vec<SlotEvent>) {
         let Some(mut slots) = self.slots.take() else {
             return;
@@ -185,7 +185,7 @@ impl Driven {
         }
     }
 
-    /// A slot is to do another part of the work.
+    /// Changes the share of the work that a slot gets.
     fn share(&mut self, slot: SlotId, share: Option<f64>) {
         self.event(ModuleEvent::SlotShareSet { slot, share });
         self.slot_events(vec![SlotEvent::ShareSet {
@@ -265,7 +265,7 @@ impl Driven {
         }
     }
 
-    /// Lets time pass until the next batch is done, or `until`; says whether one was.
+    /// Advances to the end of the next batch, or to `until`; returns whether a batch ended.
     fn batch_done(&mut self, until: Timestamp) -> bool {
         let first_other = self.others.iter().min_by_key(|(_, (end, _))| *end);
         let own_end = self.running.values().map(|(_, _, end, _)| *end).min();
@@ -347,7 +347,7 @@ fn end_times_are_those_of_batches_one_after_the_other() {
     let ends = spec(RouteRule::Earliest).ends;
     let mut driven = Driven::new(RouteRule::Earliest);
     let full = driven.module.peers.batch_size();
-    // Batches are full but for the last; with one that runs they begin when it is done.
+    // Batches are full except for the last; while one runs, they start after it.
     let spelled_out = |place: usize, mut items: u32, free_in: Span| {
         let mut until = free_in;
         while items > full {
@@ -381,13 +381,13 @@ fn end_times_are_those_of_batches_one_after_the_other() {
 #[test]
 fn what_would_be_late_where_it_waits_goes_on_where_it_is_in_time() {
     let mut driven = Driven::new(rule("weir"));
-    // The slow slot runs one; the second would wait for it there, and has not so much time.
+    // The slow slot runs one; the second request has no time to wait for it there.
     driven.arrive(4, ms(300));
     let second = driven.arrive(1, ms(100));
     driven.pass(ms(500));
     assert_eq!((driven.dropped, driven.late), (0, 0));
     assert_ne!(driven.place_of(second), Some(SlotId(2)));
-    // A slot that is lost hands on what waits for it.
+    // A lost slot hands its waiting requests over to other slots.
     let mut driven = Driven::new(rule("just-enough"));
     let all: Vec<RequestId> = (0..4).map(|_| driven.arrive(4, ms(390))).collect();
     driven.event(ModuleEvent::SlotDown { slot: SlotId(2) });
@@ -427,7 +427,7 @@ fn what_waits_at_a_shared_slot_that_is_lost_or_has_no_share_goes_elsewhere() {
         let mut driven = Driven::shared(rule("earliest"));
         driven.other_bids(ms(50));
         let waits = driven.arrive(1, ms(55));
-        // Where the second slot is taken, too, the first one is the next to be free.
+        // If the second slot is occupied too, the first one is free next.
         driven.slot_is_there(SlotId(1), false);
         driven.slot_is_there(SlotId(2), false);
         let second = driven.arrive(1, ms(300));
@@ -457,7 +457,7 @@ fn slots_of_unequal_speed_do_the_shares_that_are_set() {
 
 #[test]
 fn a_load_of_nine_tenths_is_in_time_and_no_worse_than_with_the_earliest() {
-    // 4 items take 20, 40 and 80 ms: 350 a second together.
+    // 4 items take 20, 40 and 80 ms: 350 items a second together.
     let goodput = |name: &str| {
         let mut driven = Driven::new(rule(name));
         for number in 0..1_500_u64 {

@@ -1,22 +1,23 @@
-//! What was put on slots of unequal speed of late.
+//! Recent work on slots that differ in speed.
 
 use weir_types::Span;
 
 use crate::route::recent::Recent;
 use crate::slots::SlotShares;
 
-/// Windows of what was put on a slot: a minute for items, three for work, as for instances.
+/// Windows for counting a slot's work: a minute for items, three minutes for seconds of work, as for
+/// instances.
 const WINDOWS: [Span; 2] = [Span::from_secs(60), Span::from_secs(180)];
-/// What was put on the slots of a module, where these are not alike.
+/// Work assigned to each slot of a module, if the slots differ in speed.
 #[derive(Debug, Clone)]
 pub(super) struct Routes {
-    /// Requests that were put on any.
+    /// Number of requests assigned so far, to any slot.
     pub(super) picked: u64,
-    /// The slot at which the next look at what waits begins.
+    /// The slot at which the next check for late requests begins.
     pub(super) next: usize,
-    /// By place: items and seconds of work.
+    /// By place: items, and seconds of work.
     pub(super) recent: Vec<[Recent; 2]>,
-    /// The part of the work that each slot is to do.
+    /// Share of the work that each slot is to do.
     pub(super) shares: SlotShares,
 }
 

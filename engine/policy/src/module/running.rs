@@ -1,4 +1,4 @@
-//! Batches that run, by number.
+//! Running batches, by number.
 
 use std::collections::BTreeMap;
 
@@ -11,13 +11,13 @@ use super::api::BatchSlice;
 pub(super) struct Running {
     pub(super) slot: SlotId,
     pub(super) slices: Vec<BatchSlice>,
-    /// When it was dispatched and how long that should take, where it was booked.
+    /// Time of its dispatch and its expected duration, if it was booked.
     pub(super) booked: Option<(Timestamp, Span)>,
-    /// When its run began, on a slot that prepares ahead.
+    /// Time at which its run began, on a slot that prepares ahead.
     pub(super) launched_at: Option<Timestamp>,
 }
 
-/// All batches of a module that run. A batch's number is never used again.
+/// All running batches of a module. A batch's number is never used again.
 #[derive(Debug, Clone, Default)]
 pub(super) struct RunningBatches {
     batches: BTreeMap<BatchId, Running>,
@@ -25,7 +25,7 @@ pub(super) struct RunningBatches {
 }
 
 impl RunningBatches {
-    /// Numbers a batch that starts.
+    /// Adds a batch that starts, and returns its number.
     pub(super) fn start(&mut self, batch: Running) -> BatchId {
         let id = BatchId(self.next);
         self.next += 1;
@@ -33,17 +33,17 @@ impl RunningBatches {
         id
     }
 
-    /// The batch that ended; `None` where it is not known.
+    /// Removes the batch that ended; `None` if it is unknown.
     pub(super) fn end(&mut self, batch: BatchId) -> Option<Running> {
         self.batches.remove(&batch)
     }
 
-    /// The batch of that number; `None` where it is not known.
+    /// The batch with that number; `None` if it is unknown.
     pub(super) fn of_mut(&mut self, batch: BatchId) -> Option<&mut Running> {
         self.batches.get_mut(&batch)
     }
 
-    /// Whether a batch whose run has begun is on `slot`.
+    /// Whether a batch whose run has begun is still on `slot`.
     pub(super) fn is_launched_on(&self, slot: SlotId) -> bool {
         let mut all = self.batches.values();
         all.any(|batch| batch.slot == slot && batch.launched_at.is_some())

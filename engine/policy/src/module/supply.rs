@@ -1,5 +1,5 @@
-//! What a module has asked for and was given: a slot that others share, or a path through pipelines. A pool of its own
-//! needs no asking.
+//! Pending bids and grants of shared slots, and pending requests and bookings of paths through pipelines. A
+//! module with a pool of its own has neither.
 
 use std::collections::BTreeMap;
 
@@ -11,33 +11,33 @@ use crate::slots::Bid;
 /// Slots that an arbiter grants.
 #[derive(Debug, Clone, Default)]
 pub(super) struct SharedSupply {
-    /// By mailbox, what was bid, where nothing was granted since.
+    /// Bid of each mailbox that was not granted yet.
     pub(super) bids: BTreeMap<usize, Bid>,
-    /// Slots that were granted in this step.
+    /// Slots granted during this step.
     pub(super) granted: Vec<SlotId>,
 }
 
 /// Paths that reservations book.
 #[derive(Debug, Clone, Default)]
 pub(super) struct BookedSupply {
-    /// What was requested, where it was not answered since.
+    /// Requested path that has not been answered yet.
     pub(super) requested: Option<PathRequest>,
-    /// The earliest that a request which must not be dropped would be through, where that is after its deadline.
+    /// Deadline requested for a path if the true one cannot be met and the request must not be dropped.
     pub(super) extended_deadline: Timestamp,
-    /// By how much that is after what was said to be the earliest.
+    /// Time between the earliest finish that was reported and `extended_deadline`.
     pub(super) extension: Span,
-    /// Since when there has been no path through the pipelines at all.
+    /// Time since which no path through the pipelines exists at all.
     pub(super) no_path_since: Option<Timestamp>,
-    /// Bookings that arrived in this step.
+    /// Bookings that arrived during this step.
     pub(super) bookings: Vec<Booking>,
 }
 
-/// A path through a pipeline that is kept free for one batch.
+/// A path through a pipeline, reserved for one batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Booking {
     pub(super) id: BookingId,
-    /// Items that it has room for.
+    /// Number of items that the path has room for.
     pub(super) size: u32,
-    /// When the batch is out of the last stage.
+    /// Time at which the batch leaves the last stage.
     pub(super) finish: Timestamp,
 }

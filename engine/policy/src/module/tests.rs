@@ -1,4 +1,4 @@
-//! What no driver may tell a module: each is a violation, and changes nothing where violations are counted.
+//! Illegal events from a driver: each is a violation, and changes nothing when violations are only counted.
 
 use weir_types::invariant::Kind;
 
@@ -8,7 +8,7 @@ use super::*;
 use crate::violation::assert_violates;
 use crate::{ModuleInfo, Policy};
 
-/// One slot, shared or its own; 10 ms for an item, requests with a second.
+/// A module with one slot, shared or its own; an item takes 10 ms, and requests have an objective of 1 s.
 fn module(pool: Pool) -> Module {
     let profile = Profile::new(vec![(1, Span::from_millis(10))]).unwrap();
     Module::new(ModuleSpec {
@@ -46,14 +46,14 @@ fn arrived(request: u64) -> ModuleEvent {
     }
 }
 
-/// What the module does when it gets `events` in one burst.
+/// Returns the module's effects for `events` in one burst.
 fn step(module: &mut Module, events: impl IntoIterator<Item = ModuleEvent>) -> Vec<ModuleEffect> {
     let mut effects = Vec::new();
     module.step(events, Timestamp::ZERO, &mut effects);
     effects
 }
 
-/// The batches that it runs.
+/// Batches that the module runs.
 fn batches(effects: &[ModuleEffect]) -> Vec<BatchId> {
     let run = |effect: &ModuleEffect| match effect {
         ModuleEffect::Run { batch, .. } => Some(*batch),
@@ -67,7 +67,8 @@ fn forwards(effects: &[ModuleEffect]) -> usize {
     effects.iter().filter(forward).count()
 }
 
-/// What must not be dropped asks for ever later paths, so that one is found however long the answers take.
+/// A request that must not be dropped asks for ever later paths until one is found, however late the answers
+/// come.
 #[test]
 fn a_request_without_a_path_in_time_asks_for_ever_later_ones() {
     let mut module = module(Pool::Pipelines);
@@ -240,7 +241,7 @@ fn a_request_is_dropped_early_by_its_own_deadline() {
     assert_eq!(dropped(&effects), [1]);
 }
 
-/// What others estimate from a state is right for each objective only if it has each by itself.
+/// Peers can estimate each objective correctly only if a state lists each one separately.
 #[test]
 fn a_module_publishes_what_requests_of_each_objective_meet_where_they_differ() {
     let published = |events: &[ModuleEvent]| {
@@ -268,7 +269,7 @@ fn a_module_publishes_what_requests_of_each_objective_meet_where_they_differ() {
     assert_eq!(published(&[own(1, 2_000), own(2, 150)]), [150, 2_000]);
 }
 
-/// Logs of before have no objectives, and those without the key are the same to the byte.
+/// Older logs have no objectives; events without an objective are still written without the key.
 #[test]
 fn an_arrival_without_an_objective_is_written_and_read_as_before() {
     let text = r#"{"event":"arrived","request":1,"stream":0,"sent_at":0,"items":1,"droppable":true}"#;
@@ -354,7 +355,8 @@ fn of_each_stream_the_newest_frame_waits_and_streams_take_turns() {
     );
     let running = batches(&step(&mut module, [arrived(0)]));
     let mut dropped = Vec::new();
-    // Streams 1 to 3 in turn, five frames of each while the first runs: request numbers are 10 times the frame, and the stream.
+    // Streams 1 to 3 in turn, five frames of each while the first request runs. A request id is 10 times the
+    // frame plus the stream.
     for frame in 1..=5 {
         for stream in 1..=3 {
             let now = at(frame * 3 + stream);
@@ -372,7 +374,7 @@ fn of_each_stream_the_newest_frame_waits_and_streams_take_turns() {
         .map(|request| (request, DropReason::Superseded))
         .collect();
     assert_eq!(dropped, expected);
-    // The third stream gets another frame while the first two run: it keeps its turn.
+    // The third stream gets another frame while the first two run; it keeps its turn.
     let (mut batch, mut ran) = (running[0], Vec::new());
     for turn in 0..4_u64 {
         let (now, took) = (at(20 + 10 * turn), Span::from_millis(10));

@@ -1,8 +1,8 @@
-//! What changed in a step, and when the module wants to be called again.
+//! Mailboxes changed in a step, and the module's timer.
 
 use weir_types::Timestamp;
 
-/// Mailboxes about which something changed, and the timer that is set.
+/// Mailboxes in which something changed, and the timer that is set.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Wakeups {
     changed: Vec<usize>,
@@ -23,18 +23,18 @@ impl Wakeups {
         self.changed.extend(0..mailboxes);
     }
 
-    /// The mailboxes that changed, in the order in which they did; given back by [`Self::give_back`].
+    /// Takes the changed mailboxes, in order of change; return the buffer by [`Self::give_back`].
     pub(super) fn take(&mut self) -> Vec<usize> {
         std::mem::take(&mut self.changed)
     }
 
-    /// Keeps the buffer for the next step. What changed since it was taken has been looked at in the same step.
+    /// Returns the buffer for the next step. Changes made since it was taken have been handled in this step.
     pub(super) fn give_back(&mut self, mut changed: Vec<usize>) {
         changed.clear();
         self.changed = changed;
     }
 
-    /// Sets the timer to `at` unless one is set for an earlier time that has not passed; says whether it was set.
+    /// Sets the timer to `at` unless an earlier one is pending; returns whether it was set.
     pub(super) fn set_timer(&mut self, at: Timestamp, now: Timestamp) -> bool {
         let sets = self.timer_at.is_none_or(|set| set <= now || at < set);
         if sets {

@@ -1,4 +1,4 @@
-//! What a module knows of its slots, that is of its workers.
+//! Workers of a module, one for each of its slots: state and durations.
 
 use weir_types::{Profile, SlotId, Span, Timestamp};
 
@@ -7,17 +7,17 @@ use crate::weir::duration_spread::{DurationSpread, DurationSpreadSpec};
 
 use super::api::{BatchSlice, item_count};
 
-/// One slot as its module sees it.
+/// State of one slot from its module's view.
 #[derive(Debug, Clone)]
 pub(super) struct WorkerView {
     pub(super) slot: SlotId,
     pub(super) free_at: Timestamp,
     pub(super) correction: Correction,
-    /// The batch that is being formed for it (`eager` only).
+    /// The batch that is being formed for the slot (early binding only).
     pub(super) forming: Vec<BatchSlice>,
-    /// A batch runs on it (own pools only: of a shared one the arbiter knows).
+    /// Whether a batch runs on it (own pools only: the arbiter knows that of a shared slot).
     pub(super) busy: bool,
-    /// It is there (own pools only).
+    /// Whether it can be used (own pools only).
     pub(super) up: bool,
 }
 
@@ -33,34 +33,36 @@ impl WorkerView {
     }
 }
 
-/// All slots of a module, in the order of their numbers.
+/// All slots of a module, ascending by slot id. A *place* is an index into this order.
 #[derive(Debug, Clone)]
 pub(super) struct Workers {
     all: Vec<WorkerView>,
     /// Mean of measured over expected durations.
     ratio: f64,
-    /// How slow the slots are now and how that spreads, where both are measured. The corrections of slots are then relative to
-    /// it, and slow: they hold what slots differ in for good.
+    /// Present slowness of all slots and the spread of durations around it, if both are measured. The
+    /// corrections of slots are then relative to that slowness and slow: they describe lasting differences
+    /// between slots.
     spread: Option<DurationSpread>,
-    /// Places of those that are there.
+    /// Places of the slots that can be used.
     up: Vec<usize>,
-    /// Whose turn it is to get a request, where each has a mailbox of its own.
+    /// Place of the worker that got the last request in turn, if each worker has its own mailbox.
     turn: usize,
     profile: Profile,
-    /// Durations by batch size, as the profile has them.
+    /// Durations by batch size, computed from the profile.
     durations: Vec<Span>,
-    /// By place, where slots are not alike: durations by batch size.
+    /// Durations by place and batch size, if slots differ in speed.
     ends: Vec<Vec<Span>>,
 }
 
-/// Weight of a measurement in what a slot differs in from the others.
+/// Weight of one measurement in a slot's correction relative to the other slots.
 const SLOT_GAIN: f64 = 0.02;
 
-/// Batch sizes whose durations are kept.
+/// Largest batch size whose duration is kept in the tables.
 const MAX_KEPT_SIZES: u32 = 1_024;
 
 impl Workers {
-    /// Workers on `slots`, whose batches of up to `max_batch` items take as long as `profile` says, or `ends` by slot.
+    /// Workers on `slots`. Batches of up to `max_batch` items take as long as `profile` says, or `ends` for
+    /// each slot.
     pub(super) fn new(
         slots: &[SlotId],
         (profile, ends): (&Profile, &[Profile]),
@@ -103,14 +105,14 @@ impl Workers {
         known.unwrap_or_else(|| self.profile.duration(size))
     }
 
-    /// The same on the slot at `place`.
+    /// Profiled duration on the slot at `place`.
     pub(super) fn profiled_at(&self, place: usize, size: u32) -> Span {
         let own = self.ends.get(place);
         let known = own.and_then(|durations| durations.get(size as usize).or(durations.last()));
         known.copied().unwrap_or_else(|| self.profiled(size))
     }
 
-    /// The same on the slot of that number.
+    /// Profiled duration on the slot with that id.
     pub(super) fn profiled_on(&self, slot: SlotId, size: u32) -> Span {
         match self.place(slot) {
             Some(place) => self.profiled_at(place, size),
@@ -118,7 +120,8 @@ impl Workers {
         }
     }
 
-    /// What a batch of `size` takes at least, on the slots as they were recently: on the fastest of those that are there.
+    /// Least expected duration of a batch of `size`: that on the fastest usable slot, as the slots were
+    /// recently.
     pub(super) fn least(&self, size: u32) -> Span {
         if self.ends.is_empty() {
             return self.expected(size);
@@ -130,7 +133,7 @@ impl Workers {
         own.min().unwrap_or_else(|| self.expected(size))
     }
 
-    /// Expected duration of a batch of `size` on the slots as they were recently.
+    /// Expected duration of a batch of `size`, as the slots were recently.
     pub(super) fn expected(&self, size: u32) -> Span {
         self.profiled(size).scale(self.ratio)
     }
@@ -139,17 +142,17 @@ impl Workers {
         self.all.len()
     }
 
-    /// How many are there.
+    /// Number of slots that can be used.
     pub(super) fn up(&self) -> usize {
         self.up.len()
     }
 
-    /// Measured over expected durations, the mean of the slots; 1 without any.
+    /// Mean ratio of measured to expected durations over the slots; 1 before any measurement.
     pub(super) fn ratio(&self) -> f64 {
         self.ratio
     }
 
-    /// The place of `slot` among them.
+    /// Returns the place of `slot`.
     pub(super) fn place(&self, slot: SlotId) -> Option<usize> {
         self.all.binary_search_by_key(&slot, |worker| worker.slot).ok()
     }
@@ -175,15 +178,16 @@ impl Workers {
         self.all.iter_mut()
     }
 
-    /// Expected duration on the slot at `place` of a batch that is profiled at `profiled`.
+    /// Expected duration on the slot at `place` of a batch whose profiled duration is `profiled`.
     pub(super) fn expected_at(&self, place: usize, profiled: Span) -> Span {
         let now = self.slowness();
         let of_slot = |worker: &WorkerView| worker.correction.expected_duration(profiled);
         self.at(place).map_or(profiled, of_slot).scale(now)
     }
 
-    /// What is promised of a batch of `size` that is profiled at `profiled` on the slot at `place`: by the mean deviation,
-    /// or by the quantile that suits a backlog of `pressure`, of the time that requests have here.
+    /// Duration that is promised for a batch of `size` whose profiled duration is `profiled`, on the slot at
+    /// `place`: expected duration plus the mean deviation, or a quantile that fits a backlog of `pressure`
+    /// (queued work over the time that requests have here).
     pub(super) fn promised_at(&self, place: usize, size: u32, profiled: Span, pressure: f64) -> Span {
         match &self.spread {
             Some(spread) => self
@@ -195,28 +199,29 @@ impl Workers {
         }
     }
 
-    /// How slow the slots are now, by which waits are scaled; 1 where that is not measured by itself.
+    /// Factor by which all slots are slow now, and by which waits are scaled; 1 if it is not measured.
     pub(super) fn slowness(&self) -> f64 {
         self.spread.as_ref().map_or(1.0, DurationSpread::factor)
     }
 
-    /// What is promised of a batch of `size` in a full queue, over what is expected of it; 1 without a spread.
+    /// Ratio of the promised to the expected duration of a batch of `size` under a full queue; 1 without a
+    /// spread.
     pub(super) fn full_promise(&self, size: u32) -> f64 {
         let spread = self.spread.as_ref();
         spread.map_or(1.0, |spread| spread.promise(size, 1.0))
     }
 
-    /// How far durations are from being as profiled, 0 to 1; 0 where that is not looked at.
+    /// Degree to which durations deviate from their profiles, 0 to 1; 0 if it is not measured.
     pub(super) fn disturbance(&self) -> f64 {
         self.spread.as_ref().map_or(0.0, DurationSpread::disturbance)
     }
 
-    /// Whether the spread of durations is measured apart from how slow they are now.
+    /// Whether the spread of durations is measured separately from the present slowness.
     pub(super) fn has_spread(&self) -> bool {
         self.spread.is_some()
     }
 
-    /// What was measured long ago counts no more.
+    /// Drops measurements that are too old from the present slowness.
     pub(super) fn refresh(&mut self, now: Timestamp) {
         if let Some(spread) = &mut self.spread {
             spread.refresh(now);
@@ -224,7 +229,7 @@ impl Workers {
         }
     }
 
-    /// A batch of `size` took `actual` on a slot where `expected` was profiled.
+    /// Records that a batch of `size` took `actual` on a slot where `expected` was profiled.
     pub(super) fn measured(&mut self, slot: SlotId, size: u32, expected: Span, actual: Span, now: Timestamp) {
         if let Some(spread) = &mut self.spread {
             spread.on_measured(size, expected, actual, now);
@@ -246,13 +251,13 @@ impl Workers {
         }
     }
 
-    /// Durations are measured in another way from now on.
+    /// Measures durations by another rule from now on, starting without measurements.
     pub(super) fn measure_by(&mut self, spread: Option<DurationSpreadSpec>) {
         self.spread = spread.map(DurationSpread::new);
         self.forget();
     }
 
-    /// Durations are as the profile has them again, until they are measured anew.
+    /// Forgets all measurements: durations are as profiled until measured again.
     pub(super) fn forget(&mut self) {
         for worker in &mut self.all {
             worker.correction = Correction::default();
@@ -261,7 +266,7 @@ impl Workers {
         self.ratio = 1.0;
     }
 
-    /// A worker came or went; says whether that is news.
+    /// Marks a worker as usable or not; returns whether that is a change.
     pub(super) fn set_up(&mut self, slot: SlotId, up: bool) -> bool {
         let news = self.of_mut(slot).is_some_and(|worker| {
             let news = worker.up != up;
@@ -272,7 +277,7 @@ impl Workers {
         news
     }
 
-    /// The next worker in turn among those that are there; the last in turn where none is.
+    /// The next usable worker in turn; the same one again if none is usable.
     pub(super) fn in_turn(&mut self) -> usize {
         let later = self.up.partition_point(|&place| place <= self.turn);
         if let Some(&next) = self.up.get(later).or(self.up.first()) {

@@ -8,12 +8,13 @@ use weir_types::Span;
 /// Points of the inverse distribution that a module publishes: some 500 bytes a second.
 const SKETCH_POINTS: usize = 129;
 
-/// The most recent batch waits of one module.
+/// Most recent batch waits of one module, in microseconds.
 #[derive(Debug, Clone)]
 pub struct BatchWaitSamples {
     recent: VecDeque<u32>,
     max_samples: usize,
-    /// The samples of the last sketch, ascending: few change between two sketches, so they are merged, not sorted again.
+    /// Samples of the last sketch, ascending. Few change between two sketches, so they are merged instead of
+    /// sorted again.
     sorted: Vec<u32>,
     /// Samples since the last sketch, up to `max_samples + 1`.
     new_count: usize,
@@ -22,7 +23,7 @@ pub struct BatchWaitSamples {
 }
 
 impl BatchWaitSamples {
-    /// Keeps the last `max_samples` waits (PARD's M).
+    /// Creates a store for the last `max_samples` waits (PARD's M).
     #[must_use]
     pub fn new(max_samples: usize) -> Self {
         Self {
@@ -88,8 +89,8 @@ impl BatchWaitSamples {
     }
 }
 
-/// `all` without `removed`, which it contains, and with `added`. All lists ascend. Runs between two changes are copied in one
-/// piece.
+/// Returns `all` without `removed`, which it contains, and with `added`. All lists are ascending. Runs
+/// between two changes are copied at once.
 fn merged(all: &[u32], removed: &[u32], added: &[u32]) -> Vec<u32> {
     let mut changed = Vec::with_capacity(all.len() + added.len() - removed.len());
     let (mut removed, mut added) = (removed.iter().peekable(), added.iter().peekable());
@@ -157,7 +158,7 @@ impl QuantileSketch {
         f64::from(self.points.first().copied().unwrap_or(0))
     }
 
-    /// The same waits, each so many times as long.
+    /// The same waits, each multiplied by `factor`.
     #[must_use]
     pub(crate) fn scaled(mut self, factor: f64) -> Self {
         if factor != 1.0 {
@@ -182,12 +183,13 @@ impl QuantileSketch {
     }
 }
 
-/// Cells of the grid on which waits are summed: the resolution of the quantile is the longest sum over this.
+/// Number of cells of the grid on which waits are summed: the quantile's resolution is the longest sum
+/// divided by this.
 const GRID: f64 = 512.0;
 
-/// `F^-1(quantile)` of the summed waits along a path. Waits of different modules are independent, as in the paper ("weakly
-/// correlated"). The paper draws 10,000 samples; convolving the distributions gives the same without sampling noise, in a
-/// tenth of the time.
+/// `F^-1(quantile)` of the summed waits along a path. Waits of different modules count as independent, as in
+/// the paper ("weakly correlated"). The paper draws 10,000 samples; convolving the distributions gives the
+/// same result without sampling noise, in a tenth of the time.
 #[must_use]
 pub fn path_wait_quantile(path: &[&QuantileSketch], quantile: f64) -> Span {
     let longest: f64 = path.iter().map(|sketch| sketch.max().micros() as f64).sum();

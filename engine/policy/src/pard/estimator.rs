@@ -1,5 +1,5 @@
-//! How the latency downstream of a module is estimated (PARD 4.2, Eq. 3b): `max over paths of [sum q_i + sum d_i + W]`,
-//! term by term, so that each can be left out.
+//! Parameters of the estimated latency downstream of a module (PARD 4.2, Eq. 3b):
+//! `max over paths of [sum q_i + sum d_i + W]`. Each term can be left out.
 
 use serde::{Deserialize, Serialize};
 use weir_types::Span;
@@ -7,33 +7,33 @@ use weir_types::Span;
 use crate::baselines::overload_control::OverloadControl;
 use crate::baselines::shares::{ShareWeight, SplitScope};
 
-/// The terms of the estimate and what they are measured over.
+/// Terms of the estimate, and the windows and samples that they are measured over.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Estimator {
-    /// Counts the queueing delays `q_i`.
+    /// Whether queueing delays `q_i` are counted.
     pub queueing: bool,
-    /// Counts the executions `d_i`.
+    /// Whether executions `d_i` are counted.
     pub execution: bool,
-    /// How batch waits are counted, `W`.
+    /// Way of counting batch waits, `W`.
     pub wait: WaitTerm,
-    /// Which quantile of the summed batch waits is expected (PARD's lambda, 0.1).
+    /// Quantile of the summed batch waits that is expected (PARD's lambda, 0.1).
     pub quantile: f64,
-    /// How far back queueing delays are averaged, linearly weighted.
+    /// Window over which queueing delays are averaged, linearly weighted.
     pub window: Span,
-    /// How many recent waits are kept for the quantile (PARD's M).
+    /// Number of recent waits kept for the quantile (PARD's M).
     pub samples: usize,
-    /// Which queueing delay a module reports.
+    /// Queueing delay that a module reports.
     pub reported: Queueing,
-    /// What counts as the wait of a request.
+    /// Part of a request's wait that is measured as batch wait.
     pub measured: WaitMeasure,
-    /// Whether streams that differ in their items are estimated each by itself; how often a module publishes what streams
-    /// ask of it.
+    /// Set if streams that differ in their items are estimated separately: the interval at which a module
+    /// publishes the expected items of streams.
     pub per_stream: Option<Span>,
 }
 
 impl Default for Estimator {
-    /// PARD's.
+    /// Parameters of PARD.
     fn default() -> Self {
         Self {
             queueing: true,
@@ -50,7 +50,7 @@ impl Default for Estimator {
 }
 
 impl Estimator {
-    /// Nothing is expected downstream.
+    /// Estimator without any term: the latency downstream is taken as zero.
     #[must_use]
     pub fn none() -> Self {
         Self {
@@ -62,52 +62,54 @@ impl Estimator {
     }
 }
 
-/// All that a [`StatePlanner`](super::state_planner::StatePlanner) derives from what modules publish, and by what.
+/// Rules of a [`StatePlanner`](super::state_planner::StatePlanner), by which it derives estimates from
+/// published states.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Estimation {
-    /// The latency downstream.
+    /// Estimator of the latency downstream.
     pub estimator: Estimator,
-    /// What a module's share of the SLO follows.
+    /// Quantity that a module's share of the SLO is proportional to.
     pub share_weight: ShareWeight,
-    /// Among which modules the SLO is split.
+    /// Modules among which the SLO is split.
     pub split_over: SplitScope,
-    /// Which share of the input is shed on arrival.
+    /// Control of the share of the input that is shed on arrival.
     pub overload_control: Option<OverloadControl>,
-    /// Which quantile of the summed batch waits is expected where durations are disturbed; `None`: the estimator's own.
+    /// Quantile of the summed batch waits that is expected if durations are disturbed; `None`: the
+    /// estimator's own.
     pub disturbed_quantile: Option<f64>,
 }
 
-/// How batch waits downstream are counted.
+/// Way of counting batch waits downstream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum WaitTerm {
-    /// As none.
+    /// Batch waits count as zero.
     None,
-    /// A quantile of their sum along the path (the paper).
+    /// A quantile of the sum along the path (the paper).
     #[default]
     Quantile,
-    /// As whole executions.
+    /// Batch waits count as whole executions.
     Execution,
 }
 
-/// Which queueing delay a module reports, `q_i`.
+/// Queueing delay that a module reports, `q_i`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Queueing {
-    /// The recent mean as far as what waits now bears it out, reported at once when it moves.
+    /// The recent mean, limited by the present queue, and reported at once if it changes much.
     #[default]
     Present,
     /// The recent mean, reported once a second (the paper).
     Recent,
 }
 
-/// What counts as the wait of a request in a module.
+/// Part of a request's wait in a module that is measured as batch wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum WaitMeasure {
-    /// From being bound to a batch until it runs (the paper).
+    /// The time from binding to a batch until that runs (the paper).
     #[default]
     Bound,
-    /// All of it, from its arrival until its batch runs: with late binding no batch wait is left.
+    /// The whole time from arrival until the batch runs: late binding leaves no batch wait.
     Whole,
 }

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use crate::queue::depq::End;
 use crate::strategy::Order;
 
-/// Readings over which the hysteresis band is computed.
+/// Number of readings over which the hysteresis band is computed.
 const MAX_READINGS: usize = 50;
 
 /// The priority of a module's mailbox.
@@ -89,7 +89,7 @@ impl AdaptivePriority {
         if input > 0.0 { deviation / input } else { 0.0 }
     }
 
-    /// The end from which requests are taken.
+    /// End of the mailbox from which requests are taken.
     #[must_use]
     pub fn end(&self) -> End {
         self.end

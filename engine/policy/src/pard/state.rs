@@ -1,4 +1,4 @@
-//! The state that a module publishes, and the estimate that others derive from it (PARD 4.2).
+//! The state that a module publishes, and the estimate that other modules derive from it (PARD 4.2).
 
 use std::sync::Arc;
 
@@ -11,11 +11,11 @@ use crate::pard::batch_wait::QuantileSketch;
 /// The state of a module, as published.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ModuleState {
-    /// The module.
+    /// Module that published the state.
     pub module: ModuleId,
     /// Recent mean queueing delay, `q_i`.
     pub queueing_delay: Span,
-    /// Execution of one request's items at the present batch size, `d_i`.
+    /// Execution time of one request's items at the present batch size, `d_i`.
     pub duration: Span,
     /// Recent batch waits, for `W_p`.
     pub waits: QuantileSketch,
@@ -25,20 +25,20 @@ pub struct ModuleState {
     pub input_rate: f64,
     /// Throughput in items a second, `T_m`.
     pub throughput: f64,
-    /// Slots, or the share of them; 0: not published yet.
+    /// Number of slots, or the module's share of them; 0 if not published yet.
     pub workers: f64,
     /// Mean items of a request.
     pub items_per_request: f64,
     /// Mean ratio of measured to profiled durations.
     pub duration_ratio: f64,
-    /// How far its durations are from being as profiled, 0 to 1, where that is looked at.
+    /// Degree to which durations deviate from their profiles, 0 to 1; 0 if it is not measured.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub disturbance: f64,
-    /// Expected items of a request by stream; empty if all have one.
+    /// Expected items of a request by stream; empty if every request has one item.
     pub fan_out: Arc<FanOut>,
-    /// Items above which a request is deprioritized; `None`: no limit.
+    /// Number of items above which a request is deprioritized; `None`: no limit.
     pub cost_limit: Option<u32>,
-    /// What requests of each objective meet, by objective; empty where all have the same.
+    /// Delays of requests by objective; empty if all requests have the same objective.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub objectives: Vec<ObjectiveState>,
 }
@@ -48,7 +48,7 @@ fn is_zero(number: &f64) -> bool {
     *number == 0.0
 }
 
-/// What requests of one objective meet in a module.
+/// Delays of requests of one objective in a module.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ObjectiveState {
     /// The latency objective.
@@ -81,8 +81,8 @@ impl ModuleState {
         }
     }
 
-    /// The queueing delay of requests with objective `slo`; that of all where it is not published by itself, or `None` is
-    /// asked for.
+    /// Queueing delay of requests with objective `slo`. The delay of all requests if `slo` is `None`, or that
+    /// objective is not published separately.
     #[must_use]
     pub fn queueing_delay_of(&self, slo: Option<Span>) -> Span {
         self.objective(slo)
@@ -99,7 +99,7 @@ impl ModuleState {
         self.objectives.iter().find(|state| Some(state.slo) == slo)
     }
 
-    /// Bytes that it takes when published.
+    /// Size of the state in bytes when published.
     #[must_use]
     pub fn bytes(&self) -> usize {
         size_of::<ModuleId>()
@@ -115,7 +115,8 @@ impl ModuleState {
     }
 }
 
-/// What a module derives from the states: the latency downstream of it, and its budgets under rules that split the SLO.
+/// Estimates that a module derives from the states: the latency downstream, and its budgets under rules that
+/// split the SLO.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct DownstreamEstimate {
     /// Estimated latency downstream, the maximum over paths.
@@ -128,7 +129,7 @@ pub struct DownstreamEstimate {
     pub shed_share: f64,
     /// Estimated latency downstream by stream, if streams differ (`weir`).
     pub per_stream: Vec<Span>,
-    /// The same of requests of one objective, where modules downstream publish objectives by themselves.
+    /// The same for requests of one objective, if modules downstream publish objectives separately.
     pub per_objective: Vec<ObjectiveEstimate>,
 }
 
@@ -137,9 +138,9 @@ pub struct DownstreamEstimate {
 pub struct ObjectiveEstimate {
     /// The latency objective.
     pub slo: Span,
-    /// The maximum over paths.
+    /// Estimated latency downstream, the maximum over paths.
     pub downstream: Span,
-    /// By stream, if streams differ.
+    /// The same by stream, if streams differ.
     pub per_stream: Vec<Span>,
 }
 
@@ -154,7 +155,7 @@ impl DownstreamEstimate {
         per_stream.get(stream.index()).copied().unwrap_or(downstream)
     }
 
-    /// Estimated latency downstream for requests with objective `slo`, whatever their stream.
+    /// Estimated latency downstream for requests with objective `slo`, over all streams.
     #[must_use]
     pub fn downstream_at(&self, slo: Span) -> Span {
         self.objective(slo)

@@ -12,7 +12,7 @@ use crate::pard::batch_wait::{QuantileSketch, path_wait_quantile};
 use crate::pard::estimator::{Estimation, WaitTerm};
 use crate::pard::state::{DownstreamEstimate, ModuleState, ObjectiveEstimate};
 
-/// Keeps the latest state of every module and derives what is downstream of one.
+/// Keeps the latest state of every module, and derives estimates for what lies downstream of one module.
 #[derive(Debug, Clone)]
 pub struct StatePlanner {
     module: ModuleId,
@@ -22,15 +22,15 @@ pub struct StatePlanner {
     downstream_modules: Vec<ModuleId>,
     paths_through: Vec<Vec<ModuleId>>,
     states: Vec<Arc<ModuleState>>,
-    /// The latest fan-out of every module, which is published more often than the rest of its state.
+    /// Latest fan-out of every module; it is published more often than the rest of the state.
     fan_outs: Vec<Arc<FanOut>>,
     /// Whether some module publishes expected items by stream.
     is_stream_dependent: bool,
-    /// Wait quantiles by path after this module; `None`: to be computed.
+    /// Wait quantiles by path after this module; `None`: not computed yet.
     waits: Vec<Option<Span>>,
-    /// The same of requests of one objective, by objective and path.
+    /// The same for requests of one objective, by objective and path.
     objective_waits: BTreeMap<(Span, usize), Span>,
-    /// This module's share of the SLO by the execution of one item.
+    /// This module's share of the SLO by the execution time of one item.
     fair_share: Span,
 }
 
@@ -44,7 +44,7 @@ impl StatePlanner {
         topology: &Topology,
         mut states: Vec<ModuleState>,
     ) -> Self {
-        // A module without a state takes no time.
+        // A module without a state counts as taking no time.
         let modules = topology.len().max(module.index() + 1);
         let unknown = |id: usize| ModuleState::initial(ModuleId(id as u32), Span::ZERO);
         states.extend((states.len()..modules).map(unknown));
@@ -72,7 +72,7 @@ impl StatePlanner {
         planner
     }
 
-    /// Modules that nothing waits for: requests without the time for them go on without.
+    /// Leaves out optional modules: requests without time for them continue without their results.
     #[must_use]
     pub fn without(mut self, optional: &[ModuleId]) -> Self {
         if optional.is_empty() {
@@ -86,14 +86,15 @@ impl StatePlanner {
         self
     }
 
-    /// This module's share of the SLO by the execution of one item, for choosing a batch size. Constant: a share by present
-    /// durations would be a positive feedback, since larger batches give a larger share and so larger batches.
+    /// This module's share of the SLO by the execution time of one item, for choosing a batch size. It is
+    /// constant: a share by present durations would be a positive feedback, since larger batches give a
+    /// larger share and thereby larger batches.
     #[must_use]
     pub fn fair_share(&self) -> Span {
         self.fair_share
     }
 
-    /// The same of an objective that is not the graph's.
+    /// The same for an objective that is not the graph's.
     pub(crate) fn fair_share_of(&self, slo: Span) -> Span {
         of_objective(self.fair_share, self.slo, slo)
     }
@@ -120,7 +121,7 @@ impl StatePlanner {
         self.on_peer_fan_out(module, fan_out);
     }
 
-    /// A module published its fan-out alone: the rest of its state is as it was published last.
+    /// A module published only its fan-out; the rest of its state is as published last.
     pub fn on_peer_fan_out(&mut self, module: ModuleId, fan_out: Arc<FanOut>) {
         let Some(previous) = self.fan_outs.get_mut(module.index()) else {
             return;
@@ -157,7 +158,7 @@ impl StatePlanner {
         }
     }
 
-    /// The latency downstream of requests of each objective that some module downstream publishes by itself.
+    /// Latency downstream for each objective that a module downstream publishes separately.
     fn per_objective(&mut self) -> Vec<ObjectiveEstimate> {
         let of = |module: &ModuleId| self.state(*module).objectives.iter();
         let mut objectives: Vec<Span> = self
@@ -176,17 +177,17 @@ impl StatePlanner {
         objectives.into_iter().map(estimate).collect()
     }
 
-    /// What every module published last, by id.
+    /// State that every module published last, by id.
     pub(crate) fn states(&self) -> &[Arc<ModuleState>] {
         &self.states
     }
 
-    /// The fan-out that every module published last, by id.
+    /// Fan-out that every module published last, by id.
     pub(crate) fn fan_outs(&self) -> &[Arc<FanOut>] {
         &self.fan_outs
     }
 
-    /// The last state of a module.
+    /// State that a module published last.
     pub(crate) fn state(&self, module: ModuleId) -> &ModuleState {
         &self.states[module.index()]
     }
@@ -201,8 +202,8 @@ impl StatePlanner {
         max_latency
     }
 
-    /// The latency downstream of each stream, by the items that it is expected to bring to each module; empty where all are
-    /// alike.
+    /// Latency downstream of each stream, by the items that it is expected to bring to each module; empty if
+    /// streams do not differ.
     fn per_stream(&mut self, slo: Option<Span>) -> Vec<Span> {
         let estimator = self.estimation.estimator;
         if estimator.per_stream.is_none() {
@@ -252,7 +253,7 @@ impl StatePlanner {
         (0..streams as u32).map(of_stream).collect()
     }
 
-    /// Along one path after this module; zero where it is certainly no longer than `known`.
+    /// Latency along one path after this module; zero if it is certainly not longer than `known`.
     fn path_latency(&mut self, path: usize, slo: Option<Span>, known: Span) -> Span {
         let estimator = self.estimation.estimator;
         let sum = |counts: bool, of: &dyn Fn(&ModuleState) -> Span| -> Span {
@@ -269,7 +270,8 @@ impl StatePlanner {
             WaitTerm::None => certain,
             WaitTerm::Execution => certain + sum(true, &|state| state.duration),
             WaitTerm::Quantile => {
-                // Drawing waits is what costs: not where even the longest of each would not do.
+                // Computing the wait quantile is expensive: skipped if even the longest waits would not
+                // exceed `known`.
                 let longest = sum(true, &|state| state.waits_of(slo).max());
                 if certain + longest <= known {
                     return Span::ZERO;
@@ -279,7 +281,7 @@ impl StatePlanner {
         }
     }
 
-    /// The expected sum of the batch waits along a path; zero where they do not count.
+    /// Expected sum of batch waits along a path; zero if waits are not counted.
     fn path_wait(&mut self, path: usize, slo: Option<Span>) -> Span {
         let estimator = self.estimation.estimator;
         if estimator.wait != WaitTerm::Quantile {

@@ -11,7 +11,7 @@ use weir_types::{RequestId, Timestamp};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum End {
-    /// The smallest key: the least remaining budget, or the first to arrive.
+    /// The end with the smallest key: the least remaining budget, or the earliest arrival.
     Low,
     /// The largest key: the most remaining budget.
     High,

@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, VecDeque};
 
 use weir_types::RequestId;
 
-/// Ring length up to which it is not compacted.
+/// Length of the ring up to which it is not compacted.
 const MIN_COMPACT_LEN: usize = 4_096;
-/// Ring length per entry beyond which the oldest entries move out of the ring.
+/// Ring length per entry above which the oldest entries are moved out of the ring.
 const MAX_SPARSITY: usize = 8;
 
 /// Values by request in flight.
@@ -16,7 +16,7 @@ pub struct RequestMap<T> {
     base: u64,
     ring: VecDeque<Option<T>>,
     in_ring: usize,
-    /// Entries that outlived nearly all others of their time, and those inserted below the ring: few.
+    /// The few entries that outlived nearly all others of their time, or were inserted below the ring.
     stragglers: BTreeMap<RequestId, T>,
 }
 
@@ -103,7 +103,7 @@ impl<T> RequestMap<T> {
         }
     }
 
-    /// Removes a request; gives its value.
+    /// Removes a request; returns its value.
     pub fn remove(&mut self, request: RequestId) -> Option<T> {
         let Some(place) = self.place(request) else {
             return self.stragglers.remove(&request);

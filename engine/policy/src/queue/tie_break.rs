@@ -10,7 +10,7 @@ use weir_types::RequestId;
 /// Budgets within SLO / this are equal: a frame or two at usual rates.
 pub(crate) const DEADLINE_JITTER_DIV: u64 = 10;
 
-/// The same where the random rank also spreads the slack threshold.
+/// The same divisor if the random rank also spreads the slack threshold.
 pub(crate) const MARGIN_JITTER_DIV: u64 = 50;
 
 /// Random rank of a request in 0..1: [`uniform_hash`] of its id.

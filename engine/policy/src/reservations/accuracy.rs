@@ -31,12 +31,12 @@ impl Accuracy {
             .observe(Span::from_micros(error.unsigned_abs() as u64));
     }
 
-    /// A batch failed where it ran.
+    /// Counts a batch that failed while it ran.
     pub fn on_failed(&mut self) {
         self.failed += 1;
     }
 
-    /// A batch was lost with a worker.
+    /// Counts a batch that was lost with a worker.
     pub fn on_lost(&mut self) {
         self.lost += 1;
     }
@@ -63,7 +63,7 @@ impl Accuracy {
         self.plans.extend_from_slice(&other.plans);
     }
 
-    /// The report.
+    /// Counts and errors so far, in the form of a report.
     #[must_use]
     pub fn report(&self) -> ReserveReport {
         ReserveReport {
@@ -85,13 +85,13 @@ impl Accuracy {
 pub struct ReserveReport {
     /// Batches that finished.
     pub finished: u64,
-    /// Batches that failed where they ran.
+    /// Number of batches that failed while they ran.
     pub failed: u64,
-    /// Batches lost with a worker; requests with time left ran again.
+    /// Number of batches lost with a worker; their requests ran again if time was left.
     pub lost: u64,
-    /// Bookings that were declined.
+    /// Number of bookings that were declined.
     pub unused: u64,
-    /// Mean of actual less booked ends in milliseconds; positive: late.
+    /// Mean of actual minus booked ends, in milliseconds; positive if batches end later than booked.
     pub error_mean_ms: f64,
     /// Mean absolute error of booked ends in milliseconds.
     pub apart_mean_ms: f64,
@@ -127,6 +127,6 @@ pub struct PlanReport {
     pub at_s: f64,
     /// Milliseconds of loading its partitions, while the previous plan was active.
     pub preload_ms: f64,
-    /// Milliseconds without bookings, until the batches of the previous plan had ended.
+    /// Milliseconds without bookings, until all batches of the previous plan had ended.
     pub pause_ms: f64,
 }

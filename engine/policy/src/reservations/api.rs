@@ -1,4 +1,4 @@
-//! Events and effects of reservations: path requests, bookings, uses of resources.
+//! Interface of reservations: path requests, bookings, uses of resources.
 
 use serde::{Deserialize, Serialize};
 use weir_types::{ModuleId, PipelineId, ShareId, Span, Timestamp};
@@ -11,11 +11,11 @@ pub struct BookingId(pub u64);
 /// A module's request for a path: one batch of the items in its mailbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PathRequest {
-    /// When the most urgent item must leave this module: its deadline less the downstream latency.
+    /// Time at which the most urgent item must leave this module: its deadline less the latency downstream.
     pub deadline: Timestamp,
-    /// When that item arrived here.
+    /// Time at which that item arrived at this module.
     pub since: Timestamp,
-    /// Waiting items, that one included.
+    /// Number of waiting items, including that one.
     pub waiting: u32,
 }
 
@@ -32,14 +32,14 @@ pub enum ResourceUse {
 /// Reserved time on a resource: `from` inclusive, `to` exclusive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Interval {
-    /// Start.
+    /// Start of the reserved time.
     pub from: Timestamp,
-    /// End.
+    /// End of the reserved time, exclusive.
     pub to: Timestamp,
 }
 
 impl Interval {
-    /// Length.
+    /// Length of the interval.
     #[must_use]
     pub fn length(self) -> Span {
         self.to - self.from
@@ -63,32 +63,32 @@ pub struct PathStage {
 pub enum ReserveEvent {
     /// A module requests a path; replaces its previous request.
     PathRequested {
-        /// The module.
+        /// Module that requests a path.
         module: ModuleId,
-        /// The request.
+        /// Its waiting work and deadline.
         request: PathRequest,
     },
     /// A module cancelled its request.
     RequestCancelled {
-        /// The module.
+        /// Module whose request is withdrawn.
         module: ModuleId,
     },
-    /// A batch was dispatched on a booking, maybe with fewer items than it was booked for: requests may have been dropped
-    /// since.
+    /// A batch was dispatched on a booking, possibly with fewer items than were booked, because requests were
+    /// dropped since.
     Dispatched {
-        /// The booking.
+        /// Booking that is in use now.
         booking: BookingId,
-        /// Items of the batch.
+        /// Number of items of the batch.
         items: u32,
     },
     /// A module declined a booking.
     Declined {
-        /// The booking.
+        /// Booking that is freed.
         booking: BookingId,
     },
     /// A use of a resource ended, and with it all earlier uses of the booking.
     Used {
-        /// The booking.
+        /// Booking that the use belongs to.
         booking: BookingId,
         /// Index of the stage.
         stage: u32,
@@ -101,25 +101,25 @@ pub enum ReserveEvent {
     },
     /// A batch left the last stage.
     Finished {
-        /// The booking.
+        /// Booking that has ended.
         booking: BookingId,
     },
-    /// A batch failed.
+    /// A batch failed on its path.
     Failed {
-        /// The booking.
+        /// Booking that is freed.
         booking: BookingId,
     },
-    /// A share is down, and with it the bookings that need it or whose output it still holds.
+    /// A share is down. Bookings that need it, or whose output it still holds, are lost.
     Down {
-        /// The share.
+        /// Share that cannot be used.
         share: ShareId,
     },
     /// A share is up again.
     Up {
-        /// The share.
+        /// Share that can be used again.
         share: ShareId,
     },
-    /// Time passed.
+    /// Time has passed: requests that wait for a larger batch are decided.
     Tick,
 }
 
@@ -130,13 +130,13 @@ pub enum ReserveEffect {
     /// The module's `size` most urgent items are booked on this path. Each stage starts as soon as its input has arrived and
     /// earlier bookings on its share have ended. Answers the request.
     Book {
-        /// The module.
+        /// Module whose request is answered.
         module: ModuleId,
-        /// The booking.
+        /// Booking to dispatch the batch along.
         booking: BookingId,
-        /// The pipeline.
+        /// Pipeline that the path belongs to.
         pipeline: PipelineId,
-        /// Items of the batch.
+        /// Number of items that the booking has room for.
         size: u32,
         /// The share and the reserved times of each stage.
         path: Vec<PathStage>,
@@ -147,19 +147,19 @@ pub enum ReserveEffect {
     },
     /// The module's most urgent item would miss its deadline. Answers the request.
     NoPath {
-        /// The module.
+        /// Module whose request is answered.
         module: ModuleId,
-        /// Earliest possible end; `Timestamp::MAX` if a stage has no share that is up.
+        /// Earliest possible end; [`Timestamp::MAX`] if a stage has no share that is up.
         finish: Timestamp,
     },
     /// A booking is lost, since a share of its path went down.
     Lost {
-        /// The module.
+        /// Module that the booking was made for.
         module: ModuleId,
-        /// The booking.
+        /// Booking that is lost.
         booking: BookingId,
     },
-    /// A tick is due at the latest then; replaces the previous timer.
+    /// A tick is due at that time at the latest; replaces the previous timer.
     SetTimer {
         /// Time of the tick.
         at: Timestamp,

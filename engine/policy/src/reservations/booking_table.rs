@@ -1,4 +1,4 @@
-//! The bookings of one resource in the order of time.
+//! Bookings of one resource, in the order of time.
 
 use weir_types::{Span, Timestamp};
 
@@ -25,9 +25,10 @@ pub(super) struct BookedSpan {
 pub(super) struct ResourceTable {
     pub(super) spans: Vec<BookedSpan>,
     pub(super) used_until: Timestamp,
-    /// End of the last span, which is sufficient for most queries.
+    /// End of the last span; most queries need no more.
     end: Timestamp,
-    /// How many spans begin before the one ahead of them has ended: none, but while spans are timed anew.
+    /// Number of spans that begin before the previous one has ended: zero, except while spans are timed
+    /// again.
     pub(super) overlaps: usize,
 }
 
@@ -84,7 +85,7 @@ impl ResourceTable {
         self.update_end();
     }
 
-    /// Gives the span at `place` other ends.
+    /// Changes the ends of the span at `place`.
     pub(super) fn move_span(&mut self, place: usize, from: Timestamp, to: Timestamp) {
         let before = self.overlaps_at(place) + self.overlaps_at(place + 1);
         if let Some(held) = self.spans.get_mut(place) {
@@ -100,7 +101,7 @@ impl ResourceTable {
         Some((*self.spans.get(place - 1)?, *self.spans.get(place)?))
     }
 
-    /// 1 where the span at `place` begins before the one ahead of it has ended. Empty spans take no time.
+    /// Returns 1 if the span at `place` begins before the previous one has ended. Empty spans take no time.
     fn overlaps_at(&self, place: usize) -> usize {
         let ahead = place.checked_sub(1).and_then(|ahead| self.spans.get(ahead));
         let (Some(ahead), Some(span)) = (ahead, self.spans.get(place)) else {
@@ -114,7 +115,7 @@ impl ResourceTable {
     }
 }
 
-/// Earliest time from `from` on at which both are free for `length`.
+/// Earliest time from `from` on at which both resources are free for `length`.
 pub(super) fn earliest_common(
     (one, other): (&ResourceTable, &ResourceTable),
     tables: BookingTable,
@@ -151,7 +152,7 @@ mod tests {
     }
 
     proptest! {
-        /// The count that is kept is the one that is counted anew, whatever is booked, moved, freed and forgotten.
+        /// The stored count of overlaps equals a new count after any bookings, moves and removals.
         #[test]
         fn overlaps_are_counted(changes in prop::collection::vec((0_u8..4, 0_u64..12, 0_u64..30, 0_u64..6), 0..80)) {
             let mut table = ResourceTable::default();

@@ -72,9 +72,9 @@ pub(super) struct Bookings {
     pub(super) tables: Vec<ResourceTable>,
     pub(super) all: BTreeMap<BookingId, Booking>,
     next: u64,
-    /// Spans of all tables that overlap.
+    /// Number of overlapping spans in all tables.
     overlaps: usize,
-    /// Bookings left after the last look for those that have ended.
+    /// Number of bookings after the last removal of ended ones.
     kept: usize,
     /// No first span of a table ends before this.
     overdue_from: Timestamp,
@@ -147,8 +147,8 @@ impl Bookings {
         id
     }
 
-    /// A batch has fewer items than it was booked for: what it still needs is needed for less long. Says whether so. Legal
-    /// for a booking that is not here, as with `release`.
+    /// A batch has fewer items than were booked: its uses get shorter. Returns whether they did. Legal for an
+    /// unknown booking, as with `release`.
     pub(super) fn resize(&mut self, cluster: &ClusterIndex, id: BookingId, items: u32) -> bool {
         let overlaps = self.overlaps;
         let Some(booking) = self.all.get_mut(&id).filter(|booking| items < booking.size) else {
@@ -191,7 +191,7 @@ impl Bookings {
         Some(booking)
     }
 
-    /// Bookings that still need the share, or whose output there is not sent yet, by id.
+    /// Bookings that still need the share, or whose output on it is not sent yet, by id.
     pub(super) fn bookings_on(&self, share: ShareId, now: Timestamp, feedback: bool) -> Vec<BookingId> {
         let has_ended = |resource_use: &BookedUse| {
             if feedback {
@@ -213,8 +213,9 @@ impl Bookings {
         self.all.iter().filter_map(hit).collect()
     }
 
-    /// A resource was used in truth; what the booking needs before it is over as well. Reports of several workers overtake
-    /// each other: one of a booking that is gone, or of a use that is over by a later report, is legal and says nothing.
+    /// Records the actual use of a resource; earlier uses of the booking are over as well. Reports of several
+    /// workers may overtake each other: one for an unknown booking, or for a use that a later report has
+    /// ended, is legal and ignored.
     pub(super) fn on_used(&mut self, id: BookingId, stage: u32, used: ResourceUse, span: Interval) {
         let overlaps = self.overlaps;
         let Some(booking) = self.all.get_mut(&id) else {
@@ -303,7 +304,7 @@ impl Bookings {
         }
     }
 
-    /// Start of a use, given its predecessors, and its length.
+    /// Earliest start of a use after its predecessors, with its length.
     fn earliest_start(&self, key: UseKey) -> Option<(Timestamp, Span)> {
         let booking = self.all.get(&key.booking)?;
         let index = booking
@@ -369,7 +370,7 @@ impl Bookings {
         }
     }
 
-    /// Removes bookings that have ended by the tables, where uses are not reported.
+    /// Removes bookings that have ended by the tables, if uses are not reported.
     pub(super) fn remove_ended(&mut self, now: Timestamp) {
         if self.all.len() < 2 * self.kept + 64 {
             return;
@@ -397,7 +398,7 @@ impl Bookings {
     }
 }
 
-/// Changes a table, and the count of all spans that overlap by what comes of it.
+/// Changes a table, and updates the count of overlapping spans.
 fn change_table(table: &mut ResourceTable, overlaps: &mut usize, act: impl FnOnce(&mut ResourceTable)) {
     let before = table.overlaps;
     act(table);

@@ -9,10 +9,10 @@ use crate::measure::correction::Correction;
 pub(super) struct Stage {
     pub(super) shares: Vec<ShareId>,
     pub(super) received_bytes: u64,
-    /// Whether the transfer of its input takes equally long to all of its shares: none is on a server of the previous stage,
-    /// and all servers have the same bandwidth.
+    /// Whether the transfer of the stage's input takes equally long to all its shares: none is on a server of
+    /// the previous stage, and all servers have the same bandwidth.
     pub(super) uniform_transfer: bool,
-    /// Durations by batch size, from one: profiled, and corrected.
+    /// Durations by batch size, from one item: profiled, and in `durations` corrected.
     profiled: Vec<Span>,
     durations: Vec<Span>,
     correction: Correction,

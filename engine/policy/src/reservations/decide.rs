@@ -18,7 +18,7 @@ pub enum Decision {
         /// Latest time at which the largest feasible batch still meets the deadline.
         until: Timestamp,
     },
-    /// This batch is to be dispatched.
+    /// The batch on this path is to be dispatched now.
     Dispatch(Probe),
 }
 
@@ -41,7 +41,7 @@ impl Default for Scratch {
     }
 }
 
-/// The decision without the path, which is in the scratch.
+/// A decision without its path, which is in the scratch buffers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum BatchDecision {
     Infeasible {

@@ -1,7 +1,8 @@
 //! Reservations: time on device shares and links, and the path of each batch (PPipe 5.4, A.3). README.md has the rules.
 //!
-//! A module with a partitioned model requests a path; the answer is a booking (a path through a pooled pipeline and its
-//! end), or that its most urgent item is infeasible, or none yet. Each request has one answer.
+//! A module with a partitioned model requests a path. The answer is a booking (a path through a pooled
+//! pipeline, with its end), or that the most urgent item is infeasible; it may come later. Each request has
+//! exactly one answer.
 //!
 //! ```text
 //! PathRequested ──> NoPath                          (the module drops its most urgent item and requests again)
@@ -11,7 +12,7 @@
 //!                                             └──Down──> Lost
 //! ```
 //!
-//! [`PlannedReservations`] are those of the plan in force, with the switch to another.
+//! [`PlannedReservations`] adds plans: the reservations of the plan in force, and the switch to another plan.
 
 mod accuracy;
 mod api;
@@ -77,7 +78,7 @@ pub struct Reservations {
     /// Incremented by every change of the tables.
     version: u64,
     timer_at: Option<Timestamp>,
-    /// Whether requests wait, whatever there is.
+    /// Whether all requests wait, because a switch of plans is pending.
     paused: bool,
     scratch: Scratch,
 }
@@ -107,7 +108,7 @@ impl Reservations {
         }
     }
 
-    /// Takes a burst of events, decides once, and appends effects.
+    /// Takes in a burst of events, decides once, and appends the resulting effects.
     pub fn step(
         &mut self,
         events: impl IntoIterator<Item = ReserveEvent>,
@@ -133,7 +134,7 @@ impl Reservations {
         self.paused = true;
     }
 
-    /// The requests that have no answer yet, by module.
+    /// Requests without an answer yet, by module.
     pub fn requests(&self) -> impl Iterator<Item = (ModuleId, PathRequest)> {
         let requesters = self.requesters.iter();
         requesters.filter_map(|(&module, requester)| Some((module, requester.request?)))
@@ -142,7 +143,7 @@ impl Reservations {
     fn on_event(&mut self, event: ReserveEvent, now: Timestamp, effects: &mut Vec<ReserveEffect>) {
         match event {
             ReserveEvent::PathRequested { module, request } => self.update_requester(module, |requester| {
-                // A request that waits for more items than there are need not be reconsidered.
+                // A request that waits for more items than are there need not be reconsidered.
                 let keeps_waiting = requester.request.is_some_and(|before| {
                     (before.deadline, before.since) == (request.deadline, request.since)
                         && request.waiting < requester.waiting_for
@@ -224,7 +225,7 @@ impl Reservations {
         }
     }
 
-    /// Considers the requests for which something may have changed, the most urgent first.
+    /// Reconsiders requests for which something may have changed, the most urgent first.
     fn answer_requests(&mut self, now: Timestamp, effects: &mut Vec<ReserveEffect>) {
         let mut order: Vec<(Timestamp, ModuleId)> = self
             .requesters
@@ -330,7 +331,8 @@ impl Reservations {
         view.probe(pipeline, size, now, &mut probe).then_some(probe)
     }
 
-    /// The decision on a request now, by the head rule as if its head were new. Nothing is booked.
+    /// The decision on a request at this time, with the head rule applied as for a new head. Nothing is
+    /// booked.
     pub fn decide(&mut self, module: ModuleId, request: PathRequest, now: Timestamp) -> Decision {
         let finish = Timestamp::MAX;
         let Some(requester) = self.requesters.get(&module) else {
@@ -373,7 +375,7 @@ impl Reservations {
     }
 }
 
-/// The smallest batch that is at least this fraction of the planned one.
+/// Smallest batch size that is at least this fraction of the planned size.
 fn min_batch(planned: u32, fraction: f64) -> u32 {
     ((f64::from(planned) * fraction).ceil() as u32).clamp(1, planned)
 }

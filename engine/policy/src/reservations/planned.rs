@@ -1,5 +1,6 @@
-//! Reservations by the plan in force, and the switch to another (PPipe 5.1): the partitions of the new plan are loaded while
-//! the old one goes on; then nothing is booked until every booking has ended; then everything is booked by the new plan.
+//! Reservations of the plan in force, and the switch to another plan (PPipe 5.1). The partitions of the new
+//! plan are loaded while the old plan continues. Then no path is booked until every booking has ended. Then
+//! paths are booked by the new plan.
 //!
 //! ```text
 //! PlanOffered ──Load──> loading ──Loaded, all──> paused ──last booking ended──Switch──> in force
@@ -7,8 +8,8 @@
 //!       └──GiveUp   (a stage without a worker, or a switch that is not complete)
 //! ```
 //!
-//! Requests of modules are kept while booking is paused, and asked again of the new plan. A plan that is given up changes
-//! nothing.
+//! Requests of modules are kept while booking is paused, and are answered by the new plan. A plan that is
+//! given up changes nothing.
 
 use std::collections::BTreeSet;
 
@@ -23,18 +24,18 @@ use super::{Reservations, ReserveSpec};
 pub struct PlanSpec {
     /// Number of the plan in its run.
     pub number: u64,
-    /// What its reservations are made from.
+    /// Specification of the plan's reservations.
     pub reserve: ReserveSpec,
-    /// The worker of each share; of a share without one no worker is lost.
+    /// Worker that owns each share; a share without an owner is never lost.
     pub owners: Vec<WorkerId>,
 }
 
 /// A partition on a worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct PartitionLoad {
-    /// The worker.
+    /// Worker that loads the partition.
     pub worker: WorkerId,
-    /// The partition.
+    /// Partition to be loaded.
     pub partition: PartitionId,
 }
 
@@ -42,25 +43,25 @@ pub struct PartitionLoad {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
 pub enum PlanEvent {
-    /// There is another plan.
+    /// A new plan is offered.
     PlanOffered {
-        /// The plan.
+        /// Plan that is offered.
         plan: Box<PlanSpec>,
-        /// The partitions that it needs.
+        /// Partitions that must be loaded before the plan can be in force.
         loads: Vec<PartitionLoad>,
     },
     /// A worker has loaded a partition.
     Loaded(PartitionLoad),
     /// A worker cannot load a partition.
     NotLoaded(PartitionLoad),
-    /// A worker is up again; all are up in the beginning.
+    /// A worker is up again; all workers are up at the start.
     WorkerUp {
-        /// The worker.
+        /// Worker that returned.
         worker: WorkerId,
     },
-    /// A worker is down, and with it its shares.
+    /// A worker is down, and its shares with it.
     WorkerDown {
-        /// The worker.
+        /// Worker that is lost.
         worker: WorkerId,
     },
 }
@@ -69,30 +70,30 @@ pub enum PlanEvent {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "effect", rename_all = "kebab-case")]
 pub enum PlanEffect {
-    /// Load the partitions of a plan that was offered. The plan in force goes on.
+    /// Load the partitions of an offered plan. The plan in force continues.
     Load {
         /// Number of the plan.
         plan: u64,
     },
-    /// A plan is given up. The plan in force goes on.
+    /// A plan is given up. The plan in force continues.
     GiveUp {
         /// Number of the plan.
         plan: u64,
         /// The reason that is reported.
         reason: GiveUpReason,
     },
-    /// A plan is in force: all effects after this one are by it.
+    /// A plan is in force: all effects after this one belong to it.
     Switch {
         /// Number of the plan.
         plan: u64,
-        /// From the offer until its partitions were loaded.
+        /// Time from the offer until the plan's partitions were loaded.
         preload: Span,
-        /// How long nothing was booked.
+        /// Time for which no path was booked.
         pause: Span,
     },
 }
 
-/// The reason why a plan is given up.
+/// Reason for which a plan is given up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum GiveUpReason {
@@ -103,11 +104,11 @@ pub enum GiveUpReason {
         /// First block of the stage, and the block after its last.
         blocks: (u32, u32),
     },
-    /// A worker cannot load a partition of it.
+    /// A worker cannot load a partition of the plan.
     NotLoaded(PartitionLoad),
 }
 
-/// An event for the reservations or the plans that they are by.
+/// An event for the reservations or for their plans.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum PlannedEvent {
@@ -144,28 +145,28 @@ pub enum PlannedEffect {
 struct PlanSwitch {
     next: Box<PlanSpec>,
     offered_at: Timestamp,
-    /// Loads that no worker has reported yet. Those of a worker that is down are not waited for.
+    /// Loads that no worker has reported yet; loads on workers that are down are left out.
     pending_loads: BTreeSet<PartitionLoad>,
-    /// Since when nothing is booked; `None` while partitions are loading.
+    /// Time since which no path is booked; `None` while partitions are loading.
     paused_at: Option<Timestamp>,
 }
 
-/// [`Reservations`] by the plan in force.
+/// [`Reservations`] of the plan in force, with the switch to another plan.
 #[derive(Debug, Clone)]
 pub struct PlannedReservations {
     reservations: Reservations,
     /// By share of the plan in force.
     owners: Vec<WorkerId>,
     down: BTreeSet<WorkerId>,
-    /// Bookings that have neither been declined nor ended; also lost ones, whose batches still come back.
+    /// Bookings that have neither been declined nor ended, including lost ones, whose batches still end.
     outstanding: BTreeSet<BookingId>,
     switch: Option<PlanSwitch>,
-    /// Events of this step for the reservations.
+    /// Events of this step that go to the reservations.
     events: Vec<ReserveEvent>,
 }
 
 impl PlannedReservations {
-    /// With `plan` in force, nothing booked, and all workers up.
+    /// Starts with `plan` in force, no bookings, and all workers up.
     #[must_use]
     pub fn new(plan: &PlanSpec) -> Self {
         Self {
@@ -184,7 +185,7 @@ impl PlannedReservations {
         &self.reservations
     }
 
-    /// Takes a burst of events, decides once, and appends effects.
+    /// Takes in a burst of events, decides once, and appends the resulting effects.
     pub fn step(
         &mut self,
         events: impl IntoIterator<Item = PlannedEvent>,

@@ -1,5 +1,5 @@
-//! `probe` (PPipe A.3, Algorithm 2): the path of a batch through a pooled pipeline, greedily by stage the share on which it
-//! ends first.
+//! `probe` (PPipe A.3, Algorithm 2): the path of a batch through a pooled pipeline. Chooses greedily, for
+//! each stage, the share on which the stage ends first.
 
 use weir_types::{PipelineId, Span, Timestamp};
 
@@ -11,15 +11,15 @@ use super::spec::BookingTable;
 /// The path of a batch if it were booked now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Probe {
-    /// The pipeline.
+    /// Pipeline that the path goes through.
     pub pipeline: PipelineId,
-    /// Items of the batch.
+    /// Number of items of the batch.
     pub size: u32,
     /// Shares and times by stage.
     pub path: Vec<PathStage>,
     /// End of the last stage.
     pub finish: Timestamp,
-    /// Total time of waiting for resources.
+    /// Total time that the batch waits for resources.
     pub total_wait: Span,
 }
 
@@ -80,9 +80,9 @@ impl BookingView<'_> {
         true
     }
 
-    /// The share on which the stage ends first; among equals the one whose uplink can send first, then the first of the pool.
-    /// Devices of one server share its uplink: always taking the first idle one would saturate one server's link while
-    /// others are idle.
+    /// The share on which the stage ends first; among equals the one whose uplink can send first, then the
+    /// first of the pool. Devices of one server share its uplink, so always taking the first idle one would
+    /// saturate one link while others are idle.
     fn best(
         self,
         (stage, next): (&Stage, Option<&Stage>),

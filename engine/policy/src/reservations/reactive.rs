@@ -2,19 +2,19 @@
 
 use weir_types::{PipelineSpec, Span, StageSpec, Timestamp};
 
-/// What a free share of a pool does.
+/// Decision for a free share of a pool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reaction {
     /// Drop the head: it would miss its deadline for this pool.
     Drop,
     /// Run a batch.
     Run {
-        /// Items of the batch.
+        /// Number of items of the batch.
         size: u32,
     },
 }
 
-/// The largest batch of waiting items, up to the planned size, that ends by the head's deadline for this pool.
+/// Largest batch of waiting items, up to the planned size, that ends by the head's deadline for this pool.
 #[must_use]
 pub fn react(stage: &StageSpec, planned: u32, waiting: u32, deadline: Timestamp, now: Timestamp) -> Reaction {
     (1..=planned.min(waiting))

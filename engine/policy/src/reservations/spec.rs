@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use weir_types::ClusterSpec;
 
-/// What is stored per resource.
+/// Information that is stored for each resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum BookingTable {
@@ -18,11 +18,12 @@ pub enum BookingTable {
 /// Parameters of reservations for one run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ReserveSpec {
-    /// The cluster.
+    /// Servers, shares, links and pipelines.
     pub cluster: ClusterSpec,
-    /// What is stored per resource.
+    /// Information that is stored for each resource.
     pub tables: BookingTable,
-    /// Whether uses are reported. If so, a use lasts until it is reported; if not, everything is taken to run as booked.
+    /// Whether uses are reported. If so, a use lasts until it is reported; if not, every use is assumed to
+    /// run as booked.
     pub feedback: bool,
     /// Whether durations are corrected by reported ones, by a smoothed ratio to the profile per stage.
     #[serde(default)]

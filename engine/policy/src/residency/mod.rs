@@ -1,13 +1,14 @@
-//! Which models are open on a device whose memory does not hold all of them (QLM, section 5: model warm start).
+//! Residency of models on a device whose memory does not hold all of them (QLM, section 5: model warm start).
 //!
 //! ```text
-//! cold --(prefetch)--> warm          its bytes are in host memory
-//! cold, warm --> opening --> open --> closing --> warm, or cold where host memory has no place for it
+//! cold --(prefetch)--> warm          the model's bytes are in host memory
+//! cold, warm --> opening --> open --> closing --> warm, or cold if host memory has no room
 //! ```
 //!
-//! *Opening*, *open* and *closing* take the model's bytes of the device; their sum is never above its memory. Where a model
-//! is wanted that has no place, the least valuable open ones close, never one that runs. What a model is worth is an
-//! argument: of a virtual queue how soon it is needed, else when it was last wanted.
+//! In states *opening*, *open* and *closing* a model uses memory of the device; the sum never exceeds the
+//! device's memory. If a wanted model has no room, the least valuable open models are closed, but none that
+//! runs. The value of a model is set from outside: a virtual queue sets how soon the model is needed;
+//! otherwise it is the time of the latest demand.
 
 use std::collections::VecDeque;
 
@@ -19,31 +20,31 @@ use weir_types::invariant::Kind;
 #[cfg(test)]
 mod tests;
 
-/// Bytes that a model takes.
+/// Memory use of one model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ModelMemory {
-    /// Of the device, while it is opening, open or closing.
+    /// Bytes of the device, while the model is opening, open or closing.
     pub device_bytes: u64,
-    /// Of host memory, while it is warm.
+    /// Bytes of host memory, while the model is warm.
     pub host_bytes: u64,
 }
 
 /// A device and the models that may be opened on it, by their ids.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ResidencySpec {
-    /// Bytes of the device; `None` for as much as is needed.
+    /// Bytes of the device's memory; `None`: unlimited.
     pub memory: Option<u64>,
-    /// Bytes of host memory for warm models.
+    /// Bytes of host memory that warm models may use.
     pub host_memory: u64,
-    /// By id.
+    /// Memory use of each model, by id.
     pub models: Vec<ModelMemory>,
-    /// By id, the first that is opened from the same bytes of host memory, which count once: the sessions of one model on several
-    /// slots. Empty where each has its own.
+    /// For each model, the first model that is opened from the same bytes of host memory; these count once.
+    /// Used for sessions of one model on several slots. Empty if each model has its own bytes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub same_bytes: Vec<ModelId>,
 }
 
-/// Where a model is.
+/// Location of a model: file, host memory or device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Standing {
@@ -51,49 +52,49 @@ pub enum Standing {
     Cold,
     /// In host memory.
     Warm,
-    /// On its way into the device.
+    /// Being loaded onto the device.
     Opening,
-    /// It can run.
+    /// Loaded and able to run.
     Open,
-    /// On its way out.
+    /// Being removed from the device.
     Closing,
 }
 
-/// What a device's residency is notified of.
+/// A fact about the device's models.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ResidencyEvent {
-    /// A model is to run. It is opened once there is memory, in the order of these events.
+    /// A model is needed. Models are opened in the order of these events, as memory gets free.
     Wanted(ModelId),
-    /// A model that was wanted is not any more. What is opening goes on opening.
+    /// A model is not needed any more. An opening in progress continues.
     Unwanted(ModelId),
-    /// A model will be wanted: it is brought into host memory if that has a place.
+    /// A model will be needed soon: it is read into host memory if there is room.
     Expected(ModelId),
-    /// What a model is worth from now on: the least goes first.
+    /// The value of a model from now on; the least valuable model is closed first.
     Valued(ModelId, f64),
-    /// A batch or sequence of an open model begins to run.
+    /// A batch or sequence of an open model starts to run.
     Began(ModelId),
-    /// A model that opens or is open is not closed until that has [`Ended`](Self::Ended), as if something of it ran.
+    /// A model that is opening or open is not closed until [`Ended`](Self::Ended), as if a batch of it ran.
     Kept(ModelId),
-    /// One of those ended.
+    /// Such a run or hold has ended.
     Ended(ModelId),
     /// The model is open.
     Opened(ModelId),
-    /// The model could not be opened; it holds nothing.
+    /// The model could not be opened; it uses no memory.
     OpenFailed(ModelId),
-    /// The model is closed, and what it took is free.
+    /// The model is closed, and its memory is free.
     Closed(ModelId),
     /// The model is in host memory.
     Prefetched(ModelId),
 }
 
-/// What a residency asks for.
+/// An action that the residency requests from its driver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ResidencyEffect {
-    /// Open the model: from host memory, or from its file.
+    /// Open the model, from host memory or from its file.
     Open {
-        /// Which.
+        /// Model to be opened.
         model: ModelId,
         /// Whether its bytes are in host memory.
         warm: bool,
@@ -104,25 +105,26 @@ pub enum ResidencyEffect {
     Prefetch(ModelId),
     /// Remove the model's bytes from host memory.
     Discard(ModelId),
-    /// The model takes more than the device has: it can never be opened.
+    /// The model is larger than the device's memory: it can never be opened.
     Refuse(ModelId),
 }
 
-/// What happened so far.
+/// Counters of a device since the start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ResidencyStats {
-    /// Openings from a file.
+    /// Number of openings from a file.
     pub opened_cold: u64,
-    /// Openings from host memory.
+    /// Number of openings from host memory.
     pub opened_warm: u64,
-    /// Closings.
+    /// Number of times that a model was closed.
     pub closed: u64,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Model {
     memory: ModelMemory,
-    /// On the device; [`Standing::Warm`] and [`Standing::Cold`] follow from `host`.
+    /// State on the device, if the model is there; [`Standing::Warm`] and [`Standing::Cold`] follow from
+    /// `host`.
     device: Option<Standing>,
     host: Host,
     running: u32,
@@ -142,17 +144,17 @@ pub struct Residency {
     memory: Option<u64>,
     host_memory: u64,
     models: Vec<Model>,
-    /// By id, whose bytes in host memory it is opened from.
+    /// For each model, the model whose bytes in host memory it is opened from.
     homes: Vec<ModelId>,
-    /// Wanted and not yet opening, in order.
+    /// Wanted models that are not opening yet, in order of the demands.
     wanted: VecDeque<ModelId>,
-    /// Rises with each wish: the value of a model that has no other.
+    /// Number of demands so far: the value of a model that was given no other.
     clock: f64,
     stats: ResidencyStats,
 }
 
 impl Residency {
-    /// Nothing is open, nothing is warm.
+    /// Creates a residency with no model open or warm.
     #[must_use]
     pub fn new(spec: &ResidencySpec) -> Self {
         let model = |memory: &ModelMemory| Model {
@@ -175,7 +177,7 @@ impl Residency {
         }
     }
 
-    /// Where a model is.
+    /// Location of a model at present.
     #[must_use]
     pub fn standing(&self, model: ModelId) -> Standing {
         match (self.models[model.index()].device, self.host(model)) {
@@ -185,7 +187,7 @@ impl Residency {
         }
     }
 
-    /// Whether its bytes are in host memory, open or not.
+    /// Whether the model's bytes are in host memory, open or not.
     #[must_use]
     pub fn is_warm(&self, model: ModelId) -> bool {
         self.host(model) == Host::Present
@@ -199,39 +201,39 @@ impl Residency {
         self.models[self.homes[model.index()].index()].host = host;
     }
 
-    /// All that are opened from the same bytes.
+    /// Models that are opened from the same bytes.
     fn sharers(&self, home: ModelId) -> impl Iterator<Item = ModelId> {
         let ids = (0..self.models.len() as u32).map(ModelId);
         ids.filter(move |id| self.homes[id.index()] == home)
     }
 
-    /// What bytes in host memory are worth: as much as the most valuable of those that are opened from them.
+    /// Value of bytes in host memory: that of the most valuable model opened from them.
     fn host_value(&self, home: ModelId) -> f64 {
         let values = self.sharers(home).map(|id| self.models[id.index()].value);
         values.fold(f64::NEG_INFINITY, f64::max)
     }
 
-    /// Bytes of the device that are taken.
+    /// Bytes of the device in use.
     #[must_use]
     pub fn used_bytes(&self) -> u64 {
         let on_device = self.models.iter().filter(|model| model.device.is_some());
         on_device.map(|model| model.memory.device_bytes).sum()
     }
 
-    /// Bytes of host memory that are taken.
+    /// Bytes of host memory in use.
     #[must_use]
     pub fn host_bytes(&self) -> u64 {
         let in_host = self.models.iter().filter(|model| model.host != Host::Absent);
         in_host.map(|model| model.memory.host_bytes).sum()
     }
 
-    /// What happened so far.
+    /// Counters since the start.
     #[must_use]
     pub fn stats(&self) -> ResidencyStats {
         self.stats
     }
 
-    /// Takes in what happened, then opens and closes what there is to.
+    /// Takes in one event, then opens and closes models as far as memory allows.
     pub fn step(&mut self, event: ResidencyEvent, effects: &mut Vec<ResidencyEffect>) {
         match event {
             ResidencyEvent::Wanted(model) => self.on_wanted(model, effects),
@@ -250,7 +252,7 @@ impl Residency {
             }
             ResidencyEvent::Opened(model) => {
                 self.models[model.index()].device = Some(Standing::Open);
-                // It came through host memory, and stays there while that has a place.
+                // The model was read through host memory, and its bytes stay there if there is room.
                 if self.host(model) == Host::Absent && self.make_host_room(model, effects) {
                     self.set_host(model, Host::Present);
                 }
@@ -283,7 +285,7 @@ impl Residency {
         }
     }
 
-    /// Opens the first that is wanted while there is memory; closes what stands in its way.
+    /// Opens wanted models in order while there is memory, and closes others to make room.
     fn open_wanted(&mut self, effects: &mut Vec<ResidencyEffect>) {
         while let Some(&model) = self.wanted.front() {
             match self.standing(model) {
@@ -291,7 +293,7 @@ impl Residency {
                     self.wanted.pop_front();
                     continue;
                 }
-                // It is opened again once it is out.
+                // The model is opened again once it is closed.
                 Standing::Closing => return,
                 Standing::Cold | Standing::Warm => {}
             }
@@ -317,7 +319,8 @@ impl Residency {
         }
     }
 
-    /// Closes the least valuable that do not run, if that and what closes already is enough.
+    /// Closes the least valuable models that do not run, if they and those already closing free enough
+    /// memory.
     fn close_for(&mut self, bytes: u64, memory: u64, effects: &mut Vec<ResidencyEffect>) {
         let closing = self
             .models
@@ -342,7 +345,7 @@ impl Residency {
             left -= self.models[id.index()].memory.device_bytes;
             victims.push(id);
         }
-        // Where it is not enough, something that runs has to end first: what could stay open until then does.
+        // Otherwise a running model has to end first, and until then the others stay open.
         if left + bytes <= memory {
             for id in victims {
                 self.models[id.index()].device = Some(Standing::Closing);
@@ -361,7 +364,7 @@ impl Residency {
         }
     }
 
-    /// Removes warm models worth less than this one from host memory, if that makes a place for it.
+    /// Makes room in host memory for a model by removing warm ones of lower value; returns whether it fits.
     fn make_host_room(&mut self, model: ModelId, effects: &mut Vec<ResidencyEffect>) -> bool {
         let home = self.homes[model.index()];
         let (own, own_value) = (self.models[home.index()].memory, self.host_value(home));
@@ -370,7 +373,7 @@ impl Residency {
         let mut others: Vec<(f64, ModelId)> = (0..self.models.len() as u32)
             .map(ModelId)
             .filter(|id| *id != home && self.models[id.index()].host == Host::Present)
-            // What opens is read from there.
+            // A model that is opening is read from these bytes.
             .filter(|id| !stands(*id, Standing::Opening))
             .map(|id| (self.host_value(id), id))
             .filter(|(value, id)| *value < own_value || stands(*id, Standing::Open))

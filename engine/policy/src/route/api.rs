@@ -1,4 +1,4 @@
-//! What a router is notified of, and what it asks for.
+//! Interface of the router: events and effects.
 
 use serde::{Deserialize, Serialize};
 use weir_types::{DropReason, InstanceId, SequenceId, Span, Timestamp};
@@ -6,105 +6,105 @@ use weir_types::{DropReason, InstanceId, SequenceId, Span, Timestamp};
 use super::transfer::Transfer;
 use crate::generate::InstanceState;
 
-/// What prompts begin with that have a beginning in common.
+/// A beginning that several prompts share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Prefix {
-    /// Names it: a hash of its tokens, or of the template that it comes from.
+    /// Identifies the prefix: a hash of its tokens, or of the template that it comes from.
     pub id: u64,
-    /// Its tokens.
+    /// Number of tokens of the prefix.
     pub tokens: u32,
 }
 
-/// What a router is notified of.
+/// A fact about sequences or instances.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RouteEvent {
-    /// A sequence arrived. It is routed or dropped.
+    /// A sequence arrived; the router routes or drops it.
     Arrived {
-        /// Which.
+        /// Sequence that arrived.
         sequence: SequenceId,
-        /// Tokens of its prompt.
+        /// Number of tokens of its prompt.
         prompt: u32,
-        /// Tokens that it is expected to generate.
+        /// Number of tokens that it is expected to generate.
         expected: u32,
-        /// When it must have its last token.
+        /// Deadline of its last token.
         deadline: Timestamp,
-        /// What its prompt begins with.
+        /// Known beginning of its prompt, if any.
         prefix: Option<Prefix>,
     },
-    /// A sequence has gone on: it is looked at again.
+    /// A sequence generated further tokens; the router checks whether it should move or be dropped.
     Progressed {
-        /// Which.
+        /// Sequence that progressed.
         sequence: SequenceId,
-        /// Tokens that it has generated.
+        /// Number of tokens that it has generated so far.
         generated: u32,
-        /// Tokens that it is expected to generate yet.
+        /// Number of tokens that it is still expected to generate.
         expected: u32,
     },
-    /// A sequence is on the instance that it was to move to.
+    /// A sequence has arrived on the instance that it was to move to.
     Moved {
-        /// Which.
+        /// Sequence that moved.
         sequence: SequenceId,
     },
     /// A sequence ended: with its last token, or dropped.
     Ended {
-        /// Which.
+        /// Sequence that ended.
         sequence: SequenceId,
-        /// Tokens that it generated.
+        /// Number of tokens that it generated.
         generated: u32,
     },
-    /// An instance says what it measured and holds.
+    /// An instance reports its measurements and its load.
     Reported {
-        /// Which.
+        /// Instance that reports.
         instance: InstanceId,
-        /// What it says.
+        /// Measured step times, queue and free memory.
         state: InstanceState,
     },
-    /// An instance is lost. Its sequences are routed again.
+    /// An instance is lost; its sequences are routed again.
     Down {
-        /// Which.
+        /// Instance that gets no more sequences.
         instance: InstanceId,
     },
-    /// An instance is there again.
+    /// An instance that was lost can be used again.
     Up {
-        /// Which.
+        /// Instance that returned.
         instance: InstanceId,
     },
 }
 
-/// What a router asks for.
+/// An action that the router requests from its driver.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RouteEffect {
-    /// Put this sequence on an instance.
+    /// Put a sequence on an instance.
     Route {
-        /// Which.
+        /// Sequence to be placed.
         sequence: SequenceId,
-        /// Where.
+        /// Instance that runs it.
         to: InstanceId,
-        /// Tokens of its prompt that should be in the cache there.
+        /// Number of tokens of its prompt that should be in the cache there.
         reused: u32,
-        /// How long it should take.
+        /// Expected time until its last token.
         estimate: Span,
     },
-    /// Take it from one instance to another: the instance is to hand it on once no step has it.
+    /// Move a sequence from one instance to another. The instance hands it over once no step uses it.
     Move {
-        /// Which.
+        /// Sequence to be moved.
         sequence: SequenceId,
-        /// Where it is.
+        /// Instance that the sequence leaves.
         from: InstanceId,
-        /// Where to.
+        /// Instance that continues the sequence.
         to: InstanceId,
-        /// What goes over the link.
+        /// Data that is transferred: tokens alone, or the cache.
         by: Transfer,
     },
-    /// End it: no instance can finish it in time, or none is there.
+    /// Drop a sequence: no instance can finish it in time, or none can be used.
     Drop {
-        /// Which.
+        /// Sequence that ends.
         sequence: SequenceId,
-        /// Where it is, if on an instance.
+        /// Instance that the sequence is on; `None` if it was never placed.
         from: Option<InstanceId>,
-        /// Why.
+        /// Reason that is reported for the drop.
         reason: DropReason,
     },
 }

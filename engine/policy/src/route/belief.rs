@@ -1,59 +1,64 @@
-//! What a predicted length is worth: how long sequences came to be beside what was predicted.
+//! Reliability of length predictions: the distribution of actual lengths around predicted ones.
 //!
 //! ```text
-//! x = ln predicted    y = ln actual    y ~ a + b x + e          least squares over the latest that ended
-//! S(e) = product over e' <= e of (1 - ended at e' / still there at e')       Kaplan and Meier, over the latest that arrived
+//! x = ln predicted    y = ln actual    y ~ a + b x + e          least squares over recent sequences that
+//! ended
+//! S(e) = product over e' <= e of (1 - ended at e' / at risk at e')        Kaplan-Meier over recent arrivals
 //! P(L <= g + t | L > g) = 1 - S(ln (g + t) - a - b x) / S(ln g - a - b x)
 //! ```
 //!
-//! A prediction that says nothing has `b = 0`: then lengths are distributed as those of others were. An exact one has
-//! `b = 1` and no residuals, and a chance is 0 or 1. Those that still run, or were dropped, count up to the tokens that
-//! they have: without them the first that end, which are the shortest, would speak for all. Before anything ended,
-//! predictions are believed: some that were exact stand in, and count less the more have ended.
+//! A prediction without information has `b = 0`: lengths then have the distribution of earlier sequences. An
+//! exact one has `b = 1` and no residuals, so probabilities are 0 or 1. Running and dropped sequences count
+//! up to the tokens that they have: without them the first to end, which are the shortest, would dominate.
+//! Before any sequence has ended, predictions are trusted: some assumed exact ones stand in, and lose weight
+//! as sequences end.
 //!
-//! Where more run at once than are remembered, the latest that arrived have all not ended, and nothing would ever be learned of
-//! them. So of those that arrive every `stride`-th is remembered: every second of them where more than half still run when the first,
-//! which runs, would have to be forgotten; twice as many again where less than a quarter does.
+//! If more sequences run at once than are remembered, no remembered sequence would ever have ended, and the
+//! fit would never update. So only every `stride`-th arrival is remembered. The stride doubles if the oldest
+//! remembered sequence would be evicted while it and more than half of all still run, and halves if fewer
+//! than a quarter run.
 
 use std::collections::VecDeque;
 
 use super::survival::{FallTable, HAIR, Survival};
 
-/// Sequences that are remembered: the latest that arrived, or every so many of them.
+/// Maximum number of remembered sequences: the latest arrivals, or every `stride`-th of them.
 const MAX_SEEN: usize = 512;
-/// Of those that arrive at least one of so many is remembered.
+/// Upper bound of the stride.
 const MAX_STRIDE: u64 = 1 << 20;
-/// Stand in until this many ended: `(ln(predicted / mean), ln(actual / predicted))`. They are off by a half either way, so
-/// that nothing is built on predictions before they have proved right.
+/// Pairs that stand in until [`ASSUMED_UNTIL`] sequences have ended:
+/// `(ln(predicted / mean), ln(actual / predicted))`. Their error is about a half in either direction, so that
+/// predictions are not relied on before they prove right.
 const ASSUMED: [(f64, f64); 4] = [(-0.6, 0.4), (-0.2, -0.4), (0.2, 0.4), (0.6, -0.4)];
 const ASSUMED_UNTIL: f64 = 12.0;
-/// Sequences that end between two fits, at first and when many were seen.
+/// Number of ended sequences between two fits: at first, and once [`MAX_SEEN`] are remembered.
 const REFIT: [u32; 2] = [4, 32];
-/// Beyond the longest that ended, the part that is still there falls by `e` with each such part of the residuals' deviation.
+/// Scale of the tail beyond the longest sequence seen, as a fraction of the residuals' deviation: the
+/// survival falls by a factor of `e` for each.
 const TAIL: f64 = 0.5;
-/// So many steps beyond the longest that ended, next to nothing is still there: less than the last bit of a chance, where at least
-/// [`SURELY_THERE`] was before.
+/// Number of such scales after which the survival is zero to floating-point precision, for sequences whose
+/// survival was at least [`SURELY_THERE`] before.
 const NOTHING: f64 = 46.0;
 const SURELY_THERE: f64 = 1e-3;
 
-/// Steps of the tail that are looked up in a table: less is within one of its buckets.
+/// Smallest scale of the tail that is looked up in a table; a shorter tail is within one bucket.
 const MIN_TABLE_STEP: f64 = 0.02;
-/// Buckets of that table at most; nothing is there beyond.
+/// Maximum number of buckets of that table; beyond them the survival is zero.
 const MAX_TAIL_BUCKETS: usize = 4_096;
 
-/// A chance that is lost does not count where it is less than this.
+/// Probability below which a loss does not count.
 pub(super) const LITTLE: f64 = 1e-6;
-/// How far off a product is that is made in place of a quotient.
+/// Relative error of a product that replaces a quotient.
 const ROUNDING: f64 = 1e-9;
 
-/// A sequence that arrived.
+/// A remembered sequence.
 #[derive(Debug, Clone, Copy)]
 struct Seen {
     number: u64,
     x: f64,
     tokens: u32,
     is_ended: bool,
-    /// It was dropped: it does not end any more.
+    /// Whether it was dropped, so that its full length stays unknown.
     is_dropped: bool,
 }
 
@@ -66,31 +71,31 @@ impl Seen {
 /// The error of predicted lengths.
 #[derive(Debug, Clone)]
 pub(super) struct Beliefs {
-    /// In the order of their numbers.
+    /// Remembered sequences, ascending by number.
     seen: VecDeque<Seen>,
-    /// How many have arrived.
+    /// Number of sequences that have arrived.
     arrived: u64,
     stride: u64,
     since_fit: u32,
     intercept: f64,
     slope: f64,
-    /// By residual at which sequences ended, the part that is still there after it.
+    /// Survival function of the residuals' exponentials.
     survival: Survival,
-    /// Beyond all that were seen.
+    /// Survival beyond the longest sequence seen.
     tail: Tail,
     certain: Certain,
 }
 
-/// Ratios that say a chance without looking it up.
+/// Ratios at which a probability is known without a look-up.
 #[derive(Debug, Clone, Copy)]
 struct Certain {
-    /// Below it nothing has ended.
+    /// Below this ratio no sequence has ended.
     none: f64,
-    /// Below it at least half is left.
+    /// Below this ratio at least half of the sequences survive.
     half: f64,
-    /// From it on no more than half of [`LITTLE`] is left.
+    /// From this ratio on, at most half of [`LITTLE`] survives.
     little: f64,
-    /// From it on all that ended has.
+    /// From this ratio on, every ended sequence has ended.
     beyond: f64,
 }
 
@@ -101,25 +106,25 @@ impl Certain {
         Self {
             none: survival.first() * (1.0 - ROUNDING),
             half: survival.ratio_with(0.5) * (1.0 - ROUNDING),
-            // A table is off by a little between its values.
+            // The table's interpolation has a small error between its values.
             little: (tail.from + (steps + 0.1) * tail.step).exp() * (1.0 + ROUNDING),
             beyond: survival.last() * (1.0 + ROUNDING),
         }
     }
 }
 
-/// What is longer than all that were seen.
+/// Survival beyond the longest sequence seen.
 #[derive(Debug, Clone)]
 struct Tail {
-    /// The longest residual, also of those that still run.
+    /// Largest residual, including those of running sequences.
     from: f64,
-    /// The part that is taken to be longer, at least.
+    /// Least fraction of sequences assumed to be longer.
     part: f64,
-    /// How fast it ends: by `e` with each such step.
+    /// Scale of the tail: the survival falls by a factor of `e` with each such step of the residual.
     step: f64,
-    /// Ratio from which on nothing is there.
+    /// Ratio from which on the survival is zero.
     over: f64,
-    /// How it falls, where that is not within a few buckets.
+    /// Table of the tail's fall, unless the tail is within a few buckets.
     table: Option<FallTable>,
 }
 
@@ -142,7 +147,7 @@ impl Tail {
         (-(ratio.ln() + HAIR - from).max(0.0) / step).exp()
     }
 
-    /// The part of what is longer than all that were seen which is longer than that ratio.
+    /// Fraction of the tail that survives beyond that ratio.
     #[inline]
     fn after(&self, ratio: f64) -> f64 {
         match &self.table {
@@ -152,7 +157,7 @@ impl Tail {
     }
 }
 
-/// What is believed of one length but for the residual: one over it.
+/// Expected length of one sequence without its residual, stored as its reciprocal.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Belief {
     per_token: f64,
@@ -175,14 +180,14 @@ impl Beliefs {
         }
     }
 
-    /// Of a sequence that is predicted to have so many tokens.
+    /// Belief for a sequence with so many predicted tokens.
     pub(super) fn belief(&self, predicted: u32) -> Belief {
         Belief {
             per_token: (-self.intercept - self.slope * log(predicted)).exp(),
         }
     }
 
-    /// A sequence arrived; gives its number.
+    /// A sequence arrived; returns its number in order of arrival.
     pub(super) fn on_arrived(&mut self, predicted: u32) -> u64 {
         let number = self.arrived;
         self.arrived += 1;
@@ -201,7 +206,7 @@ impl Beliefs {
         number
     }
 
-    /// Makes room for one more.
+    /// Makes room for one more remembered sequence.
     fn forget_some(&mut self) {
         let running = self.seen.iter().filter(|seen| seen.runs()).count();
         let first_runs = self.seen.front().is_some_and(Seen::runs);
@@ -228,7 +233,7 @@ impl Beliefs {
         }
     }
 
-    /// A sequence has so many tokens, or ended with them.
+    /// Records that a sequence has so many tokens, or ended with them.
     pub(super) fn on_tokens(&mut self, number: u64, tokens: u32, is_ended: bool) {
         let Some(seen) = self.seen(number) else {
             return;
@@ -264,7 +269,7 @@ impl Beliefs {
         let (xx, xy) = pairs().fold((0.0, 0.0), |(xx, xy), (x, y)| {
             (xx + (x - mean_x).powi(2), xy + (x - mean_x) * (y - mean_y))
         });
-        // What is predicted longer is not shorter.
+        // The slope is bounded: a longer prediction never means a shorter sequence.
         self.slope = (xy / xx.max(1e-9)).clamp(0.0, 1.0);
         self.intercept = mean_y - self.slope * mean_x;
         self.fit_survival(assumed);
@@ -273,14 +278,14 @@ impl Beliefs {
     fn fit_survival(&mut self, assumed: &[(f64, f64)]) {
         let residual = |x: f64, y: f64| {
             let residual = y - self.intercept - self.slope * x;
-            // Lengths are whole numbers: what rounding leaves is no error.
+            // Lengths are integers: residuals within rounding count as zero.
             if residual.abs() < 1e-6 { 0.0 } else { residual }
         };
         let of = |seen: &Seen| (residual(seen.x, log(seen.tokens)), seen.is_ended);
         let known = self.seen.iter().filter(|seen| seen.is_ended || seen.tokens > 0);
         let stand_in = assumed.iter().map(|(x, y)| (residual(*x, *y), true));
         let mut all: Vec<(f64, bool)> = known.map(of).chain(stand_in).collect();
-        // Of equal ones those that ended come first: the others were still there.
+        // Among equal residuals, ended sequences come first: the others survived that point.
         all.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(b.1.cmp(&a.1)));
         let mut survival: Vec<(f64, f64)> = Vec::with_capacity(all.len());
         let mut there = 1.0;
@@ -302,14 +307,14 @@ impl Beliefs {
         let deviation = (squares / count - (sum / count).powi(2)).max(0.0).sqrt();
         self.tail = Tail::new(
             all.last().map_or(0.0, |(residual, _)| *residual),
-            // The next is the longest of all as often as any other.
+            // The next sequence is the longest of all with the same probability as any other.
             1.0 / (count + 1.0),
             TAIL * deviation + 1e-12,
         );
         self.certain = Certain::new(&self.survival, &self.tail);
     }
 
-    /// `S`: the part that has more than so many tokens.
+    /// `S`: the fraction of sequences with more than so many tokens.
     #[inline]
     fn there_after(&self, belief: Belief, tokens: f64) -> f64 {
         let ratio = tokens * belief.per_token;
@@ -321,15 +326,15 @@ impl Beliefs {
         there.max(self.tail.part) * self.tail.after(ratio)
     }
 
-    /// Whether it is certain that a sequence which has at most `has` tokens ends within `in_time` in all: then [`Self::chance`] is 1
-    /// but for [`LITTLE`] at most.
+    /// Whether a sequence with at most `has` tokens certainly ends within `in_time` tokens in all.
+    /// [`Self::chance`] is then 1, except for at most [`LITTLE`].
     #[inline]
     pub(super) fn surely_ends(&self, belief: Belief, has: f64, in_time: f64) -> bool {
         has * belief.per_token < self.certain.half && in_time * belief.per_token >= self.certain.little
     }
 
-    /// Whether it is certain that a sequence ends within `further` tokens that has at least `has`, more than any that ended: then
-    /// [`Self::chance`] is 1.
+    /// Whether a sequence with at least `has` tokens, more than any ended one, certainly ends within
+    /// `further` tokens. [`Self::chance`] is then 1.
     ///
     /// Its chance is `1 - (has / (has + further))^(1 / step)`, and `ln ((has + further) / has) >= further / (has + further)`.
     #[inline]
@@ -339,13 +344,13 @@ impl Beliefs {
             && further * (1.0 - ROUNDING) >= NOTHING * self.tail.step * (has + 1.0 + further)
     }
 
-    /// Whether it is certain that a sequence ends beyond `in_time` tokens in all: then [`Self::chance`] is 0.
+    /// Whether a sequence certainly ends beyond `in_time` tokens in all. [`Self::chance`] is then 0.
     #[inline]
     pub(super) fn surely_goes_on(&self, belief: Belief, in_time: f64) -> bool {
         in_time * belief.per_token < self.certain.none
     }
 
-    /// Chance that a sequence which has `generated` tokens ends within `further` ones.
+    /// Probability that a sequence with `generated` tokens ends within `further` more.
     pub(super) fn chance(&self, belief: Belief, generated: u32, further: f64) -> f64 {
         self.chance_after(belief, generated, further, self.there_with(belief, generated))
     }
@@ -357,7 +362,7 @@ impl Beliefs {
         further.map(|further| self.chance_after(belief, generated, further, there))
     }
 
-    /// The part that has at least so many tokens.
+    /// Fraction of sequences with at least so many tokens.
     #[inline]
     fn there_with(&self, belief: Belief, generated: u32) -> f64 {
         match generated {
@@ -416,7 +421,7 @@ mod tests {
     fn what_is_predicted_at_random_says_nothing() {
         let mut beliefs = Beliefs::new();
         for number in 0..400_u32 {
-            // Both even from 100 to 499, independent of each other.
+            // Both are uniform from 100 to 499 and independent of each other.
             end(&mut beliefs, 100 + number * 37 % 400, 100 + number * 151 % 400);
         }
         let (low, high) = (beliefs.belief(110), beliefs.belief(480));
@@ -441,7 +446,7 @@ mod tests {
         let mut beliefs = Beliefs::new();
         let numbers: Vec<u64> = (0..100).map(|_| beliefs.on_arrived(300)).collect();
         for (index, number) in numbers.iter().enumerate() {
-            // A fifth has ended, all others have gone on beyond that.
+            // A fifth has ended; all others are longer.
             let is_ended = index % 5 == 0;
             beliefs.on_tokens(*number, if is_ended { 100 } else { 120 }, is_ended);
         }
@@ -462,7 +467,7 @@ mod tests {
                     beliefs.on_tokens(number, tokens, true);
                 }
             }
-            // What is left is dropped.
+            // The remaining sequences are dropped.
             for (number, _) in numbers {
                 beliefs.on_dropped(number);
             }

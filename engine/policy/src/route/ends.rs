@@ -1,45 +1,45 @@
-//! Rules for requests of an ordinary model that runs on slots of unequal speed. A request goes to a slot when it arrives; it is
-//! one batch there, behind what waits.
+//! Routing for requests of an ordinary model on slots of different speed. A request is assigned to a slot
+//! when it arrives, and runs there as one batch behind earlier requests.
 //!
 //! ```text
-//! T = wait behind all that is there + duration of its batch          at each slot
-//! just-enough   among those with T <= time left the longest duration; else the least T
-//! weir          the same among those where it makes nothing that waits late; else the least wait, in the order of
-//!               deadlines, + duration
+//! T = wait behind all work on the slot + duration of its batch          for each slot
+//! just-enough   among slots with T <= time left the longest duration; else the least T
+//! weir          as just-enough, among slots where no waiting request becomes late; else the least wait
+//!               in the order of deadlines, + duration
 //! earliest      the least T
 //! ```
 //!
-//! The other rules see of a slot what they see of an instance: requests that are there, items of the last minute, work of the
-//! last minutes. `most-free` counts as `least-requests`, since what waits takes no memory of a device.
+//! Other rules use the same figures of a slot as of an instance: its requests, items of the last minute, work
+//! of the last minutes. `most-free` equals `least-requests`, because waiting requests use no device memory.
 
 use weir_types::Span;
 
 use super::rule::RouteRule;
 use crate::queue::tie_break::{GOLDEN_GAMMA, uniform_hash};
 
-/// A slot that a request could go to.
+/// A slot that a request could be assigned to.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct End {
-    /// Its place among those of the module.
+    /// Place of the slot among the module's slots.
     pub(crate) place: usize,
-    /// Until its batch would be done.
+    /// Time until the request's batch would be done.
     pub(crate) finish: Span,
-    /// The same behind all that waits there.
+    /// The same if the request waits behind all other requests.
     pub(crate) behind_all: Span,
-    /// How long that batch takes.
+    /// Duration of the request's batch on the slot.
     pub(crate) duration: Span,
-    /// Whether all that waits there would be no later for it than its deadline, where it was in time.
+    /// Whether the request would make no waiting request late that is in time now.
     pub(crate) is_harmless: bool,
-    /// Requests that wait there.
+    /// Number of requests that wait or run on the slot.
     pub(crate) requests: u64,
-    /// Items that were put there in the last minute.
+    /// Number of items assigned to the slot in the last minute.
     pub(crate) items: f64,
-    /// Seconds of work that were put there in the last minutes.
+    /// Seconds of work assigned to the slot within the window of rule `prefix`.
     pub(crate) work_s: f64,
 }
 
-/// The place of the slot that a request with so much time left goes to; `None` where there is no slot. `number` counts
-/// requests, for what is drawn or goes by turns.
+/// Place of the slot for a request with `left` time before its deadline; `None` if there is no slot. `number`
+/// counts requests, for rules that draw or take turns.
 pub(crate) fn pick(rule: RouteRule, ends: &[End], left: Span, (number, seed): (u64, u64)) -> Option<usize> {
     let least = |cost: &dyn Fn(&End) -> f64| {
         let all = ends.iter().map(|end| (cost(end), end.place));
@@ -63,7 +63,7 @@ pub(crate) fn pick(rule: RouteRule, ends: &[End], left: Span, (number, seed): (u
     chosen.map(|end| end.place)
 }
 
-/// Whether a rule looks again at what waits, and takes it elsewhere.
+/// Whether a rule checks waiting requests again, and moves them to other slots.
 pub(crate) fn looks_again(rule: RouteRule) -> bool {
     match rule {
         RouteRule::JustEnough(rule) => rule.moves != super::just_enough::Moves::Never,
@@ -72,7 +72,7 @@ pub(crate) fn looks_again(rule: RouteRule) -> bool {
     }
 }
 
-/// The one of two with fewer requests.
+/// Draws two slots and returns the one with fewer requests.
 fn two(ends: &[End], number: u64) -> Option<usize> {
     if ends.len() < 2 {
         return ends.first().map(|end| end.place);
@@ -156,7 +156,7 @@ mod tests {
         )
     }
 
-    /// What a rule has least of at the slot that it picks, spelled out: of equals the first place.
+    /// Cost that a rule minimises over the slots, spelled out; among equals the first place wins.
     fn cost(rule: RouteRule, end: &End, left: Span) -> [f64; 3] {
         let (finish, duration) = (end.finish.as_secs_f64(), end.duration.as_secs_f64());
         let in_time = end.behind_all <= left;
@@ -186,7 +186,7 @@ mod tests {
                 let picked = &ends[picked.expect("there is one")];
                 match rule {
                     RouteRule::RoundRobin => prop_assert_eq!(picked.place, number as usize % ends.len()),
-                    // One of any two: never one of which each other has fewer.
+                    // Of two different slots: never the one with strictly the most requests.
                     RouteRule::Random => prop_assert!(
                         ends.len() == 1 || ends.iter().any(|end| end.place != picked.place && end.requests >= picked.requests)
                     ),

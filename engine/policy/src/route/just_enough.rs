@@ -5,36 +5,36 @@
 //! among those with T <= time left and with memory: the largest d;    else, of all, the least T - D
 //! ```
 //!
-//! A sequence is looked at again every so many tokens: it is late where `d` times the tokens that are expected yet exceeds
-//! the time left. Then it goes on elsewhere by the same rule, its present instance excluded, `max_moves` times at most. What
-//! the paper leaves open is as in its authors' code: the gain of `q`, and that it moves even where that helps nothing;
-//! `moves = "better"` moves only where the sequence should end earlier, `"never"` not at all.
+//! A sequence is checked after every `check_tokens` tokens. It is late if `d` times its expected further
+//! tokens exceeds the time left. Then the same rule picks another instance, at most `max_moves` times.
+//! Details that the paper leaves open are as in its authors' code: the gain of `q`, and a move even if it
+//! does not help. `moves = "better"` moves only if the sequence should end earlier, `"never"` never moves.
 
 use serde::{Deserialize, Serialize};
 use weir_types::InstanceId;
 
 use super::view::{Cluster, Demand, View, least};
 
-/// When a sequence that is late goes on elsewhere.
+/// Condition for moving a sequence to another instance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Moves {
-    /// Whenever it is late.
+    /// The sequence is late.
     #[default]
     Late,
-    /// Where it is late and should end earlier elsewhere.
+    /// The sequence is late and should end earlier on the other instance.
     Better,
-    /// Never.
+    /// Sequences are never moved.
     Never,
 }
 
-/// Its parameters.
+/// Parameters of rule `just-enough`.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "snake_case")]
 pub struct JustEnough {
-    /// When sequences move.
+    /// Condition for moves.
     pub moves: Moves,
-    /// Most moves of a sequence.
+    /// Maximum number of moves of a sequence.
     pub max_moves: u32,
 }
 
@@ -57,7 +57,7 @@ impl JustEnough {
             .or_else(|| least(cluster.candidates(demand), |_, view| view.estimate_s(demand)))
     }
 
-    /// Where a sequence goes on whose present instance is `from`, if elsewhere. `demand` excludes that.
+    /// Instance that a sequence on `from` should move to, if any; `demand` excludes `from`.
     pub(super) fn reconsider(
         self,
         cluster: &Cluster,

@@ -1,18 +1,19 @@
 //! Rule `lowest-tokens`: the instance with the fewest tokens of the last minute, prompts and generated ones (LiteLLM,
 //! `usage-based-routing`: lowest TPM).
 //!
-//! Relative to its speed where `by_speed`: tokens times `d` of one sequence alone. LiteLLM compares the bare numbers.
+//! With `by_speed`, tokens are weighted by `d` of a sequence alone on the instance. LiteLLM compares plain
+//! counts.
 
 use serde::{Deserialize, Serialize};
 use weir_types::{InstanceId, Timestamp};
 
 use super::view::{Cluster, Demand, least};
 
-/// Its parameters.
+/// Parameters of rule `lowest-tokens`.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "snake_case")]
 pub struct LowestTokens {
-    /// Whether tokens are weighted by the time that one takes.
+    /// Whether tokens are weighted by the time that one takes on the instance.
     pub by_speed: bool,
 }
 

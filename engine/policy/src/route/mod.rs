@@ -1,9 +1,10 @@
-//! Which instance a sequence goes to, and whether it goes on elsewhere (GoodServe): one model on devices of different speed.
+//! Routing of sequences to instances, and moves between instances (GoodServe): one model on devices of
+//! different speed.
 //!
-//! [`Router`] is notified of sequences that arrive, go on and end, and of what instances measured; it asks for a sequence to
-//! be routed, moved or dropped. The rule that picks is a value ([`RouteRule`]), one file each with its formula, source and
-//! parameters. How long a sequence will be comes as a number with the event: the router predicts no lengths. The mathematics
-//! is in `README.md` beside this file.
+//! [`Router`] takes in events: sequences that arrive, progress and end, and reports of instances. It asks for
+//! a sequence to be routed, moved or dropped. The rule that picks an instance is a value ([`RouteRule`]);
+//! each has a file with its formula, source and parameters. The router predicts no lengths: the expected
+//! length of a sequence comes with the event. The mathematics is in `README.md` beside this file.
 
 mod api;
 mod belief;

@@ -1,29 +1,30 @@
 //! Rule `most-free` (Llumnix 4.4): the instance with the most free memory for each of its sequences.
 //!
 //! ```text
-//! freeness = (free blocks - blocks of those that wait) / sequences
+//! freeness = (free blocks - blocks of waiting sequences) / sequences
 //! ```
 //!
-//! Where an instance falls below `move_below` blocks a sequence, a sequence goes from it to the freest, if that has at least
-//! twice as many: the one with the fewest tokens, which costs least to move. Llumnix moves caches between alike devices with
-//! next to no interruption; here a move costs what the driver says it costs.
+//! If an instance has fewer than `move_below` free blocks a sequence, one sequence moves to the instance with
+//! the most, if that has at least twice as many. The sequence with the fewest tokens moves, since it is the
+//! cheapest to move. Llumnix moves caches between equal devices almost without interruption; here the driver
+//! determines the cost.
 
 use serde::{Deserialize, Serialize};
 use weir_types::InstanceId;
 
 use super::view::{Cluster, Demand, View, least};
 
-/// Its parameters.
+/// Parameters of rule `most-free`.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "snake_case")]
 pub struct MostFree {
-    /// Freeness below which sequences are moved away; 0 for never.
+    /// Freeness, in blocks a sequence, below which sequences are moved away; 0 for never.
     pub move_below: f64,
 }
 
 impl Default for MostFree {
     fn default() -> Self {
-        // As published with Llumnix.
+        // Value published with Llumnix.
         Self { move_below: 3.0 }
     }
 }
@@ -37,7 +38,7 @@ impl MostFree {
         least(cluster.candidates(demand), |_, view| -freeness(view))
     }
 
-    /// Where one sequence of `from` is to go, if to any.
+    /// Instance that one sequence of `from` should move to, if any.
     pub(super) fn relief(self, cluster: &Cluster, from: InstanceId) -> Option<InstanceId> {
         let view = cluster.instances.get(from.index())?;
         if freeness(view) >= self.move_below || view.sequences < 2 {

@@ -1,25 +1,26 @@
 //! Rule `prefix` (Preble 3.2, "E2": exploit or explore).
 //!
-//! Where more of a prompt is in the cache of an instance than is not (`exploit`, as a part of the prompt), it goes to the
-//! instance that has most of it, of several to the one with the least load. Else to the one with the least cost
+//! If some cache holds more than `exploit` of a prompt (a fraction), the request goes to the instance that
+//! holds most of it; among several, to the one with the least cost. Otherwise it goes to the instance with
+//! the least cost:
 //!
 //! ```text
 //! cost = work put there within three minutes + p (in - reused)        seconds by the profile of that instance
 //! ```
 //!
-//! Preble's third term, what would be evicted for it, is left out: instances here do not say which prefixes they would
-//! lose.
+//! Preble's third term, the cost of evicted prefixes, is left out: instances do not report which prefixes
+//! they would lose.
 
 use serde::{Deserialize, Serialize};
 use weir_types::{InstanceId, Timestamp};
 
 use super::view::{Cluster, Demand, least};
 
-/// Its parameters.
+/// Parameters of rule `prefix`.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "snake_case")]
 pub struct LongestPrefix {
-    /// Part of a prompt that must be in a cache so that nothing else counts.
+    /// Fraction of a prompt that must be in a cache to decide the route alone.
     pub exploit: f64,
 }
 

@@ -1,7 +1,7 @@
 //! Rule `random`: the better of two (Mitzenmacher's power of two choices; Ray Serve's default).
 //!
-//! Two different instances are drawn; the one with fewer sequences is picked. It needs no more of the instances than how
-//! many sequences are on them, and keeps the longest queue short where instances are alike.
+//! Two different instances are drawn, and the one with fewer sequences is picked. The rule only needs the
+//! number of sequences of each instance, and keeps the longest queue short if instances are equal.
 
 use weir_types::InstanceId;
 
@@ -20,7 +20,7 @@ pub(super) fn pick(cluster: &Cluster, demand: &Demand) -> Option<InstanceId> {
     };
     let first = draw(demand.number.wrapping_mul(2), count);
     let second = draw(demand.number.wrapping_mul(2).wrapping_add(1), count - 1);
-    // One of the others.
+    // The second draw is among the other instances.
     let second = second + usize::from(second >= first);
     least([candidates[first], candidates[second]].into_iter(), |_, view| {
         f64::from(view.sequences)

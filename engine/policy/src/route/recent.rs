@@ -1,15 +1,15 @@
-//! A sum over the recent past.
+//! A sum over a sliding window.
 
 use weir_types::{Span, Timestamp};
 
-/// Slices of the window: what is older than the window leaves a slice at a time.
+/// Number of slices of the window; a whole slice at a time leaves it.
 const SLICES: usize = 12;
 
-/// What was added within a window, in slices.
+/// Amounts added within a window, summed by slices.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Recent {
     slice: Span,
-    /// By number of the slice since the beginning.
+    /// Number of the newest slice, counted from time 0.
     newest: u64,
     sums: [f64; SLICES],
 }
@@ -30,13 +30,13 @@ impl Recent {
             self.sums[((self.newest + 1 + number) % SLICES as u64) as usize] = 0.0;
         }
         if passed > 0 {
-            // Further than the window: all slices were cleared, whichever they are.
+            // If more than a window has passed, all slices were cleared.
             self.newest = slice;
         }
         self.sums[(self.newest % SLICES as u64) as usize] += amount;
     }
 
-    /// Without what is older than the window at `now`.
+    /// Sum of the amounts within the window that ends at `now`.
     pub(crate) fn sum(&self, now: Timestamp) -> f64 {
         let slice = now.micros() / self.slice.micros();
         let passed = slice.saturating_sub(self.newest).min(SLICES as u64);

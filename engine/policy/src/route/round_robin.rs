@@ -1,4 +1,4 @@
-//! Rule `round-robin`: one instance after the other.
+//! Rule `round-robin`: each instance in turn.
 
 use weir_types::InstanceId;
 

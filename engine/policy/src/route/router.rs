@@ -1,4 +1,4 @@
-//! The state machine: which sequences are where, and what the rule says of them.
+//! The router as a state machine: tracks where sequences are, and applies the rule.
 
 use std::collections::BTreeMap;
 
@@ -19,23 +19,23 @@ use crate::generate::{InstanceSpec, InstanceSpecError, InstanceState};
 /// A router and its parameters.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct RouterSpec {
-    /// How an instance is picked.
+    /// Rule that picks instances.
     pub rule: RouteRule,
-    /// Tokens of a sequence between two looks at it: the paper's `tau`.
+    /// Number of tokens that a sequence generates between two checks: the paper's `tau`.
     pub check_tokens: u32,
     /// Time between two reports of an instance.
     pub report_interval: Span,
-    /// Weight of a reported wait in `q`.
+    /// Weight of the latest reported wait in `q`, above 0 and up to 1.
     pub wait_gain: f64,
-    /// For what is drawn.
+    /// Seed for rules that draw random instances.
     pub seed: u64,
-    /// What moves cost; `None`: the numbers of tokens go at once, and are computed again.
+    /// Cost of moves over a link. `None`: token ids arrive at once, and all tokens are computed again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transfer: Option<MoveCost>,
 }
 
 impl RouterSpec {
-    /// With the paper's parameters, and where it gives none those of its authors' code.
+    /// The paper's parameters; values that it does not give are those of its authors' code.
     #[must_use]
     pub const fn new(rule: RouteRule) -> Self {
         Self {
@@ -49,24 +49,24 @@ impl RouterSpec {
     }
 }
 
-/// Why there is no such router.
+/// Reason for which a router's specification is invalid.
 #[derive(Debug, Clone, Copy, PartialEq, Error)]
 pub enum RouterSpecError {
-    /// There is nowhere to go.
+    /// There is no instance to route to.
     #[error("a router needs at least one instance")]
     NoInstances,
-    /// An instance cannot be.
+    /// The specification of an instance is invalid.
     #[error("instance {index}: {source}")]
     Instance {
-        /// Which, from 0.
+        /// Index of the instance, from 0.
         index: usize,
-        /// Why.
+        /// Reason for which it is invalid.
         source: InstanceSpecError,
     },
-    /// Sequences would never be looked at, or instances never report.
+    /// A count or interval is zero: sequences would never be checked, or instances never report.
     #[error("{0} must be more than 0")]
     Zero(&'static str),
-    /// A weight is none.
+    /// The weight of a reported wait is out of range.
     #[error("the weight of a reported wait is {0}: give one above 0, up to 1")]
     Gain(f64),
 }
@@ -81,7 +81,7 @@ struct Routed {
     expected: u32,
     /// Tokens that it was expected to have in all when it arrived.
     predicted: u32,
-    /// Among those that `Bookings` has seen.
+    /// Number of the sequence in `Bookings`, in order of arrival.
     number: u64,
     deadline: Timestamp,
     moves: u32,
@@ -95,15 +95,15 @@ pub struct Router {
     cluster: Cluster,
     sequences: BTreeMap<SequenceId, Routed>,
     picked: u64,
-    /// Of rule `weir`.
+    /// Booked work, under rule `weir` alone.
     bookings: Option<Bookings>,
 }
 
 impl Router {
-    /// A router over idle instances.
+    /// Creates a router over idle instances.
     ///
     /// # Errors
-    /// [`RouterSpecError`] where it has none, or parameters are out of bounds.
+    /// [`RouterSpecError`] if there is no instance, or parameters are out of bounds.
     pub fn new(spec: RouterSpec, instances: Vec<InstanceSpec>) -> Result<Self, RouterSpecError> {
         if instances.is_empty() {
             return Err(RouterSpecError::NoInstances);
@@ -139,31 +139,31 @@ impl Router {
         })
     }
 
-    /// Its parameters.
+    /// Specification that the router was created with.
     #[must_use]
     pub fn spec(&self) -> &RouterSpec {
         &self.spec
     }
 
-    /// Sequences that have not ended, and where they are or go to.
+    /// Sequences that have not ended, with the instance of each or that it moves to.
     pub fn sequences(&self) -> impl Iterator<Item = (SequenceId, InstanceId)> {
         self.sequences.iter().map(|(id, routed)| (*id, routed.instance))
     }
 
-    /// Where a sequence is or goes to; `None`: it ended.
+    /// Instance of a sequence, or that it moves to; `None` if it has ended.
     #[must_use]
     pub fn instance_of(&self, sequence: SequenceId) -> Option<InstanceId> {
         self.sequences.get(&sequence).map(|routed| routed.instance)
     }
 
-    /// Sequences that are on an instance or go to it.
+    /// Number of sequences that are on an instance or move to it.
     #[must_use]
     pub fn sequences_on(&self, instance: InstanceId) -> u32 {
         let view = self.cluster.instances.get(instance.index());
         view.map_or(0, |view| view.sequences)
     }
 
-    /// Takes in what happened.
+    /// Takes in one event and appends the resulting effects.
     pub fn step(&mut self, event: RouteEvent, now: Timestamp, effects: &mut Vec<RouteEffect>) {
         match event {
             RouteEvent::Arrived {
@@ -346,7 +346,7 @@ impl Router {
         }
     }
 
-    /// Ends a sequence that cannot be in time.
+    /// Drops a sequence that cannot be in time.
     fn drop_late(&mut self, sequence: SequenceId, effects: &mut Vec<RouteEffect>) {
         let Some(routed) = self.sequences.remove(&sequence) else {
             return;
@@ -435,7 +435,7 @@ impl Router {
         if let RouteRule::MostFree(rule) = self.spec.rule
             && let Some(to) = rule.relief(&self.cluster, instance)
         {
-            // The one that costs least to move.
+            // The sequence with the fewest tokens is the cheapest to move.
             let on_it = self.sequences.iter();
             let on_it = on_it.filter(|(_, routed)| routed.instance == instance && !routed.is_moving);
             let shortest = on_it.min_by_key(|(_, routed)| routed.prompt.saturating_add(routed.generated));

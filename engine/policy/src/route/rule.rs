@@ -1,4 +1,4 @@
-//! The rules by name.
+//! The routing rules by name.
 
 use serde::{Deserialize, Serialize};
 use weir_types::{InstanceId, Timestamp};
@@ -11,32 +11,32 @@ use super::view::{Cluster, Demand};
 use super::weir::Weir;
 use super::{earliest, least_requests, random, round_robin};
 
-/// How the instance of a sequence is picked.
+/// Rule that picks the instance of a sequence.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "rule", rename_all = "kebab-case")]
 pub enum RouteRule {
-    /// The better of two.
+    /// Of two random instances, the one with fewer sequences.
     Random,
-    /// One after the other.
+    /// Each instance in turn.
     RoundRobin,
-    /// The fewest sequences.
+    /// The instance with the fewest sequences.
     LeastRequests,
-    /// The fewest tokens of the last minute.
+    /// The instance with the fewest tokens in the last minute.
     LowestTokens(LowestTokens),
-    /// What has the prompt's beginning in its cache, or least work.
+    /// The instance with most of the prompt in its cache, or else the one with the least work.
     Prefix(LongestPrefix),
-    /// The most free memory for each sequence; moves.
+    /// The instance with the most free memory for each of its sequences; moves sequences.
     MostFree(MostFree),
-    /// The least estimated finish.
+    /// The instance with the earliest estimated finish.
     Earliest,
-    /// The slowest that is in time; moves.
+    /// The slowest instance that is in time; moves sequences.
     JustEnough(JustEnough),
-    /// By booked work and chances; moves and drops.
+    /// Booked work and probabilities of being in time; moves and drops sequences.
     Weir(Weir),
 }
 
 impl RouteRule {
-    /// All of them with their default parameters.
+    /// All rules with their default parameters.
     #[must_use]
     pub fn all() -> [Self; 9] {
         [
@@ -52,7 +52,7 @@ impl RouteRule {
         ]
     }
 
-    /// As it is written in configurations.
+    /// Name of the rule in configurations.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -68,7 +68,7 @@ impl RouteRule {
         }
     }
 
-    /// The instance of a new sequence; `None` where there is none.
+    /// Picks the instance of a new sequence; `None` if none can be used.
     pub(super) fn pick(self, cluster: &Cluster, demand: &Demand, now: Timestamp) -> Option<InstanceId> {
         match self {
             Self::Random => random::pick(cluster, demand),
@@ -79,7 +79,7 @@ impl RouteRule {
             Self::MostFree(rule) => rule.pick(cluster, demand),
             Self::Earliest => earliest::pick(cluster, demand),
             Self::JustEnough(rule) => rule.pick(cluster, demand),
-            // It books: `Bookings::place` picks.
+            // With this rule `Bookings::place` picks, not this function.
             Self::Weir(_) => earliest::pick(cluster, demand),
         }
     }

@@ -1,21 +1,21 @@
-//! Step times of a kind of instance in tables, which all instances of that kind share: a decision over hundreds of them then
-//! reads a few tables that are in the processor's cache.
+//! Tables of step times for one kind of instance, shared by all instances of that kind. A decision over
+//! hundreds of instances then reads a few tables that stay in the processor's cache.
 
 use std::sync::Arc;
 
 use crate::generate::InstanceSpec;
 
-/// Sequences whose step time is kept in a table; more take their turns.
+/// Maximum number of sequences in the table; more sequences take turns.
 const MAX_TABLE: u32 = 1_024;
-/// Tokens of a step with a prompt whose time is kept in a table.
+/// Maximum number of tokens in the table of steps with a prompt.
 const MAX_PROMPT_TABLE: u32 = 8_192;
 
-/// Of one kind.
+/// Step times of one kind of instance.
 #[derive(Debug)]
 pub(super) struct StepTimes {
     spec: InstanceSpec,
     pub(super) max_step_tokens: u32,
-    /// Seconds of a step without prompts, by sequences less one.
+    /// Seconds of a step without prompts, by the number of sequences minus one.
     decode_s: Vec<f64>,
     /// Seconds of a step with a prompt, by tokens.
     prompt_s: Vec<f64>,
@@ -38,12 +38,12 @@ impl StepTimes {
         }
     }
 
-    /// Sequences that a step has at most.
+    /// Maximum number of sequences in a step.
     pub(super) fn places(&self) -> usize {
         self.decode_s.len()
     }
 
-    /// Seconds until each of so many sequences has a further token.
+    /// Seconds for one more token of each of so many sequences.
     #[inline]
     pub(super) fn token_s(&self, sequences: usize) -> f64 {
         let last = self.decode_s.len();
@@ -51,11 +51,11 @@ impl StepTimes {
         if sequences <= last {
             return step_s;
         }
-        // They take turns.
+        // The sequences take turns.
         step_s * (sequences as f64 / last as f64)
     }
 
-    /// Seconds of a step with a prompt that has so many tokens in all.
+    /// Seconds of a step that includes a prompt and has so many tokens in all.
     #[inline]
     pub(super) fn prompt_s(&self, tokens: u32) -> f64 {
         let known = self.prompt_s.get(tokens as usize);
@@ -65,7 +65,7 @@ impl StepTimes {
     }
 }
 
-/// The step times of each, those of equal ones once.
+/// Step times of each instance, shared among instances with equal specifications.
 pub(super) fn shared_step_times<'a>(specs: impl Iterator<Item = &'a InstanceSpec>) -> Vec<Arc<StepTimes>> {
     let mut kinds: Vec<Arc<StepTimes>> = Vec::new();
     let of = |spec: &InstanceSpec| match kinds.iter().find(|kind| kind.spec == *spec) {

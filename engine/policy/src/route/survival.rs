@@ -1,30 +1,34 @@
-//! A falling step function over ratios, looked up in constant time: the part of sequences that is longer than so many times
-//! what is expected.
+//! Survival function over ratios, looked up in constant time: the fraction of sequences that are longer than
+//! a ratio times their expected length. A falling step function.
 //!
-//! A decision over many instances asks it for each of them, and for each sequence that is on those that could take one more.
-//! So it keeps ratios in place of their logarithms, which nobody has to take then, and finds the step by the upper bits of
-//! the ratio: its exponent and the first [`KEY_BITS`] of its fraction name a bucket, in which few steps are.
+//! A decision over many instances evaluates it for each of them, and for each sequence on the instances that
+//! could take one more. So it stores ratios instead of logarithms, which saves computing logarithms. The
+//! upper bits of a ratio, its exponent and the first [`KEY_BITS`] of its fraction, are the key of a bucket
+//! with a few steps.
 
-/// Bits of a fraction that a bucket is named by: 64 buckets from a ratio to twice that.
+/// Number of fraction bits in a bucket's key: 64 buckets for each factor of two.
 const KEY_BITS: u32 = 6;
-/// Most buckets; steps beyond are in the last. Five orders of magnitude have a thousand.
+/// Maximum number of buckets; steps beyond are in the last one. Five orders of magnitude need about a
+/// thousand.
 const MAX_BUCKETS: usize = 1_024;
-/// A hair less, so that an exact prediction is reached by exactly as many tokens.
+/// Relative tolerance by which ratios are reduced, so that exactly the predicted number of tokens reaches an
+/// exact prediction.
 pub(super) const HAIR: f64 = 1e-9;
 
-/// The steps.
+/// A survival function with its index of buckets.
 #[derive(Debug, Clone)]
 pub(super) struct Survival {
-    /// Ratios at which it falls, ascending, and what it falls to at each.
+    /// Ratios at which the function falls, ascending, and in `parts` its value after each.
     ratios: Vec<f64>,
     parts: Vec<f64>,
-    /// The key of the first bucket, and how many steps are before each bucket; one more at the end.
+    /// Key of the first bucket; `before` is the number of steps before each bucket, with one more entry at
+    /// the end.
     first_key: u64,
     before: Vec<u32>,
 }
 
 fn key(ratio: f64) -> u64 {
-    // Of positive numbers the bits ascend as they do.
+    // Bit patterns of positive floats are ordered like their values.
     ratio.to_bits() >> (52 - KEY_BITS)
 }
 
@@ -62,19 +66,19 @@ impl Survival {
         self.ratios.last().copied().unwrap_or(0.0)
     }
 
-    /// The part that is left after the last step; all without any.
+    /// Value after the last step; 1 without steps.
     pub(super) fn last_part(&self) -> f64 {
         self.parts.last().copied().unwrap_or(1.0)
     }
 
-    /// The ratio below which at least so much is left.
+    /// Ratio below which the function is at least `part`.
     pub(super) fn ratio_with(&self, part: f64) -> f64 {
         let at = self.parts.iter().position(|left| *left < part);
         let at = at.or(self.parts.len().checked_sub(1));
         at.map_or(f64::INFINITY, |at| self.ratios[at])
     }
 
-    /// How many steps are at most at that ratio.
+    /// Number of steps at or below a ratio.
     #[inline]
     fn passed(&self, ratio: f64) -> usize {
         let Some(bucket) = key(ratio).checked_sub(self.first_key) else {
@@ -95,21 +99,22 @@ impl Survival {
     }
 }
 
-/// A falling function over ratios by its values at the ends of buckets, even between them: no logarithm is taken where it is asked.
+/// A falling function over ratios, stored as its values at the edges of buckets and interpolated linearly:
+/// evaluation needs no logarithm.
 #[derive(Debug, Clone)]
 pub(super) struct FallTable {
     first_key: u64,
-    /// At the beginning of each bucket, to the first at which nothing is left.
+    /// Values at the start of each bucket, up to the first that is zero.
     values: Vec<f64>,
 }
 
-/// Bits of a fraction within a bucket.
+/// Number of fraction bits within a bucket.
 const REST_BITS: u32 = 52 - KEY_BITS;
-/// Less is nothing.
+/// Values below this count as zero.
 const LEAST: f64 = 1e-20;
 
 impl FallTable {
-    /// From the bucket of a ratio on, as far as there is something, at most so many buckets.
+    /// Tabulates `at` from the bucket of `first` on, until the value is zero or for at most `max` buckets.
     pub(super) fn new(first: f64, max: usize, at: impl Fn(f64) -> f64) -> Self {
         let first_key = key(first);
         let edges = (first_key..).map(|key| f64::from_bits(key << REST_BITS));

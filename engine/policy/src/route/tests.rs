@@ -73,7 +73,7 @@ fn effects(router: &mut Router, event: RouteEvent, ms: u64) -> Vec<RouteEffect> 
     effects
 }
 
-/// Where a sequence that arrives is routed.
+/// Returns the instance that an arriving sequence is routed to.
 fn routed(router: &mut Router, event: RouteEvent, ms: u64) -> u32 {
     match effects(router, event, ms).as_slice() {
         [RouteEffect::Route { to, .. }] => to.0,
@@ -90,7 +90,7 @@ fn just_enough(moves: Moves) -> RouteRule {
 
 #[test]
 fn just_enough_takes_the_slowest_that_is_in_time_and_else_the_least_late() {
-    // 100 tokens take 4, 2 and 1 s, and a prompt some 0.1 s at most.
+    // 100 tokens take 4, 2 and 1 s, and a prompt at most about 0.1 s.
     for (deadline_ms, to) in [(5_000, 0), (3_000, 1), (1_500, 2), (500, 2)] {
         let mut router = router(just_enough(Moves::Late));
         assert_eq!(
@@ -108,7 +108,7 @@ fn just_enough_leaves_out_what_has_no_memory() {
     // 200 tokens take 13 blocks.
     assert_eq!(routed(&mut router, arrived(1, 100, 9_000), 0), 1);
     assert_eq!(routed(&mut router, arrived(2, 90, 9_000), 0), 0);
-    // The first has put 7 of its 12 blocks aside.
+    // The first request has reserved 7 of its 12 blocks.
     assert_eq!(routed(&mut router, arrived(3, 90, 9_000), 0), 1);
 }
 
@@ -138,7 +138,7 @@ fn a_sequence_that_is_late_moves_as_often_as_it_may() {
         expected,
     };
     assert_eq!(effects(&mut router, progressed(50, 50), 2_000), []);
-    // 100 more take 4 s: late at 1,500 ms of 5,000 it would not be, at 2,500 it is.
+    // 100 more tokens take 4 s: in time at 1,500 ms of 5,000, and late at 2,500.
     let moved = |from, to| RouteEffect::Move {
         sequence: SequenceId(1),
         from: InstanceId(from),
@@ -168,7 +168,7 @@ fn a_sequence_that_is_late_moves_as_often_as_it_may() {
 fn a_move_that_helps_nothing_is_made_by_the_paper_s_rule_alone() {
     for (moves, count) in [(Moves::Late, 1), (Moves::Better, 0), (Moves::Never, 0)] {
         let mut router = router(just_enough(moves));
-        // Only the fastest is in time; then it is late there too.
+        // Only the fastest instance is in time; later the sequence is late there too.
         assert_eq!(routed(&mut router, arrived(1, 100, 1_500), 0), 2);
         let progressed = RouteEvent::Progressed {
             sequence: SequenceId(1),
@@ -194,7 +194,7 @@ fn prompts_that_begin_alike_go_where_the_beginning_is_cached() {
         [RouteEffect::Route { to, reused, .. }] => assert_eq!((to.0, *reused), (first, 60)),
         other => panic!("it is routed: {other:?}"),
     }
-    // Where less than half of the prompt is cached, load counts.
+    // If less than half of the prompt is cached, the load decides.
     assert_ne!(routed(&mut router, arrived(3, 40), 0), first);
 }
 
@@ -275,7 +275,8 @@ fn view() -> impl Strategy<Value = View> {
     })
 }
 
-/// A cost that the one picked has least, spelled out rule by rule. `just-enough` has ranks: in time first.
+/// Cost that the picked instance minimises, spelled out for each rule. `just-enough` has ranks: instances in
+/// time come first.
 fn cost(rule: RouteRule, view: &View, demand: &Demand) -> (u8, f64) {
     let idle = view.state.running < 2;
     let d = if idle {
@@ -297,13 +298,14 @@ fn cost(rule: RouteRule, view: &View, demand: &Demand) -> (u8, f64) {
         RouteRule::Earliest => (0, estimate),
         RouteRule::JustEnough(_) if estimate <= demand.left_s && view.state.free_blocks >= needs => (0, -d),
         RouteRule::JustEnough(_) => (1, estimate),
-        // What `weir` picks is enumerated beside it.
+        // The tests of `weir` enumerate its choices.
         RouteRule::Random | RouteRule::RoundRobin | RouteRule::Weir(_) => (0, 0.0),
     }
 }
 
 proptest! {
-    /// No instance is better by the rule's own measure than the one that it picks, and it picks one where there is one.
+    /// No instance is better than the picked one by the rule's own measure, and one is picked if there is
+    /// any.
     #[test]
     fn what_is_picked_is_what_enumeration_picks(
         views in prop::collection::vec(view(), 1..9),
@@ -342,8 +344,8 @@ proptest! {
 }
 
 proptest! {
-    /// A sequence goes on elsewhere where it is late and may move, to what enumeration picks of the others; with `better` only
-    /// where it should end earlier there.
+    /// A sequence that is late and may move goes to the instance that enumeration picks among the others;
+    /// with `better` only if it should end earlier there.
     #[test]
     fn a_sequence_that_is_looked_at_again_goes_where_enumeration_says(
         views in prop::collection::vec(view(), 1..6),
@@ -409,7 +411,8 @@ fn act() -> impl Strategy<Value = Act> {
 }
 
 proptest! {
-    /// A sequence is on one instance until it ends, moves begin where it is, and the counts of the instances are right.
+    /// A sequence is on one instance until it ends, moves begin at its instance, and the instances' counts
+    /// are right.
     #[test]
     fn a_sequence_is_on_one_instance(acts in prop::collection::vec(act(), 1..80), rule in 0_usize..9) {
         let mut router = router(RouteRule::all()[rule]);
@@ -467,7 +470,7 @@ proptest! {
 
 #[test]
 fn what_a_move_costs_decides_what_goes_over_the_link_and_whether_it_pays() {
-    // Prompts are slow here, 400 ms for 64 tokens: what was generated takes long to be computed again.
+    // Prompts are slow here, 400 ms for 64 tokens: computing earlier output again takes long.
     let slow_prompts = |step_ms: u64| InstanceSpec {
         steps: StepProfile {
             prompt: StepCurve::from_points(&[(1, Span::from_millis(400)), (64, Span::from_millis(400))])
@@ -505,7 +508,7 @@ fn what_a_move_costs_decides_what_goes_over_the_link_and_whether_it_pays() {
         },
         cache_bytes: 1e5,
     };
-    // 500 tokens take 3.1 s to be computed again, and the rest 1 s: longer than it would take where it is.
+    // Computing 500 tokens again takes 3.1 s, and the rest 1 s: longer than staying.
     let by = |effects: &[RouteEffect]| match effects {
         [RouteEffect::Move { by, .. }] => Some(*by),
         _ => None,

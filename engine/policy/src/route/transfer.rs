@@ -1,66 +1,67 @@
-//! What goes over a link when a sequence moves: the numbers of its tokens, or its cache.
+//! Data that a moving sequence transfers over a link: its token ids, or its cache.
 //!
 //! ```text
-//! ids    latency + tokens x 4 bytes / bandwidth + tokens computed again where it goes to
-//! cache  latency + cached tokens x bytes of their cache / bandwidth + what is not cached computed
+//! ids    latency + tokens x 4 bytes / bandwidth + time to compute all tokens there
+//! cache  latency + cached tokens x bytes a token / bandwidth + time to compute the other tokens there
 //! ```
 //!
-//! The paper moves numbers always (3.4, Figure 9). Which is less depends on the link, the model and the device that it goes
-//! to: a table of that is in `docs/reproduction/goodserve`.
+//! The paper always transfers token ids (3.4, Figure 9). The cheaper choice depends on the link, the model
+//! and the destination's device; `docs/reproduction/goodserve` has a table.
 
 use serde::{Deserialize, Serialize};
 use weir_types::{Span, StepProfile};
 
 use crate::generate::InstanceSpec;
 
-/// Bytes of a token's number.
+/// Bytes of a token id.
 const ID_BYTES: f64 = 4.0;
 
-/// What goes over a link.
+/// Data that is transferred with a moving sequence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Transfer {
-    /// Numbers of tokens: all are computed again.
+    /// Token ids; the destination computes all tokens again.
     TokenIds,
-    /// The cache.
+    /// The cache of the sequence, as far as tokens are cached.
     Cache,
 }
 
 /// A link between two instances.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Link {
-    /// Until the first bit is there.
+    /// Time until the first bit arrives.
     pub latency: Span,
-    /// Bits a second.
+    /// Bandwidth in bits a second.
     pub bandwidth_bps: f64,
 }
 
 impl Link {
-    /// How long `bytes` are on it.
+    /// Time to transfer `bytes`, latency included.
     #[must_use]
     pub fn duration(&self, bytes: f64) -> Span {
         self.latency + Span::from_secs_f64(8.0 * bytes / self.bandwidth_bps.max(1.0))
     }
 }
 
-/// What moves go over, and what a cache takes: by that a router picks what goes over it, and knows what a move costs.
+/// Cost parameters of moves. A router uses them to choose the data that is transferred, and to compare a move
+/// with staying.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct MoveCost {
-    /// Between any two instances.
+    /// Link between any two instances.
     pub link: Link,
-    /// Bytes of a token's part of the cache.
+    /// Bytes of the cache for one token.
     pub cache_bytes: f64,
 }
 
 impl MoveCost {
-    /// The way that takes less for a sequence with so many tokens, and so many of them cached, to a device.
+    /// Cheaper transfer of a sequence with `tokens` tokens, of which `cached` are cached, to a device.
     #[must_use]
     pub fn cheaper(&self, [tokens, cached]: [u32; 2], to: &InstanceSpec) -> Transfer {
         let device = (&to.steps, to.max_step_tokens);
         TransferCost::new(&self.link, self.cache_bytes, [tokens, cached], device).best()
     }
 
-    /// How long it is on the link that way, and what of it is cached where it arrives.
+    /// Time on the link, and the number of tokens that are cached at the destination.
     #[must_use]
     pub fn carry(&self, by: Transfer, [tokens, cached]: [u32; 2]) -> (Span, u32) {
         let cached = cached.min(tokens);
@@ -70,7 +71,8 @@ impl MoveCost {
         }
     }
 
-    /// What a sequence with so many tokens, all of them cached, takes to a device.
+    /// Cheaper transfer of a sequence with `tokens` tokens, all of them cached, with its cost at the
+    /// destination.
     pub(super) fn of(&self, tokens: u32, to: &InstanceSpec) -> Arriving {
         let by = self.cheaper([tokens; 2], to);
         let (delay, cached) = self.carry(by, [tokens; 2]);
@@ -82,28 +84,28 @@ impl MoveCost {
     }
 }
 
-/// How a sequence comes to an instance.
+/// Arrival of a sequence on an instance.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Arriving {
     pub(super) by: Transfer,
-    /// Tokens that are computed there before it goes on.
+    /// Number of tokens that the instance computes before the sequence generates.
     pub(super) tokens: u32,
-    /// Until it is there.
+    /// Seconds until the sequence has arrived.
     pub(super) delay_s: f64,
 }
 
-/// What a move would take either way.
+/// Time of a move, for either kind of transfer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TransferCost {
-    /// With numbers of tokens.
+    /// Time with token ids, computing them again included.
     pub token_ids: Span,
-    /// With the cache.
+    /// Time with the cache, computing uncached tokens included.
     pub cache: Span,
 }
 
 impl TransferCost {
-    /// Of a sequence with so many tokens, `cached` of them in the cache at `cache_bytes` each, that goes over `link` to a
-    /// device with these step times, at most `max_step_tokens` a step.
+    /// Cost for a sequence with `tokens` tokens, of which `cached` are cached at `cache_bytes` bytes each.
+    /// The destination has these step times and computes at most `max_step_tokens` a step.
     #[must_use]
     pub fn new(
         link: &Link,
@@ -119,7 +121,7 @@ impl TransferCost {
         }
     }
 
-    /// Which takes less; of equals the numbers, which take less of the link.
+    /// The faster transfer; among equals token ids, which use less of the link.
     #[must_use]
     pub fn best(&self) -> Transfer {
         if self.cache < self.token_ids {
@@ -130,7 +132,7 @@ impl TransferCost {
     }
 }
 
-/// Time of steps that compute so many tokens.
+/// Time of the steps that compute so many tokens.
 fn computed(steps: &StepProfile, max_step_tokens: u32, tokens: u32) -> Span {
     let max = max_step_tokens.max(1);
     let (full, rest) = (tokens / max, tokens % max);
@@ -162,7 +164,7 @@ mod tests {
             decode: curve.clone(),
             prompt: curve,
         };
-        // 250 tokens are computed again in 20 + 20 + 15 ms; their cache is 25 MB.
+        // Computing 250 tokens again takes 20 + 20 + 15 ms; their cache is 25 MB.
         for (bandwidth_bps, best) in [(1e9, Transfer::TokenIds), (1e10, Transfer::Cache)] {
             let link = Link {
                 latency: Span::from_millis(1),
@@ -173,7 +175,7 @@ mod tests {
             let again = cost.token_ids.as_millis_f64();
             assert!((55.8..56.2).contains(&again), "{again}");
         }
-        // What is not cached is computed either way.
+        // Uncached tokens are computed for either transfer.
         let link = Link {
             latency: Span::ZERO,
             bandwidth_bps: 1e12,

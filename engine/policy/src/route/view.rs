@@ -1,4 +1,4 @@
-//! What a router knows of the instances.
+//! The router's knowledge of each instance: reports, and work assigned since.
 
 use std::collections::VecDeque;
 
@@ -9,47 +9,49 @@ use super::recent::Recent;
 use super::transfer::{Arriving, MoveCost, Transfer};
 use crate::generate::{InstanceSpec, InstanceState};
 
-/// Prefixes that an instance is taken to have in its cache: the latest. What it has no blocks for it does not keep.
+/// Maximum number of prefixes assumed to be in an instance's cache, the latest ones. The instance may have
+/// evicted them for lack of blocks.
 const MAX_PREFIXES: usize = 256;
 
-/// One sequence that is to be put somewhere.
+/// One sequence that needs an instance.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Demand {
-    /// How many were picked for before.
+    /// Number of earlier demands; rules that draw or take turns use it.
     pub(super) number: u64,
-    /// Tokens to compute before it generates: prompt, and what it has generated elsewhere.
+    /// Tokens to compute before the sequence generates: its prompt, and tokens generated on another instance.
     pub(super) prompt: u32,
     pub(super) prefix: Option<Prefix>,
-    /// Tokens that it is expected to generate yet.
+    /// Number of tokens that it is still expected to generate.
     pub(super) expected: u32,
-    /// Until its deadline; negative after it.
+    /// Seconds until its deadline; negative if that has passed.
     pub(super) left_s: f64,
-    /// Where it must not go.
+    /// Instance that must not be picked, because the sequence is leaving it.
     pub(super) excluded: Option<InstanceId>,
-    /// Where it comes from another instance: what that costs. `None`: it is computed at once.
+    /// Cost of the move, if the sequence comes from another instance over a link. `None`: all its tokens are
+    /// computed.
     pub(super) transfer: Option<MoveCost>,
 }
 
-/// What is known of one instance.
+/// State of one instance as the router sees it.
 #[derive(Debug, Clone)]
 pub(super) struct View {
     pub(super) spec: InstanceSpec,
-    /// As it was reported.
+    /// Latest report of the instance.
     pub(super) state: InstanceState,
-    /// `q`: the reported wait, smoothed again (A.2, line 5).
+    /// `q`: smoothed value of the reported waits, which are smoothed already (A.2, line 5), in seconds.
     pub(super) wait_s: f64,
-    /// `d` of one sequence alone, by profile.
+    /// `d` of a sequence that runs alone, from the profile, in seconds.
     pub(super) idle_token_s: f64,
     pub(super) is_up: bool,
-    /// Sequences that were put there and have not ended.
+    /// Number of sequences that were routed there and have not ended.
     pub(super) sequences: u32,
-    /// Blocks of prompts that were put there since it reported.
+    /// Number of blocks for prompts routed there since the latest report.
     pub(super) blocks_since: u32,
-    /// Tokens of the last minutes: prompts put there, and what was generated.
+    /// Tokens within the window of rule `lowest-tokens`: prompts routed there, and generated tokens.
     pub(super) tokens: Recent,
-    /// Seconds of work put there within the window of rule `prefix`.
+    /// Seconds of work routed there within the window of rule `prefix`.
     pub(super) work_s: Recent,
-    /// In the cache, the latest first.
+    /// Prefixes assumed to be in the cache, the latest first.
     prefixes: VecDeque<Prefix>,
 }
 
@@ -84,8 +86,8 @@ impl View {
         }
     }
 
-    /// `d`: the smoothed time of a step. An instance with fewer than two sequences counts with that of one alone: what it
-    /// measured last may be of another load.
+    /// `d`: smoothed time of a step. An instance with fewer than two sequences counts with the time of a
+    /// sequence alone, since its latest measurement may be of another load.
     #[inline]
     pub(super) fn token_s(&self) -> f64 {
         if self.state.running < 2 {
@@ -95,14 +97,14 @@ impl View {
         }
     }
 
-    /// Tokens of a prompt that should be in the cache.
+    /// Number of tokens of a prompt that should be in the cache.
     pub(super) fn reused(&self, prefix: Option<Prefix>) -> u32 {
         let Some(prefix) = prefix else { return 0 };
         let known = self.prefixes.iter().find(|known| known.id == prefix.id);
         known.map_or(0, |known| known.tokens.min(prefix.tokens))
     }
 
-    /// How a sequence comes here: what of it is computed, and until when it is there.
+    /// Arrival of a sequence on this instance: the tokens computed here, and the delay on the link.
     #[inline]
     pub(super) fn arriving(&self, demand: &Demand) -> Arriving {
         match demand.transfer {
@@ -115,7 +117,7 @@ impl View {
         }
     }
 
-    /// A prompt that begins so was put here.
+    /// A prompt with this prefix was routed here.
     pub(super) fn on_prefix(&mut self, prefix: Prefix) {
         self.prefixes.retain(|known| known.id != prefix.id);
         self.prefixes.push_front(prefix);
@@ -132,13 +134,13 @@ impl View {
             + self.token_s() * f64::from(demand.expected)
     }
 
-    /// Blocks that are free but for those that were put there since.
+    /// Number of reported free blocks, less those routed here since the report.
     #[inline]
     pub(super) fn free_blocks(&self) -> u32 {
         self.state.free_blocks.saturating_sub(self.blocks_since)
     }
 
-    /// Whether the cache has blocks for all that the sequence should come to.
+    /// Whether the cache has blocks for the whole expected length of the sequence.
     #[inline]
     pub(super) fn has_memory(&self, demand: &Demand) -> bool {
         let tokens = demand.prompt.saturating_add(demand.expected);
@@ -149,7 +151,7 @@ impl View {
                 .saturating_add(self.spec.reserve_blocks)
     }
 
-    /// A sequence was put here.
+    /// A sequence was routed here.
     pub(super) fn on_routed(&mut self, demand: &Demand, now: Timestamp) {
         let prompt = self.arriving(demand).tokens;
         let work =
@@ -172,7 +174,7 @@ pub(super) struct Cluster {
 }
 
 impl Cluster {
-    /// Where a sequence may go.
+    /// Usable instances that are not excluded by `demand`.
     pub(super) fn candidates<'a>(
         &'a self,
         demand: &'a Demand,
@@ -182,7 +184,7 @@ impl Cluster {
     }
 }
 
-/// The one with the least cost; of several the one with the least id.
+/// Instance with the least cost; among equals the one with the lowest id.
 pub(super) fn least<'a>(
     candidates: impl Iterator<Item = (InstanceId, &'a View)>,
     cost: impl Fn(InstanceId, &View) -> f64,

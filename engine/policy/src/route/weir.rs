@@ -1,17 +1,17 @@
-//! Rule `weir`: booked work, chances in place of means, and dropping together with routing.
+//! Rule `weir`: booked work, probabilities in place of means, and drops decided together with routes.
 //!
 //! ```text
-//! n    sequences that were put on the instance and have not ended, with this one
+//! n    sequences that were routed to the instance and have not ended, including this one
 //! d    step time of n by profile x measured over profiled step time
-//! t    (time left - wait for prompts before it - its own prompt) / d        tokens that it can have in time
-//! P    chance that it has no more than t, by how far lengths were off what was predicted (`belief.rs`)
-//! loss sum over those that are there: chance now - chance with a step time of n and this prompt before them
+//! t    (time left - wait for prompts before it - its own prompt) / d     tokens that it can have in time
+//! P    probability that it has at most t tokens, from past errors of predictions (`belief.rs`)
+//! loss sum over its sequences of the probability that they lose by step time d(n) and this prompt
 //! ```
 //!
-//! Of the instances whose `P` is near the best, the slowest with no loss takes the sequence; else the one with the most
-//! `P - loss`. Where that is nothing, or `P` next to nothing, the sequence is dropped: it would be late, or cost another
-//! its deadline. At each check it goes on elsewhere if its chance is better there by `move_gain`, and is dropped if it has
-//! none.
+//! Among instances whose `P` is near the best, the slowest without loss takes the sequence; if each has a
+//! loss, the one with the largest `P - loss`. If no score is positive, or `P` is almost zero everywhere, the
+//! sequence is dropped: it would be late, or make another late. At each check it moves if its probability is
+//! larger elsewhere by `move_gain`, and is dropped if it has almost none.
 
 use serde::{Deserialize, Serialize};
 use weir_types::{InstanceId, SequenceId, Timestamp};
@@ -22,27 +22,27 @@ use super::step_times::shared_step_times;
 use super::view::{Cluster, Demand};
 use crate::generate::InstanceState;
 
-/// Its parameters.
+/// Parameters of rule `weir`.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "snake_case")]
 pub struct Weir {
-    /// Chance below which a sequence is dropped.
+    /// Probability of being in time below which a sequence is dropped.
     pub min_chance: f64,
-    /// Chances that are less than this apart count alike.
+    /// Difference below which probabilities count as equal.
     pub near: f64,
-    /// What a lost chance of another counts beside one that is gained.
+    /// Weight of probability that other sequences lose, against probability that this one gains.
     pub loss_weight: f64,
-    /// Part by which step times are taken to be longer where a sequence is put somewhere.
+    /// Safety margin of step times when a sequence is placed, as a fraction.
     pub margin: f64,
-    /// Part by which they are taken to be shorter where one that runs is dropped.
+    /// Reduction of step times when a running sequence is checked for dropping, as a fraction.
     pub grace: f64,
-    /// By how much a chance must be better elsewhere for a move.
+    /// Least gain in probability for a move.
     pub move_gain: f64,
-    /// Most moves of a sequence.
+    /// Maximum number of moves of a sequence.
     pub max_moves: u32,
-    /// Whether step times follow what is measured.
+    /// Whether step times are corrected by measurements.
     pub follow_pace: bool,
-    /// How much further apart chances may be for each part that is lost.
+    /// Growth of `near` with the fraction of sequences that were lost recently.
     pub near_gain: f64,
 }
 
@@ -62,12 +62,12 @@ impl Default for Weir {
     }
 }
 
-/// Instances whose loss is looked at in one decision: the slowest of the good ones.
+/// Maximum number of instances whose loss is computed in one decision: the slowest of the good ones.
 const MAX_LOSSES: usize = 8;
-/// Weight of the latest sequence in the part that is lost.
+/// Weight of the latest sequence in the fraction of lost ones.
 const LOST_GAIN: f64 = 0.02;
 
-/// What becomes of a sequence that has gone on.
+/// Decision on a running sequence at a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verdict {
     Stay,
@@ -75,7 +75,7 @@ pub(super) enum Verdict {
     Drop,
 }
 
-/// An instance that could take a sequence: so many tokens could be had there in time.
+/// An instance that could take a sequence, with the number of tokens that can be generated there in time.
 #[derive(Debug, Clone, Copy)]
 struct Candidate {
     instance: InstanceId,
@@ -83,12 +83,12 @@ struct Candidate {
     token_s: f64,
 }
 
-/// Which of many numbers of tokens have a chance of at least so much. Chances rise with tokens: what was asked of some says
-/// it of most others.
+/// Finds the token counts with a probability of at least `least`. Probabilities rise with tokens, so each
+/// evaluation also decides most other counts.
 struct Threshold<F> {
     chance: F,
     least: f64,
-    /// Most tokens that are known not to have it, and fewest that are known to have it.
+    /// Largest token count known to be below `least`, and smallest known to reach it.
     known: [f64; 2],
 }
 
@@ -104,13 +104,13 @@ impl<F: Fn(f64) -> f64> Threshold<F> {
     }
 }
 
-/// What was put where, and what predictions are worth.
+/// Work booked on each instance, and the measured error of predictions.
 #[derive(Debug, Clone)]
 pub(super) struct Bookings {
     rule: Weir,
     books: Vec<Book>,
     beliefs: Beliefs,
-    /// Part of the latest that were dropped or late.
+    /// Smoothed fraction of recent sequences that were dropped or late.
     lost: f64,
 }
 
@@ -131,12 +131,13 @@ impl Bookings {
         self.beliefs.belief(predicted)
     }
 
-    /// A sequence ended in time, or was dropped or late.
+    /// Counts a sequence that ended: in time, or dropped or late.
     pub(super) fn on_outcome(&mut self, is_lost: bool) {
         self.lost += LOST_GAIN * (f64::from(u8::from(is_lost)) - self.lost);
     }
 
-    /// Where a sequence goes to, and what that is worth; `None`: it is dropped.
+    /// Returns the instance for a sequence with the score of that choice. `None`: the sequence is to be
+    /// dropped.
     pub(super) fn place(
         &mut self,
         cluster: &Cluster,
@@ -176,7 +177,7 @@ impl Bookings {
             let view = &cluster.instances[candidate.instance.index()];
             let tokens = view.arriving(demand).tokens;
             let chance = chance(candidate.further);
-            // Beyond that it is not picked.
+            // With a larger loss this candidate could not beat the chosen one.
             let bearable = chosen.map_or(f64::INFINITY, |(_, score)| {
                 (chance - score) / self.rule.loss_weight.max(f64::MIN_POSITIVE)
             });
@@ -193,7 +194,7 @@ impl Bookings {
         chosen.filter(|(_, score)| *score > 0.0)
     }
 
-    /// How long a sequence should take on an instance, by what is booked there.
+    /// Expected seconds until a sequence's last token on an instance, from the work booked there.
     pub(super) fn estimate_s(
         &self,
         cluster: &Cluster,
@@ -208,7 +209,7 @@ impl Bookings {
         arriving.delay_s + ready_s + book.next_token_s() * f64::from(demand.expected)
     }
 
-    /// What becomes of a sequence on `from`. `demand` excludes that.
+    /// Decides on a sequence that runs on `from`; `demand` excludes that instance.
     pub(super) fn reconsider(
         &mut self,
         cluster: &Cluster,
@@ -254,7 +255,7 @@ impl Bookings {
             .collect()
     }
 
-    /// A sequence was put on an instance.
+    /// Books a sequence on an instance.
     pub(super) fn on_placed(
         &mut self,
         cluster: &Cluster,
@@ -267,7 +268,7 @@ impl Bookings {
         self.books[to.index()].add(booked, tokens, now);
     }
 
-    /// A sequence arrived; gives its number among those that were seen.
+    /// A sequence arrived; returns its number in order of arrival.
     pub(super) fn on_arrived(&mut self, predicted: u32) -> u64 {
         self.beliefs.on_arrived(predicted)
     }
@@ -304,7 +305,7 @@ impl Bookings {
     }
 }
 
-/// Of those that have the chance, the slowest first; of equally slow ones the first.
+/// Candidates that reach the threshold, the slowest first; among equally slow ones in their order.
 fn slowest(
     candidates: &[Candidate],
     mut threshold: Threshold<impl Fn(f64) -> f64>,

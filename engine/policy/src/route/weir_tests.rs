@@ -11,7 +11,7 @@ use super::weir::{Bookings, Verdict};
 use super::*;
 use crate::generate::InstanceSpec;
 
-/// A step of one sequence takes `step_ms`, of 64 twice that; a prompt of 64 tokens likewise.
+/// A step of one sequence takes `step_ms`, and of 64 twice that; prompts take the same.
 fn spec(step_ms: u64) -> InstanceSpec {
     let points = [
         (1, Span::from_millis(step_ms)),
@@ -53,7 +53,7 @@ fn effects(router: &mut Router, event: RouteEvent, ms: u64) -> Vec<RouteEffect> 
     effects
 }
 
-/// A slow, a middling and a fast instance whose router has seen predictions that were right.
+/// A slow, a medium and a fast instance, with a router that has seen exact predictions.
 fn router() -> Router {
     let rule = RouteRule::Weir(Weir::default());
     let mut router = Router::new(RouterSpec::new(rule), vec![spec(40), spec(20), spec(10)]).unwrap();
@@ -100,7 +100,7 @@ fn none_is_put_where_another_would_be_late_for_it() {
         matches!(first.as_slice(), [RouteEffect::Route { to, .. }] if to.0 == 2),
         "{first:?}"
     );
-    // The second could be in time there alone.
+    // The second sequence alone could be in time there.
     let second = effects(&mut router, arrived(2, 100, 11_120), 10_010);
     assert!(
         matches!(
@@ -126,7 +126,7 @@ fn what_is_late_moves_where_it_can_be_in_time_and_is_dropped_where_it_cannot() {
     let mut router = router();
     effects(&mut router, arrived(1, 100, 15_000), 10_000);
     assert_eq!(effects(&mut router, progressed(50, 50), 12_000), []);
-    // 40 tokens take 1.6 s here, 0.8 s on the middling one, and what it has is computed again.
+    // 40 tokens take 1.6 s here and 0.8 s on the medium instance, where earlier tokens are computed again.
     let moved = effects(&mut router, progressed(60, 40), 14_000);
     let to_middling = RouteEffect::Move {
         sequence: SequenceId(1),
@@ -189,8 +189,8 @@ fn belief_of(beliefs: &Beliefs, length: u32) -> super::belief::Belief {
 }
 
 proptest! {
-    /// With predictions that are right, it takes the slowest instance where the sequence is in time and nobody is late for
-    /// it that would not be; where there is none such, none where more are lost than gained.
+    /// With exact predictions, the rule takes the slowest instance on which the sequence is in time and makes
+    /// no other late. If there is none, it takes no instance where more is lost than gained.
     #[test]
     fn what_is_picked_is_what_enumeration_picks(
         steps in prop::collection::vec(5_u64..60, 1..6),
@@ -225,7 +225,7 @@ proptest! {
         let left_s = left_ms as f64 / 1e3;
         let belief = belief_of(&beliefs, length);
         let picked = bookings.place(&cluster, &demand(left_s), (belief, 0), now);
-        // Spelled out: gain and loss of each.
+        // The expected choice, computed directly: gain and loss of each instance.
         let mut all: Vec<(f64, f64, f64, u32)> = Vec::new();
         for (index, book) in books.iter().enumerate() {
             let (ready_s, stall_s) = book.prompt_s(20, now);
@@ -254,8 +254,8 @@ proptest! {
         }
     }
 
-    /// Chances of few instances are computed, and losses no further than they matter: what is decided is what all chances and
-    /// whole losses decide, whatever predictions are worth.
+    /// Few probabilities are computed, and losses only as far as they matter. The decisions equal those by
+    /// all probabilities and complete losses, for predictions of any quality.
     #[test]
     fn shortcuts_decide_as_all_chances_and_whole_losses_do(
         steps in prop::collection::vec(5_u64..60, 1..60),
@@ -337,8 +337,8 @@ proptest! {
 }
 
 proptest! {
-    /// What becomes of a sequence that is looked at again, by the chance that it has where it is and by what is picked of the
-    /// others, few enough that all of it is spelled out.
+    /// Checked sequences stay, move or end by their probability where they are, and by the choice among the
+    /// other instances, which are few enough to enumerate.
     #[test]
     fn a_sequence_that_is_looked_at_again_stays_moves_or_ends_by_its_chances(
         steps in prop::collection::vec(5_u64..60, 1..4),
@@ -395,7 +395,7 @@ proptest! {
 }
 
 proptest! {
-    /// A sequence that is passed over without a look-up loses nothing by the look-ups either.
+    /// A sequence that is skipped without a look-up loses nothing by the look-ups either.
     #[test]
     fn a_sequence_that_is_passed_over_loses_nothing(
         lengths in prop::collection::vec((1_u32..600, 1_u32..600), 0..60),

@@ -1,4 +1,4 @@
-//! What happens to slots and what the arbiter wants done: bids, placements, events and effects.
+//! Interface of the slots' arbiter: bids, placements, events and effects.
 
 use serde::{Deserialize, Serialize};
 use weir_types::{ModelId, ModuleId, SlotId, Span, Timestamp, Topology};
@@ -6,54 +6,56 @@ use weir_types::{ModelId, ModuleId, SlotId, Span, Timestamp, Topology};
 use crate::residency::ModelMemory;
 use crate::strategy::{Arbitration, SlotPlanning, SlotQueues};
 
-/// What a module asks for: one batch's time on one of its slots.
+/// A module's request to run one batch on one of its slots.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Bid {
-    /// When it must start so that its most urgent request is on time.
+    /// Latest start with which the most urgent request of the batch still meets its deadline.
     pub latest_start: Timestamp,
-    /// Since when that request has waited here.
+    /// Time at which that request began to wait at this module.
     pub since: Timestamp,
-    /// How long the batch will take.
+    /// Expected duration of the batch.
     pub duration: Span,
-    /// The slot at which it waits, where requests of the module wait at a slot each; `None`: any of the module's slots will do.
+    /// The slot at which the batch waits, if requests of the module wait at a slot each. `None`: any of the
+    /// module's slots will do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slot: Option<SlotId>,
-    /// What waits in all, where the order of work is planned.
+    /// All work that is queued at the module; set if the order of work is planned.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backlog: Option<WaitingWork>,
 }
 
-/// What waits for slots at one module.
+/// Work that is queued at one module for its slots.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WaitingWork {
-    /// Items.
+    /// Number of queued items.
     pub items: u32,
-    /// How long a slot takes for all of them.
+    /// Time that one slot needs to run all of them.
     pub time: Span,
 }
 
 /// A module on slots.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Placement {
-    /// Which.
+    /// The placed module, by its index in the graph.
     pub module: ModuleId,
-    /// Where its model is placed.
+    /// Slots on which the module's model may run.
     pub slots: Vec<SlotId>,
-    /// Its weight under `weighted`.
+    /// Weight under [`Arbitration::Weighted`]; no effect under other arbitrations.
     pub weight: f64,
-    /// Whether it has only the time that all others leave, under any arbitration: where its requests have none, they go on with
-    /// the answers that they have, which costs less than to drop one that has no answer yet.
+    /// Whether the module gets only slot time that no other module bids for, under any arbitration. Requests
+    /// that run out of time there continue with the answers that they have, which costs less than dropping a
+    /// request that has no answer yet.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub optional: bool,
-    /// The model that it runs; of no effect where the memory of its device is not limited.
+    /// Model that the module runs; only used if its device has limited memory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<ModelId>,
-    /// Whether frames of cameras come to it. Where other work shares a device whose memory is limited, its model stays open there on
-    /// as many slots as its load needs.
+    /// Whether the module receives frames of cameras. If its device has limited memory and other work runs
+    /// there too, its model stays open on as many slots as its load needs.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub live: bool,
-    /// Whether its slots are not alike, so that its requests wait at a slot each: it bids for each slot by itself, and is notified when
-    /// each will be free for it.
+    /// Whether the module's slots differ in speed, so that its requests wait at a slot each. The module then
+    /// bids for each slot separately, and gets a forecast of when each will be free.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub routed: bool,
 }
@@ -61,17 +63,17 @@ pub struct Placement {
 /// A device whose memory is limited.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DeviceMemory {
-    /// Bytes of the device.
+    /// Bytes of the device's memory.
     pub memory: u64,
-    /// Bytes of host memory for what models are opened from faster than from their files.
+    /// Bytes of host memory in which models are cached: they open faster from there than from their files.
     pub host_memory: u64,
     /// The models that are placed on it.
     pub models: Vec<DeviceModel>,
 }
 
 impl DeviceMemory {
-    /// Whether a session of each model has a place on each of its slots at once. Nothing is opened or closed for another on such a
-    /// device: all is open from the beginning, as on one without a limit.
+    /// Whether one session of each model fits on each of its slots at the same time. On such a device all
+    /// models are open from the beginning, as on a device without a limit, and none is closed for another.
     #[must_use]
     pub fn holds_all(&self) -> bool {
         let bytes = |of: &DeviceModel| (of.slots.len() as u64).saturating_mul(of.memory.device_bytes);
@@ -83,41 +85,43 @@ impl DeviceMemory {
 /// A model on such a device.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DeviceModel {
-    /// By its index in the graph.
+    /// The model, by its index in the graph.
     pub model: ModelId,
-    /// Slots on which it may be opened: a session each.
+    /// Slots on which the model may be opened, with one session on each.
     pub slots: Vec<SlotId>,
-    /// What one session takes; in host memory all of them together.
+    /// Bytes that one session takes on the device, and bytes that all sessions together take in host memory.
     pub memory: ModelMemory,
-    /// How long it takes to open from its file.
+    /// Duration of opening the model from its file.
     pub open_cold: Span,
-    /// How long it takes to open from host memory.
+    /// Duration of opening the model from host memory.
     pub open_warm: Span,
 }
 
-/// What the slots are, for as long as the run lasts.
+/// Slots of a run with everything that does not change while it lasts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SlotsSpec {
-    /// How many there are.
+    /// Number of slots; their ids are `0..slots`.
     pub slots: u32,
-    /// Who is where, by module id.
+    /// Modules with the slots that each may use, ascending by module id.
     pub placements: Vec<Placement>,
-    /// Who goes first.
+    /// Rule that decides which bid is granted first.
     pub arbitration: Arbitration,
     /// The graph's shape.
     pub topology: Topology,
-    /// Whether modules want to know when slots will be free (they form batches ahead).
+    /// Whether modules need forecasts of when slots will be free, because they form batches ahead.
     pub forecasts: bool,
     /// Slots that prepare the next batch while one runs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub overlapped: Vec<SlotId>,
-    /// Devices whose memory is limited. All is open on others, and on those that [hold all](DeviceMemory::holds_all).
+    /// Devices whose memory is limited. On other devices, and on devices that
+    /// [hold all](DeviceMemory::holds_all) of their models, every model stays open.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub memory: Vec<DeviceMemory>,
-    /// Which work is served next there; `None`: by the arbitration and turns.
+    /// Rule of the queues on devices with limited memory. `None`: bids are served by the arbitration, and
+    /// models by turns.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queues: Option<SlotQueues>,
-    /// How that is planned.
+    /// Planner settings for rules of `queues` that plan the order of work.
     #[serde(default, skip_serializing_if = "SlotPlanning::is_default")]
     pub planning: SlotPlanning,
 }
@@ -126,174 +130,177 @@ pub struct SlotsSpec {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
 pub enum SlotEvent {
-    /// A module asks; replaces what it asked before of the same slot, or of any.
+    /// A module bids. The bid replaces its previous bid for the same slot, or for any slot if neither names
+    /// one.
     Bid {
-        /// Who.
+        /// Module that bids.
         module: ModuleId,
-        /// For what.
+        /// The bid that is now in force.
         bid: Bid,
     },
-    /// A module asks no more.
+    /// A module withdraws its bid.
     BidCancelled {
-        /// Who.
+        /// Module that bid before.
         module: ModuleId,
-        /// Of which slot, where it asked of one.
+        /// Slot that the bid was for; `None` if it was for any slot.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         slot: Option<SlotId>,
     },
-    /// A module gave a grant back.
+    /// A module returns a granted slot without running a batch.
     Declined {
-        /// Who.
+        /// Module that had the grant.
         module: ModuleId,
-        /// Which.
+        /// Slot that is free again.
         slot: SlotId,
     },
     /// A batch began; on a slot that prepares ahead, its preparation.
     Started {
-        /// Whose.
+        /// Module that runs the batch.
         module: ModuleId,
-        /// Where.
+        /// Slot that is busy now.
         slot: SlotId,
-        /// How long it should take.
+        /// Expected duration of the batch's run.
         expected: Span,
     },
-    /// On a slot that prepares ahead: the run of the batch that was started last begins. Comes once for each, before it
-    /// is finished.
+    /// On a slot that prepares ahead, the run of the batch that was started last begins. Sent once for each
+    /// batch, before it is finished.
     Launched {
-        /// Whose.
+        /// Module that runs the batch.
         module: ModuleId,
-        /// Where.
+        /// Slot whose place for preparation is free again.
         slot: SlotId,
     },
-    /// A batch came back, well or not.
+    /// A batch ended, with success or not.
     Finished {
-        /// Whose.
+        /// Module that ran the batch.
         module: ModuleId,
-        /// Where.
+        /// Slot that the batch ran on.
         slot: SlotId,
-        /// How long it had the slot.
+        /// Time for which the batch occupied the slot.
         took: Span,
     },
-    /// The slot is lost. What was granted before still comes back: declined, or started and finished.
+    /// A slot is lost. A grant made before is still answered: with `Declined`, or with `Started` and
+    /// `Finished`.
     Down {
-        /// Which.
+        /// Slot that is granted to no module from now on.
         slot: SlotId,
     },
-    /// The slot is there again.
+    /// A slot that was lost can be used again.
     Up {
-        /// Which.
+        /// Slot that returned.
         slot: SlotId,
     },
-    /// A module is to do this part of its work on the slot from now on, 0 to 1; zero: it is not placed there. `None`: it has no
-    /// share; where it has none on any slot, it runs on whichever is free.
+    /// A module gets a share of its work to do on the slot; modules without shares run on whichever slot is
+    /// free.
     ShareSet {
-        /// Who.
+        /// Module whose share changes.
         module: ModuleId,
-        /// Where.
+        /// Slot that the share is for.
         slot: SlotId,
-        /// Which part.
+        /// Part of the module's work, 0 to 1. Zero: the module is not placed on the slot. `None`: the slot
+        /// has no share.
         share: Option<f64>,
     },
-    /// Another policy is in force.
+    /// Another policy is in force from now on.
     PolicyApplied {
-        /// Which bid goes first.
+        /// Rule that decides which bid is granted first.
         arbitration: Arbitration,
-        /// Whether modules want to know when slots will be free.
+        /// Whether modules need forecasts of when slots will be free.
         forecasts: bool,
     },
     /// A model is open on the slot.
     Opened {
-        /// Where.
+        /// Slot that opened the model and is free again.
         slot: SlotId,
-        /// Which.
+        /// Model that can run on the slot now.
         model: ModelId,
         /// Whether it was opened from host memory.
         warm: bool,
-        /// How long it had the slot.
+        /// Time for which opening occupied the slot.
         took: Span,
     },
-    /// A model could not be opened on the slot, and takes nothing there.
+    /// A model could not be opened on the slot; it takes no memory there.
     OpenFailed {
-        /// Where.
+        /// Slot that is free again.
         slot: SlotId,
-        /// Which.
+        /// Model that is not open there.
         model: ModelId,
-        /// How long it had the slot.
+        /// Time for which the attempt occupied the slot.
         took: Span,
     },
-    /// A model is closed on the slot, and what it took is free.
+    /// A model is closed on the slot, and its memory there is free.
     Closed {
-        /// Where.
+        /// Slot that closed the model and is free again.
         slot: SlotId,
-        /// Which.
+        /// Model that is not open there any more.
         model: ModelId,
-        /// How long it had the slot.
+        /// Time for which closing occupied the slot.
         took: Span,
     },
-    /// The time of [`SlotEffect::SetTimer`] has come.
+    /// The time set by [`SlotEffect::SetTimer`] has come.
     TimerFired,
-    /// Time passed.
+    /// Time has passed; the arbiter answers with each module's [`SlotEffect::Share`].
     Tick,
 }
 
-/// What the arbiter wants done.
+/// An action that the arbiter requests from its driver.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "effect", rename_all = "kebab-case")]
 pub enum SlotEffect {
     /// The module may run one batch on the slot.
     Grant {
-        /// Who.
+        /// Module that may run a batch.
         module: ModuleId,
-        /// Where.
+        /// Slot that the module may use once.
         slot: SlotId,
     },
-    /// When the slot is expected to be free for the module.
+    /// Time at which the slot is expected to be free for the module.
     Forecast {
-        /// Who.
+        /// Module that the forecast is for.
         module: ModuleId,
-        /// Where.
+        /// Slot that the forecast is about.
         slot: SlotId,
-        /// When.
+        /// Expected time; [`Timestamp::MAX`] if the slot is lost or the module is not placed there.
         free_at: Timestamp,
     },
     /// Share of its slots' time that the module can have.
     Share {
-        /// Who.
+        /// Module that the share is for.
         module: ModuleId,
         /// From 0 to 1.
         share: f64,
     },
-    /// Open the model on the slot, which does nothing else meanwhile.
+    /// Open the model on the slot; no batch runs on the slot until that has ended.
     Open {
-        /// Where.
+        /// Slot that opens the model.
         slot: SlotId,
-        /// Which.
+        /// Model to be opened.
         model: ModelId,
         /// Whether from host memory; else from its file.
         warm: bool,
     },
     /// Close the model on the slot.
     Close {
-        /// Where.
+        /// Slot that closes the model.
         slot: SlotId,
-        /// Which.
+        /// Model to be closed.
         model: ModelId,
     },
-    /// Remove what is kept of the model in host memory.
+    /// Remove the model's bytes from host memory.
     Discard {
-        /// Which.
+        /// Model whose cached bytes are not needed any more.
         model: ModelId,
     },
-    /// The order of work on slots with limited memory was planned anew; it is in force.
+    /// The order of work on slots with limited memory was planned again, and the new order is in force.
     Planned {
-        /// Groups of work that waited.
+        /// Number of groups of queued work in the plan.
         groups: u32,
-        /// Items that are expected to be late by it.
+        /// Number of items that the plan expects to be late.
         late: f64,
     },
-    /// A step is due then; replaces the previous timer.
+    /// Call again at that time with `TimerFired`; replaces the previous timer.
     SetTimer {
-        /// When.
+        /// Time of the call.
         at: Timestamp,
     },
 }

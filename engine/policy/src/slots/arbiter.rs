@@ -1,4 +1,5 @@
-//! The arbiter: which bid goes first, when a slot will be free for a module, and which share of its slots it can have.
+//! The arbiter: orders bids, forecasts when slots will be free for modules, and measures each module's share
+//! of its slots.
 
 use std::cmp::Reverse;
 
@@ -7,11 +8,12 @@ use weir_types::{ModuleId, SlotId, Span, Timestamp};
 use super::{Bid, SlotEffect, Slots, State, Tenant};
 use crate::strategy::Arbitration;
 
-/// Which bid goes first: the smallest.
+/// Sort key of a bid; the smallest is granted first. Fields: optional module, slot ahead of its share, value
+/// of the arbitration's or queues' rule, latest start, steps to the end of the graph (more first).
 pub(super) type Rank = (bool, bool, u64, Timestamp, Reverse<usize>);
 
 impl Slots {
-    /// The module whose bid on `slot` goes first. Ties go to the lower id.
+    /// Module whose bid on `slot` goes first. Ties go to the lower id.
     pub(super) fn choose(&self, slot: SlotId) -> Option<ModuleId> {
         let bids = self.bids_on(slot);
         bids.map(|(rank, module, _)| (rank, module))
@@ -19,19 +21,19 @@ impl Slots {
             .map(|(_, module)| module)
     }
 
-    /// The bids that may be granted `slot`, by their ranks there.
+    /// The bids that may be granted `slot`, with their ranks there.
     pub(super) fn bids_on(&self, slot: SlotId) -> impl Iterator<Item = (Rank, ModuleId, &Tenant)> {
         self.tenants.iter().filter_map(move |(&module, tenant)| {
             let bid = tenant
                 .bid_on(slot)
                 .filter(|_| tenant.slots.contains(&slot) && tenant.may_run_on(slot, &self.down))?;
-            // What waits at a slot has chosen it.
+            // A bid for one slot has chosen it, so shares do not hold it back.
             let waits = self.has_shares && bid.slot.is_none() && self.has_better_slot(tenant, slot);
             (!waits).then(|| (self.rank((module, tenant), bid, slot), module, tenant))
         })
     }
 
-    /// Whether another slot is free that is further behind its share of a tenant's work.
+    /// Whether another free slot is further behind its share of a tenant's work.
     fn has_better_slot(&self, tenant: &Tenant, slot: SlotId) -> bool {
         let lead = tenant.shares.lead(slot);
         tenant.slots.iter().any(|other| {
@@ -43,7 +45,7 @@ impl Slots {
         })
     }
 
-    /// Smaller goes first.
+    /// Sort key of a bid on a slot.
     fn rank(&self, (module, tenant): (ModuleId, &Tenant), bid: Bid, slot: SlotId) -> Rank {
         let first = match self.spec.arbitration {
             _ if self.spec.queues.is_some() => self.queue_place((module, tenant), bid, slot),
@@ -53,13 +55,14 @@ impl Slots {
             Arbitration::Weighted => (tenant.had.micros() as f64 / tenant.weight.max(1e-9)) as u64,
         };
         let steps = Reverse(tenant.longest_path_len);
-        // By a batch and more. What waits at a slot was put there by shares.
+        // A slot is ahead of its share if it leads by more than a batch. Bids for one slot were assigned by
+        // shares already.
         let is_ahead = bid.slot.is_none() && tenant.shares.lead(slot) > bid.duration.as_secs_f64();
         (tenant.optional, is_ahead, first, bid.latest_start, steps)
     }
 
-    /// Publishes when each slot will be free for each module that wants to know: after what runs on it, and after the bids that go
-    /// first, shared among the slots that they could run on. [`Timestamp::MAX`]: it will not be.
+    /// Publishes when each slot will be free for each module that needs forecasts: after the work that runs
+    /// on it, and after all bids that go first, divided among the slots that could run them.
     pub(super) fn forecast(&mut self, now: Timestamp, effects: &mut Vec<SlotEffect>) {
         let mut published = std::mem::take(&mut self.published);
         let wants = |tenant: &Tenant| self.spec.forecasts || tenant.routed;
@@ -92,7 +95,7 @@ impl Slots {
             Some(State::Closing { .. }) => now,
             None => Timestamp::MAX,
         };
-        // Who asks for nothing yet would come last among equals.
+        // A module without a bid ranks last.
         let bid = tenant.bid_on(slot).unwrap_or(Bid {
             latest_start: Timestamp::MAX,
             since: Timestamp::MAX,
@@ -117,8 +120,8 @@ impl Slots {
         free_at + before + self.opening_time(tenant, slot)
     }
 
-    /// Tells every module which share of its slots it could have: all but what modules take that go before it, and but what its
-    /// own model takes to open and close.
+    /// Publishes each module's available share of its slots: all but the time that modules ahead of it use,
+    /// and the time that its own model takes to open and close.
     pub(super) fn tell_shares(&self, now: Timestamp, effects: &mut Vec<SlotEffect>) {
         let Some(began) = self.began else { return };
         for (&module, tenant) in &self.tenants {
@@ -135,8 +138,8 @@ impl Slots {
         }
     }
 
-    /// Whether what `rival` takes is lost to `tenant`. Downstream-first yields to no module further up, and nobody to one that
-    /// has only what others leave.
+    /// Whether slot time that `rival` uses is lost to `tenant`. An optional module yields to all others.
+    /// Under downstream-first, a module does not yield to one further upstream.
     fn goes_before(&self, rival: &Tenant, tenant: &Tenant) -> bool {
         if rival.optional != tenant.optional {
             return tenant.optional;

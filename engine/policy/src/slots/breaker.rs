@@ -1,5 +1,5 @@
-//! Slots that lose one batch after another are taken out of use for a while. A slot that fails at once is always free first,
-//! and would be granted every batch.
+//! A breaker for slots that lose one batch after another: they are taken out of use for a while. A slot that
+//! fails at once is always free first, and would otherwise be granted every batch.
 //!
 //! ```text
 //! in use ──losses in a window──TakeOut──> out of use ──cooldown──PutBack──> in use
@@ -10,15 +10,15 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use weir_types::{SlotId, Span, Timestamp};
 
-/// When a slot is taken out of use, and for how long.
+/// Condition for taking a slot out of use, and the duration of that.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct BreakerSpec {
-    /// As many losses within the window take a slot out of use; at least 1.
+    /// Number of lost batches within the window that takes a slot out of use; at least 1.
     pub losses: u32,
-    /// The window.
+    /// Period over which losses are counted.
     pub window: Span,
-    /// How long a slot stays out of use.
+    /// Time that a slot stays out of use.
     pub cooldown: Span,
 }
 
@@ -32,13 +32,13 @@ impl Default for BreakerSpec {
     }
 }
 
-/// An event for the breaker. A step without one is for the time.
+/// A fact for the breaker. A step without events only lets time pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
 pub enum BreakerEvent {
     /// A slot lost a batch.
     BatchLost {
-        /// The slot.
+        /// Slot that lost the batch.
         slot: SlotId,
     },
 }
@@ -47,17 +47,17 @@ pub enum BreakerEvent {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "effect", rename_all = "kebab-case")]
 pub enum BreakerEffect {
-    /// Run nothing more on the slot.
+    /// Grant no more batches on the slot.
     TakeOut {
-        /// The slot.
+        /// Slot that lost too many batches.
         slot: SlotId,
     },
     /// Use the slot again.
     PutBack {
-        /// The slot.
+        /// Slot whose cooldown has passed.
         slot: SlotId,
     },
-    /// A step is due then; replaces the previous timer.
+    /// Call again at that time, also without events; replaces the previous timer.
     SetTimer {
         /// Time of the step.
         at: Timestamp,
@@ -70,13 +70,13 @@ pub struct SlotBreaker {
     spec: BreakerSpec,
     /// Losses within the window, by slot.
     losses: BTreeMap<SlotId, Vec<Timestamp>>,
-    /// Slots out of use, and until when.
+    /// Slots out of use, with the time at which each returns.
     out: BTreeMap<SlotId, Timestamp>,
     timer_at: Option<Timestamp>,
 }
 
 impl SlotBreaker {
-    /// All slots in use.
+    /// Creates a breaker with all slots in use.
     #[must_use]
     pub fn new(spec: BreakerSpec) -> Self {
         Self {
@@ -87,7 +87,7 @@ impl SlotBreaker {
         }
     }
 
-    /// Takes in a burst of events, decides once, and appends what is to be done.
+    /// Takes in a burst of events, decides once, and appends the resulting effects.
     pub fn step(
         &mut self,
         events: impl IntoIterator<Item = BreakerEvent>,
@@ -112,7 +112,7 @@ impl SlotBreaker {
         self.timer_at = first;
     }
 
-    /// Counts a loss of the slot; `true` where it lost too many recently.
+    /// Counts a loss of the slot; returns `true` if that was one too many within the window.
     fn count_loss(&mut self, slot: SlotId, now: Timestamp) -> bool {
         let window = self.spec.window;
         let losses = self.losses.entry(slot).or_default();

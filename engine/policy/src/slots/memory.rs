@@ -1,8 +1,9 @@
-//! What is open on the slots of devices whose memory does not hold all their models: a session of a model on a slot, as the
-//! residency of its device decides, and what each slot still has to open or close once it is free.
+//! Sessions on the slots of devices whose memory does not hold all their models. A session is one model
+//! opened on one slot, as the residency of the device decides. Each slot has a queue of sessions to open and
+//! close once it is free.
 //!
-//! A session that was opened has a *turn*: it is not closed for four times as long as it took to open, so that a slot opens for
-//! at most a fifth of its time, unless nothing asks for it any more.
+//! A session that was opened has a *turn*: while something asks for it, it is not closed for four times as
+//! long as it took to open. So a slot spends at most a fifth of its time on opening.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -13,15 +14,15 @@ use super::reserve::Reserve;
 use crate::residency::{Residency, ResidencyEffect, ResidencyEvent, ResidencySpec, Standing};
 use crate::strategy::SlotQueues;
 
-/// How long a session that was opened stays open where something asks for it.
+/// Rule for how long a session that was opened stays open while work asks for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Turn {
-    /// So many times as long as it took to open.
+    /// For a multiple of the time that it took to open.
     #[default]
     Openings,
-    /// Until it has run.
+    /// Until it has run one batch.
     Once,
-    /// Until nothing asks for it.
+    /// As long as work asks for it.
     WhileAsked,
 }
 
@@ -30,14 +31,15 @@ impl Turn {
         match queues {
             None => Self::Openings,
             Some(SlotQueues::Sticky) => Self::WhileAsked,
-            // They say who is next.
+            // Under these rules the queue decides which work is next, so a turn need not protect a session
+            // after one batch.
             Some(SlotQueues::Fcfs | SlotQueues::Edf | SlotQueues::Shepherd | SlotQueues::Virtual) => {
                 Self::Once
             }
         }
     }
 
-    /// How long it lasts at most, after an opening of that length.
+    /// Longest turn after an opening that took `took`.
     fn span(self, took: Span) -> Span {
         match self {
             Self::Openings => took * TURN,
@@ -47,13 +49,13 @@ impl Turn {
     }
 }
 
-/// Turns in openings.
+/// Length of a turn, as a multiple of the time that the opening took.
 const TURN: u64 = 4;
 
-/// A session for which nothing asks for this part of the time that it took to open has had its turn.
+/// A session that no work asks for ends its turn early: after the opening's time divided by this.
 const IDLE_PART: u64 = 4;
 
-/// What a slot has to do with a session.
+/// A pending change of a slot's sessions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Change {
     Open { model: ModelId, warm: bool },
@@ -67,24 +69,24 @@ struct Session {
     model: ModelId,
     open_cold: Span,
     open_warm: Span,
-    /// When its turn began, and how long opening took; `None` where it has none.
+    /// Start of its turn, and the time that opening took; `None` if it has no turn.
     turn: Option<(Timestamp, Span)>,
-    /// When it ran last or was asked for last.
+    /// Time at which it last ran or was asked for.
     used_at: Timestamp,
-    /// Whether its device has been notified that it is wanted, and has not opened it yet.
+    /// Whether its device was notified that the session is wanted, and has not opened it yet.
     is_wanted: bool,
-    /// Whether a module has its slot for it.
+    /// Whether a module holds a grant of the slot for this session.
     is_granted: bool,
     /// Whether it has run since it was opened.
     has_run: bool,
-    /// Whether something asked for it when that was looked at last.
+    /// Whether work asked for it at the last step.
     is_asked: bool,
     /// Whether it stays open for cameras.
     is_reserved: bool,
 }
 
 impl Session {
-    /// When its turn ends, as things are; `None` where it has none, or has to run first.
+    /// End of its turn, as seen now; `None` if it has no turn, or has to run first.
     fn turn_end(&self, turn: Turn) -> Option<Timestamp> {
         let (began, took) = self.turn?;
         let longest = began + turn.span(took);
@@ -92,7 +94,7 @@ impl Session {
             return Some(longest);
         }
         if self.is_asked {
-            // What was opened for work that waits is not closed before it has done any of it.
+            // A session that was opened for queued work is not closed before it has run a batch.
             return self.has_run.then_some(longest);
         }
         Some(longest.min(self.used_at + took / IDLE_PART))
@@ -104,20 +106,21 @@ struct Device {
     residency: Residency,
     /// By id in the residency.
     sessions: Vec<Session>,
-    /// What is kept for cameras, where other work shares the device.
+    /// Sessions kept open for cameras; `None` if all work on the device is for cameras, or none is.
     reserve: Option<Reserve>,
 }
 
-/// All devices whose memory is limited.
+/// Sessions of all devices with limited memory.
 #[derive(Debug, Clone, Default)]
 pub(super) struct SlotMemory {
     devices: Vec<Device>,
     turn: Turn,
-    /// Device, and id in its residency.
+    /// Index of the device, and id of the session in that device's residency.
     places: BTreeMap<(SlotId, ModelId), (usize, ModelId)>,
-    /// What each slot has to do once it is free.
+    /// Pending openings and closings of each slot, in order; a slot does them while it is free.
     queued: BTreeMap<SlotId, VecDeque<Change>>,
-    /// Sessions that could not be opened: one batch each is granted and fails, as one fails whose session is lost.
+    /// Sessions that could not be opened: one batch of each is granted and fails, as if its session had been
+    /// lost.
     failed: BTreeSet<(SlotId, ModelId)>,
     /// Models whose bytes in host memory are not needed any more.
     discarded: Vec<ModelId>,
@@ -125,7 +128,7 @@ pub(super) struct SlotMemory {
 }
 
 impl SlotMemory {
-    /// Nothing is open; `live` are models that cameras need. `None` where no device is limited.
+    /// Starts without open sessions; `live` are models that cameras need. `None` if no device is limited.
     pub(super) fn new(spec: &[DeviceMemory], turn: Turn, live: &BTreeSet<ModelId>) -> Option<Self> {
         if spec.is_empty() {
             return None;
@@ -178,7 +181,7 @@ impl SlotMemory {
         Some((&mut self.devices[device].sessions[id.index()], id, device))
     }
 
-    /// Where a model is on a slot; open where its device is not limited.
+    /// Residency of a model on a slot; always open on devices that are not limited.
     pub(super) fn standing(&self, slot: SlotId, model: ModelId) -> Standing {
         let place = self.places.get(&(slot, model));
         place.map_or(Standing::Open, |&(device, id)| {
@@ -186,13 +189,13 @@ impl SlotMemory {
         })
     }
 
-    /// Whether a batch of the model may be granted the slot: its session is open, or the batch is the one that fails since it
-    /// could not be.
+    /// Whether a batch of the model may be granted the slot: its session is open, or could not be opened and
+    /// the batch is to fail.
     pub(super) fn is_ready(&self, slot: SlotId, model: ModelId) -> bool {
         self.standing(slot, model) == Standing::Open || self.failed.contains(&(slot, model))
     }
 
-    /// How long it takes to open the model on the slot from where it is now; nothing where it is open.
+    /// Time that opening the model on the slot takes from where it is now; zero if it is open or opening.
     pub(super) fn opening_time(&self, slot: SlotId, model: ModelId) -> Span {
         let Some(&(device, id)) = self.places.get(&(slot, model)) else {
             return Span::ZERO;
@@ -211,7 +214,7 @@ impl SlotMemory {
         }
     }
 
-    /// How long an opening takes, from host memory or not.
+    /// Declared duration of opening the model on the slot, from host memory if `warm`.
     pub(super) fn declared(&self, slot: SlotId, model: ModelId, warm: bool) -> Span {
         let Some(&(device, id)) = self.places.get(&(slot, model)) else {
             return Span::ZERO;
@@ -224,7 +227,7 @@ impl SlotMemory {
         }
     }
 
-    /// Whether a session is open and is to be served for now before others are opened.
+    /// Whether a session has a turn, so that it is served before other sessions are opened.
     pub(super) fn has_turn(&self, slot: SlotId, model: ModelId) -> bool {
         let place = self.places.get(&(slot, model));
         place.is_some_and(|&(device, id)| {
@@ -265,7 +268,7 @@ impl SlotMemory {
         }
     }
 
-    /// The session is open; it took so long.
+    /// The session is open; opening took `took`.
     pub(super) fn on_opened(&mut self, slot: SlotId, model: ModelId, (took, now): (Span, Timestamp)) {
         let Some((session, id, device)) = self.session(slot, model) else {
             return;
@@ -273,7 +276,7 @@ impl SlotMemory {
         session.used_at = now;
         session.turn = Some((now, took));
         session.has_run = false;
-        // Its turn is as a run that goes on.
+        // The residency treats the turn as a run, so that it does not close the session before the turn ends.
         self.tell(device, ResidencyEvent::Kept(id));
         self.tell(device, ResidencyEvent::Opened(id));
         if !self.devices[device].residency.is_warm(id) && !self.discarded.contains(&model) {
@@ -294,7 +297,7 @@ impl SlotMemory {
         }
     }
 
-    /// A model that is not open on the slot is asked for there.
+    /// Requests a session on the slot for a model that is not open there.
     pub(super) fn want(&mut self, slot: SlotId, model: ModelId, now: Timestamp) {
         let Some((session, id, device)) = self.session(slot, model) else {
             return;
@@ -303,7 +306,7 @@ impl SlotMemory {
         if std::mem::replace(&mut session.is_wanted, true) {
             return;
         }
-        // What was used longest ago is worth least.
+        // The session that was used longest ago has the least value.
         let sessions = &self.devices[device].sessions;
         let used: Vec<f64> = sessions
             .iter()
@@ -316,7 +319,8 @@ impl SlotMemory {
         self.tell(device, ResidencyEvent::Valued(id, used[id.index()]));
     }
 
-    /// Keeps open what cameras need, by loads of late: of each model the first sessions that are open on slots that are there.
+    /// Keeps sessions open for cameras, as recent loads need them: for each model the first sessions that are
+    /// open on slots in use.
     pub(super) fn keep(&mut self, load: impl Fn(ModelId) -> f64, is_up: impl Fn(SlotId) -> bool) {
         for index in 0..self.devices.len() {
             let device = &mut self.devices[index];
@@ -345,7 +349,7 @@ impl SlotMemory {
         }
     }
 
-    /// Ends turns that are over, and takes back what nothing asks for any more.
+    /// Ends turns that are over, and withdraws sessions that no work asks for any more.
     pub(super) fn end_turns(&mut self, is_asked: impl Fn(SlotId, ModelId) -> bool, now: Timestamp) {
         for index in 0..self.devices.len() {
             for id in (0..self.devices[index].sessions.len() as u32).map(ModelId) {
@@ -370,14 +374,14 @@ impl SlotMemory {
         }
     }
 
-    /// When the next turn ends, where something waits for that.
+    /// Time at which the next turn ends, if a session waits for that.
     pub(super) fn next_turn_end(&self) -> Option<Timestamp> {
         let sessions = || self.devices.iter().flat_map(|device| &device.sessions);
         if !sessions().any(|session| session.is_wanted) {
             return None;
         }
         let ends = sessions().filter_map(|session| session.turn_end(self.turn));
-        // Some last for as long as they are asked for.
+        // Turns without an end last for as long as work asks for the session.
         ends.filter(|end| *end < Timestamp::MAX).min()
     }
 
@@ -407,7 +411,7 @@ impl SlotMemory {
                 self.discarded.push(model);
                 return;
             }
-            // Nothing is expected, and what takes more than its device has is no graph.
+            // No event `Expected` is ever sent; a graph with a model larger than its device is not accepted.
             ResidencyEffect::Prefetch(_) => return,
             ResidencyEffect::Refuse(id) => {
                 let place = of(id, self);
@@ -418,7 +422,7 @@ impl SlotMemory {
         self.queued.entry(slot).or_default().push_back(change);
     }
 
-    /// What the slot, which is free, has to open or close next.
+    /// Removes the next opening or closing from the queue of a slot, which must be free.
     pub(super) fn next_change(&mut self, slot: SlotId) -> Option<Change> {
         self.queued.get_mut(&slot)?.pop_front()
     }
@@ -429,12 +433,12 @@ impl SlotMemory {
         with.map(|(slot, _)| *slot)
     }
 
-    /// Models whose bytes in host memory are to be removed.
+    /// Takes the models whose bytes in host memory are to be removed.
     pub(super) fn take_discarded(&mut self) -> Vec<ModelId> {
         std::mem::take(&mut self.discarded)
     }
 
-    /// Bytes of each limited device that are taken.
+    /// Bytes in use on each limited device.
     pub(super) fn used_bytes(&self) -> impl Iterator<Item = u64> {
         self.devices.iter().map(|device| device.residency.used_bytes())
     }

@@ -1,5 +1,5 @@
-//! Slots of a device whose memory does not hold all its models: case by case, and drawn worlds in which memory is never
-//! exceeded, nothing that runs is closed, and every bid is served.
+//! Tests of slots on a device whose memory does not hold all models: cases, and random runs in which memory
+//! is never exceeded, no running model is closed, and every bid is served.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,12 +14,13 @@ const COLD: Span = Span::from_millis(20);
 const WARM: Span = Span::from_millis(5);
 const RUN: Span = Span::from_millis(10);
 
-/// Modules by themselves, each with a model of its own, on all slots of one device.
+/// Independent modules, each with its own model, on all slots of one device.
 pub(super) fn spec(slots: u32, memory: u64, bytes: &[u64]) -> SlotsSpec {
     spec_on(1, slots, memory, bytes)
 }
 
-/// The same on devices of so many slots and so much memory each, in turn.
+/// The same on several devices, each with so many slots and so much memory; modules are assigned to them in
+/// turn.
 fn spec_on(devices: u32, slots: u32, memory: u64, bytes: &[u64]) -> SlotsSpec {
     let slots_of =
         |device: u32| -> Vec<SlotId> { (device * slots..(device + 1) * slots).map(SlotId).collect() };
@@ -146,7 +147,7 @@ fn a_model_is_opened_before_its_module_is_granted_the_slot_and_the_next_time_fro
     assert_eq!(slots.used_bytes(), [10]);
     assert_eq!(step(&mut slots, [bid(1, 100)], 5), [], "it is opening");
     assert_eq!(step(&mut slots, [opened(0, 0, false)], 20), [grant(0)]);
-    // Its turn lasts four times as long as it took to open.
+    // The turn lasts four times as long as opening took.
     assert_eq!(step(&mut slots, [started(0, 0)], 20), []);
     assert_eq!(step(&mut slots, [finished(0, 0), bid(0, 500)], 30), [grant(0)]);
     let close = SlotEffect::Close {
@@ -157,7 +158,7 @@ fn a_model_is_opened_before_its_module_is_granted_the_slot_and_the_next_time_fro
     assert_eq!(step(&mut slots, [finished(0, 0), bid(0, 500)], 101), [close]);
     assert_eq!(step(&mut slots, [closed(0, 0)], 101), [open(1, false)]);
     assert_eq!(step(&mut slots, [opened(1, 0, false)], 121), [grant(1)]);
-    // Nothing asks for the second any more: the first, whose bid waits, is opened once that has been so for a while.
+    // No work asks for the second model any more: after a while the first one, whose bid waits, is opened.
     step(&mut slots, [started(1, 0)], 121);
     let due = SlotEffect::SetTimer { at: ms(136) };
     assert_eq!(step(&mut slots, [finished(1, 0)], 131), [due]);
@@ -227,7 +228,7 @@ fn a_model_moves_to_the_slot_that_gets_its_work() {
         slot: SlotId(slot),
         share: Some(share),
     };
-    // It is opened before there is work.
+    // The model is opened before there is work for it.
     let shares = [share(0, 1.0), share(1, 0.0)];
     assert_eq!(step(&mut slots, shares, 0), [open(0, false)]);
     assert_eq!(
@@ -261,7 +262,7 @@ fn a_slot_that_is_lost_gives_its_memory_to_the_others() {
     assert_eq!(step(&mut slots, [bid(0, 500)], 0), [open(0, false)]);
     assert_eq!(step(&mut slots, [opened(0, 0, false)], 20), [grant(0)]);
     step(&mut slots, [started(0, 0)], 20);
-    // It is lost while it runs; its session has no turn any more, and goes for one on the slot that is there.
+    // The slot is lost while it runs; its session loses its turn, and is closed for one on a usable slot.
     step(&mut slots, [SlotEvent::Down { slot: SlotId(0) }], 25);
     let due = SlotEffect::SetTimer { at: ms(35) };
     assert_eq!(step(&mut slots, [finished(0, 0), bid(0, 500)], 30), [due]);
@@ -299,7 +300,7 @@ fn each_device_has_its_own_memory() {
     assert_eq!(slots.used_bytes(), [10, 10]);
     step(&mut slots, [opened(0, 0, false), opened(1, 1, false)], 20);
     step(&mut slots, [started(0, 0), started(1, 1)], 20);
-    // What nothing asks for on the first device goes for another there, and not on the second.
+    // An unused session on the first device is closed for another one there, but not on the second device.
     step(&mut slots, [finished(0, 0), bid(2, 500)], 30);
     let close = SlotEffect::Close {
         slot: SlotId(0),
@@ -356,8 +357,9 @@ fn with_backlog(module: u32, latest_start: u64, since: u64, batches: u64) -> Slo
     }
 }
 
-/// What is opened first on one slot with memory for one model: the first has waited longest and is not urgent, the second is late
-/// whatever is done, and the third has little work and would be late behind that.
+/// Returns the model that is opened first on one slot with memory for one model. The first module has waited
+/// longest and is not urgent. The second is late in any order. The third has little work and would be late
+/// behind the second.
 fn opened_first(queues: SlotQueues) -> u32 {
     let mut spec = spec(1, 10, &[10, 10, 10]);
     spec.queues = Some(queues);
@@ -380,7 +382,7 @@ fn each_rule_of_queues_has_its_order() {
     assert_eq!(opened_first(SlotQueues::Fcfs), 0);
     assert_eq!(opened_first(SlotQueues::Edf), 1);
     assert_eq!(opened_first(SlotQueues::Sticky), 1);
-    // What is late whatever is done does not make that late which can be in time.
+    // Work that is late in any order does not delay work that can be in time.
     assert_eq!(opened_first(SlotQueues::Virtual), 2);
 }
 
@@ -440,7 +442,7 @@ fn groups_have_delta_batches_at_most_and_what_is_behind_waits_for_a_place_in_the
     assert_eq!([8, 40].map(|batches| groups(16, batches)), [1, 3]);
 }
 
-/// Slots that are asked to open a model for one module with so many batches waiting, on two slots.
+/// Slots on which a model is opened for one module with so many waiting batches, out of two slots.
 fn opened_on(operations: QueueOperations, batches: u64) -> Vec<u32> {
     let mut spec = spec(2, 20, &[10, 10]);
     spec.queues = Some(SlotQueues::Virtual);
@@ -457,7 +459,8 @@ fn opened_on(operations: QueueOperations, batches: u64) -> Vec<u32> {
 #[test]
 fn operations_of_planned_queues_are_switched_off_one_by_one() {
     let all = QueueOperations::default();
-    // One group goes where it is done first; without balance it goes where its turn is, by the number of the module.
+    // A group goes to the slot that finishes it first; without balance, to the slot in turn, by the module's
+    // id.
     assert_eq!(opened_on(all, 2), [0]);
     let without = QueueOperations {
         balance: false,
@@ -482,7 +485,7 @@ fn operations_of_planned_queues_are_switched_off_one_by_one() {
         step(&mut slots, [with_backlog(0, 20, 0, 8)], 30);
         assert_eq!(slots.queues_report().unwrap().replans, replans);
     }
-    // Without warm start nothing is kept in host memory.
+    // Without warm start, host memory is not used.
     let mut spec = spec(1, 10, &[10, 10]);
     spec.planning.operations.warm_start = false;
     let mut slots = Slots::new(spec);
@@ -511,7 +514,7 @@ fn planned_work_of_a_device_that_is_lost_delays_no_other_and_is_served_once_it_i
         step(&mut slots, [SlotEvent::Down { slot: SlotId(0) }], 0);
         let effects = step(&mut slots, [bid(0, 20)], 10);
         assert!(opens(&effects).is_empty(), "{queues:?}");
-        // Nothing is expected to be late on the device that is there: no plan is due.
+        // No work on the usable device is expected to be late, so no plan is due.
         let effects = step(&mut slots, [bid(1, 500)], 100);
         assert_eq!(opens(&effects), [1], "{queues:?}");
         assert_eq!(slots.queues_report().unwrap().replans, 0, "{queues:?}");
@@ -527,18 +530,18 @@ struct Drawn {
     memory: u64,
     /// Slots of each device.
     device_slots: u32,
-    /// Devices whose memory does not hold all.
+    /// Devices whose memory does not hold all of their models.
     short: Vec<u32>,
-    /// Slots that are lost.
+    /// Slots that are lost at present.
     down: BTreeSet<u32>,
-    /// What is to happen, by time and order.
+    /// Pending events, by time and then by order of insertion.
     due: BTreeMap<(u64, u64), SlotEvent>,
     order: u64,
     /// Models open by slot, as effects and events have it.
     open: BTreeSet<(u32, u32)>,
     /// The model that runs on each slot.
     running: BTreeMap<u32, u32>,
-    /// When each module has asked and is not served.
+    /// Time of each module's bid that is not served yet.
     asked: BTreeMap<u32, u64>,
     longest_wait: u64,
     openings: u64,
@@ -648,7 +651,7 @@ proptest! {
         }
         let is_short = |device: &u32| !spec.memory[*device as usize].holds_all();
         let (short, roomy): (Vec<u32>, Vec<u32>) = (0..devices).partition(is_short);
-        // All is open where all has a place.
+        // On a device that holds all its models, all are open.
         let open = |device: u32| {
             let own = (0..sizes.len() as u32).filter(move |model| model % devices == device);
             own.flat_map(move |model| (device * slots..(device + 1) * slots).map(move |slot| (slot, model)))
@@ -681,7 +684,7 @@ proptest! {
         }
         world.run();
         prop_assert!(world.asked.is_empty(), "waiting: {:?}", world.asked);
-        // Each waits for the turns of all others at most, and for what they run and open.
+        // Each module waits at most for the turns of all others, and for what they run and open.
         let bound = sizes.len() as u64 * 200;
         let shared = live.contains(&true);
         prop_assert!(queues.is_some() || !outages.is_empty() || shared || world.longest_wait <= bound, "{}", world.longest_wait);

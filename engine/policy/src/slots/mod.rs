@@ -1,4 +1,5 @@
-//! Who runs next on a slot: the reservations of a plain pool, where each resource is one slot and a booking is one batch.
+//! Arbitration of slots. A slot is the resource and a batch the booking, as in the reservations of a plain
+//! pool.
 //!
 //! Modules bid for time; when a slot is free the arbiter grants it to one of them, which then runs a batch on it or
 //! declines. A slot is granted to one module at a time and runs one batch at a time.
@@ -8,15 +9,15 @@
 //!   ^                └──Declined──> Free
 //! ```
 //!
-//! Where the memory of a device does not hold all its models, a slot also opens and closes them, and a module is granted only
-//! a slot on which its model is open:
+//! If the memory of a device does not hold all its models, a slot also opens and closes them, and a module is
+//! only granted a slot on which its model is open:
 //!
 //! ```text
 //! Free ──Open──> Opening ──Opened, OpenFailed──> Free ──Close──> Closing ──Closed──> Free
 //! ```
 //!
-//! A slot that is lost (Down, until Up) is granted to no module, whatever its state: a batch that was granted before may
-//! still start and comes back, so that a slot which returns meanwhile is not booked twice.
+//! A lost slot (from Down until Up) is granted to no module, in any state. A batch granted before may still
+//! start and end, so that a slot which returns meanwhile is not used twice.
 
 mod api;
 mod arbiter;
@@ -63,38 +64,39 @@ impl State {
     }
 }
 
-/// What is known of a module on the slots.
+/// A module on the slots, with its bids and its recent use of slot time.
 #[derive(Debug, Clone)]
 struct Tenant {
     slots: Vec<SlotId>,
     weight: f64,
     optional: bool,
     model: Option<ModelId>,
-    /// Steps from here to the end of the graph: what was begun longest ago has the fewest.
+    /// Steps from here to the end of the graph. Requests at modules near the end began longest ago, so fewer
+    /// steps mean older work.
     longest_path_len: usize,
-    /// Whether frames of cameras come to it.
+    /// Whether it receives frames of cameras.
     live: bool,
-    /// Whether it bids for each slot by itself.
+    /// Whether it bids for each slot separately.
     routed: bool,
     /// Its bid for any of its slots.
     bid: Option<Bid>,
     /// Its bids for single slots, if it is routed.
     slot_bids: BTreeMap<SlotId, Bid>,
     shares: SlotShares,
-    /// Time it had on slots, in all and recently.
+    /// Time that it had on slots in all, and in `recent` over the window.
     had: Span,
     recent: Window,
-    /// Of that, what its model took to open and close.
+    /// The part of `recent` in which the module's model was opened or closed.
     opening: Window,
 }
 
 impl Tenant {
-    /// Gives its bid for a slot.
+    /// Returns the module's bid for a slot: one for that slot alone, else the one for any slot.
     fn bid_on(&self, slot: SlotId) -> Option<Bid> {
         self.slot_bids.get(&slot).copied().or(self.bid)
     }
 
-    /// Sets what it asks of a slot, or of any.
+    /// Sets or removes its bid for one slot, or for any slot.
     fn set_bid(&mut self, slot: Option<SlotId>, bid: Option<Bid>) {
         match (slot, bid) {
             (None, bid) => self.bid = bid,
@@ -107,14 +109,14 @@ impl Tenant {
         }
     }
 
-    /// Whether it may run on a slot of its own: by the shares of its slots, unless all that have any are lost.
+    /// Whether it may run on one of its slots: by the slots' shares, unless all slots with a share are lost.
     fn may_run_on(&self, slot: SlotId, down: &BTreeSet<SlotId>) -> bool {
         let is_there = |slot: &SlotId| self.shares.is_placed(*slot) && !down.contains(slot);
         self.shares.is_placed(slot) || !self.slots.iter().any(is_there)
     }
 }
 
-/// How far back the shares of slots are looked at.
+/// Window over which the use of slots is measured for shares.
 const SHARES: Span = Span::from_secs(5);
 
 /// All slots of a run and their arbiter.
@@ -123,11 +125,11 @@ pub struct Slots {
     spec: SlotsSpec,
     states: Vec<State>,
     overlapped: OverlappedSlots,
-    /// Where the memory of some device is limited.
+    /// Open sessions; `None` if no device has limited memory.
     memory: Option<SlotMemory>,
-    /// Where the order of work is planned.
+    /// The planned order of work; `None` if the rule of the queues does not plan.
     plan: Option<SlotPlan>,
-    /// When it is to be called for a turn that ends.
+    /// Time of the pending timer, at which the next turn of a session ends.
     timer: Option<Timestamp>,
     /// Slots that are lost for now.
     down: BTreeSet<SlotId>,
@@ -135,7 +137,7 @@ pub struct Slots {
     /// Whether a module's slots have shares, and are preferred by them now.
     has_shares: bool,
     began: Option<Timestamp>,
-    /// When each slot was last said to be free, by module.
+    /// The forecast that was published last, by module and slot.
     published: BTreeMap<(ModuleId, SlotId), Timestamp>,
 }
 
@@ -143,12 +145,12 @@ impl Slots {
     /// All slots free, and no bids.
     #[must_use]
     pub fn new(mut spec: SlotsSpec) -> Self {
-        // All is open there, as where there is no limit.
+        // Nothing is opened or closed on a device that holds all its models, as on one without a limit.
         spec.memory.retain(|device| !device.holds_all());
         let live = spec.placements.iter().filter(|placement| placement.live);
         let live: BTreeSet<ModelId> = live.filter_map(|placement| placement.model).collect();
         if spec.memory.is_empty() {
-            // All is open: there is nothing to queue for.
+            // All models are open, so there is nothing to queue for.
             spec.queues = None;
         } else if spec
             .memory
@@ -199,7 +201,7 @@ impl Slots {
         }
     }
 
-    /// Takes in a burst of events, decides once, and appends what is to be done.
+    /// Takes in a burst of events, decides once, and appends the resulting effects.
     pub fn step(
         &mut self,
         events: impl IntoIterator<Item = SlotEvent>,
@@ -215,7 +217,8 @@ impl Slots {
         }
         self.grant_free(now, effects);
         if self.has_shares {
-            // What was left to a slot that is further behind and went to others.
+            // A slot that is further behind its share was preferred above; if its module did not take it, any
+            // free slot will do.
             self.has_shares = false;
             self.grant_free(now, effects);
             self.has_shares = true;
@@ -263,7 +266,7 @@ impl Slots {
                 expected,
             } => {
                 self.began.get_or_insert(now);
-                // It has made its own guess as it began.
+                // The module has estimated for itself when its batch ends.
                 self.published.remove(&(module, slot));
                 let until = self.overlapped.run_end(slot, now) + expected;
                 self.overlapped.on_started(slot, expected);
@@ -314,8 +317,8 @@ impl Slots {
                     self.compare_end(slot, true, now);
                 }
             }
-            // Legal in any state: what was granted before goes on. It may be reported more than once, by what loses workers and
-            // by what gives them a rest.
+            // Legal in any state, since a batch that was granted before continues. The event may come twice:
+            // from the driver that lost a worker, and from the breaker that takes the slot out of use.
             SlotEvent::Down { slot } => {
                 self.down.insert(slot);
             }
@@ -332,7 +335,7 @@ impl Slots {
                 forecasts,
             } => {
                 (self.spec.arbitration, self.spec.forecasts) = (arbitration, forecasts);
-                // What was published before they were wanted may be forgotten by now.
+                // Modules may have forgotten forecasts that were published before they asked for them.
                 self.published.clear();
             }
             SlotEvent::Opened {
@@ -358,7 +361,7 @@ impl Slots {
         }
     }
 
-    /// Changes the state of a slot where that is legal from the one that it is in; says whether it is.
+    /// Changes the state of a slot if the change is legal from its current state; returns whether it was.
     fn change(
         &mut self,
         slot: SlotId,
@@ -391,7 +394,8 @@ impl Slots {
             tenant.set_bid(bid.and_then(|bid| bid.slot), None)
         });
         if self.overlapped.contains(slot) {
-            // It runs when what runs there now is over: the module has to know before it fills a batch.
+            // The batch runs after the one that runs there now: the module needs that time before it fills a
+            // batch.
             let free_at = self.overlapped.run_end(slot, now);
             self.published.insert((module, slot), free_at);
             effects.push(SlotEffect::Forecast {

@@ -1,7 +1,8 @@
-//! A planned order of work on slots whose devices do not hold all models (QLM, sections 4 and 7, for batches of plain models).
+//! A planned order of work on slots whose devices do not hold all models (QLM, sections 4 and 7, for
+//! batches).
 //!
-//! An order is kept from step to step, and what was expected of it is held against what came. How it is made: `planning.rs`
-//! beside this file.
+//! The order is kept from step to step, and its estimates are compared with the actual ends of batches.
+//! `planning.rs` beside this file makes the order.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -11,28 +12,28 @@ use weir_types::{ModuleId, SlotId, Timestamp};
 use super::api::DeviceMemory;
 use crate::strategy::SlotQueues;
 
-/// A place in the order of what is not planned on a slot: behind all that is.
+/// Rank of work that is not planned on a slot: behind all that is.
 pub(super) const UNPLANNED: u64 = u64::MAX;
 
-/// What planning the order of work came to.
+/// Statistics of planning the order of work.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct QueuesReport {
-    /// Groups that waited at once, at most.
+    /// Largest number of groups that waited at the same time.
     pub groups: u64,
     /// Plans that were made.
     pub replans: u64,
-    /// Mean microseconds of a step in which a plan was made; of live runs.
+    /// Mean duration of a step that made a plan, in microseconds; only live runs measure it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan_us: Option<f64>,
-    /// How well the ends of batches were foreseen when they were asked for: 1 less the part of the variance that was not; `None`
-    /// where nothing was planned.
+    /// Coefficient of determination of estimated against actual ends of batches: 1 is exact, 0 no better than
+    /// the mean. `None` if nothing was planned.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub r2: Option<f64>,
-    /// Times that work was expected to be late which the last plan had in time.
+    /// Number of times that the current order was expected to make more items late than the last plan.
     pub violations_predicted: u64,
 }
 
-/// Sums for the part of the variance that estimates explain.
+/// Sums for the coefficient of determination of estimates.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Fit {
     count: f64,
@@ -55,27 +56,27 @@ impl Fit {
     }
 }
 
-/// The order in force, and what it was made from.
+/// The order in force, with the estimates behind it.
 #[derive(Debug, Clone)]
 pub(super) struct SlotPlan {
     pub(super) rule: SlotQueues,
     /// Slots of devices with limited memory.
     pub(super) slots: Vec<SlotId>,
-    /// By place in `slots`; a module stands there once for each of its groups.
+    /// Planned modules by place in `slots`; a module is listed once for each of its groups.
     pub(super) orders: Vec<Vec<ModuleId>>,
     pub(super) planned_at: Option<Timestamp>,
-    /// Items that were expected to be late by the last plan.
+    /// Items that the last plan expected to be late.
     pub(super) late: f64,
-    /// When each module asked, and in how many seconds its batch was expected to end.
+    /// Time of each module's bid, and seconds from then to the expected end of its batch.
     pub(super) expected: BTreeMap<ModuleId, (Timestamp, f64)>,
-    /// The same of batches that have their slots.
+    /// The same for batches that were granted their slots.
     pub(super) running: BTreeMap<SlotId, (Timestamp, f64)>,
     pub(super) fit: Fit,
     pub(super) report: QueuesReport,
 }
 
 impl SlotPlan {
-    /// `None` where the rule does not plan or no memory is limited.
+    /// Returns `None` if the rule does not plan or no device has limited memory.
     pub(super) fn new(rule: SlotQueues, memory: &[DeviceMemory]) -> Option<Self> {
         let models = memory.iter().flat_map(|device| &device.models);
         let mut slots: Vec<SlotId> = models.flat_map(|model| model.slots.iter().copied()).collect();
@@ -100,8 +101,8 @@ impl SlotPlan {
         place.map_or(UNPLANNED, |place| place as u64)
     }
 
-    /// The order that there is, in groups of the problem, of each module as many as it has; without those that can no longer run
-    /// where they stand.
+    /// Translates the order in force into groups of the problem, of each module as many as it has now. Groups
+    /// that can no longer run on their slot are left out.
     pub(super) fn current(
         &self,
         modules: &[ModuleId],

@@ -1,5 +1,6 @@
-//! Slots that prepare the next batch while one runs. The state of such a slot is that of its place for preparation; behind it
-//! are the batches whose runs have begun, whose outputs may still be read while the next one runs.
+//! Slots that prepare the next batch while one runs. The state of such a slot is that of its place for
+//! preparation. Behind it are batches whose runs have begun, some of which may only have their outputs read
+//! while the next one runs.
 //!
 //! ```text
 //! Free ──Grant──> Granted ──Started──> Busy (prepares) ──Launched──> Free
@@ -14,9 +15,9 @@ use weir_types::{SlotId, Span, Timestamp};
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 struct Behind {
     batches: u32,
-    /// When the last of their runs is expected to end.
+    /// Expected end of the last of their runs.
     until: Timestamp,
-    /// How long the batch that is being prepared should run.
+    /// Expected duration of the run of the batch that is being prepared.
     expected: Span,
 }
 
@@ -33,7 +34,8 @@ impl OverlappedSlots {
         self.0.contains_key(&slot)
     }
 
-    /// When what runs on `slot` is expected to end; `now` where nothing does, or where it does not prepare ahead.
+    /// Time at which the work that runs on `slot` is expected to end; `now` if none does, or if the slot does
+    /// not prepare ahead.
     pub(super) fn run_end(&self, slot: SlotId, now: Timestamp) -> Timestamp {
         let behind = self.0.get(&slot).filter(|behind| behind.batches > 0);
         behind.map_or(now, |behind| behind.until.max(now))
@@ -54,7 +56,7 @@ impl OverlappedSlots {
         }
     }
 
-    /// A batch came back; says whether one was away.
+    /// A batch ended; returns whether one was in flight.
     pub(super) fn on_finished(&mut self, slot: SlotId) -> bool {
         let behind = self.0.get_mut(&slot).filter(|behind| behind.batches > 0);
         behind.is_some_and(|behind| {

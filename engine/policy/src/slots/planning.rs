@@ -1,10 +1,11 @@
-//! How the order of work on slots is planned.
+//! Planning of the order of work on slots (QLM, sections 4 and 7, for batches).
 //!
-//! What waits at a module is a few *groups*, of `delta` batches at most; slots are the instances, and openings stand between
-//! groups of different models. New groups go where most are in time, then where they are done first. Where more items are
-//! expected to be late than by the last plan, another one is made, exactly for few groups and by the local search of
-//! [`groups`](crate::groups) for more. An item counts there once for each step of the graph that it has come to. SHEPHERD plans
-//! alike, with durations taken for known and openings for nothing.
+//! The queued work of a module is divided into a few *groups* of at most `delta` batches. Slots are the
+//! instances, and a switch between groups of different models costs an opening. A new group goes to the slot
+//! on which most groups stay in time, then to the one that finishes it first. If more items are expected to
+//! be late than by the last plan, the order is planned again: exactly for few groups, by the local search of
+//! [`groups`](crate::groups) for more. An item counts once for each step of the graph that it has reached.
+//! SHEPHERD plans in the same way, but takes durations as certain and openings as free.
 
 use weir_types::{ModelId, ModuleId, SlotId, Span, Timestamp};
 
@@ -15,23 +16,23 @@ use crate::groups::{
 };
 use crate::strategy::SlotQueues;
 
-/// Groups of one module that have a place in the order, at most; what is behind them has none yet.
+/// Maximum number of groups of one module in the order; later work has no place in it yet.
 const MAX_GROUPS: u64 = 16;
-/// Least time between two plans.
+/// Minimum time between two plans.
 const INTERVAL: Span = Span::from_millis(50);
-/// Groups that are planned exactly, at most.
+/// Maximum number of groups that are planned exactly.
 const EXACT_GROUPS: usize = 5;
-/// Groups that the search for a plan of more looks at, at most.
+/// Maximum number of orders that the search for a plan of more groups visits.
 const MAX_VISITS: usize = 20_000;
-/// Items late beyond what the last plan expected that call for another one.
+/// Least increase of items expected to be late, against the last plan, that starts another plan.
 const LATE_ITEMS: f64 = 0.5;
-/// Standard deviation of a group's work, as a part of it.
+/// Standard deviation of a group's work, relative to its mean.
 const DEVIATION: f64 = 0.1;
-/// Seconds that stand for never.
+/// Seconds of work that mark a slot as not allowed for a group.
 const NEVER_S: f64 = 1e6;
 
 impl Slots {
-    /// Where a bid stands on a slot by the rule of its queues.
+    /// Rank of a bid on a slot by the rule of its queues; smaller goes first.
     pub(super) fn queue_place(&self, (module, _): (ModuleId, &Tenant), bid: Bid, slot: SlotId) -> u64 {
         match (self.spec.queues, &self.plan) {
             (Some(SlotQueues::Fcfs), _) => bid.since.micros(),
@@ -40,13 +41,14 @@ impl Slots {
         }
     }
 
-    /// Whether the order of work has a module on a slot; whatever it has where nothing is planned.
+    /// Whether the planned order has work of the module on the slot; always true if nothing is planned.
     pub(super) fn is_planned(&self, module: ModuleId, slot: SlotId) -> bool {
         let plan = self.plan.as_ref();
         plan.is_none_or(|plan| plan.place(module, slot) != UNPLANNED)
     }
 
-    /// Takes new work into the order, and plans anew where more is expected to be late than by the last plan.
+    /// Adds new work to the order, and plans again if more items are expected to be late than by the last
+    /// plan.
     pub(super) fn plan_order(&mut self, now: Timestamp, effects: &mut Vec<SlotEffect>) {
         let Some(mut planned) = self.plan.take() else {
             return;
@@ -86,14 +88,15 @@ impl Slots {
         self.plan = Some(planned);
     }
 
-    /// What waits, as groups on slots, and the module of each group.
+    /// Returns the queued work as groups on slots, with the module of each group.
     fn plan_problem(&self, planned: &SlotPlan, now: Timestamp) -> (PlanProblem, Vec<ModuleId>) {
         let knows_all = planned.rule == SlotQueues::Shepherd;
         let mut models: Vec<ModelId> = self.tenants.values().filter_map(|tenant| tenant.model).collect();
         models.sort_unstable();
         models.dedup();
         let after_s = |at: Timestamp| at.since(now).as_secs_f64() - now.since(at).as_secs_f64();
-        // What is late wastes what was done for it: an item counts once for each step of the graph that it has come to.
+        // A late item wastes the work done for it before, so an item counts once for each step of the graph
+        // that it has reached.
         let longest = self.tenants.values().map(|tenant| tenant.longest_path_len).max();
         let steps = |tenant: &Tenant| (longest.unwrap_or_default() - tenant.longest_path_len + 1) as f64;
         let (mut groups, mut modules) = (Vec::new(), Vec::new());
@@ -110,7 +113,7 @@ impl Slots {
                 .copied()
                 .filter(|slot| !self.down.contains(slot) && tenant.may_run_on(*slot, &self.down))
                 .collect();
-            // What can run nowhere for now has no place in an order, where all behind it would be late.
+            // Work that no slot can run for now is left out: in an order, everything behind it would be late.
             if !own.iter().any(|slot| planned.slots.contains(slot)) {
                 continue;
             }
@@ -122,13 +125,13 @@ impl Slots {
             let delta = u64::from(self.spec.planning.delta.max(1));
             let count = batches.div_ceil(delta).clamp(1, MAX_GROUPS);
             let first_s = after_s(bid.latest_start) + bid.duration.as_secs_f64();
-            // What came last has as much more time as the first has waited. Groups of a module are alike: on several slots they are
-            // served by turns, and on one the first that came is first.
+            // The last request has as much more time as the first has waited. Groups of one module are equal:
+            // several slots serve them in turns, and one slot serves them in order of arrival.
             let waited_s = now.since(bid.since).as_secs_f64();
             for group in 0..count {
                 let part = (batches - group * delta).min(delta) as f64 / batches as f64;
                 let work_s = part * time.as_secs_f64();
-                // Without balance groups go to one slot after the other.
+                // Without balance, groups go to the slots in turn.
                 let turn = (module.index() + group as usize) % own.len().max(1);
                 let may_be_on = |slot: &SlotId| {
                     let is_own = own.contains(slot);
@@ -183,7 +186,7 @@ impl Slots {
         (problem, modules)
     }
 
-    /// A module's batch has its slot: what was expected of it is held against its end.
+    /// A module's batch has its slot: its estimated end will be compared with its actual one.
     pub(super) fn expect_end(&mut self, module: ModuleId, slot: SlotId) {
         if let Some(plan) = &mut self.plan {
             match plan.expected.remove(&module) {
@@ -193,14 +196,14 @@ impl Slots {
         }
     }
 
-    /// A module asks no more.
+    /// A module withdrew its bid, and its estimate with it.
     pub(super) fn expect_nothing(&mut self, module: ModuleId) {
         if let Some(plan) = &mut self.plan {
             plan.expected.remove(&module);
         }
     }
 
-    /// A batch has ended on a slot, or was declined, which no estimate was for.
+    /// A batch ended on a slot, or the slot was declined; a declined slot says nothing about the estimate.
     pub(super) fn compare_end(&mut self, slot: SlotId, ended: bool, now: Timestamp) {
         if let Some(plan) = &mut self.plan
             && let Some((asked, estimated_s)) = plan.running.remove(&slot)
@@ -210,7 +213,7 @@ impl Slots {
         }
     }
 
-    /// What planning came to so far; `None` where the rule of queues is none.
+    /// Statistics of planning so far; `None` if the slots have no queues.
     #[must_use]
     pub fn queues_report(&self) -> Option<QueuesReport> {
         self.spec.queues?;

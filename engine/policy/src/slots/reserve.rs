@@ -1,13 +1,14 @@
-//! What of a device's memory is kept for cameras that share it with work that can wait (after QLM: to its planner a stream of live
-//! requests is a group whose share of a slot is reserved by its rate).
+//! Device memory that is reserved for cameras, if they share the device with work that can wait. After QLM,
+//! whose planner reserves a part of an instance by rate for a stream of live requests.
 //!
 //! ```text
-//! load(m)     = slots that the modules of m which cameras need were busy with of late
-//! sessions(m) = load(m) / 0.8, rounded up; one at least where there is any load
+//! load(m)     = slots that modules of model m for cameras kept busy recently (sum of busy fractions)
+//! sessions(m) = load(m) / 0.8, rounded up; at least one if there is any load
 //! ```
 //!
-//! So many sessions of each such model stay open, one of each first, as long as the largest of all models has a place beside them.
-//! On a further slot the model is opened only for what would be late on those.
+//! So many sessions of each such model stay open, at first one of each, as long as the largest of all models
+//! still fits beside them. On a further slot the model is opened only if a request would be late on the
+//! reserved sessions.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,24 +16,24 @@ use weir_types::ModelId;
 
 use super::api::DeviceMemory;
 
-/// Part of a slot's time that one session is reckoned to take.
+/// Fraction of a slot's time that one session is planned to use.
 const MAX_LOAD: f64 = 0.8;
-/// What sums of times are off at most.
+/// Upper bound on the rounding error of a load, which is a sum of measured times.
 const ROUNDING: f64 = 1e-6;
 
 /// The reserve of one device.
 #[derive(Debug, Clone)]
 pub(super) struct Reserve {
-    /// Models that cameras need, with what a session takes and how many there may be.
+    /// Models that cameras need: id, bytes of a session, and the most sessions that are possible.
     models: Vec<(ModelId, u64, usize)>,
-    /// Bytes that may be kept.
+    /// Bytes that may be reserved.
     room: u64,
     /// Sessions that stay open.
     sessions: BTreeMap<ModelId, usize>,
 }
 
 impl Reserve {
-    /// `None` where all models of the device are for cameras, or none is.
+    /// Returns `None` if all models of the device are for cameras, or none is.
     pub(super) fn new(device: &DeviceMemory, live: &BTreeSet<ModelId>) -> Option<Self> {
         let models: Vec<_> = device
             .models
@@ -52,7 +53,7 @@ impl Reserve {
         })
     }
 
-    /// Keeps what loads of late need.
+    /// Sets the number of sessions that stay open from the recent load of each model.
     pub(super) fn follow(&mut self, load: impl Fn(ModelId) -> f64) {
         self.sessions.clear();
         let mut room = self.room;
@@ -63,7 +64,7 @@ impl Reserve {
                 ((load(*model) / MAX_LOAD - ROUNDING).ceil().max(0.0) as usize).min(*slots)
             })
             .collect();
-        // One of each first: a frame needs them all.
+        // One session of each model first, since a frame needs all of them.
         for round in 0..needed.iter().copied().max().unwrap_or_default() {
             for ((model, bytes, _), needed) in self.models.iter().zip(&needed) {
                 if round < *needed && *bytes <= room {
@@ -88,7 +89,7 @@ mod tests {
     use super::*;
     use crate::residency::ModelMemory;
 
-    /// Models of so many bytes on two slots.
+    /// A device whose models take so many bytes on each of two slots.
     fn device(memory: u64, bytes: &[u64]) -> DeviceMemory {
         let model = |(id, bytes): (u32, &u64)| DeviceModel {
             model: ModelId(id),
@@ -120,9 +121,9 @@ mod tests {
     fn sessions_follow_the_load_and_leave_a_place_for_the_largest() {
         assert_eq!(kept(100, &[20, 10, 20], &[1.1, 0.1]), [2, 1]);
         assert_eq!(kept(100, &[20, 10, 20], &[0.7, 0.0]), [1, 0]);
-        // No more than there are slots.
+        // Not more sessions than slots.
         assert_eq!(kept(100, &[20, 10, 20], &[3.0, 0.1]), [2, 1]);
-        // One of each before a second of any.
+        // One session of each model before a second of any.
         assert_eq!(kept(55, &[20, 10, 20], &[1.1, 0.1]), [1, 1]);
         assert_eq!(kept(40, &[20, 10, 20], &[1.1, 0.1]), [1, 0]);
     }

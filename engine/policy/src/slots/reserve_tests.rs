@@ -1,4 +1,4 @@
-//! What cameras need stays open beside work that can wait, and is used before more of it is opened.
+//! Sessions that cameras need stay open beside work that can wait, and are used before more are opened.
 
 use std::collections::BTreeSet;
 
@@ -14,8 +14,8 @@ const RULES: [Option<SlotQueues>; 5] = [
     Some(SlotQueues::Virtual),
 ];
 
-/// Modules 1 and 2 ask for a batch at each of the times, and what is asked of the slot is done at once; gives the modules that were
-/// served and the models that were closed.
+/// Modules 1 and 2 bid for a batch at each of the times, and effects are carried out at once. Returns the
+/// modules that were served and the models that were closed.
 fn play(slots: &mut Slots, times: std::ops::Range<u64>) -> (BTreeSet<u32>, BTreeSet<u32>) {
     let (mut served, mut left) = (BTreeSet::new(), BTreeSet::new());
     let mut effects = Vec::new();
@@ -24,7 +24,7 @@ fn play(slots: &mut Slots, times: std::ops::Range<u64>) -> (BTreeSet<u32>, BTree
     for now in (times.start..end + 500).step_by(5) {
         let mut events = vec![SlotEvent::TimerFired];
         for module in [1, 2] {
-            // What was begun is brought to its end.
+            // Batches in progress are finished.
             if now < end && !std::mem::replace(&mut asked[module as usize], true) {
                 events.push(bid(module, now + 60_000));
             }
@@ -62,7 +62,7 @@ fn what_cameras_need_stays_open_until_they_need_it_no_more() {
         step(&mut slots, [opened(0, 0, false)], 20);
         step(&mut slots, [started(0, 0)], 20);
         step(&mut slots, [finished(0, 0)], 30);
-        // The others share what is left.
+        // The other modules share the rest of the memory.
         let (served, closed) = play(&mut slots, 100..4_000);
         assert_eq!(served, BTreeSet::from([1, 2]), "{queues:?}");
         assert_eq!(closed, BTreeSet::from([1, 2]), "{queues:?}");

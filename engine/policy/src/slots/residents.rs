@@ -1,7 +1,8 @@
-//! Which bid goes first on a slot whose device does not hold all models, and what is opened for it.
+//! Order of bids on a slot whose device does not hold all models, and the sessions that are opened for them.
 //!
-//! What is open goes first while its turn lasts; then the first bid by the arbitration, whose model is opened where it is not
-//! open. Nothing is opened for a bid that another slot could serve as soon.
+//! While the turn of an open session lasts, its bids go first. After that the arbitration decides, and the
+//! first bid's model is opened if it is not open. No model is opened for a bid that another slot could serve
+//! as soon.
 
 use weir_types::{ModelId, ModuleId, SlotId, Span, Timestamp};
 
@@ -12,7 +13,7 @@ use crate::residency::Standing;
 use crate::strategy::SlotQueues;
 
 impl Slots {
-    /// Ends turns that are over; slots that are free open and close what they have to.
+    /// Ends turns that are over; free slots then start their pending openings and closings.
     pub(super) fn step_memory(&mut self, now: Timestamp, effects: &mut Vec<SlotEffect>) {
         let Self {
             memory: Some(memory),
@@ -47,10 +48,10 @@ impl Slots {
         self.change_sessions(now, effects);
     }
 
-    /// Sets the timer for the next turn that ends, where something waits for that.
+    /// Sets the timer for the end of the next turn, if a session waits for that.
     pub(super) fn set_turn_timer(&mut self, now: Timestamp, effects: &mut Vec<SlotEffect>) {
         let next = self.memory.as_ref().and_then(SlotMemory::next_turn_end);
-        // One that has ended in this step is looked at in the next.
+        // A turn that has ended during this step is handled in the next.
         let next = next.map(|at| at.max(now));
         if next != self.timer {
             self.timer = next;
@@ -58,12 +59,12 @@ impl Slots {
         }
     }
 
-    /// Lets slots that are free open and close what they have to.
+    /// Starts the pending openings and closings of free slots.
     fn change_sessions(&mut self, now: Timestamp, effects: &mut Vec<SlotEffect>) {
         let Some(memory) = &mut self.memory else { return };
         let with: Vec<SlotId> = memory.slots_with_changes().collect();
         for slot in with {
-            // A slot that is lost opens and closes all the same: what it takes is the others'.
+            // A slot that is lost still opens and closes: its memory is shared with other slots.
             if self.states[slot.index()] != State::Free {
                 continue;
             }
@@ -86,8 +87,8 @@ impl Slots {
         effects.extend(discarded.into_iter().map(|model| SlotEffect::Discard { model }));
     }
 
-    /// The module that is granted a slot, which is free; where the bid that goes first needs a model that is not open, that is
-    /// opened instead.
+    /// Returns the module that is granted the free `slot`. If the first bid needs a model that is not open,
+    /// that model is opened instead.
     pub(super) fn choose_ready(
         &mut self,
         slot: SlotId,
@@ -129,7 +130,7 @@ impl Slots {
             memory.want(slot, model, now);
         }
         self.change_sessions(now, effects);
-        // Until what stands in its way has ended, the slot serves what is open.
+        // Until the session that stands in the way has ended, the slot serves bids whose models are open.
         let still_free = self.states[slot.index()] == State::Free;
         let is_open = |module: ModuleId| {
             let model = self.tenants.get(&module).and_then(|tenant| tenant.model);
@@ -143,8 +144,8 @@ impl Slots {
             .filter(|&module| still_free && is_open(module))
     }
 
-    /// Whether a tenant's model may be opened on the slot: by the plan where there is one. What is kept for cameras is opened, and no
-    /// more unless it would be late there.
+    /// Whether a tenant's model may be opened on the slot: by the plan, if there is one. Sessions reserved
+    /// for cameras are always opened; further ones only if a request would be late on those.
     fn may_open(&self, module: ModuleId, tenant: &Tenant, slot: SlotId, now: Timestamp) -> bool {
         if let (Some(memory), Some(model), Some(bid)) = (&self.memory, tenant.model, tenant.bid) {
             let reserved = memory.reserved(slot, model);
@@ -162,14 +163,14 @@ impl Slots {
         }
     }
 
-    /// Whether a batch of a tenant could run sooner on the slot, with its model opened there, than on those where it is open or
-    /// on its way.
+    /// Whether a batch of a tenant could run sooner on the slot, with its model opened there, than on slots
+    /// where the model is open or opening.
     fn is_sooner_here(&self, tenant: &Tenant, slot: SlotId, now: Timestamp) -> bool {
         let (Some(memory), Some(model)) = (&self.memory, tenant.model) else {
             return true;
         };
         let here = match self.spec.queues {
-            // One that is open elsewhere is served there.
+            // Sticky: a model that is open on another slot is served there.
             Some(SlotQueues::Sticky) => Timestamp::MAX,
             _ => now + memory.opening_time(slot, model),
         };
@@ -179,7 +180,7 @@ impl Slots {
         !others.any(|other| self.free_at(other, now) <= here)
     }
 
-    /// Other slots of a tenant that are there and on which its model is open or on its way.
+    /// Other slots of a tenant that are in use and on which its model is open or opening.
     fn held_elsewhere(&self, tenant: &Tenant, model: ModelId, slot: SlotId) -> impl Iterator<Item = SlotId> {
         let others = tenant.slots.iter().copied();
         others.filter(move |other| {
@@ -191,7 +192,7 @@ impl Slots {
         })
     }
 
-    /// When what a slot does now should be over.
+    /// Time at which the current work of a slot is expected to end.
     pub(super) fn free_at(&self, slot: SlotId, now: Timestamp) -> Timestamp {
         match self.states.get(slot.index()) {
             Some(State::Busy { until, .. } | State::Opening { until, .. }) => (*until).max(now),
@@ -201,13 +202,13 @@ impl Slots {
         }
     }
 
-    /// How long a tenant's model takes to open on the slot before it can run there.
+    /// Time that opening a tenant's model on the slot takes before it can run there; zero if it is open.
     pub(super) fn opening_time(&self, tenant: &Tenant, slot: SlotId) -> Span {
         let memory = self.memory.as_ref().zip(tenant.model);
         memory.map_or(Span::ZERO, |(memory, model)| memory.opening_time(slot, model))
     }
 
-    /// A module is to run on the slot: its model is opened there beforehand where there is a place for it.
+    /// A module is to run on the slot: its model is opened there ahead of the first batch if memory allows.
     pub(super) fn expect_model(
         &mut self,
         module: ModuleId,
@@ -232,7 +233,7 @@ impl Slots {
         }
     }
 
-    /// What a module had the slot for is over.
+    /// The module's grant of the slot is over.
     pub(super) fn free_model(&mut self, module: ModuleId, slot: SlotId, now: Timestamp) {
         if let Some(memory) = &mut self.memory
             && let Some(model) = self.tenants.get(&module).and_then(|tenant| tenant.model)
@@ -271,7 +272,8 @@ impl Slots {
         self.end_change((slot, model), (what, opens), took, now)
     }
 
-    /// A slot has opened or closed a model, where it was about to: it is free, and its memory is to know.
+    /// Ends the opening or closing of a model on a slot, if that was in progress, and returns the sessions to
+    /// be updated.
     fn end_change(
         &mut self,
         (slot, model): (SlotId, ModelId),
@@ -291,7 +293,8 @@ impl Slots {
         self.memory.as_mut()
     }
 
-    /// Time that a slot opened or closed is time that the modules of the model had it.
+    /// Counts the time that a slot spent opening or closing as use by the first module of that model on the
+    /// slot.
     fn count_opening(&mut self, (slot, model): (SlotId, ModelId), took: Span, now: Timestamp) {
         self.began.get_or_insert(now);
         let of_model = |tenant: &&mut Tenant| tenant.model == Some(model) && tenant.slots.contains(&slot);
@@ -302,7 +305,7 @@ impl Slots {
         }
     }
 
-    /// Bytes of each device whose memory is limited that are taken by what is open, on its way in or on its way out.
+    /// Bytes in use on each device with limited memory: by sessions that are open, opening or closing.
     #[must_use]
     pub fn used_bytes(&self) -> Vec<u64> {
         let memory = self.memory.iter();

@@ -1,18 +1,18 @@
-//! Which part of a module's work each of its slots is to do (KEN 4.3.3: the shares of replicas), by gears that change it.
+//! Division of a module's work among its slots (KEN 4.3.3: the shares of replicas); gears change the shares.
 //!
 //! ```text
 //! lead(s) = time on s - share(s) * time on all slots
 //! ```
 //!
-//! Of slots that are free the one that is furthest behind its share is granted. On a slot that is ahead of its share a module
-//! comes after those that are not; nothing waits for a slot that is busy while another one is free. Where a share is zero the
-//! module is not placed.
+//! Among free slots, the one furthest behind its share is granted. On a slot that is ahead of its share a
+//! module ranks after modules that are not; no request waits for a busy slot while another one is free. A
+//! share of zero means that the module is not placed on the slot.
 
 use std::collections::BTreeMap;
 
 use weir_types::{SlotId, Span};
 
-/// Older work counts less: what is behind is halved when this much was done.
+/// Served time at which all counts are halved, so that older work counts less.
 const MEMORY: Span = Span::from_secs(5);
 
 /// The shares of one module.
@@ -23,9 +23,9 @@ pub(crate) struct SlotShares {
 }
 
 impl SlotShares {
-    /// Sets a slot's share; `None`: it has none, and any slot may do all of the work where none has.
+    /// Sets a slot's share. `None` removes it; if no slot has a share, any slot may do all of the work.
     pub(crate) fn set(&mut self, slot: SlotId, share: Option<f64>) {
-        // What was done by other shares is neither behind nor ahead of these.
+        // Work done under the old shares is neither behind nor ahead of the new ones.
         self.served.clear();
         match share {
             Some(share) => self.shares.insert(slot, share),
@@ -47,7 +47,7 @@ impl SlotShares {
         self.shares.get(&slot).copied().unwrap_or(0.0)
     }
 
-    /// Seconds that the slot has done beyond its share; below zero where it is behind.
+    /// Seconds of work that the slot has done beyond its share; negative if it is behind.
     pub(crate) fn lead(&self, slot: SlotId) -> f64 {
         if !self.is_set() {
             return 0.0;

@@ -1,4 +1,4 @@
-//! What the arbiter of slots must do, case by case.
+//! Cases of the slots' arbiter: order of bids, forecasts, shares and illegal events.
 
 use weir_types::Topology;
 
@@ -59,8 +59,8 @@ fn step(slots: &mut Slots, events: impl IntoIterator<Item = SlotEvent>) -> Vec<(
     effects.iter().filter_map(grant).collect()
 }
 
-/// A slot that prepares ahead is granted again when the run of the batch before begins, and a module learns when that run
-/// is expected to end before it fills the next batch.
+/// A slot that prepares ahead is granted again when the run of the previous batch begins. A module learns the
+/// expected end of that run before it fills the next batch.
 #[test]
 fn a_slot_that_prepares_ahead_is_granted_again_when_a_run_begins() {
     let mut spec = chain(1, Arbitration::Fifo).spec;
@@ -100,7 +100,7 @@ fn a_slot_that_prepares_ahead_is_granted_again_when_a_run_begins() {
     });
 }
 
-/// Whatever the order, the time of a stage that requests can do without is what all others leave.
+/// Under any arbitration, an optional stage gets the time that all others leave.
 #[test]
 fn an_optional_module_has_what_others_leave() {
     for arbitration in [
@@ -238,7 +238,8 @@ fn a_slot_that_is_started_finished_or_declined_out_of_turn_is_a_violation_and_ke
         module: ModuleId(module),
         slot,
     };
-    // After `legal` events, `illegal` is one; then module 1 asks, and is granted the slot where it is free.
+    // After `legal` events, `illegal` is a violation. Then module 1 bids, and is granted the slot if it is
+    // free.
     let check = |legal: &[SlotEvent], illegal: SlotEvent, is_free: bool| {
         let granted = assert_violates(Kind::Slots, || {
             let mut slots = chain(1, Arbitration::Fifo);
@@ -297,7 +298,7 @@ fn share(module: u32, slot: u32, share: Option<f64>) -> SlotEvent {
     }
 }
 
-/// Runs `batches` of module 0, one after the other and as fast as slots are free; gives how many each slot ran.
+/// Runs `batches` of module 0 in sequence, as fast as slots are free; returns how many ran on each slot.
 fn shares_of(slots: &mut Slots, batches: u32) -> Vec<u32> {
     let span = Span::from_millis(1);
     let module = ModuleId(0);
@@ -342,7 +343,7 @@ fn a_module_is_placed_where_its_share_is_not_zero_unless_that_is_lost() {
     step(&mut slots, [share(0, 0, Some(0.0)), share(0, 1, Some(1.0))]);
     let (first, second) = (SlotId(0), SlotId(1));
     assert_eq!(step(&mut slots, [bid(0, 0, 0)]), [(0, 1)]);
-    // The other one is free, and not for it.
+    // The other slot is free, but not for this module.
     assert_eq!(step(&mut slots, [bid(0, 0, 1)]), []);
     assert_eq!(step(&mut slots, [bid(1, 0, 2)]), [(1, 0)]);
     let declined = SlotEvent::Declined {

@@ -12,7 +12,8 @@ use crate::pard::predictive::Predictive;
 
 macro_rules! admissions {
     ($($name:literal => $rule:ident,)+) => {
-        /// Which requests join a batch; in TOML by name, or as a table with its name as `rule` and its parameters.
+        /// Rule that admits requests to a batch; in TOML a name, or a table with the name as `rule` and
+        /// parameters.
         #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
         #[serde(tag = "rule")]
         pub enum BatchAdmission {

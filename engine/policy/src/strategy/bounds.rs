@@ -1,17 +1,18 @@
-//! What the parameters of strategies may be: a policy is checked once, so that no decision meets a value that makes no sense.
+//! Bounds of the parameters of strategies. A policy is checked once, so that no decision meets a meaningless
+//! value.
 
 use weir_types::Span;
 
 use super::{Policy, Switch};
 
-/// Samples, and divisors of the SLO, beyond which a value was meant otherwise.
+/// Largest number of samples, and largest divisor of the SLO, that is accepted; more is taken as a mistake.
 const MAX_COUNT: u64 = 1_000_000;
 
-/// Factors beyond which a value was meant otherwise.
+/// Largest factor that is accepted; more is taken as a mistake.
 const MAX_FACTOR: f64 = 1e6;
 
 impl Policy {
-    /// What is wrong with the parameters of a strategy, as `key must ...`; `None` where nothing is.
+    /// Message about the first parameter that is out of bounds, as `key must ...`; `None` if all are valid.
     #[must_use]
     pub fn bad_parameter(&self) -> Option<String> {
         let mut checks = Checks(None);

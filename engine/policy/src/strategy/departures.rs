@@ -1,5 +1,5 @@
-//! What departs from a preset: the strategies that a policy resolves to, less those of its rule, in the words of
-//! `[policy]`. Saying a preset's own value once more departs from nothing.
+//! Differences of a policy from its preset, in the words of `[policy]`: the resolved strategies are compared.
+//! Repeating a preset's own value is no difference.
 
 use serde::Serialize;
 use toml::{Table, Value};
@@ -18,7 +18,7 @@ use crate::weir::slack::SlackSpec;
 use crate::weir::stagger::StaggerSpec;
 
 impl Policy {
-    /// The preset that the policy departs from least: its drop rule's name, or `pard-paper`.
+    /// The preset that the policy differs from least: the name of its drop rule, or `pard-paper`.
     #[must_use]
     pub fn preset_name(&self) -> &'static str {
         let rule = self.drop.name();
@@ -32,21 +32,22 @@ impl Policy {
         }
     }
 
-    /// What departs from the preset of [`preset_name`](Self::preset_name): each a line of TOML as `[policy]` takes it, such
-    /// as `stagger = false`, `slack.margin_divisor = 3`, and with `drop.` what its rule takes.
+    /// Differences from the preset of [`preset_name`](Self::preset_name). Each is a line of TOML for
+    /// `[policy]`, such as `stagger = false` or `slack.margin_divisor = 3`; parameters of the drop rule begin
+    /// with `drop.`.
     #[must_use]
     pub fn departures(&self) -> Vec<String> {
         let preset = Self::preset(self.preset_name());
         self.departures_from(&preset.unwrap_or_default())
     }
 
-    /// The preset with what departs from it, in one line: `weir`, or `weir (stagger = false)`.
+    /// The preset and the differences from it, in one line: `weir`, or `weir (stagger = false)`.
     #[must_use]
     pub fn summary(&self) -> String {
         summary(self.preset_name(), &self.departures())
     }
 
-    /// What differs from `preset`, which has the same rule.
+    /// Differences from `preset`, which has the same drop rule.
     fn departures_from(&self, preset: &Self) -> Vec<String> {
         let mut lines = Vec::new();
         let (rule, of_preset) = (table(&self.drop), table(&preset.drop));
@@ -62,7 +63,7 @@ impl Policy {
             .filter(|(key, value)| theirs.get(*key) != Some(*value))
         {
             match (value, theirs.get(key), parameters.get(key)) {
-                // A rule by its name stands with all its parameters.
+                // A rule given by name is shown with all its parameters.
                 (Value::Table(value), Some(Value::Table(theirs)), _) if !value.contains_key("rule") => {
                     keys_that_differ(key, value, theirs, &mut lines);
                 }
@@ -76,7 +77,7 @@ impl Policy {
         lines
     }
 
-    /// The same policy with every part said, but for the rule.
+    /// The same policy with every part given explicitly, except for the drop rule.
     fn explicit(&self) -> Self {
         let resolved = self.resolve();
         Self {
@@ -111,7 +112,7 @@ impl Policy {
     }
 }
 
-/// A preset with what departs from it, in one line.
+/// A preset and the differences from it, in one line.
 pub(crate) fn summary(preset: &str, departures: &[String]) -> String {
     if departures.is_empty() {
         preset.to_owned()
@@ -120,7 +121,7 @@ pub(crate) fn summary(preset: &str, departures: &[String]) -> String {
     }
 }
 
-/// Keys whose values are durations: as TOML they are written with a unit, and held as microseconds.
+/// Keys whose values are durations: stored as microseconds, and written in TOML with a unit.
 const DURATIONS: [&str; 4] = ["growth_time", "per_stream_interval", "threshold", "window"];
 
 fn line(under: &str, key: &str, value: &Value) -> String {
@@ -132,7 +133,7 @@ fn line(under: &str, key: &str, value: &Value) -> String {
     }
 }
 
-/// As TOML; empty where it cannot be written, which no policy is that was read.
+/// The value as a TOML table; empty if it cannot be written, which never happens for a policy that was read.
 fn table(value: &impl Serialize) -> Table {
     Table::try_from(value).unwrap_or_default()
 }
@@ -148,7 +149,7 @@ fn keys_that_differ(under: &str, ours: &Table, theirs: &Table, lines: &mut Vec<S
 mod tests {
     use super::*;
 
-    /// The preset of a policy and what departs from it; which says the same, written below it.
+    /// Checks the preset of a policy and its differences; writing these out gives the same policy.
     fn check(text: &str, preset: &str, departures: &[&str]) {
         let policy: Policy = toml::from_str(text).unwrap();
         assert_eq!(policy.preset_name(), preset, "{text}");

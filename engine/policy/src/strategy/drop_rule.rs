@@ -1,5 +1,5 @@
-//! `drop` of `[policy]`: a rule by name, with the parameters that its paper gives. Each is a preset of the strategies that
-//! decide on dropping (see `preset.rs`).
+//! `drop` of `[policy]`: a rule by name, with the parameters of its paper. Each rule is a preset of the
+//! strategies that decide on drops (see `preset.rs`).
 
 use serde::de::IntoDeserializer;
 use serde::de::value::{self, StrDeserializer};
@@ -12,25 +12,25 @@ use crate::baselines::overload_control::OverloadControl;
 use crate::baselines::shares::{Budget, Split, SplitScope};
 use crate::pard::estimator::Queueing;
 
-/// When a request is dropped. Written as a word (`"none"`) or, with parameters, as a table
+/// Rule that drops requests. Written as a word (`"none"`) or, with parameters, as a table
 /// (`{ rule = "pard", quantile = 0.1 }`).
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "rule", rename_all = "kebab-case")]
 pub enum DropRule {
-    /// Never.
+    /// No request is dropped.
     None,
-    /// PARD, Eq. 3: the latency behind a request, in the module itself and downstream.
+    /// PARD, Eq. 3: by the latency so far, in this module and downstream.
     Pard(Lookahead),
-    /// Clipper++: each module has its share of the SLO by execution time; a request over the share of the modules up to
-    /// here is dropped.
+    /// Clipper++: each module has a share of the SLO by execution time. A request that exceeds the sum of the
+    /// shares up to this module is dropped.
     #[serde(rename = "clipper++")]
     ClipperPlusPlus(Split),
-    /// Nexus: only the present module counts, in arrival order by windows of a batch.
+    /// Nexus: considers the present module alone, in arrival order by windows of a batch.
     Nexus(NexusScan),
-    /// The simple rival: of each stream the newest frame waits, streams take turns, and each frame runs alone. The order of
-    /// `[policy]` has no effect.
+    /// The simple rival: each stream has at most one waiting request, its newest frame; streams take turns;
+    /// each frame runs alone. The order of `[policy]` has no effect.
     Newest,
-    /// Weir's own: as PARD, with what the simulator taught (see weir/README.md).
+    /// Weir's own rule: PARD with the additions of weir/README.md, which were found in simulations.
     Weir(Lookahead),
     /// PARD without the modules ahead.
     Back,
@@ -38,34 +38,34 @@ pub enum DropRule {
     Sf,
     /// Overload control after DAGOR: above a queueing delay, upstream admission is cut.
     Oc(OverloadControl),
-    /// Fixed shares of the SLO, otherwise PARD's estimate of the present module.
+    /// Fixed shares of the SLO; in the present module PARD's estimate.
     Split(Split),
-    /// Shares of the SLO by the worst latency seen recently.
+    /// Shares of the SLO by the worst recent latency.
     #[serde(serialize_with = "window_only")]
     Wcl(Lookahead),
-    /// PARD with batch waits ahead taken as zero.
+    /// PARD with batch waits downstream taken as zero.
     #[serde(serialize_with = "window_only")]
     Lower(Lookahead),
-    /// PARD with batch waits ahead taken as whole executions.
+    /// PARD with batch waits downstream taken as whole executions.
     #[serde(serialize_with = "window_only")]
     Upper(Lookahead),
 }
 
-/// How the latency downstream is estimated.
+/// Parameters of the estimated latency downstream.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Lookahead {
-    /// Which quantile of the summed batch waits is expected (PARD's lambda).
+    /// Quantile of the summed batch waits that is expected (PARD's lambda), 0 to 1.
     pub quantile: f64,
-    /// How far back queueing delays are averaged, linearly weighted.
+    /// Window over which queueing delays are averaged, linearly weighted.
     pub window: Span,
-    /// How many recent waits are kept for the quantile (PARD's M).
+    /// Number of recent waits kept for the quantile (PARD's M).
     pub samples: usize,
-    /// Which queueing delay a module reports.
+    /// Queueing delay that a module reports.
     pub queueing: Queueing,
 }
 
-/// Writes what a rule without a quantile takes, so that it can be read again.
+/// Serialises the parameters of a rule without a quantile, in a form that can be read again.
 fn window_only<S: Serializer>(ahead: &Lookahead, serializer: S) -> Result<S::Ok, S::Error> {
     let mut table = serializer.serialize_struct("Lookahead", 2)?;
     table.serialize_field("window", &ahead.window)?;
@@ -108,7 +108,7 @@ impl DropRule {
         "upper",
     ];
 
-    /// The rule of that name with its paper's parameters; `None` where there is none.
+    /// Rule with that name and its paper's parameters; `None` if there is none.
     #[must_use]
     pub fn by_name(name: &str) -> Option<Self> {
         let name: StrDeserializer<'_, value::Error> = name.into_deserializer();
@@ -138,7 +138,7 @@ impl DropRule {
 
 impl<'de> Deserialize<'de> for DropRule {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        /// Every parameter of every rule; which of them the rule has is checked after.
+        /// Parameters of all rules together; checked afterwards against those of the rule.
         #[derive(Deserialize)]
         #[serde(deny_unknown_fields)]
         struct Table {

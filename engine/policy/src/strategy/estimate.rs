@@ -1,48 +1,48 @@
-//! `estimate` of `[policy]`: the terms of the estimate that depart from those of the drop rule.
+//! `estimate` of `[policy]`: terms of the estimator that differ from those of the drop rule.
 
 use serde::{Deserialize, Serialize};
 use weir_types::Span;
 
 use crate::pard::estimator::{Estimator, Queueing, WaitMeasure, WaitTerm};
 
-/// Terms of an [`Estimator`]; what is not given is as the drop rule has it.
+/// Terms of an [`Estimator`]; a term that is not given is that of the drop rule.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Estimate {
-    /// Whether queueing delays count.
+    /// Whether queueing delays are counted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queueing: Option<bool>,
-    /// Whether executions count.
+    /// Whether executions are counted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub execution: Option<bool>,
-    /// How batch waits count.
+    /// Way of counting batch waits.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wait: Option<WaitTerm>,
-    /// Which quantile of summed batch waits is expected, 0 to 1.
+    /// Quantile of summed batch waits that is expected, 0 to 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub quantile: Option<f64>,
-    /// How far back queueing delays are averaged.
+    /// Window over which queueing delays are averaged.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub window: Option<Span>,
-    /// How many recent waits are kept.
+    /// Number of recent waits that are kept.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub samples: Option<usize>,
-    /// Which queueing delay a module reports.
+    /// Queueing delay that a module reports.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reported: Option<Queueing>,
-    /// What counts as the wait of a request.
+    /// Part of a request's wait that is measured as batch wait.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub measured: Option<WaitMeasure>,
-    /// Whether streams are estimated each by itself.
+    /// Whether streams are estimated separately.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub per_stream: Option<bool>,
-    /// How often a module publishes what streams ask of it.
+    /// Interval at which a module publishes the expected items of streams.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub per_stream_interval: Option<Span>,
 }
 
 impl Estimate {
-    /// The estimator that is `preset` but for what is given here.
+    /// Returns `preset` with the terms that are given here.
     pub(super) fn over(self, preset: Estimator) -> Estimator {
         let interval = self.per_stream_interval.or(preset.per_stream);
         Estimator {
@@ -64,7 +64,7 @@ impl Estimate {
 }
 
 impl From<Estimator> for Estimate {
-    /// Every term as the estimator has it.
+    /// Every term of the estimator, given explicitly.
     fn from(estimator: Estimator) -> Self {
         Self {
             queueing: Some(estimator.queueing),

@@ -1,8 +1,8 @@
-//! Strategies: what `[policy]` of a graph may say, and what each decision is made by.
+//! Strategies: the keys of `[policy]` of a graph, and the rules that they resolve to.
 //!
-//! A [`Policy`] is what a user writes: a drop rule, which is a preset, and whatever departs from it. It is resolved once,
-//! when a module is made, into [`Strategies`]: one value for each decision, defined beside the code that it parametrises.
-//! Nothing outside of this room asks for a rule by its name.
+//! A [`Policy`] is what a user writes: a drop rule, which is a preset, and differences from it. It is
+//! resolved once, when a module is made, into [`Strategies`]: one value for each decision, defined beside the
+//! code that it parametrises. No code outside this folder compares rules by name.
 
 mod admissions;
 mod bounds;
@@ -39,90 +39,94 @@ pub use values::{
     SlotQueues,
 };
 
-/// The whole policy of a graph.
+/// Policy of a graph, as written in `[policy]`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Policy {
-    /// When a request is dropped: the preset of everything below that is optional.
+    /// Rule that drops requests; also the preset for all optional keys below.
     pub drop: DropRule,
-    /// Which request is looked at first.
+    /// Order in which requests of a mailbox are considered.
     pub order: Order,
-    /// When requests are bound to a batch.
+    /// Time at which requests are bound to a batch.
     pub forming: BatchBinding,
-    /// Which module's batch runs next on a slot that several share.
+    /// Rule that decides which module's batch runs next on a shared slot.
     pub arbitration: Arbitration,
-    /// Which work is served next where the memory of a device does not hold all models; `None`: by the arbitration and turns.
+    /// Rule for the next work on a device whose memory does not hold all models. `None`: the arbitration
+    /// decides on bids, and turns on models.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queues: Option<SlotQueues>,
-    /// Batches of a group at most, where the order of work is planned.
+    /// Maximum number of batches in a group, if the order of work is planned.
     #[serde(skip_serializing_if = "is_default_delta")]
     pub delta: u32,
-    /// What planning may do.
+    /// Operations that the planner may use.
     #[serde(skip_serializing_if = "is_every_operation")]
     pub operations: QueueOperations,
-    /// Where requests wait.
+    /// Number of mailboxes: one for the pool, or one for each worker.
     pub mailbox: Mailboxes,
-    /// Whether a request that is certainly late is dropped at once, rather than when its turn comes (the paper).
+    /// Whether a request that will certainly be late is dropped at once. Otherwise it is dropped when its
+    /// turn comes (the paper).
     pub sweep: bool,
-    /// Whether requests that are about equally urgent go in random order, so that no stream is always the one that is
-    /// dropped; if not, strictly by budget (the paper).
+    /// Whether requests of about equal urgency are served in random order, so that losses do not always hit
+    /// the same stream. Otherwise strictly by budget (the paper).
     pub fair: bool,
-    /// How batch sizes are chosen.
+    /// Rule that chooses batch sizes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sizing: Option<Sizing>,
-    /// The parameters of batch sizes that are chosen together.
+    /// Parameters of [`Sizing::Together`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub joint_sizing: Option<JointSizingSpec>,
-    /// Which requests join a batch.
+    /// Rule that admits requests to a batch.
     #[serde(
         skip_serializing_if = "Option::is_none",
         deserialize_with = "switch::word_or_table"
     )]
     pub admission: Option<BatchAdmission>,
-    /// The terms of the latency that is estimated downstream.
+    /// Terms of the estimated latency downstream.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub estimate: Option<Estimate>,
-    /// Under overload, which requests have slack and go first.
+    /// Slack that requests need to be served first under overload.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub slack: Option<Switch<SlackSpec>>,
-    /// How batches of a pool are kept from ending together.
+    /// Staggering of batches in a pool, so that they do not end at the same time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stagger: Option<Switch<StaggerSpec>>,
-    /// Which requests have too many items under overload.
+    /// Limit on the items of a request under overload.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost_limit: Option<Switch<CostLimitSpec>>,
-    /// Which requests are too much for a branch downstream.
+    /// Shedding of requests for a branch downstream that is overloaded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub branch_shedding: Option<Switch<BranchLoadSpec>>,
-    /// How durations are forecast, and what is promised of them.
+    /// Forecast of durations, and the quantile that is promised.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub duration_spread: Option<Switch<DurationSpreadSpec>>,
-    /// Whether streams of equal weight get equal parts under overload.
+    /// Whether streams of equal weight get equal shares under overload.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fair_streams: Option<Switch<FairStreamsSpec>>,
-    /// Which share of the input is shed on arrival while a module is overloaded.
+    /// Control of the share of the input that is shed on arrival while a module is overloaded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub overload_control: Option<Switch<OverloadControl>>,
-    /// On which of its instances a sequence runs, of models that generate.
+    /// Rule that assigns sequences of a generative model to instances.
     #[serde(
         skip_serializing_if = "Option::is_none",
         deserialize_with = "switch::word_or_table"
     )]
     pub route: Option<RouteRule>,
-    /// How many tokens a sequence is expected to generate, of models that generate.
+    /// Source of expected sequence lengths of generative models.
     #[serde(skip_serializing_if = "is_default")]
     pub length: LengthSource,
-    /// What reservations remember of a resource (models with a plan).
+    /// Information that reservations store for a resource (models with a plan).
     pub tables: BookingTable,
-    /// Part of the planned batch that must be in time for a request at the head of the queue not to be given up (models
-    /// with a plan): 0 lets batches shrink to one at once, as PPipe's text has it; its published results used 0.95.
+    /// Minimum fraction of the planned batch that must be in time for a request at the head of the queue, or
+    /// else it is dropped (models with a plan). With 0, batches may shrink to one at once, as in PPipe's
+    /// text; its published results used 0.95.
     pub head_min_fraction: f64,
-    /// Part of the SLO that is kept back when a path is requested (models with a plan): reservations may wait for a larger
-    /// batch to the last moment that is safe by their tables. PPipe keeps nothing.
+    /// Fraction of the SLO that is reserved as a margin when a path is requested (models with a plan):
+    /// reservations may wait for a larger batch until the last safe moment by their tables. PPipe has no
+    /// margin.
     pub booking_margin: f64,
 }
 
-/// What a policy without the key says, too.
+/// Whether the value can be left out when the policy is written.
 fn is_default(length: &LengthSource) -> bool {
     *length == LengthSource::default()
 }
@@ -136,7 +140,7 @@ fn is_every_operation(operations: &QueueOperations) -> bool {
 }
 
 impl Policy {
-    /// How an order of work is planned on slots.
+    /// Parameters of planning the order of work on slots.
     #[must_use]
     pub const fn slot_planning(&self) -> SlotPlanning {
         SlotPlanning {
@@ -145,8 +149,8 @@ impl Policy {
         }
     }
 
-    /// Keys by which `other` departs from this policy and which are fixed for as long as a graph runs: where requests wait
-    /// decides who grants slots, and what reservations remember is kept from the beginning.
+    /// Keys in which `other` differs and that cannot change while a graph runs. The number of mailboxes
+    /// decides who grants slots, and the tables of reservations are kept from the start.
     #[must_use]
     pub fn fixed_differences(&self, other: &Self) -> Vec<&'static str> {
         let keys = [
@@ -165,10 +169,10 @@ impl Policy {
     }
 }
 
-/// As PPipe's published results have it.
+/// Value of PPipe's published results.
 const HEAD_MIN_FRACTION: f64 = 0.95;
 
-/// Of the SLO kept back when a path is requested.
+/// Default fraction of the SLO that is reserved when a path is requested.
 const BOOKING_MARGIN: f64 = 0.02;
 
 impl Default for Policy {

@@ -1,4 +1,4 @@
-//! What the rules of `drop` stand for, and policies by name: presets of the strategies.
+//! Presets: strategies of each rule of `drop`, and policies by name.
 
 use weir_types::{ClusterSpec, Span};
 
@@ -20,10 +20,11 @@ use crate::weir::fair_streams::FairStreamsSpec;
 use crate::weir::slack::SlackSpec;
 use crate::weir::stagger::StaggerSpec;
 
-/// A preset that is more than a drop rule: PARD as it was published.
+/// Name of the preset that is more than a drop rule: PARD as it was published.
 pub(super) const PARD_PAPER: &str = "pard-paper";
 
-/// How often `weir` publishes what streams ask of a module: it is worth knowing while they still ask it.
+/// Interval at which `weir` publishes the expected items of streams: short, since they change with the
+/// content of frames.
 const PER_STREAM_INTERVAL: Span = Span::from_millis(50);
 
 fn lookahead(ahead: Lookahead) -> Estimator {
@@ -37,7 +38,7 @@ fn lookahead(ahead: Lookahead) -> Estimator {
 }
 
 impl DropRule {
-    /// The strategies that the rule stands for.
+    /// Strategies of the rule.
     pub(super) fn strategies(&self) -> Strategies {
         let predictive = Strategies {
             admission: BatchAdmission::Predictive(Predictive::default()),
@@ -141,10 +142,11 @@ impl Policy {
         rules.chain([PARD_PAPER]).collect()
     }
 
-    /// A whole policy by its name; `None` where there is none.
+    /// A whole policy by its name; `None` if there is none.
     ///
-    /// A drop rule's name is that rule with everything else at its defaults. `pard-paper` is PARD as it was published:
-    /// batches bound early, a mailbox for each worker, recent means published once a second, no early drop, no tie-break.
+    /// The name of a drop rule gives that rule with all other keys at their defaults. `pard-paper` is PARD as
+    /// it was published: batches bound early, a mailbox for each worker, recent means published once a
+    /// second, no early drop, no tie-break.
     #[must_use]
     pub fn preset(name: &str) -> Option<Self> {
         if name == PARD_PAPER {
@@ -167,19 +169,19 @@ impl Policy {
         })
     }
 
-    /// Whether requests that certainly miss their deadlines are dropped by what is predicted.
+    /// Whether requests that will certainly miss their deadlines are dropped by prediction.
     #[must_use]
     pub fn is_predictive(&self) -> bool {
         self.resolve().admission.rule().is_predictive()
     }
 
-    /// What a [`StatePlanner`](crate::StatePlanner) goes by under this policy.
+    /// Rules of a [`StatePlanner`](crate::StatePlanner) under this policy.
     #[must_use]
     pub fn estimation(&self) -> Estimation {
         self.resolve().estimation()
     }
 
-    /// Reservations over `cluster` in a run that reports what resources do.
+    /// Specification of reservations over `cluster`, for a run in which uses of resources are reported.
     #[must_use]
     pub fn reserve_spec(&self, cluster: ClusterSpec) -> ReserveSpec {
         ReserveSpec {
@@ -191,7 +193,7 @@ impl Policy {
         }
     }
 
-    /// What each decision is made by.
+    /// Resolves the policy into the rule of each decision.
     pub(crate) fn resolve(&self) -> Strategies {
         let preset = self.drop.strategies();
         Strategies {
@@ -230,8 +232,8 @@ mod tests {
         Timestamp::from_micros(ms * 1_000)
     }
 
-    /// SLO 400 ms, sent at 0, reached the module at 100, own share 100 ms, shares up to here 250 ms; the batch takes 40 ms,
-    /// and 60 ms are estimated downstream where the rule looks there.
+    /// A request with an SLO of 400 ms, sent at 0, at the module since 100 ms; own share 100 ms, shares up to
+    /// here 250 ms. The batch takes 40 ms, and 60 ms are estimated downstream if the rule looks ahead.
     fn check(rule: &DropRule, start_ms: u64, expected: Option<DropReason>) {
         let strategies = rule.strategies();
         let looks_ahead = strategies.estimator.execution;

@@ -1,4 +1,4 @@
-//! A policy, resolved: what each decision of a module is made by.
+//! A policy resolved into the rules that a module uses.
 
 use super::admissions::BatchAdmission;
 use super::values::{BatchBinding, Mailboxes, Order, Sizing};
@@ -15,44 +15,46 @@ use crate::weir::joint_batching::JointSizingSpec;
 use crate::weir::slack::SlackSpec;
 use crate::weir::stagger::StaggerSpec;
 
-/// What each decision of a module is made by. Made once, when the module is; nothing else asks for a rule by its name.
+/// Rules of a module, one for each decision. Resolved once, when the module is made; no other code compares
+/// rules by name.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Strategies {
-    /// Which requests join a batch.
+    /// Rule that admits requests to a batch.
     pub(crate) admission: BatchAdmission,
-    /// What is expected of the modules downstream.
+    /// Estimator of the latency downstream.
     pub(crate) estimator: Estimator,
-    /// Which share of the input is shed on arrival.
+    /// Control of the share of the input that is shed on arrival.
     pub(crate) overload_control: Option<OverloadControl>,
-    /// Whether a request takes the place of the one of its stream that waits.
+    /// Whether a new request replaces the waiting one of its stream.
     pub(crate) newest: bool,
-    /// Which request of a mailbox is looked at first.
+    /// Order in which requests of a mailbox are considered.
     pub(crate) order: Order,
-    /// Under overload, which requests have slack and go before the others.
+    /// Slack that requests need to be served first under overload.
     pub(crate) slack: Option<SlackSpec>,
-    /// Whether requests that are about equally urgent go in random order.
+    /// Whether requests of about equal urgency are served in random order.
     pub(crate) tie_break: bool,
-    /// When requests are bound to a batch.
+    /// Time at which requests are bound to a batch.
     pub(crate) binding: BatchBinding,
-    /// Where requests wait.
+    /// Number of mailboxes: one for the pool, or one for each worker.
     pub(crate) mailbox: Mailboxes,
-    /// How batch sizes are chosen.
+    /// Rule that chooses batch sizes.
     pub(crate) sizing: Sizing,
-    /// The parameters of sizes chosen together.
+    /// Parameters of [`Sizing::Together`].
     pub(crate) joint_sizing: JointSizingSpec,
-    /// How batches of a pool are kept from ending together.
+    /// Staggering of batches in a pool.
     pub(crate) stagger: Option<StaggerSpec>,
-    /// Which requests have too many items under overload.
+    /// Limit on the items of a request under overload.
     pub(crate) cost_limit: Option<CostLimitSpec>,
-    /// Which requests are too much for a branch downstream.
+    /// Shedding of requests for a branch downstream that is overloaded.
     pub(crate) branch_shedding: Option<BranchLoadSpec>,
-    /// How durations are forecast, and what is promised of them.
+    /// Forecast of durations, and the quantile that is promised.
     pub(crate) duration_spread: Option<DurationSpreadSpec>,
-    /// Whether streams of equal weight get equal parts under overload.
+    /// Whether streams of equal weight get equal shares under overload.
     pub(crate) fair_streams: Option<FairStreamsSpec>,
-    /// Whether what certainly misses its deadline is dropped before its turn, where admission is predictive.
+    /// Whether a request that certainly misses its deadline is dropped before its turn, if admission is
+    /// predictive.
     pub(crate) early_drop: bool,
-    /// Part of the SLO that is kept back when a path is requested.
+    /// Fraction of the SLO that is reserved when a path is requested.
     pub(crate) booking_margin: f64,
 }
 
@@ -82,12 +84,12 @@ impl Default for Strategies {
 }
 
 impl Strategies {
-    /// Whether what certainly misses its deadline is dropped before its turn.
+    /// Whether a request that certainly misses its deadline is dropped before its turn.
     pub(crate) fn drops_early(&self) -> bool {
         self.early_drop && self.admission.rule().is_predictive()
     }
 
-    /// The slack, where the order leaves it a say: a fixed order does not.
+    /// Slack parameters, unless the order is fixed and slack has no effect.
     pub(crate) fn slack(&self) -> Option<SlackSpec> {
         self.slack.filter(|_| !self.has_fixed_order())
     }
@@ -97,7 +99,8 @@ impl Strategies {
         !matches!(self.order, Order::Adaptive | Order::Instant)
     }
 
-    /// Deadlines within the SLO over this count as about equal. The margin of slack is spread at random, too.
+    /// Divisor of the SLO: deadlines that differ by less than the quotient count as equal. With slack, the
+    /// margin is randomized too.
     pub(crate) fn jitter_divisor(&self) -> u64 {
         if self.slack().is_some() {
             MARGIN_JITTER_DIV
@@ -106,7 +109,7 @@ impl Strategies {
         }
     }
 
-    /// What the state planner goes by.
+    /// Rules of the state planner.
     pub(crate) fn estimation(&self) -> Estimation {
         let (share_weight, split_over) = match self.admission {
             BatchAdmission::Shares(Shares { by, over, .. }) => (by, over),
@@ -121,8 +124,8 @@ impl Strategies {
         }
     }
 
-    /// Whether a batch counts with the duration of its planned size. The papers do so; a size that is chosen for the worst of
-    /// overload would make everything infeasible.
+    /// Whether a batch counts with the duration of its planned size, as in the papers. A size chosen for the
+    /// worst overload would make every request infeasible.
     pub(crate) fn assumes_planned_batch(&self) -> bool {
         let early = self.binding == BatchBinding::Early && self.sizing == Sizing::Fair;
         early || self.admission.rule().assumes_planned_batch()

@@ -7,18 +7,19 @@ use serde::de::value::{MapAccessDeserializer, MapDeserializer};
 use serde::de::{Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
-/// A part that is off, on as the preset or its defaults have it, or on with parameters of its own.
+/// A part of a policy: off, on with the parameters of the preset or the defaults, or on with its own
+/// parameters.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum Switch<T> {
-    /// Off, or on with its defaults.
+    /// Off, or on with the parameters of the preset, else the defaults.
     Is(bool),
     /// On, with these parameters.
     With(T),
 }
 
 impl<T: Copy + Default> Switch<T> {
-    /// The parameters where it is on; `preset` is what holds where the policy does not say.
+    /// Parameters of the part if it is on; `preset` applies if the policy does not contain it.
     pub(crate) fn resolve(this: Option<Self>, preset: Option<T>) -> Option<T> {
         match this {
             None => preset,

@@ -2,48 +2,49 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Which request of a mailbox is looked at first.
+/// Order in which requests of a mailbox are considered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Order {
-    /// High budget first under overload, low budget first otherwise, with delayed transition (PARD 4.3). With `slack`, of
-    /// the requests that have slack the low budget first under overload, too.
+    /// High budget first under overload, low budget first otherwise, with a delayed transition (PARD 4.3).
+    /// With `slack`, requests that have slack are served low budget first also under overload.
     #[default]
     Adaptive,
-    /// First come, first served.
+    /// First come, first served: by arrival at the module.
     Fcfs,
-    /// Always the most remaining budget.
+    /// Always the request with the most remaining budget.
     Hbf,
-    /// Always the least remaining budget.
+    /// Always the request with the least remaining budget.
     Lbf,
-    /// As adaptive, without the delay.
+    /// As adaptive, without the delayed transition.
     Instant,
 }
 
-/// How batch sizes are chosen.
+/// Rule that chooses batch sizes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Sizing {
-    /// Each module has its share of the SLO by its execution (the paper).
+    /// Each module separately: the largest size that fits its share of the SLO by execution time (the paper).
     Fair,
-    /// For all modules together, the slowest first.
+    /// All modules together, raising the one with the least capacity first.
     Together,
-    /// The smallest that the model takes, whatever waits.
+    /// The smallest size that the model supports, for any load.
     One,
 }
 
-/// Where requests of a module wait.
+/// Mailboxes of a module.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mailboxes {
-    /// In one mailbox before all its workers.
+    /// One mailbox for all workers.
     #[default]
     Pool,
-    /// In a mailbox of each worker, dealt out in turn as they come (the paper). For pools of a module's own.
+    /// One mailbox for each worker, filled in turn as requests arrive (the paper). Only for pools that belong
+    /// to one module.
     Worker,
 }
 
-/// When requests are bound to a batch.
+/// Time at which requests are bound to a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum BatchBinding {
@@ -55,58 +56,58 @@ pub enum BatchBinding {
     Late,
 }
 
-/// Which module's work is served next on a slot whose device does not hold all models, where that is not left to the
-/// arbitration and to turns.
+/// Rule for the next work on a slot whose device does not hold all models, instead of arbitration and turns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SlotQueues {
-    /// What has waited longest, whatever is open.
+    /// The work that has waited longest, whether or not its model is open.
     Fcfs,
-    /// What must start soonest, whatever is open.
+    /// The work with the earliest latest start, whether or not its model is open.
     Edf,
-    /// By a plan that takes durations for known and openings for nothing.
+    /// A plan that takes durations as certain and openings as free.
     Shepherd,
-    /// What is open until nothing waits for it; then what must start soonest and is open nowhere else.
+    /// The open model until none of its work waits; then the work with the earliest latest start whose model
+    /// is open nowhere else.
     Sticky,
-    /// By a plan of groups on slots, made when work is expected to be late (QLM).
+    /// A plan of groups on slots, made when work is expected to be late (QLM).
     Virtual,
 }
 
 impl SlotQueues {
-    /// Where none is named and cameras share a device with work that can wait. Turns by the arbiter cost cameras a fifth of their
-    /// frames there (docs/memory.md).
+    /// Rule used if none is configured and cameras share a device with work that can wait. Turns by the
+    /// arbiter cost cameras a fifth of their frames there (docs/memory.md).
     pub const BESIDE_CAMERAS: Self = Self::Sticky;
 
-    /// Whether it plans, for which bids say how much waits.
+    /// Whether the rule plans an order of work; bids then include the module's backlog.
     #[must_use]
     pub const fn plans(self) -> bool {
         matches!(self, Self::Shepherd | Self::Virtual)
     }
 }
 
-/// What a planned order of work may do (QLM, section 5), for batches of models that are opened and closed.
+/// Operations of a planned order of work (QLM, section 5), for batches of models that are opened and closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum QueueOperation {
-    /// A slot takes the first of its order: always.
+    /// A slot takes the first work of its order; always on.
     Pull,
-    /// Groups go to the slot where they are done first. Without it they go to one after the other.
+    /// Groups go to the slot that finishes them first. Otherwise slots get groups in turn.
     Balance,
-    /// Models open from host memory where they are there.
+    /// Models are opened from host memory if they are there.
     WarmStart,
-    /// The order is planned again where more would be late. Without it, each group stays where it came.
+    /// The order is planned again if more work would be late. Otherwise each group stays where it was put.
     Reorder,
 }
 
-/// Those that it may use.
+/// Operations that are switched on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "Vec<QueueOperation>", into = "Vec<QueueOperation>")]
 pub struct QueueOperations {
-    /// [`QueueOperation::Balance`].
+    /// Whether [`QueueOperation::Balance`] is on.
     pub balance: bool,
-    /// [`QueueOperation::WarmStart`].
+    /// Whether [`QueueOperation::WarmStart`] is on.
     pub warm_start: bool,
-    /// [`QueueOperation::Reorder`].
+    /// Whether [`QueueOperation::Reorder`] is on.
     pub reorder: bool,
 }
 
@@ -144,22 +145,22 @@ impl From<QueueOperations> for Vec<QueueOperation> {
     }
 }
 
-/// How an order of work is planned on slots.
+/// Parameters of planning the order of work on slots.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SlotPlanning {
-    /// Batches that a group has at most.
+    /// Maximum number of batches in a group.
     pub delta: u32,
-    /// What may be done.
+    /// Operations that the planner may use.
     pub operations: QueueOperations,
 }
 
 impl SlotPlanning {
-    /// Batches of a group where nothing is said.
+    /// Default number of batches in a group.
     pub const DELTA: u32 = 4;
-    /// The most batches of a group.
+    /// Upper bound of `delta`.
     pub const MAX_DELTA: u32 = 64;
 
-    /// Whether nothing is said.
+    /// Whether all parameters have their defaults.
     #[must_use]
     pub fn is_default(&self) -> bool {
         *self == Self::default()
@@ -175,17 +176,17 @@ impl Default for SlotPlanning {
     }
 }
 
-/// Which module's batch runs next on a slot that several share.
+/// Rule that decides which module's batch runs next on a shared slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Arbitration {
-    /// The one that must start soonest.
+    /// The batch with the earliest latest start.
     LeastSlack,
-    /// The one deepest in the graph: what was begun is finished first.
+    /// The module nearest to the end of the graph: work that was begun is finished first.
     #[default]
     DownstreamFirst,
-    /// The one that has waited longest.
+    /// The batch whose most urgent request has waited longest.
     Fifo,
-    /// The one that has had the least time so far.
+    /// The module with the least slot time so far, relative to its weight.
     Weighted,
 }

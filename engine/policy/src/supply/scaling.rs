@@ -7,13 +7,13 @@ use weir_types::{Span, Timestamp};
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AutoscaleRule {
-    /// Least number of workers.
+    /// Minimum number of workers.
     pub min_workers: u32,
-    /// Greatest number of workers.
+    /// Maximum number of workers.
     pub max_workers: u32,
-    /// Target capacity over the present rate, at least 1.
+    /// Ratio of target capacity to the present rate, at least 1.
     pub headroom: f64,
-    /// How long fewer workers must have been sufficient before any is released.
+    /// Time for which fewer workers must have been sufficient before any is released.
     pub scale_down_delay: Span,
 }
 

@@ -1,19 +1,20 @@
 //! Expected load of a module downstream, and the excess of it (rule `weir`).
 //!
-//! Of the requests expected within a window, a module completes most by running those with fewest items (as the cost limit
-//! does for requests that have arrived). So requests are counted by expected items, and admitted from the cheap end up to
-//! the capacity of the module.
+//! A module completes most requests of a window by running those with the fewest items (as the cost limit
+//! does for requests that have arrived). So requests are counted by expected items, and admitted in that
+//! order up to the module's capacity.
 
 use serde::{Deserialize, Serialize};
 use weir_types::{Span, Timestamp};
 
-/// What is looked at.
+/// Parameters of the expected load of a branch.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct BranchLoadSpec {
-    /// Over which time, above zero: which of two branches is the fuller one changes within half a second.
+    /// Window over which arrivals are counted, above zero. Short, since the busier of two branches can change
+    /// within half a second.
     pub window: Span,
-    /// A request that is expected to bring fewer items than this is taken to bring none.
+    /// Least expected number of items of a request that counts; with less, the request counts as empty.
     pub min_items: f64,
 }
 
@@ -30,11 +31,11 @@ impl Default for BranchLoadSpec {
 const BIN_ITEMS: f64 = 0.25;
 const MAX_BINS: usize = 128;
 
-/// Expected items of what comes, by how much each request items.
+/// Expected items of arriving requests, by the number of items in a request.
 #[derive(Debug, Clone)]
 pub(crate) struct BranchLoad {
     spec: BranchLoadSpec,
-    /// Which window of the window since the beginning.
+    /// Number of the current window, counted from time 0.
     window: u64,
     /// Expected items in this window, by bin.
     now: [f32; MAX_BINS],
@@ -42,12 +43,12 @@ pub(crate) struct BranchLoad {
     before: [f32; MAX_BINS],
     /// Sums over all bins of both.
     sums: (f32, f32),
-    /// First bin beyond capacity, and the share of it in excess.
+    /// First bin beyond capacity, and the fraction of it that is in excess.
     limit: (usize, f64),
 }
 
 impl BranchLoad {
-    /// Nothing has arrived yet.
+    /// Creates an empty load, without arrivals.
     pub(crate) fn new(spec: BranchLoadSpec) -> Self {
         Self {
             spec,
@@ -65,7 +66,8 @@ fn bin(items: f64) -> usize {
 }
 
 impl BranchLoad {
-    /// A request comes that is expected to bring so many items to the module, which can do `throughput` a second.
+    /// Counts an arriving request with so many expected items, at a module with a throughput of `throughput`
+    /// items a second.
     pub(crate) fn observe(&mut self, items: f64, throughput: f64, now: Timestamp) {
         let window = now.micros() / self.spec.window.micros();
         if window != self.window {
@@ -101,7 +103,7 @@ impl BranchLoad {
         }
     }
 
-    /// How likely a request that is expected to bring so many items is one too many.
+    /// Probability with which a request with so many expected items exceeds the capacity.
     pub(crate) fn excess_probability(&self, items: f64) -> f64 {
         let (limit, excess) = self.limit;
         match bin(items).cmp(&limit) {

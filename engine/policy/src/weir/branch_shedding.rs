@@ -6,7 +6,7 @@ use weir_types::{StreamId, Timestamp};
 use super::branch_load::{BranchLoad, BranchLoadSpec};
 use crate::pard::state_planner::StatePlanner;
 
-/// What is about to arrive at the modules downstream, in the order of their numbers.
+/// Load about to arrive at each module downstream, by module id.
 #[derive(Debug, Clone)]
 pub(crate) struct BranchShedding {
     spec: BranchLoadSpec,
@@ -14,7 +14,7 @@ pub(crate) struct BranchShedding {
 }
 
 impl BranchShedding {
-    /// Nothing has arrived yet.
+    /// Starts without arrivals.
     pub(crate) fn new(spec: BranchLoadSpec) -> Self {
         Self {
             spec,
@@ -22,7 +22,7 @@ impl BranchShedding {
         }
     }
 
-    /// A request of `stream` has arrived; where streams do not differ there is nothing to learn of it.
+    /// Counts a request of `stream`; not needed if streams do not differ.
     pub(crate) fn observe(&mut self, stream: StreamId, planner: &StatePlanner, now: Timestamp) {
         if !planner.is_stream_dependent() {
             return;
@@ -37,8 +37,8 @@ impl BranchShedding {
         }
     }
 
-    /// Probability with which a request of `stream` is deprioritized: the greatest excess over the modules downstream; 1 above
-    /// a cost limit.
+    /// Probability with which a request of `stream` is deprioritized: the largest excess over the modules
+    /// downstream, or 1 above a cost limit.
     pub(crate) fn shed_probability(&self, stream: StreamId, planner: &StatePlanner) -> f64 {
         if !planner.is_stream_dependent() {
             return 0.0;

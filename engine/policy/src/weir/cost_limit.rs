@@ -1,20 +1,21 @@
 //! Cost limit under overload: with varying fan-out, one crowded frame takes the time of many others.
 //!
-//! An overloaded module completes most requests by running the cheapest (Moore and Hodgson: among jobs with equal windows
-//! drop the longest). The limit is the number of items up to which all requests together fill the module.
+//! An overloaded module completes most requests by running the cheapest (Moore and Hodgson: among jobs with
+//! equal windows, drop the longest). The limit is the number of items up to which all requests together fill
+//! the module's capacity.
 
 use serde::{Deserialize, Serialize};
 
-/// Item counts that are distinguished; requests with more count as that many.
+/// Number of item counts that are distinguished; larger requests count as the largest.
 const MAX_ITEMS: usize = 64;
 
-/// How the limit is found.
+/// Parameters of the cost limit.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct CostLimitSpec {
-    /// Weight of what arrived since the last update, 0 to 1.
+    /// Weight of arrivals since the last update, 0 to 1.
     pub gain: f64,
-    /// Part of the module's throughput that is given to requests up to the limit, 0 to 1.
+    /// Fraction of the module's throughput for requests up to the limit, 0 to 1.
     pub capacity: f64,
 }
 
@@ -52,7 +53,7 @@ impl CostLimit {
         self.arrived[(items as usize).min(MAX_ITEMS)] += 1;
     }
 
-    /// Finds the limit anew: `input` items a second come in, `throughput` can be done.
+    /// Computes the limit again, from an input of `input` and a throughput of `throughput` items a second.
     pub(crate) fn update(&mut self, input: f64, throughput: f64, spec: CostLimitSpec) {
         let throughput = throughput * spec.capacity;
         for (smoothed, arrived) in self.smoothed.iter_mut().zip(&mut self.arrived) {
@@ -75,7 +76,7 @@ impl CostLimit {
         self.limit = limit.map(|items| items as u32);
     }
 
-    /// Items above which a request is deprioritized; `None`: no limit.
+    /// Number of items above which a request is deprioritized; `None`: no limit.
     pub(crate) fn limit(&self) -> Option<u32> {
         self.limit
     }

@@ -1,9 +1,10 @@
-//! Durations as they are now, and their spread (rule `weir`): what is promised on a machine that others use, too.
+//! Present durations and their spread (rule `weir`): promised durations on a machine that is shared with
+//! other programs.
 //!
-//! A batch takes `profile(size) * f * R`. `f` says how slow the slots are now: it is one for all of a module's slots, so that
-//! it follows a change within its short window. `R` says how far single batches are from that: it has a mean of about 1, and
-//! its quantiles are kept for classes of sizes over many batches, since the time slices of a neighbour average out in a long
-//! batch and not in a short one.
+//! A batch takes `profile(size) * f * R`. The factor `f` is the present slowness: one value for all slots of
+//! a module, so that it follows a change within its short window. `R` is the deviation of single batches from
+//! that, with a mean of about 1. Its quantiles are kept for each class of sizes over many batches, since the
+//! time slices of a neighbour average out in a long batch but not in a short one.
 //!
 //! ```text
 //! f        = sum of measured durations / sum of profiled ones, over the last `window`
@@ -12,15 +13,15 @@
 //! p        = calm_quantile + (busy_quantile - calm_quantile) * min(backlog / budget here, 1)
 //! ```
 //!
-//! A request that is run though it has only the probability `p` of being in time brings `p` deliveries for its time on the
-//! slot. Where the slot would idle otherwise, that is worth it at any `p`; where others wait, their requests would bring more,
-//! and the least `p` that is worth it rises with what waits. So the quantile that is promised follows the backlog.
+//! Running a request with probability `p` of being in time yields `p` deliveries for its time on the slot. If
+//! the slot would otherwise be idle, any `p` is worth it. If others wait, their requests would yield more,
+//! and the least `p` that is worth it rises with the backlog. So the promised quantile follows the backlog.
 //!
-//! What is waited downstream varies with durations, too. So waits are kept over `f` as it was and published times `f` as it is:
-//! thousands of them would take minutes to follow. And the quantile of waits that is expected there rises from the
-//! estimator's own, which suits durations that are as profiled, to `busy_quantile`, in proportion to the
-//! `disturbance = min(max(Q_0.9(R) - 1 - tolerance, 0) / full_spread, 1)` that modules publish. Where durations are as profiled
-//! nothing of this changes a decision.
+//! Waits downstream vary with durations too. So waits are stored divided by `f` at their time, and published
+//! multiplied by the present `f`; thousands of stored waits would take minutes to follow a change. The
+//! expected quantile of waits rises from the estimator's own, which suits durations as profiled, to
+//! `busy_quantile`, in proportion to `disturbance = min(max(Q_0.9(R) - 1 - tolerance, 0) / full_spread, 1)`,
+//! which modules publish. With durations as profiled, none of this changes a decision.
 
 use std::collections::VecDeque;
 
@@ -29,21 +30,21 @@ use weir_types::{Span, Timestamp};
 
 use crate::measure::window::Window;
 
-/// The parameters of promises.
+/// Parameters of promised durations.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct DurationSpreadSpec {
-    /// Over which time `f` is measured.
+    /// Window over which `f` is measured.
     pub window: Span,
-    /// Of how many recent batches of a class of sizes the quantiles are.
+    /// Number of recent batches of a size class that quantiles are taken over.
     pub samples: usize,
-    /// The quantile that is promised where nothing waits.
+    /// Quantile that is promised if no requests wait.
     pub calm_quantile: f64,
-    /// The quantile that is promised where the backlog fills the time that requests have here.
+    /// Quantile that is promised if the backlog fills the time that requests have here.
     pub busy_quantile: f64,
-    /// Relative spread that durations have on a machine of their own.
+    /// Relative spread of durations on an undisturbed machine.
     pub tolerance: f64,
-    /// Relative spread beyond that from which waits downstream are expected at `busy_quantile`.
+    /// Relative spread beyond the tolerance at which waits downstream are expected at `busy_quantile`.
     pub full_spread: f64,
 }
 
@@ -63,16 +64,16 @@ impl Default for DurationSpreadSpec {
 /// Sizes of a class are within a factor of two.
 const CLASSES: usize = 8;
 
-/// Quantiles of a class with fewer batches are those of all sizes.
+/// Number of batches of a class below which the quantiles of all sizes are used.
 const MIN_SAMPLES: usize = 16;
 
-/// A batch counts as so many times its profiled duration at most: one stall must not dominate.
+/// Maximum ratio to its profiled duration with which a batch counts, so that one stall does not dominate.
 const MAX_RATIO: u64 = 8;
 
-/// The least `f`.
+/// Lower bound of `f`.
 const MIN_FACTOR: f64 = 1e-3;
 
-/// Recent values, also in order.
+/// Recent values, in order of arrival and sorted.
 #[derive(Debug, Clone, Default)]
 struct Recent {
     values: VecDeque<f64>,
@@ -127,12 +128,12 @@ impl DurationSpread {
         }
     }
 
-    /// As it was before anything was measured.
+    /// The same spread without measurements.
     pub(crate) fn reset(&self) -> Self {
         Self::new(self.spec)
     }
 
-    /// A batch of `size`, profiled at `profiled`, took `actual`.
+    /// Adds a batch of `size` that was profiled at `profiled` and took `actual`.
     pub(crate) fn on_measured(&mut self, size: u32, profiled: Span, actual: Span, now: Timestamp) {
         if profiled == Span::ZERO {
             return;
@@ -148,7 +149,7 @@ impl DurationSpread {
         self.by_class[class(size)].push(residual, self.spec.samples);
     }
 
-    /// `f` at `now`; as it was last where no batch ended within the window.
+    /// Updates `f` to the window that ends at `now`; unchanged if no batch ended within it.
     pub(crate) fn refresh(&mut self, now: Timestamp) {
         let profiled = self.profiled.sum(now);
         if profiled >= 1.0 {
@@ -161,7 +162,8 @@ impl DurationSpread {
         self.factor
     }
 
-    /// `Q_p(R)` of batches of `size` where the backlog is `pressure` of the time that requests have here.
+    /// `Q_p(R)` for batches of `size`, with a backlog of `pressure` relative to the time that requests have
+    /// here.
     pub(crate) fn promise(&self, size: u32, pressure: f64) -> f64 {
         let (calm, busy) = (self.spec.calm_quantile, self.spec.busy_quantile);
         self.quantile(size, calm + (busy - calm) * pressure.clamp(0.0, 1.0))
@@ -176,14 +178,14 @@ impl DurationSpread {
         }
     }
 
-    /// How far durations are from being as on a machine of their own, 0 to 1.
+    /// Degree to which durations vary more than on an undisturbed machine, 0 to 1.
     pub(crate) fn disturbance(&self) -> f64 {
         let spread = self.all.quantile(0.9) - 1.0 - self.spec.tolerance;
         (spread.max(0.0) / self.spec.full_spread.max(1e-6)).min(1.0)
     }
 }
 
-/// Which class a size is of.
+/// Class of a batch size: its power of two, up to the last class.
 fn class(size: u32) -> usize {
     (size.max(1).ilog2() as usize).min(CLASSES - 1)
 }
@@ -194,7 +196,7 @@ mod tests {
 
     const PROFILED: Span = Span::from_millis(20);
 
-    /// Batches of one that end every 20 ms from `from_ms` on for a second, by turns at each of `ratios`.
+    /// Batches of one item that end every 20 ms for a second from `from_ms` on, at each of `ratios` in turn.
     fn second(spread: &mut DurationSpread, from_ms: u64, ratios: &[f64]) -> Timestamp {
         let mut now = Timestamp::ZERO;
         for number in 0..50 {

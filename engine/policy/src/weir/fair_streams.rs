@@ -1,17 +1,19 @@
-//! Fair streams: under overload a stream that has had less than the others over the last seconds goes first (rule `weir`).
+//! Fair streams: under overload, a stream that got less than others in the last seconds goes first (rule
+//! `weir`).
 //!
-//! Cameras that are decoded by groups of pictures have a few requests with each key frame and none in between. By chance of their
-//! phases some meet a full queue each time, and get nothing. So it is counted what each stream has had, `F` in requests, beside what
-//! an equal part would have been, `V`:
+//! Cameras that are decoded by groups of pictures have a few requests with each key frame and none in
+//! between. By chance, the phases of some streams meet a full queue each time, and these streams get nothing.
+//! So the rule counts the requests that each stream got, `F`, against an equal share so far, `V`:
 //!
 //! ```text
 //! each request that runs:    V = V + 1 / streams        F = max(F, V - window * rate) + 1
-//! a stream is behind where   V - F >= max(1, tolerance * window * rate)
+//! a stream is behind if     V - F >= max(1, tolerance * window * rate)
 //! ```
 //!
-//! `rate` is that of `V`, and `streams` are those of which a request came within the window. What a stream missed before the window is
-//! forgotten. Of the streams that are behind and have a request that can be in time, the one that is most behind goes first; where
-//! none is behind, urgency decides, so that it costs little where chance gives every stream its part.
+//! `rate` is the rate of `V`, and `streams` the number of streams with a request within the window. A
+//! stream's deficit from before the window is forgotten. Among streams that are behind and have a request
+//! that can be in time, the one furthest behind goes first. If none is behind, urgency decides, so that the
+//! rule costs little when random variation gives every stream its share.
 
 use std::collections::BTreeMap;
 
@@ -21,16 +23,16 @@ use weir_types::{Span, StreamId, Timestamp};
 /// Time between two counts of the streams.
 const COUNTED: Span = Span::from_secs(1);
 
-/// The weight of the newest second in the rate.
+/// Weight of the newest second in the smoothed rate.
 const RATE_WEIGHT: f64 = 0.3;
 
-/// When a stream is behind.
+/// Condition under which a stream is behind.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct FairStreamsSpec {
-    /// The time over which streams are to get equal parts.
+    /// Time over which streams are to get equal shares.
     pub window: Span,
-    /// The part of that time whose requests a stream must lack.
+    /// Fraction of that time by whose requests a stream must be behind.
     pub tolerance: f64,
 }
 
@@ -45,22 +47,22 @@ impl Default for FairStreamsSpec {
 
 #[derive(Debug, Clone, Copy)]
 struct Account {
-    /// `F`.
+    /// `F`: requests that the stream got, at least `V` less the window's share.
     had: f64,
-    /// When a request of it came last.
+    /// Time of its latest request.
     came_at: Timestamp,
 }
 
-/// The requests that streams have had of one module, beside an equal part.
+/// Requests that each stream got from one module, compared with an equal share.
 #[derive(Debug, Clone)]
 pub(crate) struct FairStreams {
     spec: FairStreamsSpec,
     accounts: BTreeMap<StreamId, Account>,
-    /// `V`, and what it was when the streams were counted last.
+    /// `V`, the equal share so far; `counted` is its value when the streams were counted last.
     equal_part: f64,
     counted: (Timestamp, f64),
     streams: usize,
-    /// Of `V`, a second.
+    /// Smoothed rate of `V`, in requests a second.
     rate: f64,
 }
 
@@ -80,12 +82,12 @@ impl FairStreams {
         self.spec
     }
 
-    /// Requests of an equal part over the window.
+    /// Number of requests in an equal share of the window.
     fn of_window(&self) -> f64 {
         self.rate * self.spec.window.as_secs_f64()
     }
 
-    /// A request of a stream comes.
+    /// A request of a stream arrived.
     pub(crate) fn on_arrived(&mut self, stream: StreamId, now: Timestamp) {
         let new = Account {
             had: self.equal_part,
@@ -108,7 +110,7 @@ impl FairStreams {
         self.counted = (now, self.equal_part);
     }
 
-    /// A request of a stream is going to run.
+    /// A request of a stream is about to run.
     pub(crate) fn on_chosen(&mut self, stream: StreamId) {
         self.equal_part += 1.0 / self.streams.max(1) as f64;
         let least = self.equal_part - self.of_window();
@@ -117,7 +119,7 @@ impl FairStreams {
         }
     }
 
-    /// Of these streams the one that is most behind, where any is.
+    /// The stream furthest behind among these, if any is behind.
     pub(crate) fn behind(&self, streams: impl Iterator<Item = StreamId>) -> Option<StreamId> {
         let had = streams.filter_map(|stream| Some((self.accounts.get(&stream)?.had, stream)));
         let (had, stream) = had.min_by(|one, other| one.0.total_cmp(&other.0).then(one.1.cmp(&other.1)))?;
@@ -125,7 +127,7 @@ impl FairStreams {
         (self.equal_part - had >= least).then_some(stream)
     }
 
-    /// A stream is gone; its number is never used again.
+    /// A stream was removed; its id is never used again.
     pub(crate) fn on_removed(&mut self, stream: StreamId) {
         self.accounts.remove(&stream);
     }
@@ -135,8 +137,9 @@ impl FairStreams {
 mod tests {
     use super::*;
 
-    /// 64 streams that have two requests a second, together, at moments of their own, of which each waits 400 ms at most; 70 of the
-    /// 128 can run. Gives the least over the mean of what the streams had in a minute.
+    /// 64 streams, each with two requests at once every second, at its own phase. A request waits 400 ms at
+    /// most, and 70 of the 128 can run. Returns the smallest number of requests that a stream got in a
+    /// minute, divided by the mean.
     fn least_of_bursts(fair: bool) -> f64 {
         const STREAMS: u32 = 64;
         let mut streams = FairStreams::new(FairStreamsSpec::default());
@@ -144,7 +147,7 @@ mod tests {
         let mut ran = vec![0_u32; STREAMS as usize];
         for ms in 0..60_000 {
             let now = Timestamp::ZERO + Span::from_millis(ms);
-            // At equal distances but for a crowd of 20 at the beginning of each second.
+            // Phases are at equal distances, except for 20 streams together at the beginning of each second.
             let place = |stream: u32| u64::from(stream.saturating_sub(20)) * 22;
             for stream in (0..STREAMS)
                 .filter(|stream| place(*stream) == ms % 1_000)
@@ -187,7 +190,8 @@ mod tests {
             streams.on_arrived(busy, at(turn * 10));
             streams.on_chosen(busy);
         }
-        // With 100 a second: at most five seconds of what it missed, and then half of them.
+        // With 100 requests a second: the stream catches up at most five seconds of its deficit, then gets
+        // its half.
         let mut parts = [0; 3];
         for turn in 6_000..9_000 {
             let now = at(turn * 10);

@@ -1,9 +1,10 @@
-//! Batch sizes for all modules jointly: the bottleneck may use the latency budget that others do not need.
+//! Batch sizes chosen for all modules together: the bottleneck may use latency budget that other modules do
+//! not need.
 //!
-//! Dynamic batching in the papers (Nexus, PARD 5.1) splits the SLO by execution time, and each module takes the largest batch
-//! whose doubled duration fits its share. The bottleneck then runs smaller batches than it could, while fast modules leave
-//! budget unused. Here the module with the least capacity is raised first, as long as the doubled durations on every path
-//! fit the SLO.
+//! Dynamic batching in the papers (Nexus, PARD 5.1) splits the SLO by execution time, and each module takes
+//! the largest batch whose doubled duration fits its share. The bottleneck then runs smaller batches than it
+//! could, while fast modules leave budget unused. Here the module with the least capacity is raised first, as
+//! long as the doubled durations on every path fit the SLO.
 
 use std::sync::Arc;
 
@@ -16,13 +17,13 @@ use crate::pard::state::ModuleState;
 /// Static properties of a module.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ModuleInfo {
-    /// Batch durations.
+    /// Durations of the module's batches, by batch size.
     pub profile: Profile,
-    /// Batch sizes that its model supports, ascending.
+    /// Batch sizes that the model supports, ascending.
     pub batch: Vec<u32>,
-    /// Slots on which its model is placed.
+    /// Number of slots on which the model is placed.
     pub workers: u32,
-    /// What becomes of a request that it cannot serve.
+    /// Fallback for requests that the module cannot serve in time.
     #[serde(default, skip_serializing_if = "Fallback::is_never")]
     pub fallback: Fallback,
 }
@@ -30,7 +31,7 @@ pub struct ModuleInfo {
 /// Recent demand and supply of a module.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct ModuleDemand {
-    /// Slots, or the share of them.
+    /// Number of slots, or the module's share of them.
     pub(crate) workers: f64,
     /// Mean items of a request.
     pub(crate) items_per_request: f64,
@@ -38,17 +39,19 @@ pub(crate) struct ModuleDemand {
     pub(crate) duration_ratio: f64,
 }
 
-/// The parameters of the choice.
+/// Parameters of choosing batch sizes together.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct JointSizingSpec {
-    /// A size whose throughput is less than this over the one before is not worth its latency.
+    /// Least ratio of a size's throughput to that of the next smaller size; a lower gain is not worth the
+    /// latency.
     pub min_gain: f64,
-    /// Where no module shares its slots, all of them are up, and every request brings one item to each, a module that can do
-    /// so many times what the slowest can gets no larger batches: they would bring latency alone. On shared slots they save
-    /// time for the others, and where items vary or workers come and go any module is the slowest at times.
+    /// Ratio of a module's capacity to that of the slowest module above which its batches are not enlarged,
+    /// since they would only add latency. Applies if no module shares its slots, all slots are up, and every
+    /// request brings one item to each module. On shared slots larger batches save time for other modules,
+    /// and with varying items or workers any module may be the slowest at times.
     pub headroom: f64,
-    /// The doubled durations of a path fit so many times the SLO.
+    /// Bound of the doubled durations of a path, as a multiple of the SLO.
     pub budget: f64,
 }
 
@@ -62,13 +65,13 @@ impl Default for JointSizingSpec {
     }
 }
 
-/// Chooses the sizes anew when what they follow from has changed.
+/// Chooses sizes again when their inputs have changed.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct JointBatching {
     last: Option<ChosenSizes>,
 }
 
-/// The sizes that were found last, and from what.
+/// Sizes that were chosen last, with their inputs.
 #[derive(Debug, Clone)]
 struct ChosenSizes {
     demand: Vec<ModuleDemand>,

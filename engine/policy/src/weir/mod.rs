@@ -1,4 +1,5 @@
-//! What the rule `weir` adds to PARD, one idea a file, with its formula. README.md has the whole, and what was not kept.
+//! Additions of rule `weir` to PARD, one idea in each file, with its formula. README.md describes all, and
+//! ideas that were rejected.
 
 pub(crate) mod branch_load;
 pub(crate) mod branch_shedding;

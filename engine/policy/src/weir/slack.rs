@@ -1,11 +1,12 @@
 //! Slack threshold: requests with a margin of slack run first (rule `weir`).
 //!
-//! Under overload some requests are dropped in any order; the question is how much slack the others keep. With none (low
-//! budget first) any delay downstream is fatal; with all (high budget first) requests that waited are lost although they
-//! could have been served after the burst. A margin is in between. During overload it costs nothing: as many requests run,
-//! only younger ones. When the overload ends, the margin is the work that is lost. So it is proportional to the backlog and
-//! grows with the age of the overload: a long overload is less likely to end now. Once the load is below capacity the burst
-//! is over, although the backlog is long: then most of the margin is released for requests that waited.
+//! Under overload some requests are dropped in any order; the question is how much slack the others keep.
+//! With none (low budget first), any delay downstream is fatal. With all (high budget first), requests that
+//! waited are lost although they could be served after the burst. A margin is in between. During overload it
+//! costs nothing: the same number of requests run, only younger ones. When the overload ends, the margin is
+//! the work that is lost. So the margin is proportional to the backlog and grows with the age of the
+//! overload, because a long overload is less likely to end now. Once the load is below capacity the burst is
+//! over, even with a long backlog: then most of the margin is released for requests that waited.
 //!
 //! ```text
 //! margin = SLO/6 * min(backlog / (3 * budget here), 1) * (1/4 .. 1 by load 1.0 .. 1.2) * (1 .. 4 by age)
@@ -16,28 +17,28 @@ use weir_types::{RequestId, Span, Timestamp};
 
 use crate::queue::tie_break::random_rank;
 
-/// The parameters of the margin.
+/// Parameters of the margin.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SlackSpec {
-    /// The margin in a young overload is at most the SLO over this, at least 1.
+    /// Divisor of the SLO for the largest margin at the start of an overload, at least 1.
     pub margin_divisor: u64,
-    /// The backlog that asks for the whole margin: so many times what can be run in the time that requests have here.
+    /// Backlog at which the margin is whole, as a multiple of the time that requests have here.
     pub full_backlog: f64,
-    /// An overload ends where the backlog is shorter than that time over this, at least 1.
+    /// Divisor of that time for the backlog below which an overload ends, at least 1.
     pub end_divisor: u64,
-    /// After this time of overload the margin is twice what it was at first, after two of it three times.
+    /// Time of overload after which the margin has doubled; it grows linearly.
     pub growth_time: Span,
-    /// The most that it grows to, as a multiple.
+    /// Maximum growth of the margin, as a multiple.
     pub max_growth: f64,
-    /// Where so much arrives of what can be run, the margin is whole.
+    /// Ratio of load to throughput from which on the margin is whole.
     pub burst_load: f64,
-    /// Where no more than this arrives, the burst is over.
+    /// Ratio of load to throughput at or below which the burst is over.
     pub calm_load: f64,
-    /// What remains of the margin then, 0 to 1: the paths downstream still vary.
+    /// Fraction of the margin that remains then, 0 to 1, since paths downstream still vary.
     pub calm_share: f64,
-    /// A request over the cost limit may go where all others have so much more than the margin: the SLO over this, growing
-    /// alike.
+    /// Divisor of the SLO for a further margin, which grows alike. A request over the cost limit may run if
+    /// all others have that much slack beyond the margin.
     pub relaxed_divisor: u64,
 }
 
@@ -72,7 +73,7 @@ pub(crate) struct Backlog {
     pub(crate) load: f64,
 }
 
-/// Deadline thresholds by which the next request is chosen.
+/// Deadline thresholds that the choice of the next request uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct SlackThreshold {
     /// Deadline from which a request has enough slack.
@@ -84,7 +85,7 @@ pub(crate) struct SlackThreshold {
 }
 
 impl SlackThreshold {
-    /// From which deadline on this request has slack.
+    /// Deadline from which on this request has enough slack.
     pub(crate) fn starts_at(&self, request: RequestId) -> Timestamp {
         if self.spread == Span::ZERO {
             return self.from;
@@ -92,8 +93,8 @@ impl SlackThreshold {
         self.earliest() + self.spread.scale(random_rank(request))
     }
 
-    /// The same with a margin of at most `max` beyond `at`. Where objectives differ, those with a long one always have the
-    /// margin; one that the others cannot have even as they arrive would shut them out.
+    /// The same with a margin of at most `max` beyond `at`. If objectives differ, requests with a long
+    /// objective always have the margin; a margin that others do not have even on arrival would exclude them.
     pub(crate) fn with_max_margin(self, at: Timestamp, max: Span) -> Self {
         let excess = self.from.since(at + max);
         Self {
@@ -110,7 +111,8 @@ impl SlackThreshold {
 }
 
 impl OverloadTracker {
-    /// The threshold for a batch that starts at `start`; `remaining`: expected time from there to the completion of a request.
+    /// Threshold for a batch that starts at `start`. `remaining` is the expected time from there to a
+    /// request's completion.
     pub(crate) fn threshold(
         &mut self,
         start: Timestamp,

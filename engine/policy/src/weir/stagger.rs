@@ -1,20 +1,21 @@
 //! Staggered batches: the workers of a pool are kept out of phase (rule `weir`).
 //!
-//! At the start of a burst all idle workers start a full batch at about the same time and stay synchronized: their output
-//! arrives at the next module in bursts of a round of batches, and waits there. Batches that end evenly spaced give an even
-//! output. So a batch that would end together with another is made smaller, to end before it. One round later the workers
-//! are spread, and all batches are full again.
+//! At the start of a burst all idle workers start a full batch at about the same time and stay synchronized:
+//! their output arrives at the next module in bursts of a round of batches, and waits there. Batches that end
+//! evenly spaced give an even output. So a batch that would end together with another is made smaller, to end
+//! before it. One round later the workers are spread, and all batches are full again.
 
 use serde::{Deserialize, Serialize};
 use weir_types::{Span, Timestamp};
 
-/// How far apart batches are kept.
+/// Parameters of staggered batches.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct StaggerSpec {
-    /// How far apart batches end at least, as a part of the duration of a full one over the workers.
+    /// Minimum time between ends of batches, as a fraction of a full batch's duration divided by the number
+    /// of workers.
     pub min_gap: f64,
-    /// A batch is not made smaller than the full one over this, at least 1.
+    /// Divisor of the full batch size for the smallest size that a batch is reduced to, at least 1.
     pub min_size_divisor: u32,
 }
 
@@ -27,8 +28,9 @@ impl Default for StaggerSpec {
     }
 }
 
-/// The largest batch, up to `full` items, that starts at `start` on an idle worker and keeps the gap to all running batches;
-/// `full` if there is none. `ends`: expected ends of running batches; `workers`: workers that are up.
+/// Maximum size, up to `full` items, of a batch that starts at `start` on an idle worker and keeps the gap to
+/// all running batches; `full` if no size does. `ends`: expected ends of running batches; `workers`: workers
+/// that are up.
 pub(crate) fn staggered_batch_limit(
     spec: StaggerSpec,
     full: u32,

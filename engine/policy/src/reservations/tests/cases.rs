@@ -13,7 +13,7 @@ fn pipeline(batch: u32, tables: BookingTable, head_min_fraction: f64) -> Reserva
     Reservations::new(&spec(batch, tables, head_min_fraction))
 }
 
-/// The same, with durations that follow what is measured.
+/// The same, with durations corrected by measurements.
 fn corrected(batch: u32) -> Reservations {
     Reservations::new(&ReserveSpec {
         corrected: true,
@@ -146,7 +146,7 @@ fn an_infeasible_request_is_answered_with_the_earliest_finish() {
 #[test]
 fn a_larger_batch_is_waited_for_until_it_would_be_late() {
     let mut all = pipeline(2, BookingTable::Intervals, 0.95);
-    // Two take 64, so that there is time until 36.
+    // Two items take 64, so there is time to wait until 36.
     assert_eq!(
         step(&mut all, [request(100, 0, 1)], 0),
         [ReserveEffect::SetTimer { at: at(36) }]
@@ -199,11 +199,11 @@ fn reported_uses_reschedule_later_ones() {
         from: at(from),
         to: at(to),
     };
-    // The first run takes 14 instead of 10: its successors are 4 later.
+    // The first run takes 14 instead of 10: its successors start 4 later.
     step(&mut all, [used(0, 0, ResourceUse::Run, 0, 14)], 14);
     assert_eq!(runs(&all, 0), [(0, 14), (16, 36)]);
     assert_eq!(runs(&all, 1), [(14, 24), (26, 46)]);
-    // The second takes 6: its successors are earlier.
+    // The second run takes 6: its successors start earlier.
     step(&mut all, [used(1, 0, ResourceUse::Run, 14, 20)], 20);
     assert_eq!(runs(&all, 1), [(14, 20), (22, 42)]);
     step(
@@ -315,7 +315,7 @@ fn a_path_that_is_booked_twice_is_a_violation_of_its_first_resource_on() {
             reservations.reserve(&probe, at(0));
             reservations
         });
-        // What overlaps is reported once; with one of the two gone, nothing does any more.
+        // Overlapping spans are reported once; without one of the two, nothing overlaps.
         let declined = |booking| ReserveEvent::Declined {
             booking: BookingId(booking),
         };

@@ -1,5 +1,5 @@
-//! Switches of plans: what is asked while booking is paused is asked again, nothing is booked meanwhile, and a plan that is
-//! given up changes nothing.
+//! Switches of plans: requests made while booking is paused are answered afterwards, no path is booked
+//! meanwhile, and a plan that is given up changes nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -49,7 +49,7 @@ fn request(deadline: u64, waiting: u32) -> PathRequest {
     }
 }
 
-/// A request for a whole batch, so that nothing is waited for.
+/// A request with enough items for a whole batch, so that it is answered at once.
 fn asked(module: u32, deadline: u64) -> PlannedEvent {
     let (module, request) = (ModuleId(module), request(deadline, 8));
     ReserveEvent::PathRequested { module, request }.into()
@@ -165,13 +165,13 @@ fn loads_of_a_worker_that_is_lost_are_not_waited_for_and_its_shares_stay_down() 
     assert_eq!(effects, [PlannedEffect::Reserve(no_path)]);
 }
 
-/// What is checked of each step while random events come in.
+/// Invariants that are checked after each step while random events arrive.
 struct Checked {
     planned: PlannedReservations,
-    /// The request of each module that has no answer, as a module counts.
+    /// Unanswered request of each module, as the module counts them.
     open: BTreeMap<ModuleId, PathRequest>,
     outstanding: BTreeSet<BookingId>,
-    /// Loads of the offered plan that are waited for.
+    /// Loads of the offered plan that have not been reported yet.
     pending: Option<BTreeSet<PartitionLoad>>,
     down: BTreeSet<WorkerId>,
     number: u64,
