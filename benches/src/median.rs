@@ -11,21 +11,21 @@ pub struct Median {
     pub high: f64,
 }
 
-/// How an interval lies to a bound.
+/// Position of a confidence interval relative to a bound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
-    /// All of it is within the bound.
+    /// The whole interval is within the bound.
     Within,
-    /// All of it is beyond the bound.
+    /// The whole interval is beyond the bound.
     Beyond,
-    /// The bound lies in it: what was measured says neither.
+    /// The interval contains the bound, so the measurement is inconclusive.
     Open,
 }
 
 impl Median {
-    /// Of at least one value. The interval is that of the sign test, which supposes nothing about how values are spread:
-    /// the `k`-th smallest and the `k`-th largest of `n`, `k` the largest with `P(B(n, 1/2) < k) <= 2.5 %`. Of fewer than six
-    /// values nothing is known, and it has no ends.
+    /// Median of at least one value, with the interval of the sign test, which makes no assumption about the
+    /// distribution: the `k`-th smallest and the `k`-th largest of `n` values, where `k` is the largest
+    /// number with `P(B(n, 1/2) < k) <= 2.5 %`. With fewer than six values the interval has no ends.
     #[must_use]
     pub fn of(values: &[f64]) -> Option<Self> {
         let mut sorted = values.to_vec();

@@ -1,6 +1,7 @@
-//! What PARD's decisions cost, in the terms of the paper's section 5.4: state that modules send each other, the mailbox's
-//! share of a request's latency, the estimate of the path downstream. Figures of a world of four modules under load are taken
-//! from the simulator, which runs the same decisions; times are measured on this machine.
+//! Overheads of PARD's decisions, in the terms of the paper's section 5.4: state that modules send each
+//! other, the mailbox's share of a request's latency, and the estimate of the path downstream. Figures under
+//! load come from the simulator, which runs the same decisions on four modules; times are measured on this
+//! machine.
 
 #![expect(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
 
@@ -19,20 +20,20 @@ const WORKERS: u32 = 4;
 const SECONDS: u64 = 120;
 const LOAD: f64 = 1.2;
 
-/// What was found.
+/// Overheads of the decisions of one policy.
 #[derive(Debug, Clone, Copy)]
 pub struct Overheads {
-    /// Bytes of one state.
+    /// Size of one state message in bytes.
     pub state_bytes: f64,
-    /// Bytes a second that a module sends to each of the others.
+    /// State in bytes per second that a module sends to each of the others.
     pub state_bytes_a_second: f64,
-    /// The same in kilobits a second and worker.
+    /// The same in kilobits per second, divided by the number of workers.
     pub kbps_a_worker: f64,
-    /// Requests that wait in one mailbox in the mean, over all modules.
+    /// Mean number of requests in a mailbox, over all modules.
     pub queue: f64,
-    /// A put and a get at that depth, in microseconds.
+    /// Time in microseconds to insert and remove a request at that depth.
     pub put_and_get_us: f64,
-    /// Mean latency of requests, in milliseconds.
+    /// Mean latency of requests in milliseconds.
     pub latency_ms: f64,
     /// All puts and gets of a request over its latency.
     pub depq_share: f64,

@@ -1,5 +1,5 @@
-//! Draws stills and frames of clips of the game into a folder, with their boxes where `--boxes` is given, to be looked
-//! at: `cargo run --release -p weir-videos --example look_game -- FOLDER [--boxes]`.
+//! Draws stills and frames of game clips into a folder for inspection, with boxes if `--boxes` is given:
+//! `cargo run --release -p weir-videos --example look_game -- FOLDER [--boxes]`.
 
 use std::path::Path;
 

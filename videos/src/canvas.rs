@@ -21,13 +21,13 @@ pub struct Picture {
 /// A colour with its opacity, each 0 to 1.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Rgba {
-    /// Red.
+    /// Red channel, 0 to 1.
     pub r: f32,
-    /// Green.
+    /// Green channel, 0 to 1.
     pub g: f32,
-    /// Blue.
+    /// Blue channel, 0 to 1.
     pub b: f32,
-    /// Opacity.
+    /// Opacity, 0 (transparent) to 1.
     pub a: f32,
 }
 
@@ -43,7 +43,7 @@ pub const fn rgb(hex: u32) -> Rgba {
 }
 
 impl Rgba {
-    /// The same colour, lighter (`by` above one) or darker.
+    /// The same colour, lighter (`by` above 1) or darker.
     #[must_use]
     pub fn lit(self, by: f32) -> Self {
         let channel = |value: f32| (value * by).clamp(0.0, 1.0);
@@ -80,16 +80,16 @@ impl Rgba {
     }
 }
 
-/// What a shape is filled with.
+/// Fill of a shape.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Ink {
-    /// One colour.
+    /// One colour for the whole shape.
     Flat(Rgba),
-    /// From one colour at a point to another at another.
+    /// Linear gradient between two points.
     Gradient {
-        /// Where the first colour is.
+        /// Point and colour of the start.
         from: (Vec2, Rgba),
-        /// Where the second is.
+        /// Point and colour of the end.
         to: (Vec2, Rgba),
     },
 }
@@ -128,20 +128,20 @@ fn point(at: Vec2) -> Point {
     Point::from_xy(at.x, at.y)
 }
 
-/// A picture that is being drawn. What has no extent, or none that is finite, is not drawn.
+/// Picture that is being drawn. Shapes whose extent is empty or not finite are not drawn.
 #[derive(Clone)]
 pub struct Canvas {
     pixmap: Pixmap,
     size: (u32, u32),
-    /// Whether shapes leave anything on it.
+    /// True if shapes change pixels.
     is_painted: bool,
 }
 
 impl Canvas {
-    /// A canvas of one colour. Sides are at least one pixel.
+    /// Creates a canvas of one colour. Sides are at least one pixel.
     ///
     /// # Panics
-    /// Where a picture of that size does not fit into memory.
+    /// If a picture of that size does not fit into memory.
     #[must_use]
     pub fn new(width: u32, height: u32, colour: Rgba) -> Self {
         let mut pixmap = Pixmap::new(width.max(1), height.max(1)).expect("a picture that fits into memory");
@@ -153,7 +153,7 @@ impl Canvas {
         }
     }
 
-    /// A canvas that nothing is painted on, for those who ask where things are and not how they look. Its picture is a pixel.
+    /// Canvas without pixels, for callers that need positions but no picture. Its picture is a single pixel.
     #[must_use]
     pub fn unpainted(width: u32, height: u32) -> Self {
         Self {
@@ -242,7 +242,7 @@ impl Canvas {
         }
     }
 
-    /// The opacity of a pixel, 0 to 1; nought outside.
+    /// Opacity of a pixel, 0 to 1; 0 outside of the canvas.
     #[must_use]
     pub fn opacity(&self, x: u32, y: u32) -> f32 {
         self.pixmap
@@ -257,7 +257,7 @@ impl Canvas {
         Picture {
             width: self.pixmap.width(),
             height: self.pixmap.height(),
-            // Opaque, since the canvas began so: nothing is to be divided by its opacity.
+            // The canvas began opaque, so there is no division by the opacity.
             rgb: pixels
                 .iter()
                 .flat_map(|pixel| [pixel.red(), pixel.green(), pixel.blue()])
@@ -288,7 +288,7 @@ impl Canvas {
 }
 
 impl From<&Picture> for Canvas {
-    /// A canvas that goes on from a picture; what `rgb` lacks is black.
+    /// Creates a canvas from a picture; missing pixels are black.
     fn from(picture: &Picture) -> Self {
         let mut canvas = Self::new(picture.width, picture.height, rgb(0));
         let pixels = canvas.pixmap.pixels_mut().iter_mut();

@@ -1,7 +1,7 @@
-//! Characters of strokes, drawn for this project: digits, capital letters and a few signs.
+//! Font made of strokes, drawn for this project: digits, capital letters and a few signs.
 //!
-//! A character stands in a cell four wide and six high. It is drawn through any map of that cell onto the picture, so
-//! plates can be seen in perspective.
+//! The cell of a character is four units wide and six high. A character is drawn through any map from that
+//! cell to the picture, so plates can be seen in perspective.
 
 use crate::canvas::{Canvas, Rgba};
 use crate::geometry::{Vec2, vec2};
@@ -10,7 +10,7 @@ use crate::geometry::{Vec2, vec2};
 pub const WIDTH: f32 = 4.0;
 /// Height of a character's cell.
 pub const HEIGHT: f32 = 6.0;
-/// From the left of one cell to the left of the next.
+/// Distance from the left edge of one cell to that of the next.
 pub const ADVANCE: f32 = 5.6;
 
 /// Strokes by character: points `x,y`, strokes parted by `;`.
@@ -83,7 +83,7 @@ const GLYPHS: &[(char, &str)] = &[
     ('.', "2,5.8 2,6"),
 ];
 
-/// The strokes of a character, in units of its cell; none for a space or a character that is not known.
+/// Strokes of a character in units of its cell; empty for a space or an unknown character.
 pub fn strokes(character: char) -> impl Iterator<Item = Vec<Vec2>> {
     let found = GLYPHS.iter().find(|(known, _)| *known == character);
     let strokes = found.map_or("", |(_, strokes)| *strokes).split(';');
@@ -103,7 +103,8 @@ pub fn width(text: &str) -> f32 {
     (count * ADVANCE - (ADVANCE - WIDTH)).max(0.0)
 }
 
-/// Draws a line of text; `place` maps its units, whose origin is the top left of the first cell, onto the picture.
+/// Draws a line of text. `place` maps its units, whose origin is the top left of the first cell, to the
+/// picture.
 pub fn draw(canvas: &mut Canvas, text: &str, place: impl Fn(Vec2) -> Vec2, weight: f32, ink: Rgba) {
     for (index, character) in text.chars().enumerate() {
         let left = vec2(index as f32 * ADVANCE, 0.0);

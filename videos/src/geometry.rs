@@ -3,9 +3,9 @@
 /// A point or a direction in the picture, in pixels: x to the right, y down.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Vec2 {
-    /// To the right.
+    /// Component to the right of the picture.
     pub x: f32,
-    /// Down.
+    /// Component towards the bottom of the picture.
     pub y: f32,
 }
 
@@ -37,7 +37,7 @@ impl std::ops::Mul<f32> for Vec2 {
 }
 
 impl Vec2 {
-    /// Its length.
+    /// Euclidean length of the vector.
     #[must_use]
     pub fn length(self) -> f32 {
         self.x.hypot(self.y)
@@ -60,11 +60,11 @@ impl Vec2 {
 /// A point in the world, in metres: x to the right, y forward, z up. The ground is z = 0.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Vec3 {
-    /// To the right.
+    /// Component to the right, in metres.
     pub x: f32,
-    /// Forward.
+    /// Component forwards, in metres.
     pub y: f32,
-    /// Up.
+    /// Component upwards, in metres.
     pub z: f32,
 }
 
@@ -98,18 +98,18 @@ impl std::ops::Mul<f32> for Vec3 {
 /// A box in the picture, by its corners.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Bounds {
-    /// Left.
+    /// Left edge in pixels.
     pub x0: f32,
-    /// Top.
+    /// Top edge in pixels.
     pub y0: f32,
-    /// Right.
+    /// Right edge in pixels.
     pub x1: f32,
-    /// Bottom.
+    /// Bottom edge in pixels.
     pub y1: f32,
 }
 
 impl Bounds {
-    /// The smallest box about `points`; none about no point.
+    /// Bounding box of the points; `None` without points.
     #[must_use]
     pub fn about(points: impl IntoIterator<Item = Vec2>) -> Option<Self> {
         points.into_iter().fold(None, |bounds: Option<Self>, point| {
@@ -146,25 +146,25 @@ impl Bounds {
         }
     }
 
-    /// Width.
+    /// Width in pixels; negative if the bounds are empty.
     #[must_use]
     pub fn width(&self) -> f32 {
         self.x1 - self.x0
     }
 
-    /// Height.
+    /// Height in pixels; negative if the bounds are empty.
     #[must_use]
     pub fn height(&self) -> f32 {
         self.y1 - self.y0
     }
 
-    /// Square pixels.
+    /// Area in square pixels; zero if the bounds are empty.
     #[must_use]
     pub fn area(&self) -> f32 {
         self.width().max(0.0) * self.height().max(0.0)
     }
 
-    /// As `[x0, y0, x1, y1]`.
+    /// The edges as `[x0, y0, x1, y1]`.
     #[must_use]
     pub const fn array(&self) -> [f32; 4] {
         [self.x0, self.y0, self.x1, self.y1]
@@ -174,20 +174,21 @@ impl Bounds {
 /// A pinhole camera that looks forward and down.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Camera {
-    /// Where it hangs.
+    /// Position of the camera in metres.
     pub eye: Vec3,
-    /// To the right, in radians; nought looks along y.
+    /// Rotation to the right in radians; 0 looks along y.
     pub yaw: f32,
-    /// Down, in radians.
+    /// Rotation downwards in radians.
     pub pitch: f32,
     /// Focal length in pixels.
     pub focal: f32,
-    /// Middle of the picture.
+    /// Principal point in pixels, the middle of the picture.
     pub centre: Vec2,
 }
 
 impl Camera {
-    /// Where `point` is seen, and how far away along the axis in metres; none for what is not in front.
+    /// Projects a point: its position in the picture, and its distance along the optical axis in metres.
+    /// `None` if the point is not in front of the camera.
     #[must_use]
     pub fn project(&self, point: Vec3) -> Option<(Vec2, f32)> {
         let from_eye = point - self.eye;
@@ -209,7 +210,7 @@ impl Camera {
         ))
     }
 
-    /// Pixels that a metre has at `point`; nought for what is not in front.
+    /// Pixels per metre at `point`; 0 if the point is not in front of the camera.
     #[must_use]
     pub fn scale(&self, point: Vec3) -> f32 {
         self.project(point).map_or(0.0, |(_, depth)| self.focal / depth)

@@ -7,10 +7,10 @@ use image::{ExtendedColorType, ImageEncoder, ImageResult};
 use crate::canvas::Picture;
 
 impl Picture {
-    /// A JPEG file; `quality` from 1 to 100.
+    /// Encodes the picture as JPEG; `quality` from 1 to 100.
     ///
     /// # Errors
-    /// Where the picture has no extent, or one that the format does not have.
+    /// If the picture is empty, or larger than the format allows.
     pub fn jpeg(&self, quality: u8) -> ImageResult<Vec<u8>> {
         let mut bytes = Vec::new();
         self.encoded(JpegEncoder::new_with_quality(&mut bytes, quality))?;

@@ -1,20 +1,20 @@
-//! What a camera does to a picture: exposure over time, blur, light, grain.
+//! Effects of a camera on a picture: exposure over time, blur, light, grain.
 
 use rand_pcg::Pcg32;
 use rand_pcg::rand_core::{Rng, SeedableRng};
 
 use crate::canvas::Picture;
 
-/// How a camera sees.
+/// Properties of a camera.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Lens {
     /// Standard deviation of the grain, in steps of 255; the same for the three channels of a pixel by four fifths.
     pub grain: f32,
-    /// What every value is multiplied by.
+    /// Factor of all pixel values.
     pub gain: f32,
     /// Darkening towards the corners, 0 to 1.
     pub vignette: f32,
-    /// Radius of a soft blur in pixels; nought for none.
+    /// Radius of a soft blur in pixels; 0: none.
     pub blur: f32,
 }
 
@@ -37,7 +37,7 @@ pub fn exposed(pictures: &[Picture]) -> Option<Picture> {
 }
 
 impl Lens {
-    /// What the camera makes of `picture`; `key` decides the grain.
+    /// Applies the effects to `picture`; `key` seeds the grain.
     #[must_use]
     pub fn seen(&self, picture: Picture, key: u64) -> Picture {
         let mut picture = if self.blur > 0.0 {

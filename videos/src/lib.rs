@@ -1,8 +1,9 @@
-//! Worlds that are rendered, so that the truth about every frame is known.
+//! Rendered worlds, whose ground truth is known in every frame.
 //!
-//! A [`World`] is a scene that moves: a street, people before a camera, a game. Any frame of it can be drawn by itself,
-//! and comes with its [`FrameTruth`]: boxes, identities, texts, directions. All is decided by a [`Seed`]: the same seed
-//! gives the same bytes. Nothing here is a recording, and nothing resembles anybody.
+//! A [`World`] is a moving scene: a street, people in front of a camera, a game. Each frame can be drawn
+//! independently, and comes with its [`FrameTruth`]: boxes, identities, texts, directions. A [`Seed`]
+//! determines everything: the same seed gives the same bytes. Nothing here is a recording, and no person is
+//! modelled on a real one.
 
 pub mod canvas;
 pub mod font;
@@ -30,8 +31,8 @@ pub trait World: Send + Sync {
     /// Width and height of its frames in pixels; both even.
     fn size(&self) -> (u32, u32);
 
-    /// The picture at `seconds` since the beginning, and what is true of it. Its `frame` and `pts_ms` are left at nought
-    /// for the caller, who numbers frames.
+    /// Picture at `seconds` since the beginning, and its ground truth. `frame` and `pts_ms` are 0; the
+    /// caller, who numbers the frames, sets them.
     fn at(&self, seconds: f32) -> (Picture, FrameTruth);
 }
 
@@ -49,7 +50,7 @@ pub enum WorldKind {
 }
 
 impl Light {
-    /// All, by name.
+    /// All lights, by name.
     pub const ALL: [(&'static str, Self); 4] = [
         ("day", Self::Day),
         ("dusk", Self::Dusk),
@@ -81,7 +82,7 @@ impl WorldKind {
         found.map(|(_, kind)| *kind)
     }
 
-    /// Its name.
+    /// Name of the world in arguments and file names.
     #[must_use]
     pub fn name(self) -> &'static str {
         let found = Self::ALL.iter().find(|(_, kind)| *kind == self);
@@ -100,8 +101,8 @@ pub fn world(kind: WorldKind, seed: Seed, light: Light) -> Box<dyn World> {
     }
 }
 
-/// One picture of a world of that kind, varied more widely than clips are, to learn from; `light` is for streets, which are by day
-/// or at dusk, by the seed, where it is `None`.
+/// Picture of a world of that kind for training, which varies more than clips do. `light` applies to streets;
+/// with `None` the seed decides between day and dusk.
 #[must_use]
 pub fn still(kind: WorldKind, seed: Seed, light: Option<Light>) -> (Picture, FrameTruth) {
     match kind {

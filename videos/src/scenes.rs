@@ -22,11 +22,11 @@ impl Draws {
     /// A number below `end`.
     fn below(&mut self, end: u64) -> u64 {
         self.count += 1;
-        // The upper half alone: the bias of so few numbers cannot be seen.
+        // Only the upper half is used; for such small numbers the bias is negligible.
         ((mix(self.key ^ mix(self.count)) >> 32) * end) >> 32
     }
 
-    /// True so many times of a hundred.
+    /// True with a probability of `percent` per cent.
     fn percent(&mut self, percent: u64) -> bool {
         self.below(100) < percent
     }
@@ -92,7 +92,7 @@ fn thing(draws: &mut Draws, class: &str, place: &'static str) -> Thing {
     }
 }
 
-/// As plates are, or what may be read in place of one.
+/// Text of a plate, or a text that a reader may return instead of one.
 fn plate(draws: &mut Draws) -> String {
     if draws.percent(60) {
         let (first, number, last) = (
@@ -106,7 +106,7 @@ fn plate(draws: &mut Draws) -> String {
     draws.text(length, PLATE)
 }
 
-/// As a gallery names people.
+/// Name as in a gallery.
 fn name(draws: &mut Draws) -> String {
     if draws.percent(60) {
         return format!("p{}", draws.text(2, DIGITS));

@@ -1,16 +1,16 @@
-//! Seeds: what a world is made of by chance, held apart by what it is for.
+//! Seeds, which determine all random draws of a world; separate for each purpose.
 
 use rand_pcg::Pcg64;
 use rand_pcg::rand_core::SeedableRng;
 
-/// What a rendering is for. The three never share a seed, so that nothing is scored on what it was trained on.
+/// Purpose of a rendering. The three never share a seed, so that no model is scored on its training data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
-    /// Pictures that models learn from.
+    /// Pictures for training.
     Train,
-    /// Pictures by which training is steered.
+    /// Pictures for validation during training.
     Validation,
-    /// Clips that are shown and scored.
+    /// Clips for demonstrations and scoring.
     Clip,
 }
 
@@ -30,12 +30,12 @@ impl Part {
     }
 }
 
-/// Which of all worlds.
+/// Seed of a world: a purpose and a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Seed {
-    /// What it is for.
+    /// Purpose of the rendering.
     pub part: Part,
-    /// Which of them.
+    /// Number of the world within its part.
     pub number: u64,
 }
 

@@ -1,5 +1,5 @@
-//! A test card: bars that move, a square that circles, and a clock. For tests of sources and of whoever reads truth;
-//! it takes a few milliseconds a frame and shows at a glance whether a frame is out of place.
+//! Test card: moving bars, a circling square, and a clock. It serves tests of sources and of readers of
+//! ground truth; a frame takes a few milliseconds, and a frame out of place is obvious.
 
 use std::collections::BTreeMap;
 
@@ -26,13 +26,13 @@ const SIDE: f32 = 96.0;
 /// Height of the clock's digits in pixels.
 const DIGITS: f32 = 72.0;
 
-/// The world `card`. Objects: `square`, 1; `clock`, 2, whose attribute `clock` is the text that it shows: hundredths of
-/// a second since the beginning.
+/// World `card`. Objects: `square`, 1; `clock`, 2, whose attribute `clock` is the displayed text: hundredths
+/// of a second since the beginning.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Card {
-    /// Where the square begins on its way, in radians.
+    /// Phase of the square's motion in radians.
     phase: f32,
-    /// Where the first bar begins, in pixels.
+    /// Start of the first bar in pixels.
     offset: f32,
     colour: Rgba,
 }
@@ -122,7 +122,7 @@ fn object(id: u64, class: &str, at: [f32; 4], attributes: BTreeMap<String, Truth
     }
 }
 
-/// One card at a moment of its own.
+/// Test card at a random moment.
 #[must_use]
 pub fn still(seed: Seed) -> (Picture, FrameTruth) {
     Card::new(seed).at((seed.key("moment") % 6000) as f32 / 100.0)

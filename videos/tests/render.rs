@@ -27,7 +27,8 @@ fn renders(folder: &Path, arguments: &str) {
     assert!(said.is_empty(), "{arguments}: {said}");
 }
 
-/// The program must fail as the user's mistake, say so in a line that has these words, and leave nothing behind.
+/// Checks that the program fails with exit status 2 and one error line that contains `word`, and that it
+/// leaves no files.
 fn refuses(arguments: &str, word: &str) {
     let folder = tempfile::tempdir().unwrap();
     let output = render(folder.path(), arguments);
@@ -55,7 +56,7 @@ fn files(folder: &Path) -> Vec<String> {
 /// The time of a frame that was read, and its size.
 type Shown = (f64, (u32, u32));
 
-/// What the source reads of a clip.
+/// Frames of a clip as a source reads them: timestamp and size.
 fn read(path: &Path) -> Vec<Shown> {
     let factory = source(path.to_str().unwrap(), SourceOptions::default());
     let mut source: Box<dyn Source> = factory.open(&StopFlag::default()).expect("a video");
@@ -71,7 +72,7 @@ fn truth(path: &Path) -> Truth {
     Truth::read(std::io::BufReader::new(file)).expect("well formed")
 }
 
-/// Renders a second or so of the test card; gives what is read of it and what is true of it.
+/// Renders about a second of the test card; returns the frames that a source reads, and the ground truth.
 fn card(options: &str) -> (Vec<Shown>, Truth) {
     let folder = tempfile::tempdir().unwrap();
     renders(folder.path(), &format!("card --seed 5 --out clip.mp4 {options}"));
@@ -297,7 +298,7 @@ fn a_place_that_cannot_be_written_to_is_said_before_anything_is_rendered() {
     }
 }
 
-/// What files hold, by name.
+/// Contents of the files in a folder, by name.
 fn contents(folder: &Path) -> Vec<(String, Vec<u8>)> {
     let names = files(folder).into_iter();
     names
@@ -332,11 +333,11 @@ fn only_what_was_rendered_is_replaced() {
         ],
     );
 
-    // Nothing is lost with an empty file, such as one of mktemp.
+    // An empty file, such as one of mktemp, may be replaced.
     fs::write(at("clip.mp4"), "").unwrap();
     renders(folder.path(), "card --seconds 0.2 --out clip.mp4");
     fs::rename(at("clip.truth.jsonl"), at("kept")).unwrap();
-    // As a filmed video is: nothing is known to be true of it.
+    // A filmed video has no ground truth beside it.
     keeps(
         folder.path(),
         &[

@@ -2,7 +2,7 @@
 
 use weir_types::Timestamp;
 
-/// So many arrivals, `rate` a second in the mean.
+/// `requests` arrivals at a mean rate of `rate` per second.
 pub fn arrivals(rate: f64, requests: u64) -> impl Iterator<Item = Timestamp> {
     let mut state = 88_172_645_463_325_252_u64;
     let mut at = 0.0_f64;

@@ -1,11 +1,12 @@
-//! The document of an evaluation: a template by hand whose `{{names}}` are filled with tables and figures.
+//! Document of an evaluation: a template written by hand whose `{{names}}` are replaced by tables and
+//! figures.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use crate::plot::{Figure, PlotError};
 
-/// Why there is no document.
+/// Reason why the document cannot be written.
 #[derive(Debug, thiserror::Error)]
 pub enum DocumentError {
     /// The template and what fills it do not fit each other.
@@ -14,9 +15,9 @@ pub enum DocumentError {
     /// A file or folder could not be read or written.
     #[error("{}: {source}", path.display())]
     File {
-        /// Which.
+        /// File that was read or written.
         path: PathBuf,
-        /// Why.
+        /// Error of the operating system.
         source: std::io::Error,
     },
     /// A figure could not be drawn.
@@ -24,10 +25,11 @@ pub enum DocumentError {
     Plot(#[from] PlotError),
 }
 
-/// Writes the figures (as SVG) and `README.md`, by `template.md`, into `folder`. A figure is called as its file is.
+/// Writes the figures (as SVG) and `README.md`, made from `template.md`, into `folder`. The name of a figure
+/// is its file name.
 ///
 /// # Errors
-/// [`DocumentError`] where the template does not fit or something cannot be read or written.
+/// [`DocumentError`] if the template does not fit, or a file cannot be read or written.
 pub fn write(folder: &Path, mut filling: Filling, figures: &[(&str, Figure)]) -> Result<(), DocumentError> {
     let failed = |path: &Path| {
         let path = path.to_owned();
@@ -43,20 +45,20 @@ pub fn write(folder: &Path, mut filling: Filling, figures: &[(&str, Figure)]) ->
     std::fs::write(&path, filling.fill(&template)?).map_err(failed(&path))
 }
 
-/// What fills a template, by name.
+/// Values for the placeholders of a template, by name.
 #[derive(Debug, Clone, Default)]
 pub struct Filling(BTreeMap<String, String>);
 
 impl Filling {
-    /// Adds a text.
+    /// Adds the text for one placeholder.
     pub fn add(&mut self, name: &str, text: impl Into<String>) {
         self.0.insert(name.to_owned(), text.into());
     }
 
-    /// The template, filled.
+    /// Replaces the placeholders of the template.
     ///
     /// # Errors
-    /// [`DocumentError::Template`] where it asks for what there is not, or does not ask for what there is.
+    /// [`DocumentError::Template`] if a placeholder has no value, or a value has no placeholder.
     pub fn fill(&self, template: &str) -> Result<String, DocumentError> {
         let mut out = String::new();
         let mut asked = Vec::new();

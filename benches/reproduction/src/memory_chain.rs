@@ -1,5 +1,5 @@
-//! Modules that follow each other, of a model each, on slots whose memory has room for all of them: what memory and planned queues
-//! cost where they have nothing to decide.
+//! A chain of modules with one model each, on slots whose memory holds all of them: measures the cost of
+//! limited memory and planned queues if they have nothing to decide.
 
 use weir_policy::residency::ModelMemory;
 use weir_policy::{DeviceMemory, DeviceModel, DropRule, Lookahead, Policy, SlotQueues};
@@ -15,7 +15,7 @@ const BATCH_MS: f64 = 22.0;
 /// Requests a second that the slots sustain in batches of four.
 pub const SUSTAINED_RPS: f64 = SLOTS as f64 * 4.0 / (MODULES as f64 * BATCH_MS / 1e3);
 
-/// The world, with or without limits to its memory; `None`: its profile is none.
+/// The world, with or without limited memory; `None` if its profile is invalid.
 #[must_use]
 pub fn memory_chain(memory: bool, queues: Option<SlotQueues>) -> Option<WorldSpec> {
     let points = [(1, 10), (2, 14), (4, 22), (8, 38)];

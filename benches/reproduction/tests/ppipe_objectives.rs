@@ -1,4 +1,4 @@
-//! PPipe's published objectives come out, where the asset pack is at hand.
+//! Our planner reaches PPipe's published objectives; skipped without the asset pack.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 #![allow(clippy::print_stdout, reason = "a test that skips says so")]

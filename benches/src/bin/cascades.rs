@@ -1,15 +1,16 @@
-//! What cascades and gears cost: a decision on the gear, and cascades beside graphs without one that do the same work.
+//! Benchmark of cascades and gears: the cost of a gear decision, and cascades beside graphs without cascades
+//! that do the same work.
 //!
 //! ```text
 //! cascades [--frames 1500] [--pairs 21] [everything|nothing]
 //! ```
 //!
-//! Models are loops of fixed length on as many slots as there are cores, about 1 ms the small one and 2 ms the large one, so
-//! that what the engine takes shows in frames a second. A cascade and what it is compared with run one right after the other,
-//! in turn the one and the other first, so that both see the same machine; the cost is the median of the pairs' ratios, with
-//! the interval that it lies in 95 times of 100. A cascade may cost 2 %, and a decision 1 us. The program ends with 0 where
-//! that holds, with 1 where it does not, and with 3 where the interval has the bound in it: then the machine is too restless
-//! for a verdict, or the pairs are too few.
+//! Models are loops of fixed length on as many slots as there are cores, about 1 ms for the small one and 2
+//! ms for the large one, so that the engine's own time shows in frames per second. A cascade and its
+//! counterpart run one right after the other, in alternating order, so that both see the same machine. The
+//! cost is the median of the pairs' ratios, with its 95 % confidence interval. A cascade may cost 2 %, and a
+//! decision 1 us. The exit status is 0 if both hold, 1 if one does not, and 3 if the interval contains the
+//! bound: the machine is then too noisy for a verdict, or there are too few pairs.
 
 #![allow(clippy::print_stdout, reason = "a benchmark prints what it measured")]
 #![expect(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
@@ -54,11 +55,11 @@ const COMPARISONS: [Comparison; 2] = [
     },
 ];
 
-/// What the program was asked for.
+/// Options of the command line.
 struct Wanted {
     frames: u64,
     pairs: usize,
-    /// Both where there is no name.
+    /// Comparison to run; `None` for both.
     only: Option<String>,
 }
 
@@ -258,7 +259,7 @@ fn turn(turns: u64) {
     std::hint::black_box(value);
 }
 
-/// How many of them take a millisecond.
+/// Number of iterations of `turn` that take a millisecond.
 fn turns_a_ms() -> u64 {
     let turns = 20_000_000;
     let began = Instant::now();

@@ -1,5 +1,6 @@
-//! What batches of a model that generates bring: tokens a second of 1 to 16 sequences at a time by their past, beside a bare
-//! loop over the same runs; and of texts of mixed lengths that join as places are free, against whole batches. One core.
+//! Benchmark of batching in a generative model, on one core: tokens per second of 1 to 16 concurrent
+//! sequences by their number of past tokens, beside a bare loop over the same runs; and texts of mixed
+//! lengths that join as places become free, beside whole batches.
 
 #![allow(clippy::print_stdout, reason = "a benchmark prints what it measured")]
 #![expect(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
@@ -98,7 +99,7 @@ fn steps(count: usize, tokens: u32) -> Vec<SequenceStep> {
     ids.map(|sequence| SequenceStep { sequence, tokens }).collect()
 }
 
-/// Tokens a second of so many sequences with so much past.
+/// Tokens per second with `batch` sequences of `past` tokens.
 fn session_rate(session: &mut dyn GenerativeSession, batch: usize, past: usize) -> anyhow::Result<f64> {
     for id in 0..batch as u64 {
         session.begin(SequenceId(id), spec(past))?;

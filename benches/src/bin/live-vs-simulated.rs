@@ -1,14 +1,15 @@
-//! The same graph, the same arrivals and the same emulated profiles, run by the live engine and by the simulator: how far
-//! their goodput and their drop rates are apart, below, at and above capacity.
+//! Compares the live engine with the simulator on the same graphs, arrivals and emulated profiles:
+//! differences in goodput and drop rate below, at and above capacity.
 //!
 //! ```text
 //! live-vs-simulated [--seconds 120] [--loads 0.8,1.2,2.0] [GRAPH.toml ...]
 //! ```
 //!
-//! A graph takes the rate of each of its sources from the variable `RATE`. The loads of a graph run at the same time, each in an engine
-//! of its own: emulated devices sleep, they do not compute. The limits are a twentieth of the goodput and two points of the drop rate;
-//! of several sources three points of what is in time of each, of cascades two points of what each stage hands on, of devices with
-//! limited memory a tenth of the openings; beyond them the program ends with 1.
+//! A graph takes the rate of each of its sources from the variable `RATE`. The loads of a graph run at the
+//! same time, each in an engine of its own, since emulated devices sleep and do not compute. The limits are a
+//! twentieth of the goodput and two percentage points of the drop rate. With several sources, three points of
+//! each source's share in time are allowed; for cascades, two points of the share that each stage hands on;
+//! for devices with limited memory, a tenth of the models loaded. Beyond the limits the exit status is 1.
 
 #![allow(clippy::print_stdout, reason = "a benchmark prints what it measured")]
 
@@ -129,7 +130,7 @@ fn handed_on(report: &Report) -> Vec<f64> {
     stages.map(part).collect()
 }
 
-/// Openings of models, and the seconds that they took; none where no memory is limited.
+/// Number of models loaded, and the seconds that loading took; `None` without limited memory.
 fn openings(report: &Report) -> Option<(u64, f64)> {
     let residency = report.residency.as_ref()?;
     Some((residency.opened_cold + residency.opened_warm, residency.seconds))

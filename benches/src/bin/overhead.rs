@@ -1,9 +1,10 @@
-//! What the engine costs beside what it runs: frames a second of a detection-only graph against the bare limit of the
-//! machine, measured in the same run, and the microseconds of single decisions. `--decisions` leaves the frames out, and
-//! needs no assets.
+//! Benchmark of the engine's overhead: frames per second of a graph that only detects, relative to the limit
+//! of the machine measured in the same run, and the microseconds of single decisions. `--decisions` skips the
+//! frames and needs no assets.
 //!
-//! The bare limit is `cores / (decode + preprocess + inference + decode of outputs)`, each timed alone per frame on one
-//! thread. Rounds of bare and engine alternate, so that both see the same machine; the ratio is of their medians.
+//! The limit is `cores / (decode + preprocess + inference + decode of outputs)`, where each part is timed
+//! alone per frame on one thread. Rounds of both alternate, so that both see the same machine; the ratio is
+//! of their medians.
 
 #![allow(clippy::print_stdout, reason = "a benchmark prints what it measured")]
 #![expect(clippy::disallowed_methods, reason = "a benchmark reads the clock")]

@@ -1,16 +1,17 @@
-//! Traffic monitoring with its detector cut and spread over three worker processes of two classes, at a part of the planned
-//! load; one of them is killed half way and started again. Prints the share of frames that were in time before, while it
-//! was away, and after, and how far reservations were from what happened.
+//! Traffic monitoring with its detector partitioned over three worker processes of two classes, at a fraction
+//! of the planned load. One worker is killed half way and started again. Prints the share of frames in time
+//! before, during and after its absence, and the difference between reservations and actual times.
 //!
 //! ```text
 //! WEIR_ASSETS=DIR partitioned [--seconds 60] [--load 0.9] [--no-kill] [--fleet] [--turns N] [--out DIR]
 //! ```
 //!
-//! With `--fleet` the four processes are nodes of a fleet with certificates (a program with the feature `fleet`); without it they talk
-//! over TCP as it is. With `--turns N` both are run N times in turn by one plan, without a fault, and compared.
+//! With `--fleet` the four processes are nodes of a fleet with certificates (this needs a program with the
+//! feature `fleet`); without it they use plain TCP. With `--turns N` both are run N times in turn with one
+//! plan, without a fault, and compared.
 //!
-//! Profiles, plans and runs with the program `weir` that stands beside this one. The workers' classes are emulated: parts
-//! run, and are then kept until the time of the class is over.
+//! Uses the program `weir` beside this one for profiles, plans and runs. The workers' classes are emulated:
+//! partitions run, and shares then stay occupied until the time of the class is over.
 
 #![allow(clippy::print_stdout, reason = "a benchmark prints what it measured")]
 
@@ -33,11 +34,11 @@ const WORKERS: [(&str, &str, &str); 3] = [
 ];
 /// The engine as a node of a fleet.
 const ENGINE: &str = "engine";
-/// How many times slower than this machine each class is.
+/// Device classes, each with its slowdown relative to this machine.
 const CLASSES: [(&str, &str); 2] = [("fast", "3"), ("slow", "6")];
-/// Part of the frames in time that the wire of a fleet may cost.
+/// Share of the frames in time that may be lost by using a fleet's connections.
 const MAX_LOSS: f64 = 0.03;
-/// Frames in time, without a fault.
+/// Least share of frames in time, without a fault.
 const MIN_ATTAINMENT: f64 = 0.99;
 
 struct Options {
@@ -45,7 +46,7 @@ struct Options {
     load: f64,
     kill: bool,
     fleet: bool,
-    /// How often both wires are run in turn; once one of them where it is 0.
+    /// Number of alternating runs over both kinds of connections; 0: a single run over one of them.
     turns: usize,
     out: PathBuf,
 }
@@ -85,7 +86,7 @@ struct Worker {
 }
 
 impl Worker {
-    /// At an address, or as a node of the fleet whose file is named.
+    /// Starts a worker at an address, or as a node of the fleet described by this file.
     fn start(weir: &Path, class: &'static str, address: &str, fleet: Option<&Path>) -> anyhow::Result<Self> {
         let mut command = Command::new(weir);
         command.args(["worker", "--class", class]);
@@ -153,18 +154,19 @@ fn run() -> anyhow::Result<bool> {
     bench.print_result(&report, options.kill)
 }
 
-/// What all runs of a bench share; the plan is in `out`.
+/// Paths and load that all runs share; `out` contains the plan.
 struct Bench {
     weir: PathBuf,
     assets: PathBuf,
     out: PathBuf,
-    /// Frames that are offered a second.
+    /// Number of frames offered per second.
     rate: f64,
     seconds: u64,
 }
 
 impl Bench {
-    /// Runs over both wires in turn, prints what came of each, and says whether the fleet's is within `MAX_LOSS` of TCP's.
+    /// Runs over both kinds of connections in turn and prints the results. Returns true if the fleet's loss
+    /// relative to TCP is within `MAX_LOSS`.
     fn compare(&self, turns: usize) -> anyhow::Result<bool> {
         let mut in_time_per_s = [0.0; 2];
         for turn in 1..=turns {
@@ -266,7 +268,7 @@ impl Bench {
         Ok(())
     }
 
-    /// Prints what came of it; false where it is less than it should be.
+    /// Prints the results of a run; returns false if they miss a requirement.
     fn print_result(&self, report: &Report, kill: bool) -> anyhow::Result<bool> {
         let counts = report.requests;
         println!(
@@ -340,10 +342,10 @@ fn make_fleet(weir: &Path, out: &Path) -> anyhow::Result<PathBuf> {
     Ok(file)
 }
 
-/// What only lines of delivered frames hold.
+/// Text that occurs only in event lines of delivered frames.
 const FRAME: &str = r#""type":"frame""#;
 
-/// Waits until the first frame has come out.
+/// Waits until the first frame is delivered.
 fn await_first(events: &Path, replay: &mut Child) -> anyhow::Result<()> {
     while !std::fs::read_to_string(events).is_ok_and(|text| text.contains(FRAME)) {
         if let Some(ended) = replay.try_wait()? {

@@ -1,5 +1,5 @@
-//! What a tracker takes for a frame: microseconds by the number of objects, which move evenly, with noise, and of which one in
-//! ten is not seen.
+//! Benchmark of the tracker: microseconds per frame by the number of objects. Objects move evenly with noise,
+//! and a tenth of them is missed in each frame.
 
 #![allow(clippy::print_stdout, reason = "a benchmark prints what it measured")]
 #![expect(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
@@ -12,7 +12,7 @@ use weir_flow::Rect;
 
 const FRAMES: u64 = 3_000;
 
-/// The next of a row of numbers from 0 to 1 that look random (a linear congruential generator of Knuth's).
+/// Pseudo-random number from 0 to 1, by a linear congruential generator of Knuth.
 fn draw(state: &mut u64) -> f32 {
     *state = state
         .wrapping_mul(6_364_136_223_846_793_005)

@@ -1,8 +1,9 @@
-//! The settings of a node as Zenoh takes them.
+//! Settings of a node as Zenoh takes them.
 //!
-//! What departs from its defaults, and why: a lease of a second, so that a node that is lost is seen to be; nobody is looked for, by
-//! multicast or by hearsay; no administration space; received messages are bounded (by default a GiB each). Where there are
-//! certificates, a tunnel stands in front of it, which it talks to over unix sockets.
+//! Departures from the defaults of Zenoh: a lease of one second, so that the loss of a node is detected
+//! quickly; no discovery of nodes, by multicast or by gossip; no administration space; a limit on the bytes
+//! of received messages (by default 1 GiB each). With certificates, a tunnel stands in front of Zenoh, which
+//! connects to it over unix sockets.
 
 use std::path::Path;
 
@@ -15,20 +16,20 @@ use crate::identity::Identity;
 use crate::settings::{Endpoint, FabricSettings};
 use crate::transport_id::{text, transport_id};
 
-/// How long a node that says nothing counts as there.
+/// Lease: time without messages after which a node counts as lost, in milliseconds.
 const LEASE_MS: u64 = 1_000;
-/// Signs of life in that time.
+/// Number of keep-alive messages within a lease.
 const KEEP_ALIVES: u64 = 4;
-/// Time between two tries to connect to a node that is not there, at first and at most.
+/// Interval between attempts to connect to an absent node, in milliseconds: the first and the longest.
 const RETRY_MS: (u64, u64) = (100, 500);
-/// How long a connection may take to be made: TLS, and who is who.
+/// Timeout in milliseconds for establishing a connection: TLS and authentication.
 const ACCEPT_TIMEOUT_MS: u64 = 5_000;
-/// Connections that are being made at a time.
+/// Maximum number of connections that are being established.
 const MAX_PENDING: u64 = 64;
-/// Nodes that may be connected at a time.
+/// Maximum number of connected nodes.
 const MAX_SESSIONS: u64 = 1_024;
 
-/// The settings of a node. Its tunnel is there where it has certificates.
+/// Builds the settings of a node. `tunnel` is set if the node has certificates.
 pub(crate) fn config(
     identity: &Identity,
     settings: &FabricSettings,
@@ -106,8 +107,9 @@ impl Locators {
     }
 }
 
-/// Any node may listen to what is published, and to what is for it alone; what comes from a node must be under the keys of the name in
-/// its certificate. The tunnel lets no node connect under the id of another.
+/// Access rules: any node may receive what is published, and what is sent to itself; a node may send only
+/// under the keys of the name in its certificate. The tunnel prevents connections under the id of another
+/// node.
 fn access(identity: &Identity, nodes: &[String]) -> Value {
     let all = [identity.all_keys()];
     let mut rules = vec![json!({

@@ -1,30 +1,31 @@
-//! What came and went, and what was refused.
+//! Counters of messages that were sent, received and refused.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde::Serialize;
 
-/// What one node sent, took and refused since it was opened.
+/// Counters of one node since it was opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct FabricCounts {
     /// Messages that it sent.
     pub sent: u64,
-    /// Messages that it took.
+    /// Messages that it received.
     pub received: u64,
-    /// Messages beyond the bound, sent or received: refused.
+    /// Messages refused because they exceed the size limit, sent or received.
     pub too_large: u64,
-    /// Messages under keys that belong to no node: refused.
+    /// Messages refused because their key belongs to no node.
     pub malformed: u64,
-    /// Messages that nobody had taken when the next one arrived beyond the bound of the queue: dropped.
+    /// Messages dropped because the queue of a subscription was full.
     pub overflowed: u64,
 }
 
-/// What the transport refused in this process.
+/// Counters of refusals by the transport, in this process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct Refusals {
-    /// Connections whose other end showed no certificate of the fleet's authority, spoke no TLS, or claimed to be another node.
+    /// Connections refused because the peer had no certificate of the fleet's authority, did not use TLS, or
+    /// claimed the name of another node.
     pub connections: u64,
-    /// Messages under keys that are not their sender's.
+    /// Messages refused because their key does not belong to the sender.
     pub messages: u64,
 }
 
@@ -59,7 +60,7 @@ impl Counters {
     }
 }
 
-/// One more.
+/// Increments a counter.
 #[cfg_attr(
     not(feature = "zenoh"),
     allow(dead_code, reason = "there is nothing to count")

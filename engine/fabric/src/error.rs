@@ -1,73 +1,73 @@
-//! What keeps a node from its fleet.
+//! Errors of joining a fleet and of sending messages.
 
 use std::path::PathBuf;
 
 use thiserror::Error;
 
-/// What keeps a node from its fleet, or a message from being sent.
+/// Error of joining a fleet, or of sending a message.
 #[derive(Debug, Error)]
 pub enum FabricError {
-    /// A text that cannot stand in keys and certificates.
+    /// The text cannot be part of keys and certificates.
     #[error(
         "\"{name}\" cannot name a {what}: take up to 64 letters, digits, \"-\", \"_\" and \".\", with a letter or digit first"
     )]
     Name {
-        /// What it was to name.
+        /// Kind of name, such as a node or a fleet.
         what: &'static str,
-        /// The text.
+        /// Text that was given.
         name: String,
     },
-    /// A text that is no address.
+    /// The text is not an address.
     #[error("\"{0}\" is not an address: write HOST:PORT, such as 10.0.0.1:7447")]
     Address(String),
-    /// An address that other machines reach, without certificates.
+    /// Other machines can reach the address, but there are no certificates.
     #[error(
         "{0} is reached by other machines, which takes certificates: make them by weir fleet keys, and name their folder \
          as `certificates`"
     )]
     NotLoopback(String),
-    /// A file of certificates that cannot be used.
+    /// A certificate or key file cannot be used.
     #[error("{}: {reason}; weir fleet keys makes certificates and keys", .path.display())]
     Certificate {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What is wrong.
+        /// Problem with the file.
         reason: String,
     },
-    /// A node whose name the fleet does not have.
+    /// The fleet has no node with that name.
     #[error("the fleet has no node {0}: add it to its nodes")]
     NotOfFleet(String),
-    /// The transport refuses.
+    /// The transport failed to open.
     #[error("the fleet cannot be joined: {0}")]
     Open(String),
-    /// A message beyond the bound.
+    /// The message exceeds the size limit.
     #[error("a message of {bytes} bytes is larger than {max_bytes}: it is not sent")]
     TooLarge {
-        /// What it has.
+        /// Length of the message in bytes.
         bytes: usize,
-        /// What it may have.
+        /// Limit in bytes.
         max_bytes: usize,
     },
-    /// The transport does not take a message.
+    /// The transport did not accept a message.
     #[error("a message could not be sent: {0}")]
     Send(String),
-    /// A file that is there already.
+    /// The file already exists.
     #[error("{} is there already: choose another folder, or remove it", .0.display())]
     Exists(PathBuf),
-    /// A file that cannot be written.
+    /// The file cannot be written.
     #[error("{} cannot be written: {reason}", .path.display())]
     Write {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Why.
+        /// Error of the operating system.
         reason: String,
     },
-    /// A certificate that cannot be made.
+    /// The certificate cannot be created.
     #[error("a certificate for {name} cannot be made: {reason}")]
     Make {
-        /// For whom.
+        /// Name of the node.
         name: String,
-        /// Why.
+        /// Error of the library.
         reason: String,
     },
 }

@@ -21,25 +21,27 @@ use crate::message::{Message, Urgency};
 use crate::settings::{Certificates, Endpoint, FabricSettings};
 use crate::transport_id::FleetGate;
 
-/// Messages that may wait for who subscribed: some hundred nodes that report at once.
+/// Maximum number of queued messages per subscription: enough for some hundred nodes that publish at the same
+/// time.
 const MAX_WAITING: usize = 1_024;
-/// Their bytes, where nothing else is said.
+/// Default limit for the bytes of queued messages.
 const MAX_WAITING_BYTES: usize = 64 << 20;
 
-/// How long a node that is dropped takes to leave: what is lost on the way would hold it up for ten seconds.
+/// Time limit for leaving when a node is dropped. Messages lost on the way would otherwise delay it by ten
+/// seconds.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
-/// Time that other nodes have to take the last bytes of this one.
+/// Time for other nodes to receive the last bytes of this node.
 const LINGER: Duration = Duration::from_secs(1);
 
-/// A node among others; it leaves when it is dropped.
+/// Node of a fleet; it leaves when it is dropped.
 pub struct Fabric {
     identity: Identity,
     max_message_bytes: usize,
     counters: Arc<Counters>,
-    /// Until it leaves.
+    /// Zenoh session, until the node leaves.
     session: Mutex<Option<Session>>,
     token: Mutex<Option<LivelinessToken>>,
-    /// TLS in front of the session if there are certificates, until the node leaves.
+    /// TLS tunnel in front of the session, if there are certificates; until the node leaves.
     tunnel: Mutex<Option<Tunnel>>,
 }
 
@@ -67,13 +69,13 @@ impl Fabric {
         })
     }
 
-    /// Who it is.
+    /// Fleet, kind and name of this node.
     #[must_use]
     pub fn identity(&self) -> &Identity {
         &self.identity
     }
 
-    /// What it sent, took and refused.
+    /// Counters of this node since it was opened.
     #[must_use]
     pub fn counts(&self) -> FabricCounts {
         self.counters.counts()
@@ -97,7 +99,7 @@ impl Fabric {
         Ok(())
     }
 
-    /// Who is there, this node included once it has announced itself.
+    /// Subscribes to membership; this node is a member once it has announced itself.
     ///
     /// # Errors
     /// [`FabricError::Open`].
@@ -141,7 +143,7 @@ impl Fabric {
         self.put(self.identity.own_key(topic)?, urgency, header, payload)
     }
 
-    /// Sends to one node, and no other gets it. As [`Fabric::publish`]; where the node is not there it is lost.
+    /// Sends to one node only, as [`Fabric::publish`]. If the node is absent, the message is lost.
     ///
     /// # Errors
     /// As [`Fabric::publish`].
@@ -180,7 +182,8 @@ impl Fabric {
         Ok(())
     }
 
-    /// What other nodes of a kind publish on a topic. At most 1,024 messages wait, of 64 MiB together.
+    /// Subscribes to messages of other nodes of a kind on a topic. At most 1,024 messages are queued, with at
+    /// most 64 MiB.
     ///
     /// # Errors
     /// [`FabricError::Open`].
@@ -189,7 +192,8 @@ impl Fabric {
         self.listen(keys, MAX_WAITING_BYTES.max(self.max_message_bytes))
     }
 
-    /// What other nodes send to this one alone. At most 1,024 messages wait, of so many bytes.
+    /// Subscribes to messages that other nodes send to this node only. At most 1,024 messages are queued,
+    /// with at most `max_waiting_bytes` bytes.
     ///
     /// # Errors
     /// [`FabricError::Open`].
@@ -248,7 +252,8 @@ impl Fabric {
         })
     }
 
-    /// Leaves: others see it at once. Whether it was done in time; it goes on behind the back where not.
+    /// Leaves the fleet; other nodes see this at once. Returns false if leaving takes longer than the limit
+    /// and continues in the background.
     pub fn close(&self) -> bool {
         let session = self.session.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(session) = session else {
@@ -314,20 +319,21 @@ impl std::fmt::Debug for Fabric {
 /// Messages of others, until it is dropped.
 pub struct Subscription {
     messages: Receiver<Message>,
-    /// Bytes of those that nobody has taken.
+    /// Bytes of queued messages.
     waiting_bytes: Arc<AtomicUsize>,
     _subscriber: Subscriber<()>,
 }
 
 impl Subscription {
-    /// The next message; waits for it so long. Those beyond the bounds are dropped and counted.
+    /// Returns the next message, or `None` after `timeout`. Messages beyond the limits of the queue are
+    /// dropped and counted.
     #[must_use]
     pub fn next(&self, timeout: Duration) -> Option<Message> {
         match self.messages.recv_timeout(timeout) {
             Ok(message) => Some(self.taken(message)),
             Err(RecvTimeoutError::Timeout) => None,
             Err(RecvTimeoutError::Disconnected) => {
-                // The node has left: nothing will come.
+                // The node has left, so no message will arrive.
                 std::thread::sleep(timeout);
                 None
             }

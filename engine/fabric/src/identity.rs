@@ -9,20 +9,20 @@ use crate::error::FabricError;
 /// Bytes of a name: a certificate has no more.
 pub const MAX_NAME_BYTES: usize = 64;
 
-/// What a node is.
+/// Role of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
-    /// An engine that serves streams.
+    /// Engine that serves streams.
     Engine,
-    /// A worker that holds partitions of models.
+    /// Worker that holds partitions of models.
     Worker,
 }
 
 impl Kind {
     const ALL: [Self; 2] = [Self::Engine, Self::Worker];
 
-    /// As it stands in keys.
+    /// Text of the kind in keys.
     #[must_use]
     pub fn text(self) -> &'static str {
         match self {
@@ -39,9 +39,9 @@ impl Kind {
 /// A node of a fleet.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Member {
-    /// What it is.
+    /// Role of the node.
     pub kind: Kind,
-    /// Its name, which is also that of its certificate.
+    /// Name of the node, which is also the name in its certificate.
     pub id: String,
 }
 
@@ -51,7 +51,7 @@ impl fmt::Display for Member {
     }
 }
 
-/// Whether a text may name a fleet, a node or a topic: it stands in keys and certificates.
+/// True if a text may be the name of a fleet, a node or a topic, which is part of keys and certificates.
 #[must_use]
 pub fn is_name(text: &str) -> bool {
     let fits = (1..=MAX_NAME_BYTES).contains(&text.len());
@@ -69,7 +69,7 @@ fn check_name(what: &'static str, text: &str) -> Result<(), FabricError> {
     })
 }
 
-/// Who a node is in which fleet.
+/// Identity of a node: its fleet, kind and name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identity {
     fleet: String,
@@ -99,7 +99,7 @@ impl Identity {
         &self.fleet
     }
 
-    /// The node.
+    /// Kind and name of the node.
     #[must_use]
     pub fn member(&self) -> &Member {
         &self.member
@@ -152,7 +152,7 @@ impl Identity {
         format!("{}/*/*/to/{}/{id}", self.root(), kind.text())
     }
 
-    /// The keys that the node of a name may be sent: tokens, what is published for all, and what is for it alone.
+    /// Keys under which the node of this name may receive: tokens, publications, and messages to this node.
     #[must_use]
     pub fn keys_for(&self, id: &str) -> Vec<String> {
         let root = self.root();
@@ -163,7 +163,7 @@ impl Identity {
         ]
     }
 
-    /// All keys of the fleet.
+    /// Pattern of all keys of the fleet.
     #[must_use]
     pub fn all_keys(&self) -> String {
         format!("{}/**", self.root())
@@ -183,7 +183,7 @@ impl Identity {
         Kind::ALL.into_iter().flat_map(of_kind).collect()
     }
 
-    /// The node whose token a key is.
+    /// Node to which a liveliness token belongs.
     #[must_use]
     pub fn member_of_token(&self, key: &str) -> Option<Member> {
         let rest = key.strip_prefix(&self.root())?.strip_prefix("/alive/")?;

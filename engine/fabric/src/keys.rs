@@ -24,18 +24,18 @@ const MAX_FILE_BYTES: u64 = 64 << 10;
 /// A node that gets a certificate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodeNames {
-    /// Its name, by which others know it.
+    /// Name of the node in the fleet.
     pub node: String,
-    /// Host names and addresses by which others connect to it; where there are none, its name.
+    /// Host names and addresses under which others connect to the node; if empty, its name.
     pub hosts: Vec<String>,
 }
 
-/// Writes a certificate and a key for each node into a folder, signed by the authority of that folder, which is made where there is
-/// none. Files that are there are not touched: where one is in the way nothing is written. All of them are for their owner alone.
-/// Gives the files that were written.
+/// Writes a certificate and a key for each node into a folder, signed by the authority of that folder, which
+/// is created if missing. Existing files are kept: if one of them is in the way, nothing is written. All
+/// files are readable only by their owner. Returns the files that were written.
 ///
 /// # Errors
-/// [`FabricError`]: names that cannot be used, files that are in the way or cannot be written.
+/// [`FabricError`] for invalid names, files that are in the way, and files that cannot be written.
 pub fn make_keys(folder: &Path, fleet: &str, nodes: &[NodeNames]) -> Result<Vec<PathBuf>, FabricError> {
     for node in nodes {
         if !is_name(&node.node) || is_reserved(&node.node) {
@@ -80,7 +80,7 @@ fn is_reserved(name: &str) -> bool {
 /// Texts by the files that they are to be written to.
 type NewFiles = Vec<(PathBuf, String)>;
 
-/// The authority of a folder, and its files where they are yet to be written.
+/// Authority of a folder, and its files if they still have to be written.
 fn authority(folder: &Path, fleet: &str) -> Result<(Issuer<'static, KeyPair>, NewFiles), FabricError> {
     let (certificate, key) = (folder.join("authority.pem"), folder.join("authority.key"));
     if certificate.exists() || key.exists() {
@@ -138,7 +138,7 @@ fn params(name: &str, hosts: Vec<String>) -> Result<CertificateParams, rcgen::Er
     params.distinguished_name = rcgen::DistinguishedName::new();
     params.distinguished_name.push(DnType::CommonName, name);
     let year = this_year();
-    // From some time ago: clocks differ.
+    // The certificate is valid from last year on, since clocks differ.
     params.not_before = date_time_ymd(year - 1, 1, 1);
     params.not_after = date_time_ymd(year + YEARS, 12, 31);
     Ok(params)
@@ -176,7 +176,7 @@ fn create_folder(folder: &Path) -> Result<(), FabricError> {
     })
 }
 
-/// Writes a file that is not there yet and that its owner alone can read.
+/// Writes a new file that only its owner can read.
 fn write_new(path: &Path, text: &str) -> Result<(), FabricError> {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);

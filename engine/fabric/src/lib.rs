@@ -1,18 +1,19 @@
-//! What nodes of a fleet say to each other: who is there, and messages under keys that only their owner may write to. The only crate
-//! that names Zenoh; it decides nothing.
+//! Communication between nodes of a fleet: membership, and messages under keys to which only their owner may
+//! write. This is the only crate that names Zenoh, and it holds no rules.
 //!
 //! ```text
-//! weir/<fleet>/alive/<kind>/<id>      a token that is there for as long as its node is
-//! weir/<fleet>/<kind>/<id>/<topic>    what that node publishes, and no other
-//! weir/<fleet>/<kind>/<id>/to/<kind>/<id>    what it sends to one node, and no other is given
+//! weir/<fleet>/alive/<kind>/<id>      liveliness token, present for as long as its node is
+//! weir/<fleet>/<kind>/<id>/<topic>    messages that only this node publishes
+//! weir/<fleet>/<kind>/<id>/to/<kind>/<id>    messages from this node that only the other one receives
 //! ```
 //!
-//! Nodes connect to the addresses that they are given, and find nobody by themselves. Off loopback both ends show certificates of the
-//! fleet's authority ([`make_keys`]), and each node takes from another only what lies under the keys of the name in its certificate.
-//! TLS is that of `weir-tunnel`, which stands in front of Zenoh.
+//! Nodes connect to the configured addresses; there is no discovery. Off loopback, both ends show
+//! certificates of the fleet's authority ([`make_keys`]), and a node accepts from another only messages under
+//! the keys of the name in its certificate. TLS is that of `weir-tunnel`, which stands in front of Zenoh.
 //!
-//! Messages are sent blocking and at once; what may be lost is dropped before it is sent. Their size is bounded. What is refused is
-//! counted ([`FabricCounts`], [`Refusals`]).
+//! Messages are sent immediately and block while the connection is full; messages that may be lost are
+//! dropped before they are sent. Their size is limited. Refused messages and connections are counted
+//! ([`FabricCounts`], [`Refusals`]).
 //!
 //! Zenoh comes with the feature `zenoh`.
 

@@ -1,4 +1,4 @@
-//! Who is there, by tokens that go with their nodes.
+//! Membership of the fleet, by liveliness tokens that disappear with their nodes.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -7,15 +7,15 @@ use zenoh::pubsub::Subscriber;
 
 use crate::identity::Member;
 
-/// Nodes that are kept: beyond it none is taken, whatever names they give themselves.
+/// Maximum number of members. Further nodes are ignored, whatever their names.
 const MAX_MEMBERS: usize = 4_096;
 
-/// What changed about who is there.
+/// Change of membership.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MemberChange {
-    /// It is there.
+    /// The node joined.
     Joined(Member),
-    /// It is not there any more, and all that it said is void.
+    /// The node left; all that it published is void.
     Left(Member),
 }
 
@@ -42,7 +42,7 @@ impl Present {
     }
 }
 
-/// Follows who is there, until it is dropped.
+/// Subscription to membership, until it is dropped.
 pub struct Members {
     present: Arc<Mutex<Present>>,
     seen: Tokens,
@@ -58,8 +58,8 @@ impl Members {
         }
     }
 
-    /// What changed since this was asked last: at first, all that are there have joined. A node that left and came back
-    /// meanwhile has left and joined.
+    /// Changes since the last call; the first call reports every present node as joined. A node that left and
+    /// came back in between is reported as left and joined.
     pub fn changes(&mut self) -> Vec<MemberChange> {
         let now = {
             let present = self.present.lock().unwrap_or_else(PoisonError::into_inner);
@@ -70,14 +70,14 @@ impl Members {
         changes
     }
 
-    /// Whether a node is there now, whatever changes were asked for.
+    /// True if a node is present now, independent of the last call of `changes`.
     #[must_use]
     pub fn is_there(&self, member: &Member) -> bool {
         let present = self.present.lock().unwrap_or_else(PoisonError::into_inner);
         present.tokens.contains_key(member)
     }
 
-    /// Who was there when changes were asked for last.
+    /// Members as of the last call of `changes`.
     pub fn current(&self) -> impl Iterator<Item = &Member> {
         self.seen.keys()
     }

@@ -9,14 +9,14 @@ use zenoh::qos::Priority;
 
 use crate::identity::Member;
 
-/// How urgent messages are: those of one urgency wait for no others.
+/// Priority of messages. Messages of one priority do not wait for those of lower ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Urgency {
-    /// Who is there, who has what: small, and before all others.
+    /// Membership and state of nodes: small messages, sent before all others.
     Control,
     /// Features on their way from one partition to the next.
     Features,
-    /// What has time.
+    /// Messages without a deadline, such as recordings.
     Archive,
 }
 
@@ -32,9 +32,9 @@ impl Urgency {
 
 /// A message that arrived.
 pub struct Message {
-    /// Who sent it, as its key says, which belongs to that node alone.
+    /// Sender, by the key of the message, to which only that node may write.
     pub from: Member,
-    /// What was sent before the payload; empty where nothing was.
+    /// Header that was sent before the payload; empty if there was none.
     pub header: Vec<u8>,
     payload: ZBytes,
 }
@@ -48,18 +48,18 @@ impl Message {
         }
     }
 
-    /// The payload; copied only where it arrived in several pieces.
+    /// Payload; copied only if it arrived in several pieces.
     #[must_use]
     pub fn payload(&self) -> Cow<'_, [u8]> {
         self.payload.to_bytes()
     }
 
-    /// Its pieces, as they arrived.
+    /// Pieces of the payload, as they arrived.
     pub fn pieces(&self) -> impl Iterator<Item = &[u8]> {
         self.payload.slices()
     }
 
-    /// The payload, to be read where it lies.
+    /// Reader of the payload, without a copy.
     #[must_use]
     pub fn into_reader(self) -> PayloadReader {
         PayloadReader {

@@ -1,7 +1,7 @@
-//! Connections and messages that are refused before a node sees them. The tunnel counts connections. Zenoh reports its refusals in its
-//! log alone, so events of the log are counted.
+//! Connections and messages that are refused before a node sees them. The tunnel counts connections. Zenoh
+//! reports its refusals only in its log, so events of the log are counted.
 //!
-//! The words are those of the version of Zenoh that is pinned; `tests/intruders.rs` fails where they are others.
+//! The texts are those of the pinned version of Zenoh; `tests/intruders.rs` fails if they change.
 
 use std::fmt::{self, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,15 +14,15 @@ use tracing_subscriber::registry::Registry;
 
 use crate::counts::Refusals;
 
-/// Where Zenoh holds messages against its rules of access.
+/// Log target of Zenoh's access control.
 const ACCESS: &str = "zenoh::net::routing::interceptor";
-/// Where connections become sessions.
+/// Log target of connection handshakes.
 const TRANSPORT: &str = "zenoh_transport::unicast";
 
 static CONNECTIONS: AtomicU64 = AtomicU64::new(0);
 static MESSAGES: AtomicU64 = AtomicU64::new(0);
 
-/// What was refused in this process, since [`RefusalLayer::boxed`] was installed.
+/// Refusals in this process since [`RefusalLayer::boxed`] was installed.
 #[must_use]
 pub fn refusals() -> Refusals {
     Refusals {
@@ -41,7 +41,7 @@ pub(crate) fn count_connection() {
 pub struct RefusalLayer;
 
 impl RefusalLayer {
-    /// For the subscriber of the program. It takes nothing but the few events that it counts.
+    /// Layer for the subscriber of the program. It reacts only to the few events that it counts.
     #[must_use]
     pub fn boxed() -> Box<dyn Layer<Registry> + Send + Sync> {
         let targets = Targets::new()
@@ -70,10 +70,10 @@ enum Refused {
     Message,
 }
 
-/// What an event says was refused.
+/// Classifies a log event of Zenoh as a refusal; `None` for other events.
 fn kind(target: &str, words: &str) -> Option<Refused> {
     if target.starts_with(ACCESS) {
-        // Of what this node sends itself, nothing is to be counted.
+        // Refusals of messages that this node itself sends are not counted.
         return (words.contains("unauthorized") && words.contains("(ingress)")).then_some(Refused::Message);
     }
     let is_transport = target.starts_with(TRANSPORT) && words.contains("accept");

@@ -1,4 +1,4 @@
-//! Where a node listens, whom it connects to, and by which certificates.
+//! Settings of a node: its listening address, the nodes to which it connects, and its certificates.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -8,7 +8,7 @@ use std::str::FromStr;
 use crate::error::FabricError;
 use crate::identity::Identity;
 
-/// Bytes of a message, where nothing else is said: features of a batch are a few MiB.
+/// Default limit of a message in bytes; the features of a batch take a few MiB.
 pub const MAX_MESSAGE_BYTES: usize = 64 << 20;
 
 /// An address of a node.
@@ -19,7 +19,7 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// Whether this machine alone reaches it.
+    /// True if only this machine can reach the address.
     #[must_use]
     pub fn is_loopback(&self) -> bool {
         match self.host.parse::<IpAddr>() {
@@ -34,7 +34,7 @@ impl Endpoint {
         &self.host
     }
 
-    /// The port.
+    /// TCP port of the endpoint.
     #[must_use]
     pub fn port(&self) -> u16 {
         self.port
@@ -73,19 +73,19 @@ impl FromStr for Endpoint {
     }
 }
 
-/// The files by which a node shows who it is.
+/// Files with the certificates of a node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Certificates {
     /// The certificate of the fleet's authority.
     pub authority: PathBuf,
     /// The certificate of the node.
     pub certificate: PathBuf,
-    /// Its private key.
+    /// File of its private key.
     pub key: PathBuf,
 }
 
 impl Certificates {
-    /// Those of a node in a folder as `weir fleet keys` makes it.
+    /// Certificates of a node in a folder made by `weir fleet keys`.
     #[must_use]
     pub fn in_folder(folder: &Path, node: &str) -> Self {
         Self {
@@ -95,7 +95,7 @@ impl Certificates {
         }
     }
 
-    /// Checks that the files are there, and that nobody else can read the key.
+    /// Checks that the files exist, and that the key is readable only by its owner.
     ///
     /// # Errors
     /// [`FabricError::Certificate`].
@@ -122,18 +122,18 @@ impl Certificates {
     }
 }
 
-/// How a node is reached and whom it reaches.
+/// Settings of a node.
 #[derive(Debug, Clone)]
 pub struct FabricSettings {
-    /// Where it listens; `None`: others do not connect to it.
+    /// Address on which it listens; `None`: other nodes cannot connect to it.
     pub listen: Option<Endpoint>,
-    /// Whom it connects to, again and again where they are not there.
+    /// Nodes to which it connects; failed connections are retried for ever.
     pub connect: Vec<Endpoint>,
-    /// Names of all nodes of the fleet: others are refused where there are certificates.
+    /// Names of all nodes of the fleet; with certificates, other nodes are refused.
     pub nodes: Vec<String>,
-    /// By which it shows who it is, and others must; required off loopback.
+    /// Certificates by which nodes authenticate each other; required off loopback.
     pub certificates: Option<Certificates>,
-    /// Bytes of a message at most, its header included.
+    /// Limit of a message in bytes, header included.
     pub max_message_bytes: usize,
 }
 

@@ -1,8 +1,8 @@
-//! Ids by which Zenoh knows nodes, and the names that they belong to.
+//! Ids by which Zenoh knows nodes, and the names to which they belong.
 //!
-//! Zenoh's rules of access know ids. Each end writes its own into the first message that it sends, and the tunnel passes that message
-//! only if the id belongs to the name in the certificate. The messages are those of the version of Zenoh that is pinned;
-//! `tests/members.rs` fails where they are others.
+//! Zenoh's access rules refer to ids. Each end writes its own id into the first message that it sends, and
+//! the tunnel passes that message only if the id belongs to the name in the certificate. The messages are
+//! those of the pinned version of Zenoh; `tests/members.rs` fails if they change.
 
 use std::collections::BTreeMap;
 
@@ -29,7 +29,7 @@ pub(crate) fn transport_id(fleet: &str, node: &str) -> u128 {
     low | 1 << 127
 }
 
-/// An id as it stands in Zenoh's settings.
+/// Text of an id in Zenoh's settings.
 pub(crate) fn text(id: u128) -> String {
     format!("{id:x}")
 }

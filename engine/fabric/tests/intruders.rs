@@ -1,4 +1,5 @@
-//! Who is not of the fleet, or says what is not its own to say, is refused and counted, and the others go on undisturbed.
+//! Nodes outside the fleet, and messages under keys of other nodes, are refused and counted without an effect
+//! on others.
 
 #![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
 
@@ -29,7 +30,7 @@ struct Pair {
     _alone: MutexGuard<'static, ()>,
 }
 
-/// One test at a time: what is refused is counted for the whole process.
+/// Locks the process for one test at a time, since refusals are counted per process.
 fn pair() -> Pair {
     static ALONE: Mutex<()> = Mutex::new(());
     let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
@@ -60,7 +61,7 @@ fn pair() -> Pair {
 }
 
 impl Pair {
-    /// A message of one gets to the other, and nobody else is or was there.
+    /// Checks that a message of one node reaches the other, and that no other node's message arrived.
     fn goes_on(&self) {
         let mut arrived = None;
         wait_until("a message between the two", || {
@@ -80,7 +81,7 @@ impl Pair {
         }
     }
 
-    /// The same, after what was done to them.
+    /// Checks that messages still arrive and that membership did not change after an attack.
     fn stays_undisturbed(mut self) {
         self.goes_on();
         for members in [&mut self.north.1, &mut self.south.1] {
@@ -105,7 +106,7 @@ impl Pair {
         zenoh::open(config).wait().unwrap()
     }
 
-    /// Files of a node whose certificate is of the authority of the fleet.
+    /// Certificate files of a node, signed by the authority of the fleet.
     fn files(&self, node: &str) -> Certificates {
         Certificates::in_folder(self.folder.path(), node)
     }
@@ -209,7 +210,7 @@ fn garbage_of_a_node_with_a_certificate_is_refused() {
     for garbage in [&[0xa5; 100_000][..], &[0, 0], &[255, 255, 1], &[3, 0, 1, 9, 0xff]] {
         let before = refusals().connections;
         let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
-        // It may be hung up on in the middle.
+        // The connection may be closed before all is written.
         let _ = stream.write_all(garbage);
         let _ = stream.shutdown(std::net::Shutdown::Write);
         wait_until("a refused connection", || refusals().connections > before);
@@ -261,7 +262,7 @@ fn tapped(to: u16) -> (u16, Arc<Mutex<Vec<u8>>>) {
     (port, heard)
 }
 
-/// What a node sent is sent again, byte for byte, from another connection.
+/// Replays the bytes of a node's connection from another connection.
 #[test]
 fn a_message_that_is_replayed_is_refused() {
     let mut pair = pair();
@@ -278,7 +279,7 @@ fn a_message_that_is_replayed_is_refused() {
         arrived > 0
     });
     drop(west);
-    // What was on its way has arrived with the end of who sent it.
+    // Messages on the way have arrived when the end of their sender is visible.
     wait_for_members(&mut pair.north.1, &NODES[..2]);
     pair.south.1.changes();
     pair.states.waiting().for_each(drop);
@@ -286,21 +287,21 @@ fn a_message_that_is_replayed_is_refused() {
     let said = std::mem::take(&mut *heard.lock().unwrap());
     assert!(said.len() > 1_000, "{} bytes", said.len());
     let mut again = TcpStream::connect(("127.0.0.1", pair.ports[0])).unwrap();
-    // It may be hung up on in the middle.
+    // The connection may be closed before all is written.
     let _ = again.write_all(&said);
     wait_until("a refused connection", || refusals().connections > before);
     // `goes_on` finds no message of anybody but the other.
     pair.stays_undisturbed();
 }
 
-/// A node of the fleet whose own bound is larger than that of the others.
+/// Uses a node of the fleet whose limit is larger than that of the others.
 #[test]
 fn a_message_beyond_the_bound_of_who_receives_is_refused() {
     let mut pair = pair();
     let mut wide = settings(Some(pair.folder.path()), &NODES, &pair.ports, 2);
     wide.max_message_bytes = 256 << 20;
     let west = Fabric::open(engine("west"), &wide).unwrap();
-    // It sends nothing that is taken, and is not announced: nobody sees it.
+    // Its messages are refused and it is not announced, so other nodes do not see it.
     for _ in 0..3 {
         let _ = west.publish("state", Urgency::Features, &[], vec![0; 64 << 20]);
     }

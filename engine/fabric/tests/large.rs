@@ -10,7 +10,7 @@ use weir_fabric::Urgency;
 use crate::common::{free_port, keys, open, settings, wait_for_members, wait_until};
 
 const NODES: [&str; 3] = ["north", "south", "west"];
-/// Of a feature of a large batch.
+/// Size of a feature of a large batch.
 const BYTES: usize = 4 << 20;
 const COUNT: u32 = 100;
 

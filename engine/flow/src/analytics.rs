@@ -1,5 +1,5 @@
-//! What is known over time: tracks of objects, and incidents that transforms find in them. Ids are unique within a stream,
-//! also over restarts.
+//! Results over time: tracks of objects, and incidents that transforms derive from them. Ids are unique
+//! within a stream, also across restarts.
 
 use std::sync::Arc;
 
@@ -7,18 +7,19 @@ use crate::geometry::{Point, Rect};
 use crate::picture::Picture;
 use crate::results::Attribute;
 
-/// Where an object is in its track, and what is known of it by then.
+/// State of an object's track at one frame.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct TrackState {
-    /// `(seconds since 1970 at which the tracker began << 20) + number`: below 2^53, so exact in every JSON reader.
+    /// `(seconds since 1970 at which the tracker began << 20) + number`. Below 2^53, so every JSON reader
+    /// represents it exactly.
     pub id: u64,
     /// Media time since the track began, in milliseconds.
     pub age_ms: f64,
-    /// Velocity of the box's centre, in source pixels a second.
+    /// Velocity of the box's centre, in source pixels per second.
     pub velocity: Point,
-    /// The class that most of its objects had.
+    /// Most frequent class of the track's objects.
     pub class: Arc<str>,
-    /// Attributes as they settled over the track, by name: its own, and those of objects found within it.
+    /// Attributes aggregated over the track, by name: its own, and those of objects found within it.
     pub attributes: Arc<[(Arc<str>, Attribute)]>,
 }
 
@@ -26,23 +27,23 @@ impl TrackState {
     /// Bits of an id that are the number of the track; the seconds are above them.
     pub const NUMBER_BITS: u32 = 20;
 
-    /// Its number among those of the stream since it began, from 0: short enough to be drawn.
+    /// Number of the track within its stream since the start, from 0: short enough for a label.
     #[must_use]
     pub const fn number(&self) -> u64 {
         self.id & ((1 << Self::NUMBER_BITS) - 1)
     }
 }
 
-/// A track that ended: nothing of it was seen for the tracker's `lost_after`, or its stream ended.
+/// Track that ended: its object was not seen for the tracker's `lost_after`, or its stream ended.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TrackEnd {
     /// [`TrackState::id`].
     pub id: u64,
     /// The class that most of its objects had.
     pub class: Arc<str>,
-    /// When it was seen first, in milliseconds since 1970 (UTC).
+    /// Time of the first detection, in milliseconds since 1970 (UTC).
     pub began_ms: u64,
-    /// When it was seen last, in milliseconds since 1970 (UTC).
+    /// Time of the last detection, in milliseconds since 1970 (UTC).
     pub last_seen_ms: u64,
     /// Media time of its first frame in milliseconds.
     pub began_pts_ms: f64,
@@ -52,19 +53,19 @@ pub struct TrackEnd {
     pub attributes: Vec<(Arc<str>, Attribute)>,
 }
 
-/// How far an incident is.
+/// Phase of an incident in its life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Phase {
-    /// It began.
+    /// The incident began with this event.
     Began,
-    /// It goes on, and something about it changed.
+    /// The incident continues, and one of its values changed.
     Updated,
-    /// It is over.
+    /// The incident ended with this event.
     Ended,
 }
 
 impl Phase {
-    /// As event lines spell it.
+    /// Name of the phase in event lines.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -85,9 +86,9 @@ pub struct Incident {
     pub transform: Arc<str>,
     /// Type of the transform.
     pub kind: &'static str,
-    /// How far it is.
+    /// Phase of the incident.
     pub phase: Phase,
-    /// The track that it is about, if it is about one.
+    /// Track that it concerns; `None` if it concerns no single track.
     pub track: Option<u64>,
     /// Class of that track.
     pub class: Option<Arc<str>>,
@@ -95,9 +96,9 @@ pub struct Incident {
     pub score: f32,
     /// Box of the object now, in source pixels.
     pub rect: Option<Rect>,
-    /// When it began, in milliseconds since 1970 (UTC).
+    /// Time at which it began, in milliseconds since 1970 (UTC).
     pub began_ms: u64,
-    /// When it was so, in milliseconds since 1970 (UTC).
+    /// Time of this event, in milliseconds since 1970 (UTC).
     pub time_ms: u64,
     /// Media time at which it began, in milliseconds.
     pub began_pts_ms: f64,
@@ -105,18 +106,18 @@ pub struct Incident {
     pub pts_ms: f64,
     /// Zones that the object is in now.
     pub zones: Vec<Arc<str>>,
-    /// What the kind measures, by name; the unit is the end of the name (`dwell_s`).
+    /// Values that the transform measures, by name; the end of the name is the unit (`dwell_s`).
     pub values: Vec<(&'static str, IncidentValue)>,
-    /// Attributes as they settled over the track, by name.
+    /// Attributes aggregated over the track, by name.
     pub attributes: Vec<(Arc<str>, Attribute)>,
-    /// The best picture of its object so far, where a transform takes pictures (`best-shot`).
+    /// Best picture of its object so far, for transforms that take pictures (`best-shot`).
     pub best: Option<Arc<BestShot>>,
 }
 
 /// A value that a kind of incident measures.
 #[derive(Debug, Clone, PartialEq)]
 pub enum IncidentValue {
-    /// In the unit that its name ends with.
+    /// Number in the unit given by the end of its name.
     Number(f64),
     /// A word, such as a direction.
     Text(Arc<str>),
@@ -125,7 +126,7 @@ pub enum IncidentValue {
 /// The picture in which an object is seen best.
 #[derive(Debug, Clone)]
 pub struct BestShot {
-    /// Its pixels, or the JPEG of them.
+    /// Pixels of the object, or their JPEG.
     pub picture: Arc<dyn Picture>,
     /// Box of the object in source pixels.
     pub rect: Rect,
@@ -138,14 +139,14 @@ pub struct BestShot {
 }
 
 impl BestShot {
-    /// A JPEG, at most 256 KiB. It is encoded when it is asked for first, which takes milliseconds of the thread that asks.
+    /// JPEG of at most 256 KiB. The first call encodes it, which takes milliseconds on the calling thread.
     #[must_use]
     pub fn jpeg(&self) -> &[u8] {
         self.picture.jpeg()
     }
 }
 
-/// The same object in the same frame.
+/// Compares the object and the frame, not the pixels.
 impl PartialEq for BestShot {
     fn eq(&self, other: &Self) -> bool {
         (self.frame, self.rect, self.score) == (other.frame, other.rect, other.score)
@@ -153,18 +154,18 @@ impl PartialEq for BestShot {
     }
 }
 
-/// What a transform shows on a picture.
+/// Shapes and texts that a transform draws on a picture.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Overlay {
     /// Name of the transform in the graph.
     pub transform: Arc<str>,
     /// Type of the transform.
     pub kind: &'static str,
-    /// Corners of a zone or ends of a line in source pixels; empty where it has none.
+    /// Corners of a zone or ends of a line in source pixels; empty if the transform has no shape.
     pub points: Vec<Point>,
-    /// Whether the last corner is joined with the first.
+    /// True if the last corner is connected to the first.
     pub is_closed: bool,
-    /// What it counts, in words; may be empty.
+    /// Counts and states as text; may be empty.
     pub text: Arc<str>,
     /// Texts beside the boxes of tracks.
     pub tags: Vec<(u64, Arc<str>)>,

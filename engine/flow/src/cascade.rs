@@ -5,20 +5,20 @@ use crate::item::{Inference, Item};
 /// The answer to an item so far.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Answer {
-    /// What counts of what the stages said.
+    /// Answer that counts so far: that of the last stage, or a combination.
     pub inference: Inference,
-    /// Whether no further stage is asked.
+    /// True if no further stage is asked.
     pub is_accepted: bool,
-    /// Whether any stage has answered.
+    /// True if any stage has answered.
     pub is_answered: bool,
 }
 
 /// An answer that is handed on in regions of its item.
 #[derive(Debug, Clone, Default)]
 pub struct SplitAnswer {
-    /// What lies in none of them, which is accepted.
+    /// Part of the answer outside of all regions, which is accepted.
     pub rest: Inference,
-    /// Each region as an item of its own, with what the answer has there.
+    /// Each region as an item of its own, with the part of the answer inside it.
     pub regions: Vec<(Item, Inference)>,
 }
 
@@ -56,8 +56,9 @@ impl CascadeAnswers {
         self.answers.get_mut(place)
     }
 
-    /// Hands the item in that place on in regions, as `split` divides its answer: what is in none of them is accepted, and each
-    /// becomes an item with an answer that is handed on. Nothing changes where `split` does not divide it.
+    /// Splits the item in that place into regions, as `split` divides its answer. The part outside of all
+    /// regions is accepted, and each region becomes an item with an answer that is handed on. Without effect
+    /// if `split` returns `None`.
     pub fn split(&mut self, place: usize, split: impl FnOnce(&Item, &Inference) -> Option<SplitAnswer>) {
         let (Some(item), Some(answer)) = (self.items.get(place), self.answers.get_mut(place)) else {
             return;
@@ -76,7 +77,7 @@ impl CascadeAnswers {
         }
     }
 
-    /// All items, and what counts of their inferences, in order.
+    /// All items and the inferences that count for them, in order.
     #[must_use]
     pub fn into_parts(self) -> (Vec<Item>, Vec<Inference>) {
         let inferences = self.answers.into_iter().map(|answer| answer.inference);

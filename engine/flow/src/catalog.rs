@@ -6,20 +6,20 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// What an operator's items are, unless the module says `items = "frame"` (see [`Settings::takes_frames`]).
+/// Items of an operator, unless the module sets `items = "frame"` (see [`Settings::takes_frames`]).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OperatorInput {
-    /// Whole frames, or boxes of objects where `regions` is given.
+    /// Whole frames, or boxes of objects if `regions` is set.
     FrameOrBoxes,
-    /// Boxes of objects: `regions` must be given.
+    /// Boxes of objects; `regions` is required.
     Boxes,
-    /// Faces with five landmarks; boxes of objects where the model does not align (see [`Settings::aligns`]).
+    /// Faces with five landmarks, or boxes of objects if the model does not align (see [`Settings::aligns`]).
     Faces,
-    /// Quadrilaterals (objects with four corners), or boxes where the model reads boxes.
+    /// Quadrilaterals (objects with four corners), or boxes if the model reads boxes.
     Quads,
 }
 
-/// What a head decodes from the outputs of its model.
+/// Result that a head decodes from the outputs of its model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HeadOutput {
     /// Objects with boxes.
@@ -49,9 +49,9 @@ pub enum KeyKind {
         /// Upper bound, inclusive.
         max: i64,
     },
-    /// Text.
+    /// Text without restrictions.
     Text,
-    /// One of these words.
+    /// One of a list of words.
     OneOf(&'static [&'static str]),
     /// A list of texts.
     Texts,
@@ -69,10 +69,10 @@ pub enum KeyKind {
     Points,
 }
 
-/// One key of an operator, head or sink.
+/// Key of an operator, head or sink.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct KeySpec {
-    /// As it is written in the graph.
+    /// Name of the key in the graph file.
     pub name: &'static str,
     /// Type and bounds of its value.
     pub kind: KeyKind,
@@ -83,17 +83,17 @@ pub struct KeySpec {
 /// An operator that `operator = "..."` of a module may name.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OperatorSpec {
-    /// As it is written in the graph.
+    /// Name of the operator in the graph file.
     pub name: &'static str,
-    /// One line for the reference.
+    /// Description in one line, for the reference.
     pub about: &'static str,
     /// The items it takes.
     pub input: OperatorInput,
-    /// Names of the heads whose models it can run.
+    /// Heads whose models the operator can run.
     pub heads: &'static [&'static str],
-    /// Name of its attribute where the module does not set `attribute`; `None`: not known.
+    /// Name of its attribute if the module does not set `attribute`; `None`: unknown.
     pub attribute: Option<&'static str>,
-    /// Whether it also gives the number of tokens, as `ATTRIBUTE_tokens`.
+    /// True if it also reports the number of tokens, as `ATTRIBUTE_tokens`.
     pub counts_tokens: bool,
     /// Keys of the module beside `operator`, `model`, `inputs` and `regions`.
     pub keys: Cow<'static, [KeySpec]>,
@@ -102,11 +102,11 @@ pub struct OperatorSpec {
 /// A head that `head = "..."` of a model may name.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HeadSpec {
-    /// As it is written in the graph.
+    /// Name of the head in the graph file.
     pub name: &'static str,
     /// Input and output in one line, for the reference.
     pub about: &'static str,
-    /// What it decodes.
+    /// Result that it decodes.
     pub output: HeadOutput,
     /// Default classes of its objects, used where `labels` is absent.
     pub classes: &'static [&'static str],
@@ -117,24 +117,24 @@ pub struct HeadSpec {
 /// A sink that `type = "..."` may name.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SinkSpec {
-    /// As it is written in the graph.
+    /// Name of the sink type in the graph file.
     pub name: &'static str,
-    /// One line for the reference.
+    /// Description in one line, for the reference.
     pub about: &'static str,
     /// Keys beside `type`, `inputs` and `when_slow`.
     pub keys: &'static [KeySpec],
 }
 
-/// All names that a graph may use.
+/// Catalog of all names that a graph may use.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Catalog {
-    /// Operators.
+    /// Operators for the key `operator` of modules.
     pub operators: Vec<OperatorSpec>,
-    /// Keys of modules with `operator = "track"`, which have no model; empty where nothing tracks.
+    /// Keys of modules with `operator = "track"`, which have no model; empty if the program has no tracker.
     pub tracker_keys: &'static [KeySpec],
-    /// Heads.
+    /// Heads for the key `head` of models.
     pub heads: Vec<HeadSpec>,
-    /// Sinks.
+    /// Sinks for the key `type` of sinks.
     pub sinks: Vec<SinkSpec>,
     /// Keys of `options` of a source.
     pub connection_options: &'static [KeySpec],
@@ -144,14 +144,14 @@ pub struct Catalog {
     pub embedded: BTreeMap<String, ModelDefaults>,
 }
 
-/// Head and settings of a model known by name, used where the graph does not set them.
+/// Head and settings of a model that is known by name; defaults for keys that the graph does not set.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ModelDefaults {
     /// Name of its head.
     pub head: String,
     /// Keys of the head; keys in the graph override them.
     pub settings: Settings,
-    /// Of one that generates: nets that predict how long its texts become, as JSON.
+    /// For generative models: nets that predict the length of outputs, as JSON.
     pub lengths: Option<&'static str>,
 }
 
@@ -221,13 +221,14 @@ impl Settings {
         }
     }
 
-    /// Whether a head that aligns items by their landmarks does so; `align = "none"` feeds it the plain boxes.
+    /// True if a head aligns items by their landmarks; with `align = "none"` it gets the plain boxes.
     #[must_use]
     pub fn aligns(&self) -> bool {
         self.text("align") != Some("none")
     }
 
-    /// Whether a module's items are whole frames, as `items = "frame"` says, whatever its operator takes by itself.
+    /// True if a module's items are whole frames by `items = "frame"`, whatever its operator takes by
+    /// default.
     #[must_use]
     pub fn takes_frames(&self) -> bool {
         self.text("items") == Some("frame")

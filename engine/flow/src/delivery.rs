@@ -1,4 +1,4 @@
-//! What sinks receive: the header of a run, deliveries, and notices of streams.
+//! Input of sinks: the header of a run, deliveries, and notices of streams.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ pub struct DeliveredObject {
     pub parent: Option<u32>,
     /// Attributes by name.
     pub attributes: Vec<(Arc<str>, Attribute)>,
-    /// Its track, where a tracker follows objects of its module.
+    /// State of its track; `None` if no tracker follows objects of its module.
     pub track: Option<TrackState>,
 }
 
@@ -32,9 +32,9 @@ pub struct Delivery {
     pub frame: Arc<Frame>,
     /// Arrival of the frame, in milliseconds since 1970 (UTC).
     pub time_ms: u64,
-    /// From the frame's send time to its delivery, in milliseconds.
+    /// Time from sending the frame to its delivery, in milliseconds.
     pub latency_ms: f64,
-    /// Whether the latency exceeds the SLO.
+    /// True if the latency exceeds the SLO.
     pub late: bool,
     /// Whether nothing had changed since the last frame that was looked at: its objects are those of that frame.
     pub still: bool,
@@ -44,9 +44,9 @@ pub struct Delivery {
     pub objects: Vec<DeliveredObject>,
     /// Tracks that ended before this frame; empty without trackers.
     pub ended_tracks: Vec<TrackEnd>,
-    /// What transforms found by this frame; empty without transforms.
+    /// Incidents that transforms reported up to this frame; empty without transforms.
     pub incidents: Vec<Incident>,
-    /// What transforms show on the picture; empty without transforms.
+    /// Shapes and texts that transforms draw on the picture; empty without transforms.
     pub overlays: Vec<Overlay>,
 }
 
@@ -63,11 +63,11 @@ pub enum Notice {
         pts_ms: f64,
         /// Arrival of the frame, in milliseconds since 1970 (UTC).
         time_ms: u64,
-        /// Name of the module that dropped it; `None` if dropped at the source.
+        /// Module that dropped it; `None` if it was dropped at the source.
         module: Option<Arc<str>>,
         /// The drop reason as reports spell it.
         reason: &'static str,
-        /// What it was short of, where it was dropped because it would have been late.
+        /// Time that it lacked, if it was dropped because it would have been late.
         shortfall: Option<Shortfall>,
     },
     /// Nothing moved in frames of a stream, so that they were not decoded.
@@ -83,8 +83,8 @@ pub enum Notice {
         /// Arrival of the first, in milliseconds since 1970 (UTC).
         time_ms: u64,
     },
-    /// A stream changed its state: it is live, down (stalled or waiting) for another reason, gone or paused. That it is
-    /// connecting is no news.
+    /// A stream changed its state: it is live, down (stalled or waiting) for a new reason, gone or paused.
+    /// Connecting is not reported.
     State {
         /// Name of the stream.
         stream: Arc<str>,
@@ -93,7 +93,8 @@ pub enum Notice {
         /// Time of the change, in milliseconds since 1970 (UTC).
         time_ms: u64,
     },
-    /// What ended without a delivery: a stream was removed, ended or lost its connection, and with it its tracks and incidents.
+    /// Tracks and incidents that ended without a delivery, because their stream was removed, ended or lost
+    /// its connection.
     Analytics {
         /// Name of the stream.
         stream: Arc<str>,
@@ -117,17 +118,18 @@ pub struct RunHeader {
     pub version: String,
     /// Start of the run, in milliseconds since 1970 (UTC).
     pub time_ms: u64,
-    /// The streams whose frames the sink receives.
+    /// Streams whose frames the sink receives.
     pub streams: Vec<StreamHeader>,
 }
 
 /// A stream in a [`RunHeader`].
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct StreamHeader {
-    /// As the graph names it.
+    /// Name of the stream in the graph.
     pub name: String,
     /// Address of its source, without credentials.
     pub source: String,
-    /// The same of the smaller stream that its frames come from, where it has one.
+    /// Address, without credentials, of the smaller stream from which its frames come; `None` if there is
+    /// none.
     pub detect_source: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! Errors of sources, sessions and sinks. Each message is for the user who can fix the cause.
+//! Errors of sources, sessions and sinks. The messages address the user who can fix the cause.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use crate::uri::mask_credentials;
 /// A source cannot continue. Its messages never show the user, password or token of the address.
 #[derive(Error)]
 pub enum SourceError {
-    /// It could not be opened.
+    /// The source could not be opened.
     #[error("cannot open {}: {}", mask_credentials(uri), masked(uri, reason))]
     Open {
         /// Address of the source.
@@ -17,7 +17,7 @@ pub enum SourceError {
         /// Cause and remedy.
         reason: String,
     },
-    /// It broke off; the frames before that are valid.
+    /// The source failed in operation; frames before the failure are valid.
     #[error(
         "{} broke off after {frames} frames: {}",
         mask_credentials(uri),
@@ -28,15 +28,15 @@ pub enum SourceError {
         uri: String,
         /// Frames delivered before it broke off.
         frames: u64,
-        /// Cause.
+        /// Cause of the failure, for users.
         reason: String,
     },
-    /// It was read to its end, but some of its data could not be read.
+    /// The source was read to its end, but some of its data could not be read.
     #[error("{} is not whole: {}", mask_credentials(uri), masked(uri, reason))]
     Incomplete {
         /// Address of the source.
         uri: String,
-        /// What is missing.
+        /// Description of the missing data.
         reason: String,
     },
 }
@@ -74,15 +74,16 @@ pub enum SessionError {
         /// Cause and remedy.
         reason: String,
     },
-    /// The device or the worker that the session is on is gone, with all that it held. Nothing was computed; it may come back.
+    /// The session's device or worker is lost, with everything that it held. Nothing was computed; the device
+    /// may return.
     #[error("model {model} is gone from where it ran: {reason}")]
     Gone {
         /// Name of the model.
         model: String,
-        /// Cause.
+        /// Cause of the failure, for users.
         reason: String,
     },
-    /// One batch failed; the session may be used or rebuilt.
+    /// A batch failed; the session may be used further or rebuilt.
     #[error("model {model} failed on a batch of {batch}: {reason}")]
     Run {
         /// Name of the model.

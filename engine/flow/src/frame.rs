@@ -15,9 +15,9 @@ pub enum PixelFormat {
     Yuv444,
     /// Planes Y and interleaved UV, halved in both directions.
     Nv12,
-    /// One plane, red green blue interleaved.
+    /// A single plane with interleaved red, green and blue.
     Rgb24,
-    /// One plane of luma.
+    /// A single plane of luma.
     Gray8,
 }
 
@@ -35,27 +35,28 @@ pub enum ColorMatrix {
 
 /// Access to the samples. Decoders implement it over their own reference-counted buffers, so no copy is made.
 pub trait Planes: Send + Sync {
-    /// Plane `index` from its first sample on, and the bytes from one row to the next. Samples in the memory of a device are
-    /// copied to the host when they are asked for first.
+    /// Bytes of plane `index` from its first sample on, and the distance between rows in bytes. Samples in a
+    /// device's memory are copied to the host on the first call.
     fn plane(&self, index: usize) -> (&[u8], usize);
-    /// Where the samples are in the memory of a device, as long as this lives; `None` where they are on the host alone.
+    /// Location of the samples in a device's memory, valid while this value lives; `None` if they are only on
+    /// the host.
     fn on_device(&self) -> Option<DevicePlanes> {
         None
     }
 }
 
-/// Where an NV12 picture is in the memory of a GPU.
+/// Location of an NV12 picture in the memory of a GPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DevicePlanes {
-    /// Number of the GPU.
+    /// Index of the GPU.
     pub ordinal: u32,
-    /// Address of its luma.
+    /// Device address of the luma plane.
     pub luma: u64,
-    /// Address of its pairs of chroma.
+    /// Device address of the interleaved chroma plane.
     pub chroma: u64,
-    /// Bytes from one row of luma to the next.
+    /// Distance between rows of luma in bytes.
     pub luma_pitch: u32,
-    /// Bytes from one row of chroma to the next.
+    /// Distance between rows of chroma in bytes.
     pub chroma_pitch: u32,
 }
 
@@ -86,7 +87,7 @@ pub struct Image {
     pub matrix: ColorMatrix,
     /// True where luma uses 0..=255, false for 16..=235 ("video range").
     pub full_range: bool,
-    /// The samples.
+    /// Samples of the picture, by plane.
     pub planes: Arc<dyn Planes>,
 }
 
@@ -126,22 +127,23 @@ impl fmt::Debug for Image {
     }
 }
 
-/// Dropped with the frame, which releases the frame's share of the memory budget; `None` where nothing is accounted.
+/// Guard that is dropped with the frame and then releases the frame's share of the memory budget; `None`
+/// without a budget.
 pub type MemoryGuard = Option<Box<dyn std::any::Any + Send + Sync>>;
 
-/// One decoded frame of a stream.
+/// Decoded frame of a stream.
 pub struct Frame {
     /// Position in its stream, from 0, counting every decoded frame.
     pub index: u64,
     /// Presentation time of the media in milliseconds from its first frame: data, never the clock of the SLO.
     pub pts_ms: f64,
-    /// Its time in the container in milliseconds, before any correction; `None` where it has none.
+    /// Timestamp of the container in milliseconds, before any correction; `None` if it has none.
     pub stamp_ms: Option<f64>,
-    /// The picture.
+    /// Decoded picture of the frame.
     pub image: Image,
-    /// Whether the decoder concealed errors in the picture.
+    /// True if the decoder concealed errors in the picture.
     pub concealed: bool,
-    /// Name of its file, where each frame is a file.
+    /// Name of its file, if each frame is a file.
     pub file: Option<Arc<str>>,
     /// Releases the frame's memory budget when the frame is dropped.
     pub memory_guard: MemoryGuard,

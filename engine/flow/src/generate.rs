@@ -13,38 +13,38 @@ use weir_types::SequenceId;
 use crate::device::DeviceKind;
 use crate::error::SessionError;
 
-/// How the next token is chosen. Draws depend on the seed and on the place in the sequence alone, so that a sequence goes on
-/// the same wherever it goes on.
+/// Sampling of the next token. Draws depend only on the seed and on the position in the sequence, so a
+/// sequence that migrates continues with the same tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Sampling {
-    /// What logits are divided by before a token is drawn; 0: always the most probable (greedy).
+    /// Divisor of the logits before a token is drawn; 0: always the most probable token (greedy).
     pub temperature: f32,
-    /// So many of the most probable tokens are drawn from; 0: all.
+    /// Number of most probable tokens among which is drawn; 0: all.
     pub top_k: u32,
-    /// Of the draws.
+    /// Seed of the draws.
     pub seed: u64,
 }
 
 /// A sequence before its first step.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SequenceSpec {
-    /// At least one token.
+    /// Tokens of the prompt, at least one.
     pub prompt: Vec<u32>,
-    /// It ends with so many tokens after its prompt, at the latest.
+    /// Maximum number of tokens after the prompt.
     pub max_tokens: u32,
-    /// It ends where one of these texts is complete in what it generated.
+    /// Stop texts: the sequence ends when one of them is complete in its output.
     pub stop: Arc<[String]>,
-    /// How its tokens are chosen.
+    /// Sampling of its tokens.
     pub sampling: Sampling,
 }
 
 /// A sequence outside of a session.
 pub struct SequenceState {
-    /// As it began.
+    /// Prompt, limits and sampling of the sequence.
     pub spec: SequenceSpec,
     /// Tokens after its prompt.
     pub generated: Vec<u32>,
-    /// Its cache, for sessions of the same model in this process.
+    /// Cache of the sequence, for sessions of the same model in this process.
     pub cache: Option<Box<dyn Any + Send>>,
 }
 
@@ -70,26 +70,26 @@ impl fmt::Debug for SequenceState {
     }
 }
 
-/// What a session is asked for before a step.
+/// Command that a session executes before a step.
 #[derive(Debug, Clone, PartialEq)]
 pub enum SequenceCommand {
-    /// A sequence is here from now on.
+    /// Adds a sequence to the session.
     Put {
-        /// Which.
+        /// Sequence that is added.
         sequence: SequenceId,
-        /// As it began.
+        /// Prompt, limits and sampling.
         spec: SequenceSpec,
-        /// What it has generated elsewhere.
+        /// Tokens that it has generated on other instances.
         generated: Vec<u32>,
     },
-    /// It is not, any more.
+    /// Removes a sequence.
     Remove(SequenceId),
-    /// Its cache is given up.
+    /// Drops the cache of a sequence; the sequence stays.
     Evict(SequenceId),
 }
 
 impl SequenceCommand {
-    /// Does it.
+    /// Executes the command.
     ///
     /// # Errors
     /// [`SessionError`] where a sequence cannot be put in: it fails the step that has it.
@@ -100,7 +100,8 @@ impl SequenceCommand {
                 spec,
                 generated,
             } => {
-                // It may have been here before, and was not taken out while its slot was out of use.
+                // The session may still hold it from before, if it could not be removed while the slot was
+                // unavailable.
                 session.take(sequence, false);
                 let state = SequenceState {
                     generated,
@@ -115,56 +116,57 @@ impl SequenceCommand {
     }
 }
 
-/// What a step does of one sequence.
+/// Work of a step for one sequence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SequenceStep {
-    /// Which.
+    /// Sequence that is computed.
     pub sequence: SequenceId,
-    /// Tokens that are computed: the next of its prompt and of what it has generated. With the last of them it gives a token.
+    /// Number of tokens to compute: the next ones of its prompt and of its output. The last of them yields a
+    /// new token.
     pub tokens: u32,
 }
 
-/// Why a sequence ended.
+/// Reason for the end of a sequence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SequenceEnd {
     /// The model gave a token that ends it.
     StopToken,
-    /// One of its stop texts is complete.
+    /// One of its stop texts is complete in the output.
     StopText,
-    /// It has as many tokens as it may.
+    /// It reached its maximum number of tokens.
     MaxTokens,
 }
 
-/// A token that a sequence was given.
+/// Token that a sequence generated.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct GeneratedToken {
-    /// Whose.
+    /// Sequence that generated it.
     pub sequence: SequenceId,
-    /// Its number in the vocabulary.
+    /// Index of the token in the vocabulary.
     pub token: u32,
-    /// Probability that the model gave it, 0 to 1, whatever the temperature.
+    /// Probability of the token according to the model, 0 to 1, independent of the temperature.
     pub probability: f32,
-    /// Set where it is the last.
+    /// Reason for which the sequence ends with this token; `None` if it continues.
     pub end: Option<SequenceEnd>,
 }
 
-/// What a sequence that ended has generated.
+/// Output of a sequence that ended.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Generated {
-    /// All its tokens after the prompt, with the one that ended it.
+    /// All tokens after the prompt, including the one that ended the sequence.
     pub tokens: Vec<u32>,
     /// Geometric mean of their probabilities, 0 to 1.
     pub score: f32,
-    /// Why it ended.
+    /// Reason for the end.
     pub end: SequenceEnd,
 }
 
 /// Bounds of a model that generates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GenerativeLimits {
-    /// Different tokens.
+    /// Number of different tokens.
     pub vocabulary: u32,
-    /// Most tokens of a sequence, its prompt included.
+    /// Maximum number of tokens of a sequence, its prompt included.
     pub max_sequence_tokens: u32,
 }
 
@@ -179,18 +181,18 @@ pub struct CacheKind {
 
 /// A model that generates, loaded and checked.
 pub trait GenerativeModel: Send + Sync {
-    /// Its bounds.
+    /// Limits of the vocabulary and of sequences.
     fn limits(&self) -> GenerativeLimits;
-    /// The tokens of a text, with the token that begins a sequence where the model has one: at least one.
+    /// Tokens of a text, at least one. If the model has a token that begins sequences, it comes first.
     fn encode(&self, text: &str) -> Vec<u32>;
     /// The text of tokens that were generated, without those that end a sequence.
     fn decode(&self, tokens: &[u32]) -> String;
-    /// The bytes from which [`PartitionLoader::load_generator`](crate::PartitionLoader::load_generator) opens it in another
-    /// process; `None` where it cannot be sent.
+    /// Bytes from which [`PartitionLoader::load_generator`](crate::PartitionLoader::load_generator) opens the
+    /// model in another process; `None` if the model cannot be sent.
     fn portable(&self) -> Option<Vec<u8>> {
         None
     }
-    /// The caches of its sessions; `None` where a sequence leaves them as its tokens alone.
+    /// Kind of the sessions' caches; `None` if a sequence leaves a session only as its tokens.
     fn caches(&self) -> Option<CacheKind> {
         None
     }
@@ -203,25 +205,26 @@ pub trait GenerativeModel: Send + Sync {
 
 /// A model that generates, opened on one slot and owned by its thread.
 pub trait GenerativeSession: Send {
-    /// A sequence is here from now on, with nothing computed.
+    /// Adds a sequence, of which nothing is computed yet.
     ///
     /// # Errors
-    /// [`SessionError::Run`] where its prompt is empty or longer than a sequence can be, has tokens that the model does not
-    /// know, or where a sequence of that number is here.
+    /// [`SessionError::Run`] if its prompt is empty, too long or has tokens that the model does not know, or
+    /// if the session already has a sequence of that number.
     fn begin(&mut self, sequence: SequenceId, spec: SequenceSpec) -> Result<(), SessionError> {
         self.put(sequence, SequenceState::new(spec)).map(drop)
     }
-    /// Takes sequences on, each at most once; gives the tokens of those whose last token was among what was computed, in the
-    /// order of `steps`.
+    /// Computes a step of some sequences, each at most once. Returns the new tokens of those sequences whose
+    /// last known token was computed, in the order of `steps`.
     ///
     /// # Errors
-    /// [`SessionError::Run`]: the model failed, or a sequence is not here or has not so many tokens. What is computed of the
-    /// sequences of the step is unknown then: they are to be evicted, or the session built again. [`SessionError::Gone`]: the
-    /// device or worker is gone, and all that the session held with it.
+    /// [`SessionError::Run`] if the model failed, a sequence is missing, or a sequence has fewer tokens than
+    /// the step computes. The state of the step's sequences is unknown then: evict them, or rebuild the
+    /// session. [`SessionError::Gone`] if the device or worker is lost, with everything that the session
+    /// held.
     fn step(&mut self, steps: &[SequenceStep]) -> Result<Vec<GeneratedToken>, SessionError>;
-    /// Gives up the cache of a sequence, which is computed again from its tokens.
+    /// Drops the cache of a sequence, which will be recomputed from its tokens.
     fn evict(&mut self, sequence: SequenceId);
-    /// Takes a sequence out, with its cache if `with_cache`; `None` where it is not here.
+    /// Removes a sequence, with its cache if `with_cache`; `None` if the session does not have it.
     fn take(&mut self, sequence: SequenceId, with_cache: bool) -> Option<SequenceState>;
     /// Puts a sequence in that was taken out of a session of this model. Gives how many of its tokens need not be computed.
     ///

@@ -22,13 +22,13 @@ impl Point {
 /// An axis-aligned box by its corners, in source pixels.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct Rect {
-    /// Left.
+    /// Left edge in pixels, inclusive.
     pub x0: f32,
-    /// Top.
+    /// Top edge in pixels, inclusive.
     pub y0: f32,
-    /// Right, exclusive.
+    /// Right edge in pixels, exclusive.
     pub x1: f32,
-    /// Bottom, exclusive.
+    /// Bottom edge in pixels, exclusive.
     pub y1: f32,
 }
 
@@ -57,7 +57,7 @@ impl Rect {
         self.width() * self.height()
     }
 
-    /// The middle.
+    /// Centre of the rectangle.
     #[must_use]
     pub fn centre(&self) -> Point {
         Point::new((self.x0 + self.x1) / 2.0, (self.y0 + self.y1) / 2.0)
@@ -74,7 +74,7 @@ impl Rect {
         )
     }
 
-    /// In a picture whose width and height are this many times those of its own.
+    /// The rectangle in a picture whose width and height are scaled by these factors.
     #[must_use]
     pub fn scaled(&self, x: f32, y: f32) -> Self {
         Self::new(self.x0 * x, self.y0 * y, self.x1 * x, self.y1 * y)
@@ -98,7 +98,7 @@ impl Rect {
         )
     }
 
-    /// What both cover; empty where they do not meet.
+    /// Area that both cover; empty if they do not overlap.
     #[must_use]
     pub fn intersection(&self, other: &Self) -> Self {
         Self::new(
@@ -109,7 +109,7 @@ impl Rect {
         )
     }
 
-    /// Whether a point lies in it.
+    /// True if the point lies within the rectangle.
     #[must_use]
     pub fn contains(&self, point: Point) -> bool {
         (self.x0..self.x1).contains(&point.x) && (self.y0..self.y1).contains(&point.y)

@@ -14,14 +14,14 @@ pub enum Region {
     Whole,
     /// A box of it, with landmarks to align it by. The box may exceed the frame; pixels outside are filled.
     Crop {
-        /// In source pixels.
+        /// Box in source pixels.
         rect: Rect,
         /// Landmarks to align by, in source pixels.
         points: Points,
     },
 }
 
-/// One unit of a batch: a frame, or a crop of one.
+/// Unit of a batch: a frame, or a crop of one.
 #[derive(Debug, Clone)]
 pub struct Item {
     /// Shared with the other items of the request.
@@ -32,12 +32,12 @@ pub struct Item {
     pub object: Option<ObjectRef>,
 }
 
-/// How certain it is what is in a box, or that nothing is.
+/// Certainty of a detector about a box: of its object, or that it holds none.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct BoxCertainty {
-    /// In source pixels.
+    /// Box in source pixels.
     pub rect: Rect,
-    /// 0 to 1.
+    /// Certainty, 0 to 1.
     pub certainty: f32,
 }
 
@@ -48,17 +48,17 @@ pub struct Inference {
     pub objects: Vec<Object>,
     /// Attribute of the object that the item was made for.
     pub attribute: Option<Attribute>,
-    /// How certain it is, 0 to 1, by the measure that the model's head is set to; `None` where the head gives none. An
-    /// answer that cannot be right, such as a text that is no plate, has certainty 0.
+    /// Certainty of the answer, 0 to 1, by the measure that the model's head is set to; `None` if the head
+    /// gives none. An answer that cannot be right, such as a text that is no plate, has certainty 0.
     pub certainty: Option<f32>,
-    /// Tokens that were generated for it, by a model that generates.
+    /// Number of tokens that a generative model generated for it.
     pub tokens: Option<u32>,
-    /// Of a detector whose certainty is asked for: how certain each box is that it decided on, those included that are too weak
-    /// to be objects. Empty for other models.
+    /// Certainty of each box that a detector decided on, including boxes too weak to be objects. Empty for
+    /// other models, and if certainty is not requested.
     pub boxes: Vec<BoxCertainty>,
-    /// Whether any output of the item is infinite or NaN.
+    /// True if any output of the item is infinite or NaN.
     pub not_finite: bool,
-    /// A sign that the outputs of a detector have another layout than its head decodes.
+    /// Sign that the outputs of a detector have another layout than its head decodes.
     pub implausible: Option<Implausible>,
 }
 
@@ -67,9 +67,9 @@ pub struct Inference {
 pub enum Implausible {
     /// A score above 1.
     Score(f32),
-    /// All boxes are smaller than a pixel of the input.
+    /// All boxes are smaller than a pixel of the model's input.
     SmallBoxes,
-    /// So many boxes reached the threshold.
+    /// Number of boxes that reached the threshold.
     Boxes(usize),
 }
 
@@ -92,7 +92,7 @@ impl fmt::Display for Implausible {
     }
 }
 
-/// For models that only give an attribute.
+/// Inference of a model that only gives an attribute.
 impl From<Option<Attribute>> for Inference {
     fn from(attribute: Option<Attribute>) -> Self {
         Self {

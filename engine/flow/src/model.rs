@@ -11,7 +11,7 @@ use crate::generate::GenerativeModel;
 use crate::item::{Inference, Item};
 use crate::steps::{Infer, Prepare, ReadOut, SessionSteps, StepData, step_data};
 
-/// How many items a model takes in one batch, measured when it was loaded.
+/// Batch sizes that a model supports, measured when it was loaded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Batching {
     /// Largest batch of one run, in items; `None` if unlimited.
@@ -20,12 +20,13 @@ pub struct Batching {
     pub remark: Option<String>,
 }
 
-/// What a model is opened from faster than from its file: kept in host memory, and understood by the model that gave it.
+/// Prepared form of a model in host memory, from which it opens faster than from its file. Only the model
+/// that made it understands it.
 #[derive(Clone)]
 pub struct PreparedModel {
-    /// Bytes that it takes.
+    /// Size in bytes.
     pub bytes: u64,
-    /// What it is.
+    /// Contents, whose type only the model knows.
     pub data: Arc<dyn Any + Send + Sync>,
 }
 
@@ -47,7 +48,7 @@ pub trait Model: Send + Sync {
     fn alphabet(&self) -> &[String] {
         &[]
     }
-    /// The same model as one that generates, where it does; it is opened by that alone.
+    /// The same model as a generative one, if it generates; sessions are then opened only by that.
     fn generative(&self) -> Option<Arc<dyn GenerativeModel>> {
         None
     }
@@ -56,7 +57,8 @@ pub trait Model: Send + Sync {
     /// # Errors
     /// [`SessionError::Load`] and [`SessionError::Device`]; an execution provider that does not register is an error, without a fallback to the CPU.
     fn open(&self, device: DeviceKind) -> Result<Box<dyn Session>, SessionError>;
-    /// Opens a session, and gives what others are opened from faster; `None` where there is nothing of the kind.
+    /// Opens a session and also returns the prepared form from which further sessions open faster; `None` if
+    /// there is none.
     ///
     /// # Errors
     /// As [`Model::open`].
@@ -78,7 +80,7 @@ pub trait Model: Send + Sync {
         let _ = prepared;
         self.open(device)
     }
-    /// Bytes of its file, where it has one: a session takes no less.
+    /// Size of its file in bytes, a lower bound of a session's memory; `None` for models without a file.
     fn file_bytes(&self) -> Option<u64> {
         None
     }
@@ -124,8 +126,8 @@ pub trait Session: Send {
     fn begin(&mut self) -> Result<(), SessionError> {
         Ok(())
     }
-    /// How long the next batch may take to be of use to anyone; `None`: as long as it takes. A session that waits for another machine
-    /// gives up then; one that computes here runs to its end.
+    /// Sets the time within which the next batch is useful; `None`: no limit. A session that waits for
+    /// another machine gives up after that time; a session that computes on this machine runs to its end.
     fn within(&mut self, _limit: Option<Duration>) {}
 }
 

@@ -14,23 +14,24 @@ pub trait Operator: Send + Sync {
     /// The items of a request, in order of preference if their number is limited. Without items, the request skips the
     /// model.
     fn items(&self, frame: &Arc<Frame>, evidence: &RequestResults) -> Vec<Item>;
-    /// The sequence of each item, where its model generates: one with a prompt, whose tokens are at least one. Empty for other
-    /// models, which take the items themselves.
+    /// Sequence of each item for generative models; its prompt has at least one token. Empty for other
+    /// models, which process the items themselves.
     fn sequences(&self, _items: &[Item], _results: &RequestResults) -> Vec<SequenceSpec> {
         Vec::new()
     }
-    /// What a sequence that has ended says of its item.
+    /// Converts the output of a finished sequence to the inference of its item.
     fn inference(&self, _generated: &Generated) -> Inference {
         Inference::default()
     }
-    /// Makes an inference of its own model comparable with those of other models, which may answer the same item: what only
-    /// this operator can tell is in it then, such as the match in a gallery that this model embedded. Asked of stages of a
-    /// cascade alone.
+    /// Makes an inference of this model comparable with those of other models that may answer the same item.
+    /// It adds results that only this operator can compute, such as the match in a gallery embedded by this
+    /// model. Called only for stages of a cascade.
     fn settle(&self, inference: Inference) -> Inference {
         inference
     }
-    /// Divides the answer to an item into what is certain enough and the regions around what is less certain than `least`, which a
-    /// later stage of a cascade is asked instead of the whole. `None`: the item is handed on as it is.
+    /// Divides the answer to an item into the certain part and regions around the parts less certain than
+    /// `least`. A later stage of the cascade gets the regions instead of the whole item. `None`: the item is
+    /// handed on unchanged.
     fn regions(&self, _item: &Item, _inference: &Inference, _least: f32) -> Option<SplitAnswer> {
         None
     }

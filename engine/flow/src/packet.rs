@@ -1,7 +1,9 @@
-//! Encoded packets of a stream as its source read them, before decoding: for recording, and for live pictures.
+//! Encoded packets of a stream as its source read them, before decoding: for recording, and for live
+//! pictures.
 //!
-//! A [`PacketTap`](crate::PacketTap) belongs to a stream for as long as there is the stream, over all openings of its source.
-//! Whoever wants its packets [observes](crate::PacketTap::observe) it. While nobody does, a source copies nothing.
+//! A [`PacketTap`](crate::PacketTap) belongs to a stream for as long as the stream exists, over all openings
+//! of its source. A consumer of packets [observes](crate::PacketTap::observe) it. Without observers, a source
+//! copies nothing.
 
 use std::sync::Arc;
 
@@ -15,7 +17,7 @@ pub enum PacketCodec {
 }
 
 impl PacketCodec {
-    /// As it is shown: `"h264"`, `"h265"`.
+    /// Name of the codec as users see it: `"h264"`, `"h265"`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -25,14 +27,14 @@ impl PacketCodec {
     }
 }
 
-/// What packets are to be read by.
+/// Format that is needed to read packets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PacketFormat {
     /// Codec of the video.
     pub codec: PacketCodec,
-    /// Parameter sets as the container has them. Begins with 1: an `avcC` or `hvcC` record (ISO/IEC 14496-15), and packets are
-    /// units with their lengths before them. Otherwise both are a byte stream with start codes (Annex B). Empty where the stream
-    /// has its parameter sets in its key frames alone.
+    /// Parameter sets in the container's form. If the first byte is 1, this is an `avcC` or `hvcC` record
+    /// (ISO/IEC 14496-15), and packets are units prefixed with their lengths. Otherwise both are byte streams
+    /// with start codes (Annex B). Empty if the stream has its parameter sets only in its key frames.
     pub extradata: Arc<[u8]>,
     /// Width in pixels as it is encoded; 0 if unknown.
     pub width: u32,
@@ -40,35 +42,37 @@ pub struct PacketFormat {
     pub height: u32,
     /// Rotation of the pictures on display that the container states: a matrix as in ISO/IEC 14496-12, 8.3.2.
     pub turn: Option<[i32; 9]>,
-    /// Width and height of a pixel, where the container states them.
+    /// Aspect ratio of a pixel, width and height; `None` if the container does not state it.
     pub sample_aspect: Option<(u32, u32)>,
 }
 
 /// A coded picture.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Packet {
-    /// As it was read.
+    /// Bytes as they were read.
     pub data: Arc<[u8]>,
     /// Presentation time in milliseconds, on the time base of the `pts_ms` of the stream's frames.
     pub pts_ms: f64,
-    /// Decoding time in milliseconds, on the same time base. It need not grow where a camera sends nonsense.
+    /// Decoding timestamp in milliseconds, on the same time base. May go back if a camera sends invalid
+    /// timestamps.
     pub dts_ms: f64,
     /// Duration in milliseconds; 0 if unknown.
     pub duration_ms: f64,
-    /// Whether it begins a group of pictures: it is decoded without earlier ones.
+    /// True for a key frame, which begins a group of pictures and is decoded without earlier ones.
     pub key: bool,
-    /// When it was read, in milliseconds since 1970 (UTC).
+    /// Time of reading, in milliseconds since 1970 (UTC).
     pub time_ms: u64,
 }
 
-/// Takes the packets of streams, on the threads that read them: it must return at once, and must not call the tap. Of each
-/// stream comes a format, then packets from a key frame on, in the order in which they were read.
+/// Receives packets of streams on the threads that read them, so it must return at once and must not call the
+/// tap. For each stream it gets a format, then packets from a key frame on, in the order of reading.
 pub trait PacketObserver: Send + Sync {
-    /// What comes next of the stream has this format. Comes again where the source was opened again, or its time stamps
-    /// jumped: the packets after it continue nothing.
+    /// Reports the format of the packets that follow. It is called again when the source was opened again, or
+    /// when its timestamps jumped: later packets do not continue earlier ones.
     fn on_format(&self, stream: &Arc<str>, format: &Arc<PacketFormat>);
-    /// The next packet.
+    /// Delivers the next packet.
     fn on_packet(&self, stream: &Arc<str>, packet: &Packet);
-    /// The stream has no packets that can be observed, as long as its source is open: the reason is for the user.
+    /// Reports that the stream has no observable packets while its source is open; the reason is shown to the
+    /// user.
     fn on_refused(&self, _stream: &Arc<str>, _reason: &str) {}
 }

@@ -1,5 +1,5 @@
-//! The tap of a stream: between the source that reads packets and those who observe them. It gives packets the time base of
-//! frames, which is known once the first frame is out; until then it keeps what it has.
+//! Tap of a stream, between the source that reads packets and their observers. It converts packets to the
+//! time base of frames, which is known once the first frame is out; until then it holds packets back.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -26,11 +26,11 @@ pub struct PacketTap {
 
 #[derive(Default)]
 struct State {
-    /// Of the open source, or why it has none.
+    /// Format of the open source, or the reason why it has none.
     format: Option<Result<Arc<PacketFormat>, Arc<str>>>,
-    /// What is added to the times of the container.
+    /// Offset in milliseconds that is added to the container's timestamps.
     offset_ms: Option<f64>,
-    /// Packets by the times of the container.
+    /// Packets by the container's timestamps.
     held: VecDeque<Packet>,
     held_bytes: usize,
     observers: Vec<Observed>,
@@ -40,7 +40,7 @@ struct Observed {
     observer: Arc<dyn PacketObserver>,
     /// Given up when it is gone.
     subscription: Weak<()>,
-    /// Whether it has had a key frame since the last format.
+    /// True if it received a key frame since the last format.
     has_begun: bool,
 }
 
@@ -62,8 +62,8 @@ impl PacketTap {
         })
     }
 
-    /// The observer gets the packets of the stream until the subscription is dropped. The format comes at once where it is
-    /// known, packets from the next key frame on.
+    /// Observes the packets of the stream until the subscription is dropped. The observer gets the format at
+    /// once if it is known, and packets from the next key frame on.
     pub fn observe(&self, observer: Arc<dyn PacketObserver>) -> PacketSubscription {
         let alive = Arc::new(());
         let mut state = self.lock();
@@ -81,7 +81,7 @@ impl PacketTap {
         PacketSubscription { _alive: alive }
     }
 
-    /// Whether packets are wanted; if not, none need be handed over.
+    /// True if packets have observers; otherwise they need not be handed over.
     #[must_use]
     pub fn is_observed(&self) -> bool {
         self.is_observed.load(Ordering::Relaxed)
@@ -104,7 +104,7 @@ impl PacketTap {
         state.announce(&self.stream);
     }
 
-    /// A packet was read, whose times are those of the container.
+    /// Handles a packet with the container's timestamps.
     pub fn on_packet(&self, mut packet: Packet) {
         packet.time_ms = (self.utc_ms)();
         let mut state = self.lock();
@@ -122,7 +122,7 @@ impl PacketTap {
         }
     }
 
-    /// A frame came out, whose time in the container is `stamp_ms`, and `pts_ms` is its media time.
+    /// Handles a decoded frame: `stamp_ms` is its timestamp in the container, `pts_ms` its media time.
     pub fn on_frame(&self, stamp_ms: f64, pts_ms: f64) {
         let offset_ms = pts_ms - stamp_ms;
         if !self.is_observed() || !offset_ms.is_finite() {
@@ -283,7 +283,7 @@ mod tests {
         assert_eq!(seen.take(), "h264");
         tap.on_frame(1000.0, 0.0);
         assert_eq!(seen.take(), "K0/-5@7 40/35@7");
-        // A frame whose time was corrected is no jump.
+        // A corrected timestamp of a frame is no jump.
         tap.on_frame(1040.0, 41.0);
         tap.on_packet(packet(1080.0, false));
         assert_eq!(seen.take(), "80/75@7");

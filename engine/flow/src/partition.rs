@@ -16,7 +16,7 @@ use crate::tensor::Tensor;
 pub trait PartitionedModel: Send + Sync {
     /// Number of blocks.
     fn blocks(&self) -> usize;
-    /// The blocks of that range as a model of their own, in the bytes that a [`PartitionLoader`] loads.
+    /// Extracts a range of blocks as a model of its own, as bytes for a [`PartitionLoader`].
     ///
     /// # Errors
     /// [`SessionError::Load`] where the model cannot be cut there.
@@ -35,15 +35,15 @@ pub trait PrePost: Send {
     /// # Errors
     /// [`SessionError::Run`].
     fn preprocess(&mut self, items: &[Item]) -> Result<Vec<Tensor>, SessionError>;
-    /// One inference for each item, in order, from the outputs of their batch. The batch may have been preprocessed by
-    /// another instance, since several batches are in flight.
+    /// Returns one inference for each item, in order, from the outputs of their batch. Another instance may
+    /// have preprocessed the batch, since several batches are in flight.
     ///
     /// # Errors
-    /// [`SessionError::Run`] where the outputs are not those of the model.
+    /// [`SessionError::Run`] if the outputs are not those of the model.
     fn postprocess(&mut self, items: &[Item], outputs: &[Tensor]) -> Result<Vec<Inference>, SessionError>;
 }
 
-/// Opens partitions.
+/// Loader that opens sessions of partitions and of generative models.
 pub trait PartitionLoader: Send + Sync {
     /// Opens a session of a partition on a device. With `half`, tensors sent to the next partition are converted to half
     /// precision, and received ones are converted back. The outputs of the last partition are sent unconverted.
@@ -56,10 +56,10 @@ pub trait PartitionLoader: Send + Sync {
         device: DeviceKind,
         half: bool,
     ) -> Result<Box<dyn PartitionSession>, SessionError>;
-    /// Opens a model that generates from what [`GenerativeModel::portable`] gave.
+    /// Opens a generative model from the bytes that [`GenerativeModel::portable`] returned.
     ///
     /// # Errors
-    /// [`SessionError::Load`] where the bytes are no such model, or this loader knows none.
+    /// [`SessionError::Load`] if the bytes are no such model, or if this loader supports none.
     fn load_generator(&self, _model: &[u8]) -> Result<Arc<dyn GenerativeModel>, SessionError> {
         Err(SessionError::Load {
             model: "that was sent".to_owned(),
@@ -77,11 +77,11 @@ pub trait PartitionSession: Send {
     /// [`SessionError::Run`]; the batch failed.
     fn run(&mut self, inputs: Vec<Tensor>) -> Result<Vec<Tensor>, SessionError>;
 
-    /// Makes it ready for batches of `batch` items, called by the thread that runs it before the first of them. By default
-    /// nothing is to be done.
+    /// Prepares the session for batches of `batch` items; called by the thread that runs it, before the first
+    /// batch. By default there is nothing to prepare.
     ///
     /// # Errors
-    /// [`SessionError::Run`] where it cannot run such a batch.
+    /// [`SessionError::Run`] if it cannot run such a batch.
     fn begin(&mut self, _batch: usize) -> Result<(), SessionError> {
         Ok(())
     }

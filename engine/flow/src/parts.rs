@@ -42,14 +42,15 @@ impl Parts {
         Ok(Self(parts))
     }
 
-    /// Whether objects of that class are parts of others.
+    /// True if objects of that class are parts of other objects.
     #[must_use]
     pub fn contains(&self, class: &str) -> bool {
         self.0.iter().any(|(part, _)| **part == *class)
     }
 
-    /// The object that a part belongs to, both of modules that `is_of` takes: of those in whose boxes it lies one that is an event
-    /// before one that is a candidate alone, and of these the one whose middle, from left to right, it is nearest to, in parts of
+    /// Object to which a part belongs; both are of modules that `is_of` accepts, and the object's box
+    /// contains the part. If there are several, objects that events report come before mere candidates for
+    /// trackers; among these the one with the nearest horizontal middle is chosen, by distance relative to
     /// its width.
     #[must_use]
     pub fn owner(
@@ -78,7 +79,7 @@ impl Parts {
     }
 }
 
-/// How far from the middle of a box something is, from left to right, in parts of its width.
+/// Horizontal distance of a point from the middle of a box, as a fraction of the box's width.
 fn off_middle(rect: &Rect, x: f32) -> f32 {
     (x - rect.centre().x).abs() / rect.width().max(f32::MIN_POSITIVE)
 }

@@ -1,4 +1,4 @@
-//! What the modules found in a request so far.
+//! Results of the modules that a request has passed so far.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -10,9 +10,9 @@ use crate::results::{ModuleOutput, Object, ObjectRef};
 #[derive(Debug, Clone, Default)]
 pub struct RequestResults {
     outputs: BTreeMap<u32, Arc<ModuleOutput>>,
-    /// Of cascades whose last stage it has not passed, by the index of that.
+    /// Answers of cascades whose last stage is still ahead, by the index of that stage.
     cascades: BTreeMap<u32, Arc<CascadeAnswers>>,
-    /// Modules that it went on without.
+    /// Modules that it skipped, wholly or in part.
     without: BTreeSet<u32>,
 }
 
@@ -34,7 +34,7 @@ impl RequestResults {
         self.without.extend(&other.without);
     }
 
-    /// It goes on without what `module` would have found, or without some of it.
+    /// Records that the request continues without the results of `module`, or without some of them.
     pub fn go_without(&mut self, module: u32) {
         self.without.insert(module);
     }
@@ -50,12 +50,12 @@ impl RequestResults {
         self.cascades.get(&module).map(AsRef::as_ref)
     }
 
-    /// Takes them out.
+    /// Removes and returns the answers so far in the cascade that ends with `module`.
     pub fn take_cascade(&mut self, module: u32) -> Option<CascadeAnswers> {
         self.cascades.remove(&module).map(Arc::unwrap_or_clone)
     }
 
-    /// Sets them.
+    /// Stores the answers so far in the cascade that ends with `module`.
     pub fn set_cascade(&mut self, module: u32, answers: CascadeAnswers) {
         self.cascades.insert(module, Arc::new(answers));
     }

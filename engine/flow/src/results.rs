@@ -18,7 +18,7 @@ pub struct KeyPoint {
 /// Landmarks of an object, by which it can be aligned.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub enum Points {
-    /// The detector gives none.
+    /// The detector gives no points.
     #[default]
     None,
     /// Eyes, nose, mouth corners; each pair from left to right in the image.
@@ -45,12 +45,12 @@ pub struct Object {
     pub score: f32,
     /// Box in source pixels.
     pub rect: Rect,
-    /// The object in whose crop it was found.
+    /// Object in whose crop it was found.
     pub parent: Option<ObjectRef>,
     /// Landmarks in source pixels.
     pub points: Points,
-    /// Whether its score is below the operating threshold of its class: too weak for an event and for a later module, but of
-    /// use to a tracker, and to what measures the detector over all thresholds.
+    /// True if its score is below the operating threshold of its class. Such an object is no event and no
+    /// input of later modules, but trackers use it, and evaluations over all thresholds.
     pub candidate: bool,
 }
 
@@ -58,14 +58,14 @@ pub struct Object {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum Attribute {
-    /// Recognised text.
+    /// Text that was recognised.
     Text {
-        /// The characters.
+        /// Characters in reading order.
         text: String,
         /// Mean confidence of the characters.
         score: f32,
     },
-    /// One class out of several.
+    /// One of several classes.
     Class {
         /// Name of the class.
         class: Arc<str>,
@@ -83,14 +83,14 @@ pub enum Attribute {
     },
     /// Gaze direction in degrees, seen from the camera.
     Direction {
-        /// Towards the right of the picture.
+        /// Angle towards the right of the picture.
         yaw: f32,
-        /// Upwards.
+        /// Angle towards the top of the picture.
         pitch: f32,
     },
     /// A reading of a gauge.
     Number {
-        /// In the unit of the gauge.
+        /// Value in the unit of the gauge.
         value: f32,
     },
     /// Nearest entry of a gallery.
@@ -121,15 +121,15 @@ pub struct ObjectAttribute {
     pub object: ObjectRef,
     /// Name in events.
     pub name: Arc<str>,
-    /// Its value.
+    /// Value of the attribute.
     pub attribute: Attribute,
 }
 
 /// Output of one module for one request.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ModuleOutput {
-    /// New objects.
+    /// Objects that the module found.
     pub objects: Vec<Object>,
-    /// Attributes of new and earlier objects.
+    /// Attributes of new and of earlier objects.
     pub attributes: Vec<ObjectAttribute>,
 }

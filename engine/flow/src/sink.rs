@@ -1,4 +1,4 @@
-//! Where deliveries go: a sink and its factory.
+//! Sinks, which receive deliveries, and their factory.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -30,46 +30,46 @@ pub trait Sink: Send {
     fn on_notice(&mut self, _notice: &Notice) -> Result<(), SinkError> {
         Ok(())
     }
-    /// Whether it receives notices of drops and states.
+    /// True if the sink receives notices of drops and states.
     fn wants_notices(&self) -> bool {
         false
     }
-    /// What takes the encoded packets of the streams that it shows, from when they begin until they are removed; asked once,
-    /// before [`Sink::begin`]. `None`: it wants none.
+    /// Observer of the encoded packets of the streams that the sink shows, from their start until they are
+    /// removed. Called once, before [`Sink::begin`]. `None`: it needs no packets.
     fn packet_observer(&self) -> Option<Arc<dyn PacketObserver>> {
         None
     }
-    /// Whether deliveries have the candidates, too: objects below the operating thresholds of their classes.
+    /// True if deliveries include candidates: objects below the operating thresholds of their classes.
     fn wants_candidates(&self) -> bool {
         false
     }
-    /// Whether it encodes video: its processor time is counted apart from that of other sinks.
+    /// True if the sink encodes video; its processor time is then reported separately.
     fn encodes_video(&self) -> bool {
         false
     }
-    /// A stream was removed while the run goes on: completes what is its alone, such as its file. Nothing of it follows, but
-    /// another stream may have its name later.
+    /// A stream was removed during the run. The sink completes the stream's own outputs, such as its file.
+    /// Nothing follows for this stream, but a later stream may have the same name.
     ///
     /// # Errors
     /// As [`Sink::finish`].
     fn on_stream_removed(&mut self, _stream: &str) -> Result<(), SinkError> {
         Ok(())
     }
-    /// What it came to until now beside the deliveries that it took, by names that reports show.
+    /// Counters of the sink beside the deliveries that it accepted, by their names in reports.
     fn counts(&self) -> BTreeMap<&'static str, u64> {
         BTreeMap::new()
     }
-    /// Reason why its output does not reach its destination now, while the run goes on and it tries again, such as a full disk or a
-    /// server that is down. `None`: it writes.
+    /// Reason why output currently does not reach its destination, such as a full disk or a server that is
+    /// down, while the sink keeps retrying. `None`: it works.
     fn outage(&self) -> Option<String> {
         None
     }
-    /// Bytes that are free where it writes, for sinks that record; asked after each delivery.
+    /// Free bytes at its destination, for sinks that record; called after each delivery.
     fn free_bytes(&self) -> Option<u64> {
         None
     }
-    /// Whether the reader of its output closed it (`weir run GRAPH.toml | head`): then the run may end, and unwritten
-    /// deliveries are no failure.
+    /// True if the reader of its output closed it (`weir run GRAPH.toml | head`). The run may then end, and
+    /// unwritten deliveries are no failure.
     fn is_reader_gone(&self) -> bool {
         false
     }
@@ -91,11 +91,12 @@ pub trait SinkFactory: Send + Sync {
     fn targets(&self) -> Vec<PathBuf> {
         Vec::new()
     }
-    /// The folder that it writes files to whose names are not known before.
+    /// Folder in which it creates files with names that are not known in advance.
     fn folder(&self) -> Option<PathBuf> {
         None
     }
-    /// The folders of its streams, which it also removes files from: `{stream}` stands for the name of any.
+    /// Folder pattern of its streams, in which it also deletes files; `{stream}` is replaced by a stream's
+    /// name.
     fn stream_folders(&self) -> Option<PathBuf> {
         None
     }

@@ -19,45 +19,45 @@ pub struct SourceInfo {
     pub height: u32,
     /// Mean frames per second, if known.
     pub fps: Option<f64>,
-    /// What its pictures are encoded as, as FFmpeg names it (`h264`); `None` where nothing is encoded.
+    /// Codec of its pictures by FFmpeg's name (`h264`); `None` if they are not encoded.
     pub codec: Option<&'static str>,
     /// Total number of frames, if known.
     pub frames: Option<u64>,
-    /// Whether frames arrive in real time (a camera), so that no pacing may be added.
+    /// True if frames arrive in real time (a camera), so that no pacing may be added.
     pub live: bool,
-    /// Whether timestamps come from the source's own clock, so that they show a frame's age; otherwise they are counted
-    /// from a frame rate.
+    /// True if timestamps come from the source's own clock, so that they show a frame's age; otherwise they
+    /// are counted from a frame rate.
     pub stamped: bool,
 }
 
-/// What a packet of a source holds.
+/// Content of a packet of a source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PacketKind {
-    /// A coded picture; `key`: it is decoded without earlier ones.
+    /// Coded picture of the video.
     Picture {
-        /// Whether it begins a group of pictures.
+        /// True for a key frame, which is decoded without earlier pictures.
         key: bool,
     },
-    /// Something else, such as sound.
+    /// Other data, such as audio.
     Other,
 }
 
-/// How an RTSP source sends its packets.
+/// Transport of an RTSP source's packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Transport {
-    /// Over its connection: nothing is lost, and a slow link delays.
+    /// TCP, over the RTSP connection: nothing is lost, but a slow link delays.
     #[default]
     Tcp,
-    /// As datagrams: a slow link loses some, and pictures with them.
+    /// UDP datagrams: a slow link loses some of them, and pictures with them.
     Udp,
 }
 
-/// How a source is connected to.
+/// Connection settings of a source.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Connection {
-    /// Of RTSP.
+    /// Transport of RTSP sources.
     pub transport: Transport,
-    /// Options of FFmpeg; the catalog lists those that there are.
+    /// Options for FFmpeg; the catalog lists the ones that are supported.
     pub options: Settings,
 }
 
@@ -82,47 +82,50 @@ pub trait PacketGate: Send + Sync {
 pub trait Source: Send {
     /// Properties as known now.
     fn info(&self) -> SourceInfo;
-    /// The next frame in presentation order; `None` at the end or once the stop flag is raised. Damaged data is
-    /// skipped and counted, not an error.
+    /// Returns the next frame in presentation order; `None` at the end or once the stop flag is raised.
+    /// Damaged data is skipped and counted; it is not an error.
     ///
     /// # Errors
     /// [`SourceError::Broken`] where no more frames can be read.
     fn next(&mut self) -> Result<Option<Frame>, SourceError>;
-    /// Sets the limit to decode under; called once, before the first frame. A source whose decoding costs next to nothing
-    /// may ignore it.
+    /// Sets the limit on concurrent decoding; called once, before the first frame. A source with negligible
+    /// decoding costs may ignore it.
     fn limit_decoding(&mut self, _limit: Arc<dyn DecodeLimit>) {}
-    /// Joins a recording while it is played, as a camera is joined: what comes before `fraction` (0 to 1) of its first minutes is
-    /// passed over, and what follows up to the next key frame cannot be decoded. Called once, before the first frame. `None`:
-    /// it begins at its start.
+    /// Joins a recording in the middle, as one joins a camera. Frames before `fraction` (0 to 1) of its first
+    /// minutes are skipped, and frames up to the next key frame cannot be decoded. Called once, before the
+    /// first frame. `None`: it begins at the start.
     fn join_at(&mut self, _fraction: f64) -> Option<Joined> {
         None
     }
-    /// Ends after so many frames of the recording: those that follow were given by the opening that joined it there. Called
+    /// Ends the recording after this many frames; the opening that joined it there delivered the rest. Called
     /// once, before the first frame.
     fn end_at(&mut self, _frames: u64) {}
-    /// From now on, packets of the video are handed to the tap as they are read, before decoding and also where they are not
-    /// decoded, while it is observed. Called once, before the first frame. A source that reads no packets refuses.
+    /// Sets the tap that receives the video's packets as they are read, while it is observed: before
+    /// decoding, and including packets that are not decoded. Called once, before the first frame. A source
+    /// that reads no packets refuses.
     fn tap_packets(&mut self, tap: Arc<PacketTap>) {
         tap.on_open(Err("its source reads no video packets".to_owned()));
     }
-    /// Sets how much is decoded of what is read from now on. What is left out is missing in the indices of frames, counted,
-    /// and damages no picture that comes out: groups of pictures that were cut off go on with their next key frame. A source
-    /// that has no groups of pictures, or cannot know which frames it leaves out, ignores it.
+    /// Sets the share of the stream that is decoded from now on. Frames that are left out are missing in the
+    /// indices of frames and counted. They never damage a decoded picture: after a group of pictures was cut
+    /// off, decoding resumes at the next key frame. A source without groups of pictures, or one that cannot
+    /// know which frames it leaves out, ignores the level.
     fn set_decode_level(&mut self, _level: DecodeLevel) {}
-    /// Leaves out the rest of the group of pictures, as a level of decoding does: decoding goes on with the next key frame.
+    /// Leaves out the rest of the current group of pictures, as a decode level does; decoding resumes at the
+    /// next key frame.
     fn skip_group(&mut self) {}
-    /// Asks the gate of each packet whether it is decoded. Called once, before the first frame. A source whose frames cost next to
-    /// nothing to decode, or without time stamps, asks nothing.
+    /// Sets the gate that decides for each packet whether it is decoded. Called once, before the first frame. A
+    /// source without timestamps, or with negligible decoding costs, ignores it.
     fn gate_packets(&mut self, _gate: Arc<dyn PacketGate>) {}
-    /// What it is made of and what became of it; `None` of a source that ignores levels.
+    /// Counters of groups of pictures; `None` for a source that ignores decode levels.
     fn group_counts(&self) -> Option<GroupCounts> {
         None
     }
-    /// Whether frames come in segments of seconds, with nothing between them, as those of HLS.
+    /// True if frames arrive in segments of several seconds without frames in between, as with HLS.
     fn comes_in_segments(&self) -> bool {
         false
     }
-    /// Whether its frames and their times go on where the opening before ended: known with the first frame.
+    /// True if frames and times continue those of the opening before; known with the first frame.
     fn goes_on(&self) -> bool {
         false
     }
@@ -135,26 +138,26 @@ pub trait Source: Send {
 /// The place at which a recording was joined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Joined {
-    /// Frames before the first one that comes; all where no key frame follows.
+    /// Number of frames before the first delivered one; all frames if no key frame follows.
     pub passed: u64,
-    /// Those of them that follow the place: their time passes until a frame comes.
+    /// Number of these after the place of the join, whose time passes until the first frame is delivered.
     pub waited: u64,
 }
 
-/// Groups of pictures of a source, and what was left out of them, counted since it was opened.
+/// Counters of a source's groups of pictures and of the frames left out of them, since it was opened.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct GroupCounts {
-    /// Frames that were read, decoded or not.
+    /// Frames read, decoded or not.
     pub frames: u64,
     /// Pictures that came out while every frame was decoded.
     pub full_pictures: u64,
-    /// Those of them that are predicted from both directions.
+    /// Bidirectionally predicted pictures among `full_pictures`.
     pub bidirectional: u64,
-    /// Frames given to the decoder while it left out those that no other frame refers to.
+    /// Frames given to the decoder while it skipped non-reference frames.
     pub offered: u64,
-    /// Those of them that no picture came of.
+    /// Frames among `offered` that yielded no picture.
     pub left_out: u64,
-    /// Frames that were not given to the decoder, as the rest of a group.
+    /// Frames not given to the decoder, as the rest of a group.
     pub cut: u64,
     /// Mean frames of recent groups; 0 while that is not known.
     pub group: u32,
@@ -207,13 +210,13 @@ pub trait SourceFactory: Send + Sync {
     /// # Errors
     /// [`SourceError::Open`] with the reason.
     fn open(&self, stop: &StopFlag) -> Result<Box<dyn Source>, SourceError>;
-    /// Whether the source has no end, as a camera: then every end is a disconnection, and it is reopened. `None` if that is
-    /// known only once it is open.
+    /// True if the source has no end, such as a camera: every end is then a disconnection, and the source is
+    /// reopened. `None` if this is known only after opening.
     fn is_endless(&self) -> Option<bool> {
         Some(false)
     }
-    /// Checks before a run whether it can be opened, where that is quick and consumes nothing: a file or a folder. Remote
-    /// sources and those that can be read only once are not checked.
+    /// Checks before a run that the source can be opened, if the check is quick and consumes nothing: a file
+    /// or a folder. Remote sources, and sources that can be read only once, are not checked.
     ///
     /// # Errors
     /// As [`SourceFactory::open`].

@@ -1,15 +1,15 @@
-//! A session in three steps, each of which a thread of its own may do: while a batch runs, the inputs of the next one are
-//! prepared, and the outputs of the one before are read.
+//! A session in three steps, each of which may run on a thread of its own: while a batch runs, the inputs of
+//! the next one are prepared, and the outputs of the previous one are read.
 
 use std::any::Any;
 
 use crate::error::SessionError;
 use crate::item::{Inference, Item};
 
-/// What one step of a session hands to the next: only the session knows what it is.
+/// Data that one step of a session hands to the next. Its type is known only to the session.
 pub type StepData = Box<dyn Any + Send>;
 
-/// The first step: pixels of items to the input of the model.
+/// First step: converts the pixels of items to the model's input.
 pub trait Prepare: Send {
     /// Prepares a batch. Its data is taken by the next step of the same model, of this session or of one opened later; at
     /// most two batches are between the steps at a time.
@@ -19,7 +19,7 @@ pub trait Prepare: Send {
     fn prepare(&mut self, items: &[Item]) -> Result<StepData, SessionError>;
 }
 
-/// The second step: the run of the model, which alone has the device.
+/// Second step: runs the model. It is the only step that uses the device.
 pub trait Infer: Send {
     /// Runs a batch that was prepared.
     ///
@@ -31,7 +31,7 @@ pub trait Infer: Send {
     /// # Errors
     /// As [`Prepare::prepare`].
     fn warm_up(&mut self, batch: usize) -> Result<(), SessionError>;
-    /// As [`Session::begin`](crate::Session::begin), by the thread that infers.
+    /// As [`Session::begin`](crate::Session::begin), on the thread of this step.
     ///
     /// # Errors
     /// As [`Prepare::prepare`].
@@ -53,13 +53,13 @@ pub trait ReadOut: Send {
 pub struct SessionSteps {
     /// Before the run.
     pub prepare: Box<dyn Prepare>,
-    /// The run.
+    /// Runs the model.
     pub infer: Box<dyn Infer>,
     /// After the run.
     pub read_out: Box<dyn ReadOut>,
 }
 
-/// What the step before handed on, as what it is.
+/// Returns the data of the step before, as its actual type.
 ///
 /// # Errors
 /// [`SessionError::Run`] where `data` is of another type.

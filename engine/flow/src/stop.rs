@@ -1,4 +1,4 @@
-//! The flag by which a run is asked to stop.
+//! Flag that asks a run to stop.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,14 +17,14 @@ impl StopFlag {
         self.raised.store(true, Ordering::Relaxed);
     }
 
-    /// Whether the flag is raised, or the condition of this clone holds.
+    /// True if the flag is raised, or if the condition of this clone holds.
     #[must_use]
     pub fn is_raised(&self) -> bool {
         self.raised.load(Ordering::Relaxed) || self.until.as_ref().is_some_and(|until| until())
     }
 
-    /// A clone that also counts as raised while `until` returns true, beside the condition of this one; called at every
-    /// poll.
+    /// Returns a clone that also counts as raised while `until` returns true, in addition to the condition of
+    /// this one; `until` is called at every poll.
     #[must_use]
     pub fn or_until(&self, until: impl Fn() -> bool + Send + Sync + 'static) -> Self {
         let until: Arc<dyn Fn() -> bool + Send + Sync> = match self.until.clone() {

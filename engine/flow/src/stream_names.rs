@@ -5,19 +5,19 @@
 pub struct StreamNames(Vec<String>);
 
 impl StreamNames {
-    /// Streams with one of these names; all where there are none.
+    /// Selects streams with one of these names; an empty list selects all.
     #[must_use]
     pub fn new(names: Vec<String>) -> Self {
         Self(names)
     }
 
-    /// Whether they are all streams, whatever their names.
+    /// True if all streams are selected, whatever their names.
     #[must_use]
     pub fn are_all(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whether the stream of that name is one of them.
+    /// True if the stream of that name is selected.
     #[must_use]
     pub fn contains(&self, stream: &str) -> bool {
         self.are_all() || self.0.iter().any(|name| matches(name, stream))
@@ -30,7 +30,7 @@ impl StreamNames {
     }
 }
 
-/// Whether a name is of the form of a pattern, in which `*` stands for any number of characters.
+/// True if a name matches a pattern, in which `*` stands for any number of characters.
 fn matches(pattern: &str, name: &str) -> bool {
     let Some((start, rest)) = pattern.split_once('*') else {
         return pattern == name;
@@ -40,7 +40,7 @@ fn matches(pattern: &str, name: &str) -> bool {
     };
     let mut parts: Vec<&str> = rest.split('*').collect();
     let end = parts.pop().unwrap_or_default();
-    // The first place of each part leaves most for those behind it.
+    // The leftmost match of each part leaves the most text for the parts after it.
     for part in parts {
         let Some(at) = name.find(part) else {
             return false;

@@ -20,7 +20,7 @@ pub enum Element {
     I32,
     /// Signed 64 bit integers.
     I64,
-    /// One byte each, 0 or 1.
+    /// One byte per element, 0 or 1.
     Bool,
 }
 

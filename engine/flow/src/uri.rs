@@ -6,12 +6,12 @@ use std::path::Path;
 /// Replaces a secret.
 const MASK: &str = "***";
 
-/// Schemes that are masked even where the slashes after them are missing.
+/// Schemes whose credentials are masked even without the slashes after the scheme.
 const REMOTE_SCHEMES: [&str; 12] = [
     "rtsp", "rtsps", "http", "https", "rtmp", "rtmps", "rtp", "udp", "tcp", "srt", "mms", "ftp",
 ];
 
-/// A key whose name contains one of these has a secret value. Masking too much does no harm.
+/// Parts of names of keys with secret values. Masking too much does no harm.
 const SECRET_KEYS: [&str; 14] = [
     "token",
     "password",
@@ -29,7 +29,7 @@ const SECRET_KEYS: [&str; 14] = [
     "sas",
 ];
 
-/// Whether the file name is that of a JPEG or PNG image.
+/// True if the file name is that of a JPEG or PNG image.
 #[must_use]
 pub fn is_image(path: &Path) -> bool {
     let extension = path.extension().and_then(|extension| extension.to_str());
@@ -64,8 +64,8 @@ pub fn mask_credentials(uri: &str) -> Cow<'_, str> {
     Cow::Owned(format!("{}{}", &uri[..start], masked_values(&out)))
 }
 
-/// The address with its scheme in small letters: `RTSP://` is `rtsp://` (RFC 3986, 3.1), but not to who compares texts. Other texts
-/// are unchanged.
+/// Returns the address with its scheme in lower case. `RTSP://` equals `rtsp://` (RFC 3986, 3.1), but not in
+/// comparisons of text. Other texts are unchanged.
 #[must_use]
 pub fn with_small_scheme(uri: &str) -> Cow<'_, str> {
     let is_scheme = |scheme: &str| {
@@ -82,7 +82,7 @@ pub fn with_small_scheme(uri: &str) -> Cow<'_, str> {
     }
 }
 
-/// Whether addresses of this scheme are on other machines.
+/// True if addresses of this scheme are on other machines.
 fn is_remote(scheme: &str) -> bool {
     REMOTE_SCHEMES
         .iter()
@@ -111,8 +111,8 @@ pub fn host(uri: &str) -> Option<String> {
     host.filter(|host| !host.is_empty()).map(str::to_ascii_lowercase)
 }
 
-/// A character that ends the part of user and password, though it seems to be in it, with the way to write it; `None` where the
-/// address may be meant as it is read.
+/// Finds a character that ends the part with user and password although it seems to belong to it. Returns it
+/// with its escaped form; `None` if the address may be meant as it is parsed.
 #[must_use]
 pub fn raw_in_password(uri: &str) -> Option<(char, &'static str)> {
     let (scheme, rest) = uri.split_once("://")?;
@@ -131,7 +131,7 @@ pub fn raw_in_password(uri: &str) -> Option<(char, &'static str)> {
 /// Schemes of addresses that are connected to, and so name a host.
 const CONNECTED: [&str; 7] = ["rtsp", "rtsps", "http", "https", "rtmp", "rtmps", "tcp"];
 
-/// Why an address cannot be connected to, and what to write: it names no host, or no port where it seems to.
+/// Reason why an address cannot be connected to, and a remedy: it has no host, or an incomplete port.
 #[must_use]
 pub fn host_problem(uri: &str) -> Option<(&'static str, &'static str)> {
     let (scheme, rest) = uri.split_once("://")?;
@@ -165,7 +165,7 @@ fn authority_of(rest: &str) -> (&str, &str) {
     )
 }
 
-/// Whether the text can be a host and a port.
+/// True if the text can be a host and a port.
 fn is_place(place: &str) -> bool {
     place.starts_with('[')
         || place

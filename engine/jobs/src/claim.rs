@@ -1,4 +1,4 @@
-//! What an engine has taken from a queue to do.
+//! Claims: work that an engine has taken from a queue.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -6,17 +6,17 @@ use std::path::{Path, PathBuf};
 use crate::error::QueueError;
 use crate::job::Video;
 
-/// Says what came of a commit.
+/// Callback that receives the result of a commit, once.
 pub type Committed = Box<dyn FnOnce(Result<(), QueueError>) + Send>;
 
-/// What is to be done next for a video.
+/// Next task for a video.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Task {
-    /// It is to be cut.
+    /// Cut the video into segments.
     Cut,
-    /// These segments of it are to be processed.
+    /// Process these segments.
     Segments(Range<u32>),
-    /// All of its segments are committed: its results are to be put where they belong.
+    /// Move the results to their targets; all segments are committed.
     Finish,
 }
 
@@ -33,38 +33,39 @@ pub struct Claim {
 
 /// Keeps something for this engine until it is dropped.
 pub(crate) trait Hold: std::fmt::Debug + Send {
-    /// It is done.
+    /// Marks the task as done, so that no other engine gets it.
     fn done(self: Box<Self>);
 }
 
-/// What of a claim a commit needs.
+/// Part of a claim that a commit needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CommitClaim {
-    /// The job.
+    /// Number of the job.
     pub job: u64,
-    /// The number of the video in it.
+    /// Index of the video within the job.
     pub video: usize,
-    /// The first segment that was taken.
+    /// First segment of the claim.
     pub first: u32,
-    /// How often it was begun since something of it was committed last.
+    /// Number of starts since a segment of the video was committed last.
     pub begun: u32,
-    /// How often a server gave it.
+    /// Number of times that a server delivered the task.
     pub given: u32,
 }
 
 /// Files of segments that are to become one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FilesToJoin {
-    /// By segment.
+    /// Staged file of each segment: `(segment, path)`.
     pub parts: Vec<(u32, PathBuf)>,
-    /// What they become.
+    /// File that the parts form together.
     pub target: PathBuf,
-    /// What is written until it is whole, and then renamed; where that is not the target, its name is this engine's own.
+    /// Temporary file, which is renamed to the target when it is complete. If it differs from the target, its
+    /// name is unique to this engine.
     pub written: PathBuf,
 }
 
 impl Claim {
-    /// What is to be done.
+    /// Task of the claim.
     #[must_use]
     pub fn task(&self) -> &Task {
         &self.task
@@ -76,13 +77,13 @@ impl Claim {
         &self.video
     }
 
-    /// How often it was begun since something of it was committed last, this time included.
+    /// Number of starts since a segment of the video was committed last, including this one.
     #[must_use]
     pub fn begun(&self) -> u32 {
         self.begun
     }
 
-    /// How often a server gave it, this time included.
+    /// Number of times that a server delivered the task, including this one.
     #[must_use]
     pub fn given(&self) -> u32 {
         self.given
@@ -94,7 +95,7 @@ impl Claim {
         &self.work
     }
 
-    /// It is done.
+    /// Marks the task as done, so that no other engine gets it.
     pub fn done(self) {
         if let Some(held) = self.held {
             held.done();

@@ -1,40 +1,40 @@
-//! What can go wrong with a queue, for the person who can mend it.
+//! Errors of a queue, worded for users who can fix them.
 
 use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
-/// Why a queue cannot be used, or does not take something.
+/// Error of a queue.
 #[derive(Debug, Error)]
 pub enum QueueError {
-    /// The folder holds no queue.
+    /// The folder contains no queue.
     #[error("there is no queue in {0}: `weir submit` makes one")]
     Missing(PathBuf),
     /// A file of the queue cannot be read or written.
     #[error("{path}: {}", in_words(.error))]
     File {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What the system says.
+        /// Error of the operating system.
         error: std::io::Error,
     },
-    /// Another engine works on it.
+    /// Another engine has opened the queue.
     #[error("another engine works on the queue {0}: one at a time may, stop the other one first")]
     InUse(PathBuf),
-    /// Another program holds the store for too long.
+    /// Another program holds the lock of the store for too long.
     #[error("the store of the queue {0} is busy: another program holds its lock, look for one that hangs")]
     Busy(PathBuf),
-    /// It was written by another version of Weir.
+    /// Another version of Weir wrote the queue.
     #[error(
         "the queue {path} was written by another version of Weir (format {found}, this one reads {expected}): finish it with \
          that version, or name another folder"
     )]
     Version {
-        /// The folder.
+        /// Folder of the queue.
         path: PathBuf,
-        /// The format that it has.
+        /// Format version that was found.
         found: String,
-        /// The format that this version reads.
+        /// Format version that this build reads.
         expected: u32,
     },
     /// Neither the store nor its copy can be read.
@@ -42,73 +42,74 @@ pub enum QueueError {
         "the store of the queue {path} is damaged, and so is its copy ({reason}): move the folder aside, and submit again"
     )]
     Damaged {
-        /// The folder.
+        /// Folder of the queue.
         path: PathBuf,
-        /// What is wrong with both.
+        /// Problems of both files.
         reason: String,
     },
-    /// The store refuses a change.
+    /// The store rejected a change.
     #[error("the store of the queue {path}: {reason}")]
     Store {
-        /// The folder.
+        /// Folder of the queue.
         path: PathBuf,
-        /// The reason.
+        /// Error of the store.
         reason: String,
     },
-    /// A row of the store is not what this version writes.
+    /// A row of the store does not have the format of this version.
     #[error(
         "the store of the queue holds a row that cannot be read ({0}): move the folder aside, and submit again"
     )]
     Row(#[from] serde_json::Error),
-    /// What should be the address of a queue on a server is none. It may hold a password, and is not shown.
+    /// The address of a queue on a server is invalid. It may contain a password, so the message does not show
+    /// it.
     #[error(
         "the address of the queue is not of the form nats://HOST:PORT/NAME, with letters, digits, - and _ in NAME: users and \
          passwords are named by WEIR_NATS_USERNAME and WEIR_NATS_PASSWORD_FILE, or by WEIR_NATS_CREDENTIALS_FILE"
     )]
     Address,
-    /// This build has no queues on servers.
+    /// This build does not support queues on servers.
     #[error(
         "this build has no queues on servers of NATS, as {0} is: install a release build, or build with `--features nats`"
     )]
     NotBuilt(String),
-    /// The connection to a server is not allowed, as it would be.
+    /// The connection to a server is not allowed with these settings.
     #[error("the queue {0}: {1}")]
     Connection(String, String),
-    /// A server does not do what it should, however often it is asked.
+    /// A server keeps failing, although requests were repeated.
     #[error("the queue {place}: {reason}")]
     Server {
-        /// Its address.
+        /// Address of the queue.
         place: String,
-        /// What went wrong.
+        /// Error of the last attempt.
         reason: String,
     },
-    /// There are too many open jobs.
+    /// The queue has its maximum number of open jobs.
     #[error("the queue has {0} open jobs, and takes no more: wait until some are done, or cancel some")]
     Full(usize),
-    /// A job that is submitted cannot be taken.
+    /// The submitted job is invalid; the text is the reason.
     #[error("{0}")]
     Refused(String),
-    /// There is no such job.
+    /// The queue has no job with that number.
     #[error("the queue has no job {0}")]
     Unknown(u64),
-    /// What a commit says does not follow what was committed.
+    /// A commit does not follow the segments that were committed before.
     #[error("segment {segment} of job {job} cannot be committed after {committed} segments")]
     OutOfOrder {
-        /// The job.
+        /// Number of the job.
         job: u64,
-        /// The segment.
+        /// Segment that was to be committed.
         segment: u32,
-        /// How many are committed.
+        /// Number of segments that are committed.
         committed: u32,
     },
-    /// A file that results are appended to is shorter than what was committed.
+    /// An output file is shorter than the results that were committed to it.
     #[error(
         "{0} is shorter than what was committed to it: it was changed by another program; submit the job again"
     )]
     OutputChanged(PathBuf),
 }
 
-/// What the system says, and what is to be done where the disk is full.
+/// Message of the operating system; for a full disk, with advice.
 pub(crate) fn in_words(error: &std::io::Error) -> String {
     match error.kind() {
         std::io::ErrorKind::StorageFull => "the disk is full: make room or write elsewhere".to_owned(),
@@ -117,7 +118,7 @@ pub(crate) fn in_words(error: &std::io::Error) -> String {
 }
 
 impl QueueError {
-    /// Whether it may be over when it is tried again: a server that is away.
+    /// True for a temporary error, such as a server that is unavailable.
     #[must_use]
     pub fn is_absence(&self) -> bool {
         matches!(self, Self::Server { .. })

@@ -28,7 +28,7 @@ pub struct EngineLock(
 );
 
 impl EngineLock {
-    /// Of a queue that any number of engines work on.
+    /// Lock of a queue that any number of engines may open.
     #[cfg(feature = "nats")]
     pub(crate) fn none() -> Self {
         Self(None)
@@ -57,10 +57,10 @@ fn read<T: DeserializeOwned>(store: &OpenStore<'_>, key: &str) -> Result<Option<
 }
 
 impl FolderQueue {
-    /// The queue in `folder`, which is made where it is not there.
+    /// Opens the queue in `folder`, and creates it if it is missing.
     ///
     /// # Errors
-    /// [`QueueError`]: the folder cannot be written, or what is in it cannot be read.
+    /// [`QueueError`] if the folder cannot be written, or its contents cannot be read.
     pub fn create(folder: &Path) -> Result<Self, QueueError> {
         std::fs::create_dir_all(folder).map_err(QueueError::file(folder))?;
         let queue = Self::of(folder);
@@ -68,7 +68,7 @@ impl FolderQueue {
         Ok(queue)
     }
 
-    /// The queue in `folder`.
+    /// Opens the queue in `folder`.
     ///
     /// # Errors
     /// [`QueueError::Missing`] where there is none, and as [`FolderQueue::create`].
@@ -86,19 +86,19 @@ impl FolderQueue {
         }
     }
 
-    /// Its folder.
+    /// Folder in which the queue is stored.
     #[must_use]
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// Where results of the segments of a video are staged.
+    /// Folder in which results of a video's segments are staged.
     #[must_use]
     pub fn work_folder(&self, job: u64, video: usize) -> PathBuf {
         self.folder.join("work").join(format!("{job}-{video}"))
     }
 
-    /// What its store lost when it was damaged, if it was.
+    /// Rows that were lost when the store was damaged, as text; `None` if it never was.
     ///
     /// # Errors
     /// As [`FolderQueue::create`].
@@ -128,7 +128,7 @@ impl FolderQueue {
         jobs(&self.store.open()?)
     }
 
-    /// Takes a job in, and gives its id.
+    /// Adds a job and returns its number.
     ///
     /// # Errors
     /// [`QueueError::Full`], [`QueueError::Refused`], and as [`FolderQueue::create`].
@@ -157,7 +157,8 @@ impl FolderQueue {
         Ok(id)
     }
 
-    /// Cancels a job: what is committed stays, and nothing more of it is done. Says whether it was open.
+    /// Cancels a job: committed results stay, and no further segment is processed. Returns true if the job
+    /// was open.
     ///
     /// # Errors
     /// [`QueueError::Unknown`], and as [`FolderQueue::create`].
@@ -178,7 +179,7 @@ impl FolderQueue {
         Ok(true)
     }
 
-    /// How a video was cut; `None` where it was not yet.
+    /// Segments of a video; `None` before it was cut.
     ///
     /// # Errors
     /// As [`FolderQueue::create`].
@@ -186,7 +187,7 @@ impl FolderQueue {
         read(&self.store.open()?, &segments_key(job, video))
     }
 
-    /// How far a video has come.
+    /// Progress of a video.
     ///
     /// # Errors
     /// [`QueueError::Unknown`], and as [`FolderQueue::create`].
@@ -217,8 +218,8 @@ impl FolderQueue {
         Ok(row)
     }
 
-    /// A video begins, or goes on after what is committed: puts what was committed into its place, removes what was not, and
-    /// counts that it begins.
+    /// Starts or resumes a video: moves committed results to their outputs, removes results without a commit,
+    /// and counts the start.
     ///
     /// # Errors
     /// [`QueueError::OutputChanged`], and as [`FolderQueue::create`].
@@ -234,12 +235,13 @@ impl FolderQueue {
         Ok(row)
     }
 
-    /// Commits the results of a segment, whole: first they are made sure to be on the disk, then the segment is recorded, then
-    /// lines are appended where they belong. After a crash between the last two, [`FolderQueue::begin`] appends them.
+    /// Commits the complete results of a segment: first they are synced to the disk, then the segment is
+    /// recorded, then lines are appended to the output. After a crash between the last two steps,
+    /// [`FolderQueue::begin`] appends them.
     ///
     /// # Errors
-    /// [`QueueError::OutOfOrder`], [`QueueError::OutputChanged`], and as [`FolderQueue::create`]. Unless it is the last step that
-    /// failed, nothing is committed.
+    /// [`QueueError::OutOfOrder`], [`QueueError::OutputChanged`], and as [`FolderQueue::create`]. Unless the
+    /// last step failed, nothing is committed.
     pub fn commit(
         &self,
         (job, video, segment): (u64, usize, u32),

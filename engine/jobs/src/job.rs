@@ -16,23 +16,23 @@ pub const MAX_JOB_VIDEOS: usize = 1_000;
 /// Jobs that ended and are still listed; the oldest are forgotten first.
 pub(crate) const MAX_ENDED_JOBS: usize = 1_000;
 
-/// What is submitted.
+/// Job as it is submitted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Submission {
-    /// The graph, an absolute path.
+    /// Absolute path of the graph.
     pub graph: String,
-    /// Of the bytes of the graph: another graph gives other results.
+    /// Digest of the graph's bytes, since another graph would give other results.
     pub digest: String,
-    /// The source of the graph that takes the videos.
+    /// Source of the graph that reads the videos.
     pub source: String,
-    /// Absolute paths.
+    /// Absolute paths of the videos.
     pub videos: Vec<String>,
-    /// Time from now until it should be done, in milliseconds.
+    /// Time in milliseconds from now until the job should be done.
     pub within_ms: Option<u64>,
 }
 
 impl Submission {
-    /// Whether a queue takes it.
+    /// Checks that a queue can accept it.
     pub(crate) fn check(&self) -> Result<(), QueueError> {
         if self.videos.is_empty() {
             return Err(QueueError::Refused("a job needs at least one video".to_owned()));
@@ -65,73 +65,73 @@ impl Submission {
     }
 }
 
-/// A job.
+/// Job as the queue stores it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Job {
-    /// From 1, in the order of submission.
+    /// Number of the job, from 1, in the order of submission.
     pub id: u64,
-    /// The graph, an absolute path.
+    /// Absolute path of the graph.
     pub graph: String,
-    /// Of the bytes of the graph when it was submitted.
+    /// Digest of the graph's bytes at submission.
     pub digest: String,
-    /// The source of the graph that takes its videos.
+    /// Source of the graph that reads the videos.
     pub source: String,
-    /// When it was submitted.
+    /// Time of submission, in milliseconds since the Unix epoch.
     pub submitted_ms: u64,
-    /// When it should be done; `None`: the source says how long it may take.
+    /// Deadline in milliseconds since the Unix epoch; `None`: the time limit of the source applies.
     pub deadline_ms: Option<u64>,
     /// Absolute paths of its videos.
     pub videos: Vec<String>,
-    /// Whether it was cancelled.
+    /// True if the job was cancelled.
     pub cancelled: bool,
-    /// When the last of its videos ended.
+    /// Time at which its last video ended, in milliseconds since the Unix epoch.
     pub finished_ms: Option<u64>,
 }
 
-/// What became of a video.
+/// State of a video.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "state")]
 pub enum VideoState {
-    /// It has not begun, or goes on.
+    /// The video has not started or is in progress.
     #[default]
     Open,
-    /// All of its segments are committed.
+    /// All segments are committed.
     Done,
-    /// It cannot be processed to its end; what was committed stays.
+    /// The video could not be processed to its end; committed results stay.
     Failed {
-        /// Why.
+        /// Reason, for users.
         reason: String,
     },
 }
 
-/// How far a video has come.
+/// Progress of a video.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Video {
-    /// What became of it.
+    /// State, with a reason if it failed.
     #[serde(flatten)]
     pub state: VideoState,
-    /// The file when it was cut; `None` before that.
+    /// Size and time of the file when it was cut; `None` before that.
     pub file: Option<FileIdentity>,
-    /// Segments that it is cut into.
+    /// Number of segments into which it was cut.
     pub segments: u32,
-    /// Segments that are committed.
+    /// Number of committed segments.
     pub committed: u32,
-    /// Frames in committed segments.
+    /// Number of frames in committed segments.
     pub frames: u64,
-    /// Those of them that were committed after the deadline of the job.
+    /// Number of frames that were committed after the deadline of the job.
     pub late_frames: u64,
-    /// How often it was begun since a segment was committed last.
+    /// Number of starts since a segment was committed last.
     pub begun: u32,
-    /// How often a segment was processed again because a run had not committed it.
+    /// Number of times that a segment was processed again because an earlier run had not committed it.
     pub repeated: u64,
-    /// Why it ends earlier than its container says, if so.
+    /// Reason why the video ends earlier than its container announces; `None` if it does not.
     pub truncation: Option<String>,
-    /// Where results go, by sink.
+    /// Output files, by sink.
     pub outputs: BTreeMap<String, Output>,
-    /// When it ended; of a queue on a server alone.
+    /// Time at which it ended, in milliseconds since the Unix epoch; only for queues on a server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended_ms: Option<u64>,
-    /// Results of the last committed segment that may not be in their place yet.
+    /// Results of the last committed segment that may not have reached their target yet.
     #[serde(default)]
     pub(crate) pending: Vec<Pending>,
 }
@@ -139,13 +139,13 @@ pub struct Video {
 /// A file as it was: another one of its name is another video.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileIdentity {
-    /// Its size.
+    /// Size of the file in bytes.
     pub bytes: u64,
-    /// When it was written last.
+    /// Time of the last modification, in milliseconds since the Unix epoch.
     pub modified_ms: u64,
 }
 
-/// Where a segment begins.
+/// Start of a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Segment {
     /// Index of its first frame in the video, in the order of presentation.
@@ -154,37 +154,37 @@ pub struct Segment {
     pub pts_ms: f64,
 }
 
-/// How the results of segments become those of the video.
+/// Form in which results of segments become the result of a video.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum OutputForm {
-    /// They are appended to a file, one after the other.
+    /// Results are appended to one file, in order.
     Lines,
-    /// They stay files, which become one when the video is done.
+    /// Results stay files, which are joined when the video is done.
     Files,
 }
 
 /// A file of results of a video.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Output {
-    /// How results get there.
+    /// Form in which results are joined.
     pub form: OutputForm,
-    /// The file.
+    /// Path of the output file.
     pub target: PathBuf,
-    /// Bytes that it has with all that is committed; of [`OutputForm::Lines`] alone.
+    /// Length in bytes with everything committed so far; only for [`OutputForm::Lines`].
     pub bytes: u64,
 }
 
 /// The results of a sink for one segment, complete in a file of `work`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StagedOutput {
-    /// The sink.
+    /// Name of the sink that wrote it.
     pub sink: String,
-    /// How they get where they belong.
+    /// Form in which results are joined.
     pub form: OutputForm,
-    /// Where they are.
+    /// Path of the staged file.
     pub file: PathBuf,
-    /// Where they belong.
+    /// Path of the output file.
     pub target: PathBuf,
 }
 
@@ -197,34 +197,34 @@ pub(crate) struct Pending {
     pub(crate) bytes: u64,
 }
 
-/// What became of a job, by what became of its videos.
+/// State of a job, derived from its videos.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum JobState {
-    /// No segment of it is committed yet.
+    /// No segment is committed yet.
     Waiting,
-    /// Some are.
+    /// Some segments are committed.
     Begun,
     /// All videos are done.
     Done,
-    /// All videos ended, and some of them failed.
+    /// All videos ended, and at least one failed.
     Failed,
-    /// It was cancelled.
+    /// The job was cancelled.
     Cancelled,
 }
 
 /// A job with its videos.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct JobView {
-    /// The job.
+    /// Job as it was submitted.
     #[serde(flatten)]
     pub job: Job,
-    /// Its videos, in its order.
+    /// Progress of its videos, in the order of the job.
     pub progress: Vec<Video>,
 }
 
 impl JobView {
-    /// What became of it.
+    /// State of the job, derived from its videos.
     #[must_use]
     pub fn state(&self) -> JobState {
         let ended = |video: &Video| video.state != VideoState::Open;
@@ -243,13 +243,13 @@ impl JobView {
         }
     }
 
-    /// Whether something of it is still to be done.
+    /// True if a video of the job is still to be processed.
     #[must_use]
     pub fn is_open(&self) -> bool {
         matches!(self.state(), JobState::Waiting | JobState::Begun)
     }
 
-    /// When it should be done, where the source allows `slo_ms`.
+    /// Deadline of the job, if the source allows `slo_ms` milliseconds; in milliseconds since the Unix epoch.
     #[must_use]
     pub fn deadline_ms(&self, slo_ms: u64) -> u64 {
         let by_source = self.job.submitted_ms.saturating_add(slo_ms);

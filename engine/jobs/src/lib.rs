@@ -1,13 +1,13 @@
 //! A queue of archive jobs that survives a crash of the engine or of the machine.
 //!
-//! A [`Job`] has videos, and each video is cut into segments at key frames. The results of a segment are committed once and whole
-//! ([`Queue::commit`]): what was not committed is processed again.
+//! A [`Job`] has videos, and each video is cut into segments at key frames. The complete results of a segment
+//! are committed once ([`Queue::commit`]); segments without a commit are processed again.
 //!
-//! A [`FolderQueue`] has one engine at a time, and everything that is known of it lies in one folder: the store (`queue.redb` and its
-//! copy), the locks, and `work`, where results of segments are staged. A queue on a server of NATS has any number of engines (feature
-//! `nats`).
+//! A [`FolderQueue`] serves one engine at a time, and one folder holds all of its state: the store
+//! (`queue.redb` and its copy), the locks, and `work`, where results of segments are staged. A queue on a
+//! NATS server serves any number of engines (feature `nats`).
 //!
-//! It decodes nothing and knows no graph: times are milliseconds since 1970 (UTC) and are arguments.
+//! The crate decodes nothing and knows no graph: times are milliseconds since 1970 (UTC) and are arguments.
 
 mod claim;
 mod error;

@@ -9,7 +9,7 @@ use crate::error::QueueError;
 use crate::job::Pending;
 
 impl Pending {
-    /// Appends the results, and removes the staged file. Where that was done before, nothing happens.
+    /// Appends the results and removes the staged file. Without effect if this was done before.
     pub(crate) fn publish(&self) -> Result<(), QueueError> {
         let there = std::fs::metadata(&self.target).map_or(0, |target| target.len());
         if there < self.base {

@@ -1,4 +1,4 @@
-//! Where a queue is: in a folder, or on a server of NATS under a name.
+//! Location of a queue: a folder, or a name on a NATS server.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -6,15 +6,15 @@ use std::path::{Path, PathBuf};
 
 use crate::error::QueueError;
 
-/// Letters of the name of a queue on a server.
+/// Maximum length of a queue's name on a server.
 const MAX_NAME: usize = 64;
 
-/// Where a queue is.
+/// Location of a queue.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum QueuePlace {
-    /// In a folder, for one engine at a time.
+    /// A folder, which one engine at a time can open.
     Folder(PathBuf),
-    /// On a server, for any number of engines.
+    /// A server, which serves any number of engines.
     Server(ServerPlace),
 }
 
@@ -26,25 +26,25 @@ pub struct ServerPlace {
     name: String,
 }
 
-/// Who shows itself to a server, and whose certificates are believed. Files hold all secrets.
+/// Authentication at a server and verification of its certificate. Secrets are given only as files.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ServerOptions {
-    /// The user.
+    /// User name, for authentication by password.
     pub username: Option<String>,
-    /// The file of its password.
+    /// File with the password.
     pub password_file: Option<PathBuf>,
-    /// Credentials that NATS has made for a user, instead of user and password.
+    /// Credentials file made by NATS, instead of user name and password.
     pub credentials_file: Option<PathBuf>,
-    /// Certificates of authorities, as PEM; without it those of the system.
+    /// PEM file with trusted certificate authorities; `None`: those of the system.
     pub ca_file: Option<PathBuf>,
-    /// A certificate that is shown, as PEM; needs its key.
+    /// PEM file with the client certificate; needs its key.
     pub certificate_file: Option<PathBuf>,
-    /// The key of that certificate.
+    /// PEM file with the key of the client certificate.
     pub key_file: Option<PathBuf>,
 }
 
 impl QueuePlace {
-    /// What `path` names: an address where it has a scheme, else a folder.
+    /// Parses a path: an address if it has a scheme, else a folder.
     ///
     /// # Errors
     /// [`QueueError::Address`].
@@ -103,7 +103,7 @@ impl ServerPlace {
         self.port
     }
 
-    /// Whether this machine alone reaches it.
+    /// True if only this machine can reach the server.
     #[must_use]
     pub fn is_loopback(&self) -> bool {
         let bare = self.host();

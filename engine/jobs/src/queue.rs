@@ -37,16 +37,16 @@ macro_rules! either {
 }
 
 impl Queue {
-    /// The queue in `place`, which is made where it is not there.
+    /// Opens the queue in `place`, and creates it if it is missing.
     ///
     /// # Errors
-    /// [`QueueError`]: the folder cannot be written, the server is not there or refuses the connection, or what is there cannot be
-    /// read.
+    /// [`QueueError`] if the folder cannot be written, the server is unavailable or refuses the connection,
+    /// or the contents cannot be read.
     pub fn create(place: &QueuePlace, options: &ServerOptions) -> Result<Self, QueueError> {
         Self::at(place, options, true)
     }
 
-    /// The queue in `place`.
+    /// Opens the queue in `place`.
     ///
     /// # Errors
     /// [`QueueError::Missing`] where there is none, and as [`Queue::create`].
@@ -72,13 +72,13 @@ impl Queue {
         })
     }
 
-    /// Where it is.
+    /// Location of the queue.
     #[must_use]
     pub fn place(&self) -> &QueuePlace {
         &self.place
     }
 
-    /// Whether several engines work on it at once, and its server may be away.
+    /// True if several engines may use the queue; its server may then be unavailable at times.
     #[must_use]
     pub fn is_shared(&self) -> bool {
         matches!(self.place, QueuePlace::Server(_))
@@ -94,7 +94,7 @@ impl Queue {
         }
     }
 
-    /// A server that is away is waited for no longer once `give_up` says so.
+    /// Sets a condition under which operations stop waiting for a server that is unavailable.
     #[cfg_attr(not(feature = "nats"), expect(unused_variables, reason = "a server's alone"))]
     pub fn set_give_up(&self, give_up: &Arc<dyn Fn() -> bool + Send + Sync>) {
         match &self.kind {
@@ -104,7 +104,7 @@ impl Queue {
         }
     }
 
-    /// What its store lost when it was damaged, if it was.
+    /// Rows that were lost when the store was damaged, as text; `None` if it never was, and for servers.
     ///
     /// # Errors
     /// As [`Queue::create`].
@@ -116,10 +116,10 @@ impl Queue {
         }
     }
 
-    /// Makes this process an engine that works on it: the only one, where it is in a folder.
+    /// Locks the queue for this engine. A queue in a folder allows only one engine.
     ///
     /// # Errors
-    /// [`QueueError::InUse`] where another one is.
+    /// [`QueueError::InUse`] if another engine holds the lock.
     pub fn lock_for_engine(&self) -> Result<EngineLock, QueueError> {
         match &self.kind {
             Kind::Folder(queue) => queue.lock_for_engine(),
@@ -136,7 +136,7 @@ impl Queue {
         either!(self, queue => queue.jobs())
     }
 
-    /// Takes a job in, and gives its id.
+    /// Adds a job and returns its number.
     ///
     /// # Errors
     /// [`QueueError::Full`], [`QueueError::Refused`], and as [`Queue::create`].
@@ -144,7 +144,8 @@ impl Queue {
         either!(self, queue => queue.submit(submission, now_ms))
     }
 
-    /// Cancels a job: what is committed stays, and nothing more of it is done. Says whether it was open.
+    /// Cancels a job: committed results stay, and no further segment is processed. Returns true if the job
+    /// was open.
     ///
     /// # Errors
     /// [`QueueError::Unknown`], and as [`Queue::create`].
@@ -152,7 +153,7 @@ impl Queue {
         either!(self, queue => queue.cancel(job, now_ms))
     }
 
-    /// How a video was cut; `None` where it was not yet.
+    /// Segments of a video; `None` before it was cut.
     ///
     /// # Errors
     /// As [`Queue::create`].
@@ -174,8 +175,8 @@ impl Queue {
         either!(self, queue => queue.record_cut(key, file, segments, truncation))
     }
 
-    /// Takes what is to be done next for a video; `None`: nothing, or other engines do it. Where one engine is to go through all of
-    /// it, it is taken as a `whole`.
+    /// Takes the next task of a video; `None` if there is none, or if other engines have it. With `whole`,
+    /// one engine takes all segments of the video.
     ///
     /// # Errors
     /// [`QueueError::OutputChanged`], and as [`Queue::create`].
@@ -188,9 +189,10 @@ impl Queue {
         }
     }
 
-    /// Commits the results of a segment, whole: first they are made sure to be on the disk, then the segment is recorded. Of
-    /// several engines that have the same segment, one commits it, and the others succeed without. `committed` hears what came of it,
-    /// at once or, where a server is to record it, later.
+    /// Commits the complete results of a segment: first they are synced to the disk, then the segment is
+    /// recorded. If several engines have processed the same segment, one of them commits it, and the others
+    /// succeed without effect. The result is passed to `committed`, at once for a folder, or later when a
+    /// server has recorded it.
     ///
     /// It fails by [`QueueError::OutOfOrder`], [`QueueError::OutputChanged`], and as [`Queue::create`].
     pub fn commit(
@@ -218,7 +220,7 @@ impl Queue {
         }
     }
 
-    /// Files of a video whose segments are all committed that are to become one.
+    /// Files of a video that are to be joined, once all its segments are committed.
     ///
     /// # Errors
     /// As [`Queue::create`].
@@ -230,8 +232,8 @@ impl Queue {
         }
     }
 
-    /// A video ended, and its job with its last video. Lines that are committed get where they belong, and what was staged of it is
-    /// removed. Where it has ended before, nothing happens.
+    /// Records that a video ended, and its job with the last video. Committed lines are appended to their
+    /// outputs, and staged files are removed. Without effect if the video ended before.
     ///
     /// # Errors
     /// As [`Queue::create`].

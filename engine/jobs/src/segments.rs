@@ -1,12 +1,13 @@
-//! Where a video is cut: at the first key frame that is far enough behind the last cut. A segment can be decoded from its key
-//! frame on, and its frames are those that are shown from that key frame until the next cut.
+//! Splits a video into segments: it is cut at the first key frame that is far enough from the last cut. A
+//! segment can be decoded from its key frame on, and its frames are those that are shown from that key frame
+//! until the next cut.
 
 /// A picture of a video, in the order of presentation.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct IndexedPicture {
     /// Media time in milliseconds.
     pub pts_ms: f64,
-    /// Whether it is decoded without others.
+    /// True for a key frame, which is decoded without other frames.
     pub key: bool,
 }
 

@@ -1,9 +1,10 @@
-//! The rows of a queue in two stores, `queue.redb` and its copy, which get every change one after the other. The store is
-//! open only while a row is read or changed, under a lock, so that `weir submit` and `weir jobs` work beside an engine.
+//! Rows of a queue in two stores, `queue.redb` and its copy; every change is made to one after the other. The
+//! store is open only while a row is read or changed, under a lock, so that `weir submit` and `weir jobs`
+//! work beside an engine.
 //!
-//! A process that is killed within a change leaves the change whole or not at all: that is the store's own promise. A
-//! store whose last bytes are missing is not: then its copy has everything but at most the last change, and takes its
-//! place.
+//! If a process is killed during a change, the store has the change completely or not at all; the store
+//! itself guarantees this. It does not guarantee this if its last bytes are lost. The copy, which then lacks
+//! at most the last change, replaces it.
 
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
@@ -21,17 +22,17 @@ const FORMAT_ROW: &str = "meta/format";
 const REVISION_ROW: &str = "meta/revision";
 const LOSS_ROW: &str = "meta/loss";
 
-/// What is said where the store does not say what the disk did.
+/// Text for errors of the store that hide the error of the disk.
 const DISK_REFUSES: &str = "the disk refuses to write to it: see whether it is full";
 
-/// How long the lock of the store is waited for: 10 s.
+/// Attempts to take the lock of the store: 10 s in all.
 const MAX_LOCK_TRIES: u32 = 1_000;
 const LOCK_RETRY_INTERVAL: Duration = Duration::from_millis(10);
 
-/// A change of a row; no value removes it.
+/// Change of a row; `None` removes the row.
 pub(crate) type Change = (String, Option<Vec<u8>>);
 
-/// The stores of a folder.
+/// Store of a queue's rows in its folder.
 #[derive(Debug)]
 pub(crate) struct Store {
     folder: PathBuf,
@@ -160,7 +161,7 @@ impl Store {
             {
                 return Err(Unreadable::Final(QueueError::file(path)(error)));
             }
-            // What failed was a write that the disk refused: nothing is wrong with what is there.
+            // The disk refused a write; the store itself is intact.
             Err(DatabaseError::Storage(redb::StorageError::PreviousIo)) => {
                 return Err(Unreadable::Final(self.failed(DISK_REFUSES)));
             }
@@ -177,15 +178,15 @@ impl Store {
     }
 }
 
-/// Why a store is not opened.
+/// Reason why a store cannot be opened.
 enum Unreadable {
-    /// Its copy may be readable.
+    /// The store is damaged; its copy may be readable.
     Damaged(String),
     /// The copy must not be asked.
     Final(QueueError),
 }
 
-/// What the store says, and what is to be done where the disk is full.
+/// Message of a store error; for a full disk, with advice.
 fn text(error: impl Into<redb::Error>) -> String {
     match error.into() {
         redb::Error::Io(error) => in_words(&error),
@@ -236,13 +237,13 @@ impl OpenStore<'_> {
         row(&self.database, key).map_err(|reason| self.failed(reason))
     }
 
-    /// What the store lost, if it did.
+    /// Rows that were lost, as text; `None` if the store was never damaged.
     pub(crate) fn loss(&self) -> Result<Option<String>, QueueError> {
         let words = self.get(LOSS_ROW)?;
         Ok(words.map(|words| String::from_utf8_lossy(&words).into_owned()))
     }
 
-    /// Rows whose keys begin with `prefix`, by key.
+    /// Rows whose keys begin with `prefix`, in the order of keys.
     pub(crate) fn with_prefix(&self, prefix: &str) -> Result<Vec<(String, Vec<u8>)>, QueueError> {
         let rows = || -> Result<Vec<(String, Vec<u8>)>, String> {
             let read = self.database.begin_read().map_err(text)?;
@@ -279,7 +280,7 @@ impl OpenStore<'_> {
         });
         match copied {
             Ok(true) => Ok(()),
-            // It is damaged, or missed a change: it is written again.
+            // The copy is damaged or missed a change, and is written again.
             Ok(false) | Err(_) => self
                 .copy_all(&path, before + 1)
                 .map_err(|reason| self.failed(reason)),

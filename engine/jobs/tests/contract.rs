@@ -1,5 +1,5 @@
-//! What holds of a queue in a folder holds of one on a server. The server is a real nats-server, where it is installed and this
-//! build has the feature `nats`.
+//! Contract of a queue, checked on a folder and on a server. The server is a real nats-server, if it is
+//! installed and this build has the feature `nats`.
 
 #![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
 #![allow(clippy::print_stdout, reason = "a test says why it does nothing")]
@@ -117,7 +117,7 @@ fn each(check: impl Fn(&Case)) {
     }
 }
 
-/// Takes what is to be done, where it may take a while until a server gives it.
+/// Takes the next task, which a server may deliver only after a while.
 fn take(queue: &Queue, whole: bool) -> Claim {
     for _ in 0..2_000 {
         if let Some(claim) = queue.take(1, 0, whole).unwrap() {
@@ -269,7 +269,7 @@ fn two_engines_of_a_server_have_different_segments_and_commit_the_same_one_once(
     assert_eq!(case.lines(), "segment 0\nsegment 1\nsegment 2\nsegment 3\n");
     let view = second.jobs().unwrap().remove(0);
     assert_eq!((view.progress[0].committed, view.progress[0].frames), (4, 40));
-    // It has ended: nothing is given, and to end it again changes nothing.
+    // The video has ended: there is no further task, and ending it again has no effect.
     assert!(second.take(1, 0, false).unwrap().is_none());
     let reason = "too late".to_owned();
     second.end(1, 0, VideoState::Failed { reason }, 9_000).unwrap();

@@ -111,7 +111,7 @@ fn a_store_without_its_last_bytes_opens_with_what_was_committed_and_says_what_wa
         let loss = queue.loss().unwrap().unwrap();
         assert!(loss.contains("at most the last one is lost"), "{loss}");
         commit(&queue, 2).unwrap();
-        // The copy is written again where it is damaged.
+        // A damaged copy is written again.
         cut_off(&folder.path().join("queue.copy.redb"), bytes);
         commit(&queue, 3).unwrap();
         cut_off(&folder.path().join("queue.redb"), bytes);

@@ -1,5 +1,5 @@
-//! A queue on a server that asks who comes and shows who it is: a real nats-server with certificates, which the program `openssl`
-//! makes here, and one with accounts.
+//! A queue on servers with mutual authentication: a real nats-server with certificates, which the program
+//! `openssl` makes here, and one with accounts.
 
 #![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
 #![allow(clippy::print_stdout, reason = "a test says why it does nothing")]

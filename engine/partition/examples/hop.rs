@@ -1,8 +1,9 @@
-//! What one hop costs: a tensor from one worker to the next, over loopback TCP between processes and within one process.
+//! Benchmark of one hop: the time to send a tensor from one worker to the next, over loopback TCP between
+//! processes and within one process.
 //!
-//! `cargo run --release -p weir-partition --example hop`. The processes are this program, started again. Two figures stand
-//! beside each other: the hop as the workers report it on the engine's clock, and, whatever the clocks say, what a way
-//! over two workers takes longer from end to end than a way over one.
+//! `cargo run --release -p weir-partition --example hop`. The processes are this program, started again. It
+//! prints two figures. The first is the hop as the workers report it on the engine's clock. The second does
+//! not depend on clock synchronization: the end-to-end time over two workers minus that over one.
 
 #![allow(clippy::print_stdout, reason = "a benchmark prints what it measured")]
 #![allow(clippy::unwrap_used, reason = "a benchmark ends where it cannot go on")]
@@ -53,7 +54,7 @@ struct Process(Child);
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // It ends with this program in any case.
+        // The process ends with this program in any case.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }

@@ -1,8 +1,10 @@
-//! What carries messages between nodes of a fleet in place of TCP connections of their own, and the connections that are made of it.
+//! Carriers transport messages between nodes of a fleet in place of TCP connections. This module builds
+//! connections on top of them.
 //!
-//! A carrier knows who sent what, hands packets over whole, in order for each urgency, and may lose them with the way that they were
-//! on. Packets of a connection are numbered, so that a loss ends it, as a TCP connection would end. Features have no connection: a
-//! batch whose feature is lost ends by its engine's clock.
+//! A carrier authenticates the sender of each packet and delivers packets whole, in order for each urgency.
+//! It may lose packets when the path between two nodes breaks. Packets of a connection are numbered, so that
+//! a loss ends the connection, as TCP would. Features have no connection: if a feature is lost, its batch
+//! ends by the engine's timeout.
 
 use std::fmt;
 use std::io::Read;
@@ -12,21 +14,21 @@ use std::time::Duration;
 use crate::node::NodeName;
 use crate::wire::{Limits, Message, WireError, read_message, write_message};
 
-/// What a node is.
+/// Role of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Role {
-    /// An engine.
+    /// An engine, which sends batches.
     Engine,
-    /// A worker.
+    /// A partition worker, which runs them.
     Worker,
 }
 
-/// A node.
+/// Node of a fleet as the other end of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Peer {
-    /// What it is.
+    /// Role of the node.
     pub role: Role,
-    /// Its name.
+    /// Name of the node in its fleet.
     pub name: NodeName,
 }
 
@@ -40,39 +42,40 @@ impl fmt::Display for Peer {
     }
 }
 
-/// What is handed to a carrier.
+/// Packet that is handed to a carrier.
 #[derive(Debug)]
 pub struct Packet {
-    /// Whether it goes before others that are on their way.
+    /// True if the packet overtakes other packets that are queued.
     pub is_urgent: bool,
-    /// What the other side reads first; some bytes.
+    /// Header, a few bytes, which the receiver reads first.
     pub header: Vec<u8>,
-    /// The rest.
+    /// Body, an encoded message.
     pub body: Vec<u8>,
 }
 
-/// What arrived.
+/// Packet that arrived.
 pub struct Arrived {
-    /// Who sent it; nobody else could have.
+    /// Sender, authenticated by the carrier.
     pub from: Peer,
-    /// As it was sent.
+    /// Header as it was sent.
     pub header: Vec<u8>,
-    /// As it was sent, to be read where it lies.
+    /// Body as it was sent; the receiver reads it in place, without a copy.
     pub body: Box<dyn Read + Send>,
 }
 
 /// Carries packets between this node and others.
 pub trait Carrier: Send + Sync {
-    /// Sends a packet; blocks while the way is full. It may be lost all the same.
+    /// Sends a packet; blocks while the connection to the node is congested. The packet may still be lost.
     ///
     /// # Errors
-    /// What the carrier says: a packet beyond its bound, a node that has left its fleet.
+    /// Message of the carrier: the packet exceeds its limit, or the node has left the fleet.
     fn send(&self, to: Peer, packet: Packet) -> Result<(), String>;
 
-    /// The next packet for this node; waits for it so long. What waits is bounded: those beyond are lost.
+    /// Returns the next packet for this node, or `None` after `timeout`. The queue is bounded; packets beyond
+    /// the bound are lost.
     fn receive(&self, timeout: Duration) -> Option<Arrived>;
 
-    /// Whether a node is seen just now.
+    /// True if the node is present in the fleet now.
     fn is_present(&self, node: Peer) -> bool;
 }
 
@@ -81,7 +84,7 @@ pub trait Carrier: Send + Sync {
 pub struct NodeCarrier(Arc<dyn Carrier>);
 
 impl NodeCarrier {
-    /// Of that carrier.
+    /// Wraps a carrier, so that it can be shared.
     #[must_use]
     pub fn new(carrier: Arc<dyn Carrier>) -> Self {
         Self(carrier)
@@ -122,7 +125,7 @@ impl fmt::Debug for NodeCarrier {
 }
 
 impl Arrived {
-    /// Its header; `None` where it has none that means something.
+    /// Parsed header; `None` if it is not valid.
     pub(crate) fn header(&self) -> Option<Header> {
         Header::read(&self.header)
     }
@@ -133,15 +136,15 @@ impl Arrived {
     }
 }
 
-/// Which packet of which connection it is.
+/// Connection of a packet and its position in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Header {
-    /// The connection's number among those of the engine to that worker; 0 where there is none.
+    /// Number of the connection among those from the engine to that worker; 0 if the packet belongs to none.
     pub(crate) connection: u64,
-    /// Its place among packets of its urgency on that connection, from 0.
+    /// Sequence number among packets of the same urgency on that connection, from 0.
     pub(crate) number: u64,
     pub(crate) is_urgent: bool,
-    /// Nothing follows.
+    /// True for the last packet of the connection.
     pub(crate) is_last: bool,
 }
 
@@ -175,7 +178,7 @@ pub(crate) struct NodeWriter {
     carrier: NodeCarrier,
     to: Peer,
     connection: u64,
-    /// Of the next packet, and of the next urgent one.
+    /// Sequence numbers of the next packets: `[normal, urgent]`.
     next: [u64; 2],
     limits: Limits,
 }
@@ -223,22 +226,23 @@ impl NodeWriter {
             header: header.bytes(),
             body: Vec::new(),
         };
-        // Who is gone needs no end.
+        // A peer that is gone needs no end.
         let _ = self.carrier.0.send(self.to, packet);
     }
 }
 
-/// Which packets of a connection arrived.
+/// Sequence numbers that the receiver of a connection expects next: `[normal, urgent]`.
 #[derive(Debug, Default)]
 pub(crate) struct Order {
     next: [u64; 2],
 }
 
 impl Order {
-    /// Takes the next packet in.
+    /// Checks the next packet of the connection.
     ///
     /// # Errors
-    /// One before it was lost, or it came twice; the end of the connection.
+    /// [`WireError::Lost`] if a packet is missing or arrived twice, [`WireError::Closed`] at the end of the
+    /// connection.
     pub(crate) fn take(&mut self, header: &Header) -> Result<(), WireError> {
         let next = &mut self.next[usize::from(header.is_urgent)];
         if header.number != *next {

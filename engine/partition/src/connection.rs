@@ -1,4 +1,5 @@
-//! One TCP connection, with patience that ends: a message that was begun must come at some pace, and a write must move.
+//! A TCP connection with timeouts: a message must arrive at a minimum pace once it has begun, and a write
+//! must make progress.
 
 use std::io::{self, BufRead, BufReader, ErrorKind, Read};
 use std::net::{Shutdown, SocketAddr, TcpStream};
@@ -24,21 +25,22 @@ pub(crate) struct MessageReader {
 /// The side that writes.
 pub(crate) struct MessageWriter {
     stream: TcpStream,
-    /// What the other side takes.
+    /// Upper limits of message sizes that the peer accepts.
     limits: Limits,
 }
 
-/// A connection whose reads give up.
+/// Stream whose reads time out.
 struct PacedStream {
     stream: TcpStream,
     now: Now,
     stop: StopFlag,
     timeouts: Timeouts,
-    /// The message under reading.
+    /// Message that has been received in part.
     progress: Option<MessageProgress>,
-    /// What it counts against; a client's side has no such bound, as it asked for what comes.
+    /// Budget to which received bytes count. The client's side has none, since it receives only replies that
+    /// it asked for.
     budget: Option<ReceiveBudget>,
-    /// Whether it was given up because too much was being received.
+    /// True if receiving stopped because the budget was exceeded.
     over_budget: bool,
 }
 
@@ -168,7 +170,8 @@ impl MessageReader {
         self.limits = limits;
     }
 
-    /// Bounds otherwise how far what comes over all connections may go where it comes over this one.
+    /// Sets the limit of bytes being received over all connections that applies while this connection
+    /// receives.
     pub(crate) fn set_receiving_max(&mut self, receiving_max_bytes: u64) {
         if let Some(budget) = &mut self.reader.get_mut().budget {
             budget.set_max(receiving_max_bytes);
@@ -198,7 +201,7 @@ impl MessageReader {
         message
     }
 
-    /// The next message; `None` where none has begun for a while.
+    /// Returns the next message, or `None` if none has begun within the poll interval.
     pub(crate) fn poll(&mut self) -> Result<Option<Message>, WireError> {
         self.reader.get_mut().progress = None;
         match self.reader.fill_buf() {
@@ -212,7 +215,7 @@ impl MessageReader {
         self.read_now().map(Some)
     }
 
-    /// Whether the other side, which has nothing to say, is still there.
+    /// True if the peer, which sends nothing on this connection, has not closed it.
     pub(crate) fn is_alive(&self) -> bool {
         let stream = &self.reader.get_ref().stream;
         let quiet = stream.set_nonblocking(true).is_ok()
@@ -234,7 +237,7 @@ impl MessageWriter {
 
     /// Ends the connection for both sides.
     pub(crate) fn close(&self) {
-        // One that has ended already needs no end.
+        // A connection that has already ended cannot be shut down.
         let _ = self.stream.shutdown(Shutdown::Both);
     }
 

@@ -1,9 +1,9 @@
-//! Partitions of models on workers of their own: the [`wire`] between them and the engine, the [`Worker`], and the
-//! engine's [`Client`].
+//! Partitions of models on separate workers: the [`wire`] protocol between them and the engine, the
+//! [`Worker`], and the engine's [`Client`].
 //!
-//! Nothing here decides: which batch takes which way comes from reservations, and what is measured goes back to them.
-//! It is a crate of its own because a worker is no part of an engine: it knows tensors and spans of time, and neither
-//! actors nor graphs.
+//! This crate makes no decisions: reservations determine the path of each batch, and measurements go back to
+//! them. It is a crate of its own because a worker is not part of an engine: it knows tensors and spans of
+//! time, but neither actors nor graphs.
 
 mod carrier;
 mod client;

@@ -1,4 +1,5 @@
-//! How long a peer has said nothing to one who was listening.
+//! Detects a silent peer: measures for how long nothing was received from it while this process was
+//! listening.
 
 use std::time::Duration;
 
@@ -6,13 +7,14 @@ use weir_types::{Span, Timestamp};
 
 use crate::timeouts::{Timeouts, span};
 
-/// The silence of one peer. Time in which this process did not look does not count: where it stood still itself (a
-/// suspended container, a machine that swaps), its peers are not to blame, and what they said meanwhile is yet to be read.
+/// Silence of one peer. Time in which this process did not look does not count: if the process itself stood
+/// still (a suspended container, a machine that swaps), its peers are not to blame, and their messages are
+/// still to be read.
 #[derive(Debug)]
 pub(crate) struct Liveness {
     looked: Timestamp,
     lasted: Span,
-    /// What one look may add.
+    /// Most that one look may add to the measured silence.
     step: Span,
     most: Span,
 }
@@ -22,7 +24,7 @@ impl Liveness {
         Self::with_timeout(timeouts, timeouts.liveness, now)
     }
 
-    /// As [`Liveness::new`], for another time than that of peers that ping.
+    /// As [`Liveness::new`], with another timeout than that of peers that ping.
     pub(crate) fn with_timeout(timeouts: &Timeouts, most: Duration, now: Timestamp) -> Self {
         Self {
             looked: now,
@@ -39,7 +41,7 @@ impl Liveness {
         self.lasted = Span::ZERO;
     }
 
-    /// Takes in that nothing was received until now. Whether that is too long.
+    /// Records that nothing was received until `now`. Returns true if the silence exceeds the timeout.
     pub(crate) fn on_idle(&mut self, now: Timestamp) -> bool {
         self.lasted += now.since(self.looked).min(self.step);
         self.looked = now;
@@ -71,7 +73,7 @@ mod tests {
         // This process stood still for a minute.
         let woken = most + 60_000;
         assert!(!liveness.on_idle(at(woken)));
-        // That look counts for two.
+        // That look counts twice.
         for n in 1..looks - 1 {
             assert!(!liveness.on_idle(at(woken + n * look)), "look {n}");
         }

@@ -1,4 +1,4 @@
-//! Workers of this process, by number: no global registry, whoever wants to reach them is handed this.
+//! Workers of this process, by number. There is no global registry: callers get this value.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,21 +8,21 @@ use crossbeam_channel::Receiver;
 
 use crate::wire::{Message, StageInput, Welcome, WireError};
 
-/// What a worker does with messages, whether they came over TCP or were handed over.
+/// Message handler of a worker, the same for TCP connections and for calls within the process.
 pub(crate) trait LocalWorker: Send + Sync {
-    /// Begins to serve an engine; an error says why not.
+    /// Begins to serve an engine; the error is the reason of a refusal.
     fn open(&self, engine: u64) -> Result<EngineSession, WireError>;
 
-    /// Ends the service of that generation.
+    /// Ends the service with that generation number.
     fn close(&self, generation: u64);
 
-    /// Takes a message of the engine.
+    /// Handles a message of the engine.
     ///
     /// # Errors
     /// What an engine does not send; the connection is to be closed.
     fn on_message(&self, generation: u64, message: Message) -> Result<(), WireError>;
 
-    /// Takes a feature from another worker.
+    /// Handles a feature from another worker.
     fn on_feature(&self, input: StageInput);
 }
 

@@ -13,7 +13,7 @@ pub struct NodeName {
 }
 
 impl NodeName {
-    /// `None` where it cannot be a name.
+    /// Checks a name; `None` if it is empty, too long or has characters that names may not have.
     #[must_use]
     pub fn new(text: &str) -> Option<Self> {
         let is_allowed = |c: u8| c.is_ascii_alphanumeric() || matches!(c, b'-' | b'_' | b'.');
@@ -25,7 +25,7 @@ impl NodeName {
         })
     }
 
-    /// The name.
+    /// Name as text, without the padding.
     #[must_use]
     pub fn as_str(&self) -> &str {
         let length = self.bytes.iter().take_while(|&&byte| byte != 0).count();

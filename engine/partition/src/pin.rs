@@ -2,10 +2,10 @@
 
 use std::io;
 
-/// Keeps the calling thread, and the threads that it starts from now on, to one core.
+/// Pins the calling thread, and the threads that it starts later, to one core.
 ///
 /// # Errors
-/// Where there is no such core, the process may not use it, or the system offers no such thing.
+/// The core does not exist, the process may not use it, or the system does not support pinning.
 #[cfg(target_os = "linux")]
 pub fn pin_to_core(core: usize) -> io::Result<()> {
     use rustix::thread::{CpuSet, sched_setaffinity};

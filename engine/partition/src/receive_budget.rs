@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What one connection has of its worker's budget.
+/// Part of one connection in its worker's receive budget.
 #[derive(Debug)]
 pub(crate) struct ReceiveBudget {
-    /// Bytes of all connections.
+    /// Bytes that are being received, over all connections.
     used: Arc<AtomicU64>,
-    /// How far all together may go where it is this connection that receives.
+    /// Limit of `used` that applies while this connection receives.
     max_bytes: u64,
     own: u64,
 }
@@ -31,7 +31,7 @@ impl ReceiveBudget {
         self.max_bytes = max_bytes;
     }
 
-    /// Counts bytes that came; false where they are too many.
+    /// Counts received bytes; returns false if they exceed the limit.
     pub(crate) fn add(&mut self, bytes: u64) -> bool {
         self.own += bytes;
         self.used.fetch_add(bytes, Ordering::Relaxed) + bytes <= self.max_bytes

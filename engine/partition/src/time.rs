@@ -1,32 +1,33 @@
-//! Whose time it is. Engine and workers each have a monotonic clock with a beginning of its own; what is sent on the wire
-//! is on the engine's.
+//! Clock synchronization. Engine and workers each have a monotonic clock with its own origin; timestamps on
+//! the wire are on the engine's clock.
 //!
-//! The engine pings, a worker answers with its own time, and the answer that came back fastest tells the difference best
-//! (Cristian's algorithm): it errs by half of that round trip at most, some tens of microseconds over loopback. The next
-//! ping tells the worker. So nothing relies on two processes, or two machines, having a common clock.
+//! The engine pings, a worker answers with its own time, and the answer with the shortest round trip gives
+//! the best estimate of the offset (Cristian's algorithm). Its error is at most half of that round trip, some
+//! tens of microseconds over loopback. The next ping sends the offset to the worker. So nothing relies on two
+//! processes, or two machines, having a common clock.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use weir_types::{Span, Timestamp};
 
-/// A clock that is handed in: microseconds since some beginning, never going back.
+/// Injected clock: microseconds since some origin, never going back.
 pub type Now = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
-/// Answers that are looked back upon. At five a second that is a quarter of a minute, in which clocks drift apart by less
-/// than a millisecond.
+/// Number of recent answers that are evaluated. At five a second they cover 13 seconds, in which clocks drift
+/// apart by less than a millisecond.
 const SAMPLES: usize = 64;
 
-/// How far a worker's clock is from the engine's.
+/// Offset between a worker's clock and the engine's, estimated from recent pings.
 #[derive(Debug, Default)]
 pub struct Timebase {
-    /// Round trip and difference.
+    /// Round trip and offset in microseconds of each recent answer.
     samples: VecDeque<(Span, i64)>,
 }
 
 impl Timebase {
-    /// Takes in an answer: the ping left at `sent` and the answer came at `now` on the engine's clock; the worker had
-    /// `at` on its own.
+    /// Evaluates an answer: the ping left at `sent` and the answer arrived at `now` on the engine's clock;
+    /// the worker's clock was at `at`.
     pub fn on_pong(&mut self, sent: Timestamp, at: Timestamp, now: Timestamp) {
         let trip = now.since(sent);
         let middle = sent.micros().saturating_add(trip.micros() / 2);
@@ -40,19 +41,20 @@ impl Timebase {
         }
     }
 
-    /// Microseconds to be added to the worker's time to have the engine's; `None` before the first answer.
+    /// Offset in microseconds that is added to the worker's time to get the engine's; `None` before the first
+    /// answer.
     #[must_use]
     pub fn offset(&self) -> Option<i64> {
         self.samples.iter().min().map(|(_, offset)| *offset)
     }
 
-    /// By how much that may be wrong.
+    /// Largest error of that offset.
     #[must_use]
     pub fn uncertainty(&self) -> Option<Span> {
         self.samples.iter().min().map(|(trip, _)| *trip / 2)
     }
 
-    /// How many answers there were, at most as many as are looked back upon.
+    /// Number of answers in the window, at most 64.
     #[must_use]
     pub fn sample_count(&self) -> usize {
         self.samples.len()

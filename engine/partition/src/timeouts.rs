@@ -1,19 +1,21 @@
-//! How long is waited for a peer.
+//! Timeouts for peers.
 
 use std::time::Duration;
 
 use weir_types::Span;
 
-/// How long is waited for what.
+/// Timeouts for the phases of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Timeouts {
-    /// For a connection to be made.
+    /// Time in which a connection must be established.
     pub connect: Duration,
-    /// For the first bytes of a connection; within a message, for the next; and for a write to move.
+    /// Time in which the first bytes of a connection must arrive, the next bytes of a message, or a write
+    /// must make progress.
     pub stall: Duration,
-    /// For anything at all of a peer that is pinged or pings; time in which one does not listen oneself does not count.
+    /// Time after which a peer that pings or is pinged counts as dead if nothing at all was received. Time in
+    /// which this process did not listen does not count.
     pub liveness: Duration,
-    /// How often a quiet connection looks whether it is to end.
+    /// Interval at which a quiet connection checks whether it should close.
     pub poll_interval: Duration,
 }
 

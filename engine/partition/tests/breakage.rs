@@ -27,7 +27,7 @@ fn tcp(worker: &Worker) -> std::net::SocketAddr {
     }
 }
 
-/// A worker on a port of its own.
+/// Worker on a free port.
 fn with(options: WorkerOptions) -> Worker {
     let at = "127.0.0.1:0".parse().unwrap();
     Worker::listen(at, options, Arc::new(Loader::default()), clock()).unwrap()
@@ -183,7 +183,7 @@ fn connections_are_bounded() {
             peers: 1,
             unidentified: 1,
         },
-        // Whoever says nothing keeps its place for as long as the test lasts.
+        // A silent peer keeps its connection for the whole test.
         timeouts: Timeouts {
             stall: LONG,
             ..WorkerOptions::default().timeouts
@@ -203,7 +203,7 @@ fn connections_are_bounded() {
     let (_second, answer) = peer();
     assert!(matches!(answer, Message::Refused { .. }), "{answer:?}");
     assert_eq!(worker.stats().refused, 1);
-    // All places of peers are taken, and the engine has its own.
+    // All places for peers are taken, but the engine has a place of its own.
     let heard = Heard::start(ClientOptions::default());
     heard.add(0, worker.address(), [model(0, "add 1")]);
     let answer = bytes_to(&worker, &said(&[Message::Hello { engine: 7 }]), false);
@@ -263,7 +263,7 @@ fn unfinished_messages_are_bounded_together() {
     heard.add(0, worker.address(), [model(0, "add 1")]);
     let mut whole = said(&[Message::Peer]);
     write_message(&mut whole, &leg_of(1 << 20), Limits::default()).unwrap();
-    // One byte is missing of each: two fit into the half of peers, three do not.
+    // Each message lacks one byte: two of them fit into the half for peers, three do not.
     let half = &whole[..whole.len() - 1];
     let mut held = Vec::new();
     for _ in 0..2 {
@@ -322,7 +322,7 @@ fn features_go_only_where_they_may() {
             }
             other => panic!("{hops:?}: {other:?}"),
         }
-        // The next worker serves one engine at a time.
+        // The next worker serves only one engine at a time.
         drop(heard);
     }
 }
@@ -346,12 +346,12 @@ fn models_are_bounded_together() {
         }
         _ => None,
     });
-    // In the place of another it fits.
+    // A new model for a loaded partition replaces the old one, so it fits.
     heard.client.load(WorkerId(0), model(1, "add 4"));
     heard.loaded(1);
 }
 
-/// A feature of so many bytes, for nobody.
+/// A feature of this many bytes, for a partition that does not exist.
 fn leg_of(bytes: usize) -> Message {
     let mut tensor = tensor(&[]);
     tensor.shape = vec![bytes / 4];

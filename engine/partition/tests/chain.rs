@@ -72,7 +72,7 @@ fn check_chain(count: usize, over_tcp: impl Fn(usize) -> bool) {
     assert_eq!(heard.client.in_flight_count(), 0);
     let run: u64 = workers.iter().map(|worker| worker.stats().batches).sum();
     assert_eq!(run, batches * count as u64);
-    // What was sent on is given back once it is written: the end of the chain may be heard before.
+    // Permits for sent features are released after the write, so the result may arrive earlier.
     wait_until("all is given back", || {
         workers.iter().all(|worker| worker.stats().held_bytes == 0)
     });
@@ -211,7 +211,7 @@ fn an_emulated_device_takes_its_time_and_says_so() {
         "{:?}",
         times[0].run.span()
     );
-    // Moments of two workers are apart by what their clocks may be wrong.
+    // Timestamps of two workers may differ by the error of their clocks.
     let slack = Span::from_millis(3);
     assert!(
         times[1].transfer.span() + slack >= Span::from_millis(4),
@@ -325,7 +325,7 @@ fn of_the_batches_that_wait_for_a_share_the_one_booked_first_runs_first() {
     for (batch, at) in [(1, 30), (2, 20), (3, 10), (4, 20)] {
         heard.run(batch, &[booked(at)], &[0.0]).unwrap();
     }
-    // What is said to a worker is taken in order: with this they have all come.
+    // A worker handles messages in order, so after this reply all earlier ones were handled.
     heard.client.load(WorkerId(0), model(1, "add 1"));
     heard.loaded(1);
     loader.gate.open(5);

@@ -18,7 +18,7 @@ use crate::common::process::{Process, park};
 const AT: &str = "WEIR_TEST_GENERATING_AT";
 const VOCABULARY: u32 = 97;
 
-/// A model whose next token follows from all before it.
+/// Model whose next token depends on all tokens before it.
 struct Sums {
     vocabulary: u32,
 }
@@ -164,7 +164,7 @@ fn spec(number: u64) -> SequenceSpec {
     }
 }
 
-/// Takes sequences on until all have so many tokens.
+/// Runs steps until all sequences have this many tokens.
 fn go_on(
     session: &mut dyn GenerativeSession,
     states: &mut [SequenceState],
@@ -247,7 +247,7 @@ fn what_does_not_fit_is_one_clear_error() {
         "{text}"
     );
 
-    // A step of what is not there costs the step, and is said.
+    // A step with an unknown sequence fails and returns an error.
     let mut session = GenerativeModel::open(&remote(&at, VOCABULARY), DeviceKind::Cpu).unwrap();
     let steps = [SequenceStep {
         sequence: SequenceId(9),
@@ -259,7 +259,7 @@ fn what_does_not_fit_is_one_clear_error() {
         "{error}"
     );
 
-    /// A model that is none there.
+    /// Model that the worker does not know.
     struct Other;
     impl GenerativeModel for Other {
         fn limits(&self) -> GenerativeLimits {

@@ -1,4 +1,5 @@
-//! Workers as nodes of a fleet, over a carrier that loses what it is asked to: every batch ends once, whatever is lost.
+//! Workers as nodes of a fleet, over a carrier that loses packets on request: every batch ends exactly once,
+//! whatever is lost.
 
 #![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
 #![allow(clippy::disallowed_methods, reason = "a test that waits gives up at last")]
@@ -18,10 +19,10 @@ use weir_partition::{
 
 use crate::common::{self, Heard, LONG, Loader, clock, key, model, stage, tensor, wait_until};
 
-/// What is done with a packet.
+/// Decides how a packet is delivered.
 type Fate = Box<dyn FnMut(Peer, Peer, &Packet) -> Deliver + Send>;
 
-/// How often it is delivered.
+/// Number of times that a packet is delivered.
 #[derive(Clone, Copy, PartialEq)]
 enum Deliver {
     Never,
@@ -29,15 +30,15 @@ enum Deliver {
     Twice,
 }
 
-/// Who sent a packet, its header and its body.
+/// Sender, header and body of a packet.
 type Sent = (Peer, Vec<u8>, Vec<u8>);
 
-/// All nodes, by the packets that wait for them.
+/// All nodes, with a queue of packets each.
 #[derive(Clone)]
 struct Network {
-    /// Those that nobody sees yet, though they can be sent to.
+    /// Nodes that are not reported as present yet, though packets reach them.
     hidden: Arc<Mutex<BTreeSet<Peer>>>,
-    /// How often workers looked for the engine.
+    /// Number of times that workers checked whether the engine is present.
     looks: Arc<AtomicU64>,
     nodes: Arc<Mutex<BTreeMap<Peer, Sender<Sent>>>>,
     fate: Arc<Mutex<Fate>>,
@@ -225,7 +226,7 @@ fn what_is_lost_or_comes_twice_ends_the_connection_and_it_is_made_again() {
 fn every_batch_ends_once_where_packets_are_lost_at_random() {
     let network = Network::new();
     let options = ClientOptions {
-        // Features have no connection: where one is lost, its batch ends by this.
+        // Features have no connection: if one is lost, its batch ends by this timeout.
         batch_timeout: Duration::from_millis(500),
         ..Heard::quick()
     };
@@ -283,7 +284,7 @@ fn a_node_that_is_seen_no_more_is_down_and_no_feature_is_sent_to_it() {
     let network = Network::new();
     let (heard, _workers) = fleet(&network, 2, ClientOptions::default());
     network.leave(worker_node(1));
-    // Whoever notices it first: the worker before it, or the engine.
+    // Either the worker before it or the engine detects the failure first.
     let path = [stage(0, 0), stage(1, 1)];
     if heard.run(0, &path, &[1.0]).is_ok() {
         let (batch, end) = heard.end();
@@ -331,7 +332,7 @@ fn an_engine_that_comes_anew_is_served_and_another_is_refused() {
     wait_until("the other is refused", || workers[0].stats().refused > 0);
     heard.run(0, &[stage(0, 0)], &[1.0]).unwrap();
     assert_eq!(heard.end(), (0, Ok(vec![2.0])));
-    // The first one goes, and the other has its turn.
+    // The first engine disconnects, and the other is served.
     drop(heard.rest());
     second.up(0);
 }

@@ -10,7 +10,7 @@ use crate::common::{Heard, Loader, listen, model, stage};
 
 const AT: &str = "WEIR_TEST_WORKER_AT";
 
-/// Not a test: what the processes of the test below run, this program itself being all that is at hand.
+/// Entry point of the processes that the tests below start, not a test: they run this program again.
 #[test]
 fn worker_process() {
     let Ok(at) = std::env::var(AT) else { return };

@@ -10,7 +10,7 @@ use weir_partition::{ClientOptions, Event, LocalWorkers, Worker, WorkerId};
 
 use crate::common::{Heard, LONG, clock, model, options, stage};
 
-/// What was done with sessions, and by which thread.
+/// Log of actions on sessions, each with the name of its thread.
 type Log = Arc<Mutex<Vec<(String, String)>>>;
 
 fn write(log: &Log, what: String) {
@@ -158,6 +158,6 @@ fn a_worker_that_stops_has_dropped_its_sessions() {
     let mut gone = taken(&log);
     gone.sort();
     assert_eq!(gone, [by("part goes", 0), by("part goes", 1)]);
-    // The client hears of it.
+    // The client receives an event.
     assert!(!heard.fall(0, 0..0).is_empty(), "within {LONG:?}");
 }

@@ -54,7 +54,7 @@ fn choose_boundary(times: &[u64], from: usize, candidates: &[Candidate], blocks:
             .map(|time| u128::from(*time))
             .sum::<u128>();
         counted = candidate.layer - from;
-        // Both sides are multiplied by the number of blocks, so that nothing is rounded.
+        // Both sides are multiplied by the number of blocks, which avoids rounding.
         let deviation = (sum * blocks as u128).abs_diff(total);
         let outside = deviation * 100 > TOLERANCE_PERCENT * total;
         // Outside of the tolerance only the deviation counts.

@@ -10,7 +10,7 @@ const MAX_BATCH: u32 = 1 << 12;
 /// The longest duration of a block, an hour: sums over blocks stay far below overflow.
 const MAX_BLOCK_US: u64 = 3_600_000_000;
 
-/// The first error of a problem.
+/// Returns the first error of a problem.
 pub(super) fn check(problem: &Problem) -> Result<(), PlanError> {
     check_classes(&problem.classes)?;
     if problem.models.is_empty() {
@@ -94,8 +94,8 @@ fn check_classes(classes: &[Class]) -> Result<(), PlanError> {
     Ok(())
 }
 
-/// The first error of a profile. Each class and share in it must have every block at every batch size; on other classes
-/// and shares the model cannot run.
+/// Returns the first error of a profile. Each class and share in it must have every block at every batch
+/// size; on other classes and shares the model cannot run.
 fn check_blocks(model: &str, blocks: &Blocks, classes: &[Class]) -> Result<(), PlanError> {
     let invalid = |what: String| PlanError::InvalidProfile {
         model: model.to_owned(),

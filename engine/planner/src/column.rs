@@ -6,7 +6,7 @@ use std::cmp::Ordering;
 use crate::partition_times::PartitionTimes;
 use crate::problem::{Class, Scheme, ServedModel};
 
-/// One stage of a column.
+/// Stage of a column, on a pool of device shares.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct ColumnStage {
     /// First block, and the block after the last.
@@ -160,7 +160,7 @@ fn device_shares(model: &ServedModel, limit: &Limit, batch: u32) -> Vec<DeviceSh
 }
 
 impl Search<'_> {
-    /// Adds every pipeline that starts with `stages`, whose latency is `spent` microseconds.
+    /// Adds every pipeline that starts with `stages`, whose latency so far is `spent` microseconds.
     fn extend(&self, stages: &mut Vec<ColumnStage>, spent: f64, found: &mut Vec<Column>) {
         let blocks = self.model.blocks.boundary_bytes.len() + 1;
         let from = stages.last().map_or(0, |stage| stage.blocks.1);
@@ -298,8 +298,8 @@ pub(super) fn undominated(columns: &[Column], whole: bool) -> Vec<Column> {
         costs: column.stages.iter().map(ColumnStage::cost).collect(),
     };
     let mut ranked: Vec<Ranked> = columns.iter().map(rank).collect();
-    // By classes, then by cost, so that a dominating column precedes a dominated one; among equals the finer shares, the
-    // smaller batch and the shorter latency are first.
+    // Sorted by classes, then by cost, so that a dominating column precedes a dominated one. Among equals,
+    // finer shares, smaller batches and shorter latencies come first.
     let shares =
         |ranked: &Ranked| -> Vec<u32> { ranked.column.stages.iter().map(|stage| stage.shares).collect() };
     ranked.sort_by(|a, b| {

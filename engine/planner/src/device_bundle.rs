@@ -42,10 +42,10 @@ impl Steps {
     }
 }
 
-/// What a search looks for.
+/// Goal of a search over bundles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SearchGoal {
-    /// The bundle of least reduced cost.
+    /// The bundle with the least reduced cost.
     Cheapest,
     /// All undominated bundles up to the maximum reduced cost.
     All,
@@ -67,7 +67,7 @@ pub(super) struct Search<'a> {
 /// A set of pipeline classes.
 struct ClassSet<'a> {
     pipeline_classes: Vec<SetMember<'a>>,
-    /// By level, over the pipeline classes from this one on.
+    /// Bounds by level, over the pipeline classes from that one on.
     remaining: Vec<RemainingBound>,
 }
 
@@ -342,7 +342,7 @@ impl<'a> Search<'a> {
         };
         match self.goal {
             SearchGoal::Cheapest => {
-                // From here on a bundle must be cheaper by more than rounding.
+                // From here on, a bundle must be cheaper by more than the rounding error.
                 self.max_reduced_cost = bundle.reduced_cost - 1e-9 * self.rate * self.options.unit_cost;
                 self.found = vec![bundle];
             }
@@ -364,9 +364,9 @@ struct PartialSet {
     /// Remaining items a second.
     rate: f64,
     reduced_cost: f64,
-    /// By position, units of the devices that several members share.
+    /// Units of the devices that several members share, by position.
     units: Vec<u64>,
-    /// By level, the index of the option.
+    /// Index of the chosen option, by level.
     chosen: Vec<usize>,
 }
 

@@ -3,7 +3,7 @@
 use thiserror::Error;
 use weir_types::Span;
 
-/// Why a problem cannot be planned, or a plan is invalid.
+/// Reason why a problem cannot be planned, or a plan is invalid.
 #[derive(Debug, Clone, PartialEq, Error)]
 pub enum PlanError {
     /// Every class has a count of 0.
@@ -15,11 +15,11 @@ pub enum PlanError {
     /// A number is out of its range.
     #[error("{what} is {value}; {must}")]
     InvalidValue {
-        /// The quantity.
+        /// Quantity of the problem that is invalid.
         what: String,
-        /// Its value.
+        /// Value that was given.
         value: f64,
-        /// The requirement.
+        /// Requirement that the value violates.
         must: &'static str,
     },
     /// Two classes or two models have the same name.
@@ -43,7 +43,7 @@ pub enum PlanError {
     InvalidPlan {
         /// Name of the model.
         model: String,
-        /// The error.
+        /// Block, class or time that is invalid, and the reason.
         what: String,
     },
     /// No pipeline meets the latency budget.
@@ -54,7 +54,7 @@ pub enum PlanError {
     Infeasible {
         /// Name of the model.
         model: String,
-        /// Its SLO.
+        /// Latency objective of the model.
         slo: Span,
         /// The SLO less the margin.
         budget: Span,

@@ -22,17 +22,17 @@ pub(super) struct Mip<'a> {
     pub(super) problem: &'a Problem,
     /// Columns by model.
     pub(super) columns: &'a [Vec<Column>],
-    /// Whether pools are integral numbers of shares.
+    /// True if pools must be whole numbers of shares.
     pub(super) integer_pools: bool,
-    /// Devices by model and class that are reserved for the model; `None`: none are reserved.
+    /// Devices reserved for each model, by model and class; `None`: no reservations.
     pub(super) allotment: Option<&'a [Vec<u32>]>,
 }
 
-/// The solution.
+/// Solution of the relaxed program.
 pub(super) struct Flows {
-    /// Items a second, by model and column.
+    /// Throughput in items per second, by model and column.
     pub(super) flows: Vec<Vec<f64>>,
-    /// Bound of the objective.
+    /// Upper bound of the objective.
     pub(super) bound: f64,
 }
 

@@ -1,4 +1,4 @@
-//! How long several blocks take in one partition.
+//! Duration of a partition of several blocks.
 //!
 //! ```text
 //! t(i, j) = sum(i, j) x (1 - saved x within(i, j))
@@ -14,19 +14,20 @@
 
 use crate::problem::{BlockTimes, Blocks};
 
-/// Of one class and share, at one batch size.
+/// Durations for one class and share, at one batch size.
 #[derive(Debug, Clone)]
 pub(crate) struct PartitionTimes {
-    /// Microseconds of the blocks before each block, and of all.
+    /// Microseconds of the blocks before each block, and of all blocks.
     us: Vec<u64>,
-    /// Bytes over the boundaries before each block but the first, and over all; one more for each, so that none is nothing.
+    /// Bytes over the boundaries before each block but the first, and over all; plus one for each boundary,
+    /// so that none is zero.
     bytes: Vec<u128>,
-    /// Microseconds that all blocks take less in one partition.
+    /// Microseconds that are saved if all blocks form one partition.
     saved_us: u64,
 }
 
 impl PartitionTimes {
-    /// At the batch size of place `k`; `None` where times are missing.
+    /// Times at the `k`th batch size; `None` if some are missing.
     pub(crate) fn new(blocks: &Blocks, times: &BlockTimes, k: usize) -> Option<Self> {
         let mut us = vec![0_u64];
         for row in &times.us {

@@ -1,29 +1,29 @@
-//! The pipelines of a module as its policy sees them: slots that each take one batch from end to end. They say how much the
-//! module can do, and bound nothing.
+//! Pipelines of a module as its policy sees them: slots that each process one batch from end to end. They
+//! express the capacity of the module and are no limit.
 
 use weir_types::{ClusterSpec, ModuleId, PipelineSpec, Profile, Span};
 
 use crate::ModelPlan;
 
-/// Slots that a module has at most for its pipelines: slot ids are kept apart by so many a module.
+/// Maximum number of slots of a module for its pipelines. Slot ids of different modules are this far apart.
 pub const MAX_PIPELINE_SLOTS: u32 = 4_096;
 
-/// As many slots as batches are in flight at the planned throughput.
+/// Slots of a module: as many as there are batches in flight at the planned throughput.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PipelineSlots {
-    /// From end to end, transfers included.
+    /// Duration from end to end, transfers included.
     pub profile: Profile,
     /// The planned batch size.
     pub batch: u32,
-    /// How many slots.
+    /// Number of slots of this size.
     pub count: u32,
     /// Planned throughput over that of all these slots, at most 1.
     pub share: f64,
 }
 
 impl PipelineSlots {
-    /// The slots of `module` by its plan, which is placed on `cluster`; durations are those of the pipeline with the largest
-    /// throughput. `None` where the plan has no pipeline for it.
+    /// Slots of `module` by its plan, placed on `cluster`. Durations are those of the pipeline with the
+    /// largest throughput. `None` if the plan has no pipeline for the module.
     #[must_use]
     pub fn new(cluster: &ClusterSpec, module: ModuleId, plan: &ModelPlan) -> Option<Self> {
         let placed = cluster

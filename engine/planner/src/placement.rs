@@ -82,7 +82,7 @@ pub fn place(
         let model = &plan.model;
         let served = problem.model(model);
         let served = served.ok_or_else(|| PlacementError::UnknownModel { model: model.clone() })?;
-        // Pipelines of one model share devices where the same partition runs on the same class.
+        // Pipelines of one model share devices if they run the same partition on the same class.
         let mut pools = vec![Vec::new(); plan.pipelines.len()];
         let most = plan.pipelines.iter().map(|pipeline| pipeline.stages.len()).max();
         for position in 0..most.unwrap_or(0) {

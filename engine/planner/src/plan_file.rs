@@ -9,9 +9,9 @@ use crate::{Blocks, PipelinePlan, PlanError, Problem, Solution, StagePlan};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Plan {
-    /// The solution.
+    /// Solution of `problem`.
     pub solution: Solution,
-    /// The problem that it solves.
+    /// Problem that was solved, kept so that the plan can be checked and solved again.
     pub problem: Problem,
 }
 
@@ -42,7 +42,7 @@ impl Plan {
     }
 }
 
-/// Why a pipeline does not fit these blocks, if so.
+/// Reason why a pipeline does not fit these blocks; `None` if it does.
 fn pipeline_error(pipeline: &PipelinePlan, blocks: &Blocks) -> Option<String> {
     let count = blocks.boundary_bytes.len() + 1;
     let mut next = 0;

@@ -29,11 +29,12 @@ pub(super) struct PoolOption {
 pub(super) struct PipelineClass {
     /// Device class by stage.
     pub(super) classes: Vec<usize>,
-    /// Options by the set of stages (a bit each) whose devices no other pipeline class shares: these need whole devices.
+    /// Options by the set of stages (one bit each) whose devices no other pipeline class shares; these stages
+    /// need whole devices.
     by_exclusive: Vec<OnceCell<Vec<PoolOption>>>,
 }
 
-/// All options of one model.
+/// Pool options of one model.
 pub(super) struct PoolOptions {
     pub(super) pipeline_classes: Vec<PipelineClass>,
     /// Units of a device, such that every share is an integral number of units.
@@ -59,7 +60,7 @@ pub(super) struct OptionRequirement<'a> {
 }
 
 impl PoolOptions {
-    /// `None`: there are too many options, or the shares have no common unit.
+    /// Enumerates the options. `None` if there are too many, or if the shares have no common unit.
     pub(super) fn new(columns: &[Column], requirement: &OptionRequirement) -> Option<Self> {
         let units_per_device = units_per_device(columns)?;
         let duals = requirement.duals;

@@ -43,7 +43,7 @@ impl Pools {
         devices
     }
 
-    /// Whether the cluster has enough devices.
+    /// True if the cluster has enough devices.
     pub(super) fn fits(&self, problem: &Problem) -> bool {
         self.devices(problem.classes.len())
             .iter()
@@ -51,7 +51,7 @@ impl Pools {
             .all(|(&used, class)| used <= class.count)
     }
 
-    /// Whether models use only their allotted devices and the unallotted ones.
+    /// True if models use only their allotted devices and the unallotted ones.
     pub(super) fn respects_allotment(&self, problem: &Problem, allotment: Option<&[Vec<u32>]>) -> bool {
         let Some(allotment) = allotment else { return true };
         (0..problem.classes.len()).all(|class| {

@@ -31,8 +31,8 @@ pub struct BlockTimes {
     pub batch: Vec<u32>,
     /// `us[block][k]`: microseconds of the block for a batch of `batch[k]`.
     pub us: Vec<Vec<u64>>,
-    /// `whole_us[k]`: microseconds of all blocks in one partition for a batch of `batch[k]`. Less than its blocks one by one, since
-    /// nothing is copied out and in between them. Empty: as long as they are.
+    /// `whole_us[k]`: microseconds of all blocks in one partition for a batch of `batch[k]`. Less than the
+    /// sum of the blocks, since nothing is copied between them. Empty: as long as the sum.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub whole_us: Vec<u64>,
 }
@@ -58,7 +58,7 @@ pub struct Blocks {
 pub struct ServedModel {
     /// The name within the problem.
     pub name: String,
-    /// Latency objective.
+    /// Latency objective of an item, end to end.
     pub slo: Span,
     /// Relative load: throughputs are divided by it before they are compared.
     pub weight: f64,
@@ -66,7 +66,7 @@ pub struct ServedModel {
     pub blocks: Blocks,
 }
 
-/// What is optimised.
+/// Objective of the optimisation.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "goal", rename_all = "kebab-case")]
 pub enum Objective {
@@ -79,7 +79,7 @@ pub enum Objective {
     },
 }
 
-/// How models may be partitioned.
+/// Rules for partitioning models.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "scheme", rename_all = "kebab-case")]
 pub enum Scheme {
@@ -101,9 +101,9 @@ pub struct Problem {
     pub classes: Vec<Class>,
     /// Models to serve.
     pub models: Vec<ServedModel>,
-    /// What is optimised.
+    /// Objective of the optimisation.
     pub objective: Objective,
-    /// How models may be partitioned.
+    /// Rules for partitioning models.
     pub scheme: Scheme,
     /// Fraction of the SLO reserved for queueing and jitter (PPipe 5.4), at least 0 and below 1.
     pub margin: f64,

@@ -48,7 +48,7 @@ pub(super) fn narrow(
     let mut duals = Duals::solve(problem, columns)?;
     range.bound = range.bound.min(duals.cluster_price);
     let mut steps = Steps { remaining: MAX_STEPS };
-    // No plan above this is possible, or none was found.
+    // Either no plan above this is possible, or none was found.
     let mut ceiling = range.bound;
     let mut unknown = false;
     let mut stride = 0.005;
@@ -113,7 +113,7 @@ struct CostFloor {
     cheapest: Vec<DeviceBundle>,
     /// Total reduced cost that remains beyond them.
     slack: f64,
-    /// Whether the searches were complete, so that no bundle is cheaper.
+    /// True if the searches were complete, so that no bundle is cheaper.
     is_proved: bool,
 }
 

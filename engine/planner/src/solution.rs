@@ -3,14 +3,14 @@
 use serde::{Deserialize, Serialize};
 use weir_types::Span;
 
-/// One partition and its pool.
+/// Partition of a pipeline, and its pool of device shares.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StagePlan {
     /// First block, from 0.
     pub from: u32,
     /// The block after the last.
     pub to: u32,
-    /// Device class.
+    /// Device class of the pool.
     pub class: String,
     /// Number of equal shares of a device.
     pub shares: u32,
@@ -31,7 +31,7 @@ pub struct PipelinePlan {
     pub stages: Vec<StagePlan>,
     /// Items a second: the minimum over its stages.
     pub throughput: f64,
-    /// From the start of the first stage to the end of the last, without queueing.
+    /// Time from the start of the first stage to the end of the last, without queueing.
     pub latency: Span,
 }
 

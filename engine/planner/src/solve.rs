@@ -1,4 +1,4 @@
-//! From a problem to its solution: feasible columns, the program over them, and integral pools from its flows.
+//! Solves a problem: feasible columns, the program over them, and integral pools from its flows.
 
 use weir_types::Span;
 
@@ -202,7 +202,7 @@ fn columns_in_use((columns, flows): (&Vec<Column>, &Vec<f64>)) -> Vec<Column> {
         .collect()
 }
 
-/// Whether the objective is within the gap of the bound.
+/// True if the objective is within the gap of the bound.
 fn is_within_gap(problem: &Problem, objective: f64, bound: f64) -> bool {
     // Rounding by the solver's tolerance is not counted.
     let gap = problem.gap + 4e-6;

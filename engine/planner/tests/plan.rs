@@ -187,7 +187,7 @@ mod enumeration {
     /// A stage: class, shares, and rate of a share.
     type Stage = (usize, u32, f64);
 
-    /// A pipeline.
+    /// Complete pipeline, by its stages.
     struct Chain(Vec<Stage>);
 
     /// A pipeline so far: the next block, the microseconds spent, and its stages.

@@ -327,7 +327,10 @@ impl RunContext<'_> {
         let streams: Vec<(StreamId, &str)> = streams.collect();
         counts.stats.modules = std::mem::take(&mut counts.graphs.modules);
         let mut report = counts.stats.report_of(run, &counts.ledger, &streams, &modules);
-        let not_decoded = counts.ledger.drops().filter(|(_, reason, _)| *reason == DropReason::NotDecoded);
+        let not_decoded = counts
+            .ledger
+            .drops()
+            .filter(|(_, reason, _)| *reason == DropReason::NotDecoded);
         let not_decoded: u64 = not_decoded.map(|(_, _, count)| count).sum();
         self.add_processor(&mut report, not_decoded);
         report.control = counts.graphs.control.report();
@@ -356,7 +359,10 @@ impl RunContext<'_> {
             seconds: report.run.duration_s,
             cores: u32::try_from(cores).unwrap_or(u32::MAX),
             requests: report.requests,
-            pictures: report.requests.arrived.saturating_sub(report.requests.still + not_decoded),
+            pictures: report
+                .requests
+                .arrived
+                .saturating_sub(report.requests.still + not_decoded),
             processor,
             invalid_rate: report.invalid_rate,
         };

@@ -1,4 +1,4 @@
-//! When items arrive.
+//! Arrival times of items.
 
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;

@@ -13,8 +13,8 @@ use crate::bound::{
 use crate::spec::{WorldPool, WorldSpec};
 use crate::world::SimulationResult;
 
-/// The bounds of many runs. They do not depend on policies, and cost more than the runs: where runs differ in their policy
-/// alone, and their workers came and went at the same times, one is computed for all.
+/// Cache of bounds over many runs. A bound is independent of the policy and costs more than a run. Runs that
+/// differ only in policy, and whose workers came and went at the same times, share one bound.
 #[derive(Debug, Default)]
 pub struct BoundCache {
     known: Mutex<BTreeMap<[u64; 2], Arc<Known>>>,
@@ -23,7 +23,8 @@ pub struct BoundCache {
 type Known = OnceLock<Result<DeliveryBound, BoundError>>;
 
 impl BoundCache {
-    /// What no policy could have beaten in this run. With noise it is a bound on the mean.
+    /// Upper bound on the deliveries of this run, for any policy. If durations have noise, the bound holds
+    /// for the mean.
     ///
     /// # Errors
     /// [`BoundError`] where `spec` is not that of this run.
@@ -39,7 +40,7 @@ impl BoundCache {
     }
 }
 
-/// Of all that a bound is computed from. Two scenes have the same by chance once in 2^128 pairs.
+/// Hash of all inputs of a bound. Two different inputs collide with a probability of 2^-128.
 fn fingerprint(input: &BoundInput<'_>) -> [u64; 2] {
     [0_u8, 1].map(|salt| {
         let mut hasher = DefaultHasher::new();
@@ -49,7 +50,7 @@ fn fingerprint(input: &BoundInput<'_>) -> [u64; 2] {
 }
 
 impl SimulationResult {
-    /// What no policy could have beaten here, as [`BoundCache::of`].
+    /// Upper bound on the deliveries of this run, as [`BoundCache::bound`] computes it, without a cache.
     ///
     /// # Errors
     /// [`BoundError`] where `spec` is not that of this run.
@@ -65,7 +66,8 @@ impl SimulationResult {
             || !spec.cascades.stages.is_empty();
         let column = |module: usize| -> Vec<u32> {
             let rows = self.items.chunks_exact(modules.max(1));
-            // What comes to a stage may be the policy's choice, or follow from the gear: nothing is the least.
+            // The number of items that reach a stage may depend on the policy or the gear; zero is the lower
+            // bound.
             let counts = u32::from(!spec.cascades.may_be_left_out(module));
             rows.map(|row| counts * u32::from(row[module])).collect()
         };
@@ -83,7 +85,7 @@ impl SimulationResult {
         let topology = spec.topology();
         let input = BoundInput {
             arrivals: &self.arrivals,
-            // With objectives that differ the longest bounds them all.
+            // If objectives differ, the longest one gives a valid bound.
             slo: spec.longest_slo(),
             topology: &topology,
             hops: HopTimes {
@@ -109,8 +111,8 @@ impl SimulationResult {
     }
 }
 
-/// What pipelines could do at most is not known: their slots stand for what is planned. Nor is it of models that generate:
-/// who runs beside whom is the policy's choice in each step.
+/// Returns an error for worlds without a known bound. Slots of pipelines stand for a plan, not for a
+/// capacity; and in models that generate, the policy chooses in each step which sequences run together.
 fn no_unbounded(spec: &WorldSpec) -> Result<(), BoundError> {
     let unknown = spec.modules.iter().find_map(|node| match node.pool {
         WorldPool::Pipelines(_) => Some(BoundError::Pipelines(node.name.clone())),
@@ -120,7 +122,8 @@ fn no_unbounded(spec: &WorldSpec) -> Result<(), BoundError> {
     unknown.map_or(Ok(()), Err)
 }
 
-/// Workers over time, where one that leaves still finishes what it runs: it counts for the longest batch more.
+/// Number of workers over time. A worker that is removed still finishes its batch, so it counts for one more
+/// longest batch.
 fn staying(history: &[(Timestamp, u32)], node: &crate::spec::WorldModule) -> Vec<(Timestamp, u32)> {
     let longest = node.batch.iter().map(|&size| node.profile.duration(size)).max();
     let mut changes: BTreeMap<Timestamp, i64> = BTreeMap::new();

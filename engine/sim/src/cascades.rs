@@ -8,24 +8,25 @@ use weir_policy::gears::{EMULATED_REGIONS, Fallback, GearNode, Gears, is_accepte
 
 use crate::gears::SampledItem;
 
-/// The cascades of a world; by default it has none.
+/// Cascades of a world; there are none by default.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct CascadeSpec {
-    /// What a module is in its cascade, by index of the module.
+    /// Cascade, place and settings of each module that is a stage, by index of the module.
     pub stages: BTreeMap<usize, StageNode>,
     /// Share of the answers of a module that are right, 0 to 1, by its index. Of a stage: of those answers that count.
     pub accuracy: BTreeMap<usize, f64>,
     /// Items that were sampled, by the name of a cascade: one of them is drawn for each item that comes, and says how certain
     /// and how right each stage is. Of other cascades all stages are equally certain, by the number of the frame.
     pub samples: BTreeMap<String, Arc<[SampledItem]>>,
-    /// Modules, by their indices, that requests go on without where there is no time for them (`on_drop = "degrade"`).
+    /// Indices of modules that requests skip if there is no time for them (`on_drop = "degrade"`).
     pub optional: BTreeSet<usize>,
-    /// What sets the stages by the load; `None`: they stay as they are.
+    /// Gears that set the stages by the load; `None`: the stages keep their settings.
     pub gears: Option<Gears>,
 }
 
 impl CascadeSpec {
-    /// What becomes of requests that a module cannot serve.
+    /// Condition under which requests that this module cannot serve continue with the answers they have;
+    /// otherwise they are dropped.
     pub(crate) fn fallback(&self, module: usize) -> Fallback {
         match self.stages.get(&module) {
             Some(stage) => stage.fallback(),
@@ -40,20 +41,20 @@ impl CascadeSpec {
         later.map(|(module, _)| *module)
     }
 
-    /// Whether it may be that no item needs a module: a later stage, and one that a gear leaves out.
+    /// True if it is possible that no item reaches a module: a later stage, or one that a gear leaves out.
     pub(crate) fn may_be_left_out(&self, module: usize) -> bool {
         let mut gears = self.gears.iter().flat_map(|gears| &gears.gears);
         let unused = |gear: &GearNode| gear.stages.get(&module).is_some_and(|stage| !stage.is_used);
         self.is_later_stage(module) || gears.any(unused)
     }
 
-    /// Whether items come to a module only where another was not certain of them.
+    /// True if a module gets only items of which another stage was not certain.
     pub(crate) fn is_later_stage(&self, module: usize) -> bool {
         self.stages.get(&module).is_some_and(|stage| stage.index > 0)
     }
 
-    /// Items of a cascade that come to a module, by item of the first stage, by what the world sets its stages to. Without samples
-    /// certainties are drawn evenly from 0 to 1, and all stages are equally certain of an item.
+    /// Items of a cascade that reach a module per item of the first stage, with the world's stage settings.
+    /// Without samples, certainties are uniform from 0 to 1 and all stages are equally certain of an item.
     pub(crate) fn handed_on_to(&self, module: usize) -> f64 {
         let Some(own) = self.stages.get(&module) else {
             return 1.0;

@@ -1,26 +1,26 @@
-//! What the shares and links of a cluster did in a run.
+//! Log of the use of device shares and links of a cluster in a run.
 
 use std::collections::BTreeMap;
 
 use weir_policy::reservations::{BookingId, ResourceUse};
 use weir_types::{ShareId, Timestamp};
 
-/// One use of a resource.
+/// Use of a resource by a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ResourceUsage {
-    /// By which batch.
+    /// Booking of the batch that used it.
     pub booking: BookingId,
-    /// In which stage.
+    /// Stage of the pipeline, from 0.
     pub stage: u32,
-    /// Where the stage runs.
+    /// Device share on which the stage runs.
     pub share: ShareId,
-    /// For what.
+    /// Kind of use: transfer of the stage's input, or execution of the batch.
     pub used: ResourceUse,
-    /// How many items.
+    /// Number of items of the batch.
     pub size: u32,
-    /// Start.
+    /// Time at which the use began.
     pub from: Timestamp,
-    /// End.
+    /// Time at which the use ended.
     pub to: Timestamp,
 }
 
@@ -29,7 +29,7 @@ pub struct ResourceUsage {
 pub struct ClusterUsage {
     /// Time that shares of each class were running, in device seconds: a half counts for half.
     pub busy_s: BTreeMap<String, f64>,
-    /// When the last batch left its last stage.
+    /// Time at which the last batch left its last stage.
     pub last_output: Timestamp,
     /// Probes over all dispatches.
     pub probes: u64,

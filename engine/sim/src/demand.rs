@@ -1,10 +1,10 @@
-//! What requests bring to modules: how many items, and which of exclusive branches. Drawn request by request, stream by
-//! stream; the frames of one stream resemble each other, and that is what can be predicted.
+//! Items that requests bring to modules, and the exclusive branches that they take. Drawn request by request,
+//! stream by stream: successive frames of a stream are correlated, so demand can be predicted.
 
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
-/// What requests bring. By default one item to every module.
+/// Items that requests bring. By default one item to every module.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Demand {
     /// Modules to which requests bring a varying number of items.
@@ -16,24 +16,25 @@ pub struct Demand {
 /// A varying number of items: Poisson around a level that wanders slowly, as objects in view of a camera do.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Crops {
-    /// The module.
+    /// Index of the module.
     pub module: usize,
     /// Mean number of items.
     pub mean: f64,
     /// Standard deviation of the logarithm of the level.
     pub spread: f64,
-    /// How much of its level a frame keeps from the one before, 0 to below 1.
+    /// Correlation of the level with that of the frame before, from 0 to below 1.
     pub persistence: f64,
     /// The most items of one request.
     pub max: u32,
 }
 
-/// Exclusive branches: a request brings nothing to the modules of those it does not take.
+/// Exclusive branches: a request brings no items to modules of branches that it does not take.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Branches {
     /// Modules of each branch, and how often it is taken; the shares add up to 1.
     pub branches: Vec<(Vec<usize>, f64)>,
-    /// How often a request takes the branch of the one before it in its stream without drawing anew, 0 to 1.
+    /// Probability that a request takes the same branch as the request before it in its stream; otherwise it
+    /// draws anew.
     pub persistence: f64,
 }
 

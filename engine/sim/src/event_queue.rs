@@ -1,15 +1,16 @@
-//! Events to come, in the order of time; of those at one time the first that was pushed comes first.
+//! Future events in the order of time. Events at the same time come out in the order in which they were
+//! pushed.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
 use weir_types::Timestamp;
 
-/// An event heap with deterministic ties, and a line beside it.
+/// Event heap with deterministic order of ties, and beside it a FIFO for events that are pushed in order.
 #[derive(Debug)]
 pub struct EventQueue<T> {
     heap: BinaryHeap<Reverse<Entry<T>>>,
-    /// What was noted in the order of time already: it need not be sorted.
+    /// Events pushed in the order of their times, which need no heap.
     line: VecDeque<Entry<T>>,
     pushed: u64,
 }
@@ -58,7 +59,8 @@ impl<T> EventQueue<T> {
         self.heap.push(Reverse(entry));
     }
 
-    /// As [`Self::push`], for what always comes equally long after it is noted.
+    /// As [`Self::push`], but cheap for events that always follow after the same delay, so that their times
+    /// ascend.
     pub fn push_in_order(&mut self, at: Timestamp, event: T) {
         let entry = self.numbered(at, event);
         if self.line.back().is_some_and(|last| last.at > at) {
@@ -74,7 +76,7 @@ impl<T> EventQueue<T> {
         Entry { at, number, event }
     }
 
-    /// Whether the line holds the next one.
+    /// True if the next event is in the FIFO.
     fn is_line_first(&self) -> bool {
         match (self.line.front(), self.heap.peek()) {
             (Some(in_line), Some(Reverse(on_heap))) => in_line < on_heap,
@@ -89,7 +91,7 @@ impl<T> EventQueue<T> {
         in_line.into_iter().chain(on_heap).min()
     }
 
-    /// Takes the next event.
+    /// Removes and returns the next event.
     pub fn pop(&mut self) -> Option<(Timestamp, T)> {
         let next = if self.is_line_first() {
             self.line.pop_front()

@@ -1,28 +1,29 @@
 //! Other programs on the processors that run batches: endless loops of equal priority, switched on and off.
 //!
-//! A worker has a processor of its own, as on a machine with as many workers as cores. While the loops are on, each is on one
-//! of the processors for a while, until the scheduler moves it; a processor with `k` loops gives its worker every `k + 1`th
-//! time slice. So a batch takes its profiled time where it is alone, twice that beside a loop, or anything between where a
-//! loop came or went meanwhile: durations have several modes, and all of them change when the loops are switched.
+//! Each worker has a processor of its own, as on a machine with as many workers as cores. While the loops are
+//! on, each runs on one of the processors for a while, until the scheduler moves it. A processor with `k`
+//! loops gives its worker every `k + 1`th time slice. A batch therefore takes its profiled time without a
+//! loop, twice that with one loop, or a time in between if a loop came or left during the batch: durations
+//! have several modes, which all change when the loops are switched.
 
 use weir_policy::uniform_hash;
 use weir_types::{Span, Timestamp};
 
-/// Endless loops beside the workers.
+/// Busy loops that share the processors of the workers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Interference {
-    /// How many.
+    /// Number of busy loops.
     pub loops: u32,
-    /// They are off for so long, first, and then on for as long, in turn; above zero.
+    /// Time for which the loops are off, then on, in turn, starting with off; above zero.
     pub half_period: Span,
     /// A time slice of the scheduler; above zero.
     pub slice: Span,
-    /// How long a loop stays on one processor, in whole slices.
+    /// Time for which a loop stays on one processor before it may move; a multiple of `slice`.
     pub stay: Span,
 }
 
 impl Interference {
-    /// With time slices and moves as a desktop's scheduler has them.
+    /// Creates the loops with the time slices and migrations of a desktop's scheduler.
     #[must_use]
     pub fn new(loops: u32, half_period: Span) -> Self {
         Self {
@@ -33,8 +34,8 @@ impl Interference {
         }
     }
 
-    /// How long work that needs `work` of a processor takes from `start` on processor `processor` of `processors`; `seed`
-    /// draws where loops are.
+    /// Wall time that work of `work` processor time takes on processor `processor` of `processors`, starting
+    /// at `start`. `seed` determines the placement of the loops.
     pub(crate) fn elapsed(
         &self,
         work: Span,
@@ -57,7 +58,7 @@ impl Interference {
         Span::from_micros(now - start.micros())
     }
 
-    /// Whether time slice number `slice` of a processor is its worker's.
+    /// True if the worker gets time slice number `slice` of its processor.
     fn gives(&self, slice: u64, processor: u32, processors: u32, seed: u64) -> bool {
         let at = Span::from_micros(slice * self.slice.micros());
         if (at.micros() / self.half_period.micros().max(1)).is_multiple_of(2) {

@@ -1,41 +1,43 @@
-//! Streams that come, go and change while a world runs: what is scheduled, and when each stream is there by it.
+//! Streams that start, end and change while a world runs: the schedule, and the times at which each stream
+//! exists.
 //!
-//! A stream whose first change is that it is added is not there before. Each time that it is added or resumed its arrivals
-//! begin anew, as those of a live source that is opened again. A stream that was removed does not return: its number is not
-//! used again, as live.
+//! A stream whose first change is `Added` does not exist before. Each time that a stream is added or resumed,
+//! its arrivals start anew, as those of a live source that is reopened. A removed stream does not return: as
+//! in the live engine, its number is not used again.
 
 use weir_policy::StreamShare;
 use weir_types::{Span, StreamId};
 
-/// What happens to a stream, and when.
+/// Change of a stream at a time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ScheduledChange {
-    /// When, from the beginning.
+    /// Time since the start of the run.
     pub at: Span,
-    /// The stream.
+    /// Stream that changes.
     pub stream: StreamId,
-    /// What happens to it.
+    /// Kind of change.
     pub kind: ChangeKind,
 }
 
-/// What can happen to a stream.
+/// Kinds of changes of a stream.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum ChangeKind {
-    /// It begins.
+    /// The stream starts.
     Added,
-    /// It ends; what of it is in flight goes on, and modules have the fact once nothing is.
+    /// The stream ends. Its requests in flight continue; modules are notified once none is left.
     Removed,
-    /// It sends nothing.
+    /// The stream stops sending for a while.
     Paused,
-    /// It sends again.
+    /// The stream sends again.
     Resumed,
-    /// Requests from now on have this objective; `None`: that of the world.
+    /// Requests from now on have this SLO; `None`: that of the world.
     Slo(Option<Span>),
-    /// It is to have another share under overload.
+    /// The stream gets another share under overload.
     Share(StreamShare),
 }
 
-/// When a stream is there, as spans `[from, to)` in order, up to `length`. `changes` are in order of time.
+/// Time spans `[from, to)` in which a stream sends, in order, up to `length`. `changes` are in the order of
+/// time.
 pub(crate) fn presence(changes: &[ScheduledChange], stream: StreamId, length: Span) -> Vec<(Span, Span)> {
     let own = || changes.iter().filter(|change| change.stream == stream);
     let is_added = own().any(|change| change.kind == ChangeKind::Added);
@@ -55,7 +57,8 @@ pub(crate) fn presence(changes: &[ScheduledChange], stream: StreamId, length: Sp
     spans
 }
 
-/// What is wrong with the changes of one stream, in order of time: those that could not happen live.
+/// Finds the first change of a stream that could not happen live, such as a pause of a removed stream;
+/// `changes` are in the order of time. Returns its index and the reason.
 pub(crate) fn find_problem(changes: &[ScheduledChange], stream: StreamId) -> Option<(usize, &'static str)> {
     let (mut is_removed, mut is_paused, mut seen) = (false, false, false);
     let is_added = changes

@@ -1,4 +1,5 @@
-//! What a world is made of: modules, pools, links, demand, faults. Plain values, and what follows from them alone.
+//! Specification of a world: modules, pools, links, demand, faults. Plain values, and quantities derived from
+//! them.
 
 use std::sync::Arc;
 
@@ -19,7 +20,7 @@ use crate::scheduled::{ChangeKind, ScheduledChange};
 /// A world before its time begins.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WorldSpec {
-    /// The latency objective of every request whose stream has none of its own.
+    /// SLO of all requests whose stream does not set its own.
     pub slo: Span,
     /// The policy of every module.
     pub policy: Policy,
@@ -27,44 +28,45 @@ pub struct WorldSpec {
     pub modules: Vec<WorldModule>,
     /// Slots that an arbiter grants, for modules in shared pools.
     pub shared_slots: u32,
-    /// Devices among them whose memory does not hold all their models.
+    /// Devices whose memory cannot hold all their models.
     pub memory: WorldMemory,
-    /// What modules over pipelines book.
+    /// Cluster on which modules over pipelines book their batches.
     pub cluster: Option<WorldCluster>,
-    /// How long a message takes from one actor to the next; links come on top.
+    /// Time that a message takes from one actor to the next; transfer times of links are added.
     pub hop: Span,
     /// Links that requests cross, by index in [`Edge::link`].
     pub links: Vec<Link>,
-    /// How many streams the requests come from, in turn; at least one.
+    /// Number of streams from which requests come in turn; at least one.
     pub streams: u32,
-    /// What streams have of their own, by their number; one that is not here has nothing.
+    /// Settings of single streams, by number; streams beyond the end use the defaults.
     pub own: Vec<StreamSpec>,
-    /// How many requests of a stream may be in flight; `None`: any number.
+    /// Maximum number of requests in flight per stream; `None`: unlimited.
     pub max_in_flight: Option<u32>,
-    /// What each request brings to each module.
+    /// Items that each request brings to each module.
     pub demand: Demand,
-    /// Which of its modules are stages of cascades, and what sets them.
+    /// Modules that are stages of cascades, and the gears that set them.
     pub cascades: CascadeSpec,
-    /// What decoding of the streams' frames costs; `None`: nothing.
+    /// Cost of decoding the frames of streams; `None`: decoding is free.
     pub decoding: Option<DecodingSpec>,
-    /// Standard deviation of the logarithm of durations around their profile; 0: as the profile says.
+    /// Standard deviation of the logarithm of durations around their profile; 0: durations follow the
+    /// profile.
     pub noise: f64,
     /// Other programs on the processors of the workers; `None`: none.
     pub interference: Option<Interference>,
     /// Workers that fail and return.
     pub failures: Vec<WorkerFailure>,
-    /// Shared slots whose batches fail.
+    /// Shared slots with faults, under which batches fail.
     pub faults: Vec<SlotFault>,
-    /// What happens to streams, in order of time.
+    /// Changes of streams, in order of time.
     pub changes: Vec<ScheduledChange>,
-    /// Workers that all pools of their own may have together while they scale; `None`: any number.
+    /// Maximum number of workers of all scaled pools together; `None`: unlimited.
     pub max_workers: Option<u32>,
-    /// Where random draws begin.
+    /// Seed of all random draws.
     pub seed: u64,
 }
 
 impl WorldSpec {
-    /// These modules and nothing else: one stream, no slots that are shared, nothing that deviates or fails.
+    /// A world of these modules with defaults: one stream, no shared slots, no noise, no failures.
     #[must_use]
     pub fn new(slo: Span, policy: Policy, modules: Vec<WorldModule>) -> Self {
         Self {
@@ -93,7 +95,7 @@ impl WorldSpec {
     }
 }
 
-/// Devices whose memory does not hold all their models.
+/// Devices whose memory cannot hold all their models.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct WorldMemory {
     /// The devices; what opening takes there is what it does take.
@@ -113,80 +115,81 @@ pub struct DecodingSpec {
     pub group: u32,
     /// Share of frames that no other refers to.
     pub non_reference: f64,
-    /// Whether frames that cannot be used are left out; else all are decoded.
+    /// True if frames that cannot be used are left out; false: all frames are decoded.
     pub as_needed: bool,
-    /// What the cameras see, of those with a motion gate; `None`: they have none.
+    /// Motion in front of cameras with a motion gate; `None`: cameras have no gate.
     pub scene: Option<SceneSpec>,
 }
 
-/// The scene of a camera: something moves for a time, and then nothing for another.
+/// Scene in front of a camera, in a cycle: motion for some time, then stillness.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SceneSpec {
-    /// Time for which something moves.
+    /// Time with motion in each cycle.
     pub moves: Span,
-    /// Time for which nothing does.
+    /// Time without motion in each cycle.
     pub rests: Span,
 }
 
-/// What a stream has of its own.
+/// Settings of a single stream.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct StreamSpec {
-    /// Its latency objective; `None`: the world's.
+    /// Its SLO; `None`: that of the world.
     pub slo: Option<Span>,
-    /// What it is to have under overload.
+    /// Its share under overload.
     pub share: StreamShare,
 }
 
-/// One module.
+/// One module of a world.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WorldModule {
-    /// Its name.
+    /// Name in reports.
     pub name: String,
-    /// How long batches take.
+    /// Batch durations by batch size.
     pub profile: Profile,
-    /// By slot of its pool, how long batches take there, where slots are not alike; `profile` is what they come to together.
+    /// Batch durations by slot of its pool, if slots differ in speed; `profile` then describes them together.
     pub ends: Vec<Profile>,
     /// Batch sizes that it may run, ascending, at least one.
     pub batch: Vec<u32>,
-    /// What it runs on.
+    /// Resources on which it runs.
     pub pool: WorldPool,
-    /// Where its requests go on to: all of these. None: they are done.
+    /// Edges to the modules that its requests visit next, all of them; empty: requests are done.
     pub next: Vec<Edge>,
-    /// Its weight under the arbitration `weighted`.
+    /// Weight under the arbitration rule `weighted`.
     pub weight: f64,
-    /// Set where what it runs on prepares the next batch while one runs; of no effect over pipelines.
+    /// Set if the next batch can be prepared while one runs; without effect over pipelines.
     pub overlap: Option<OverlapSpec>,
-    /// The model that it runs, by which [`WorldSpec::memory`] knows it; of no effect elsewhere.
+    /// Model that it runs, by which [`WorldSpec::memory`] finds it; without effect elsewhere.
     pub model: Option<ModelId>,
 }
 
-/// What a module runs on.
+/// Resources on which a module runs.
 #[derive(Debug, Clone, PartialEq)]
 pub enum WorldPool {
-    /// Workers of its own, always there.
+    /// Dedicated workers, always present.
     Fixed(u32),
-    /// Workers of its own that come and go with the load.
+    /// Dedicated workers that are added and removed with the load.
     Scaled(Scaling),
-    /// Some of the slots that an arbiter grants.
+    /// Slots that an arbiter grants, by index.
     Shared(Vec<u32>),
-    /// Pipelines of [`WorldSpec::cluster`]: each batch goes where it is booked.
+    /// Pipelines of [`WorldSpec::cluster`]; each batch runs where it is booked.
     Pipelines(PipelineSlots),
-    /// Instances of its own, as its model generates.
+    /// Dedicated instances of a generative model.
     Generating(Box<WorldGenerate>),
 }
 
-/// A module whose model generates, and what it is asked.
+/// Generator of a module: its instances and the tokens of its requests.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WorldGenerate {
-    /// Its instances, where sequences go, and what answers a request.
+    /// Instances, routing of sequences, and the answer of a request.
     pub spec: GenerateSpec,
     /// Tokens of prompts.
     pub prompt: Tokens,
-    /// Tokens that are generated.
+    /// Number of tokens that are generated.
     pub output: Tokens,
-    /// Where their number comes with a request: the standard deviation of the logarithm that it is off by; 0: as it will be.
+    /// Error of the length that comes with a request: standard deviation of its logarithm; 0: exact. `None`:
+    /// requests come without a predicted length.
     pub length_error: Option<f64>,
-    /// Sequences a second that all instances can do together; `None`: as the module's profile says of one instance.
+    /// Sequences per second of all instances together; `None`: the module's profile describes one instance.
     pub capacity: Option<f64>,
 }
 
@@ -195,26 +198,26 @@ pub struct WorldGenerate {
 pub enum Tokens {
     /// Their logarithms are normally distributed.
     LogNormal {
-        /// Their mean.
+        /// Mean number of tokens.
         mean: f64,
         /// Standard deviation of the logarithm.
         spread: f64,
-        /// The most.
+        /// Upper limit in tokens.
         max: u32,
     },
-    /// Always so many.
+    /// The same number for every request.
     Fixed(u32),
-    /// As an emulated model of the live engine generates them: drawn evenly, up to so many.
+    /// Uniformly distributed up to `max`, as an emulated model of the live engine draws them.
     Even {
-        /// The most.
+        /// Upper limit in tokens.
         max: u32,
     },
-    /// Those of each request, in the order in which they come: as a trace has them.
+    /// Number of each request, in the order of arrival, as in a trace.
     Listed(Arc<[u32]>),
 }
 
 impl Tokens {
-    /// Those of a request, by its number; where they are drawn, by a draw that follows from `seed`.
+    /// Number of tokens of a request; random numbers follow from `seed`.
     pub(crate) fn of(&self, request: usize, seed: u64) -> u32 {
         let (mean, spread, max) = match *self {
             Self::LogNormal { mean, spread, max } => (mean, spread, max),
@@ -236,7 +239,7 @@ pub struct WorldCluster {
     pub plan: PlanSpec,
     /// Plans that come later, by time.
     pub later: Vec<LaterPlan>,
-    /// Whether every use of a resource is wanted in the result.
+    /// True if the result records every use of a resource.
     pub trace: bool,
 }
 
@@ -259,35 +262,35 @@ impl WorldCluster {
 /// A plan that is offered while another is in force.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LaterPlan {
-    /// When it is offered.
+    /// Time at which the plan is offered.
     pub at: Span,
-    /// How long its partitions take to load.
+    /// Time that its partitions take to load.
     pub load_time: Span,
-    /// The plan.
+    /// Plan of the pipelines.
     pub plan: PlanSpec,
     /// Each module over pipelines, by index, and its slots by the plan.
     pub modules: Vec<(usize, PipelineSlots)>,
 }
 
-/// A shared slot whose batches fail as they start.
+/// Fault of a shared slot: its batches fail as they start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SlotFault {
-    /// The slot.
+    /// Index of the shared slot.
     pub slot: u32,
-    /// When it begins.
+    /// Time at which its batches begin to fail.
     pub at: Span,
-    /// How long it lasts.
+    /// Duration of the fault.
     pub lasts: Span,
 }
 
 /// Workers that come and go.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Scaling {
-    /// How many there are in the beginning.
+    /// Number of workers at the start.
     pub initial: u32,
-    /// When how many are wanted.
+    /// Rule that decides how many workers are wanted.
     pub rule: AutoscaleRule,
-    /// How long one takes to start.
+    /// Time that a worker takes to start.
     pub cold_start: Span,
 }
 
@@ -296,7 +299,7 @@ pub struct Scaling {
 pub struct Edge {
     /// The module that it leads to.
     pub to: usize,
-    /// The link that it crosses; `None`: none.
+    /// Index of the link that requests cross; `None`: no link.
     pub link: Option<usize>,
 }
 
@@ -314,23 +317,23 @@ pub struct Link {
 /// A worker of a module's own pool, a shared slot or a share of its pipelines that fails and returns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WorkerFailure {
-    /// Whose worker, by index; of a shared slot any module that is on it.
+    /// Index of the module whose worker fails; for a shared slot any module that is placed on it.
     pub module: usize,
-    /// Which of its workers.
+    /// Index of the worker within the module's pool.
     pub worker: u32,
-    /// When it fails; what runs on it is lost.
+    /// Time of the failure; the batch that runs on the worker is lost.
     pub at: Span,
-    /// How long it is away.
+    /// Time until the worker returns.
     pub lasts: Span,
 }
 
 impl WorldSpec {
-    /// The latency objective of the requests of a stream, where it is its own.
+    /// SLO of a stream's requests, if the stream sets its own.
     pub(crate) fn own_slo(&self, stream: StreamId) -> Option<Span> {
         self.own.get(stream.index()).and_then(|own| own.slo)
     }
 
-    /// What the streams are to have under overload; empty where they are alike.
+    /// Share of each stream under overload; empty if all are equal.
     pub(crate) fn shares(&self) -> Vec<StreamShare> {
         let shares: Vec<StreamShare> = self.own.iter().map(|own| own.share).collect();
         if StreamShare::are_alike(&shares) {
@@ -350,8 +353,8 @@ impl WorldSpec {
         all.max().unwrap_or(self.slo)
     }
 
-    /// Whether it matters which stream a request is of: which items are handed on follows from the number of the frame in
-    /// its stream.
+    /// True if results depend on the stream of each request: the items that are handed on follow from the
+    /// number of the frame in its stream.
     pub(crate) fn is_by_stream(&self) -> bool {
         !self.cascades.stages.is_empty()
             || self.own.iter().any(|own| *own != StreamSpec::default())

@@ -1,4 +1,4 @@
-//! What a run leaves behind beside its report: what happened second by second, for plots.
+//! Timeline of a run, second by second, for plots; the report holds the totals.
 
 use weir_policy::{BatchSlice, End, Module};
 use weir_types::{ModuleId, Timestamp};
@@ -6,28 +6,28 @@ use weir_types::{ModuleId, Timestamp};
 /// A run second by second. Series begin at second 0 and may be of unequal length.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Timeline {
-    /// Requests by the second in which they were sent.
+    /// Number of requests by the second in which they were sent.
     pub sent: Vec<u32>,
-    /// Those of them that were not delivered.
+    /// Number of these that were not delivered within their SLO.
     pub lost: Vec<u32>,
-    /// By module.
+    /// Series of each module, by module id.
     pub modules: Vec<ModuleTimeline>,
     /// Load factor and priority of each module at each look: `(seconds, load factor, high budget first)`.
     pub priorities: Vec<Vec<(f64, f64, bool)>>,
     /// Bytes of state that modules published to each other.
     pub state_bytes: u64,
-    /// How often a module published its state.
+    /// Number of state messages that modules published.
     pub state_messages: u64,
 }
 
-/// One module second by second.
+/// Timeline of one module.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ModuleTimeline {
-    /// Summed queueing delay in milliseconds of requests that began to run in that second.
+    /// Sum of queueing delays in milliseconds of requests that began to run in that second.
     pub queued_ms: Vec<f64>,
-    /// How many they were.
+    /// Number of requests that began to run in that second.
     pub ran: Vec<u32>,
-    /// Requests that it dropped.
+    /// Number of requests that it dropped in that second.
     pub dropped: Vec<u32>,
 }
 

@@ -1,4 +1,4 @@
-//! Cascades and gears in worlds: what is handed on, what becomes of it, and that it is the same as in the live engine.
+//! Cascades and gears in worlds: handed-on items, their answers, and agreement with the live engine.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -71,7 +71,8 @@ fn regions_that_are_handed_on_are_items_of_the_next_stage_and_parts_of_an_answer
     );
 }
 
-/// Three gears: all that is not certain by half is handed on up to 60 a second, a tenth up to 150, and nothing above.
+/// Three gears: up to 60 requests per second items with a certainty below 0.5 are handed on, up to 150 those
+/// below 0.1, above that none.
 const GEARS: &str = r#"
 graph = "cascade"
 number = 7
@@ -138,7 +139,7 @@ fn the_frames_that_are_handed_on_are_those_of_emulated_devices() {
         (frames, uncertain)
     );
     assert_eq!(ran.report.requests.delivered, frames, "{:?}", ran.report.drops);
-    // The second stage alone does 40 a second, and a quarter comes to it.
+    // The second stage sustains 40 items per second, and gets a quarter of all items.
     assert!((experiment::capacity(&spec) - 160.0).abs() < 1e-6);
 }
 
@@ -209,7 +210,7 @@ fn accuracy_is_that_of_the_stages_whose_answers_count() {
     let accuracy = report.accuracy.unwrap();
     assert!((accuracy - (0.9 + 0.08 * handed_on)).abs() < 1e-9, "{accuracy}");
     assert!((report.right_rps.unwrap() - accuracy * report.goodput_rps).abs() < 1e-9);
-    // Where the second stage has no time, the answers of the first count.
+    // If the second stage has no time, the answers of the first count.
     let crowded = run(&spec, &[400]).report.accuracy.unwrap();
     assert!(crowded > 0.9 && crowded < accuracy - 0.005, "{crowded}");
 }

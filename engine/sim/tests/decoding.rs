@@ -9,7 +9,7 @@ use weir_types::{DropReason, Profile, Span, StreamId, Timestamp};
 const SECONDS: u64 = 60;
 const FPS: u64 = 30;
 
-/// Detection on both cores of a machine, 126 frames a second where nothing is decoded beside it.
+/// Detection on both cores of a machine, with a capacity of 126 frames per second without decoding.
 fn run(cameras: u32, group: u32, non_reference: f64, as_needed: bool) -> Report {
     run_scene(cameras, group, (non_reference, as_needed), None)
 }
@@ -67,7 +67,7 @@ fn not_decoded(report: &Report) -> u64 {
 
 #[test]
 fn many_cameras_give_as_much_as_few_where_only_what_can_be_used_is_decoded() {
-    // Key frames one second apart; four; eight, with frames that nothing refers to.
+    // Intervals between key frames of one, four and eight seconds; the last with non-reference frames.
     for (group, non_reference) in [(30, 0.0), (120, 0.0), (250, 0.5)] {
         let few = run(4, group, non_reference, true).goodput_rps;
         let goodput = [16, 32, 64].map(|cameras| run(cameras, group, non_reference, true).goodput_rps / few);

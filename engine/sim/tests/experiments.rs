@@ -444,7 +444,7 @@ fn files(files: &[(&str, &str)]) -> TempDir {
 
 #[test]
 fn a_world_has_cascades_gears_and_accuracies_as_the_experiment_says() {
-    // With "accept" the second stage has only the time that is left, and a gear for overload gains little.
+    // With "accept" the second stage has only the remaining time, and a gear for overload gains little.
     let world = CASCADE.replace("on_late = \"accept\"\n", "");
     assert_ne!(world, CASCADE);
     let folder = files(&[
@@ -551,8 +551,8 @@ fn what_is_wrong_with_a_cascade_of_a_world_is_said_where_it_is() {
     );
 }
 
-/// Of ten items the small model is certain by tenths, and right of those from 0.4 on; the large one is right of all but the
-/// last.
+/// Ten items: the small model's certainty grows in tenths, and it is right from 0.4 on; the large model is
+/// right for all but the last item.
 fn samples() -> String {
     let header = r#"{"samples":1,"graph":"g","cascades":{"read":["small","large"]},"durations_ms":{}}"#;
     let line = |item: u32| {
@@ -582,7 +582,7 @@ fn a_world_takes_from_samples_how_certain_and_how_right_stages_are() {
     let read_it = || read(&folder.path().join("e.toml"));
     let experiment = read_it().unwrap();
     assert_eq!(experiment.files().len(), 3);
-    // Of ten items three come to the large model: 4 + 6 ms of two slots each.
+    // Three of ten items reach the large model: 4 + 6 ms on two slots each.
     let sustained = capacity(&experiment.runs()[0].world);
     assert!((sustained - 200.0).abs() < 1e-6, "{sustained}");
     let bounds = BoundCache::default();
@@ -592,7 +592,7 @@ fn a_world_takes_from_samples_how_certain_and_how_right_stages_are() {
     let stage = ran.modules["read/1"].stage.unwrap();
     let part = stage.handed_on as f64 / (stage.handed_on + stage.accepted) as f64;
     assert!((part - 0.3).abs() < 0.03, "{part}");
-    // Of those that the small model keeps one in seven is wrong.
+    // Of the items that the small model keeps, one in seven is wrong.
     let accuracy = ran.accuracy.unwrap();
     assert!((accuracy - 0.9).abs() < 0.02, "{accuracy}");
 

@@ -14,7 +14,7 @@ use weir_policy::generate::InstanceSpec;
 use weir_sim::generate::{InstanceDriver, Placed, SequenceNews, published_instance};
 use weir_types::{SequenceId, Span, Timestamp};
 
-/// One request of a run, as it was measured.
+/// Measurements of one request of a run.
 #[derive(Debug, Deserialize)]
 struct Measured {
     #[serde(rename = "in")]

@@ -30,7 +30,7 @@ fn own(slo: Span) -> StreamSpec {
     }
 }
 
-/// All but what the report says of the objectives themselves.
+/// Report without its section on objectives.
 fn results(ran: &SimulationResult) -> String {
     let mut report: Report = ran.report.clone();
     report
@@ -71,7 +71,7 @@ fn nothing_is_delivered_as_in_time_after_its_own_deadline() {
             let report = &ran.report.streams[&format!("stream-{stream}")];
             let slo_ms = own.slo.unwrap().as_millis_f64();
             assert_eq!(report.slo_ms, Some(slo_ms));
-            // Its latencies are those of what was delivered or late.
+            // Its latencies are those of delivered and late requests.
             let over = report.latency_ms.max > slo_ms;
             assert_eq!(
                 over,

@@ -10,7 +10,7 @@ const RUN: Span = Span::from_millis(20);
 const PREPARATION: Span = Span::from_millis(10);
 const SECONDS: u64 = 30;
 
-/// A module on one slot, whose batches of one are prepared in half of their run.
+/// A module on one slot with batches of one, whose preparation takes half of the run.
 fn world(policy: &str, pool: WorldPool, overlaps: bool) -> WorldSpec {
     let profile = |span| Profile::new(vec![(1, span)]).unwrap();
     let both = profile(RUN).followed_by(&profile(PREPARATION));
@@ -43,7 +43,7 @@ fn run(spec: &WorldSpec, arrivals: Vec<Timestamp>) -> Report {
     simulate(spec, "overlap", &mut arrivals.into_iter(), &mut |_| {}).report
 }
 
-/// Delivered requests over what runs alone would allow, at twice the load that they allow.
+/// Delivered requests relative to the capacity of the runs alone, at twice that load.
 fn share_of_runs(policy: &str, pool: WorldPool, overlaps: bool) -> f64 {
     let most = SECONDS as f64 / RUN.as_secs_f64();
     let arrivals = poisson(2.0 / RUN.as_secs_f64(), Span::from_secs(SECONDS), 1);
@@ -77,7 +77,7 @@ fn a_request_alone_takes_its_preparation_and_its_run() {
         spec.slo = PREPARATION + RUN;
         let counts = run(&spec, (0..50).map(every).collect()).requests;
         assert_eq!((counts.delivered, counts.late, counts.dropped), (50, 0, 0));
-        // A run alone would fit into it.
+        // A run without preparation would fit into it.
         spec.slo = RUN + Span::from_millis(5);
         let counts = run(&spec, (0..50).map(every).collect()).requests;
         assert_eq!((counts.delivered, counts.late, counts.dropped), (0, 0, 50));

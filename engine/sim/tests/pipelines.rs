@@ -94,7 +94,7 @@ fn world(seed: u64, feedback: bool, noise: f64) -> (WorldSpec, Vec<Timestamp>) {
     (spec, poisson(rate, Span::from_secs(3), seed))
 }
 
-/// What a plan of the only pipeline would say.
+/// Slots as a planner would report them for a single pipeline.
 fn slots(cluster: &ClusterSpec, rate: f64) -> PipelineSlots {
     let plan = ModelPlan {
         model: "two stages".to_owned(),
@@ -217,7 +217,7 @@ fn a_share_that_fails_loses_only_what_needs_it() {
             check_used_once(&spec, &ran, seed);
             lost += ran.report.reservations.as_ref().expect("bookings").lost;
             if lossless {
-                // One that is lost twice is dropped as failed; the share fails once.
+                // A request that is lost twice is dropped as failed; the share fails only once.
                 assert_eq!(ran.report.requests.dropped, 0, "seed {seed}");
             } else {
                 assert!(ran.report.requests.dropped > 0, "seed {seed}");
@@ -262,7 +262,7 @@ fn a_switch_of_plans_loses_nothing() {
     }
 }
 
-/// One of two shared slots fails every batch at once, and would be granted every batch.
+/// One of two shared slots fails every batch at once, so it would otherwise be granted every batch.
 #[test]
 fn a_slot_that_fails_at_once_is_taken_out_of_use() {
     let (mut spec, _) = world(0, false, 0.0);

@@ -28,7 +28,7 @@ fn rules() -> Vec<DropRule> {
     named.chain(forms).map(read).collect()
 }
 
-/// Policies in which every value of every key stands beside every rule, though not in all combinations.
+/// Policies that combine every value of every key with every rule, though not in all combinations.
 fn policies() -> Vec<Policy> {
     let mut policies = Vec::new();
     for drop in rules() {
@@ -157,7 +157,7 @@ fn no_policy_beats_the_bound() {
     assert!(losing.get() > 50, "only {} worlds had to lose any", losing.get());
 }
 
-/// A seed changes what is drawn within the world, and nothing else does.
+/// A seed changes only the random draws within the world.
 #[test]
 fn another_seed_gives_other_noise() {
     let mut drawn = Drawn::new(Policy::default(), 3);
@@ -168,7 +168,8 @@ fn another_seed_gives_other_noise() {
     assert_ne!(one.report.latency_ms, two.report.latency_ms);
 }
 
-/// What is reported of a queue is reported the same way with workers that come, go and fail.
+/// With early binding and one mailbox per worker, as in the paper, the accounts hold as well: workers come,
+/// go and fail.
 #[test]
 fn the_papers_setting_keeps_the_books_too() {
     for seed in 0..20 {
@@ -190,7 +191,7 @@ fn the_papers_setting_keeps_the_books_too() {
     }
 }
 
-/// In a release build, where violations are counted elsewhere, a simulation panics as in any other.
+/// In a release build, where violations are otherwise counted, a simulation panics as in any build.
 #[test]
 fn a_simulation_panics_where_an_invariant_is_broken() {
     let drawn = Drawn::new(Policy::default(), 3);

@@ -17,7 +17,7 @@ fn rag() -> Experiment {
     load(&file, &Catalog::default(), &|_| None, Some(&[1])).unwrap()
 }
 
-/// Whether true lengths are known.
+/// True if true lengths are known.
 fn is_foretold(run: &Run) -> bool {
     let generating = run.world.modules.iter().filter_map(|node| match &node.pool {
         WorldPool::Generating(generate) => Some(generate.length_error.is_some()),

@@ -44,7 +44,7 @@ fn world(graph: &Graph) -> WorldSpec {
     experiment::world_from_graph(graph).unwrap().0
 }
 
-/// So many frames a second for 20 seconds.
+/// Runs 20 seconds at this many frames per second.
 fn run(spec: &WorldSpec, rate: u64) -> SimulationResult {
     let at = |number: u64| Timestamp::from_micros(number * 1_000_000 / rate);
     let mut arrivals = (0..20 * rate).map(|number| (at(number), StreamId(0)));
@@ -53,7 +53,7 @@ fn run(spec: &WorldSpec, rate: u64) -> SimulationResult {
 
 const ALIKE: &str = r#"devices = ["emulated:a", "emulated:b"]"#;
 
-/// Whether all slots have one queue, or each its own: as slots have that are not alike.
+/// Holds whether all slots share one queue or each has its own, as slots of different speed do.
 #[test]
 fn two_devices_of_one_slot_are_as_good_as_one_of_two() {
     let one = world(&cascade(
@@ -79,7 +79,7 @@ fn two_devices_of_one_slot_are_as_good_as_one_of_two() {
     }
 }
 
-/// A batch has its slot alone: no more of its time is used than there is.
+/// A slot runs one batch at a time, so its busy time cannot exceed the run.
 #[test]
 fn no_slot_is_busy_for_longer_than_the_run() {
     let spec = world(&cascade("", ALIKE));
@@ -93,7 +93,7 @@ fn no_slot_is_busy_for_longer_than_the_run() {
     assert!(busy > 1.7 * seconds, "{busy} s on two slots in {seconds} s");
 }
 
-/// With a slow device for one of two models, both do more than on the fast one alone.
+/// A slow device for one of two models adds to the throughput of both, compared with the fast device only.
 #[test]
 fn a_slow_device_that_one_model_may_use_is_used() {
     let chain = |devices: &str| {

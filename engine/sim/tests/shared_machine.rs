@@ -23,7 +23,8 @@ fn loops(run: &Run) -> u32 {
     run.world.interference.map_or(0, |others| others.loops)
 }
 
-/// At least 0.8 of the goodput that the remaining processors would give, and at most 5 % of device time wasted.
+/// Requires at least 0.8 of the goodput that the remaining processors would allow, and at most 5 % of wasted
+/// device time.
 fn check(world: &str) {
     let all = reports(world, |run| run.world.policy.summary() == "weir");
     let goodput = |report: &Report| report.goodput_rps;

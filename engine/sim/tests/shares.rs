@@ -65,7 +65,7 @@ fn under_overload_goodput_goes_by_weight() {
         let weighted = run(&world(policy, &[share(1.0, None), share(3.0, None)]), 100.0);
         let ratio = goodput(&weighted, 1) / goodput(&weighted, 0);
         assert!((2.7..=3.3).contains(&ratio), "{policy}: 1 : {ratio}");
-        // Nothing is lost by it.
+        // Equal shares lose nothing.
         let alike = run(&world(policy, &[share(1.0, None), share(1.0, None)]), 100.0);
         let lost = 1.0 - weighted.goodput_rps / alike.goodput_rps;
         assert!(lost < 0.05, "{policy}: {lost} of the goodput");
@@ -93,7 +93,7 @@ fn a_stream_that_brings_less_than_its_part_gets_it_through() {
             &world(policy, &[share(8.0, None), share(1.0, None), share(1.0, None)]),
             60.0,
         );
-        // Of 100 a second 80 would be its part.
+        // Its share of 100 requests per second is 80.
         assert!(
             goodput(&report, 0) > 0.95 * 60.0,
             "{policy}: {}",

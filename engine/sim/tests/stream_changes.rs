@@ -90,7 +90,7 @@ fn objectives_and_shares_change_in_a_simulation_as_they_do_live() {
         let text = changes.to_owned();
         changing(&text).unwrap().runs()[0].simulate().report
     };
-    // Nothing is in time from then on: a frame takes ten milliseconds alone.
+    // From then on every frame is late: it takes ten milliseconds on an idle system.
     let late = report(&change("29990ms", "\"slo\"\nslo = \"5ms\""));
     let guest = &late.streams["stream-1"];
     assert_eq!(guest.slo_ms, Some(5.0));

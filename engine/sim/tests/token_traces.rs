@@ -82,7 +82,7 @@ fn requests_come_at_their_times_with_their_tokens() {
     );
     let report = simulated(&experiment);
     assert_eq!((report.requests.arrived, report.requests.delivered), (3, 3));
-    // All tokens but the last of each sequence are computed.
+    // All tokens except the last of each sequence are computed.
     let tokens = (30 + 4) + 10 + (100 + 39);
     assert_eq!(report.modules["answer"].items, tokens);
     assert!(
@@ -211,7 +211,7 @@ fn the_recorded_conversations_of_language_models_come_by_their_name() {
         .iter()
         .filter(|drop| drop.reason.name() == "memory-full");
     assert_eq!(dropped.count(), 0, "prompts may be as long as they are");
-    // By default at what the world can do: so many as its instances have steps for.
+    // The default rate is the capacity of the world, by the steps of its instances.
     let at_capacity = load("length = \"60s\"").runs()[0].arrivals().len();
     let half = load("length = \"60s\"\nload = 0.5").runs()[0].arrivals().len();
     assert!(at_capacity > half && half > 0, "{at_capacity} {half}");

@@ -1,4 +1,5 @@
-//! What can be reserved: device shares, the links of servers, and the pooled pipelines over them (PPipe 5.3).
+//! Resources that can be reserved: device shares, the links of servers, and the pooled pipelines over them
+//! (PPipe 5.3).
 
 use serde::{Deserialize, Serialize};
 
@@ -61,7 +62,7 @@ pub struct ShareSpec {
     pub class: String,
 }
 
-/// One stage of a pipeline: a partition and its pool.
+/// Stage of a pipeline: a partition and its pool of shares.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StageSpec {
     /// First block, and the block after the last.
@@ -77,7 +78,7 @@ pub struct StageSpec {
 /// A pooled pipeline of one module's model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PipelineSpec {
-    /// The module whose model it runs.
+    /// Module whose model the pipeline runs.
     pub module: ModuleId,
     /// Planned batch size in items, and the upper bound of every batch.
     pub batch: u32,
@@ -97,7 +98,7 @@ pub struct ClusterSpec {
 }
 
 impl ClusterSpec {
-    /// The first stage of which no share is up.
+    /// First stage without a share that is up; `None` if every stage has one.
     pub fn stage_without(&self, is_up: impl Fn(ShareId) -> bool) -> Option<&StageSpec> {
         let mut stages = self.pipelines.iter().flat_map(|pipeline| &pipeline.stages);
         stages.find(|stage| !stage.shares.iter().any(|&share| is_up(share)))

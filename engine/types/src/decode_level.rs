@@ -1,26 +1,28 @@
-//! How much of a stream is decoded.
+//! Share of a stream that is decoded.
 
 use serde::{Deserialize, Serialize};
 
-/// Frames that a decoder leaves out wherever they are in a group of pictures, since no picture that it gives needs them.
+/// Frames that a decoder skips at any position in a group of pictures, since no decoded picture refers to
+/// them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FrameSkip {
-    /// None.
+    /// No frames are skipped.
     #[default]
     Nothing,
-    /// Frames that no other frame refers to.
+    /// Frames that no other frame refers to are skipped.
     NonReference,
 }
 
-/// How much of a stream is decoded: a *group* of pictures is a key frame with the frames up to the next.
+/// Share of a stream that is decoded. A *group* of pictures is a key frame with the frames up to the next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct DecodeLevel {
-    /// What is left out of the frames that are decoded.
+    /// Frames that are skipped within the decoded part.
     pub skip: FrameSkip,
-    /// Frames of a group, in decoding order, after which the rest of it is left out; at least 1. `None`: whole groups.
+    /// Number of frames of a group, in decoding order, after which the rest is left out; at least 1. `None`:
+    /// whole groups.
     pub prefix: Option<u32>,
-    /// Of so many groups in a row one is decoded and the others are left out; at least 1.
+    /// One in this many consecutive groups is decoded, the others are left out; at least 1.
     pub every: u32,
 }
 
@@ -32,7 +34,7 @@ impl DecodeLevel {
         every: 1,
     };
 
-    /// Whether it leaves out groups, or the rest of them.
+    /// True if it leaves out whole groups, or the rest of them.
     #[must_use]
     pub const fn cuts_groups(&self) -> bool {
         self.prefix.is_some() || self.every > 1

@@ -6,19 +6,19 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum DropReason {
-    /// It would miss its deadline.
+    /// The request would miss its deadline.
     Infeasible,
-    /// It exceeded its share of the SLO.
+    /// The request exceeded its share of the SLO.
     OverBudget,
     /// Admission control: a module is overloaded.
     Shed,
     /// A newer frame of its stream took its place.
     Superseded,
-    /// Its stream has reached its limit of requests in flight.
+    /// Its stream has reached the limit of requests in flight.
     StreamFull,
     /// Decoded frames have reached their memory limit.
     MemoryFull,
-    /// It was not decoded, since more of its stream is decoded than can be used.
+    /// The frame was not decoded, because its stream has more frames than can be used.
     NotDecoded,
     /// Its batch failed.
     Failed,

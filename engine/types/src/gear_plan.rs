@@ -8,7 +8,7 @@ use crate::time::Span;
 /// A stage of a cascade in one gear.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct StageGear {
-    /// Its model, by index in the plan.
+    /// Index of its model in the plan.
     pub model: usize,
     /// Least certainty, 0 to 1, of an answer that is accepted; what is less certain is handed on. Of no effect at the last
     /// stage, which takes the rest.
@@ -19,53 +19,53 @@ pub struct StageGear {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct CascadeGear {
-    /// The stages.
+    /// Stages of the cascade, in the order in which items pass them.
     pub stages: Vec<StageGear>,
 }
 
-/// What one replica of a model does in one gear.
+/// Work of one replica of a model in one gear.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct ReplicaGear {
-    /// The model, by index in the plan.
+    /// Index of the model in the plan.
     pub model: usize,
-    /// The slot that it is on.
+    /// Index of the slot on which it runs.
     pub slot: usize,
-    /// Share of the model's items that it gets; those of a model add up to 1.
+    /// Share of the model's items that it gets, 0 to 1; the shares of a model add up to 1.
     pub share: f64,
-    /// Items that it waits for before it runs, `bs` in KEN 4.3.3.
+    /// Number of items for which it waits before it runs a batch, `bs` in KEN 4.3.3.
     pub size: u32,
-    /// It waits no longer than this for them: as long as they take to come at the planned rate. The paper has no such
-    /// bound, and the last items before a lull would wait for ever.
+    /// Longest wait for these items: the time in which they arrive at the planned rate. The paper has no such
+    /// limit, so the last items before a lull would wait for ever.
     pub wait: Span,
 }
 
-/// What is done within one range of load.
+/// Cascades and replicas for one range of load.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Gear {
-    /// Requests a second up to which it is meant. The last gear is also for all that is above.
+    /// Upper end of the range in requests per second. The last gear also serves higher loads.
     pub up_to: f64,
-    /// The cascade of each operator, in the order of [`GearPlan::operators`].
+    /// Cascade of each operator, in the order of [`GearPlan::operators`].
     pub cascades: Vec<CascadeGear>,
-    /// The replicas of all models that the cascades use.
+    /// Replicas of all models that the cascades use.
     pub replicas: Vec<ReplicaGear>,
 }
 
 /// An immutable, numbered plan.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct GearPlan {
-    /// Its number; a later plan has a higher one.
+    /// Number of the plan; later plans have higher numbers.
     pub number: u64,
     /// Names of the models.
     pub models: Vec<String>,
     /// Names of the operators that have a cascade: the modules of a graph.
     pub operators: Vec<String>,
-    /// By slot: the models that are placed there, by index.
+    /// Models placed on each slot, by index.
     pub placement: Vec<Vec<usize>>,
-    /// By ascending load, at least one.
+    /// Gears by ascending load, at least one.
     pub gears: Vec<Gear>,
 }
 
-/// Why a plan is none.
+/// Reason why a plan is invalid.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum GearPlanError {
     /// There is no gear.
@@ -78,7 +78,7 @@ pub enum GearPlanError {
     Ranges {
         /// The gear, from 0.
         gear: usize,
-        /// Its upper end.
+        /// Upper end of its range in requests per second.
         up_to: f64,
         /// The upper end of the one before.
         before: f64,
@@ -86,52 +86,52 @@ pub enum GearPlanError {
     /// An operator has no cascade, or one without stages.
     #[error("gear {gear} has no stages for operator \"{operator}\"")]
     NoStages {
-        /// The gear, from 0.
+        /// Index of the gear, from 0.
         gear: usize,
-        /// The operator.
+        /// Name of the operator.
         operator: String,
     },
-    /// A certainty that none can be.
+    /// A certainty is outside of 0 to 1.
     #[error("gear {gear} hands on below a certainty of {certainty}; certainties are from 0 to 1")]
     Certainty {
-        /// The gear, from 0.
+        /// Index of the gear, from 0.
         gear: usize,
-        /// The certainty.
+        /// Value that was given.
         certainty: f64,
     },
-    /// A model is not in the list, or not on the slot that it is to run on.
+    /// A model is missing in the list, or is not placed on the slot that should run it.
     #[error("gear {gear} runs model {model} on slot {slot}, where it is not placed")]
     NotPlaced {
-        /// The gear, from 0.
+        /// Index of the gear, from 0.
         gear: usize,
-        /// The model, by index.
+        /// Index of the model.
         model: usize,
-        /// The slot, by index.
+        /// Index of the slot.
         slot: usize,
     },
-    /// A model that a cascade uses has no replicas, or they do not get all of its work.
+    /// A model that a cascade uses has no replicas, or their shares do not add up to 1.
     #[error("in gear {gear} the replicas of model {model} get {sum} of its work, not all of it")]
     Shares {
-        /// The gear, from 0.
+        /// Index of the gear, from 0.
         gear: usize,
-        /// The model, by index.
+        /// Index of the model.
         model: usize,
-        /// What the shares add up to.
+        /// Sum of the shares.
         sum: f64,
     },
-    /// A replica that would run without items.
+    /// A replica would run empty batches.
     #[error("in gear {gear} model {model} on slot {slot} waits for no items; the least is 1")]
     Size {
-        /// The gear, from 0.
+        /// Index of the gear, from 0.
         gear: usize,
-        /// The model, by index.
+        /// Index of the model.
         model: usize,
-        /// The slot, by index.
+        /// Index of the slot.
         slot: usize,
     },
 }
 
-/// What shares may miss 1 by: they are computed in floating point.
+/// Tolerance for sums of shares, which are computed in floating point.
 const TOLERANCE: f64 = 1e-6;
 
 impl GearPlan {

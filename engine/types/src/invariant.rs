@@ -1,16 +1,16 @@
-//! Conditions that hold whatever arrives: where one does not, the fault is in this program. They are checked in every
-//! build by [`invariant!`](crate::invariant!). One that does not hold panics in tests and simulations, and is counted by
-//! kind in a live engine, which goes on or ends as it was asked to.
+//! Conditions that must hold for any input; a violation is a bug of this program.
+//! [`invariant!`](crate::invariant!) checks them in every build. A violation panics in tests and simulations;
+//! in a live engine it is counted by kind, and the engine continues or ends, as configured.
 //!
-//! Counts and examples belong to the process: a driver keeps [`violations`] from before its run and reports the
-//! difference. Nothing is logged here.
+//! Counts and examples belong to the process: a driver keeps [`violations`] from before its run and reports
+//! the difference. Nothing is logged here.
 
 use std::cell::RefCell;
 use std::fmt;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Which condition did not hold.
+/// Kind of condition, for counts and metrics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     /// `arrived = delivered + late + dropped + in flight`, for the graph and for each stream; each request arrives once.
@@ -21,15 +21,15 @@ pub enum Kind {
     Batches,
     /// Each item of a request is bound, started and finished once.
     Items,
-    /// Bookings of one share or link do not overlap; each is used or given back once.
+    /// Bookings of one share or link do not overlap; each is used or returned once.
     Bookings,
     /// Frames of a stream leave in the order in which they arrived.
     FrameOrder,
-    /// Bytes of frames that are given back were taken.
+    /// Released bytes of frames were acquired before.
     FrameMemory,
-    /// A place of a stream that is given back was taken.
+    /// A released place of a stream was acquired before.
     StreamLimit,
-    /// A block of a cache has one owner or is free; none is lost.
+    /// A block of a cache has one owner or is free; no block is lost.
     CacheBlocks,
     /// A sequence is on one instance and in a step at most once; a step has no more tokens than it may.
     Sequences,
@@ -39,7 +39,7 @@ pub enum Kind {
     Groups,
 }
 
-/// How many kinds there are.
+/// Number of kinds.
 const KINDS: usize = 12;
 
 impl Kind {
@@ -59,7 +59,7 @@ impl Kind {
         Self::Groups,
     ];
 
-    /// As reports, metrics and logs have it.
+    /// Name of the kind in reports, metrics and logs.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -79,27 +79,27 @@ impl Kind {
     }
 }
 
-/// What happens where a condition does not hold.
+/// Reaction to a condition that does not hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
-    /// A panic with the kind and the values. The default of builds with debug assertions.
+    /// Panics with the kind and the values. The default in builds with debug assertions.
     Panic,
-    /// It is counted, and the program goes on. The default of all other builds.
+    /// Counts the violation and continues. The default in all other builds.
     Count,
 }
 
-/// How often each kind did not hold.
+/// Number of violations of each kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Violations([u64; KINDS]);
 
 impl Violations {
-    /// How often `kind` did not hold.
+    /// Number of violations of `kind`.
     #[must_use]
     pub fn count(&self, kind: Kind) -> u64 {
         self.0[kind as usize]
     }
 
-    /// What came after `before`, which is an earlier state of the same counts.
+    /// Violations since `before`, an earlier state of the same counts.
     #[must_use]
     pub fn since(&self, before: &Self) -> Self {
         Self(std::array::from_fn(|kind| {
@@ -113,14 +113,14 @@ impl Violations {
         all.into_iter().filter(|(_, count)| *count > 0)
     }
 
-    /// Whether all held.
+    /// True if there was no violation.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0 == [0; KINDS]
     }
 }
 
-/// What goes on while a closure runs on one thread, in place of what the process does.
+/// Mode of one thread while a closure runs, which overrides the mode of the process.
 #[derive(Debug, Clone, Copy)]
 enum Scope {
     Panic,
@@ -132,14 +132,15 @@ const COUNT: u8 = 1;
 
 static MODE: AtomicU8 = AtomicU8::new(if cfg!(debug_assertions) { PANIC } else { COUNT });
 static COUNTS: [AtomicU64; KINDS] = [const { AtomicU64::new(0) }; KINDS];
-/// By kind, the first since the last was taken: one of each is formatted and kept, however often it does not hold.
+/// First message of each kind since it was last taken. One per kind is formatted and kept, however many
+/// violations there are.
 static EXAMPLES: Mutex<[Option<String>; KINDS]> = Mutex::new([const { None }; KINDS]);
 
 thread_local! {
     static SCOPE: RefCell<Option<Scope>> = const { RefCell::new(None) };
 }
 
-/// Sets what all threads do from now on, but for those within [`panicking`] or [`counted`].
+/// Sets the mode of all threads, except within [`panicking`] or [`counted`].
 pub fn set_mode(mode: Mode) {
     let mode = match mode {
         Mode::Panic => PANIC,
@@ -148,32 +149,32 @@ pub fn set_mode(mode: Mode) {
     MODE.store(mode, Ordering::Relaxed);
 }
 
-/// Runs `act`; what does not hold on this thread meanwhile panics.
+/// Runs `act`; a violation on this thread panics meanwhile.
 pub fn panicking<T>(act: impl FnOnce() -> T) -> T {
     let _scope = Entered::new(Scope::Panic);
     act()
 }
 
-/// Runs `act` and says what did not hold on this thread meanwhile. The process does not count it, and nothing panics.
+/// Runs `act` and returns its violations on this thread, which neither panic nor count for the process.
 pub fn counted<T>(act: impl FnOnce() -> T) -> (T, Violations) {
     let scope = Entered::new(Scope::Count(Violations::default()));
     let result = act();
     (result, scope.violations())
 }
 
-/// What did not hold in this process so far.
+/// Violations in this process so far.
 #[must_use]
 pub fn violations() -> Violations {
     Violations(std::array::from_fn(|kind| COUNTS[kind].load(Ordering::Relaxed)))
 }
 
-/// What was said of the first violation of `kind` since the last one was taken.
+/// Message of the first violation of `kind` since the last call for that kind.
 #[must_use]
 pub fn take_example(kind: Kind) -> Option<String> {
     examples()[kind as usize].take()
 }
 
-/// What [`invariant!`](crate::invariant!) does where its condition does not hold.
+/// Reports a violation; [`invariant!`](crate::invariant!) calls it if its condition does not hold.
 ///
 /// # Panics
 /// As [`Mode`] says.
@@ -181,7 +182,7 @@ pub fn take_example(kind: Kind) -> Option<String> {
 #[inline(never)]
 #[track_caller]
 pub fn violated(kind: Kind, what: fmt::Arguments<'_>) {
-    // A thread that is ending may have no scope left; then it is in none.
+    // The scope is gone while a thread ends; the mode of the process then applies.
     let scope = SCOPE.try_with(|scope| {
         let mut scope = scope.borrow_mut();
         if let Some(Scope::Count(violations)) = scope.as_mut() {
@@ -195,7 +196,7 @@ pub fn violated(kind: Kind, what: fmt::Arguments<'_>) {
         None => MODE.load(Ordering::Relaxed),
     };
     assert!(mode != PANIC, "invariant {} broken: {what}", kind.name());
-    // The example first: who sees the count finds it.
+    // The example is stored first, so that it exists when the count is visible.
     examples()[kind as usize].get_or_insert_with(|| what.to_string());
     COUNTS[kind as usize].fetch_add(1, Ordering::Relaxed);
 }
@@ -230,11 +231,11 @@ impl Drop for Entered {
     }
 }
 
-/// Checks in every build that a condition holds, and evaluates to whether it does:
-/// `invariant!(free, Kind::Slots, "slot {} is granted twice", slot.0)`.
+/// Checks a condition in every build, and evaluates to its value: `invariant!(free, Kind::Slots, "slot {} is
+/// granted twice", slot.0)`.
 ///
-/// Where it does not hold, [`Mode`](crate::invariant::Mode) says what happens. The values are formatted only then, so what
-/// a check costs is its condition: keep that to O(1) and free of allocation.
+/// If it does not hold, [`Mode`](crate::invariant::Mode) decides between a panic and a count. The values are
+/// formatted only then, so a check costs as much as its condition: keep that O(1) and free of allocation.
 #[macro_export]
 macro_rules! invariant {
     ($condition:expr, $kind:expr, $($what:tt)+) => {{

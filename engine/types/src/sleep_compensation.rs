@@ -13,7 +13,7 @@ impl SleepCompensator {
     /// A longer delay is a stall of the process, for which later batches are not shortened.
     const MAX_OVERSLEPT: Span = Span::from_millis(5);
 
-    /// How long to sleep for a declared duration: at least three quarters of it.
+    /// Time to sleep for a declared duration: at least three quarters of it.
     #[must_use]
     pub fn sleep_duration(&self, declared: Span) -> Span {
         declared.saturating_sub(self.overslept.min(declared / 4))

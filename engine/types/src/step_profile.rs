@@ -48,13 +48,13 @@ impl Piece {
     }
 }
 
-/// Why numbers are no step times.
+/// Reason why numbers are not valid step times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum StepCurveError {
-    /// There are none.
+    /// There are no times.
     #[error("there are no step times: give at least that of one token")]
     Empty,
-    /// Nothing is known of some numbers of tokens.
+    /// The times of some numbers of tokens are missing.
     #[error("step times have a hole after {after} tokens: give one for every interval")]
     Hole {
         /// The last that is known.
@@ -63,20 +63,20 @@ pub enum StepCurveError {
     /// A step of more tokens takes less.
     #[error("a step of {tokens} tokens takes less than one of fewer: smooth the profile")]
     Falling {
-        /// Where it falls.
+        /// Number of tokens at which the time falls.
         tokens: u32,
     },
     /// A step takes no time, or what is no time.
     #[error("a step of {tokens} tokens takes no positive time")]
     NoTime {
-        /// Of which.
+        /// Number of tokens of the step.
         tokens: u32,
     },
 }
 
 impl StepCurve {
-    /// From `(tokens, duration)`, as profiles of the house have it: ascending from 1, durations that do not fall. Between
-    /// points it is linear.
+    /// Builds a curve from `(tokens, duration)` points as in profiles: tokens ascend from 1, and durations do
+    /// not fall. Between points the curve is linear.
     ///
     /// # Errors
     /// [`StepCurveError`] where it is not so.
@@ -111,8 +111,8 @@ impl StepCurve {
         Ok(Self { pieces })
     }
 
-    /// From intervals `(after, last, intercept in seconds, slope in seconds a token)` as they were measured, outliers
-    /// included: durations may fall.
+    /// Builds a curve from measured intervals `(after, last, intercept in seconds, slope in seconds per
+    /// token)`. Outliers may be included, so durations may fall.
     ///
     /// # Errors
     /// [`StepCurveError`]: a hole between intervals, or a step without time.
@@ -141,8 +141,8 @@ impl StepCurve {
         Ok(Self { pieces })
     }
 
-    /// The same without its outliers: where a longer step was measured to take less, both take the median of what was
-    /// measured at the ends of the intervals concerned (isotonic regression by absolute deviation).
+    /// Removes outliers: if a longer step was measured to take less time, both get the median of the
+    /// measurements at the ends of the intervals concerned (isotonic regression by absolute deviation).
     #[must_use]
     pub fn smoothed(&self) -> Self {
         let mut groups: Vec<Vec<(u32, f64)>> = Vec::new();
@@ -173,7 +173,8 @@ impl StepCurve {
         Self { pieces }
     }
 
-    /// Expected duration of a step of `tokens`; beyond the last that is known as there, or more where it rises.
+    /// Expected duration of a step of `tokens`. Beyond the last known number the curve is extrapolated if it
+    /// rises, else constant.
     #[must_use]
     #[inline]
     pub fn duration(&self, tokens: u32) -> Span {

@@ -14,12 +14,13 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(tag = "state", rename_all = "kebab-case")]
 pub enum StreamState {
-    /// It is being opened, or its first picture is awaited.
+    /// The source is being opened, or its first picture has not arrived yet.
     #[default]
     Connecting,
-    /// Pictures arrive.
+    /// Pictures arrive and can be decoded.
     Live,
-    /// It is connected, and no picture arrives, or none that can be decoded. It is closed, and opened again.
+    /// The source is connected, but no picture arrives, or none that can be decoded. It is closed and
+    /// reopened.
     Stalled {
         /// Cause, as shown to the user.
         reason: String,
@@ -56,7 +57,7 @@ impl StreamState {
         }
     }
 
-    /// Why it is in this state, where there is a cause.
+    /// Cause of this state, if there is one.
     #[must_use]
     pub fn reason(&self) -> Option<&str> {
         match self {

@@ -14,26 +14,26 @@ use thiserror::Error;
 pub struct Span(u64);
 
 impl Span {
-    /// Zero.
+    /// The empty span, 0 us.
     pub const ZERO: Self = Self(0);
-    /// The longest span.
+    /// The longest span, 2^64 - 1 us.
     pub const MAX: Self = Self(u64::MAX);
 
-    /// From microseconds.
+    /// A span of this many microseconds.
     #[must_use]
     #[inline]
     pub const fn from_micros(micros: u64) -> Self {
         Self(micros)
     }
 
-    /// From milliseconds.
+    /// A span of this many milliseconds.
     #[must_use]
     #[inline]
     pub const fn from_millis(millis: u64) -> Self {
         Self(millis * 1_000)
     }
 
-    /// From seconds.
+    /// A span of this many seconds.
     #[must_use]
     #[inline]
     pub const fn from_secs(secs: u64) -> Self {
@@ -47,21 +47,21 @@ impl Span {
         Self(rounded(secs * 1e6))
     }
 
-    /// In microseconds.
+    /// Length in microseconds.
     #[must_use]
     #[inline]
     pub const fn micros(self) -> u64 {
         self.0
     }
 
-    /// In milliseconds.
+    /// Length in milliseconds, with fractions.
     #[must_use]
     #[inline]
     pub fn as_millis_f64(self) -> f64 {
         self.as_f64() / 1e3
     }
 
-    /// In seconds.
+    /// Length in seconds, with fractions.
     #[must_use]
     #[inline]
     pub fn as_secs_f64(self) -> f64 {

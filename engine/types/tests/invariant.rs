@@ -1,4 +1,5 @@
-//! What a process does where an invariant does not hold. One test: the mode is the process's.
+//! Reaction of a process to a violated invariant. There is only one test, since the mode belongs to the
+//! process.
 
 #![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
 

@@ -1,17 +1,17 @@
-//! What was found beside what is known.
+//! Compares counts, visits and speeds that transforms found with the ground truth.
 
 use std::fmt;
 
 use crate::known::Known;
 use crate::run::{Found, Span};
 
-/// How far a crossing that was counted may be from the true one, in milliseconds.
+/// Maximum time between a counted crossing and the true one, in milliseconds.
 const MAX_APART_MS: f64 = 1_000.0;
-/// How much a dwell time may be off, in milliseconds, and a speed, in parts.
+/// Tolerance of a dwell time in milliseconds, and of a speed as a fraction.
 const DWELL_MS: f64 = 200.0;
 const SPEED: f64 = 0.05;
 
-/// How many there are, and how many of them were found right.
+/// Number of true events, and of those that were found correctly.
 #[derive(Debug, Default, Clone, Copy)]
 struct Share {
     all: usize,
@@ -40,13 +40,13 @@ impl fmt::Display for Share {
 #[derive(Debug, Default)]
 pub(crate) struct Sums {
     crossings: Share,
-    /// Of those that are not hidden.
+    /// Crossings among these that are not hidden.
     in_sight: Share,
     extra: usize,
-    /// Of visits whose begin and end are to be seen, how many were found, and how long those were.
+    /// Visits whose begin and end are visible: those found, and those with the right duration.
     visits: Share,
     dwell: Share,
-    /// Of passages that were measured.
+    /// Passages whose speed was measured.
     speeds: Share,
 }
 

@@ -1,4 +1,5 @@
-//! What a detector found in a rendered clip: events of a `jsonl` sink, best with its `candidates`.
+//! Reads the objects that a detector found in a rendered clip from events of a `jsonl` sink, best with its
+//! `candidates`.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -10,7 +11,7 @@ use crate::Outcome;
 use crate::known::{Known, time};
 use crate::run::{Frame, Seen};
 
-/// The objects of each frame, in the order of frames; a frame that was dropped is left out.
+/// Reads the objects of each frame, in frame order; dropped frames are missing.
 pub(crate) fn read(path: &str, known: &Known) -> Outcome<Vec<Frame>> {
     let mut frames: Vec<(u64, Frame)> = Vec::new();
     for line in BufReader::new(File::open(path)?).lines() {

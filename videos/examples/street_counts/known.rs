@@ -1,4 +1,4 @@
-//! What is known of a street: who crosses the line and when, who is in the zone for how long, who drives how fast.
+//! Ground truth of a street: crossings of the lines with their times, visits of the zone, and speeds.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -21,20 +21,21 @@ use weir_videos::street::Street;
 use crate::Outcome;
 use crate::run::{Frame, Seen, Shaken, Span, found, run_identities};
 
-/// Half the width of the street, where the cycle lane of those who leave begins, which their cars hide from the camera, and from
-/// where to where the zone goes in the half of those who come, in metres.
+/// Half the width of the street; boundary of the cycle lane of leaving traffic, which the cars there hide
+/// from the camera; near and far end of the zone in the oncoming half. All in metres.
 const WIDTH: f32 = 4.8;
 const CYCLES: f32 = 3.35;
 const NEAR: f32 = 12.5;
 const FAR: f32 = 21.0;
 
-/// Where the lines are, in metres ahead of the camera: across the half of those who come, and the lane of those who leave. Each
-/// is where its own are seen best: who comes hides who is behind, and who leaves is in the picture late.
+/// Distances of the lines ahead of the camera, in metres: one across the half of the oncoming traffic, one
+/// across the lane of the traffic that leaves. Each is placed where its own traffic is seen best: oncoming
+/// vehicles hide those behind them, and leaving vehicles enter the picture late.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Lines {
     pub(crate) coming: f32,
     pub(crate) leaving: f32,
-    /// From where to where speeds are measured.
+    /// Start and end of the stretch on which speeds are measured, in metres ahead of the camera.
     pub(crate) stretch: [f32; 2],
 }
 
@@ -61,19 +62,21 @@ impl Lines {
 
 const COMING: &str = "coming";
 const LEAVING: &str = "leaving";
-/// What is counted, and what else a detector finds of their kind.
+/// Classes that are counted, and classes with which a detector may confuse them.
 const COUNTED: [&str; 4] = ["car", "van", "bus", "bicycle"];
-/// What stands on the ground in front: the front of a bus is above it, and seems farther away than it is.
+/// Classes whose lowest front point is on the ground. The front of a bus is above it, and therefore seems
+/// farther away.
 const MEASURED: [&str; 3] = ["car", "van", "bicycle"];
 const FOLLOWED: [&str; 5] = ["car", "van", "bus", "bicycle", "person"];
 
-/// Something that crosses the line.
+/// Crossing of a line by an object.
 #[derive(Debug, Clone)]
 pub(crate) struct Crossing {
     pub(crate) id: u64,
     pub(crate) direction: &'static str,
     pub(crate) pts_ms: f64,
-    /// Whether it is to be found in no two frames of the second before, or of that after.
+    /// True if the object is visible in fewer than two frames of the second before the crossing, or of the
+    /// second after it.
     pub(crate) is_hidden: bool,
 }
 
@@ -81,9 +84,9 @@ pub(crate) struct Known {
     pub(crate) frames: Vec<FrameTruth>,
     pub(crate) transforms: Vec<StreamTransform>,
     pub(crate) crossings: Vec<Crossing>,
-    /// With whether each is to be found within 0.2 s of its begin and its end.
+    /// Visits of the zone; the flag is true if the object is visible within 0.2 s of begin and end.
     pub(crate) visits: Vec<(Span, bool)>,
-    /// Of those that are to be found likewise, with km/h.
+    /// Passages that are visible at begin and end, with the speed in km/h.
     pub(crate) speeds: Vec<(Span, f64)>,
 }
 
@@ -134,7 +137,7 @@ impl Known {
         })
     }
 
-    /// What is to be found in each frame, perhaps as a detector finds it.
+    /// Visible objects of each frame, optionally disturbed in the way a detector would.
     pub(crate) fn boxes(&self, shaken: Option<Shaken>, rng: &mut Pcg64) -> Vec<Frame> {
         let mut frames = Vec::new();
         for truth in &self.frames {
@@ -167,7 +170,7 @@ impl Known {
         frames
     }
 
-    /// How well what crosses is to be seen around then, for those who look for what was missed.
+    /// Visibility of the object around its crossing, as text for the analysis of missed crossings.
     pub(crate) fn sight(&self, crossing: &Crossing) -> String {
         let mut words = Vec::new();
         for apart_ms in [
@@ -188,7 +191,7 @@ impl Known {
     }
 }
 
-/// What a file has, or what is made and written to it.
+/// Reads frames from the cache file, or computes them and writes the file.
 fn cached(
     file: Option<&Path>,
     fps: f64,
@@ -264,7 +267,7 @@ fn transforms(street: &Street, lines: Lines) -> Outcome<Vec<StreamTransform>> {
     ])
 }
 
-/// By id, where each is on the ground when.
+/// Positions on the ground over time, by id.
 type Ways = BTreeMap<u64, Vec<(f64, Vec2)>>;
 
 fn ways(street: &Street, frames: &[FrameTruth]) -> Ways {
@@ -277,7 +280,8 @@ fn ways(street: &Street, frames: &[FrameTruth]) -> Ways {
     ways
 }
 
-/// All that pass the line on the ground with their middles; the time is that of their anchors in the picture where these cross.
+/// Crossings of the lines by the objects' middles on the ground. If the anchor in the picture crosses as
+/// well, its time counts.
 fn crossings(ways: &Ways, lines: Lines, in_picture: &[(String, u64, f64)]) -> Vec<Crossing> {
     let mut crossings = Vec::new();
     for (id, way) in ways {
@@ -304,7 +308,7 @@ fn crossings(ways: &Ways, lines: Lines, in_picture: &[(String, u64, f64)]) -> Ve
     crossings
 }
 
-/// The speed in km/h over that time, where it is even.
+/// Speed in km/h over that time span, if it is constant.
 fn speed(way: &[(f64, Vec2)], span: &Span) -> Option<f64> {
     let is_within = |(at, _): &&(f64, Vec2)| (span.begin..=span.end).contains(at);
     let on: Vec<_> = way.iter().filter(is_within).collect();
@@ -316,7 +320,7 @@ fn speed(way: &[(f64, Vec2)], span: &Span) -> Option<f64> {
     is_even.then_some(mean)
 }
 
-/// When each is to be found.
+/// Times at which each object is visible.
 struct Sights(BTreeMap<u64, Vec<f64>>);
 
 impl Sights {
@@ -330,7 +334,7 @@ impl Sights {
         Self(sights)
     }
 
-    /// In how many frames of that time.
+    /// Number of frames in that time span in which the object is visible.
     fn count(&self, id: u64, from: f64, to: f64) -> usize {
         let times = self.0.get(&id).map(Vec::as_slice).unwrap_or_default();
         times.partition_point(|at| *at <= to) - times.partition_point(|at| *at < from)

@@ -1,14 +1,25 @@
-//! Counts, dwell times and speeds on rendered streets, held against what is known of them: a line across the main street
-//! before the crossing, the crossing as a zone, and speeds on it, with all frames and with half of them missing at random.
+//! Evaluates counts, dwell times and speeds on rendered streets against ground truth: a line across the main
+//! street before the crossing, the crossing as a zone, and speeds on it, with all frames and with half of
+//! them missing at random.
 //!
-//! `street_counts [KEY=VALUE ...]` prints a table: `seconds` (600), `seeds` (1: several with commas), `light` (day, dusk, night or rain),
-//! `fps` (25), where the lines are, `coming` (10) and `leaving` (20) metres ahead of the camera, and from where to where speeds are
-//! measured, `stretch` (8-22). Tracks come from the true
-//! boxes of all that is not hidden or cut off by half, as they are and shaken as a detector shakes them; with
-//! `events=A.jsonl,B.jsonl`, one for each seed, from the objects that a detector found in the rendered clips. `light` says which clips
-//! these were: true and shaken boxes are the same in any. A crossing is in sight
-//! where at least two frames of the second before it and of that after it show what crosses. `cache=FOLDER` keeps what is
-//! known, as working it out takes most of the time; `show=all` names what was missed. `lost_after_ms` (2000) is that of the tracker.
+//! `street_counts [KEY=VALUE ...]` prints a table. The keys, with their defaults:
+//!
+//! - `seconds` (600): length of each street.
+//! - `seeds` (1): several with commas.
+//! - `light` (day): day, dusk, night or rain.
+//! - `fps` (25): frames per second.
+//! - `coming` (10), `leaving` (20): metres from the camera to the line for each direction.
+//! - `stretch` (8-22): metres from the camera between which speeds are measured.
+//! - `events`: `A.jsonl,B.jsonl`, one file for each seed, with objects that a detector found in the rendered
+//!   clips. Without it, tracks come from the true boxes of all objects that are not hidden or cut off by
+//!   half, unchanged and disturbed as a detector would. With it, `light` names the light of these clips; true
+//!   and disturbed boxes are the same in any light.
+//! - `cache=FOLDER`: keeps the ground truth, whose computation takes most of the time.
+//! - `show=all`: names the crossings that were missed.
+//! - `lost_after_ms` (2000): that of the tracker.
+//!
+//! A crossing counts as visible if at least two frames of the second before it, and two of the second after
+//! it, show the object.
 
 #![allow(clippy::print_stdout, reason = "it is a program whose output is the table")]
 

@@ -15,39 +15,39 @@ use weir_videos::SIZE;
 /// Class, score and box.
 pub(crate) type Seen = (Arc<str>, f32, Rect);
 
-/// What was seen in a frame.
+/// Boxes of one frame.
 pub(crate) struct Frame {
     pub(crate) at: FrameTime,
     pub(crate) boxes: Vec<Seen>,
-    /// Boxes below the operating thresholds: for trackers alone.
+    /// Boxes below the detection threshold, which only trackers use.
     pub(crate) candidates: Vec<Seen>,
 }
 
-/// How boxes differ from the true ones.
+/// Disturbance of the true boxes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Shaken {
-    /// Part of them that is not there.
+    /// Fraction of boxes that are missing, 0 to 1.
     pub(crate) missing: f32,
-    /// How far a side is off at most, in sizes.
+    /// Maximum error of a side, as a fraction of the box's size.
     pub(crate) by: f32,
 }
 
 impl Shaken {
-    /// As a fair detector.
+    /// Disturbance of a fair detector.
     pub(crate) const DETECTOR: Self = Self {
         missing: 0.05,
         by: 0.02,
     };
 }
 
-/// What transforms say of a clip, in milliseconds and km/h.
+/// Events of the transforms over a clip, in milliseconds and km/h.
 #[derive(Default)]
 pub(crate) struct Found {
-    /// Direction, track, and when.
+    /// Direction, track and time of each crossing.
     pub(crate) crossings: Vec<(String, u64, f64)>,
-    /// Visits of the zone.
+    /// Visits of the zone with begin and end.
     pub(crate) visits: Vec<Span>,
-    /// Passages, and their speed.
+    /// Passages of the stretch with their speeds.
     pub(crate) speeds: Vec<(Span, f64)>,
 }
 
@@ -68,13 +68,13 @@ impl Span {
         (self.end.min(other.end) - self.begin.max(other.begin)).max(0.0)
     }
 
-    /// How far apart begins and ends are.
+    /// Sum of the differences of begin and end, in milliseconds.
     pub(crate) fn apart(&self, other: &Self) -> f64 {
         (self.begin - other.begin).abs() + (self.end - other.end).abs()
     }
 }
 
-/// Boxes whose tracks are known.
+/// Runs the transforms on boxes whose tracks are known.
 pub(crate) fn run_identities(
     frames: impl Iterator<Item = (FrameTime, Vec<(u64, Seen)>)>,
     transforms: &[StreamTransform],

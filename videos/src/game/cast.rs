@@ -1,4 +1,4 @@
-//! Who and what is on the island: the hero, other players, vehicles, crates, and where each is at a time.
+//! Cast of the game: the hero, other players, vehicles and crates, with their positions over time.
 
 use crate::canvas::Rgba;
 use crate::geometry::Vec2;
@@ -6,38 +6,38 @@ use crate::geometry::Vec2;
 use super::course::{Course, RingRoad};
 use super::figures::{Body, Outfit};
 
-/// A player.
+/// Player on the map, with its path and outfit.
 #[derive(Debug, Clone)]
 pub(super) struct Actor {
     pub(super) id: u64,
     pub(super) course: Course,
     pub(super) outfit: Outfit,
-    /// When they fall, if ever.
+    /// Time in seconds at which the player falls; `None`: never.
     pub(super) falls: Option<f32>,
-    /// When they shoot for no reason that is given.
+    /// Random offset in seconds for the player's own bursts of shots.
     pub(super) mood: f32,
 }
 
 impl Actor {
-    /// Whether they are in the game at that time.
+    /// True if the player is in the game at that time.
     pub(super) fn lives(&self, seconds: f32) -> bool {
         self.falls.is_none_or(|at| seconds < at)
     }
 }
 
-/// How a vehicle moves.
+/// Movement of a vehicle.
 #[derive(Debug, Clone)]
 pub(super) enum Drive {
-    /// It stands.
+    /// Parked at a position, with its orientation in radians.
     Parked(Vec2, f32),
-    /// Along the ring road: angle at the beginning, radians a second.
+    /// On the ring road: angle at the beginning in radians, and radians per second.
     Ring(f32, f32),
-    /// Across the country.
+    /// Across open country, along a course.
     Field(Course),
 }
 
 impl Drive {
-    /// Where it leads at that time, and which way.
+    /// Position and orientation at that time.
     pub(super) fn at(&self, seconds: f32, ring: &RingRoad) -> (Vec2, f32) {
         match self {
             Self::Parked(at, turn) => (*at, *turn),
@@ -55,7 +55,7 @@ impl Drive {
     }
 }
 
-/// A vehicle.
+/// Vehicle on the map, with its movement.
 #[derive(Debug, Clone)]
 pub(super) struct Car {
     pub(super) id: u64,
@@ -71,11 +71,11 @@ pub(super) struct Loot {
     pub(super) at: Vec2,
     pub(super) turn: f32,
     pub(super) kind: f32,
-    /// From when it lies there.
+    /// Time in seconds from which it lies there.
     pub(super) since: f32,
 }
 
-/// All of them.
+/// Hero, players, vehicles and crates of a match.
 #[derive(Debug, Clone)]
 pub(super) struct Cast {
     pub(super) hero: Actor,

@@ -1,7 +1,7 @@
 //! Casts the match: draws players, vehicles and crates so that they keep out of each other's way.
 //!
-//! A way is a closed form, so what it meets can be known before anybody goes it: it is held against the ways of those
-//! who are there already.
+//! A course is a closed form of the time, so its conflicts are known in advance: each new course is compared
+//! with the courses of everything that was placed before.
 
 use rand::RngExt;
 use rand_pcg::Pcg64;
@@ -60,7 +60,7 @@ fn place(hero: &Course, aside: f32, rng: &mut Pcg64) -> Vec2 {
 /// A way at regular times.
 type Track = Vec<Vec2>;
 
-/// Times at which ways are held against each other, and the seconds between.
+/// Number of times at which courses are compared, and the interval between them in seconds.
 const MOMENTS: u16 = 130;
 const APART_S: f32 = 1.1;
 
@@ -68,13 +68,13 @@ fn track(at: impl Fn(f32) -> Vec2) -> Track {
     (0..MOMENTS).map(|step| at(f32::from(step) * APART_S)).collect()
 }
 
-/// How often two come closer than `reach`.
+/// Number of times at which two courses are closer than `reach`.
 fn meetings(one: &Track, other: &Track, reach: f32) -> usize {
     let pairs = one.iter().zip(other);
     pairs.filter(|(a, b)| (**a - **b).length() < reach).count()
 }
 
-/// How often a way leads through what stands fast.
+/// Number of times at which a course is within `reach` of an obstacle.
 fn collisions(track: &Track, map: &Map, reach: f32) -> usize {
     track.iter().filter(|at| !map.clear(**at, reach)).count()
 }
@@ -97,7 +97,7 @@ fn drawn<T>(mut draw: impl FnMut() -> T, harm: impl Fn(&T) -> usize) -> (T, usiz
 }
 
 impl Cast {
-    /// The cast of `seed`, whose hero goes that way.
+    /// Draws the cast of `seed`; the hero follows `course`.
     pub(super) fn new(seed: Seed, course: Course, map: &Map) -> Self {
         let rng = &mut seed.rng("cast");
         let hero = Actor {
@@ -155,7 +155,7 @@ fn cars(hero: &Course, map: &Map, tracks: &mut Vec<Track>, rng: &mut Pcg64) -> V
 fn drive(index: u64, hero: &Course, map: &Map, rng: &mut Pcg64) -> Drive {
     let (ring, turn) = (&map.ring, std::f32::consts::TAU);
     match rng.random_range(0..10) {
-        // Each has a place of its own in its lane, and all of a lane are equally fast.
+        // Each vehicle has its own place in its lane, and all vehicles of a lane have the same speed.
         0..3 => {
             let angle = (index / 2) as f32 * turn / 20.0;
             Drive::Ring(angle, if index.is_multiple_of(2) { 0.16 } else { -0.14 })

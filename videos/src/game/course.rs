@@ -1,17 +1,17 @@
-//! Where somebody goes: a closed form of the time, so that any moment can be asked for by itself.
+//! Course of a figure: a closed form of the time, so that any moment can be rendered without the ones before.
 
 use rand::RngExt;
 use rand_pcg::Pcg64;
 
 use crate::geometry::{Vec2, vec2};
 
-/// A way that winds about a point and never ends: circles upon circles, walked now faster, now slower.
+/// Endless course around a point: superposed circles, walked at varying pace.
 #[derive(Debug, Clone)]
 pub(super) struct Course {
     about: Vec2,
-    /// Half axes in units of the map, radians a second, phase.
+    /// Radii in units of the map, angular rate in radians per second, and phase of each circle.
     circles: [(Vec2, f32, f32); 3],
-    /// How much the pace varies, 0 to 1; radians a second; phase.
+    /// Variation of the pace: amplitude 0 to 1, radians per second, phase.
     pace: (f32, f32, f32),
 }
 
@@ -38,7 +38,7 @@ impl Course {
         seconds + depth / rate * (rate * seconds + phase).sin()
     }
 
-    /// Where it is at that time.
+    /// Position at that time.
     pub(super) fn at(&self, seconds: f32) -> Vec2 {
         let walked = self.walked(seconds);
         self.circles.iter().fold(self.about, |at, (radii, rate, phase)| {
@@ -47,7 +47,7 @@ impl Course {
         })
     }
 
-    /// Where it goes at that time: units a second.
+    /// Velocity at that time, in units of the map per second.
     pub(super) fn velocity(&self, seconds: f32) -> Vec2 {
         (self.at(seconds + 0.25) - self.at(seconds - 0.25)) * 2.0
     }
@@ -69,7 +69,7 @@ impl RingRoad {
         }
     }
 
-    /// Its point by the angle about the island, `aside` units to the right of its middle.
+    /// Point of the road at an angle around the island, `aside` units to the right of its middle.
     pub(super) fn at(&self, angle: f32, aside: f32) -> Vec2 {
         let point = |angle: f32| {
             let swell = 1.0 + self.wave * (3.0 * angle + self.phase).sin();
@@ -80,7 +80,7 @@ impl RingRoad {
         point(angle) + right
     }
 
-    /// Its middle line, closed.
+    /// Centre line of the road, closed.
     pub(super) fn line(&self) -> Vec<Vec2> {
         let angles = (0..=96_u16).map(|step| f32::from(step) * std::f32::consts::TAU / 96.0);
         angles.map(|angle| self.at(angle, 0.0)).collect()

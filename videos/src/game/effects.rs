@@ -6,7 +6,7 @@ use crate::seed::mix;
 
 use super::view::View;
 
-/// Whether a weapon flashes: shots follow each other at seven a second.
+/// True while a weapon flashes, at seven shots a second.
 pub(super) fn flashes(since: f32) -> bool {
     (since * 7.0).fract() < 0.4
 }

@@ -1,4 +1,4 @@
-//! What moves and what is to be found: players, vehicles and crates, seen from above.
+//! Figures of the map, seen from above: players, vehicles and crates.
 //!
 //! Drawings look along x, in units of the map.
 
@@ -6,24 +6,24 @@ use crate::canvas::{Rgba, rgb};
 
 use super::sketch::Sketch;
 
-/// How a player looks.
+/// Appearance of a player.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Outfit {
-    /// Vest, in the team's colour.
+    /// Colour of the vest, which is the team's.
     pub(super) team: Rgba,
-    /// Sleeves and trousers.
+    /// Colour of sleeves and trousers.
     pub(super) cloth: Rgba,
-    /// Helmet or hair.
+    /// Colour of the helmet or hair.
     pub(super) head: Rgba,
-    /// Whether the head has a helmet.
+    /// True if the head has a helmet.
     pub(super) helmet: bool,
-    /// Whether there is a pack on the back.
+    /// True if there is a pack on the back.
     pub(super) pack: bool,
     /// Length of the weapon, 12 to 30.
     pub(super) weapon: f32,
 }
 
-/// Where the muzzle of a weapon is.
+/// Position of the weapon's muzzle, in units of the map.
 pub(super) fn muzzle(outfit: &Outfit) -> (f32, f32) {
     (9.0 + outfit.weapon, 4.0)
 }
@@ -75,11 +75,11 @@ pub(super) fn player(outfit: &Outfit, stride: f32, hurry: f32) -> Sketch {
 /// A kind of vehicle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Body {
-    /// A saloon.
+    /// Saloon car, with a closed cabin.
     Saloon,
-    /// An open jeep.
+    /// Jeep with an open cabin.
     Jeep,
-    /// A pick-up.
+    /// Pick-up with a cargo bed.
     PickUp,
 }
 

@@ -54,7 +54,7 @@ const PALETTES: [Palette; 4] = [
 pub(super) struct Round {
     pub(super) at: Vec2,
     pub(super) radius: f32,
-    /// What makes it differ from the others, 0 to 1.
+    /// Random number from 0 to 1 that varies its drawing.
     pub(super) kind: f32,
 }
 
@@ -67,16 +67,16 @@ pub(super) struct House {
     pub(super) roof: Rgba,
 }
 
-/// What lies on the island.
+/// Landscape of the island.
 #[derive(Debug, Clone)]
 pub(super) struct Map {
     pub(super) palette: Palette,
     pub(super) coast: Vec<Vec2>,
     pub(super) patches: Vec<(Vec<Vec2>, bool)>,
     pub(super) lakes: Vec<Vec<Vec2>>,
-    /// Middle of the ring road, closed.
+    /// Centre line of the ring road, closed.
     pub(super) ring_line: Vec<Vec2>,
-    /// Circles about what stands fast: houses, waters, rocks.
+    /// Circles around obstacles: houses, waters, rocks.
     fast: Vec<(Vec2, f32)>,
     pub(super) ring: RingRoad,
     pub(super) lanes: Vec<[Vec2; 3]>,
@@ -132,14 +132,14 @@ fn outline(about: Vec2, reach: Vec2, unevenness: f32, rng: &mut Pcg64) -> Vec<Ve
 }
 
 impl Map {
-    /// Whether nothing that stands fast is within `reach` of a point: no house, water or rock.
+    /// True if no obstacle (house, water or rock) is within `reach` of a point.
     pub(super) fn clear(&self, at: Vec2, reach: f32) -> bool {
         self.fast
             .iter()
             .all(|(middle, radius)| (*middle - at).length() > radius + reach)
     }
 
-    /// How far a point is from the middle of the ring road.
+    /// Distance of a point from the centre line of the ring road, in units of the map.
     pub(super) fn off_road(&self, at: Vec2) -> f32 {
         let lengths = self.ring_line.iter().map(|on| (*on - at).length());
         lengths.fold(f32::INFINITY, f32::min)

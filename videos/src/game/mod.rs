@@ -1,7 +1,7 @@
-//! A game seen from above, with its display: a hero on an island, other players, vehicles, loot, and the panels that
-//! say how the match goes.
+//! A game seen from above, with its display: a hero on an island, other players, vehicles, loot, and the
+//! panels that show the state of the match.
 //!
-//! Nothing is stepped: where somebody is and what the display says are closed forms of the time.
+//! Nothing is simulated step by step: positions and the values of the display are closed forms of the time.
 
 mod cast;
 mod casting;
@@ -77,8 +77,8 @@ impl World for Game {
     }
 }
 
-/// A single picture to learn from, and what is true of it: every value of the display is as likely as any other, and
-/// the picture is a little blurred, grained, lighter or darker, as recordings are.
+/// Single picture for training, with its ground truth. Every value of the display is equally likely, and the
+/// picture is slightly blurred, grained, lighter or darker, as recordings are.
 #[must_use]
 pub fn still(seed: Seed) -> (Picture, FrameTruth) {
     let rng = &mut seed.rng("still");

@@ -1,4 +1,4 @@
-//! Draws one moment of the match, and tells what is true of it.
+//! Draws one moment of the match and returns its ground truth.
 
 use crate::canvas::{Canvas, Picture, rgb};
 use crate::geometry::{Bounds, Vec2, vec2};
@@ -13,7 +13,7 @@ use super::story::Values;
 use super::view::View;
 use super::{Game, SIZE, effects, figures, terrain};
 
-/// A thing that stands in the picture: what it is, its drawing, and where.
+/// Thing in the picture: its class, drawing and position.
 struct Thing {
     id: u64,
     class: &'static str,
@@ -25,12 +25,12 @@ struct Thing {
 /// A shot that is being fired: from, to (pixels), seconds since the first of its row.
 type Shot = (Vec2, Vec2, f32);
 
-/// How often clouds and blasts come, in seconds.
+/// Intervals between clouds and between explosions, in seconds.
 const CLOUD_S: f32 = 7.0;
 const BLAST_S: f32 = 3.0;
 
 impl Game {
-    /// The picture at that time with those values on the display.
+    /// Picture at that time with those values on the display, and its ground truth.
     pub(super) fn moment(&self, seconds: f32, values: &Values) -> (Picture, FrameTruth) {
         let hero = self.cast.hero.course.at(seconds);
         let ahead = self.cast.hero.course.velocity(seconds);
@@ -140,7 +140,8 @@ impl Game {
         (things, shots)
     }
 
-    /// Which way somebody looks, and at what they shoot since when.
+    /// Viewing direction of a player in radians, and the target at which the player shoots, with the seconds
+    /// since the shot.
     fn aim(&self, index: Option<usize>, actor: &Actor, at: Vec2, seconds: f32) -> (f32, Option<(Vec2, f32)>) {
         let ahead = actor.course.velocity(seconds);
         let mut look = ahead * (1.0 / ahead.length().max(1.0));
@@ -153,7 +154,7 @@ impl Game {
         if index.is_some() {
             let near = smooth((330.0 - (hero - at).length()) / 110.0);
             turn_to(hero, near * 0.9);
-            // A row of shots now and then, one in four times.
+            // A burst of shots at random: one interval of 3.5 s in four.
             let (count, since) = row(seconds + actor.mood, 3.5);
             if since < 0.8 && near > 0.6 && mix(count ^ actor.id).is_multiple_of(4) {
                 let wide = vec2(30.0, -26.0);
@@ -229,7 +230,7 @@ impl Game {
         self.cast.hero.course.at(seconds) + vec2(angle.cos(), angle.sin() * 0.6) * out
     }
 
-    /// All that hides what is on the ground.
+    /// Everything that hides things on the ground.
     fn covers(&self, view: &View, layout: &Layout, mut covers: Vec<Cover>) -> Vec<Cover> {
         covers.extend(layout.panels().map(|bounds| Cover::Panel(*bounds)));
         let trees = self.map.trees.iter().filter(|tree| view.sees(tree.at, 60.0));
@@ -240,13 +241,13 @@ impl Game {
     }
 }
 
-/// Which of the spans of `length` seconds it is, and the seconds since it began.
+/// Number of the interval of `length` seconds, and the seconds since it began.
 fn row(seconds: f32, length: f32) -> (u64, f32) {
     let count = (seconds / length).floor();
     (count.max(0.0) as u64, seconds - count * length)
 }
 
-/// From nought to one without a corner.
+/// Smooth step from 0 to 1.
 fn smooth(part: f32) -> f32 {
     let part = part.clamp(0.0, 1.0);
     part * part * (3.0 - 2.0 * part)
@@ -265,7 +266,7 @@ fn thing(id: u64, class: &'static str, sketch: Sketch, stand: Stand) -> Option<T
     })
 }
 
-/// The ring by which a player knows their own figure.
+/// Draws the ring that marks the player's own figure.
 fn mark(canvas: &mut Canvas, hero: &Thing) {
     let radius = 25.0 * hero.stand.scale;
     let ink = rgb(0xff_ff_ff).faded(0.55);
@@ -283,7 +284,7 @@ fn shadow(canvas: &mut Canvas, thing: &Thing) {
     canvas.ellipse(at, reach * scale, thing.stand.turn, rgb(0x10_18_20).faded(0.3));
 }
 
-/// What is seen of the things, each beneath the covers and the things above it.
+/// Visible parts of the things. Each may be hidden by the covers and by the things above it.
 fn seen(things: &[Thing], covers: &[Cover]) -> Vec<TruthObject> {
     let mut objects = Vec::new();
     for (index, thing) in things.iter().enumerate() {

@@ -1,4 +1,5 @@
-//! Which part of a thing is seen: what stands above it is known, so it is counted on a grid of points.
+//! Visible part of a thing. Everything above the thing is known, so the hidden part is counted on a grid of
+//! points.
 
 use crate::geometry::{Bounds, Vec2, vec2};
 
@@ -8,7 +9,7 @@ use super::sketch::Stand;
 /// Something that hides what is beneath it, in pixels.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Cover {
-    /// A circle.
+    /// Circle with its centre and radius.
     Circle(Vec2, f32),
     /// A panel of the display.
     Panel(Bounds),
@@ -31,23 +32,23 @@ impl Cover {
     }
 }
 
-/// What is seen of a thing.
+/// Visible part of a thing.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Sight {
-    /// Its box, cut to the frame.
+    /// Bounding box, clipped to the frame.
     pub(super) bounds: Bounds,
-    /// Which part of that is not hidden.
+    /// Fraction of that box that is not hidden, 0 to 1.
     pub(super) visible: f32,
-    /// Whether it is too small, too hidden or too far out of the frame to ask for.
+    /// True if the thing is too small, too hidden or too far out of the frame to be scored.
     pub(super) ignore: bool,
 }
 
 /// Points of the grid along a side.
 const GRID: u8 = 9;
-/// Below this shorter side, in pixels, nothing is asked for.
+/// Objects whose shorter side is below this number of pixels are not scored.
 const SMALL: f32 = 12.0;
 
-/// What is seen of `whole` beneath `covers`; none for what lies outside the frame.
+/// Visible part of `whole` beneath `covers`; `None` if it lies outside of the frame.
 pub(super) fn sight(whole: &Bounds, covers: &[Cover]) -> Option<Sight> {
     let bounds = whole.within(SIZE);
     if bounds.width() < 1.0 || bounds.height() < 1.0 {

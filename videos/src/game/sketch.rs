@@ -1,23 +1,24 @@
-//! A small drawing in coordinates of its own, put into the picture turned and scaled; and its extent there.
+//! A small drawing in its own coordinates, which is rotated and scaled into the picture; and its extent
+//! there.
 //!
-//! What is drawn and what is true come from the same shapes, so that a box is as tight as the drawing.
+//! The drawing and its ground truth come from the same shapes, so that a box is as tight as the drawing.
 
 use crate::canvas::{Canvas, Rgba};
 use crate::geometry::{Bounds, Vec2, vec2};
 
-/// Where a drawing stands in the picture.
+/// Position, rotation and scale of a drawing in the picture.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Stand {
-    /// Its origin in pixels.
+    /// Position of its origin in pixels.
     pub(super) at: Vec2,
-    /// Turned by these radians, clockwise.
+    /// Clockwise rotation in radians.
     pub(super) turn: f32,
-    /// Pixels for one of its units.
+    /// Scale in pixels per unit of the drawing.
     pub(super) scale: f32,
 }
 
 impl Stand {
-    /// Where a point of the drawing is in the picture.
+    /// Position of a point of the drawing in the picture, in pixels.
     pub(super) fn place(&self, point: Vec2) -> Vec2 {
         self.at + (point * self.scale).turned(self.turn)
     }
@@ -78,14 +79,14 @@ impl Sketch {
         self
     }
 
-    /// Draws it.
+    /// Draws the shapes in order.
     pub(super) fn draw(&self, canvas: &mut Canvas, stand: &Stand) {
         for (shape, ink) in &self.shapes {
             shape.draw(canvas, stand, *ink);
         }
     }
 
-    /// Its extent in the picture; none for an empty drawing.
+    /// Bounding box in the picture; `None` for an empty drawing.
     pub(super) fn bounds(&self, stand: &Stand) -> Option<Bounds> {
         let extents = self.shapes.iter().filter_map(|(shape, _)| shape.bounds(stand));
         extents.reduce(|all, next| all.with(&next))

@@ -1,4 +1,4 @@
-//! How the match goes: what happens when, and what the display says after it.
+//! Course of the match: its events, and the values of the display after each.
 
 use rand::RngExt;
 use rand_pcg::Pcg64;
@@ -8,18 +8,18 @@ use crate::seed::Seed;
 use super::cast::{Cast, Loot};
 use super::hud::icons::{ITEMS, WEAPONS};
 
-/// What the display says.
+/// Values of the display.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Values {
-    /// Players that the hero has beaten, 0 to 99.
+    /// Number of players that the hero has beaten, 0 to 99.
     pub(super) kills: u32,
-    /// Players left, 1 to 100.
+    /// Number of players left, 1 to 100.
     pub(super) alive: u32,
     /// Health of the hero, 0 to 100.
     pub(super) health: u32,
-    /// Items by slot, as places in [`ITEMS`].
+    /// Items by slot, as indices of [`ITEMS`].
     pub(super) slots: Vec<usize>,
-    /// The slot in hand.
+    /// Index of the slot in hand.
     pub(super) selected: usize,
 }
 
@@ -32,16 +32,16 @@ pub(super) struct Line {
     pub(super) sign: Option<usize>,
     /// After the sign.
     pub(super) right: String,
-    /// Whether it is about the hero.
+    /// True if the event concerns the hero.
     pub(super) own: bool,
 }
 
-/// Somebody shoots at somebody.
+/// Exchange of shots between the hero and another player, in seconds from `from` to `until`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Fight {
     pub(super) from: f32,
     pub(super) until: f32,
-    /// Who shoots: none is the hero, who otherwise is shot at.
+    /// Index of the other player. The hero shoots if `hero_shoots`, else the other player does.
     pub(super) other: usize,
     pub(super) hero_shoots: bool,
 }
@@ -49,13 +49,13 @@ pub(super) struct Fight {
 #[derive(Debug, Clone)]
 struct Event {
     at: f32,
-    /// How long the health takes to get where it goes.
+    /// Time in seconds over which the health changes to its new value.
     takes: f32,
     line: Line,
     after: Values,
 }
 
-/// All that happens.
+/// Events, fights and values of a match.
 #[derive(Debug, Clone)]
 pub(super) struct Story {
     begin: Values,
@@ -80,7 +80,7 @@ fn name(rng: &mut Pcg64) -> String {
 }
 
 impl Values {
-    /// What a match begins with.
+    /// Values at the beginning of a match.
     fn opening(rng: &mut Pcg64) -> Self {
         let slots = rng.random_range(2..=4);
         let item = |slot: usize, rng: &mut Pcg64| match slot {
@@ -96,7 +96,7 @@ impl Values {
         }
     }
 
-    /// Any that could be, each value as likely as any other: what a reader is to learn.
+    /// Random values, each equally likely, for the training of readers.
     pub(super) fn any(seed: Seed) -> Self {
         let rng = &mut seed.rng("values");
         let slots = rng.random_range(2..=4);
@@ -111,7 +111,7 @@ impl Values {
 }
 
 impl Story {
-    /// The match of `seed`. Who is beaten by the hero falls: `cast` records it.
+    /// Draws the match of `seed`. Players whom the hero beats fall, which `cast` records.
     pub(super) fn new(seed: Seed, cast: &mut Cast) -> Self {
         let rng = &mut seed.rng("story");
         let begin = Values::opening(rng);
@@ -141,7 +141,7 @@ impl Story {
         story
     }
 
-    /// One thing happens; its line, and how long the health takes to follow.
+    /// Draws one event; returns its line, and the time over which the health follows.
     fn happen(&mut self, at: f32, values: &mut Values, cast: &mut Cast, rng: &mut Pcg64) -> (Line, f32) {
         let chance = rng.random_range(0.0..1.0_f32);
         if values.health < 45 && chance < 0.6 {
@@ -189,7 +189,7 @@ impl Story {
         Some((line, 0.0))
     }
 
-    /// The nearest hits the hero, who always lives on.
+    /// Lets the nearest player hit the hero, who always survives.
     fn hit(&mut self, at: f32, values: &mut Values, cast: &Cast, rng: &mut Pcg64) -> Option<(Line, f32)> {
         if values.health <= 20 {
             return None;
@@ -201,7 +201,7 @@ impl Story {
         Some((said(format!("HIT BY {} -{loss}", name(rng)), None), 0.25))
     }
 
-    /// What the display says at that time.
+    /// Values of the display at that time.
     pub(super) fn values(&self, seconds: f32) -> Values {
         let past = self.events.partition_point(|event| event.at <= seconds);
         let Some(last) = past.checked_sub(1).and_then(|index| self.events.get(index)) else {
@@ -225,7 +225,7 @@ impl Story {
     }
 }
 
-/// Somebody falls, and what they had lies there in a crate.
+/// Lets a player fall; a crate with the player's items appears in the same place.
 fn fall(cast: &mut Cast, victim: usize, at: f32) {
     let Some(actor) = cast.others.get_mut(victim) else {
         return;
@@ -290,7 +290,7 @@ fn pick_up(values: &mut Values, rng: &mut Pcg64) -> Line {
     said("PICKED UP".to_owned(), Some(item))
 }
 
-/// The living player nearest to the hero; none beyond `reach`.
+/// The living player nearest to the hero; `None` if there is none within `reach`.
 fn nearest(cast: &Cast, seconds: f32, reach: f32) -> Option<usize> {
     let hero = cast.hero.course.at(seconds);
     let living = cast

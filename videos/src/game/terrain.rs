@@ -10,7 +10,7 @@ use super::view::View;
 
 const SHADE: Rgba = rgb(0x10_18_20).faded(0.28);
 
-/// What lies beneath everybody.
+/// Draws everything beneath the figures.
 pub(super) fn ground(canvas: &mut Canvas, map: &Map, view: &View, seconds: f32) {
     let palette = &map.palette;
     let shore: Vec<Vec2> = map.coast.iter().map(|at| view.place(*at * 1.05)).collect();
@@ -82,7 +82,7 @@ fn water(canvas: &mut Canvas, lake: &[Vec2], map: &Map, view: &View, seconds: f3
     }
 }
 
-/// Blades of grass and pebbles, by the place where they are.
+/// Draws blades of grass and pebbles, which depend only on their position.
 fn tufts(canvas: &mut Canvas, map: &Map, view: &View) {
     let step = 46.0;
     let reach = vec2(SIZE.0 as f32, SIZE.1 as f32) * (0.5 / view.zoom);
@@ -139,7 +139,7 @@ fn stone(canvas: &mut Canvas, rock: &Round, view: &View) {
     canvas.polygon(&ring(0.5, vec2(-0.18, -0.22) * radius), grey.lit(1.15));
 }
 
-/// What stands above everybody: roofs and the crowns of trees.
+/// Draws everything above the figures: roofs and the crowns of trees.
 pub(super) fn above(canvas: &mut Canvas, map: &Map, view: &View) {
     for house in map.houses.iter().filter(|house| view.sees(house.at, 170.0)) {
         roof(canvas, house, view);

@@ -1,4 +1,4 @@
-//! A clip: people who come near, stay a while and walk off. Everything is a closed form of time.
+//! A clip: people come near, stay a while and leave. Everything is a closed form of time.
 
 use rand::RngExt;
 use rand_pcg::Pcg64;
@@ -14,7 +14,8 @@ use crate::person::{Arms, Expression, Figure, Gesture, Identity};
 use crate::seed::{Part, Seed};
 use weir_truth::FrameTruth;
 
-/// An entrance or a room, and three to five people who come and go. 960 by 540 pixels, meant for 25 frames a second.
+/// An entrance or a room, and three to five people who come and go. 960 by 540 pixels, intended for 25 frames
+/// per second.
 #[derive(Debug, Clone)]
 pub struct Live {
     seed: Seed,
@@ -23,18 +24,18 @@ pub struct Live {
     actors: Vec<Actor>,
 }
 
-/// Somebody's part in the clip, over and over: come, stay, go, be away.
+/// Role of a person in the clip, repeated in rounds: come, stay, leave, be absent.
 #[derive(Debug, Clone)]
 struct Actor {
     seed: Seed,
     index: usize,
     who: Identity,
-    /// Seconds of one round, and by how much this actor is ahead.
+    /// Length of a round, and offset of this actor in it, in seconds.
     round: f32,
     ahead: f32,
-    /// Seconds away in each round.
+    /// Time of absence in each round, in seconds.
     away: f32,
-    /// Where they stand: middle of the head, and height of the body in pixels.
+    /// Middle of the head, and height of the body, in pixels.
     place: (f32, f32),
     height: f32,
     light: f32,
@@ -54,7 +55,7 @@ impl Live {
         let count = rng.random_range(3..=5);
         let mut numbers = cast(&mut rng, count);
         if seed.part == Part::Clip && rng.random_bool(0.5) {
-            // One of them is in no gallery.
+            // One of the people is in no gallery.
             numbers[0] = GALLERY + seed.number;
         }
         let horizon = rng.random_range(180.0..240.0);
@@ -155,14 +156,14 @@ impl World for Live {
     }
 }
 
-/// From 0 to 1 with soft ends.
+/// Smooth step from 0 to 1.
 fn ease(part: f32) -> f32 {
     let part = part.clamp(0.0, 1.0);
     part * part * (3.0 - 2.0 * part)
 }
 
-/// The head's direction of who faces `facing` and would look to `wish`: towards the camera while the body nearly is, and
-/// on along the way as it turns off.
+/// Direction of the head of a person who faces `facing` and wants to look at `wish`: towards the camera as
+/// long as the body almost faces it, then along the path as the body turns away.
 fn held(facing: f32, wish: f32) -> f32 {
     if facing.abs() <= 60.0 {
         wish.clamp(-42.0, 42.0)
@@ -171,7 +172,7 @@ fn held(facing: f32, wish: f32) -> f32 {
     }
 }
 
-/// What somebody does for a few seconds.
+/// Behaviour of a person for a few seconds.
 #[derive(Debug, Clone, Copy)]
 struct Mood {
     head: [f32; 3],
@@ -181,7 +182,7 @@ struct Mood {
 }
 
 impl Actor {
-    /// How they are at a time; none while they are away.
+    /// Pose of the person at a time; `None` during absence.
     fn figure(&self, seconds: f32) -> Option<Figure> {
         let since = seconds + self.ahead + self.round;
         let (round, at) = ((since / self.round).floor(), since.rem_euclid(self.round));
@@ -191,7 +192,7 @@ impl Actor {
         }
         let mut rng = self.draws("way", round as i64);
         let sides = [1.0_f32, -1.0].map(|side| if rng.random_bool(0.5) { side } else { -side });
-        // Which way: 1 is wholly out of the picture.
+        // Displacement from the place: 1 is completely outside the picture.
         let (out, from) = if at < WALK {
             (1.0 - at / WALK, sides[0])
         } else {
@@ -222,7 +223,8 @@ impl Actor {
             light: self.light,
             ..Figure::default()
         };
-        // Who is farther has the head on the same height of the picture: the camera hangs there.
+        // Distant people have their heads at the same height of the picture, since the camera is at that
+        // height.
         figure.feet.y = self.place.1 + height * head_middle;
         self.behave(&mut figure, seconds, ease(out * 4.0));
         Some(figure)
@@ -286,7 +288,7 @@ impl Actor {
         figure.arms = arms.towards(&Arms::default(), walking);
     }
 
-    /// Where the eyes are turned: they hold, then leap.
+    /// Direction of the eyes in degrees: it stays for a while, then jumps.
     fn glance(&self, seconds: f32) -> (f32, f32) {
         let since = seconds / 0.9 + 0.53 * self.index as f32;
         let (number, at) = (since.floor() as i64, since.fract() * 0.9);

@@ -15,7 +15,8 @@ const SIDE: u32 = 96;
 /// is known more surely by a small one.
 const HEIGHTS: [f32; 2] = [130.0, 24.0];
 
-/// By this part of its sides a face is cut wider and higher than its box: `widen` of modules, as the models learned it.
+/// Fraction by which the crop of a face exceeds its box on each side: `widen` of modules, as in the training
+/// of models.
 const WIDEN: f32 = 0.1;
 
 /// The face of the person `number` of `part` (0 is `p01` in the gallery of clips), neutral and nearly from before; `view`

@@ -8,18 +8,18 @@ use super::things::{COLOURS, Thing, What};
 use crate::canvas::{Canvas, Ink, Rgba, rgb};
 use crate::geometry::vec2;
 
-/// A room, and what stands in it.
+/// Room with its furniture.
 #[derive(Debug, Clone)]
 pub(super) struct Room {
-    /// Whether it is dark outside.
+    /// True if it is dark outside.
     pub(super) evening: bool,
     wall: Rgba,
     floor: Rgba,
-    /// Where the wall meets the floor.
+    /// Height in the picture at which the wall meets the floor, in pixels.
     edge: f32,
     kind: Kind,
     things: Vec<Thing>,
-    /// Left edge and width of the window.
+    /// Left edge and width of the window in pixels.
     window: Option<(f32, f32)>,
 }
 
@@ -72,7 +72,7 @@ impl Room {
         }
     }
 
-    /// Where most light comes from: -1 left, 1 right.
+    /// Direction of the main light: -1 left, 1 right.
     pub(super) fn light(&self) -> f32 {
         self.window
             .map_or(0.2, |(x, wide)| ((x + wide / 2.0) / 480.0 - 1.0).clamp(-0.8, 0.8))

@@ -1,4 +1,4 @@
-//! People drawn into a frame from back to front, and what is true of them.
+//! Draws people into a frame from back to front and returns their ground truth.
 
 use std::collections::BTreeMap;
 
@@ -9,10 +9,10 @@ use crate::person::{Expression, Figure, FigureSeen, Identity, direction, draw_fi
 use crate::seed::Part;
 use weir_truth::{FrameTruth, TruthAttribute, TruthObject, TruthPoint};
 
-/// Somebody in a frame.
+/// Person in a frame, with the pose.
 #[derive(Debug, Clone)]
 pub(super) struct Person {
-    /// The same through the clip, from nought.
+    /// Number of the person, constant throughout the clip, from 0.
     pub(super) id: u64,
     pub(super) who: Identity,
     pub(super) figure: Figure,
@@ -20,7 +20,7 @@ pub(super) struct Person {
 
 /// An expression counts from this strength on; weaker ones are neutral.
 const MIN_STRENGTH: f32 = 0.45;
-/// Faces with a shorter side are not asked for.
+/// Faces whose shorter side is below this number of pixels are not scored.
 const FACE_MIN: f32 = 14.0;
 /// Nor are persons.
 const PERSON_MIN: f32 = 12.0;
@@ -38,7 +38,7 @@ const BONES: [(usize, usize); 8] = [
     (14, 16),
 ];
 
-/// Draws `people`, the farthest first (who is farther is smaller), and tells what is true of them.
+/// Draws `people`, the most distant (smallest) first, and returns their ground truth.
 pub(super) fn draw(canvas: &mut Canvas, people: &[Person]) -> FrameTruth {
     let mut order: Vec<&Person> = people.iter().collect();
     order.sort_by(|a, b| a.figure.height.total_cmp(&b.figure.height).then(a.id.cmp(&b.id)));
@@ -60,7 +60,7 @@ pub(super) fn draw(canvas: &mut Canvas, people: &[Person]) -> FrameTruth {
     }
 }
 
-/// Those who stand before somebody.
+/// People who stand in front of another one.
 struct Nearer<'a> {
     seen: &'a [FigureSeen],
 }
@@ -70,7 +70,8 @@ impl Nearer<'_> {
         self.seen.iter().any(|seen| covers(seen, at))
     }
 
-    /// Which part of what `inside` says belongs to a thing in `bounds` is left to be seen.
+    /// Fraction of a thing that stays visible. The thing consists of the points of `bounds` for which
+    /// `inside` is true.
     fn leave(&self, bounds: &Bounds, inside: impl Fn(Vec2) -> bool) -> f32 {
         let steps = 16;
         let (mut all, mut left) = (0, 0);
@@ -91,7 +92,7 @@ impl Nearer<'_> {
     }
 }
 
-/// Whether a person's head, trunk or limbs lie at a point.
+/// True if a person's head, trunk or limbs cover a point.
 fn covers(seen: &FigureSeen, at: Vec2) -> bool {
     let head = &seen.head;
     let size = head.height;
@@ -115,7 +116,7 @@ fn covers(seen: &FigureSeen, at: Vec2) -> bool {
         })
 }
 
-/// How much of `bounds` lies within the frame.
+/// Fraction of `bounds` that lies within the frame.
 fn inside_frame(bounds: &Bounds) -> f32 {
     bounds.within(SIZE).area() / bounds.area().max(1.0)
 }
@@ -126,7 +127,8 @@ fn person_truth(person: &Person, seen: &FigureSeen, nearer: &Nearer<'_>) -> Vec<
         return Vec::new();
     }
     let visible = nearer.leave(&bounds, |at| covers(seen, at));
-    // Whoever is near is cut by the lower edge as a rule: what counts is the upper body, from the crown to the chest.
+    // People near the camera are usually cut off by the lower edge, so only the upper body counts, from the
+    // crown to the chest.
     let shoulders = seen.keypoints[5].0.y.max(seen.keypoints[6].0.y);
     let upper = Bounds {
         y1: seen.person.y1.min(shoulders + person.figure.height * 0.14),

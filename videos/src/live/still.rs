@@ -15,12 +15,12 @@ use crate::person::{Arms, Expression, Figure, Gesture, Identity};
 use crate::seed::{Part, Seed};
 use weir_truth::FrameTruth;
 
-/// What a face's height is of its head's.
+/// Height of a face as a fraction of the head's.
 const FACE_OF_HEAD: f32 = 0.77;
-/// What a head's height is of its body's.
+/// Height of a head as a fraction of the body's.
 const HEAD_OF_BODY: f32 = 0.158;
 
-/// One frame: one to five people of the seed's part, each of its identities as likely as any other.
+/// Frame with one to five people of the seed's part; each of its identities is equally likely.
 #[must_use]
 pub fn still(seed: Seed) -> (Picture, FrameTruth) {
     let mut rng = seed.rng("still");
@@ -85,7 +85,7 @@ fn people(part: Part, rng: &mut Pcg64, light: f32) -> Vec<Person> {
     people
 }
 
-/// Somebody as they may stand or walk; where is left to the caller.
+/// Random pose of a person who stands or walks; the caller sets the position.
 fn figure(rng: &mut Pcg64) -> Figure {
     let face = 40.0 * (220.0_f32 / 40.0).powf(rng.random_range(0.0..1.0));
     let turned = rng.random_range(0.0..1.0_f32);

@@ -1,4 +1,4 @@
-//! What holds of every frame.
+//! Properties of the ground truth in every frame.
 
 use std::collections::BTreeSet;
 use std::sync::LazyLock;

@@ -1,4 +1,4 @@
-//! What stands in rooms and hangs on their walls.
+//! Things that stand in rooms and hang on their walls.
 
 use crate::canvas::{Canvas, Ink, Rgba, rgb};
 use crate::geometry::{Vec2, vec2};
@@ -8,7 +8,7 @@ pub(super) const COLOURS: [u32; 9] = [
     0xc2554a, 0x3f6f9f, 0xd9a441, 0x5a8a5c, 0x7a5a94, 0xe8e2d4, 0x2f3b4c, 0xb87a4c, 0x4aa0a0,
 ];
 
-/// Something that stands or hangs at a place along the wall, with a colour and a number that varies it.
+/// Object that stands or hangs along the wall, with a colour and a number that varies it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Thing {
     pub(super) what: What,

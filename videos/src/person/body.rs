@@ -1,34 +1,34 @@
-//! A body's joints: how it stands, walks and gestures.
+//! Joints of a body that stands, walks and gestures.
 //!
-//! Coordinates in heights of the body, from the middle between the feet: x to the person's own left, y up, z to where
-//! they face. The mean of both feet is on the ground, and the lower foot always is.
+//! Coordinates are in heights of the body, from the middle between the feet: x to the person's own left, y
+//! up, z to the front. The mean of both feet is on the ground, and the lower foot always is.
 
 use crate::geometry::{Vec3, vec3};
 
-/// What arms do.
+/// Gesture of the arms.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Gesture {
-    /// They hang, or swing with the walk.
+    /// The arms hang, or swing with the walk.
     #[default]
     Walk,
     /// The left hand waves.
     Wave,
-    /// They are crossed before the chest.
+    /// The arms are crossed in front of the chest.
     Cross,
     /// The right arm is raised.
     RaiseOne,
     /// The right hand holds a telephone to the ear.
     Phone,
-    /// Hands on the hips.
+    /// The hands are on the hips.
     Hips,
     /// Both hands speak with the mouth.
     Talk,
-    /// One hand looks something up on a telephone held before the chest.
+    /// One hand holds a telephone before the chest, for reading.
     Read,
 }
 
 impl Gesture {
-    /// All of them.
+    /// All gestures, in the order of their declaration.
     pub const ALL: [Self; 8] = [
         Self::Walk,
         Self::Wave,
@@ -108,7 +108,7 @@ const SHIN: f32 = 0.225;
 const ANKLE: f32 = 0.04;
 pub(super) const HIPS: f32 = ANKLE + SHIN + THIGH;
 pub(super) const SHOULDERS: f32 = 0.795;
-/// Height of the head, and where its middle is.
+/// Height of the head, which is also used to place its middle.
 pub(super) const HEAD: f32 = 0.158;
 pub(super) const HEAD_MIDDLE: f32 = 1.0 - HEAD / 2.0;
 
@@ -130,7 +130,7 @@ fn along(bone: Vec3, length: f32) -> Vec3 {
     bone * (length / size.max(1e-3))
 }
 
-/// The joints of a body of `build` (1 is slender) at a phase of its stride; `pace` is 0 for who stands, 1 for who strides.
+/// Joints of a body of `build` (1 is slender) at a phase of its stride; `pace` is 0 standing, 1 striding.
 pub(super) fn joints(build: f32, stride: f32, pace: f32, arms: &Arms) -> Joints {
     let pace = pace.clamp(0.0, 1.0);
     let sides = [1.0_f32, -1.0];

@@ -12,19 +12,20 @@ pub(super) struct Dressed<'a> {
     pub(super) joints: &'a Joints,
     pub(super) feet: Vec2,
     pub(super) height: f32,
-    /// Sine and cosine of where they face.
+    /// Sine and cosine of the orientation.
     pub(super) facing: (f32, f32),
     pub(super) light: f32,
 }
 
 impl Dressed<'_> {
-    /// Where a joint is seen. Who faces the camera has their left on the right of the picture.
+    /// Position of a joint in the picture. A person facing the camera has the left side on the right of the
+    /// picture.
     pub(super) fn at(&self, joint: Vec3) -> Vec2 {
         let (sin, cos) = self.facing;
         self.feet + vec2(joint.x * cos + joint.z * sin, -joint.y) * self.height
     }
 
-    /// How far towards the camera a joint lies.
+    /// Distance of a joint towards the camera, in heights of the body.
     pub(super) fn depth(&self, joint: Vec3) -> f32 {
         let (sin, cos) = self.facing;
         -joint.x * sin + joint.z * cos
@@ -71,7 +72,7 @@ impl Dressed<'_> {
             [0.026, 0.02],
             self.ink(shoe, heel, self.px(0.04)),
         );
-        // One light for the whole limb, lest its parts show.
+        // One shade for the whole limb, so that its parts do not show.
         let tone = self.ink(self.tone(cloth, depth), knee, self.px(0.05));
         self.limb(canvas, [knee, ankle], [0.037 * build, thin * build], tone);
         self.limb(canvas, [hip, knee], [thick * build, 0.037 * build], tone);
@@ -195,7 +196,7 @@ impl Dressed<'_> {
         canvas.polygon(&points, ink);
     }
 
-    /// What is seen of the front: an open jacket, strings of a hood, a neckline.
+    /// Draws the visible parts of the front: an open jacket, strings of a hood, a neckline.
     fn front(&self, canvas: &mut Canvas, height: &dyn Fn(f32) -> f32) {
         let clothes = &self.who.clothes;
         let (sin, cos) = self.facing;
@@ -203,7 +204,7 @@ impl Dressed<'_> {
         let narrow = cos.max(0.15);
         let place = |across: f32, part: f32| {
             let across = (shift + across * narrow).clamp(-0.86, 0.86);
-            // What lies over the shoulders falls with their slope.
+            // Parts over the shoulders follow their slope.
             let part = if part < 0.0 {
                 part * (1.0 - across * across)
             } else {
@@ -286,7 +287,7 @@ impl Dressed<'_> {
         }
     }
 
-    /// Where the middle of the head is, and the height of it in pixels.
+    /// Middle of the head in the picture, and its height in pixels.
     pub(super) fn head(&self) -> (Vec2, f32) {
         (self.at(self.joints.head), self.px(super::body::HEAD))
     }

@@ -1,12 +1,12 @@
 //! Expressions, and what they do to a face.
 
-/// What a face expresses.
+/// Expression of a face.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Expression {
-    /// Nothing in particular.
+    /// No particular expression.
     #[default]
     Neutral,
-    /// A smile.
+    /// Smile: corners of the mouth up, teeth shown.
     Happy,
     /// Corners of the mouth down, brows up in the middle.
     Sad,
@@ -17,7 +17,7 @@ pub enum Expression {
 }
 
 impl Expression {
-    /// All of them.
+    /// All expressions, in the order of their declaration.
     pub const ALL: [Self; 5] = [
         Self::Neutral,
         Self::Happy,
@@ -26,7 +26,7 @@ impl Expression {
         Self::Surprised,
     ];
 
-    /// Its name, as truth and events tell it.
+    /// Name of the expression in ground truth and events.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -39,26 +39,26 @@ impl Expression {
     }
 }
 
-/// How the parts of a face stand. Lengths are in heights of the head.
+/// Position of the parts of a face. Lengths are in heights of the head.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Mimic {
-    /// The inner end of the brows, up.
+    /// Elevation of the inner end of the brows.
     pub(super) brow_inner: f32,
-    /// The outer end of the brows, up.
+    /// Elevation of the outer end of the brows.
     pub(super) brow_outer: f32,
-    /// What the opening of the eyes is multiplied by.
+    /// Factor of the opening of the eyes.
     pub(super) open: f32,
-    /// How far the lower lid comes up, as a share of the opening.
+    /// Elevation of the lower lid, as a fraction of the opening.
     pub(super) lower_lid: f32,
-    /// How much the upper lid comes down at the inner end (negative: at the outer), as a share of the opening.
+    /// Lowering of the upper lid at the inner end (negative: at the outer end), as a fraction of the opening.
     pub(super) slant: f32,
-    /// Corners of the mouth, up.
+    /// Elevation of the corners of the mouth.
     pub(super) corners: f32,
     /// Height of the opening of the mouth.
     pub(super) mouth: f32,
-    /// What the width of the mouth is multiplied by.
+    /// Factor of the width of the mouth.
     pub(super) wide: f32,
-    /// How much of the teeth is seen, 0 to 1.
+    /// Visible part of the teeth, 0 to 1.
     pub(super) teeth: f32,
     /// Wrinkles between the brows, 0 to 1.
     pub(super) frown: f32,
@@ -67,7 +67,7 @@ pub(super) struct Mimic {
 impl Mimic {
     const NEUTRAL: [f32; 10] = [0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0];
 
-    /// What `expression` of a strength from 0 to 1 does, with the mouth opened by `speech` from 0 to 1.
+    /// Positions for `expression` with a strength from 0 to 1, with the mouth opened by `speech` from 0 to 1.
     pub(super) fn of(expression: Expression, strength: f32, speech: f32) -> Self {
         let full: [f32; 10] = match expression {
             Expression::Neutral => Self::NEUTRAL,

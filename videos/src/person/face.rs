@@ -9,23 +9,23 @@ use crate::geometry::{Vec2, vec2, vec3};
 pub(super) struct Face<'a> {
     pub(super) who: &'a Identity,
     pub(super) view: View,
-    /// Where the light comes from: -1 left, 1 right.
+    /// Direction of the light: -1 left, 1 right.
     pub(super) light: f32,
 }
 
 impl Face<'_> {
-    /// Where the place `(x, y)` of the face is seen.
+    /// Position in the picture of the point `(x, y)` of the face.
     pub(super) fn at(&self, x: f32, y: f32) -> Vec2 {
         self.out(x, y, 0.0)
     }
 
-    /// Where a point is seen that stands `out` from the place `(x, y)` of the face.
+    /// Position in the picture of a point at distance `out` above the point `(x, y)` of the face.
     pub(super) fn out(&self, x: f32, y: f32, out: f32) -> Vec2 {
         let point = self.who.skull.front(x, y);
         self.view.at(vec3(point.x, point.y, point.z + out))
     }
 
-    /// Whether the place `(x, y)` of the face is turned to the camera.
+    /// True if the point `(x, y)` of the face is turned to the camera.
     pub(super) fn faces_us(&self, x: f32, y: f32) -> bool {
         let point = self.who.skull.front(x, y);
         let width = self.who.skull.half_width(y).max(0.05);

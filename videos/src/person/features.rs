@@ -150,7 +150,7 @@ pub(super) fn brows(canvas: &mut Canvas, face: &Face<'_>, mimic: &Mimic) {
     }
 }
 
-/// The nose; where its tip is seen.
+/// Draws the nose; returns the position of its tip.
 pub(super) fn nose(canvas: &mut Canvas, face: &Face<'_>) -> Vec2 {
     let (eyes, nose) = (&face.who.eyes, &face.who.nose);
     let y = eyes.y + nose.length;
@@ -222,7 +222,7 @@ fn edges(face: &Face<'_>, mimic: &Mimic, across: f32) -> [f32; 4] {
     ]
 }
 
-/// The mouth.
+/// Draws lips, teeth and the opening of the mouth.
 pub(super) fn mouth(canvas: &mut Canvas, face: &Face<'_>, mimic: &Mimic) {
     let lips = &face.who.lips;
     let width = lips.width * mimic.wide;

@@ -8,34 +8,35 @@ use super::identity::Identity;
 use crate::canvas::Canvas;
 use crate::geometry::{Bounds, Vec2};
 
-/// How a person stands or walks.
+/// Pose of a person who stands or walks.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Figure {
-    /// Middle between the feet, on the ground; may lie below the picture.
+    /// Point between the feet, on the ground; may lie below the picture.
     pub feet: Vec2,
-    /// From sole to crown, in pixels.
+    /// Height from sole to crown in pixels.
     pub height: f32,
-    /// Where they face, in degrees: 0 towards the camera, 90 to the right of the picture, 180 away from it.
+    /// Orientation in degrees: 0 towards the camera, 90 to the right of the picture, 180 away from the
+    /// camera.
     pub facing: f32,
     /// Phase of the stride in radians: a step is half a turn.
     pub stride: f32,
-    /// How widely they stride: 0 standing, 1 walking fast.
+    /// Width of the stride: 0 standing, 1 walking fast.
     pub pace: f32,
-    /// What the arms do.
+    /// Pose of both arms, from a gesture and its phase.
     pub arms: Arms,
-    /// The head's direction against the body, to the right of the picture and up, in degrees; and its tilt.
+    /// Direction of the head relative to the body in degrees: to the right of the picture, up, and its tilt.
     pub head: [f32; 3],
-    /// How the eyes are turned against the head.
+    /// Direction of the eyes relative to the head, in degrees.
     pub eyes: (f32, f32),
-    /// What the face expresses.
+    /// Expression of the face.
     pub expression: Expression,
-    /// How strongly, 0 to 1.
+    /// Strength of the expression, 0 to 1.
     pub strength: f32,
-    /// How far the eyes are shut, 0 to 1.
+    /// Degree to which the eyes are shut, 0 to 1.
     pub blink: f32,
-    /// How far the mouth is opened to speak, 0 to 1.
+    /// Opening of the mouth by speech, 0 to 1.
     pub speech: f32,
-    /// Where the light comes from: -1 left, 0 before, 1 right.
+    /// Direction of the light: -1 left, 0 from the front, 1 right.
     pub light: f32,
 }
 
@@ -60,17 +61,17 @@ impl Default for Figure {
     }
 }
 
-/// Where the parts of a person are seen.
+/// Positions of the parts of a person in the picture.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct FigureSeen {
-    /// All of the person.
+    /// Bounds of the whole person.
     pub person: Bounds,
-    /// The face, when it is turned to the camera by 65 degrees or nearer.
+    /// Bounds of the face, if it is turned from the camera by at most 65 degrees.
     pub face: Option<Bounds>,
-    /// Joints in COCO's order (nose, eyes, ears, shoulders, elbows, wrists, hips, knees, ankles; the person's own left
-    /// first), and whether the person's own body leaves them seen.
+    /// Joints in COCO's order (nose, eyes, ears, shoulders, elbows, wrists, hips, knees, ankles; the person's
+    /// own left first). The flag is false if the person's own body hides the joint.
     pub keypoints: [(Vec2, bool); 17],
-    /// How the head is held, in the picture.
+    /// Pose of the head in the picture.
     pub head: Head,
 }
 
@@ -115,7 +116,7 @@ pub fn draw_figure(canvas: &mut Canvas, who: &Identity, figure: &Figure) -> Figu
     whole(&body, &head, &seen)
 }
 
-/// Where an arm is drawn: behind the trunk, over it but behind the head, or over both.
+/// Order in which an arm is drawn: behind the trunk, over it but behind the head, or over both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
     Behind,

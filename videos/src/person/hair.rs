@@ -5,12 +5,12 @@ use super::hairstyle::{HairStyle, Shape};
 use crate::canvas::{Canvas, Ink, Rgba, rgb};
 use crate::geometry::{Vec2, vec2, vec3};
 
-/// Hair of somebody.
+/// Style and colour of a person's hair.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Hair {
     pub(super) style: HairStyle,
     pub(super) colour: Rgba,
-    /// On which side it is parted: -1 or 1.
+    /// Side of the parting: -1 or 1.
     pub(super) parting: f32,
 }
 
@@ -19,12 +19,12 @@ impl Hair {
         self.colour.mixed(rgb(0x2a1c16), 0.45)
     }
 
-    /// Whether it covers the ears.
+    /// True if the hair covers the ears.
     pub(super) fn covers_ears(&self) -> bool {
         self.style.shape().length > 0.0 || self.style == HairStyle::Afro
     }
 
-    /// How much larger than the skull the head is with its hair at height `y`.
+    /// Extent of the head with its hair at height `y`, as a multiple of the skull's.
     pub(super) fn extent(&self, y: f32) -> f32 {
         let shape = self.style.shape();
         if y < 0.2 { shape.swell(y) + shape.curl } else { 1.0 }
@@ -38,7 +38,7 @@ impl Hair {
     }
 }
 
-/// What lies behind head and neck of a head that is seen from before.
+/// Draws the hair behind head and neck, for a head that is seen from the front.
 pub(super) fn behind(canvas: &mut Canvas, face: &Face<'_>) {
     back(canvas, face, face.who.hair.tone(face).lit(0.62));
 }
@@ -84,7 +84,7 @@ fn back(canvas: &mut Canvas, face: &Face<'_>, dark: Rgba) {
     if shape.length > 0.0 {
         let wide = width * 1.12;
         let low = shape.length;
-        // Heights, and widths against that of the head; narrow at the top, where the head covers it.
+        // Heights, and widths relative to the head; narrow at the top, where the head covers the hair.
         let sides = [
             (-0.3, 0.7),
             (-0.08, 0.96),

@@ -1,4 +1,4 @@
-//! How hair is worn: where it begins on the head, how far it stands off, down to where it hangs.
+//! Hairstyles: the hairline, the volume, and the length of the hair.
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum HairStyle {
@@ -59,8 +59,8 @@ impl HairStyle {
     }
 }
 
-/// Heights of the hairline before, at the temples and before the ears; how far hair stands off all about and on top;
-/// radius of curls; down to where it hangs (nought: it does not).
+/// Heights of the hairline at the front, at the temples and before the ears; volume of the hair all around
+/// and on top; radius of curls; height down to which the hair hangs (0: it does not hang).
 pub(super) struct Shape {
     pub(super) front: f32,
     pub(super) temple: f32,
@@ -72,7 +72,7 @@ pub(super) struct Shape {
 }
 
 impl Shape {
-    /// How much larger than the skull the hair is at height `y`.
+    /// Extent of the hair at height `y`, as a multiple of the skull's.
     pub(super) fn swell(&self, y: f32) -> f32 {
         let up = ((-0.15 - y) / 0.35).clamp(0.0, 1.0);
         self.swell + self.top * up * up

@@ -1,4 +1,4 @@
-//! A head: where it is, which way it looks, what it expresses.
+//! Head: its position, orientation and expression.
 
 use super::expression::{Expression, Mimic};
 use super::face::{Face, across};
@@ -10,30 +10,30 @@ use super::skull::View;
 use crate::canvas::{Canvas, Ink, rgb};
 use crate::geometry::{Bounds, Vec2, vec2, vec3};
 
-/// How a head is held.
+/// Pose of a head.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Head {
-    /// Its middle in the picture.
+    /// Middle of the head in the picture.
     pub centre: Vec2,
-    /// From chin to crown, in pixels.
+    /// Height from chin to crown in pixels.
     pub height: f32,
-    /// To the right of the picture, in degrees: within 45 for a face, up to 100 for a profile.
+    /// Rotation to the right of the picture in degrees: within 45 for a face, up to 100 for a profile.
     pub yaw: f32,
-    /// Up, in degrees, within 25.
+    /// Rotation upwards in degrees, within 25.
     pub pitch: f32,
-    /// Tilted clockwise, in degrees.
+    /// Clockwise tilt in degrees.
     pub roll: f32,
-    /// How the eyes are turned against the head, to the right and up in degrees, within 25 and 15.
+    /// Direction of the eyes relative to the head: to the right and up in degrees, within 25 and 15.
     pub eyes: (f32, f32),
-    /// What the face expresses.
+    /// Expression of the face.
     pub expression: Expression,
-    /// How strongly, 0 to 1.
+    /// Strength of the expression, 0 to 1.
     pub strength: f32,
-    /// How far the eyes are shut, 0 to 1.
+    /// Degree to which the eyes are shut, 0 to 1.
     pub blink: f32,
-    /// How far the mouth is opened to speak, 0 to 1.
+    /// Opening of the mouth by speech, 0 to 1.
     pub speech: f32,
-    /// Where the light comes from: -1 left, 0 before, 1 right.
+    /// Direction of the light: -1 left, 0 from the front, 1 right.
     pub light: f32,
 }
 
@@ -55,22 +55,22 @@ impl Default for Head {
     }
 }
 
-/// Where the parts of a head are seen. The person's own left comes first.
+/// Positions of the parts of a head in the picture. The person's own left comes first.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct HeadSeen {
-    /// The face: upper forehead to chin, between the outer cheeks.
+    /// Bounds of the face: upper forehead to chin, between the outer cheeks.
     pub face: Bounds,
-    /// All of the head with its hair.
+    /// Bounds of the whole head with its hair.
     pub all: Bounds,
     /// Tip of the nose.
     pub nose: Vec2,
-    /// Middles of the eyes, and whether they are on the side that is seen.
+    /// Middles of the eyes.
     pub eyes: [Vec2; 2],
-    /// Whether each eye is on the side that is seen.
+    /// True for each eye that is on the visible side.
     pub eyes_seen: [bool; 2],
-    /// Ears.
+    /// Middles of the ears.
     pub ears: [Vec2; 2],
-    /// Whether each ear is on the side that is seen (hair may lie over it).
+    /// True for each ear that is on the visible side (hair may cover it).
     pub ears_seen: [bool; 2],
 }
 
@@ -208,7 +208,7 @@ fn neck(canvas: &mut Canvas, face: &Face<'_>, head: &Head) {
     }
 }
 
-/// One ear, when it lies on the asked side of the head: near to the camera or not.
+/// Draws an ear if it is on the requested side of the head, near to the camera or not.
 fn ear(canvas: &mut Canvas, face: &Face<'_>, side: f32, near: bool) {
     let width = face.who.skull.half_width(0.04);
     let middle = vec3(side * width * 1.02, 0.04, -0.03);
@@ -216,7 +216,7 @@ fn ear(canvas: &mut Canvas, face: &Face<'_>, side: f32, near: bool) {
         return;
     }
     let at = face.view.at(middle);
-    // An ear stands off the head by some 35 degrees: it is seen wider from its side.
+    // An ear stands off the head by about 35 degrees, so it looks wider from its side.
     let (before, out) = (
         face.view.at(vec3(middle.x, 0.04, 0.03)),
         face.view.at(vec3(side * (width + 0.06), 0.04, -0.08)),
@@ -249,7 +249,7 @@ fn skin(canvas: &mut Canvas, face: &Face<'_>, head: &Head) {
     }
 }
 
-/// What is left of a face from afar.
+/// Draws the few features of a face that remain visible from a distance.
 fn few_features(canvas: &mut Canvas, face: &Face<'_>) {
     let who = face.who;
     for side in [-1.0, 1.0] {

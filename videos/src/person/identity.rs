@@ -1,4 +1,4 @@
-//! Who somebody is: all that stays when they move.
+//! Identity of a person: everything that stays the same when the person moves.
 
 use rand::RngExt;
 use rand_pcg::Pcg64;
@@ -10,12 +10,12 @@ use crate::canvas::{Rgba, rgb};
 use crate::geometry::{Vec2, vec2};
 use crate::seed::{Part, Seed};
 
-/// A person. Persons of different parts, and of different numbers, differ.
+/// A person. Different parts and different numbers give different persons.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Identity {
-    /// What they are drawn for.
+    /// Purpose for which the person is drawn.
     pub part: Part,
-    /// Which of that part.
+    /// Number of the person within the part.
     pub number: u64,
     pub(super) skin: Rgba,
     pub(super) skull: Skull,
@@ -121,15 +121,16 @@ const SHOES: [u32; 5] = [0x222226, 0xf0f0f0, 0x6b4228, 0xc03a34, 0x3a5a8a];
 
 const STRATA: u64 = 20;
 
-/// Draws for one identity. What matters most for telling people apart is spread evenly over every twenty numbers: each
-/// trait is cut into twenty strata, which every block of twenty people takes in an order of its own.
+/// Random draws for one identity. The traits that matter most for recognition are spread evenly over every
+/// twenty numbers: each trait is divided into twenty strata, and every block of twenty people has its own
+/// order of them.
 struct Draw {
     rng: Pcg64,
     seed: Seed,
 }
 
 impl Draw {
-    /// From 0 to 1, evenly over every twenty identities.
+    /// Value from 0 to 1, spread evenly over every twenty identities.
     fn even(&self, trait_name: &str) -> f32 {
         let block = self.seed.number / STRATA * STRATA;
         let key = |number: u64| Seed::new(self.seed.part, number).key(trait_name);
@@ -214,7 +215,7 @@ impl Identity {
         }
     }
 
-    /// Its name: `p01` and on for clips, `t0000` for training, `v0000` for validation.
+    /// Name of the person: `p01` and on for clips, `t0000` for training, `v0000` for validation.
     #[must_use]
     pub fn name(&self) -> String {
         match self.part {

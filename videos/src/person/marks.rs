@@ -1,4 +1,4 @@
-//! What tells a face from others beside its features: beard, freckles, moles, glasses.
+//! Individual marks of a face beside its features: beard, freckles, moles, glasses.
 
 use super::expression::Mimic;
 use super::face::Face;
@@ -6,7 +6,7 @@ use super::identity::Beard;
 use crate::canvas::{Canvas, Rgba, rgb};
 use crate::geometry::{Vec2, vec2, vec3};
 
-/// The beard, under the mouth's lips.
+/// Draws the beard, beneath the lips.
 pub(super) fn beard(canvas: &mut Canvas, face: &Face<'_>, mimic: &Mimic) {
     let who = face.who;
     let skull = &who.skull;
@@ -99,7 +99,7 @@ pub(super) fn spots(canvas: &mut Canvas, face: &Face<'_>) {
     }
 }
 
-/// Glasses.
+/// Draws the rims, bridge and temples of the glasses, if the person wears any.
 pub(super) fn glasses(canvas: &mut Canvas, face: &Face<'_>) {
     let Some(glasses) = face.who.glasses else { return };
     let eyes = &face.who.eyes;

@@ -1,10 +1,11 @@
-//! People, drawn: who they are, how they look, stand and walk.
+//! People, drawn: their identity, appearance, pose and walk.
 //!
-//! An [`Identity`] says what stays: skin, face, hair, clothes. A [`Head`] or a [`Figure`] says what changes: where, which
-//! way, with which expression and gesture. Nobody is modelled on anybody: all comes from seeds.
+//! An [`Identity`] holds all that stays: skin, face, hair, clothes. A [`Head`] or a [`Figure`] holds all that
+//! changes: position, orientation, expression and gesture. No real person served as a model: everything comes
+//! from seeds.
 //!
-//! Sizes of a head are given in its own height, chin to crown; those of a body in its own, sole to crown. Directions are
-//! as the camera sees them: yaw to the right of the picture, pitch up, in degrees.
+//! Sizes of a head are given in its own height, chin to crown; those of a body in its own, sole to crown.
+//! Directions are as the camera sees them: yaw to the right of the picture, pitch up, in degrees.
 
 mod body;
 mod clothes;

@@ -10,13 +10,13 @@ use crate::geometry::{Vec2, Vec3, vec2, vec3};
 pub(super) struct Skull {
     /// Half of the greatest width.
     pub(super) width: f32,
-    /// How square the jaw is: 1.7 pointed, 3.4 square.
+    /// Shape of the jaw: 1.7 pointed, 3.4 square.
     pub(super) jaw: f32,
-    /// How much the face narrows towards the chin, 0 to 0.4.
+    /// Narrowing of the face towards the chin, 0 to 0.4.
     pub(super) taper: f32,
 }
 
-/// Where the head is widest.
+/// Height at which the head is widest.
 const WIDEST: f32 = -0.06;
 
 impl Skull {
@@ -33,7 +33,7 @@ impl Skull {
         self.width * share
     }
 
-    /// How far the surface stands out before (`front`) or behind the middle at height `y`.
+    /// Distance of the surface from the middle at height `y`, to the front (`front`) or to the back.
     fn depth(y: f32, front: bool) -> f32 {
         let y = y.clamp(-0.5, 0.5);
         if front {
@@ -65,7 +65,7 @@ impl Skull {
 
     /// The outline of the head, made larger by `swell(y)`, between two heights, as seen.
     pub(super) fn outline(&self, view: &View, [from, to]: [f32; 2], swell: impl Fn(f32) -> f32) -> Vec<Vec2> {
-        // Closer where the outline turns over: at the crown and at the chin.
+        // Points are closer together where the outline turns over: at the crown and at the chin.
         let share = |step: i32| 0.5 - 0.5 * (step as f32 * std::f32::consts::PI / 14.0).cos();
         let heights = (0..=14).map(|step| from + (to - from) * share(step));
         let points = heights.flat_map(|y| {
@@ -79,13 +79,13 @@ impl Skull {
     }
 }
 
-/// How a head is seen.
+/// Projection of a head into the picture.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct View {
     centre: Vec2,
-    /// Pixels that the height of the head has.
+    /// Height of the head in pixels.
     pub(super) scale: f32,
-    /// Degrees to the right of the picture.
+    /// Rotation to the right of the picture in degrees.
     pub(super) yaw: f32,
     sin_cos: [(f32, f32); 3],
 }
@@ -113,13 +113,13 @@ impl View {
         vec3(x * cos_roll - y * sin_roll, x * sin_roll + y * cos_roll, z)
     }
 
-    /// Where a point of the head is seen.
+    /// Position of a point of the head in the picture.
     pub(super) fn at(&self, point: Vec3) -> Vec2 {
         let turned = self.turned(point);
         self.centre + vec2(turned.x, turned.y) * self.scale
     }
 
-    /// How far towards the camera a point of the head lies.
+    /// Distance of a point of the head towards the camera.
     pub(super) fn depth(&self, point: Vec3) -> f32 {
         self.turned(point).z
     }

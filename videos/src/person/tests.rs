@@ -1,4 +1,4 @@
-//! What holds of people.
+//! Properties of drawn heads and figures.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! A bicycle.
+//! Draws bicycles with their riders.
 
 use super::body::circle;
 use super::sight::dot;
@@ -9,21 +9,21 @@ use crate::person::Identity;
 use crate::seed::mix;
 
 const WHEEL: f32 = 0.35;
-/// Where things are in the bicycle's own frame: forward and up.
+/// Positions of parts in the bicycle's own frame, in metres: forward, left, up.
 const AXLES: (f32, f32) = (-0.52, 0.54);
 pub(super) const CRANK: Vec3 = vec3(-0.06, 0.0, 0.30);
 const SADDLE: Vec3 = vec3(-0.20, 0.0, 0.96);
 const HEAD_TUBE: Vec3 = vec3(0.36, 0.0, 0.86);
 const BAR: Vec3 = vec3(0.40, 0.0, 1.06);
 
-/// Somebody who rides.
+/// Bicycle with its rider.
 #[derive(Clone, Copy)]
 pub(super) struct Riding<'a> {
     pub(super) who: &'a Identity,
-    /// What they and the bicycle look like.
+    /// Random number that selects the colours of rider and bicycle.
     pub(super) number: u64,
     pub(super) pose: Pose,
-    /// Metres they have gone.
+    /// Distance travelled in metres.
     pub(super) way: f32,
 }
 
@@ -31,7 +31,7 @@ pub(super) struct Riding<'a> {
 pub(super) const FRAMES: [u32; 6] = [
     0xb0_20_28, 0x1d_5a_a0, 0x22_24_28, 0x2f_7a_50, 0xd8_d8_d4, 0xd8_8a_20,
 ];
-/// One of the colours, by the number.
+/// Selects a colour by the number.
 pub(super) fn pick(colours: &[u32], number: u64, salt: u64) -> Rgba {
     rgb(colours[(mix(number ^ salt) % colours.len().max(1) as u64) as usize])
 }

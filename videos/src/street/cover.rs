@@ -1,13 +1,14 @@
-//! Who hides whom: a picture of identities at half the resolution, painted back to front beside the canvas.
+//! Visibility of objects: a picture of identities at half the resolution, painted back to front beside the
+//! canvas.
 
 use crate::geometry::{Bounds, Vec2};
 
-/// A cell that nothing was painted on.
+/// Owner of a cell on which nothing was painted.
 const NOBODY: u32 = u32::MAX;
-/// Pixels a cell is wide and high.
+/// Width and height of a cell in pixels.
 const CELL: f32 = 2.0;
 
-/// The picture of identities.
+/// Picture of identities: the owner of each cell.
 pub(super) struct Cover {
     width: usize,
     height: usize,
@@ -31,7 +32,7 @@ impl Cover {
         }
     }
 
-    /// Paints the polygons for `owner`, who hides what was there before, and says which cells they are.
+    /// Paints the polygons for `owner`, which hides earlier owners, and returns the painted cells.
     pub(super) fn paint(&mut self, owner: u32, polygons: &[Vec<Vec2>]) -> Mark {
         let mut mark = Mark {
             owner,
@@ -58,7 +59,7 @@ impl Cover {
         }
     }
 
-    /// Which part of what was marked is still to be seen, 0 to 1; what had no cell is not.
+    /// Fraction of the marked cells that is still visible, 0 to 1; 0 if there were no cells.
     pub(super) fn visible(&self, mark: &Mark) -> f32 {
         let kept = mark
             .cells
@@ -67,7 +68,7 @@ impl Cover {
         kept.count() as f32 / mark.cells.len().max(1) as f32
     }
 
-    /// The cells whose middles lie within the polygon, by the even-odd rule.
+    /// Cells whose middles lie within the polygon, by the even-odd rule.
     fn inside(&self, polygon: &[Vec2]) -> Vec<usize> {
         let mut cells = Vec::new();
         let Some(bounds) = Bounds::about(polygon.iter().copied()) else {

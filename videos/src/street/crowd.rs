@@ -11,7 +11,7 @@ pub(super) struct Crowd {
 }
 
 impl Crowd {
-    /// How many are in no gallery.
+    /// Number of people who are in no gallery.
     const OTHERS: u64 = 24;
 
     pub(super) fn new(part: Part) -> Self {
@@ -35,7 +35,7 @@ impl Crowd {
         }
     }
 
-    /// How tall they are, in metres.
+    /// Height of the person in metres.
     pub(super) fn height(number: u64) -> f32 {
         1.60 + 0.26 * (mix(number) % 100) as f32 / 100.0
     }

@@ -1,4 +1,4 @@
-//! What a still is filled with: vehicles in their lanes, bicycles, people where there is room.
+//! Fills a still: vehicles in their lanes, bicycles, and people on free ground.
 
 use rand::RngExt;
 use rand_pcg::Pcg64;
@@ -10,10 +10,10 @@ use crate::geometry::{Camera, Vec2, vec2};
 use crate::person::Identity;
 use crate::seed::{Part, Seed};
 
-/// How many people there are to draw from, where people are drawn for models to learn from.
+/// Number of identities from which people in training pictures are drawn.
 const PEOPLE: u64 = 600;
 
-/// Somebody or something that was put somewhere.
+/// Vehicle, bicycle or person that was placed.
 pub(super) enum Put {
     Vehicle {
         vehicle: Vehicle,
@@ -33,7 +33,8 @@ pub(super) enum Put {
     },
 }
 
-/// Where it was put, and how far it goes while the picture is exposed.
+/// Position, direction and distance travelled of a placed object, and its motion during the exposure in
+/// metres.
 pub(super) struct Placed {
     pub(super) put: Put,
     pub(super) at: Vec2,
@@ -92,7 +93,7 @@ pub(super) fn fill(seed: Seed, camera: &Camera, rng: &mut Pcg64) -> Vec<Placed> 
     all
 }
 
-/// Fills a lane with vehicles, but for what lies between `free`.
+/// Fills a lane with vehicles, except the stretch `free`.
 fn lane(
     all: &mut Vec<Placed>,
     rng: &mut Pcg64,
@@ -153,14 +154,14 @@ fn bicycles(
     }
 }
 
-/// Somebody, and their name where they are in a gallery.
+/// Random identity, and its name if it is in a gallery.
 fn identity(part: Part, rng: &mut Pcg64) -> (Identity, Option<String>) {
     let who = Identity::of(part, rng.random_range(0..PEOPLE));
     let name = who.name();
     (who, Some(name))
 }
 
-/// A place before the camera where a face is large.
+/// Random place in front of the camera at which a face is large.
 fn close(camera: &Camera, rng: &mut Pcg64) -> Vec2 {
     let (depth, aside) = (rng.random_range(3.6..9.5), rng.random_range(-0.46..0.46));
     let ahead = vec2(camera.yaw.sin(), camera.yaw.cos());
@@ -182,7 +183,7 @@ fn anywhere(rng: &mut Pcg64) -> Vec2 {
     }
 }
 
-/// Somebody at that place, where it is no street and there is room.
+/// Places a person at that point, unless it is on the road or occupied.
 fn person(at: Vec2, all: &[Placed], seed: Seed, rng: &mut Pcg64) -> Option<Placed> {
     let zebra = ZEBRAS.iter().any(|(from, to)| (*from..*to).contains(&at.y));
     let pavement = (KERB + 0.3..HOUSES - 0.3).contains(&at.x.abs());
@@ -220,7 +221,7 @@ fn person(at: Vec2, all: &[Placed], seed: Seed, rng: &mut Pcg64) -> Option<Place
 }
 
 impl Placed {
-    /// Whether there is no room for somebody else at that point.
+    /// True if the object leaves no room for a person at that point.
     fn stands_at(&self, point: Vec2) -> bool {
         let (long, wide) = match &self.put {
             Put::Vehicle { vehicle, .. } => (vehicle.half_length() + 0.4, vehicle.half_width() + 0.4),

@@ -18,20 +18,20 @@ pub(super) struct Section {
     pub(super) half: f32,
 }
 
-/// What stands on the lower body: a cabin, or the upper half of a van or a bus.
+/// Upper part of a vehicle: a cabin, or the upper half of a van or a bus.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Cabin {
-    /// Rear and front end where it meets the body.
+    /// Rear and front end at the lower edge, in metres.
     pub(super) base: (f32, f32),
-    /// Rear and front end of the roof.
+    /// Rear and front end of the roof, in metres.
     pub(super) roof: (f32, f32),
-    /// Height where it meets the body, and of the roof.
+    /// Height of the lower edge and of the roof, in metres.
     pub(super) height: (f32, f32),
-    /// Half widths there.
+    /// Half widths at the lower edge and at the roof, in metres.
     pub(super) half: (f32, f32),
-    /// Windows at the side, as parts of its length from the rear.
+    /// Side windows, as fractions of the cabin's length from the rear.
     pub(super) windows: &'static [(f32, f32)],
-    /// Which part of the height glass spans.
+    /// Start and end of the glass, as fractions of the height.
     pub(super) glass: (f32, f32),
 }
 
@@ -40,10 +40,10 @@ pub(super) struct Cabin {
 pub(super) struct Shape {
     pub(super) sections: Vec<Section>,
     pub(super) cabin: Cabin,
-    /// Where the axles are, and the radius of the wheels.
+    /// Positions of the axles, and the radius of the wheels, in metres.
     pub(super) axles: (f32, f32),
     pub(super) wheel: f32,
-    /// Height of the middle of the front and of the rear plate.
+    /// Heights of the middle of the front and of the rear plate, in metres.
     pub(super) plates: (f32, f32),
 }
 
@@ -58,7 +58,7 @@ pub(super) enum Make {
 }
 
 impl Make {
-    /// Its class in the truth.
+    /// Class in the ground truth.
     pub(super) fn class(self) -> &'static str {
         match self {
             Self::Hatch | Self::Saloon | Self::Offroad => "car",
@@ -68,7 +68,7 @@ impl Make {
     }
 }
 
-/// One vehicle.
+/// Vehicle with its shape and colours.
 #[derive(Debug, Clone)]
 pub(super) struct Vehicle {
     pub(super) make: Make,
@@ -77,9 +77,9 @@ pub(super) struct Vehicle {
     pub(super) stripe: Option<Rgba>,
     pub(super) rim: Rgba,
     pub(super) plate: String,
-    /// Number of the line that a bus serves.
+    /// Number of a bus line.
     pub(super) line: u32,
-    /// Whether a van has windows at its side.
+    /// True for a van with side windows.
     pub(super) glazed: bool,
 }
 

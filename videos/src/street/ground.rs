@@ -232,7 +232,7 @@ fn texture(stage: &mut Stage, key: u64) {
     stage.canvas = Canvas::from(&picture);
 }
 
-/// What the light of the ground is multiplied by at a point; `pixel` is the width of a pixel there in metres.
+/// Factor of the ground's brightness at a point; `pixel` is the width of a pixel there in metres.
 fn surface(at: Vec2, pixel: f32, noise: &Noise) -> f32 {
     let road = at.x.abs() < KERB || (ACROSS.0..ACROSS.1).contains(&at.y);
     let fine = (0.03 / pixel).min(1.0);
@@ -274,7 +274,7 @@ impl Noise {
         }
     }
 
-    /// Between nought and one; `salt` tells one use from another.
+    /// Pseudo-random number from 0 to 1; `salt` separates different uses.
     fn cell(&self, x: i32, y: i32, salt: i32) -> f32 {
         let wrapped = |value: i32| (value & (Self::SIDE - 1)) as usize;
         // Rows are shifted against each other, so that no repetition is seen.
@@ -282,7 +282,7 @@ impl Noise {
         self.cells[wrapped(y.wrapping_add(salt * 71)) * Self::SIDE as usize + wrapped(x.wrapping_add(shift))]
     }
 
-    /// Smooth, between nought and one.
+    /// Smooth noise from 0 to 1.
     fn smooth(&self, at: Vec2, salt: i32) -> f32 {
         let (x, y) = (floor(at.x), floor(at.y));
         let ease = |part: f32| part * part * (3.0 - 2.0 * part);

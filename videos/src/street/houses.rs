@@ -26,7 +26,8 @@ pub(super) struct House {
     key: u64,
 }
 
-/// All houses: those beyond the other street, then the near blocks to the left and to the right; each the farthest first.
+/// All houses: those beyond the other street, then the near blocks on the left and on the right; each block
+/// with its most distant house first.
 pub(super) fn drawn(rng: &mut Pcg64) -> (Vec<House>, [Vec<House>; 2]) {
     let mut far = Vec::new();
     let near = [-1.0_f32, 1.0].map(|side| {
@@ -77,7 +78,7 @@ pub(super) fn draw(stage: &mut Stage, houses: &[House]) -> Vec<Vec<Vec2>> {
     covers.filter(|cover| cover.len() > 2).collect()
 }
 
-/// Trees and haze where the street ends.
+/// Draws trees and haze at the end of the street.
 pub(super) fn closing(stage: &mut Stage, rng: &mut Pcg64) {
     let leaves = stage.light.level(rgb(0x4c_62_40));
     let colour = stage.light.hazed(leaves, 150.0);
@@ -153,7 +154,7 @@ fn house(stage: &mut Stage, front: &House, rng: &mut Pcg64) -> Vec<Vec2> {
     stage.sight.polygon(&[wall[0], wall[1], slope[2], slope[3]])
 }
 
-/// The wall at the near end of a house that stands at a corner.
+/// Draws the wall at the near end of a corner house.
 fn gable(stage: &mut Stage, front: &House, height: f32, paint: Rgba) {
     if front.normal.x == 0.0 {
         return;

@@ -1,4 +1,4 @@
-//! How a street is lit: sun and sky by day, a white sky in the rain, lamps at dusk and at night.
+//! Illumination of a street: sun and sky by day, a white sky in the rain, lamps at dusk and at night.
 
 use rand::RngExt;
 use rand_pcg::Pcg64;
@@ -30,17 +30,17 @@ pub(super) struct Illumination {
     pub(super) sun: Vec3,
     direct: [f32; 3],
     ambient: [f32; 3],
-    /// How dark a cast shadow is, 0 to 1.
+    /// Darkness of cast shadows, 0 to 1.
     pub(super) shadow: f32,
-    /// Whether lamps burn.
+    /// True if the lamps are on.
     pub(super) lamps: bool,
-    /// The sky overhead and at the horizon.
+    /// Colours of the sky overhead and at the horizon.
     pub(super) sky: (Rgba, Rgba),
-    /// Clouds: how much of the sky they cover.
+    /// Fraction of the sky that clouds cover, 0 to 1.
     pub(super) clouds: f32,
-    /// Metres after which air has taken most of a colour.
+    /// Distance in metres after which air has absorbed most of a colour.
     haze: f32,
-    /// Drops of rain in a picture; nought where it is dry.
+    /// Number of raindrops in a picture; 0 if it is dry.
     pub(super) drops: u32,
 }
 
@@ -126,7 +126,7 @@ impl Illumination {
         }
     }
 
-    /// What a surface of that colour and direction looks like.
+    /// Appearance of a surface of that colour and direction.
     pub(super) fn shade(&self, colour: Rgba, normal: Vec3) -> Rgba {
         let direct = dot(normal, self.sun).max(0.0);
         let open = 0.80 + 0.20 * normal.z;

@@ -1,7 +1,8 @@
 //! A crossing, seen from a fixed camera.
 //!
-//! The street is solid: everything stands in metres on the ground and is seen through a pinhole. What hides what is
-//! decided by where things stand; how much of each is hidden, by a picture of identities painted beside the canvas.
+//! The street is three-dimensional: everything has a position in metres on the ground and is projected
+//! through a pinhole camera. Positions decide which object hides which; the hidden fraction comes from a
+//! picture of identities painted beside the canvas.
 
 mod bicycle;
 mod body;
@@ -88,7 +89,7 @@ impl Street {
         }
     }
 
-    /// What is true of the picture at `seconds`: the same as [`World::at`] says, many times faster.
+    /// Ground truth of the picture at `seconds`: the same as that of [`World::at`], but many times faster.
     #[must_use]
     pub fn truth(&self, seconds: f32) -> FrameTruth {
         let travelling = self.travelling(seconds);
@@ -98,15 +99,16 @@ impl Street {
         }
     }
 
-    /// Where what drives is at `seconds`, by the `id` of its truth: its middle on the ground, in metres to the right of the
-    /// middle of the main street and ahead of the camera, also where nothing of it is in the picture.
+    /// Positions of vehicles and bicycles at `seconds`, by the `id` in the ground truth: the middle on the
+    /// ground, in metres to the right of the main street's middle and ahead of the camera. Objects outside of
+    /// the picture are included.
     #[must_use]
     pub fn places(&self, seconds: f32) -> Vec<(u64, Vec2)> {
         let travelling = self.travelling(seconds).into_iter();
         travelling.map(|it| (it.id, it.at)).collect()
     }
 
-    /// Where a place on the ground, in metres, is in the picture, in pixels; `None` behind the camera.
+    /// Position in the picture in pixels of a place on the ground, given in metres; `None` behind the camera.
     #[must_use]
     pub fn seen(&self, ground: Vec2) -> Option<Vec2> {
         let (at, _) = self.camera.project(vec3(ground.x, ground.y, 0.0))?;
@@ -118,7 +120,7 @@ impl Street {
         lanes.flat_map(|lane| lane.at(self.seed, seconds)).collect()
     }
 
-    /// Whether something near is fast enough to be smeared.
+    /// True if an object near the camera is fast enough for motion blur.
     fn hurries(&self, seconds: f32) -> bool {
         self.travelling(seconds)
             .iter()

@@ -1,9 +1,9 @@
-//! In which order things are drawn: what may hide another comes after it.
+//! Drawing order: an object that may hide another is drawn after it.
 
 use super::sight::Sight;
 use crate::geometry::{Vec2, vec2};
 
-/// The rectangle on the ground that a thing stands on.
+/// Rectangle on the ground that an object occupies.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Footprint {
     pub(super) at: Vec2,
@@ -21,7 +21,7 @@ impl Footprint {
         })
     }
 
-    /// Whether it lies before `other` as seen from `eye`; none where no edge of it parts the two.
+    /// True if it is in front of `other` as seen from `eye`; `None` if no edge of it separates the two.
     fn before(&self, other: &Self, eye: Vec2) -> Option<bool> {
         let side = vec2(-self.forward.y, self.forward.x);
         let edges = [
@@ -66,7 +66,8 @@ pub(super) fn back_to_front(footprints: &[Footprint], sight: &Sight) -> Vec<usiz
     let mut drawn = Vec::with_capacity(footprints.len());
     let mut met = vec![false; footprints.len()];
     for first in &by_distance {
-        // Depth first: whatever it may hide is drawn before it. A ring of three is cut where it closes.
+        // Depth-first search: everything that an object may hide is drawn before it. A cycle of three is
+        // broken where it closes.
         let mut stack = vec![(*first, false)];
         while let Some((index, done)) = stack.pop() {
             if done {
@@ -81,7 +82,7 @@ pub(super) fn back_to_front(footprints: &[Footprint], sight: &Sight) -> Vec<usiz
     drawn
 }
 
-/// Whether two things may be seen in one direction.
+/// True if a ray from the eye may hit both objects.
 fn near_in_angle(one: &Footprint, two: &Footprint, eye: Vec2) -> bool {
     let span = |it: &Footprint| {
         let to = it.at - eye;

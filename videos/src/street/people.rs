@@ -6,28 +6,28 @@ use crate::canvas::{Canvas, rgb};
 use crate::geometry::{Bounds, Vec2, Vec3, vec2, vec3};
 use crate::person::{Figure, Identity, draw_figure};
 
-/// Somebody in the street.
+/// Person in the street, with the pose.
 #[derive(Clone, Copy)]
 pub(super) struct Somebody<'a> {
     pub(super) who: &'a Identity,
-    /// Name in the gallery.
+    /// Name in the gallery; `None` for people in no gallery.
     pub(super) name: Option<&'a str>,
     /// Height in metres.
     pub(super) height: f32,
     pub(super) at: Vec2,
     pub(super) forward: Vec2,
-    /// Phase of the stride, and how widely they stride.
+    /// Phase of the stride in radians, and its width (0 to 1).
     pub(super) stride: f32,
     pub(super) pace: f32,
-    /// The head's direction against the body in degrees.
+    /// Direction of the head relative to the body in degrees.
     pub(super) head: [f32; 3],
 }
 
-/// What was seen of somebody.
+/// Visible parts of a person.
 pub(super) struct SomebodySeen {
     pub(super) person: Bounds,
     pub(super) face: Option<Bounds>,
-    /// Cells of the cover, as rectangles: exactly where they were drawn.
+    /// Cells of the cover that were drawn, as rectangles.
     pub(super) runs: Vec<Vec<Vec2>>,
 }
 
@@ -39,7 +39,7 @@ pub(super) struct Cutout {
 }
 
 impl Cutout {
-    /// A clear canvas for what lies within the bounds; none where that is outside the picture.
+    /// Transparent canvas for the content of the bounds; `None` if they are outside of the picture.
     pub(super) fn new(bounds: &Bounds, size: (u32, u32)) -> Option<Self> {
         let within = bounds.within(size);
         let (left, top) = (within.x0.floor() as u32, within.y0.floor() as u32);
@@ -51,7 +51,7 @@ impl Cutout {
         })
     }
 
-    /// Where the point of the picture is in the cutout.
+    /// Position of a point of the picture in the cutout.
     pub(super) fn inside(&self, point: Vec2) -> Vec2 {
         point - vec2(self.left as f32, self.top as f32)
     }
@@ -87,7 +87,7 @@ impl Cutout {
         }))
     }
 
-    /// Lays it over the picture, and says where it is opaque: runs of rows two pixels high.
+    /// Draws it onto the picture, and returns its opaque parts: runs of rows two pixels high.
     pub(super) fn lay(&self, stage: &mut Stage, tint: [f32; 3]) -> Vec<Vec<Vec2>> {
         stage.canvas.stamp(&self.canvas, (self.left, self.top), tint);
         let (wide, high) = self.canvas.size();
@@ -112,7 +112,7 @@ impl Cutout {
     }
 }
 
-/// The light on what stands upright there, as a factor for each channel.
+/// Light on upright objects at that place, as a factor for each channel.
 pub(super) fn tint(stage: &Stage, at: Vec3) -> [f32; 3] {
     let to_eye = stage.sight.eye() - at;
     let normal = super::sight::unit(vec3(to_eye.x, to_eye.y, 2.0));
@@ -120,7 +120,8 @@ pub(super) fn tint(stage: &Stage, at: Vec3) -> [f32; 3] {
     [white.r, white.g, white.b].map(|channel| 0.13 + 0.90 * channel)
 }
 
-/// Where a direction on the ground points as the camera sees it from there: 0 towards it, 90 to the right, in degrees.
+/// Direction of `forward` as seen by the camera from there, in degrees: 0 towards the camera, 90 to the
+/// right.
 pub(super) fn facing(stage: &Stage, at: Vec2, forward: Vec2) -> f32 {
     let eye = stage.sight.eye();
     let to = vec2(eye.x, eye.y) - at;
@@ -129,7 +130,7 @@ pub(super) fn facing(stage: &Stage, at: Vec2, forward: Vec2) -> f32 {
     part(right).atan2(part(to)).to_degrees()
 }
 
-/// How the sun stands to the camera: -1 to the left, 1 to the right.
+/// Direction of the sun as seen by the camera: -1 left, 1 right.
 pub(super) fn sun_side(stage: &Stage) -> f32 {
     if stage.light.lamps || stage.light.shadow < 0.12 {
         return 0.0;
@@ -138,7 +139,7 @@ pub(super) fn sun_side(stage: &Stage) -> f32 {
     dot(super::sight::unit(right), stage.light.sun)
 }
 
-/// Draws somebody.
+/// Draws a person; `None` if nothing of the person is in the picture.
 pub(super) fn draw(stage: &mut Stage, somebody: &Somebody<'_>) -> Option<SomebodySeen> {
     let foot = vec3(somebody.at.x, somebody.at.y, 0.0);
     let feet = stage.sight.point(foot)?;
@@ -166,7 +167,7 @@ pub(super) fn draw(stage: &mut Stage, somebody: &Somebody<'_>) -> Option<Somebod
     let runs = cutout.lay(stage, tint);
     let bounds = cutout.outside(&seen.person);
     let size = stage.canvas.size();
-    // What was drawn says it exactly, but for what is beyond the frame.
+    // The drawn cells are exact, except for parts beyond the frame.
     let whole = bounds.within(size) == bounds;
     let person = match cutout.drawn() {
         Some(drawn) if whole => drawn,

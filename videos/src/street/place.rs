@@ -1,4 +1,4 @@
-//! What does not move: the place, its light, the camera.
+//! Fixed parts of a scene: the place, its light, the camera.
 
 use rand::RngExt;
 
@@ -25,7 +25,7 @@ pub(super) struct Place {
     blocks: [Vec<House>; 2],
     props: Vec<Prop>,
     pub(super) lens: Lens,
-    /// How soft the lens is: the part of a pixel's light that falls on either neighbour.
+    /// Softness of the lens: the fraction of a pixel's light that falls on each neighbour.
     pub(super) softness: f32,
 }
 
@@ -70,7 +70,7 @@ impl Place {
         }
     }
 
-    /// What the camera makes of a picture.
+    /// Applies the effects of lens, rain and camera to a picture.
     pub(super) fn seen(&self, picture: &Picture, key: u64) -> Picture {
         let mut picture = softened(picture, self.softness);
         rain::fall(&mut picture, self.light.drops, key);
@@ -83,7 +83,7 @@ impl Place {
         (canvas.picture(), objects)
     }
 
-    /// What is true of the place with what is in it, the same as where it is drawn.
+    /// Ground truth of the place with its items, the same as if they were drawn.
     pub(super) fn truth<'a>(&'a self, items: Vec<Item<'a>>, seconds: f32) -> Vec<TruthObject> {
         let unpainted = Canvas::unpainted(SIZE.0, SIZE.1);
         self.drawn_on(unpainted, items, seconds).1

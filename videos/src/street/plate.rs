@@ -1,4 +1,4 @@
-//! Number plates.
+//! Draws number plates of vehicles.
 
 use super::sight::{dot, unit};
 use super::stage::{Pose, Stage};
@@ -8,11 +8,11 @@ use crate::geometry::{Vec2, Vec3, vec3};
 
 /// Half the width and half the height of a plate in metres.
 const HALF: (f32, f32) = (0.29, 0.083);
-/// A plate seen more aslant than this (cosine) is no longer asked for.
+/// Cosine of the largest angle at which a plate is scored.
 const ASLANT: f32 = 0.25;
 
-/// Draws a plate at `middle` of the vehicle's frame, looking along its forward axis (`ahead` one) or back (less one).
-/// Returns the corners where it faces the camera and can be seen whole.
+/// Draws a plate at `middle` of the vehicle's frame, facing its forward axis (`ahead` 1) or backwards (-1).
+/// Returns the corners if the plate faces the camera and is completely visible.
 pub(super) fn draw(
     stage: &mut Stage,
     pose: &Pose,

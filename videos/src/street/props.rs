@@ -1,4 +1,4 @@
-//! What stands in the street: trees, lamps, traffic lights.
+//! Fixed objects in the street: trees, lamps, traffic lights.
 
 use rand::RngExt;
 use rand_pcg::Pcg64;
@@ -9,7 +9,7 @@ use super::traffic::{CYCLE, MAIN, SIDE};
 use crate::canvas::{Rgba, rgb};
 use crate::geometry::{Vec2, Vec3, vec2, vec3};
 
-/// A thing that stands.
+/// Fixed object in the street.
 #[derive(Debug, Clone)]
 pub(super) struct Prop {
     pub(super) at: Vec2,
@@ -21,13 +21,13 @@ enum Kind {
     /// Balls of leaves: middle above the foot, radius, brightness.
     Tree(Vec<(Vec3, f32, f32)>),
     Lamp {
-        /// Over the street, one or less one.
+        /// Direction of the arm over the street, 1 or -1.
         arm: f32,
     },
     Signal {
-        /// Where its lights look.
+        /// Direction in which its lights face.
         facing: Vec2,
-        /// When it is green in the cycle, and for how long.
+        /// Start of the green light in the cycle, and its duration, in seconds.
         green: (f32, f32),
     },
 }
@@ -46,7 +46,7 @@ pub(super) fn drawn(rng: &mut Pcg64) -> Vec<Prop> {
             }
             y += rng.random_range(8.0..14.0);
         }
-        // None stands before the people of the near pavement.
+        // No object may hide the people of the near pavement.
         for y in [13.0, 40.0, 66.0, 92.0].into_iter().skip(usize::from(side < 0.0)) {
             props.push(Prop {
                 at: vec2(side * (KERB + 0.5), y + side * 1.5),
@@ -207,7 +207,7 @@ fn signal(stage: &mut Stage, foot: Vec3, facing: Vec2, green: (f32, f32), second
 }
 
 impl Prop {
-    /// Where on the ground a lamp shines.
+    /// Point on the ground below a lamp; `None` for other objects.
     pub(super) fn shines_at(&self) -> Option<Vec2> {
         match self.kind {
             Kind::Lamp { arm } => Some(self.at + vec2(arm * 1.5, 0.0)),

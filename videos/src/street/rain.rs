@@ -6,7 +6,7 @@ use rand_pcg::rand_core::SeedableRng;
 
 use crate::canvas::Picture;
 
-/// Lets so many drops fall through the picture, others for another `key`.
+/// Draws this many raindrops; `key` determines their positions.
 pub(super) fn fall(picture: &mut Picture, drops: u32, key: u64) {
     let mut rng = Pcg64::seed_from_u64(key);
     for _ in 0..drops {

@@ -1,4 +1,4 @@
-//! Who rides a bicycle: limbs that pedal, a head with its helmet.
+//! Rider of a bicycle: limbs that pedal, a head with a helmet.
 
 use super::bicycle::{CRANK, FRAMES, Riding, pick};
 use super::people::{Cutout, SomebodySeen, facing, sun_side, tint};
@@ -92,7 +92,7 @@ impl Riding<'_> {
         })
     }
 
-    /// The head and its helmet; where it is, its face, its cover.
+    /// Draws the head with its helmet; returns its bounds, those of the face, and its cover.
     fn head(&self, stage: &mut Stage, neck: Vec3) -> Option<(Bounds, Option<Bounds>, Vec<Vec<Vec2>>)> {
         let middle = self.at(neck + vec3(0.07, 0.0, 0.17));
         let centre = stage.sight.point(middle)?;

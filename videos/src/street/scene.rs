@@ -1,4 +1,4 @@
-//! What stands and moves in the street at a moment, drawn back to front, and the truth about it.
+//! Draws all objects of the street at a moment from back to front and returns their ground truth.
 
 use std::collections::BTreeMap;
 
@@ -41,10 +41,10 @@ pub(super) enum Item<'a> {
     Block(f32, &'a [House]),
 }
 
-/// What was drawn of a thing, before it is known what comes to hide it.
+/// Object that was drawn, before it is known what will hide it.
 struct Drawn {
     object: TruthObject,
-    /// Its extent, uncut.
+    /// Bounding box, not clipped to the frame.
     extent: Bounds,
     mark: Mark,
     is_plate: bool,
@@ -78,7 +78,7 @@ impl Item<'_> {
         }
     }
 
-    /// What it does to the ground.
+    /// Draws the shadow on the ground.
     fn shadow(&self, stage: &mut Stage) {
         let footprint = self.footprint();
         match self {
@@ -199,7 +199,7 @@ fn draw_bicycle(stage: &mut Stage, owner: u32, id: u64, riding: &Riding<'_>) -> 
     drawn
 }
 
-/// What is true of a person and of their face, by the ids of both.
+/// Ground truth of a person and of the face, by the ids of both.
 fn person(
     stage: &mut Stage,
     owner: u32,
@@ -227,7 +227,7 @@ fn person(
     drawn
 }
 
-/// Whether anything of the box is within the picture.
+/// True if some part of the box is within the picture.
 fn apart(bounds: &Bounds, size: (u32, u32)) -> bool {
     let within = bounds.within(size);
     within.width() > 1.0 && within.height() > 1.0
@@ -250,7 +250,7 @@ fn object(
     }
 }
 
-/// Draws all items, and says what is true of those that are in the picture.
+/// Draws all items and returns the ground truth of those in the picture.
 pub(super) fn draw(stage: &mut Stage, items: &[Item<'_>], seconds: f32) -> Vec<TruthObject> {
     if stage.light.lamps {
         for item in items {
@@ -270,7 +270,7 @@ pub(super) fn draw(stage: &mut Stage, items: &[Item<'_>], seconds: f32) -> Vec<T
         .into_iter()
         .filter(|it| apart(&it.extent, size))
         .map(|it| it.truth(stage, size))
-        // What nothing is seen of is not there for anybody who looks.
+        // Objects of which almost nothing is visible are left out of the ground truth.
         .filter(|object| object.visible > 0.01)
         .collect();
     objects.sort_by_key(|object| object.id);

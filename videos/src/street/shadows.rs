@@ -6,14 +6,14 @@ use super::stage::{Pose, Stage};
 use crate::canvas::rgb;
 use crate::geometry::{Vec2, Vec3, vec2, vec3};
 
-/// How many layers a soft edge has.
+/// Number of layers of a soft edge.
 const LAYERS: u32 = 4;
 
 /// Draws the shadow of a box on that footprint, `height` metres high.
 pub(super) fn cast(stage: &mut Stage, footprint: &Footprint, height: f32) {
     let corners = footprint.corners().map(|corner| vec3(corner.x, corner.y, 0.0));
     let scale = stage.sight.scale(vec3(footprint.at.x, footprint.at.y, 0.0));
-    // Beneath the thing itself it is dark in any light.
+    // The ground directly beneath an object is dark in any light.
     soft(stage, &corners, scale, 0.10, 0.62);
     let sun = stage.light.sun;
     if stage.light.lamps || stage.light.shadow < 0.12 {

@@ -1,8 +1,9 @@
-//! Seeing solid things: polygons of the world on the picture, cut where they pass behind the camera.
+//! Projection of solid objects: polygons of the world in the picture, clipped where they pass behind the
+//! camera.
 
 use crate::geometry::{Camera, Vec2, Vec3, vec2, vec3};
 
-/// Nothing nearer to the camera than this is drawn, in metres.
+/// Distance in metres within which nothing is drawn.
 const NEAR: f32 = 0.35;
 
 /// A camera with its angles worked out.
@@ -47,12 +48,12 @@ impl Sight {
         )
     }
 
-    /// How far along its axis the camera sees the point, in metres.
+    /// Distance of a point along the optical axis, in metres.
     pub(super) fn depth(&self, point: Vec3) -> f32 {
         self.space(point).y
     }
 
-    /// Pixels that a metre has there; nought behind the camera.
+    /// Pixels per metre at a point; 0 behind the camera.
     pub(super) fn scale(&self, point: Vec3) -> f32 {
         let depth = self.depth(point);
         if depth < NEAR {
@@ -62,7 +63,7 @@ impl Sight {
         }
     }
 
-    /// Where the point is seen; none where it is too near or behind.
+    /// Position of a point in the picture; `None` if it is too near or behind the camera.
     pub(super) fn point(&self, point: Vec3) -> Option<Vec2> {
         let space = self.space(point);
         (space.y >= NEAR).then(|| self.onto(space))
@@ -121,7 +122,7 @@ pub(super) fn cross(a: Vec3, b: Vec3) -> Vec3 {
     )
 }
 
-/// The same direction with length one; nought stays nought.
+/// Unit vector of the same direction; the zero vector stays zero.
 pub(super) fn unit(a: Vec3) -> Vec3 {
     a * (1.0 / dot(a, a).sqrt().max(1e-9))
 }

@@ -19,7 +19,7 @@ pub(super) fn softened(picture: &Picture, part: f32) -> Picture {
     }
 }
 
-/// Mixes each value with those `step` before and after it; at the ends nothing is beyond.
+/// Mixes each value with its neighbours at a distance of `step`; there is nothing beyond the ends.
 fn spread(values: &[u8], step: usize, side: u32) -> Vec<u8> {
     let count = values.len();
     let mix = |before: u8, value: u8, after: u8| {

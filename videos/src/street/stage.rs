@@ -1,4 +1,4 @@
-//! What a frame is drawn on: canvas, camera, light and cover together.
+//! Drawing surface of a frame: canvas, camera, light and cover together.
 
 use super::cover::Cover;
 use super::light::Illumination;
@@ -6,7 +6,7 @@ use super::sight::{Sight, cross, dot, swollen, unit};
 use crate::canvas::{Canvas, Rgba};
 use crate::geometry::{Bounds, Vec2, Vec3, vec2, vec3};
 
-/// A frame being drawn.
+/// State of a frame that is being drawn.
 pub(super) struct Stage {
     pub(super) canvas: Canvas,
     pub(super) cover: Cover,
@@ -14,12 +14,12 @@ pub(super) struct Stage {
     pub(super) light: Illumination,
 }
 
-/// Where a thing stands and which way it faces.
+/// Position and orientation of a thing.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Pose {
-    /// Middle of it on the ground.
+    /// Middle of the thing on the ground.
     pub(super) at: Vec3,
-    /// Forward, of length one.
+    /// Unit vector to its front.
     pub(super) forward: Vec2,
 }
 
@@ -58,7 +58,7 @@ impl Stage {
         dot(to, to).sqrt()
     }
 
-    /// Whether the eye is on the side of the polygon that `normal` points to.
+    /// True if the eye is on the side of the polygon to which `normal` points.
     pub(super) fn faces(&self, points: &[Vec3], normal: Vec3) -> bool {
         points
             .first()

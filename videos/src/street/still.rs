@@ -18,7 +18,7 @@ use crate::lens::exposed;
 use crate::seed::Seed;
 use weir_truth::FrameTruth;
 
-/// A still of that seed, and what is true of it: by day or at dusk, as the seed has it, or in the light that is asked for.
+/// Still of that seed, with its ground truth. Without `light` the seed decides between day and dusk.
 #[must_use]
 pub fn still(seed: Seed, light: Option<Light>) -> (Picture, FrameTruth) {
     let mut rng = seed.rng("still");
@@ -63,7 +63,8 @@ pub fn still(seed: Seed, light: Option<Light>) -> (Picture, FrameTruth) {
 
 fn camera(rng: &mut Pcg64) -> Camera {
     let side = if rng.random_bool(0.5) { -1.0 } else { 1.0 };
-    // Over a lane for its plates, or beside a pavement for its faces; towards some place nine metres before it.
+    // The camera is above a lane for its plates, or beside a pavement for its faces, and looks at a point
+    // nine metres ahead.
     let (x, aim) = if rng.random_bool(0.65) {
         (
             side * LANE + rng.random_range(-2.6..2.6),

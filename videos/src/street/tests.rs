@@ -1,4 +1,4 @@
-//! What must be true of every street.
+//! Properties that the ground truth of every street must have.
 
 use std::collections::BTreeMap;
 

@@ -1,8 +1,9 @@
-//! Who drives where, and when: lanes with a light each, all in closed form.
+//! Traffic of the street: lanes with a traffic light each, all in closed form.
 //!
-//! In a lane all drive at one speed. A lane's light is green once a cycle; some come while it is red, halt before the
-//! line in a queue and start one after the other; the others come later and drive through. Nobody overtakes, and who
-//! drives through passes after the queue is gone: so nobody touches anybody (see the test).
+//! All vehicles of a lane have one speed. A lane's light is green once a cycle. Some vehicles arrive while it
+//! is red, stop before the line in a queue and start one after the other; the others arrive later and drive
+//! through. There is no overtaking, and vehicles that drive through pass after the queue is gone, so there
+//! are no collisions (see the test).
 
 use rand::RngExt;
 
@@ -11,30 +12,30 @@ use super::layout::{ACROSS, CYCLE_LANE, LANE, STOP_ACROSS, STOPS};
 use crate::geometry::{Vec2, vec2};
 use crate::seed::Seed;
 
-/// Seconds in a cycle of the lights.
+/// Length of a cycle of the traffic lights, in seconds.
 pub(super) const CYCLE: f32 = 26.0;
-/// When the main street's light is green, and for how long.
+/// Start of the main street's green light in the cycle, and its duration, in seconds.
 pub(super) const MAIN: (f32, f32) = (0.0, 10.0);
-/// The other street's.
+/// Start and duration of the other street's green light, in seconds.
 pub(super) const SIDE: (f32, f32) = (14.0, 6.0);
-/// How hard they brake and speed up, in metres per second squared.
+/// Deceleration and acceleration of vehicles, in metres per second squared.
 const BRAKES: f32 = 2.4;
 const SPEEDS_UP: f32 = 1.7;
 
-/// A lane.
+/// Lane with its stop line and traffic light.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Lane {
     number: u64,
-    /// The stop line.
+    /// Point at which the lane meets the stop line.
     line: Vec2,
-    /// The direction of travel, of length one.
+    /// Direction of travel, a unit vector.
     pub(super) forward: Vec2,
     speed: f32,
-    /// When its light is green in the cycle, and for how long.
+    /// Start of the green light in the cycle, and its duration, in seconds.
     green: (f32, f32),
-    /// Whether bicycles alone use it.
+    /// True for a cycle lane.
     cycles: bool,
-    /// How far it is drawn before and behind the stop line.
+    /// Distances before and behind the stop line to which the lane is drawn, in metres.
     reach: (f32, f32),
 }
 
@@ -58,29 +59,30 @@ impl Thing {
 /// A thing in its lane at a moment.
 #[derive(Debug, Clone)]
 pub(super) struct Travelling {
-    /// The same through the clip; the lowest byte is nought.
+    /// Number of the vehicle, constant throughout the clip; the lowest byte is 0.
     pub(super) id: u64,
     pub(super) thing: Thing,
-    /// Its middle, in metres behind the stop line as it goes.
+    /// Distance of its middle past the stop line in metres, in the direction of travel; negative before the
+    /// line.
     pub(super) way: f32,
     pub(super) at: Vec2,
     pub(super) forward: Vec2,
     pub(super) brakes: bool,
-    /// Whether it is not moving.
+    /// True if it does not move.
     pub(super) still: bool,
 }
 
-/// How it goes: where its front is at a time.
+/// Motion of a vehicle: the position of its front over time.
 #[derive(Debug, Clone, Copy)]
 enum Course {
-    /// Through, over the line at that time.
+    /// Drives through and passes the line at that time.
     Through(f32),
-    /// It halts `at` (nought or less) from one time to another.
+    /// Stops at the position `at` (0 or less) between two times.
     Halts { at: f32, from: f32, to: f32 },
 }
 
 impl Course {
-    /// Where its front is, past the line, and whether it brakes, and stands.
+    /// Position of the front past the line in metres; whether the vehicle brakes; whether it stands still.
     fn front(self, speed: f32, seconds: f32) -> (f32, bool, bool) {
         let Self::Halts { at, from, to } = self else {
             let Self::Through(passes) = self else {
@@ -99,7 +101,8 @@ impl Course {
         (front, left < braking, left <= 0.0)
     }
 
-    /// When it would have passed the line, had it never halted: as it came, and as it goes on.
+    /// Times at which it would have passed the line without a stop: extrapolated from its arrival, and from
+    /// its departure.
     fn passes(self, speed: f32) -> (f32, f32) {
         match self {
             Self::Through(passes) => (passes, passes),
@@ -190,7 +193,7 @@ impl Lane {
         self.line + self.forward * way
     }
 
-    /// Who passes in one cycle, in order.
+    /// Vehicles that pass in one cycle, in order.
     fn cycle(&self, seed: Seed, cycle: i64) -> Vec<(Thing, Course)> {
         let mut rng = seed.rng(&format!("lane {} cycle {cycle}", self.number));
         let green = cycle as f32 * CYCLE + self.green.0;
@@ -202,7 +205,8 @@ impl Lane {
             (rng.random_range(0..4), 7)
         };
         let mut at = -rng.random_range(0.4..1.2);
-        // The last of the cycle before passes while it is green still; nobody is nearer to it than two lengths.
+        // The last vehicle of the previous cycle passes while the light is still green; no vehicle is closer
+        // to it than two lengths.
         let mut from = green - red + self.speed / BRAKES / 2.0 + 3.4 + rng.random_range(0.0..2.0);
         let mut to = green + rng.random_range(0.4..1.0);
         for _ in 0..queue {
@@ -213,7 +217,7 @@ impl Lane {
             from += length / self.speed + rng.random_range(1.6..3.0);
             to += rng.random_range(1.0..1.5);
         }
-        // Who would come to halt when the light is green already does not halt.
+        // A vehicle that would stop only after the light has turned green does not stop.
         passing.retain(|(_, course)| matches!(course, Course::Halts { from, .. } if *from < green - 0.2));
         let clears = if self.cycles { 4.0 } else { 1.6 };
         let mut passes = green + rng.random_range(0.0..2.5);

@@ -13,7 +13,7 @@ pub(super) struct Moving<'a> {
     pub(super) pose: Pose,
     /// Metres it has gone: how far its wheels are turned.
     pub(super) way: f32,
-    /// Whether its brake lights are on.
+    /// True if its brake lights are on.
     pub(super) brakes: bool,
 }
 
@@ -83,7 +83,7 @@ pub(super) fn draw(stage: &mut Stage, moving: &Moving<'_>) -> Option<Vec<Vec2>> 
             .collect();
         stage.canvas.polygon(&hull(seen), stage.light.level(BLACK));
     }
-    // From behind, the mirrors stand behind the body.
+    // Seen from behind, the mirrors are hidden by the body.
     let nose = moving.pose.point(vec3(moving.vehicle.half_length(), 0.0, 1.0));
     let from_before = stage.faces(&[nose], moving.pose.direction(vec3(1.0, 0.0, 0.0)));
     if !from_before {

@@ -1,6 +1,6 @@
-//! Who walks where, and when: routes over the pavements and the zebra crossings, in closed form.
+//! Pedestrians: routes over the pavements and the zebra crossings, in closed form.
 //!
-//! A route may cross a street; who takes it sets out so that the light lets them cross.
+//! If a route crosses a street, its pedestrians start at times at which the light lets them cross.
 
 use rand::RngExt;
 use rand::seq::SliceRandom;
@@ -9,23 +9,25 @@ use super::traffic::CYCLE;
 use crate::geometry::{Vec2, vec2};
 use crate::seed::Seed;
 
-/// Those of the gallery who set out in a cycle, and those who are in no gallery.
+/// Number of pedestrians who start in a cycle: from the gallery, and in no gallery.
 const NAMED: u64 = 9;
 const STRANGERS: u64 = 4;
-/// How many are in the gallery.
+/// Number of people in the gallery.
 pub(super) const GALLERY: u64 = 20;
-/// The shortest wait of traffic: when walkers may step onto the main street, and onto the other, and for how long.
+/// Times at which pedestrians may step onto the main and the other street, while traffic waits: start in the
+/// cycle and duration, in seconds.
 const OVER_MAIN: (f32, f32) = (13.4, 2.0);
 const OVER_SIDE: (f32, f32) = (25.4, 7.0);
 
-/// A way through the street.
+/// Route of pedestrians through the street.
 struct Route {
     points: &'static [(f32, f32)],
-    /// Metres from its start to the kerb that it crosses, and when that may be.
+    /// Distance from the start to the kerb in metres, and the times (start, duration) at which the street may
+    /// be crossed.
     gate: Option<(f32, (f32, f32))>,
 }
 
-/// How far from the middle of the street people walk.
+/// Routes by their points, in metres to the right of the middle of the street and ahead of the camera.
 const ROUTES: [Route; 13] = [
     // Along the pavements, over the other street.
     Route {
@@ -65,7 +67,7 @@ const ROUTES: [Route; 13] = [
         points: &[(38.0, 20.4), (6.5, 20.4), (6.3, -3.0)],
         gate: None,
     },
-    // Over the zebra crossings.
+    // Routes over the zebra crossings.
     Route {
         points: &[(34.0, 20.4), (6.6, 20.4), (6.2, 17.5), (-5.9, 17.5), (-5.4, -3.0)],
         gate: Some((31.7, OVER_MAIN)),
@@ -84,23 +86,23 @@ const ROUTES: [Route; 13] = [
     },
 ];
 
-/// Somebody on their way.
+/// Pedestrian at one moment.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Walker {
-    /// The same through the clip; the lowest byte is nought.
+    /// Number of the pedestrian, constant throughout the clip; the lowest byte is 0.
     pub(super) id: u64,
     pub(super) at: Vec2,
-    /// Where they go, of length one.
+    /// Direction of the walk, a unit vector.
     pub(super) forward: Vec2,
-    /// Metres they have gone.
+    /// Distance walked in metres.
     pub(super) way: f32,
-    /// Metres per second.
+    /// Speed in metres per second.
     pub(super) speed: f32,
-    /// Their number among people: below [`GALLERY`], those of the gallery.
+    /// Number of the person; below [`GALLERY`] for people of the gallery.
     pub(super) who: u64,
 }
 
-/// Everybody who is on their way at that time.
+/// All pedestrians at that time.
 pub(super) fn at(seed: Seed, seconds: f32) -> Vec<Walker> {
     let now = (seconds / CYCLE).floor() as i64;
     let setting_out = (now - 4..=now + 2).flat_map(|cycle| cycle_at(seed, cycle, seconds));
@@ -116,10 +118,11 @@ fn cycle_at(seed: Seed, cycle: i64, seconds: f32) -> Vec<Walker> {
         let route = &ROUTES[index % ROUTES.len()];
         let speed = rng.random_range(1.2..1.55);
         let (wait, aside) = (rng.random_range(0.0..1.0_f32), rng.random_range(-0.12..0.12));
-        // Each route keeps to its own side of the pavement: who comes from elsewhere walks beside it.
+        // Each route keeps to its own part of the pavement, so that pedestrians of different routes walk
+        // beside each other.
         let aside = aside - 0.8 + 1.6 * (index * 5 % ROUTES.len()) as f32 / ROUTES.len() as f32;
         let stranger = GALLERY + rng.random_range(0..400);
-        // Of the gallery everybody comes in turn, so that nobody is in two places.
+        // The people of the gallery take turns, so that no one is in two places.
         let named = (cycle.rem_euclid(GALLERY as i64) as u64 * NAMED + ordinal) % GALLERY;
         let start = cycle as f32 * CYCLE;
         let leaves = match route.gate {
@@ -144,7 +147,8 @@ fn cycle_at(seed: Seed, cycle: i64, seconds: f32) -> Vec<Walker> {
     walkers
 }
 
-/// The point of a route after so many metres, and the direction there; none before it begins or after it ends.
+/// Point of a route after this many metres, and the direction there; `None` before the start or after the
+/// end.
 fn place(points: &[(f32, f32)], way: f32) -> Option<(Vec2, Vec2)> {
     let point = |way: f32| -> Option<Vec2> {
         let mut left = way;

@@ -1,9 +1,11 @@
-//! What is true of a rendered clip, and the file that says so.
+//! Ground truth of rendered clips, and its file format.
 //!
-//! A truth file has a JSON line about the clip, then one for each frame. Objects keep their `id` through the clip, so a
-//! tracker can be held against them. Attributes stand under the names that the applications' graphs give theirs.
+//! A ground truth file has a JSON line about the clip, then one line for each frame. Objects keep their `id`
+//! throughout the clip, so that trackers can be evaluated. Attributes have the names that the applications'
+//! graphs give theirs.
 //!
-//! Renderers write it and `weir score` reads it: it is a crate of its own so that neither needs the other.
+//! Renderers write the file and `weir score` reads it. It is a crate of its own so that neither depends on
+//! the other.
 
 pub mod report;
 
@@ -14,7 +16,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// The first line: what the clip is.
+/// First line of the file: properties of the clip.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Clip {
     /// Version of the file's form: 1.
@@ -27,76 +29,77 @@ pub struct Clip {
     pub width: u32,
     /// Height in pixels.
     pub height: u32,
-    /// Frames a second, on average where it varies.
+    /// Frames per second; the mean if the rate varies.
     pub fps: f32,
     /// Frames in the clip.
     pub frames: u64,
 }
 
-/// What is true of one frame.
+/// Ground truth of one frame.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct FrameTruth {
-    /// Which frame, from nought.
+    /// Index of the frame, from 0.
     pub frame: u64,
-    /// Its time stamp.
+    /// Presentation timestamp in milliseconds.
     pub pts_ms: f64,
-    /// What is in it.
+    /// Objects in the frame.
     pub objects: Vec<TruthObject>,
 }
 
 /// A thing in a frame.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TruthObject {
-    /// The same through the clip.
+    /// Number of the object, constant throughout the clip.
     pub id: u64,
-    /// Its class.
+    /// Class of the object.
     pub class: String,
-    /// Its whole extent, also what is hidden, cut to the frame: left, top, right, bottom in pixels.
+    /// Bounding box with its hidden parts, clipped to the frame: left, top, right, bottom in pixels.
     pub r#box: [f32; 4],
-    /// Which part of the box is not hidden by others, 0 to 1.
+    /// Fraction of the box that other objects do not hide, 0 to 1.
     pub visible: f32,
-    /// Whether it is too small or too hidden to ask for: neither finding it nor missing it counts.
+    /// True if the object is too small or too hidden to be scored: neither a detection nor a miss counts.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub ignore: bool,
-    /// The thing it is a part of.
+    /// Id of the object of which it is a part.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<u64>,
-    /// What else is true of it, by name.
+    /// Attributes of the object, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub attributes: BTreeMap<String, TruthAttribute>,
 }
 
-/// What is true of a thing, recognised by its form.
+/// Attribute of an object; its fields determine the variant.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum TruthAttribute {
-    /// Text that stands on it.
+    /// Text that is written on it.
     Text {
-        /// The characters.
+        /// Characters of the text.
         text: String,
     },
-    /// Which of several.
+    /// One of several classes.
     Class {
-        /// Its name.
+        /// Name of the class.
         class: String,
     },
-    /// A direction in degrees, as the camera sees it.
+    /// Angle towards the right of the picture.
     Angles {
-        /// To the right of the picture.
+        /// Angle towards the right of the picture.
         yaw: f32,
-        /// Up.
+        /// Angle towards the top of the picture.
         pitch: f32,
     },
-    /// A value.
+    /// A measured quantity.
     Number {
-        /// The value.
+        /// Value of the quantity.
         value: f32,
     },
-    /// Key points in the order of the model: `x`, `y` in pixels.
+    /// Key points in the order of the model, in pixels.
     Points(Vec<TruthPoint>),
-    /// Who it is; none for somebody who is in no gallery.
+    /// Identity of a person; `None` for people in no gallery.
     Match {
-        /// Name in the gallery. It must stand there: an attribute of another form is not one of nobody.
+        /// Name in the gallery. The key must be present, so that an attribute of another form is not read as
+        /// an unknown person.
         #[serde(deserialize_with = "Option::deserialize")]
         r#match: Option<String>,
     },
@@ -109,14 +112,14 @@ pub struct TruthPoint {
     pub x: f32,
     /// Down, in pixels.
     pub y: f32,
-    /// Whether it is seen: within the frame and not hidden.
+    /// True if it is visible: within the frame and not hidden.
     pub visible: bool,
 }
 
 /// The truth about a clip.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Truth {
-    /// What it is.
+    /// Properties of the clip.
     pub clip: Clip,
     /// Every frame, in order.
     pub frames: Vec<FrameTruth>,
@@ -128,18 +131,18 @@ pub enum TruthError {
     /// The file itself.
     #[error("cannot be read: {0}")]
     Io(#[from] std::io::Error),
-    /// There is nothing in it.
+    /// The file is empty.
     #[error("is empty; its first line says what the clip is")]
     Empty,
-    /// A line.
+    /// A line is not valid.
     #[error("line {line}: {reason}")]
     Line {
-        /// Which, from one.
+        /// Line number, from 1.
         line: usize,
-        /// What is wrong with it.
+        /// Error of the JSON parser.
         reason: serde_json::Error,
     },
-    /// A later form.
+    /// The file has a later version.
     #[error("is of version {0}; this build reads version 1")]
     Version(u32),
 }
@@ -162,7 +165,7 @@ impl Clip {
     }
 }
 
-/// What a line says; lines count from one.
+/// Parses a line; lines count from 1.
 fn parse<T: DeserializeOwned>(text: &str, line: usize) -> Result<T, TruthError> {
     serde_json::from_str(text).map_err(|reason| TruthError::Line { line, reason })
 }
@@ -181,7 +184,7 @@ impl Truth {
         })
     }
 
-    /// Writes it.
+    /// Writes the file.
     ///
     /// # Errors
     /// Those of `to`.
@@ -231,7 +234,8 @@ impl<W: Write> TruthWriter<W> {
 }
 
 impl FrameTruth {
-    /// What is true of the frame at `factor` of its size. What gets too small to ask for is ignored.
+    /// Ground truth of the frame, scaled by `factor`. Objects that become too small to be scored are marked
+    /// as ignored.
     #[must_use]
     pub fn scaled(mut self, factor: f32) -> Self {
         for object in &mut self.objects {
@@ -251,8 +255,8 @@ impl FrameTruth {
 }
 
 impl TruthObject {
-    /// Whether nobody can be asked to find something of this size: plates less than 8 pixels high, faces whose shorter
-    /// side is less than 16 pixels, and others where it is less than 14.
+    /// True if the object is too small to be scored: plates less than 8 pixels high, faces whose shorter side
+    /// is less than 16 pixels, and other objects whose shorter side is less than 14 pixels.
     #[must_use]
     pub fn is_too_small(&self) -> bool {
         let [x0, y0, x1, y1] = self.r#box;
@@ -342,7 +346,7 @@ mod tests {
         for first in ["{\"truth\": 1}\n", "\n", "a poem\r\n"] {
             let error = Truth::read(first.as_bytes()).expect_err("no header");
             let text = error.to_string();
-            // Within its text the line is the only one.
+            // In a text of its own, the line is the only one.
             assert!(
                 text.starts_with("line 1: ") && text.contains("at line 1 "),
                 "{text}"

@@ -1,7 +1,8 @@
-//! `bench-memory`: what devices with memory and virtual queues cost where they decide nothing. Five modules of a model each on
-//! four slots, everything in memory, one class of objective: goodput, and processor time of the simulator a request and module,
-//! beside the same world without memory and queues (wanted: within 1 % of it). Each is run several times in turn; the
-//! fastest counts.
+//! `bench-memory`: cost of limited memory and virtual queues where neither has to decide anything. Five
+//! modules with one model each run on four slots, with all models in memory and one class of objectives.
+//! Prints goodput, and the simulator's processor time per request and module, relative to the same world
+//! without memory limits and queues (goal: within 1 %). Each case is run several times in turn; the fastest
+//! run counts.
 
 use std::io::Write as _;
 use std::process::ExitCode;

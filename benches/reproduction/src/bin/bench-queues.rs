@@ -1,6 +1,6 @@
-//! `bench-queues`: how long virtual queues take with 400,000 requests queued for eight models on four instances: an arrival
-//! (wanted: 10 us), and a plan of all groups (wanted: 50 ms; the paper: 5 s, and 5 ms a request). Processor time, so that a
-//! busy machine counts less.
+//! `bench-queues`: cost of virtual queues with 400,000 queued requests for eight models on four instances.
+//! Prints the time of an arrival (goal: 10 us), and of planning all groups (goal: 50 ms; the paper: 5 s, and
+//! 5 ms per request). Processor time is measured, which depends less on other load.
 
 use std::io::Write as _;
 use std::process::ExitCode;
@@ -116,7 +116,7 @@ fn main() -> ExitCode {
                 longest_arrival_s = longest_arrival_s.max(took_s);
             }
         }
-        // With all of them there: checks, and the plans that follow.
+        // Checks and plans while all requests are queued.
         let (mut checks_s, mut checks) = (0.0_f64, 0_u64);
         for number in 0..20 {
             now = now + Span::from_secs(1);

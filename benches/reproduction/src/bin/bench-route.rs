@@ -1,9 +1,10 @@
-//! `bench-route`: how long a router takes to decide over 512 instances, and how fast 10,000 requests a second over them are
-//! simulated on one core; wanted are 20 us a decision (the paper's Figure 11 has 5 ms a request at this load) and faster than
-//! real time.
+//! `bench-route`: time of a router's decision over 512 instances, and simulation speed at 10,000 requests per
+//! second over them on one core. The goals are 20 us per decision (the paper's Figure 11 has 5 ms per request
+//! at this load) and faster than real time.
 //!
-//! Decisions are timed a batch at a time by the processor time of the thread, which the kernel knows to the nanosecond; of the
-//! batches the median counts. The clock is read once before and once after a batch, so that reading it is no part of a decision.
+//! Decisions are timed in batches by the processor time of the thread, which the kernel measures in
+//! nanoseconds; the median batch counts. The clock is read once before and once after a batch, so that
+//! reading it adds almost nothing to a decision.
 
 use std::io::Write as _;
 use std::process::ExitCode;
@@ -14,18 +15,19 @@ use weir_policy::route::{RouteEffect, RouteEvent, RouteRule, Router, RouterSpec}
 use weir_sim::generate::{GenerateCluster, GenerateRequest, LengthRule, MoveLink, simulate_cluster};
 use weir_types::{SequenceId, Span, StepCurve, StepProfile, Timestamp};
 
-/// Instances.
+/// Number of instances in the cluster.
 const INSTANCES: usize = 512;
-/// Requests a second.
+/// Arrival rate in requests per second.
 const RATE: f64 = 10_000.0;
-/// Seconds that are simulated.
+/// Simulated time in seconds.
 const LENGTH_S: f64 = 4.0;
-/// Decisions that are timed.
+/// Number of decisions that are timed.
 const DECISIONS: u64 = 20_000;
-/// Sequences that are on the instances meanwhile: what 10,000 a second of 300 tokens come to.
+/// Sequences that are on the instances during the measurement: 10,000 requests per second of 300 tokens lead
+/// to this number.
 const PRESENT: u64 = 40_000;
 
-/// A device that is so many times slower than the fastest.
+/// Instance whose steps take `times` as long as those of the fastest.
 fn instance(times: u64) -> Option<InstanceSpec> {
     let at = |micros: u64| Span::from_micros(times * micros);
     let decode = StepCurve::from_points(&[(1, at(12_000)), (128, at(13_000)), (512, at(31_000))]).ok()?;
@@ -54,7 +56,7 @@ fn cpu_s() -> f64 {
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }
 
-/// How many threads wanted to run in the last minute.
+/// Load average of the last minute, which tells how busy the machine was.
 fn load() -> String {
     let text = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
     text.split(' ').next().unwrap_or("?").to_owned()
@@ -65,7 +67,7 @@ fn length(number: u64) -> u32 {
     100 + (number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 33) as u32 % 400
 }
 
-/// What that is predicted as: off by up to 30 % either way, as the simulated requests are.
+/// Predicted length of a request: off by up to 30 % in either direction, as in the simulation.
 fn predicted(number: u64) -> u32 {
     let error = (number.wrapping_mul(0xd6e8_feb8_6659_fd93) >> 40) as f64 / f64::from(1 << 24);
     (f64::from(length(number)) * (0.7 + 0.6 * error)) as u32
@@ -78,7 +80,7 @@ const BATCH: u64 = 100;
 struct Decisions {
     median: f64,
     p90: f64,
-    /// Of what comes with each: a sequence that ends.
+    /// Microseconds for the event that accompanies each decision: the end of a sequence.
     ended: f64,
 }
 

@@ -1,10 +1,11 @@
-//! How fast the simulator is: a million requests through five modules on one core, events counted, and the memory it took.
+//! Benchmark of the simulator: a million requests through five modules on one core. Prints events per second
+//! and memory.
 //!
-//! An event is a fact that a state machine of the engine took in: a request let in at the gate and entered in the ledger,
-//! its arrival at a module, a finished batch, device time booked, a peer's state, a tick, an end. What passes
-//! through the event queue (messages, batches, timers) is counted apart.
+//! An event is a fact that a state machine of the engine processed: a request admitted and entered in the
+//! ledger, its arrival at a module, a finished batch, device time booked, a peer's state, a tick, an end.
+//! Entries of the event queue (messages, batches, timers) are counted separately.
 //!
-//! Each is run several times in turn: on a machine that is shared, what else runs there only ever takes time away, so the
+//! Each case is run several times in turn. On a shared machine other load can only make a run slower, so the
 //! fastest run says most about the simulator; the median says how busy the machine was.
 
 #![allow(
@@ -72,7 +73,7 @@ fn policies() -> [(&'static str, Policy); 3] {
     ]
 }
 
-/// One policy at one rate, and how long each of its runs took.
+/// Policy and rate, with the durations of its runs.
 struct Row {
     name: &'static str,
     spec: WorldSpec,
@@ -136,7 +137,7 @@ fn main() {
     }
 }
 
-/// Peak resident memory of this process, where the system reports it.
+/// Peak resident memory of this process in MiB, if the system reports it.
 fn peak_mib() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;

@@ -1,6 +1,6 @@
-//! `plan-time`: PPipe's published objectives beside ours with the time for each, and planning time by devices and classes
-//! (Figure 14). Wants the asset pack in `WEIR_ASSETS`. Run it in a release build. With an argument it solves only those
-//! problems whose name has that text in it, such as `2021` or `classes`.
+//! `plan-time`: PPipe's published objectives beside ours with the planning time of each, and planning time by
+//! devices and classes (Figure 14). Needs the asset pack in `WEIR_ASSETS` and a release build. With an
+//! argument it solves only the problems whose name contains that text, such as `2021` or `classes`.
 
 use std::io::Write as _;
 use std::process::ExitCode;
@@ -31,7 +31,7 @@ fn say(line: &str) {
     let _ = writeln!(std::io::stdout(), "{line}");
 }
 
-/// Whether the command line asks for this problem.
+/// True if the command line selects this problem.
 fn is_wanted(what: &str) -> bool {
     std::env::args()
         .nth(1)

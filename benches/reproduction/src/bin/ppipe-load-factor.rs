@@ -1,5 +1,5 @@
-//! Simulated load factors beside those that are published for L4 and P4; needs the asset pack. Names of data planes may be
-//! given: `published` (default), `intervals`, `paper-head`, `reactive`.
+//! Simulated load factors beside those published for L4 and P4; needs the asset pack. Arguments are names of
+//! data planes: `published` (default), `intervals`, `paper-head`, `reactive`.
 
 #![allow(
     clippy::print_stdout,

@@ -216,7 +216,8 @@ pub fn figure_10(studies: &Studies) -> Figure {
     }
 }
 
-/// Predictors on scenes: their error beside history's, and what is described in time with each.
+/// Table of predictors: their errors relative to history, and the share of scenes described in time with
+/// each.
 #[must_use]
 pub fn table_predictors(studies: &Studies) -> String {
     let rows: Vec<Vec<String>> = (studies.predictors.iter().zip(&studies.described))

@@ -16,24 +16,24 @@ use weir_sim::generate::{GenerateClusterError, PublishedError};
 
 use crate::document::DocumentError;
 
-/// What can go wrong.
+/// Error of the reproduction.
 #[derive(Debug, thiserror::Error)]
 pub enum ReproduceError {
-    /// There is no asset pack.
+    /// The asset pack is not available.
     #[error("published step times are in the asset pack: set WEIR_ASSETS to its folder")]
     NoAssets,
-    /// A published file.
+    /// A published file cannot be used.
     #[error(transparent)]
     Published(#[from] PublishedError),
-    /// A recorded trace.
+    /// A recorded trace cannot be used.
     #[error("{}: {what}; fetch the asset pack again", path.display())]
     Trace {
-        /// Which.
+        /// File of the trace.
         path: PathBuf,
-        /// What is wrong.
+        /// Problem with its contents.
         what: String,
     },
-    /// There is no such cluster.
+    /// The simulated cluster is invalid.
     #[error(transparent)]
     Cluster(#[from] GenerateClusterError),
     /// The document cannot be written.

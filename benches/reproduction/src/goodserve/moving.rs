@@ -18,21 +18,21 @@ const MODELS: [(&str, f64); 3] = [
     ("8 B without shared heads", 524_288.0),
 ];
 
-/// One of them.
+/// Costs of migrations of one model to one device over one link.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Move {
     /// Name of the model.
     pub model: &'static str,
-    /// Where it goes to.
+    /// Device to which the sequence migrates.
     pub device: &'static str,
-    /// Gigabits a second.
+    /// Capacity of the link in gigabits per second.
     pub gbps: f64,
-    /// By number of tokens.
+    /// Cost of a migration by number of tokens.
     pub costs: Vec<TransferCost>,
 }
 
-/// All of them, to the slowest and the fastest device. Prompts of the larger model take as long as those of the smaller
-/// one here: there are no published steps of it.
+/// All migrations, to the slowest and to the fastest device. Prompts of the larger model take as long as
+/// those of the smaller one here, since no step times of the larger are published.
 #[must_use]
 pub fn moves(devices: &Devices) -> Vec<Move> {
     let ends = [devices.instances.first(), devices.instances.last()];

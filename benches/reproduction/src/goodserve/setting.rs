@@ -1,4 +1,5 @@
-//! Four instances of a model of 8 B parameters, and what is asked of them (Figure 2 of the paper, after our data).
+//! Setting: four instances of a model of 8 B parameters, and their workload (Figure 2 of the paper, with our
+//! data).
 
 use std::path::PathBuf;
 
@@ -31,7 +32,7 @@ const REQUESTS: usize = 600;
 const PROMPT: u32 = 100;
 /// Tokens that are generated after it: evenly among these.
 const LENGTHS: std::ops::RangeInclusive<u32> = 100..=500;
-/// Expected where nothing was seen: the mean.
+/// Expected output length in tokens before any sequence has finished: the mean.
 const PRIOR: u32 = 300;
 
 /// Requests a second.
@@ -41,20 +42,20 @@ pub const OBJECTIVES: [u32; 3] = [6, 9, 12];
 /// Seeds of every case.
 pub const SEEDS: [u64; 5] = [1, 2, 3, 4, 5];
 
-/// The devices.
+/// Devices of the simulated cluster.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Devices {
-    /// Their names, the slowest first.
+    /// Names of the devices, the slowest first.
     pub names: Vec<&'static str>,
-    /// Their step times and bounds.
+    /// Step times and limits of each device.
     pub instances: Vec<InstanceSpec>,
 }
 
 impl Devices {
-    /// From the asset pack that `WEIR_ASSETS` names.
+    /// Reads the devices from the asset pack that `WEIR_ASSETS` names.
     ///
     /// # Errors
-    /// [`ReproduceError`] where it is not there, or is not as it should be.
+    /// [`ReproduceError`] if the asset pack is missing or a file is not valid.
     pub fn from_env() -> Result<Self, ReproduceError> {
         let assets = std::env::var_os("WEIR_ASSETS").ok_or(ReproduceError::NoAssets)?;
         let folder = PathBuf::from(assets).join("profiles/llm/steps");
@@ -108,23 +109,23 @@ pub fn scene_requests(rate: f64, objective: Span, seed: u64, predictor: &Predict
         .collect()
 }
 
-/// One combination.
+/// Combination of parameters that is simulated.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Case {
-    /// Who goes where.
+    /// Rule that routes requests to instances.
     pub rule: RouteRule,
-    /// How long sequences are expected to be.
+    /// Rule that predicts output lengths.
     pub lengths: LengthRule,
-    /// Requests a second.
+    /// Arrival rate in requests per second.
     pub rate: u32,
-    /// Seconds within which a request must have its last token.
+    /// Objective in seconds: the time within which a request must have its last token.
     pub objective_s: u32,
-    /// Tokens between two looks at a sequence.
+    /// Interval in tokens between two checks of a sequence.
     pub check_tokens: u32,
 }
 
 impl Case {
-    /// With the paper's interval of checks.
+    /// Creates a case with the paper's check interval.
     #[must_use]
     pub const fn new(rule: RouteRule, lengths: LengthRule, rate: u32, objective_s: u32) -> Self {
         Self {
@@ -151,10 +152,10 @@ impl Case {
         }
     }
 
-    /// What was asked and what became of it, with one seed.
+    /// Simulates the case with one seed; returns the requests and their outcomes.
     ///
     /// # Errors
-    /// [`ReproduceError::Cluster`] where the instances are none.
+    /// [`ReproduceError::Cluster`] if the instances are invalid.
     pub fn run_one(
         &self,
         devices: &Devices,
@@ -166,10 +167,10 @@ impl Case {
         Ok((requests, result))
     }
 
-    /// Part of scenes that are described in time, with predicted lengths; the mean over the seeds.
+    /// Share of scenes that are described in time with predicted lengths, the mean over the seeds.
     ///
     /// # Errors
-    /// [`ReproduceError::Cluster`] where the instances are none.
+    /// [`ReproduceError::Cluster`] if the instances are invalid.
     pub fn run_scenes(&self, devices: &Devices, predictor: &Predictor) -> Result<f64, ReproduceError> {
         let mut sum = 0.0;
         for seed in SEEDS {
@@ -181,7 +182,7 @@ impl Case {
         Ok(sum / SEEDS.len() as f64)
     }
 
-    /// With all seeds.
+    /// Simulates the case with all seeds.
     ///
     /// # Errors
     /// As [`Self::run_one`].
@@ -207,16 +208,16 @@ impl Case {
     }
 }
 
-/// What came out of a case.
+/// Results of a case over all seeds.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Outcome {
-    /// Of which.
+    /// Case that was simulated.
     pub case: Case,
-    /// Requests in time as a part of all, by seed.
+    /// Share of requests within the objective, by seed.
     pub shares: Vec<f64>,
-    /// Moves of all seeds.
+    /// Number of migrations over all seeds.
     pub moves: u32,
-    /// Requests of all seeds that were dropped.
+    /// Number of dropped requests over all seeds.
     pub dropped: usize,
 }
 
@@ -233,7 +234,7 @@ impl Outcome {
         self.share() * f64::from(self.case.rate)
     }
 
-    /// The same of the worst and the best seed.
+    /// Goodput of the worst and the best seed.
     #[must_use]
     pub fn goodput_range(&self) -> (f64, f64) {
         let all = self.shares.iter().map(|share| share * f64::from(self.case.rate));

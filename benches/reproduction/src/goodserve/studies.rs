@@ -1,4 +1,4 @@
-//! All parts of the evaluation, run.
+//! Runs all parts of the evaluation.
 
 use weir_policy::route::{JustEnough, Moves, RouteRule};
 use weir_sim::generate::LengthRule;
@@ -9,18 +9,18 @@ use super::moving::{self, Move};
 use super::setting::{Case, Devices, OBJECTIVES, Outcome, RATES};
 use crate::parallel::in_parallel;
 
-/// True lengths.
+/// Predictor that knows the true lengths.
 pub const TRUE: LengthRule = LengthRule::Oracle { error: 0.0 };
-/// Where expected lengths come from, and what that is called.
+/// Predictors of lengths that are compared, with their names.
 pub const LENGTHS: [(&str, LengthRule); 4] = [
     ("true lengths", TRUE),
     ("log-normal error 0.3", LengthRule::Oracle { error: 0.3 }),
     ("log-normal error 0.6", LengthRule::Oracle { error: 0.6 }),
     ("history", LengthRule::History),
 ];
-/// Tokens between two looks at a sequence (Figure 10b).
+/// Intervals in tokens between two checks of a sequence (Figure 10b).
 pub const CHECKS: [u32; 5] = [10, 25, 50, 100, 200];
-/// Rate and objective at which single parts are compared.
+/// Rate in requests per second and objective in seconds at which single parts are compared.
 pub const MIDDLE: (u32, u32) = (30, 6);
 
 /// Rule `just-enough` that moves so.
@@ -32,7 +32,7 @@ pub fn just_enough(moves: Moves) -> RouteRule {
     })
 }
 
-/// All rules, and `just-enough` with other moves, with their names.
+/// All rules, and `just-enough` with other migration settings, with their names.
 #[must_use]
 pub fn rules() -> Vec<(String, RouteRule)> {
     let all = RouteRule::all().map(|rule| (rule.name().to_owned(), rule));
@@ -60,18 +60,18 @@ pub fn rule(name: &str) -> RouteRule {
     found.unwrap_or(RouteRule::Earliest)
 }
 
-/// What came out.
+/// Results of all studies.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Studies {
-    /// The devices' names.
+    /// Names of the devices.
     pub devices: Vec<&'static str>,
-    /// Every case once.
+    /// Outcome of each case, without repetition.
     pub outcomes: Vec<Outcome>,
-    /// Predictors of lengths.
+    /// Comparison of length predictors.
     pub predictors: Vec<Compared>,
-    /// Part of scenes described in time with each of these, by rule of [`COMPARED`].
+    /// Share of scenes described in time with each predictor, by rule of [`COMPARED`].
     pub described: Vec<Vec<f64>>,
-    /// What moves take either way.
+    /// Costs of migrations, by tokens and by cache.
     pub moves: Vec<Move>,
 }
 
@@ -145,20 +145,20 @@ impl Studies {
         })
     }
 
-    /// What came out of a case; nothing where it was not run.
+    /// Outcome of a case; `None` if it was not run.
     #[must_use]
     pub fn outcome(&self, case: &Case) -> Option<&Outcome> {
         self.outcomes.iter().find(|outcome| outcome.case == *case)
     }
 
-    /// Its mean part of requests in time, in per cent.
+    /// Mean share of requests within the objective, in percent.
     #[must_use]
     pub fn percent(&self, case: &Case) -> f64 {
         self.outcome(case)
             .map_or(f64::NAN, |outcome| 100.0 * outcome.share())
     }
 
-    /// Its mean requests in time a second.
+    /// Mean number of requests within the objective per second.
     #[must_use]
     pub fn goodput(&self, case: &Case) -> f64 {
         self.outcome(case).map_or(f64::NAN, Outcome::goodput)

@@ -1,4 +1,4 @@
-//! What had to come out, with what did.
+//! Expected results beside measured ones.
 
 use weir_policy::route::{Moves, RouteRule};
 use weir_sim::generate::LengthRule;
@@ -125,7 +125,8 @@ pub fn just_enough_table(studies: &Studies) -> String {
     verdicts.table()
 }
 
-/// Rule `weir` beside the best of `earliest` and both kinds of `just-enough`, by where lengths come from.
+/// Table of the rule `weir` beside the best of `earliest` and both variants of `just-enough`, by source of
+/// lengths.
 #[must_use]
 pub fn weir_table(studies: &Studies) -> String {
     let mut rows = Vec::new();

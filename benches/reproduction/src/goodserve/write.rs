@@ -8,7 +8,7 @@ use super::studies::Studies;
 use super::{figures, moving, verdicts};
 use crate::document::{self, Filling};
 
-/// Writes the figures (as SVG) and `README.md`, by `template.md`, into `folder`.
+/// Writes the figures (as SVG) and `README.md`, made from `template.md`, into `folder`.
 ///
 /// # Errors
 /// [`ReproduceError`] where the template does not fit or something cannot be read or written.

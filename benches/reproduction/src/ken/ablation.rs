@@ -1,10 +1,10 @@
-//! What each part brings (Figure 15): without switching, without cascades, and with placement by a simple rule, at the
-//! lowest p95 for an accuracy.
+//! Ablation (Figure 15): lowest p95 latency at a given accuracy without switching, without cascades, and with
+//! placement by a simple rule.
 
 use super::trade_off::TradeOff;
 use crate::plot::{Axis, Bar, BarSeries, Bars, Figure, Kind, Panel};
 
-/// A part left out, and the lowest p95 without it.
+/// Name of a variant that lacks one part, and the lowest p95 with it.
 type Without = (&'static str, fn(&TradeOff) -> f64);
 
 /// p95 by part, at the accuracy of [`super::trade_off::ACCURACY`].

@@ -19,24 +19,24 @@ use weir_sim::traces::RecordingError;
 
 use crate::document::DocumentError;
 
-/// What can go wrong.
+/// Error of the reproduction.
 #[derive(Debug, thiserror::Error)]
 pub enum ReproduceError {
-    /// There is no asset pack.
+    /// The asset pack is not available.
     #[error("KEN's published profiles are in the asset pack: set WEIR_ASSETS to its folder")]
     NoAssets,
-    /// A published file.
+    /// A published file cannot be used.
     #[error("{}: {what}; fetch the asset pack again", path.display())]
     Published {
-        /// Which.
+        /// Path of the file.
         path: PathBuf,
-        /// What is wrong.
+        /// Problem with its contents.
         what: String,
     },
-    /// There is no plan.
+    /// No gear plan was found.
     #[error(transparent)]
     Gears(#[from] GearError),
-    /// There is no trace.
+    /// The trace cannot be read.
     #[error(transparent)]
     Trace(#[from] RecordingError),
     /// The document cannot be written.

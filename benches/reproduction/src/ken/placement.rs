@@ -12,16 +12,17 @@ use crate::plot::{Axis, Bar, BarSeries, Bars, Figure, Kind, Panel, markdown};
 /// p95 in seconds by cascade, for one placement.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AtPlacement {
-    /// Which.
+    /// Name of the placement.
     pub name: &'static str,
-    /// By cascade; where an accurate cascade is too slow, the queue grows until the trace ends.
+    /// p95 latency in seconds, by cascade. If an accurate cascade is too slow, the queue grows until the
+    /// trace ends.
     pub p95: Vec<f64>,
 }
 
 /// A cascade: its name, and its stages with the part of items that reaches each.
 type Cascade = (&'static str, &'static [(&'static str, f64)]);
 
-/// What the text says of them.
+/// Cascades of the paper's text: the models with the share of requests that reach each.
 const CASCADES: [Cascade; 3] = [
     ("1: mini, 60 % medium", &[("mini", 1.0), ("medium", 0.6)]),
     (
@@ -31,7 +32,7 @@ const CASCADES: [Cascade; 3] = [
     ("3: mini, 9 % base", &[("mini", 1.0), ("base", 0.09)]),
 ];
 
-/// Runs all three under all three.
+/// Simulates all three cascades under all three placements.
 #[must_use]
 pub fn run(published: &Published, load: &Load) -> Vec<AtPlacement> {
     let settings = [
@@ -82,7 +83,7 @@ fn at(
         let slots: &[(usize, f64)] = match (*stage, *name) {
             (_, "all on both, evenly") => &[(0, 0.5), (1, 0.5)],
             ("mini", _) => &[(0, 1.0)],
-            // The first has mini: of what is left the second gets more.
+            // The first slot also has mini, so the second gets more of the rest.
             _ => &[(0, 0.25), (1, 0.75)],
         };
         let size = if *stage == "base" { *base_size } else { 1 };
@@ -130,7 +131,7 @@ pub fn table(found: &[AtPlacement]) -> String {
     markdown(&head, &rows)
 }
 
-/// The same as bars.
+/// The same results as bars.
 #[must_use]
 pub fn figure_6(found: &[AtPlacement]) -> Figure {
     let series = |(index, (name, _)): (usize, &Cascade)| BarSeries {

@@ -1,4 +1,4 @@
-//! How good plans are beside all that there are (Figure 13), and how long planning takes (Figure 14).
+//! Quality of plans relative to exhaustive search (Figure 13), and planning times (Figure 14).
 
 use weir_planner::gears::{
     CascadeChoice, Evaluated, Evaluation, GearProblem, LoadOrder, Scoring, exhaustive, frontier, hypervolume,
@@ -14,7 +14,7 @@ use crate::plot::{Axis, Figure, Kind, Line, Panel, markdown};
 /// The setting of Figure 13: cascades and ranges.
 const SMALL: (usize, usize) = (6, 6);
 
-/// All assignments, in the order of loads.
+/// Exhaustive search in the load order of the paper.
 pub const ALL_FALLING: &str = "exhaustive, no dearer cascade at a higher load";
 /// The walk with what is near, in the order of loads.
 pub const FALLING: &str = "walk and neighbours";
@@ -23,20 +23,20 @@ pub const FREE: &str = "walk and neighbours in any order";
 /// Assignments drawn at random, as many as twice those of [`FREE`].
 pub const RANDOM: &str = "random, twice the plans";
 
-/// One way to plan, in the setting of Figure 13.
+/// Result of a planning method, in the setting of Figure 13.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Search {
-    /// Which.
+    /// Name of the search.
     pub name: &'static str,
-    /// What it found.
+    /// Pareto frontier that it found.
     pub frontier: Vec<Evaluated>,
-    /// Its hypervolume as a part of the exhaustive one's.
+    /// Hypervolume of the frontier, relative to that of the exhaustive search.
     pub hypervolume: f64,
-    /// Plans that were simulated.
+    /// Number of simulated plans.
     pub simulated: usize,
-    /// Seconds of the processor that it took.
+    /// Processor time in seconds.
     pub seconds: f64,
-    /// What the paper says that it takes.
+    /// Processor time that the paper states.
     pub paper: &'static str,
 }
 
@@ -55,19 +55,19 @@ impl Search {
 /// Planning time of the whole problem.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Size {
-    /// Cascades.
+    /// Number of cascades to choose from.
     pub cascades: usize,
-    /// Ranges.
+    /// Number of load ranges.
     pub ranges: usize,
-    /// Devices.
+    /// Number of devices.
     pub slots: usize,
-    /// Plans that were simulated.
+    /// Number of simulated plans.
     pub simulated: usize,
-    /// Seconds of the processor that it took.
+    /// Processor time in seconds.
     pub seconds: f64,
 }
 
-/// All models everywhere, batches of one, 8 s of trace, 6 cascades, 6 ranges.
+/// Compares planning methods: all models on all slots, batches of one, 8 s of trace, 6 cascades, 6 ranges.
 ///
 /// # Errors
 /// As [`frontier`].
@@ -161,7 +161,8 @@ fn spread(cascades: &[CascadeChoice], count: usize) -> Vec<CascadeChoice> {
 type Found = (Vec<Evaluated>, usize, f64);
 type Evaluate<'a> = dyn FnMut(&weir_types::GearPlan, &weir_planner::gears::Assignment) -> Evaluation + 'a;
 
-/// What a search finds, how many plans it simulates, and how long it takes: of the processor, since a search is one thread.
+/// Runs a search. Returns its frontier, the number of simulated plans, and its processor time in seconds: a
+/// search is single-threaded.
 fn timed(
     problem: &GearProblem,
     load: &Load,
@@ -176,7 +177,7 @@ fn timed(
     Ok((found, simulated, thread_cpu_s() - began))
 }
 
-/// Planning time by cascades and ranges, on four devices whose memory does not hold every model.
+/// Planning times by number of cascades and ranges, on four devices whose memory cannot hold every model.
 ///
 /// # Errors
 /// As [`frontier`].
@@ -198,8 +199,8 @@ pub fn scaling(published: &Published, load: &Load) -> Result<Vec<Size>, Reproduc
     Ok(sizes)
 }
 
-/// So many cascades: between two that follow each other, others are put whose parts and accuracy lie between theirs where
-/// they have the same models, else the dearer one with less handed on.
+/// Interpolates to `count` cascades. Between two neighbours with the same models, a new one has shares and
+/// accuracy between theirs; otherwise it is the more expensive one with fewer items handed on.
 fn denser(published: &Published, count: usize) -> Vec<CascadeChoice> {
     let given = &published.cascades;
     let mut out = Vec::new();
@@ -219,7 +220,7 @@ fn denser(published: &Published, count: usize) -> Vec<CascadeChoice> {
     out
 }
 
-/// The searches.
+/// Table of the searches: plans found, hypervolume, effort.
 #[must_use]
 pub fn searches_table(found: &[Search]) -> String {
     let row = |search: &Search| {
@@ -244,7 +245,8 @@ pub fn searches_table(found: &[Search]) -> String {
     markdown(&head, &rows)
 }
 
-/// What searches find of the plans with at most some latency, in parts of all that there are.
+/// Table of the hypervolume that searches reach with plans below some latencies, as a percentage of the
+/// exhaustive search's.
 #[must_use]
 pub fn latencies_table(found: &[Search]) -> String {
     const SECONDS: [f64; 6] = [0.025, 0.05, 0.1, 1.0, 3.0, 6.0];
@@ -276,7 +278,7 @@ pub fn latencies_table(found: &[Search]) -> String {
     markdown(&head, &rows)
 }
 
-/// Planning times.
+/// Table of planning times by problem size.
 #[must_use]
 pub fn scaling_table(sizes: &[Size]) -> String {
     let row = |size: &Size| {

@@ -13,31 +13,31 @@ use weir_types::{Profile, Span, StageGear};
 
 use super::ReproduceError;
 
-/// What is published.
+/// Published models and cascades.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Published {
     /// The classifiers; `tiny1` to `tiny4` are four trainings of one net.
     pub models: Vec<GearModel>,
-    /// Cascades of one or two of them, none both dearer and less accurate than another, the dearest first.
+    /// Pareto-optimal cascades of one or two models, the most expensive first.
     pub cascades: Vec<CascadeChoice>,
-    /// Cascades that were published, without repetition.
+    /// Number of published cascades, without repetition.
     pub published: usize,
 }
 
 impl Published {
-    /// From the asset pack that `WEIR_ASSETS` names.
+    /// Reads the published files from the asset pack that `WEIR_ASSETS` names.
     ///
     /// # Errors
-    /// [`ReproduceError`] where it is not there, or is not as it should be.
+    /// [`ReproduceError`] if the asset pack is missing or a file is not valid.
     pub fn from_env() -> Result<Self, ReproduceError> {
         let assets = std::env::var_os("WEIR_ASSETS").ok_or(ReproduceError::NoAssets)?;
         Self::read(&PathBuf::from(assets).join("profiles/ken"))
     }
 
-    /// From a folder.
+    /// Reads the published files from a folder.
     ///
     /// # Errors
-    /// [`ReproduceError`] where a file is not as it should be.
+    /// [`ReproduceError`] if a file is not valid.
     pub fn read(folder: &Path) -> Result<Self, ReproduceError> {
         let profiles = Document::read(&folder.join("bert.json"))?;
         let cascades = Document::read(&folder.join("bert_cascades.json"))?;
@@ -61,7 +61,7 @@ impl Published {
                     .collect::<Result<Vec<usize>, _>>()?,
             );
         }
-        // Figure 6 has one that stands in no cascade of two.
+        // Figure 6 has a model that occurs in no cascade of two.
         index(&"mini".to_owned())?;
         let singles = single_durations(&names, &means);
         let facts = names
@@ -106,11 +106,11 @@ impl Published {
     }
 }
 
-/// Durations at batch size 1 as the cascades' file has them: that of the single model, and of those that are never alone
-/// there what the others of their kind take.
+/// Durations at batch size 1, from the file of cascades: that of the single model. Models that are never
+/// single there have the duration of others of their kind.
 fn single_durations(names: &[Vec<String>], means: &[f64]) -> BTreeMap<String, f64> {
     let mut durations = BTreeMap::new();
-    // Medium never stands alone: its duration is the profile's.
+    // Medium is never published as a single model; its duration is that of the profile.
     durations.insert("medium".to_owned(), 0.005_065_8);
     for (names, mean) in names.iter().zip(means) {
         if let [only] = names.as_slice() {
@@ -120,7 +120,7 @@ fn single_durations(names: &[Vec<String>], means: &[f64]) -> BTreeMap<String, f6
     durations
 }
 
-/// Those that no other is both cheaper than and at least as accurate as; the dearest first.
+/// Pareto-optimal choices, the most expensive first.
 fn undominated(mut choices: Vec<CascadeChoice>, models: &[GearModel]) -> Vec<CascadeChoice> {
     choices.sort_by(|a, b| {
         let work = a.work(models).total_cmp(&b.work(models));

@@ -13,11 +13,11 @@ use crate::plot::{Axis, Figure, Kind, Line, Panel, markdown};
 /// Plans of one load, run on another.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Robust {
-    /// What differs.
+    /// Difference between the two loads.
     pub name: &'static str,
-    /// Plans made for the load that they run on.
+    /// Plans made for the load on which they run.
     pub own: Vec<Evaluated>,
-    /// Plans made for the other one, as they come out on this one.
+    /// Plans made for the other load, evaluated on this one.
     pub other: Vec<Evaluated>,
 }
 
@@ -70,8 +70,8 @@ fn bursty(seed: u64) -> Result<Vec<weir_types::Timestamp>, ReproduceError> {
 }
 
 impl Robust {
-    /// At each plan that was made for this load, the best of the others within a point of its accuracy: how much higher its
-    /// p95 is. Infinite where there is none.
+    /// For each plan made for this load: the p95 of the best other plan within a percentage point of its
+    /// accuracy, relative to its own. Infinite if there is none.
     #[must_use]
     pub fn slower(&self) -> Vec<f64> {
         let at = |own: &Evaluated| {
@@ -85,7 +85,7 @@ impl Robust {
     }
 }
 
-/// How the others compare.
+/// Table that compares plans made for the other load with plans made for this one.
 #[must_use]
 pub fn table(found: &[Robust]) -> String {
     let row = |robust: &Robust| {

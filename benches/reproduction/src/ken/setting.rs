@@ -1,4 +1,4 @@
-//! What the studies share: the device, the trace, and how plans are evaluated.
+//! Common setting of the studies: the device, the trace, and the evaluation of plans.
 
 use weir_graph::{ArrivalProcess, Arrivals, Trace};
 use weir_planner::gears::{
@@ -13,13 +13,13 @@ use weir_types::{GearPlan, Span, Timestamp};
 use super::ReproduceError;
 use super::published::Published;
 
-/// Memory of a V100.
+/// Memory of a V100 in bytes.
 pub const MEMORY: u64 = 16 << 30;
-/// What is low in a good plan.
+/// Latency metric to minimise: the 95th percentile.
 pub const P95: Measure = Measure::Quantile(0.95);
-/// Mean requests a second.
+/// Mean rate in requests per second.
 pub const MEAN: f64 = 500.0;
-/// Plans that are looked at beside those of the paper's walk.
+/// Number of plans that are evaluated beside those of the paper's walk.
 pub const REFINE: usize = 300;
 /// Length of a trace.
 pub const MINUTE: Span = Span::from_secs(60);
@@ -27,7 +27,7 @@ pub const MINUTE: Span = Span::from_secs(60);
 /// A load: one list of arrivals a seed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Load {
-    /// Times of arrivals.
+    /// Arrival times, one list per seed.
     pub arrivals: Vec<Vec<Timestamp>>,
     /// The most requests of any second.
     pub peak: f64,
@@ -49,7 +49,7 @@ impl Load {
         ))
     }
 
-    /// These arrivals.
+    /// Builds a load from arrival times and determines its peak.
     #[must_use]
     pub fn of(arrivals: Vec<Vec<Timestamp>>) -> Self {
         let peak = arrivals.iter().map(|times| peak(times)).fold(1.0, f64::max);

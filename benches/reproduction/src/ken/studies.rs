@@ -1,4 +1,4 @@
-//! All parts of the evaluation, run.
+//! Runs all parts of the evaluation.
 
 use std::thread::ScopedJoinHandle;
 
@@ -15,20 +15,20 @@ use super::trade_off::TradeOff;
 /// Seeds of every load.
 pub const SEEDS: [u64; 5] = [1, 2, 3, 4, 5];
 
-/// What came out of them.
+/// Results of all studies.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Studies {
-    /// Where the models come from.
+    /// Published models and cascades that were used.
     pub published: Published,
-    /// On one V100, and on two.
+    /// Trade-offs on one V100, and on two.
     pub trade_offs: Vec<TradeOff>,
-    /// Three cascades by placement.
+    /// Three cascades, by placement.
     pub placements: Vec<AtPlacement>,
-    /// Ways to plan.
+    /// Comparison of searches.
     pub searches: Vec<Search>,
-    /// Planning times.
+    /// Planning times by problem size.
     pub sizes: Vec<Size>,
-    /// Plans made for other loads.
+    /// Robustness: plans made for other loads.
     pub robust: Vec<Robust>,
 }
 
@@ -63,7 +63,7 @@ impl Studies {
     }
 }
 
-/// What a study came to.
+/// Waits for a study and returns its result; passes a panic on.
 fn join<T>(study: ScopedJoinHandle<'_, T>) -> T {
     study
         .join()

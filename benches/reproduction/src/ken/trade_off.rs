@@ -1,5 +1,5 @@
-//! What plans come to beside single models, fixed cascades and single models by load (Figure 8), and work by accuracy of
-//! cascades (Figure 1).
+//! Latency and accuracy of plans beside single models, fixed cascades and single models by load (Figure 8),
+//! and work by accuracy of cascades (Figure 1).
 
 use weir_planner::gears::{
     Evaluated, GearProblem, Overload, Scoring, fixed, frontier, pareto, single_models,
@@ -18,29 +18,29 @@ pub const RANGES: usize = 10;
 /// Plans in a table, at most.
 const MAX_ROWS: usize = 16;
 
-/// The frontiers.
+/// Frontiers of latency and accuracy on a number of devices.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TradeOff {
-    /// V100s.
+    /// Number of V100 devices.
     pub slots: usize,
     /// Gear plans, by ascending latency.
     pub gears: Vec<Evaluated>,
-    /// Shifts a minute of each of them.
+    /// Gear shifts per minute of each of these plans.
     pub shifts: Vec<u64>,
-    /// Gear plans by the score that the paper prints.
+    /// Gear plans by the score as printed in the paper.
     pub ratio: Vec<Evaluated>,
-    /// Gear plans where those that do not sustain a range are none.
+    /// Gear plans, where plans that do not sustain a range are discarded.
     pub pruned: Vec<Evaluated>,
-    /// Single models, whatever the load.
+    /// Single models, the same at every load.
     pub single: Vec<Evaluated>,
-    /// Fixed cascades, the trace known.
+    /// Fixed cascades, chosen with knowledge of the trace.
     pub fixed: Vec<Evaluated>,
     /// Single models by load.
     pub switching: Vec<Evaluated>,
 }
 
 impl TradeOff {
-    /// Plans for a load on so many V100.
+    /// Plans for a load on `slots` V100 devices.
     ///
     /// # Errors
     /// As [`frontier`].
@@ -106,7 +106,7 @@ impl TradeOff {
         ]
     }
 
-    /// The best p95 by kind, beside that of the best single model.
+    /// Table of the best p95 by kind of plan, beside that of the best single model.
     #[must_use]
     pub fn table(&self) -> String {
         let single = Self::best(&self.single);

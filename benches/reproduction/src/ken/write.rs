@@ -8,7 +8,7 @@ use super::{ReproduceError, ablation, placement, planner, robust, trade_off};
 use crate::document::{self, Filling};
 use crate::plot::markdown;
 
-/// Writes the figures (as SVG) and `README.md`, by `template.md`, into `folder`.
+/// Writes the figures (as SVG) and `README.md`, made from `template.md`, into `folder`.
 ///
 /// # Errors
 /// [`ReproduceError`] where the template does not fit or something cannot be read or written.
@@ -47,7 +47,7 @@ fn tables(studies: &Studies) -> Filling {
     filling
 }
 
-/// What had to come out, with what did.
+/// Table of expected results beside measured ones.
 fn acceptance(studies: &Studies) -> String {
     let mut rows: Vec<Vec<String>> = Vec::new();
     let mut row = |what: &str, wanted: &str, found: String, holds: bool| {

@@ -1,4 +1,4 @@
-//! The ablation: the eleven of Table 1 beside PARD (Figures 11, 12c and 13).
+//! Ablation: the eleven variants of Table 1 beside PARD (Figures 11, 12c and 13).
 
 use super::outcome::Outcome;
 use super::paper::bar;
@@ -7,7 +7,7 @@ use super::study::{Study, mean_of};
 use super::words::{factor, percent, share, short};
 use crate::plot::{Axis, BarSeries, Bars, Figure, Kind, Line, Panel, Part, Region, Rule, Stacked, markdown};
 
-/// What the paper's text says of drop and invalid rates as multiples of PARD's. "1.8 x higher" is read as 1.8 times.
+/// Drop and invalid rates as multiples of PARD's, from the paper's text. "1.8 x higher" is read as 1.8 times.
 const PAPER: [(&str, Option<f64>, Option<f64>); 11] = [
     ("back", Some(3.6), Some(24.0)),
     ("sf", None, None),
@@ -187,7 +187,7 @@ pub fn figure_11(study: &Study, title: &str) -> Figure {
     }
 }
 
-/// Of a policy the run with a recorded timeline.
+/// Run of a policy with a recorded timeline.
 fn recorded_outcome<'a>(study: &'a Study, policy: &str) -> Option<&'a Outcome> {
     study
         .outcomes
@@ -254,7 +254,7 @@ pub fn figure_12c(study: &Study) -> Figure {
     }
 }
 
-/// What Figures 12c and 13 come to in words.
+/// Table for Figures 12c and 13: queueing delay and priority switches by policy.
 #[must_use]
 pub fn delays(study: &Study) -> String {
     let begin = recorded_outcome(study, "pard").map_or(0, |outcome| stretch_of_loss(outcome, STRETCH));

@@ -61,7 +61,8 @@ fn bound(study: &Study, workload: &(String, String)) -> Estimate {
     })
 }
 
-/// By workload, how many points above PARD each rival is, seed by seed, and what that says.
+/// Table by workload: difference in drop rate between each rival and PARD in percentage points, seed by seed,
+/// with its verdict.
 #[must_use]
 pub fn rival_table(study: &Study) -> String {
     let rivals: Vec<String> = study
@@ -91,18 +92,18 @@ pub fn rival_table(study: &Study) -> String {
     markdown(&header, &rows)
 }
 
-/// How a rival stands to PARD.
+/// Verdict of a comparison between a rival and PARD.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
-    /// It drops less, the interval excludes zero.
+    /// The rival drops less: the interval excludes zero.
     Ahead,
-    /// The interval includes zero, or they are within half a point.
+    /// No clear difference: the interval includes zero, or the rates are within half a percentage point.
     Level,
-    /// It drops more by over half a point, the interval excludes zero.
+    /// The rival drops more by over half a percentage point, and the interval excludes zero.
     Behind,
 }
 
-/// What a difference says.
+/// Verdict for a difference between drop rates, a rival's less PARD's.
 #[must_use]
 pub fn verdict(less: Estimate) -> Verdict {
     if less.mean + less.half < 0.0 {
@@ -117,7 +118,7 @@ pub fn verdict(less: Estimate) -> Verdict {
 /// Workloads by the name of their world, and what they are called together.
 pub type Group<'a> = (&'a str, &'a dyn Fn(&str) -> bool);
 
-/// Whether rivals come level with PARD, by group of workloads.
+/// Table of verdicts on rivals, by group of workloads.
 #[must_use]
 pub fn verdict_table(study: &Study, groups: &[Group<'_>]) -> String {
     let rivals = ["clipper++", "clipper++ (local)", "upper", "hbf"];
@@ -190,7 +191,7 @@ pub fn gap_closed(study: &Study, workload: &(String, String)) -> f64 {
     }
 }
 
-/// Whether weir closes half of PARD's gap on all workloads taken together that have `part` in their name.
+/// Checks that weir closes half of PARD's gap over all workloads with `part` in their name.
 #[must_use]
 pub fn gap_closed_check(study: &Study, what: &str, part: &str) -> Check {
     let workloads = study.workloads();
@@ -222,7 +223,8 @@ fn best_baseline(study: &Study, workload: &(String, String)) -> (String, f64) {
     rates.min_by(|a, b| a.1.total_cmp(&b.1)).unwrap_or_default()
 }
 
-/// Whether weir is anywhere worse than the best baseline, and where it closes half of the gap.
+/// Checks that weir is nowhere worse than the best baseline, and that it halves the gap in `wanted`
+/// workloads.
 #[must_use]
 pub fn claims(study: &Study, what: &str, wanted: usize) -> Vec<Check> {
     let workloads = study.workloads();

@@ -1,5 +1,6 @@
-//! The evaluation of PARD (EuroSys 2026, section 5), run again: the experiments `config/experiments/pard-*.toml` and
-//! `weir-*.toml`, their figures and tables, and a document that shows them beside what the paper says.
+//! Reproduction of the evaluation of PARD (EuroSys 2026, section 5): the experiments
+//! `config/experiments/pard-*.toml` and `weir-*.toml`, their figures and tables, and a document that shows
+//! them beside the paper's statements.
 
 pub mod ablation;
 pub mod fixed;
@@ -19,10 +20,10 @@ pub use write::write;
 
 use crate::document::DocumentError;
 
-/// What can go wrong.
+/// Error of the reproduction.
 #[derive(Debug, thiserror::Error)]
 pub enum ReproduceError {
-    /// An experiment is not as it should be.
+    /// An experiment file is invalid.
     #[error("{0}")]
     Experiment(String),
     /// The document cannot be written.

@@ -1,8 +1,9 @@
-//! What policies are called, in the paper's words where it has one: after their drop rule and what departs from it.
+//! Names of policies, in the paper's words if it has one: the drop rule, and the departures from its preset.
 
 use weir_policy::{BatchBinding, Mailboxes, Policy};
 
-/// A drop rule, a departure from it (none of the others given here, where it is empty), and the name of both.
+/// Drop rule, a departure from its preset (if empty: none of the departures listed here), and the name of
+/// both.
 const NAMES: [(&str, &str, &str); 11] = [
     ("none", "", "naive"),
     ("nexus", "drop.scan = \"deadline\"", "nexus (deadline)"),
@@ -23,14 +24,15 @@ pub const PARD: &str = "pard";
 /// The rule that does not come from the architecture of the paper.
 pub const WEIR: &str = "weir";
 
-/// Of a trace's origin its name.
+/// Name of a trace, from its description.
 #[must_use]
 pub fn trace(origin: &str) -> String {
     let end = origin.find([':', ' ']).unwrap_or(origin.len());
     origin[..end].to_owned()
 }
 
-/// A policy by its rule and what departs from it; and its architecture, where it is not the one that the rule comes from.
+/// Name of a policy by its rule and the departures from it; with its architecture, if it differs from that of
+/// the rule.
 #[must_use]
 pub fn policy(policy: &Policy) -> String {
     let name = match policy.estimation().overload_control {

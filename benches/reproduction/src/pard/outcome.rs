@@ -1,78 +1,78 @@
-//! What remains of one run: the figures that tables and plots are made of.
+//! Outcome of one run: the figures from which tables and plots are made.
 
 use weir_sim::SimulationResult;
 use weir_sim::experiment::Run;
 
 use super::naming;
 
-/// What is kept of a run beside its figures.
+/// Data that is kept of a run beside its figures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Keep {
-    /// The bound is computed.
+    /// True if the upper bound is computed.
     pub bound: bool,
-    /// Queueing delays, load factors and priorities by second are kept.
+    /// True if queueing delays, load factors and priorities are kept by second.
     pub timeline: bool,
 }
 
-/// One run.
+/// Figures of one run.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Outcome {
     /// The world's name, such as `lv`.
     pub world: String,
     /// `wiki`, `tweet`, `azure` or `constant`.
     pub trace: String,
-    /// What the policy is called.
+    /// Name of the policy.
     pub policy: String,
-    /// Its drop rule.
+    /// Drop rule of the policy.
     pub rule: String,
-    /// What departs in it from the preset of the rule.
+    /// Settings that differ from the preset of the rule.
     pub departures: Vec<String>,
-    /// Where its random draws begin.
+    /// Seed of all random draws.
     pub seed: u64,
-    /// Where its arrivals come from, in words.
+    /// Description of the arrivals.
     pub origin: String,
-    /// Milliseconds.
+    /// Latency objective in milliseconds.
     pub slo_ms: f64,
-    /// What was swept, by key.
+    /// Swept values, by key.
     pub labels: Vec<(String, String)>,
-    /// Requests sent.
+    /// Number of requests that were sent.
     pub arrived: u64,
-    /// `(dropped + late) / arrived`.
+    /// Drop rate: `(dropped + late) / arrived`.
     pub drop_rate: f64,
-    /// Wasted device time over all device time.
+    /// Invalid rate: wasted device time over all device time.
     pub invalid_rate: f64,
-    /// Delivered in time, a second.
+    /// Requests delivered in time per second.
     pub goodput: f64,
-    /// Requests that came out too late.
+    /// Number of requests that were delivered late.
     pub late: u64,
     /// Names of the modules, in topological order.
     pub modules: Vec<String>,
-    /// How far each is from the entry: 0 for the first.
+    /// Distance of each module from the entry in edges: 0 for the first.
     pub depths: Vec<usize>,
-    /// Requests dropped by each.
+    /// Number of requests that each module dropped.
     pub dropped: Vec<u64>,
-    /// Queueing delay of each, median in milliseconds.
+    /// Median queueing delay of each module in milliseconds.
     pub queue_ms: Vec<f64>,
-    /// Items of the mean batch of each.
+    /// Mean batch size of each module in items.
     pub batch: Vec<f64>,
-    /// How often each changed its priority.
+    /// Number of priority changes of each module.
     pub switches: Vec<u64>,
-    /// Requests by the second in which they were sent.
+    /// Number of requests by the second in which they were sent.
     pub sent: Vec<u32>,
-    /// Those of them that were lost.
+    /// Number of these that were not delivered in time.
     pub lost: Vec<u32>,
-    /// The least drop rate that any policy could have had.
+    /// Lower bound of the drop rate for any policy.
     pub bound: Option<f64>,
-    /// Second by second, where it was kept.
+    /// Timeline by second, if it was kept.
     pub timeline: Option<weir_sim::Timeline>,
-    /// Bytes a second of state that one module sends.
+    /// State that one module sends, in bytes per second.
     pub state_bytes: f64,
-    /// The most workers that there were at a time.
+    /// Maximum number of workers at a time.
     pub workers: u32,
 }
 
 impl Outcome {
-    /// Takes what is needed of a run.
+    /// Extracts the outcome of a run.
     #[must_use]
     pub fn new(run: &Run, ran: &SimulationResult, keep: Keep) -> Self {
         let report = &ran.report;
@@ -118,7 +118,7 @@ impl Outcome {
         }
     }
 
-    /// The value of a swept key as a number; NaN where it is none.
+    /// Value of a swept key as a number; NaN if it is no number.
     #[must_use]
     pub fn number(&self, key: &str) -> f64 {
         let label = self.labels.iter().find(|(name, _)| name == key);
@@ -131,8 +131,8 @@ impl Outcome {
         })
     }
 
-    /// Of the requests lost, the share that was dropped in modules of which `counts` (given depth and greatest depth) says
-    /// so. Requests that came out too late were lost after the last.
+    /// Share of the lost requests that were dropped in modules for which `counts(depth, greatest depth)` is
+    /// true. Late requests count as lost after the last module.
     #[must_use]
     pub fn share_lost(&self, counts: impl Fn(usize, usize) -> bool) -> f64 {
         let last = self.depths.iter().copied().max().unwrap_or(0);

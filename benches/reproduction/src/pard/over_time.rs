@@ -140,7 +140,7 @@ pub fn figure_9(study: &Study) -> Figure {
     }
 }
 
-/// What the paper says of Figure 9.
+/// Checks of the paper's statements on Figure 9.
 #[must_use]
 pub fn claims(study: &Study) -> Vec<Check> {
     let workloads = study.workloads();

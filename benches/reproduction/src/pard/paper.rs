@@ -49,7 +49,7 @@ pub fn table(study: &Study, figure: &dyn Fn(&Outcome) -> f64) -> String {
     markdown(&header, &rows)
 }
 
-/// What the bound says, where it was computed.
+/// Table of drop rates beside the lower bound, for workloads where it was computed.
 #[must_use]
 pub fn bounds(study: &Study) -> String {
     let row = |workload: &(String, String)| {
@@ -72,7 +72,7 @@ pub fn bounds(study: &Study) -> String {
     )
 }
 
-/// How many times PARD's drop and invalid rates those of the baselines are.
+/// Table of the baselines' drop and invalid rates as multiples of PARD's.
 #[must_use]
 pub fn ratios(study: &Study) -> String {
     let rivals = [
@@ -112,7 +112,8 @@ fn invalid_ratio(study: &Study, workload: &(String, String), rival: &str) -> f64
     invalid_rate(study, workload, rival).mean / invalid_rate(study, workload, "pard").mean
 }
 
-/// Where PARD drops, by workload; strictly before the middle of the pipeline, and with the middle.
+/// Table of the share of drops before the middle of the pipeline, by workload; for PARD also with the middle
+/// module.
 #[must_use]
 pub fn places(study: &Study) -> String {
     let shown = ["pard", "nexus", "clipper++", "clipper++ (local)", "naive"];
@@ -136,7 +137,7 @@ pub fn places(study: &Study) -> String {
     markdown(&header, &rows)
 }
 
-/// Of what a policy lost the share before the middle of the pipeline.
+/// Share of a policy's losses before the middle of the pipeline.
 fn share_lost_early(study: &Study, workload: &(String, String), policy: &str) -> f64 {
     let outcomes = select(study, workload, policy);
     let lost: f64 = outcomes.iter().map(|o| o.drop_rate * o.arrived as f64).sum();

@@ -233,7 +233,8 @@ pub fn figure_14cd(quantile: &Study, window: &Study) -> Figure {
     }
 }
 
-/// By value of `key`, points of drop rate more than with `own`, seed by seed, with the interval as a band.
+/// Additional drop rate relative to the value `own` in percentage points, by value of `key`, seed by seed,
+/// with the interval as a band.
 fn more(study: &Study, key: &str, own: f64, of: &dyn Fn(&Outcome) -> String) -> Vec<Line> {
     let line = |name: String| {
         let rate = |value: f64, seed: u64| {
@@ -266,7 +267,7 @@ fn more(study: &Study, key: &str, own: f64, of: &dyn Fn(&Outcome) -> String) -> 
     study.names(of).into_iter().map(line).collect()
 }
 
-/// What the paper says of Figure 14.
+/// Checks of the paper's statements on Figure 14.
 #[must_use]
 pub fn claims(load: &Study, slo: &Study, quantile: &Study, window: &Study) -> Vec<Check> {
     let mut checks = load_checks(load);

@@ -8,7 +8,8 @@ pub fn max_window_loss(outcome: &Outcome, seconds: usize) -> f64 {
     let seconds = seconds.min(outcome.sent.len()).max(1);
     let (mut sent, mut lost, mut worst) = (0.0, 0.0, 0.0_f64);
     let total: f64 = outcome.sent.iter().map(|&sent| f64::from(sent)).sum();
-    // A second in which hardly anything is sent says nothing: windows count with half the mean rate at least.
+    // Windows count with at least half the mean rate, since a second with hardly any requests is not
+    // representative.
     let least = 0.5 * total / outcome.sent.len().max(1) as f64 * seconds as f64;
     for second in 0..outcome.sent.len() {
         sent += at(&outcome.sent, second);
@@ -45,7 +46,7 @@ pub fn loss_over_time(outcome: &Outcome, seconds: usize) -> Vec<(f64, f64)> {
     spans.map(of).collect()
 }
 
-/// Where the stretch of `seconds` begins in which the most requests are lost.
+/// Start of the stretch of `seconds` in which the most requests are lost, in seconds.
 #[must_use]
 pub fn stretch_of_loss(outcome: &Outcome, seconds: usize) -> usize {
     let seconds = seconds.min(outcome.sent.len());
@@ -54,7 +55,7 @@ pub fn stretch_of_loss(outcome: &Outcome, seconds: usize) -> usize {
             .map(|second| u64::from(outcome.lost.get(second).copied().unwrap_or(0)))
             .sum::<u64>()
     };
-    // Of several the first.
+    // Among equals, the first stretch counts.
     (0..=outcome.sent.len() - seconds)
         .rev()
         .max_by_key(lost)

@@ -1,4 +1,4 @@
-//! All experiments of the reproduction, and what is kept of their runs.
+//! All experiments of the reproduction, and the data that is kept of their runs.
 
 use std::path::Path;
 
@@ -9,12 +9,12 @@ use super::naming;
 use super::outcome::Keep;
 use super::study::Study;
 
-/// All of them, run.
+/// Results of all experiments.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Studies {
     /// Twelve workloads in the paper's setting.
     pub paper: Study,
-    /// The same on fixed workers.
+    /// The same workloads on fixed workers.
     pub fixed: Study,
     /// Fixed workers, one module the bottleneck.
     pub bottleneck: Study,
@@ -22,15 +22,15 @@ pub struct Studies {
     pub dynamic: Study,
     /// The eleven of Table 1.
     pub ablation: Study,
-    /// The same in another regime.
+    /// The same variants in another regime.
     pub regime: Study,
     /// Goodput over load.
     pub load: Study,
-    /// SLOs.
+    /// Sweep of the SLO.
     pub slo: Study,
-    /// Quantiles.
+    /// Sweep of the quantile.
     pub quantile: Study,
-    /// Windows.
+    /// Sweep of the window.
     pub window: Study,
     /// Weir without each of its parts, by setting.
     pub parts: Parts,
@@ -48,10 +48,10 @@ pub struct Parts {
 }
 
 impl Studies {
-    /// Runs them on `threads` threads; their files are in `folder`.
+    /// Runs all studies on `threads` threads; their files are in `folder`.
     ///
     /// # Errors
-    /// [`ReproduceError::Experiment`] where a file is not as it should be.
+    /// [`ReproduceError::Experiment`] if a file is not valid.
     pub fn run(folder: &Path, threads: usize) -> Result<Self, ReproduceError> {
         let run = |name: &str, keep: &(dyn Fn(&Run) -> Keep + Sync)| {
             Study::run(&folder.join(format!("{name}.toml")), threads, &|_| true, keep)

@@ -10,7 +10,7 @@ use weir_sim::experiment::{self, Estimate, Run};
 use super::ReproduceError;
 use super::outcome::{Keep, Outcome};
 
-/// All runs of one experiment.
+/// Outcomes of all runs of one experiment.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Study {
     /// Combinations in the order of the file, seeds within them.
@@ -18,11 +18,11 @@ pub struct Study {
 }
 
 impl Study {
-    /// Reads the experiment at `path` and runs those of its runs that are `wanted` on `threads` threads. `keep` says of each
-    /// what to keep.
+    /// Reads the experiment at `path` and simulates its `wanted` runs on `threads` threads. `keep` selects
+    /// the data that is kept of each run.
     ///
     /// # Errors
-    /// [`ReproduceError::Experiment`] where the file, or one that it names, is not as it should be.
+    /// [`ReproduceError::Experiment`] if the file, or a file that it names, is not valid.
     pub fn run(
         path: &Path,
         threads: usize,
@@ -55,13 +55,13 @@ impl Study {
         })
     }
 
-    /// Outcomes of which `wanted` says so.
+    /// Outcomes for which `wanted` is true.
     #[must_use]
     pub fn filter(&self, wanted: impl Fn(&Outcome) -> bool) -> Vec<&Outcome> {
         self.outcomes.iter().filter(|outcome| wanted(outcome)).collect()
     }
 
-    /// What the policies are called, in the order of the file.
+    /// Names of the policies, in the order of the file.
     #[must_use]
     pub fn policies(&self) -> Vec<String> {
         self.names(|outcome| outcome.policy.clone())
@@ -73,7 +73,7 @@ impl Study {
         self.names(|outcome| (outcome.world.clone(), outcome.trace.clone()))
     }
 
-    /// What `of` says of the outcomes, each once, in the order of the file.
+    /// Different values of `of` over the outcomes, in the order of the file.
     #[must_use]
     pub fn names<T: PartialEq>(&self, of: impl Fn(&Outcome) -> T) -> Vec<T> {
         let mut names = Vec::new();

@@ -1,4 +1,5 @@
-//! What each part of `weir` is worth: how much more is lost without it, everything else as it is.
+//! Contribution of each part of `weir`: the additional loss without that part, with everything else
+//! unchanged.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +12,7 @@ use super::study::Study;
 use super::words::with_interval;
 use crate::plot::{Axis, Bar, BarSeries, Bars, Figure, Kind, Panel, markdown};
 
-/// Parts, and what departs from the preset without each.
+/// Parts of the policy, and the settings that disable each.
 const PARTS: [(&str, &[&str]); 10] = [
     ("slack", &["slack = false"]),
     ("joint batch sizes", &["sizing = \"fair\""]),
@@ -36,7 +37,8 @@ const PARD_LATE: &str = "pard (late)";
 
 const SETTINGS: [&str; 4] = ["fixed workers", "paper's setting", "dynamic paths", "fan-out"];
 
-/// By setting: the runs of the whole of weir, those without a part, and what the names of its worlds contain.
+/// For each setting: the runs of the whole of weir, those without a part, and a text that names of its worlds
+/// contain.
 fn settings(studies: &Studies) -> [(&Study, &Study, &'static str); 4] {
     let parts = &studies.parts;
     [
@@ -47,8 +49,8 @@ fn settings(studies: &Studies) -> [(&Study, &Study, &'static str); 4] {
     ]
 }
 
-/// Points of drop rate that `without` loses more than the whole of weir on the same arrivals: the mean over workloads, seed by
-/// seed; `None` where it was not run.
+/// Additional drop rate of `without` compared with the whole of weir on the same arrivals, in percentage
+/// points: the mean over workloads, seed by seed; `None` if it was not run.
 fn points_lost(whole: &Study, without: &[&Outcome]) -> Option<Estimate> {
     let whole = whole.filter(|outcome| outcome.rule == WEIR && outcome.departures.is_empty());
     let mut by_seed: BTreeMap<u64, Vec<f64>> = BTreeMap::new();
@@ -66,7 +68,7 @@ fn points_lost(whole: &Study, without: &[&Outcome]) -> Option<Estimate> {
     (!means.is_empty()).then(|| Estimate::from_values(&means))
 }
 
-/// By setting what is lost without a part.
+/// Additional loss without a part, by setting.
 fn lost_without(studies: &Studies, lines: &[&str]) -> [Option<Estimate>; 4] {
     settings(studies).map(|(whole, parts, worlds)| {
         let without = parts.filter(|outcome| {
@@ -76,7 +78,7 @@ fn lost_without(studies: &Studies, lines: &[&str]) -> [Option<Estimate>; 4] {
     })
 }
 
-/// By setting what PARD loses more in the same architecture, on the workloads that the parts were run on.
+/// Additional loss of PARD in the same architecture, by setting, on the workloads of the parts.
 fn lost_without_all(studies: &Studies) -> [Option<Estimate>; 4] {
     settings(studies).map(|(whole, parts, worlds)| {
         let workloads = parts.workloads();
@@ -88,7 +90,8 @@ fn lost_without_all(studies: &Studies) -> [Option<Estimate>; 4] {
     })
 }
 
-/// By part what is lost without it, with those that were taken out, and PARD in the same architecture.
+/// Table of the additional loss without each part, with the changed settings, and PARD in the same
+/// architecture.
 #[must_use]
 pub fn table(studies: &Studies) -> String {
     let mut header = vec!["without", "`[policy]`"];
@@ -113,7 +116,7 @@ pub fn table(studies: &Studies) -> String {
     markdown(&header, &rows)
 }
 
-/// The same as bars.
+/// The same results as bars.
 #[must_use]
 pub fn figure(studies: &Studies) -> Figure {
     let bar = |lost: Option<Estimate>| Bar {

@@ -28,7 +28,7 @@ pub fn share(value: f64) -> String {
     }
 }
 
-/// A factor: `2.3 x`; `-` where there is none.
+/// A factor such as `2.3 x`; `-` if it is not finite.
 #[must_use]
 pub fn factor(value: f64) -> String {
     if !value.is_finite() {
@@ -75,19 +75,19 @@ pub fn span(range: Option<(f64, f64)>, write: impl Fn(f64) -> String) -> String 
     )
 }
 
-/// One check: what is wanted, what came out, whether it holds.
+/// One check: a claim, the result, and whether the claim holds.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Check {
-    /// What was to be shown.
+    /// Statement of the paper that is checked.
     pub claim: String,
-    /// What came out.
+    /// Measured result, as text.
     pub found: String,
-    /// Whether it does.
+    /// True if the statement holds.
     pub holds: bool,
 }
 
 impl Check {
-    /// A check.
+    /// Creates a check from its claim, result and verdict.
     #[must_use]
     pub fn new(claim: impl Into<String>, found: impl Into<String>, holds: bool) -> Self {
         Self {

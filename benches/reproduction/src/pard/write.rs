@@ -8,7 +8,7 @@ use super::{ReproduceError, ablation, fixed, over_time, paper, sensitivity, weir
 use crate::document::{self, Filling};
 use crate::plot::{Figure, markdown};
 
-/// Writes the figures (as SVG) and `README.md`, by `template.md`, into `folder`.
+/// Writes the figures (as SVG) and `README.md`, made from `template.md`, into `folder`.
 ///
 /// # Errors
 /// [`ReproduceError`] where the template does not fit or something cannot be read or written.
@@ -175,7 +175,7 @@ fn overheads(study: &Study) -> String {
     )
 }
 
-/// Where the traces of the first seed come from.
+/// List of the traces' origins, for the first seed.
 fn origins(study: &Study) -> String {
     let world = study
         .outcomes

@@ -13,7 +13,7 @@ const SIDE_BY_SIDE: f64 = 0.8;
 const STACKED: f64 = 0.64;
 const BAR: f64 = 0.92;
 
-/// All y of grouped bars.
+/// All y values of grouped bars.
 pub(super) fn values(bars: &Bars) -> impl Iterator<Item = f64> {
     bars.series
         .iter()
@@ -46,7 +46,7 @@ pub(super) fn draw(plane: &Plane<'_>, bars: &Bars, legend: &Legend) -> Drawn<boo
             papers.extend(bar.paper.map(|paper| (middle, paper)));
         }
     }
-    // Above every bar, also those beside it.
+    // Above every bar, including neighbouring ones.
     let y = plane.as_coord_spec().y_spec();
     for at in papers
         .into_iter()

@@ -1,4 +1,4 @@
-//! One panel: its axes, what it shows, and its reference lines.
+//! Draws a panel: its axes, its data, and its reference lines.
 
 use plotters::coord::cartesian::Cartesian2d;
 use plotters::coord::ranged1d::{BoldPoints, Ranged as _, ValueFormatter as _};
@@ -14,10 +14,10 @@ use super::page::{Drawn, HEADING, LABEL, Page, SMALL, bold, pixels, stroke, text
 use super::scale::Scale;
 use super::{bars, lines, palette, timeline};
 
-/// Where data are drawn, in their own values.
+/// Area of the chart, addressed by data values.
 pub(super) type Plane<'a> = DrawingArea<SVGBackend<'a>, Cartesian2d<Scale, Scale>>;
 
-// Room for what stands above a panel, for a label along an axis, and for a tick, in figure units.
+// Room for the title above a panel, for a label along an axis, and for a tick, in figure units.
 const ABOVE: f64 = 24.0;
 const DESCRIPTION: f64 = 20.0;
 const TICK: f64 = 4.0;
@@ -111,7 +111,7 @@ fn scales(panel: &Panel) -> (Scale, Scale) {
     }
 }
 
-/// The widest of the texts beside an axis, in pixels.
+/// Width of the widest number beside an axis, in pixels.
 fn numbers(page: &Page<'_>, scale: &Scale, ticks: usize) -> i32 {
     let style = text(SMALL);
     let wide = |value: &f64| page.estimate_text_size(&scale.format_ext(value), &style);

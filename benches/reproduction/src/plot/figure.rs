@@ -19,16 +19,16 @@ pub struct Figure {
     pub height: u32,
 }
 
-/// One chart.
+/// One chart of a figure.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Panel {
-    /// Above the chart; may be empty.
+    /// Title above the chart; may be empty.
     pub title: String,
-    /// Across. Bars and stacks take only its label: their categories are the ticks.
+    /// Horizontal axis. Bars and stacks use only its label, since their categories are the ticks.
     pub x: Axis,
-    /// Up.
+    /// Vertical axis of the chart.
     pub y: Axis,
-    /// What is drawn.
+    /// Kind of chart, with its data.
     pub kind: Kind,
     /// Shaded spans of x (lines only).
     pub regions: Vec<Region>,
@@ -36,15 +36,15 @@ pub struct Panel {
     pub rules: Vec<Rule>,
 }
 
-/// An axis.
+/// Axis of a panel.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Axis {
-    /// What it measures with its unit, such as `drop rate (%)`.
+    /// Quantity with its unit, such as `drop rate (%)`.
     pub label: String,
-    /// Logarithmic, base ten.
+    /// True for a logarithmic axis, base ten.
     pub log: bool,
-    /// Lowest and highest value; what the data need when absent, not finite or empty. What lies above or below is
-    /// drawn at the edge (a bar with an arrow head), what lies left or right is left out.
+    /// Lowest and highest value; computed from the data if absent, not finite or empty. Values above or below
+    /// are drawn at the edge (a bar with an arrow head), values to the left or right are left out.
     pub range: Option<(f64, f64)>,
 }
 
@@ -58,12 +58,12 @@ impl Axis {
         }
     }
 
-    /// The same axis, logarithmic.
+    /// Makes the axis logarithmic.
     pub fn log(self) -> Self {
         Self { log: true, ..self }
     }
 
-    /// The same axis from `low` to `high`.
+    /// Limits the axis to the range from `low` to `high`.
     pub fn range(self, low: f64, high: f64) -> Self {
         Self {
             range: Some((low, high)),
@@ -75,27 +75,27 @@ impl Axis {
 /// A shaded span of x, such as the time a mode was on.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Region {
-    /// Its name in the legend; spans of one name share an entry.
+    /// Name in the legend; spans with the same name share an entry.
     pub name: String,
-    /// Where it begins, in x.
+    /// Start of the span, in x.
     pub from: f64,
-    /// Where it ends, in x.
+    /// End of the span, in x.
     pub to: f64,
 }
 
 /// A level line at a reference value, such as the latency promised.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rule {
-    /// Its name in the legend.
+    /// Name in the legend.
     pub name: String,
-    /// Its height, in y.
+    /// Height of the line, in y.
     pub at: f64,
 }
 
-/// Why a figure was not written.
+/// Reason why a figure was not written.
 #[derive(Debug, thiserror::Error)]
 pub enum PlotError {
-    /// Nothing to draw.
+    /// The figure has nothing to draw.
     #[error("figure `{0}` has no panels: give it at least one")]
     Empty(String),
     /// A size that cannot hold its charts.
@@ -129,7 +129,7 @@ pub enum PlotError {
     Draw {
         /// The figure's title.
         title: String,
-        /// What the drawing said.
+        /// Error of the drawing library.
         reason: String,
     },
     /// A file could not be written.
@@ -137,7 +137,7 @@ pub enum PlotError {
     Write {
         /// The file meant.
         path: PathBuf,
-        /// What the system said.
+        /// Error of the operating system.
         source: std::io::Error,
     },
 }

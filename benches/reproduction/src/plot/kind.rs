@@ -1,11 +1,11 @@
-//! What a panel can show: bars side by side, stacked bars, lines with bands, and boxes over time.
+//! Kinds of charts: bars side by side, stacked bars, lines with bands, and boxes over time.
 
-/// What a panel draws.
+/// Kind of chart, with its data.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Kind {
     /// Bars side by side within each category.
     Bars(Bars),
-    /// One bar for each category, made of parts.
+    /// A bar for each category, composed of parts.
     Stacked(Stacked),
     /// Lines over a continuous x.
     Lines(Vec<Line>),
@@ -19,32 +19,32 @@ impl Default for Kind {
     }
 }
 
-/// Grouped bars.
+/// Bars in groups side by side.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Bars {
-    /// Groups, from the left.
+    /// Names of the groups, from the left.
     pub categories: Vec<String>,
-    /// The bars of every group, from the left.
+    /// Bars of every group, from the left.
     pub series: Vec<BarSeries>,
 }
 
-/// One colour of grouped bars.
+/// Bars of one colour in all groups.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct BarSeries {
-    /// Its name in the legend.
+    /// Name in the legend.
     pub name: String,
-    /// One for each category.
+    /// One bar for each category.
     pub values: Vec<Bar>,
 }
 
-/// One bar. Not drawn where `value` is not finite.
+/// A single bar. Not drawn if `value` is not finite.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Bar {
-    /// Its height.
+    /// Height of the bar, in y.
     pub value: f64,
-    /// Both ends of its error bar, as values of y (not distances).
+    /// Ends of its error bar, as values of y (not distances).
     pub error: Option<(f64, f64)>,
-    /// The figure the paper reports, drawn as a hollow diamond.
+    /// Value that the paper reports, drawn as a hollow diamond.
     pub paper: Option<f64>,
 }
 
@@ -58,43 +58,43 @@ impl From<f64> for Bar {
     }
 }
 
-/// Stacked bars.
+/// Bars that are stacked from parts.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Stacked {
-    /// Bars, from the left.
+    /// Names of the bars, from the left.
     pub categories: Vec<String>,
-    /// What each is made of, from below.
+    /// Parts of each bar, from below.
     pub parts: Vec<Part>,
 }
 
-/// One part of every stacked bar. Values that are not positive and finite add nothing.
+/// Part of every stacked bar. Values that are not positive and finite are ignored.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Part {
-    /// Its name in the legend.
+    /// Name in the legend.
     pub name: String,
-    /// One for each category.
+    /// One value for each category.
     pub values: Vec<f64>,
 }
 
 /// Uses of resources over time.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Timeline {
-    /// What is used, from the top.
+    /// Names of the rows, from the top.
     pub rows: Vec<String>,
-    /// The uses.
+    /// Boxes of all rows.
     pub boxes: Vec<TimelineBox>,
 }
 
-/// One use.
+/// Box in a row of a timeline.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct TimelineBox {
-    /// Of which row, from 0.
+    /// Index of its row, from 0.
     pub row: usize,
-    /// Its beginning, in x.
+    /// Start of the box, in x.
     pub from: f64,
-    /// Its end, in x.
+    /// End of the box, in x.
     pub to: f64,
-    /// Its name in the legend, which gives its colour.
+    /// Name in the legend, which determines its colour.
     pub name: String,
     /// Boxes with the same mark stand out and are linked, by growing x; the others are pale.
     pub mark: Option<u32>,
@@ -103,7 +103,7 @@ pub struct TimelineBox {
 /// A line. A point that is not finite breaks it.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Line {
-    /// Its name in the legend.
+    /// Name in the legend.
     pub name: String,
     /// (x, y), by growing x.
     pub points: Vec<(f64, f64)>,

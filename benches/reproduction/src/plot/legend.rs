@@ -1,4 +1,5 @@
-//! One legend for the whole figure, above the panels: it covers no data, and a name has one colour everywhere.
+//! Legend of the whole figure, above the panels: it covers no data, and a name has the same colour
+//! everywhere.
 
 use plotters::element::ComposedElement;
 use plotters::prelude::*;
@@ -10,7 +11,7 @@ use super::kind::Kind;
 use super::page::{Drawn, Page, SMALL, pixels, stroke, text};
 use super::palette;
 
-// In figure units.
+// Sizes in figure units.
 const SWATCH: f64 = 20.0;
 const GAP: f64 = 7.0;
 const BETWEEN: f64 = 20.0;
@@ -19,7 +20,7 @@ const ROW: f64 = 19.0;
 type Diamond<'a, Place> =
     ComposedElement<Place, SVGBackend<'a>, Polygon<(i32, i32)>, PathElement<(i32, i32)>>;
 
-/// How an entry is drawn.
+/// Symbol of a legend entry.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Mark {
     Box,

@@ -9,7 +9,7 @@ use super::legend::Legend;
 use super::page::{Drawn, pixels, stroke};
 use super::palette;
 
-/// All x of lines and bands.
+/// All x values of lines and bands.
 pub(super) fn across(lines: &[Line]) -> impl Iterator<Item = f64> {
     let each = |line: &Line| {
         line.points
@@ -21,7 +21,7 @@ pub(super) fn across(lines: &[Line]) -> impl Iterator<Item = f64> {
     lines.iter().flat_map(each)
 }
 
-/// All y of lines and bands.
+/// All y values of lines and bands.
 pub(super) fn up(lines: &[Line]) -> impl Iterator<Item = f64> {
     let points = lines.iter().flat_map(|line| line.points.iter().map(|p| p.1));
     points.chain(

@@ -1,12 +1,12 @@
 //! Charts as plain values, drawn as SVG by `plotters`; the same figure gives the same bytes.
 //!
-//! A [`Figure`] is a grid of [`Panel`]s under one legend, which covers no data. A name has one colour in the whole figure,
-//! so panels can be compared. Values that are not finite (and, on a logarithmic axis, not positive) are left out, never
-//! drawn wrong.
+//! A [`Figure`] is a grid of [`Panel`]s under one legend, which covers no data. A name has the same colour in
+//! the whole figure, so panels can be compared. Values that are not finite (and, on a logarithmic axis, not
+//! positive) are left out.
 //!
-//! What `plotters` does: coordinates, ticks, axes and their labels, shapes, the document. What stands here is what it does
-//! not know: ranges that fit, bars side by side or stacked, category names on several lines, and a legend that belongs to
-//! all panels. There are no pictures but SVG: every reader of the pages shows it, and it needs no font here.
+//! `plotters` draws coordinates, ticks, axes with labels, shapes and the document. This module adds suitable
+//! ranges, bars side by side or stacked, category names on several lines, and a common legend for all panels.
+//! The only format is SVG: every viewer of the pages shows it, and it needs no font here.
 
 mod bars;
 mod chart;

@@ -25,7 +25,7 @@ impl Names {
         )
     }
 
-    /// What all of them take, in figure units.
+    /// Height of the tallest name, in figure units.
     pub(super) fn height(&self) -> f64 {
         LINE * self.0.iter().map(Vec::len).max().unwrap_or(0) as f64
     }

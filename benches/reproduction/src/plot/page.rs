@@ -15,9 +15,9 @@ use super::{chart, palette};
 // Plotters puts everything at whole pixels: with four of them a unit, no line looks bent by that.
 const PIXELS: u32 = 4;
 
-/// What a panel needs for its labels and something to see, in figure units.
+/// Minimum size of a panel with its labels, in figure units.
 const MIN_PANEL: (u32, u32) = (140, 110);
-/// What a figure may be each way, in figure units.
+/// Maximum width and height of a figure, in figure units.
 const MAX_SIDE: u32 = 8000;
 
 const FACE: &str = "sans-serif";
@@ -31,7 +31,7 @@ const TITLE: f64 = 17.0;
 
 /// A part of the page, in pixels.
 pub(super) type Page<'a> = DrawingArea<SVGBackend<'a>, Shift>;
-/// What drawing gives.
+/// Result of a drawing operation.
 pub(super) type Drawn<T = ()> = Result<T, DrawingAreaErrorKind<std::io::Error>>;
 
 /// Pixels of a length in figure units.
@@ -41,11 +41,11 @@ pub(super) fn pixels(units: f64) -> i32 {
 
 /// Letters of a height in figure units.
 pub(super) fn text(height: f64) -> TextStyle<'static> {
-    // Plotters writes a font size that much smaller than the one asked for.
+    // Plotters writes a font size that is smaller by this factor than the requested one.
     (FACE, f64::from(pixels(height)) * 1.24, &palette::INK).into_text_style(&(0, 0))
 }
 
-/// The same letters, bold.
+/// The same text style in bold.
 pub(super) fn bold(height: f64) -> TextStyle<'static> {
     (
         FACE,
@@ -78,7 +78,7 @@ impl Figure {
                 reason: error.to_string(),
             })?;
         drop(page);
-        // The view box stays as fine as it is; what is shown has the size asked for.
+        // The view box keeps its resolution; only the displayed size changes.
         let side = |(width, height): (u32, u32)| format!("width=\"{width}\" height=\"{height}\"");
         Ok(document.replacen(&side(size), &side((self.width, self.height)), 1))
     }

@@ -6,10 +6,10 @@ use plotters::style::{Color as _, RGBAColor, RGBColor};
 pub(super) const INK: RGBColor = RGBColor(34, 34, 34);
 /// Axes and their ticks.
 pub(super) const FRAME: RGBColor = RGBColor(120, 120, 120);
-/// Grid lines.
+/// Colour of grid lines.
 pub(super) const GRID: RGBColor = RGBColor(226, 226, 226);
 
-// Yellow is last: on white it is the weakest.
+// Yellow is last, since it has the least contrast on white.
 const SERIES: [RGBColor; 8] = [
     RGBColor(0, 114, 178),
     RGBColor(230, 159, 0),
@@ -26,7 +26,7 @@ pub(super) fn series(index: usize) -> RGBColor {
     SERIES[index % SERIES.len()]
 }
 
-/// Shaded spans.
+/// Colour of shaded spans.
 pub(super) fn region() -> RGBAColor {
     RGBColor(90, 90, 120).mix(0.16)
 }

@@ -11,10 +11,10 @@ use super::figure::Axis;
 // Beyond these the ticks of plotters do not add up: its arithmetic is that of plain doubles.
 const MAX_VALUE: f64 = 1e12;
 const MIN_SPAN: f64 = 1e-9;
-// Of a range: what rounding may take from a tick at its end.
+// Largest rounding error of a tick at the end of an axis, relative to the range.
 const MAX_ROUNDING: f64 = 1e-9;
 
-/// One axis: lowest value, highest value, and what is written beside it.
+/// Scale of an axis: lowest value, highest value, and its marks.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Scale {
     low: f64,
@@ -30,12 +30,12 @@ enum Marks {
     Decades,
     /// A name in the middle of each unit, the first at the top.
     Rows(Vec<String>),
-    /// None: categories are named by [`super::names`], on several lines.
+    /// No marks: [`super::names`] writes the names of categories, on several lines.
     Nothing,
 }
 
 impl Scale {
-    /// For x: from the least value to the greatest.
+    /// Scale of an x axis, from the least value to the greatest.
     pub(super) fn across(axis: &Axis, values: impl Iterator<Item = f64>) -> Self {
         Self::asked(axis).unwrap_or_else(|| match ends(axis, values) {
             Some((low, high)) => Self::spanning(axis.log, down_to_zero(low, high), high),
@@ -43,7 +43,8 @@ impl Scale {
         })
     }
 
-    /// For y: with room above (and, where it does not begin at nought, below). With `from_zero` a linear axis includes nought.
+    /// Scale of a y axis with room above the data, and below if it does not begin at zero. With `from_zero` a
+    /// linear axis includes zero.
     pub(super) fn up(axis: &Axis, values: impl Iterator<Item = f64>, from_zero: bool) -> Self {
         Self::asked(axis).unwrap_or_else(|| match ends(axis, values) {
             Some((low, high)) if axis.log => by_decades(low, high),
@@ -52,7 +53,7 @@ impl Scale {
         })
     }
 
-    /// One unit for each category.
+    /// Scale with one unit for each category.
     pub(super) fn categories(count: usize) -> Self {
         Self {
             low: 0.0,
@@ -61,7 +62,7 @@ impl Scale {
         }
     }
 
-    /// One unit for each row.
+    /// Scale with one unit for each row.
     pub(super) fn rows(names: &[String]) -> Self {
         Self {
             marks: Marks::Rows(names.to_vec()),
@@ -87,17 +88,18 @@ impl Scale {
         Self { low, high, marks }
     }
 
-    /// Whether a value has a place on the axis or beyond its ends.
+    /// True if a value has a position on the axis, possibly beyond its ends.
     pub(super) fn contains_or_beyond(&self, value: f64) -> bool {
         value.is_finite() && (self.marks != Marks::Decades || value > 0.0)
     }
 
-    /// Whether a value lies between both ends.
+    /// True if a value lies between both ends.
     pub(super) fn contains(&self, value: f64) -> bool {
         (self.low..=self.high).contains(&value)
     }
 
-    /// Where bars stand: nought where the axis has it, else its lower end.
+    /// Value at which bars start: zero if the axis includes it, otherwise the end of the axis nearest to
+    /// zero; on a logarithmic axis its lower end.
     pub(super) fn base(&self) -> f64 {
         match self.marks {
             Marks::Decades => self.low,
@@ -110,7 +112,7 @@ impl Ranged for Scale {
     type FormatOption = NoDefaultFormatting;
     type ValueType = f64;
 
-    /// What lies beyond an end is drawn at it.
+    /// Maps a value to pixels; values beyond an end of the axis are drawn at that end.
     fn map(&self, value: &f64, limit: (i32, i32)) -> i32 {
         let value = value.clamp(self.low, self.high);
         match self.marks {
@@ -181,7 +183,7 @@ fn ends(axis: &Axis, values: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
         .reduce(|(low, high), (other, _)| (low.min(other), high.max(other)))
 }
 
-/// Nought instead of a least value that is nearer to it than to the greatest.
+/// Returns zero instead of a least value that is nearer to zero than to the greatest value.
 fn down_to_zero(low: f64, high: f64) -> f64 {
     if low > 0.0 && low < 0.5 * high { 0.0 } else { low }
 }

@@ -66,7 +66,7 @@ fn letters(text: &str) -> usize {
     text.chars().count()
 }
 
-/// Whether a cell reads as a number, with a unit of measure such as `%`, `x` or `ms` at most.
+/// True if a cell is a number, possibly with a unit such as `%`, `x` or `ms`.
 fn numeric(cell: &str) -> bool {
     let number = cell.trim_end_matches(|c: char| c.is_ascii_alphabetic() || c == '%' || c == ' ');
     number.parse::<f64>().is_ok()

@@ -26,7 +26,7 @@ fn svg_is_well_formed() {
             "{name}"
         );
         assert_eq!(text.matches('"').count() % 2, 0, "{name}");
-        // Every `&` begins one of the five names XML knows.
+        // Every `&` begins one of the five entities of XML.
         for rest in text.split('&').skip(1) {
             assert!(
                 ["amp;", "lt;", "gt;", "quot;", "apos;"]

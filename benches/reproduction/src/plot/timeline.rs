@@ -49,7 +49,7 @@ pub(super) fn draw(plane: &Plane<'_>, timeline: &Timeline, legend: &Legend) -> D
     Ok(any)
 }
 
-/// From the end of each marked box to the beginning of the next with the same mark: row and x of both.
+/// Links between marked boxes with the same mark: row and x of the end of one and of the start of the next.
 fn linked(timeline: &Timeline) -> Vec<[(usize, f64); 2]> {
     let mut marked: Vec<_> = timeline.boxes.iter().filter(|span| span.mark.is_some()).collect();
     marked.sort_by(|one, other| one.mark.cmp(&other.mark).then(one.from.total_cmp(&other.from)));

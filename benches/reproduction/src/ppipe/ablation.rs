@@ -1,4 +1,5 @@
-//! What reservation is worth: PPipe's plans under its own data plane and under the reactive one, by margin (Figure 10).
+//! Gain by reservation: PPipe's plans under its own data plane and under the reactive one, by margin (Figure
+//! 10).
 
 use super::ReproduceError;
 use super::data_plane::{DataPlane, Dispatch};
@@ -8,25 +9,25 @@ use super::setting::{Arrivals, PPIPE, SCHEMES, Setting, mean};
 use super::source::{PlanningCase, Source};
 use crate::plot::{Axis, Bar, BarSeries, Bars, Figure, Kind, Panel, markdown};
 
-/// Margins that are tried; the paper's is 0.4.
+/// Margins that are compared; the paper's is 0.4.
 pub const MARGINS: [f64; 4] = [0.1, 0.25, 0.3, 0.4];
-/// What the paper has for reservation and for the reactive scheduler on HC2-L.
+/// Load factors of the paper on HC2-L, for reservation and for the reactive scheduler.
 pub const PAPER: [f64; 2] = [0.92, 0.71];
 
-/// The data planes, as they are called.
+/// Data planes, with their names.
 pub const PLANES: [(&str, Dispatch); 2] = [
     ("by reservation", Dispatch::Reserved),
     ("reactive", Dispatch::Reactive),
 ];
 
-/// One margin.
+/// Results at one margin.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AtMargin {
-    /// Which.
+    /// Margin as a fraction of the SLO.
     pub margin: f64,
     /// `factors[plane][model]`, 1.0 being this margin's plan; the mean over seeds.
     pub factors: [Vec<f64>; 2],
-    /// Of each model, this margin's rate over that of the paper's margin.
+    /// Rate of each model at this margin, relative to that at the paper's margin.
     pub scales: Vec<f64>,
 }
 
@@ -37,7 +38,7 @@ impl AtMargin {
         mean(self.factors[plane].iter().copied())
     }
 
-    /// The same, 1.0 being the plan at the paper's margin.
+    /// Mean factor relative to the plan at the paper's margin, which is 1.0.
     #[must_use]
     pub fn against_paper_margin(&self, plane: usize) -> f64 {
         mean(

@@ -1,4 +1,4 @@
-//! What had to come out, and what did: published objectives and load factors beside ours.
+//! Acceptance: published objectives and load factors beside ours.
 
 use super::ReproduceError;
 use super::data_plane::DataPlane;
@@ -7,25 +7,25 @@ use super::published::{Cluster, Published};
 use super::setting::{mean, solve_timed};
 use crate::plot::markdown;
 
-/// One of the published objectives.
+/// Published objective, beside ours.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Objective {
     /// `bl`, `dart-r` or `v4`.
     pub algorithm: String,
-    /// The first model of its group.
+    /// First model of its group.
     pub group: String,
-    /// Ours over theirs, less 1; not a number where there is no solution.
+    /// Relative difference between our objective and the published one; NaN without a solution.
     pub difference: f64,
-    /// How long it took.
+    /// Planning time in seconds.
     pub seconds: f64,
 }
 
-/// Both comparisons.
+/// Comparisons with the published objectives and load factors.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Acceptance {
-    /// All published objectives.
+    /// Comparison of all published objectives.
     pub objectives: Vec<Objective>,
-    /// All published load factors.
+    /// Comparison of all published load factors.
     pub loads: Vec<Case>,
 }
 
@@ -54,7 +54,7 @@ impl Acceptance {
         })
     }
 
-    /// The greatest relative difference of an objective; infinite where there is no solution.
+    /// Largest relative difference of an objective; infinite if there is no solution.
     #[must_use]
     pub fn worst(&self) -> f64 {
         let off = |objective: &Objective| match objective.difference.abs() {

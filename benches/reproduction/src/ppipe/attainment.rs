@@ -1,4 +1,4 @@
-//! What part is in time by load factor, for the group G1 (Figure 7).
+//! SLO attainment by load factor, for the group G1 (Figure 7).
 
 use super::ReproduceError;
 use super::data_plane::DataPlane;
@@ -11,9 +11,9 @@ use crate::plot::{Axis, Figure, Kind, Line, Panel, Rule, markdown};
 /// Attainment by cluster, scheme and load factor.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Attainment {
-    /// What the clusters are called.
+    /// Names of the clusters.
     pub names: Vec<String>,
-    /// `parts[cluster][scheme]`: load factor and the part in time, the mean over the models.
+    /// `parts[cluster][scheme]`: load factor and share of items in time, the mean over the models.
     pub parts: Vec<Vec<Vec<(f64, f64)>>>,
 }
 

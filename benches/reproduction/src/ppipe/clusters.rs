@@ -1,4 +1,5 @@
-//! All groups on the four clusters: load factors at 99 % in time (Figure 6) and how busy the devices are there (Figure 8).
+//! All groups on the four clusters: load factors at 99 % in time (Figure 6) and device utilisation at these
+//! loads (Figure 8).
 
 use weir_types::Timestamp;
 
@@ -13,25 +14,26 @@ use crate::plot::{Axis, Bar, BarSeries, Bars, Figure, Kind, Panel, markdown};
 
 /// The gains in load factor over NP, HC1-L to HC4-L, "Poisson" (7.2).
 pub const GAINS_NP: [f64; 4] = [64.9, 34.8, 46.7, 45.5];
-/// The same over DART-r.
+/// Published gains over DART-r in percent, by cluster.
 pub const GAINS_DART_R: [f64; 4] = [47.2, 17.3, 34.8, 29.3];
 /// "Bursty", over NP.
 pub const BURSTY_NP: [f64; 4] = [161.6, 34.1, 50.4, 54.1];
 /// "Bursty", over DART-r.
 pub const BURSTY_DART_R: [f64; 4] = [50.4, 18.1, 40.2, 34.5];
 
-/// One group on one cluster.
+/// Results of one group on one cluster.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GroupOutcome {
-    /// Which cluster, from 0.
+    /// Index of the cluster, from 0.
     pub cluster: usize,
-    /// Which group, from 0.
+    /// Index of the group, from 0.
     pub group: usize,
     /// `factors[scheme][model][seed]`.
     pub factors: Vec<Vec<Vec<f64>>>,
-    /// `busy[scheme][class]`: part of the time that devices of a class run, at those load factors, first seed.
+    /// `busy[scheme][class]`: utilisation of the devices of a class at those load factors, 0 to 1, for the
+    /// first seed.
     pub busy: Vec<[f64; 2]>,
-    /// The greatest planning gap.
+    /// Largest optimality gap of the plans.
     pub gap: f64,
 }
 
@@ -47,12 +49,12 @@ impl GroupOutcome {
     }
 }
 
-/// All groups on all clusters with one kind of arrivals.
+/// Results of all groups on all clusters with one kind of arrivals.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Clusters {
-    /// What the clusters are called.
+    /// Names of the clusters.
     pub names: Vec<String>,
-    /// Clusters, groups within them.
+    /// Outcomes by cluster, then by group.
     pub outcomes: Vec<GroupOutcome>,
 }
 
@@ -104,20 +106,20 @@ impl Clusters {
         mean(self.of(cluster).map(|outcome| outcome.factor(scheme)))
     }
 
-    /// How much more PPipe takes than another scheme, in percent: ratio of the means over groups.
+    /// Gain of PPipe's load factor over another scheme's in percent: ratio of the means over groups.
     #[must_use]
     pub fn gain(&self, cluster: usize, scheme: usize) -> f64 {
         100.0 * (self.factor(cluster, PPIPE) / self.factor(cluster, scheme) - 1.0)
     }
 
-    /// The same as the mean of the groups' gains.
+    /// The same gain, as the mean over the groups' gains.
     #[must_use]
     pub fn gain_of_groups(&self, cluster: usize, scheme: usize) -> f64 {
         let gain = |outcome: &GroupOutcome| 100.0 * (outcome.factor(PPIPE) / outcome.factor(scheme) - 1.0);
         mean(self.of(cluster).map(gain))
     }
 
-    /// How busy a class is on a cluster, over groups.
+    /// Mean utilisation of a device class on a cluster, over groups, 0 to 1.
     #[must_use]
     pub fn busy(&self, cluster: usize, scheme: usize, class: usize) -> f64 {
         mean(self.of(cluster).map(|outcome| outcome.busy[scheme][class]))
@@ -249,7 +251,7 @@ pub fn figure_8(clusters: &Clusters) -> Figure {
     }
 }
 
-/// Mean load factors and gains by cluster beside the paper's.
+/// Table of mean load factors and gains by cluster, beside the paper's.
 #[must_use]
 pub fn gains(clusters: &Clusters, paper: Option<([f64; 4], [f64; 4])>) -> String {
     let percent = |value: f64| format!("{value:.1}");
@@ -308,7 +310,7 @@ pub fn by_group(clusters: &Clusters) -> String {
     markdown(&["cluster", "group", "NP", "DART-r", "PPipe"], &rows)
 }
 
-/// How busy each class is by cluster, in percent.
+/// Table of the utilisation of each class by cluster, in percent.
 #[must_use]
 pub fn busy(clusters: &Clusters) -> String {
     let figure = |cluster: usize, scheme: usize, class: usize| 100.0 * clusters.busy(cluster, scheme, class);

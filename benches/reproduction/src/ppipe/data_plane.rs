@@ -10,29 +10,30 @@ use weir_types::{ClusterSpec, ModuleId, Span, Timestamp};
 
 use super::reactive;
 
-/// How batches come about.
+/// Method by which batches are formed and dispatched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Dispatch {
-    /// By reservation (PPipe 5.4).
+    /// Dispatch by reservation (PPipe 5.4).
     #[default]
     Reserved,
     /// Pool by pool, with no view of links (PPipe 7.4).
     Reactive,
 }
 
-/// How the data plane goes about it.
+/// Settings of the data plane.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct DataPlane {
-    /// What is remembered of a resource.
+    /// Representation of a resource's bookings.
     pub tables: BookingTable,
-    /// When a head of the queue is given up.
+    /// Head rule of [`ReserveSpec`](weir_policy::reservations::ReserveSpec): least size of the batch for the
+    /// head of the queue, as a fraction of the planned size.
     pub head_min_fraction: f64,
-    /// By reservation, or reactively.
+    /// Method by which batches are formed and dispatched.
     pub dispatch: Dispatch,
 }
 
 impl DataPlane {
-    /// As the published results have it.
+    /// Settings of the published results.
     pub const PUBLISHED: Self = Self {
         tables: BookingTable::BusyUntil,
         head_min_fraction: 0.95,
@@ -40,20 +41,20 @@ impl DataPlane {
     };
 }
 
-/// What became of the items of one model.
+/// Results for the items of one model.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ServedRun {
-    /// All that came.
+    /// Number of items that arrived.
     pub arrived: u64,
-    /// Out after the SLO.
+    /// Number of items delivered after the SLO.
     pub late: u64,
-    /// Dropped.
+    /// Number of items that were dropped.
     pub dropped: u64,
-    /// Time that shares of each class were running, in device seconds: a half counts for half.
+    /// Busy time of the shares of each class, in device seconds: half a device counts half.
     pub busy_s: BTreeMap<String, f64>,
-    /// When the last batch came out.
+    /// Time at which the last batch was delivered.
     pub last_output: Timestamp,
-    /// Every use in the order in which they ended, if it was wanted.
+    /// Uses of resources in the order of their ends, if they were requested.
     pub uses: Vec<ResourceUsage>,
 }
 
@@ -65,28 +66,28 @@ impl ServedRun {
     }
 }
 
-/// One model alone on what a plan gives it.
+/// A single model on the resources that a plan assigns to it.
 #[derive(Debug, Clone, Copy)]
 pub struct Served<'a> {
-    /// Where all models of the plan are placed.
+    /// Cluster on which all models of the plan are placed.
     pub cluster: &'a ClusterSpec,
-    /// The model's module there.
+    /// Module of the model in that cluster.
     pub module: ModuleId,
-    /// Its pipelines.
+    /// Pipelines of the model.
     pub plan: &'a ModelPlan,
     /// The latency objective.
     pub slo: Span,
 }
 
 impl Served<'_> {
-    /// Serves items as they arrive; `trace`: every use of a resource is wanted.
+    /// Serves items as they arrive; with `trace`, all uses of resources are recorded.
     #[must_use]
     pub fn serve(self, arrivals: &[Timestamp], plane: DataPlane, trace: bool) -> ServedRun {
         if plane.dispatch == Dispatch::Reactive {
             return reactive::serve(self.cluster, self.module, self.slo, arrivals);
         }
         let Some(world) = self.world(plane, trace) else {
-            // The plan gives it nothing.
+            // The plan assigns no resources to the model.
             let arrived = arrivals.len() as u64;
             return ServedRun {
                 arrived,
@@ -98,12 +99,12 @@ impl Served<'_> {
         served(ran)
     }
 
-    /// PPipe's data plane: items in the order of arrival, each dropped where its reservation is infeasible and by nothing
-    /// else; all runs as it is booked.
+    /// PPipe's data plane: items in the order of arrival. An item is dropped only if its reservation is
+    /// infeasible; everything runs as booked.
     fn world(self, plane: DataPlane, trace: bool) -> Option<WorldSpec> {
         let slots = PipelineSlots::new(self.cluster, self.module, self.plan)?;
         let mut cluster = self.cluster.clone();
-        // The model is alone: its module is the only one of the world.
+        // The model is alone, so its module is the only one of the world.
         cluster
             .pipelines
             .retain(|pipeline| pipeline.module == self.module);

@@ -1,7 +1,8 @@
-//! Load factors at which 99 % are in time (PPipe 7.2), simulated, beside those that are published for L4 and P4.
+//! Load factors at which 99 % of the items are in time (PPipe 7.2), simulated, beside those published for L4
+//! and P4.
 //!
-//! A plan is made for each group of three models; each model is then served alone on what it was given, at a Poisson load
-//! of so much of the throughput that PPipe's plan gives it.
+//! Each group of three models has one plan. Each model is then served alone on its share of the plan, with
+//! Poisson arrivals at a rate of the load factor times the throughput that PPipe's plan gives it.
 
 use std::fmt::Write as _;
 use std::sync::Mutex;
@@ -16,41 +17,41 @@ use weir_types::{ClusterSpec, ModuleId, Span, Timestamp};
 use super::data_plane::{DataPlane, Served, ServedRun};
 use super::published::{Cluster, Published, PublishedError, PublishedLoad, PublishedPlan};
 
-/// What can go wrong on the way to a load factor.
+/// Error in the computation of a load factor.
 #[derive(Debug, Error)]
 pub enum LoadFactorError {
-    /// A published file.
+    /// A published file cannot be used.
     #[error(transparent)]
     Published(#[from] PublishedError),
-    /// A plan cannot be made.
+    /// No plan can be made.
     #[error(transparent)]
     Plan(#[from] PlanError),
-    /// A plan cannot be laid out.
+    /// A plan cannot be placed on the cluster.
     #[error(transparent)]
     LayOut(#[from] PlacementError),
-    /// A load factor is published for which no plan is.
+    /// A load factor is published for which there is no published plan.
     #[error(
         "no published plan of \"{algorithm}\" has the model \"{model}\"; the two files do not belong together"
     )]
     NoPlan {
-        /// Of which algorithm.
+        /// Name of the algorithm.
         algorithm: String,
-        /// For which model.
+        /// Name of the model.
         model: String,
     },
 }
 
-/// How long each run sends (PPipe 7.1).
+/// Time for which each run sends items (PPipe 7.1).
 pub const SENDING: Span = Span::from_secs(30);
 
-/// What serves a group of models, laid out.
+/// Plan for a group of models, placed on a cluster.
 #[derive(Debug, Clone)]
 pub struct Placed {
-    /// What was planned.
+    /// Problem that was solved.
     pub problem: Problem,
-    /// The plan.
+    /// Plan that solves it.
     pub solution: Solution,
-    /// Where it is.
+    /// Placement of the plan on devices and links.
     pub cluster: ClusterSpec,
 }
 
@@ -70,13 +71,13 @@ impl Placed {
         })
     }
 
-    /// Serves one model alone at `rate` items a second.
+    /// Serves one model alone at `rate` items per second.
     #[must_use]
     pub fn serve(&self, model: usize, rate: f64, plane: DataPlane, seed: u64) -> ServedRun {
         self.replay(model, &poisson(rate, SENDING, seed), plane, false)
     }
 
-    /// Serves one model alone as its items arrive; `trace`: every use of a resource is wanted.
+    /// Serves one model alone with these arrivals; with `trace`, all uses of resources are recorded.
     #[must_use]
     pub fn replay(&self, model: usize, arrivals: &[Timestamp], plane: DataPlane, trace: bool) -> ServedRun {
         let served = Served {
@@ -95,8 +96,8 @@ impl Placed {
     }
 }
 
-/// The greatest load factor, from 1.00 down by 0.05, of which at most 1 % is missed; 0 where there is none.
-/// `missed(load_factor)` gives the part that is.
+/// Largest load factor, from 1.00 down in steps of 0.05, at which at most 1 % of the items miss the SLO; 0 if
+/// there is none. `missed(load_factor)` returns the fraction that misses it.
 pub fn load_factor(mut missed: impl FnMut(f64) -> f64) -> f64 {
     (1..=20_u32)
         .rev()
@@ -105,12 +106,12 @@ pub fn load_factor(mut missed: impl FnMut(f64) -> f64) -> f64 {
         .unwrap_or(0.0)
 }
 
-/// One model under one scheme.
+/// Load factors of one model under one scheme.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Case {
-    /// What is published.
+    /// Load factors as published.
     pub published: PublishedLoad,
-    /// Items a second that our plan gives it.
+    /// Throughput of our plan in items per second.
     pub throughput: f64,
     /// Our load factors, by seed.
     pub load_factors: Vec<f64>,
@@ -189,7 +190,7 @@ fn place(published: &Published, plan: &PublishedPlan) -> Result<Placed, LoadFact
     Placed::new(published.problem(&plan.models, &plan.weights, classes, scheme)?)
 }
 
-/// `work` on every item, on so many threads; what comes out is in the order of the items.
+/// Applies `work` to every item on `threads` threads; results are in the order of the items.
 pub fn parallel_map<T: Sync, R: Send>(items: &[T], threads: usize, work: impl Fn(&T) -> R + Sync) -> Vec<R> {
     let next = AtomicUsize::new(0);
     let done: Mutex<Vec<(usize, R)>> = Mutex::new(Vec::with_capacity(items.len()));
@@ -214,7 +215,7 @@ pub fn parallel_map<T: Sync, R: Send>(items: &[T], threads: usize, work: impl Fn
     done.into_iter().map(|(_, result)| result).collect()
 }
 
-/// Ours beside theirs as lines of text, a case a line, then the means by scheme.
+/// Text table of our load factors beside the published ones: a line for each case, then the means by scheme.
 #[must_use]
 pub fn table(cases: &[Case]) -> String {
     let mut text = String::new();

@@ -1,4 +1,5 @@
-//! One model on 16 devices of the third cluster: its plan (Figure 11) and its reservations over time (Figure 12).
+//! A single model on 16 devices of the third cluster: its plan (Figure 11) and its reservations over time
+//! (Figure 12).
 
 use std::collections::BTreeMap;
 
@@ -15,33 +16,33 @@ use super::setting::{Arrivals, PPIPE, SCHEMES, Setting};
 use super::source::{PlanningCase, Source};
 use crate::plot::{Axis, Figure, Kind, Panel, Timeline, TimelineBox, markdown};
 
-/// What was planned, and what ran.
+/// Plan and timeline of one run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Microscopic {
-    /// The model.
+    /// Name of the model.
     pub model: String,
-    /// The cluster.
+    /// Name of the cluster.
     pub cluster: String,
-    /// The plan.
+    /// Pipelines of the plan.
     pub plan: ModelPlan,
-    /// The greatest load factor at which 99 % are in time.
+    /// Largest load factor at which 99 % of the items are in time.
     pub factor: f64,
-    /// A stretch of that run.
+    /// Part of that run.
     pub timeline: Timeline,
-    /// How many SLOs it is long.
+    /// Length of the timeline in SLOs.
     pub slos: f64,
 }
 
-/// Where the stretch begins, in seconds, and how many SLOs it is long.
+/// Start of the timeline in seconds, and its length in SLOs.
 const FROM_S: f64 = 10.0;
 const SLOS: f64 = 3.0;
-/// Batches of each pipeline of several partitions that stand out.
+/// Number of highlighted batches of each pipeline with several partitions.
 const MARKED: usize = 4;
 
-/// Plans the model and serves it at the most it can take.
+/// Plans the model and serves it at its largest load factor.
 ///
 /// # Errors
-/// When a profile cannot be read or the plan laid out, or there is none.
+/// [`ReproduceError`] if a profile cannot be read, or the plan cannot be placed.
 pub fn run(source: &Source) -> Result<Option<Microscopic>, ReproduceError> {
     let cluster = source.clusters()[2];
     let model = source.microscopic()?;
@@ -67,7 +68,7 @@ pub fn run(source: &Source) -> Result<Option<Microscopic>, ReproduceError> {
 /// Row and pipeline of a share in a stage.
 type Places = BTreeMap<(ShareId, u32), (usize, usize)>;
 
-/// What rows are called, and what is in them.
+/// Names of the timeline's rows, and the row and pipeline of each share.
 fn rows(cluster: &ClusterSpec) -> (Vec<String>, Places) {
     let mut names = Vec::new();
     let mut places = BTreeMap::new();
@@ -127,7 +128,7 @@ fn timeline(placed: &Placed, uses: &[ResourceUsage]) -> Timeline {
     Timeline { rows: names, boxes }
 }
 
-/// Figure 12.
+/// Draws Figure 12, the reservations of a cluster over time.
 #[must_use]
 pub fn figure_12(microscopic: &Microscopic) -> Figure {
     let rows = u32::try_from(microscopic.timeline.rows.len()).unwrap_or(u32::MAX);

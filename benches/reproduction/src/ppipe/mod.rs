@@ -28,21 +28,21 @@ use published::PublishedError;
 
 use crate::document::DocumentError;
 
-/// What can go wrong.
+/// Error of the reproduction.
 #[derive(Debug, thiserror::Error)]
 pub enum ReproduceError {
-    /// A published file.
+    /// A published file cannot be used.
     #[error(transparent)]
     Published(#[from] PublishedError),
-    /// A plan or its layout.
+    /// A plan or its placement failed.
     #[error(transparent)]
     LoadFactor(#[from] LoadFactorError),
-    /// A shipped profile is not as it should be.
+    /// A shipped profile is invalid.
     #[error("{}: {what}; write it anew with --bin ppipe-profiles", path.display())]
     Profile {
-        /// Which.
+        /// Path of the profile.
         path: PathBuf,
-        /// What is wrong.
+        /// Problem with its contents.
         what: String,
     },
     /// The document cannot be written.

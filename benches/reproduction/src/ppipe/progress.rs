@@ -1,11 +1,12 @@
-//! What is being done, on standard error, while it takes its time.
+//! Progress messages on standard error during long computations.
 
 use std::io::Write as _;
 use std::sync::Mutex;
 
 use super::load_factor::parallel_map;
 
-/// `work` on every item on so many threads, with a line for every fifth of them; results in the order of the items.
+/// Applies `work` to every item on `threads` threads, and prints a line for every fifth of them. Results are
+/// in the order of the items.
 pub fn map_with_progress<T: Sync, R: Send>(
     name: &str,
     items: &[T],

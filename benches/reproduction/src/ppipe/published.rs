@@ -1,5 +1,6 @@
-//! The published block latencies of PPipe and what was planned and simulated with them, read where the asset pack lies
-//! (`WEIR_ASSETS`). Nothing of it is kept here: without the pack there are the synthetic profiles of `config/profiles`.
+//! Published block latencies of PPipe, with the published plans and simulations, read in place from the asset
+//! pack (`WEIR_ASSETS`). The project contains none of these data; without the pack it uses the synthetic
+//! profiles of `config/profiles`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,34 +10,34 @@ use thiserror::Error;
 use weir_planner::{BlockTimes, Blocks, Class, Objective, Problem, Scheme, ServedModel};
 use weir_types::Span;
 
-/// The SLO less this part is what a plan may use (PPipe 7.1).
+/// Fraction of the SLO that a plan must leave unused (PPipe 7.1).
 pub const MARGIN: f64 = 0.4;
-/// What the published plans charged for gathering a batch.
+/// Charge for gathering a batch in the published plans.
 pub const BUILDING: f64 = 1.3;
 /// Weights of a group's three models on the trace of 2019 ("Poisson").
 pub const WEIGHTS_2019: [f64; 3] = [0.30, 0.33, 0.37];
-/// The same on the trace of 2021 ("Bursty").
+/// Weights of a group's three models on the trace of 2021 ("Bursty").
 pub const WEIGHTS_2021: [f64; 3] = [0.39, 0.26, 0.35];
 
-/// What is wrong with the published files.
+/// Error in the published files.
 #[derive(Debug, Error)]
 pub enum PublishedError {
     /// A file or folder cannot be read.
     #[error("{}: {source}", path.display())]
     File {
-        /// Which.
+        /// Path of the file or folder.
         path: PathBuf,
-        /// Why.
+        /// Error of the operating system.
         source: std::io::Error,
     },
-    /// A file does not hold what it should.
+    /// A file has unexpected contents.
     #[error("{}: line {line}: {what}", path.display())]
     Content {
-        /// Which.
+        /// Path of the file.
         path: PathBuf,
-        /// Where, from 1.
+        /// Line number, from 1.
         line: usize,
-        /// What is wrong.
+        /// Problem with that line.
         what: String,
     },
 }
@@ -48,14 +49,15 @@ pub struct Cluster {
     pub high: &'static str,
     /// The low class.
     pub low: &'static str,
-    /// Devices a server, high and low.
+    /// Number of devices per server: high class, low class.
     pub per_server: (u32, u32),
-    /// What links carry in practice, in bits a second.
+    /// Usable capacity of links in bits per second.
     pub bandwidth_bps: u64,
 }
 
 impl Cluster {
-    /// In the order of the paper: HC1 to HC4. Links carry 10 Gb/s in practice, 6 where there are P4.
+    /// Clusters in the order of the paper: HC1 to HC4. Links carry 10 Gb/s in practice, 6 Gb/s with P4
+    /// devices.
     pub const ALL: [Self; 4] = [
         Self {
             high: "L4",
@@ -83,13 +85,13 @@ impl Cluster {
         },
     ];
 
-    /// As published files name it, such as `L4-P4`.
+    /// Name of the cluster in published files, such as `L4-P4`.
     #[must_use]
     pub fn name(&self) -> String {
         format!("{}-{}", self.high, self.low)
     }
 
-    /// Its classes, high first, with so many devices of each.
+    /// Device classes of the cluster, high class first, with these numbers of devices.
     #[must_use]
     pub fn classes(&self, high: u32, low: u32) -> Vec<Class> {
         let class = |name: &str, count, per_server| Class {
@@ -106,23 +108,23 @@ impl Cluster {
     }
 }
 
-/// One line of the published objectives.
+/// Line of the published objectives.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PublishedPlan {
     /// `bl` (no partitioning), `dart-r` or `v4` (PPipe).
     pub algorithm: String,
     /// The models of the group.
     pub models: Vec<String>,
-    /// Their weights.
+    /// Weight of each model.
     pub weights: Vec<f64>,
-    /// Items a second, by model.
+    /// Throughput of each model in items per second.
     pub throughputs: Vec<f64>,
-    /// The least throughput over weight.
+    /// Least throughput divided by weight.
     pub objective: f64,
 }
 
 impl PublishedPlan {
-    /// The scheme that its algorithm is; `None` for a name that is not known.
+    /// Scheme of its algorithm; `None` if the name is unknown.
     #[must_use]
     pub fn scheme(&self) -> Option<Scheme> {
         match self.algorithm.as_str() {
@@ -134,16 +136,16 @@ impl PublishedPlan {
     }
 }
 
-/// One line of the load factors at which 99 % were in time.
+/// Line of the published load factors at which 99 % were in time.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PublishedLoad {
     /// The group, 0 for the paper's G1.
     pub group: u32,
-    /// The model.
+    /// Name of the model.
     pub model: String,
     /// `v4`, `bl` or `dart-r`.
     pub algorithm: String,
-    /// Items a second that are load factor 1.
+    /// Rate in items per second that corresponds to load factor 1.
     pub rate: f64,
     /// The load factor, by seed.
     pub load_factors: Vec<f64>,
@@ -156,7 +158,7 @@ pub struct Published {
 }
 
 impl Published {
-    /// Those of the asset pack at `assets`.
+    /// Published files of the asset pack at `assets`.
     #[must_use]
     pub fn in_assets(assets: &Path) -> Self {
         Self {
@@ -164,7 +166,7 @@ impl Published {
         }
     }
 
-    /// Those of the asset pack that `WEIR_ASSETS` names; `None` when it is unset or has none.
+    /// Reads the asset pack that `WEIR_ASSETS` names; `None` if it is unset or the pack lacks the files.
     #[must_use]
     pub fn from_env() -> Option<Self> {
         let published = Self::in_assets(Path::new(&std::env::var_os("WEIR_ASSETS")?));

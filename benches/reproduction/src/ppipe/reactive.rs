@@ -65,16 +65,16 @@ struct World<'a> {
     module: ModuleId,
     slo: Span,
     event_queue: EventQueue<Event>,
-    /// By pipeline: when items must be out of each stage, and items that it was given.
+    /// By pipeline: deadline of each stage relative to sending, and items assigned so far.
     stage_deadlines_of: Vec<Vec<Span>>,
     assigned_items: Vec<u64>,
-    /// What waits: for the first stage by pipeline, for later ones by share.
+    /// Queued items: for the first stage by pipeline, for later stages by share.
     first: Vec<VecDeque<Timestamp>>,
     queues: Vec<VecDeque<Timestamp>>,
-    /// Items on their way to each share or waiting there.
+    /// Number of items that are queued at each share or on their way to it.
     assigned_to_share: Vec<usize>,
     busy: Vec<bool>,
-    /// When each server's uplink and downlink are free.
+    /// Time at which each server's uplink and downlink become free.
     links: Vec<[Timestamp; 2]>,
     devices: BTreeMap<u32, u32>,
     run: ServedRun,
@@ -109,7 +109,7 @@ impl<'a> World<'a> {
         }
     }
 
-    /// Gives an item to the pipeline that has had the least for what it can run.
+    /// Assigns an item to the pipeline that has had the fewest items relative to its throughput.
     fn on_arrival(&mut self, now: Timestamp) {
         self.run.arrived += 1;
         let pipelines = &self.cluster.pipelines;
@@ -182,7 +182,7 @@ impl<'a> World<'a> {
         }
     }
 
-    /// What leaves a stage goes on to the next, or out.
+    /// Sends the items that leave a stage to the next one, or counts them as delivered after the last.
     fn forward(&mut self, from: SharePlace, items: Vec<Timestamp>, now: Timestamp) {
         let cluster = self.cluster;
         let Some(next) = cluster.pipelines[from.pipeline].stages.get(from.stage + 1) else {

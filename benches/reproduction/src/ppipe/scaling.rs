@@ -1,4 +1,5 @@
-//! How long planning takes, by devices and classes (Figure 14). One problem at a time, so that nothing else is measured.
+//! Planning time by number of devices and classes (Figure 14). Problems are solved one at a time, so that
+//! times are not affected by each other.
 
 use weir_planner::{Class, gap};
 
@@ -8,19 +9,20 @@ use super::setting::{PPIPE, SCHEMES, mean, solve_timed};
 use super::source::{PlanningCase, Source};
 use crate::plot::{Axis, Bar, BarSeries, Bars, Figure, Kind, Panel, markdown};
 
-/// Planning stops here: with more classes the rest of the proof takes most of the time.
+/// Optimality gap at which planning stops. With more classes, the rest of the proof would take most of the
+/// time.
 pub const GAP: f64 = 1e-3;
 
-/// Planning every group at one size.
+/// Planning times of every group at one size.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Point {
-    /// What was planned for.
+    /// Description of the size.
     pub what: String,
-    /// Seconds of each group.
+    /// Planning time of each group in seconds.
     pub seconds: Vec<f64>,
-    /// The greatest gap to the optimum.
+    /// Largest optimality gap.
     pub gap: f64,
-    /// What the paper says, in seconds.
+    /// Planning time in seconds that the paper states.
     pub paper: Option<f64>,
 }
 

@@ -1,4 +1,5 @@
-//! One model at a time on 16 devices of the first cluster: SLO scale, ratio of high to low devices, margin (Figure 13).
+//! Sensitivity on 16 devices of the first cluster, one model at a time: SLO scale, ratio of high to low
+//! devices, margin (Figure 13).
 
 use super::ReproduceError;
 use super::data_plane::DataPlane;
@@ -7,22 +8,22 @@ use super::setting::{Arrivals, PPIPE, SCHEMES, Setting, mean};
 use super::source::{PlanningCase, Source};
 use crate::plot::{Axis, Bar, BarSeries, Bars, Figure, Kind, Panel, markdown};
 
-/// What is varied.
+/// Parameter that is varied.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Varied {
-    /// The SLO over the latency on the fastest class.
+    /// SLO relative to the latency on the fastest class.
     Scale(f64),
-    /// High devices of 16.
+    /// Number of high-class devices out of 16.
     High(u32),
-    /// The part of the SLO that is kept back.
+    /// Fraction of the SLO that plans leave unused.
     Margin(f64),
 }
 
-/// All that is tried.
+/// SLO scales that are compared.
 pub const SCALES: [f64; 6] = [2.0, 3.0, 4.0, 5.0, 7.0, 10.0];
-/// High devices of 16.
+/// Numbers of high-class devices that are compared.
 pub const HIGHS: [u32; 6] = [2, 4, 6, 8, 10, 12];
-/// Margins.
+/// Margins that are compared.
 pub const MARGINS: [f64; 5] = [0.2, 0.3, 0.4, 0.5, 0.6];
 
 impl Varied {
@@ -34,7 +35,7 @@ impl Varied {
         }
     }
 
-    /// What the paper's text says of PPipe's gain over NP there, in percent.
+    /// Gain of PPipe over NP in percent according to the paper's text.
     fn paper(self) -> Option<f64> {
         match self {
             Self::Scale(2.0) => Some(0.0),
@@ -56,19 +57,19 @@ impl Varied {
     }
 }
 
-/// One value, over all models.
+/// Results for one value of a parameter, over all models.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Point {
-    /// The value.
+    /// Parameter with its value.
     pub varied: Varied,
     /// Mean load factors of NP, DART-r and PPipe.
     pub factors: [f64; 3],
-    /// Models for which there is a plan.
+    /// Number of models for which there is a plan.
     pub planned: usize,
 }
 
 impl Point {
-    /// How much more PPipe takes than NP, in percent.
+    /// Gain of PPipe's load factor over NP's in percent.
     #[must_use]
     pub fn gain(&self) -> f64 {
         100.0 * (self.factors[PPIPE] / self.factors[0] - 1.0)
@@ -105,7 +106,7 @@ pub fn run(source: &Source, threads: usize) -> Result<Vec<Vec<Point>>, Reproduce
         .collect())
 }
 
-/// The load factors of one model; `None` where PPipe has no plan.
+/// Load factors of one model; `None` if PPipe has no plan.
 fn one(source: &Source, varied: Varied, model: &str) -> Result<Option<[f64; 3]>, ReproduceError> {
     let high = if let Varied::High(high) = varied { high } else { 4 };
     let classes = source.clusters()[0].classes(high, 16 - high);

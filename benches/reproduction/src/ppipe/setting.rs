@@ -1,4 +1,4 @@
-//! One group of models on one cluster under all schemes, at rates that mean the same for all of them.
+//! One group of models on one cluster under all schemes, at the same rates.
 
 use weir_planner::{Class, Problem, Scheme, Solution, solve};
 use weir_sim::{bursty, poisson};
@@ -19,20 +19,20 @@ pub const SCHEMES: [(&str, Scheme); 3] = [
 /// PPipe's place in [`SCHEMES`].
 pub const PPIPE: usize = 2;
 
-/// How items arrive.
+/// Arrival process of items.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Arrivals {
-    /// The paper's "Poisson".
+    /// Poisson process, the paper's "Poisson".
     Poisson,
-    /// In place of the paper's "Bursty": hyper-exponential gaps with this coefficient of variation.
+    /// Process with hyper-exponential gaps, in place of the paper's "Bursty".
     Bursty {
-        /// The coefficient of variation of the gaps.
+        /// Coefficient of variation of the gaps.
         cv: f64,
     },
 }
 
 impl Arrivals {
-    /// When they arrive, at `rate` items a second.
+    /// Draws arrival times at `rate` items per second.
     #[must_use]
     pub fn draw(self, rate: f64, seed: u64) -> Vec<Timestamp> {
         match self {
@@ -45,12 +45,13 @@ impl Arrivals {
 /// A group of models, placed under each scheme.
 #[derive(Debug, Clone)]
 pub struct Setting {
-    /// The cluster.
+    /// Device classes of the cluster.
     pub classes: Vec<Class>,
-    /// By model: items a second that are load factor 1.0, under every scheme: the model's weight times the least
-    /// throughput over weight of PPipe's plan, before leftover devices are given away, in whole items.
+    /// Rate of each model in items per second that corresponds to load factor 1.0, under every scheme: the
+    /// model's weight times the least throughput over weight of PPipe's plan, before leftover devices are
+    /// given away, rounded to whole items.
     pub rates: Vec<f64>,
-    /// By scheme, in the order of [`SCHEMES`]; `None` where it has no plan.
+    /// Plan of each scheme, in the order of [`SCHEMES`]; `None` if there is none.
     pub placed: Vec<Option<Placed>>,
 }
 
@@ -67,7 +68,7 @@ impl Setting {
             })?;
             match Placed::new(problem) {
                 Ok(placed) => Ok(Some(placed)),
-                // No plan is in time: nothing is served.
+                // No plan meets the SLO, so nothing is served.
                 Err(LoadFactorError::Plan(_)) => Ok(None),
                 Err(error) => Err(error.into()),
             }
@@ -76,7 +77,7 @@ impl Setting {
             .iter()
             .map(|(_, scheme)| place(*scheme))
             .collect::<Result<_, _>>()?;
-        // The objective is that of the plan before leftover devices are given away.
+        // The objective is that of the plan before leftover devices are distributed.
         let least = placed[PPIPE]
             .as_ref()
             .map_or(0.0, |placed| placed.solution.objective);
@@ -91,7 +92,7 @@ impl Setting {
         })
     }
 
-    /// Serves one model alone at a load factor; `None` where the scheme has no plan.
+    /// Serves one model alone at a load factor; `None` if the scheme has no plan.
     #[must_use]
     pub fn serve(
         &self,
@@ -106,7 +107,8 @@ impl Setting {
         Some(placed.replay(model, &arrived, plane, false))
     }
 
-    /// The greatest load factor at which 99 % are in time, with the run there; 0 without a run where there is none.
+    /// Largest load factor at which 99 % are in time, with the run at that factor; 0 without a run if there
+    /// is none.
     #[must_use]
     pub fn most(
         &self,
@@ -143,7 +145,7 @@ pub fn solve_timed(problem: &Problem) -> (Option<Solution>, f64) {
     (solution.ok(), begun.elapsed().as_secs_f64())
 }
 
-/// The mean of finite values; not a number where there is none.
+/// Mean of the finite values; NaN if there are none.
 #[must_use]
 pub fn mean(values: impl IntoIterator<Item = f64>) -> f64 {
     let (sum, count) = values

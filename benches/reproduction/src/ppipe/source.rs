@@ -1,4 +1,5 @@
-//! Where models come from: the published block latencies of the asset pack, or the synthetic profiles that are shipped.
+//! Source of models: the published block latencies of the asset pack, or the synthetic profiles that ship
+//! with the project.
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +12,7 @@ use super::synthetic::{self, MODELS};
 /// Models by name, with their clusters and groups.
 #[derive(Debug, Clone)]
 pub enum Source {
-    /// Published, read where the asset pack lies.
+    /// Published latencies, read in place from the asset pack.
     Published(Published),
     /// Shipped profiles in this folder.
     Synthetic(PathBuf),
@@ -20,27 +21,27 @@ pub enum Source {
 /// Plans that are simulated are within this part of the best.
 pub const GAP: f64 = 1e-4;
 
-/// What is to be planned, of what a source has.
+/// Models, cluster and options of a planning problem.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PlanningCase {
-    /// The cluster.
+    /// Device classes of the cluster.
     pub classes: Vec<Class>,
-    /// Names of models.
+    /// Names of the models.
     pub models: Vec<String>,
-    /// Their weights.
+    /// Weight of each model.
     pub weights: Vec<f64>,
-    /// In what ways models may be spread.
+    /// Rules for partitioning models.
     pub scheme: Scheme,
-    /// The part of the SLO that is kept back.
+    /// Fraction of the SLO that plans leave unused.
     pub margin: f64,
-    /// SLOs are so many times the latency on the fastest class.
+    /// SLO of each model relative to its latency on the fastest class.
     pub slo_scale: f64,
-    /// Planning stops when it is proved to be within this part of the best.
+    /// Relative optimality gap at which planning stops.
     pub gap: f64,
 }
 
 impl PlanningCase {
-    /// As the evaluation has it: margin 0.4, SLOs of 5 times the latency.
+    /// Planning case of the evaluation: margin 0.4, SLOs of 5 times the latency.
     #[must_use]
     pub fn paper(classes: Vec<Class>, models: &[String], weights: &[f64], scheme: Scheme) -> Self {
         Self {
@@ -71,7 +72,7 @@ impl Source {
         }
     }
 
-    /// HC1 to HC4, or what stands in for them.
+    /// Clusters HC1 to HC4, or their synthetic counterparts.
     #[must_use]
     pub fn clusters(&self) -> [Cluster; 4] {
         match self {

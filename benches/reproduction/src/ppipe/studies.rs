@@ -1,4 +1,4 @@
-//! All parts of the evaluation, run.
+//! Runs all parts of the evaluation.
 
 use super::ReproduceError;
 use super::ablation::{self, AtMargin};
@@ -15,38 +15,38 @@ use super::source::Source;
 /// The coefficient of variation of the gaps of bursty arrivals.
 pub const BURSTY_CV: f64 = 2.0;
 
-/// What came out of them.
+/// Results of all studies.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Studies {
     /// Published figures beside ours; `None` without the asset pack.
     pub acceptance: Option<Acceptance>,
-    /// Planning time.
+    /// Planning times by problem size.
     pub scaling: Vec<scaling::Point>,
-    /// All groups and clusters, Poisson arrivals, weights of 2019.
+    /// All groups and clusters with Poisson arrivals and the weights of 2019.
     pub poisson: Clusters,
-    /// The same with bursts and weights of 2021.
+    /// All groups and clusters with bursty arrivals and the weights of 2021.
     pub bursty: Clusters,
-    /// In time by load factor.
+    /// SLO attainment by load factor.
     pub attainment: Attainment,
-    /// Reservation and reaction.
+    /// Comparison of reservation and reactive dispatch.
     pub ablation: Vec<AtMargin>,
-    /// The second cluster's name.
+    /// Name of the cluster of that comparison.
     pub ablation_cluster: String,
-    /// One model's plan and reservations.
+    /// Plan and timeline of one model.
     pub microscopic: Option<Microscopic>,
     /// SLO, ratio, margin.
     pub sensitivity: Vec<Vec<sensitivity::Point>>,
-    /// The first cluster's name.
+    /// Name of the cluster of the sensitivity study.
     pub sensitivity_cluster: String,
-    /// Whether latencies are the published ones.
+    /// True if the published latencies were used.
     pub is_published: bool,
 }
 
 impl Studies {
-    /// Runs all of them on so many threads. What is timed goes first and alone.
+    /// Runs all studies on `threads` threads. Timed studies run first, one at a time.
     ///
     /// # Errors
-    /// When a profile cannot be read, or a plan not made or laid out.
+    /// [`ReproduceError`] if a profile cannot be read, or a plan cannot be made or placed.
     pub fn run(source: &Source, threads: usize) -> Result<Self, ReproduceError> {
         let scaling = scaling::run(source)?;
         let acceptance = source

@@ -22,20 +22,20 @@ use super::published::Cluster;
 /// Blocks of each model.
 const BLOCKS: u32 = 10;
 
-/// How the ratio between the classes runs along a model.
+/// Shape of the ratio between the classes along a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shape {
     /// Early blocks are nearly as fast on a slow device.
     Rising,
-    /// Late blocks are.
+    /// Late blocks are nearly as fast on a slow device.
     Falling,
-    /// All blocks alike.
+    /// All blocks have the same ratio.
     Flat,
-    /// The first and the last are.
+    /// The first and the last blocks are nearly as fast.
     Hump,
-    /// Those in the middle are.
+    /// The blocks in the middle are nearly as fast.
     Dip,
-    /// The first half is, and the second not at all.
+    /// The first half is nearly as fast, the second half much slower.
     Step,
 }
 
@@ -56,14 +56,14 @@ impl Shape {
 /// A synthetic model.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Model {
-    /// Its name.
+    /// Name of the model.
     pub name: &'static str,
     shape: Shape,
-    /// Microseconds of the whole on fast-a.
+    /// Duration of the whole model on fast-a in microseconds.
     whole_us: f64,
-    /// How many times as long slow-a takes.
+    /// Base ratio of the durations on slow-a and fast-a.
     slower: f64,
-    /// Bytes an item at the first boundary, and how often they are halved to the last.
+    /// Bytes per item at the first boundary, and the number of times that they are halved up to the last.
     bytes: (f64, f64),
     seed: u64,
 }

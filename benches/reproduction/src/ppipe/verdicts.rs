@@ -1,4 +1,4 @@
-//! What was asked for, what came out, and whether it is enough.
+//! Verdicts: expected results, measured results, and whether they agree.
 
 use super::acceptance::Acceptance;
 use super::clusters::{Clusters, GAINS_DART_R, GAINS_NP};
@@ -8,7 +8,7 @@ use super::studies::Studies;
 use super::{ablation, published};
 use crate::pard::words::{Check, checks};
 
-/// The table of them.
+/// Table of all verdicts.
 #[must_use]
 pub fn verdicts(studies: &Studies) -> String {
     let mut all = Vec::new();

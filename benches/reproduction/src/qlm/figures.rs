@@ -8,7 +8,7 @@ use super::studies::{
 };
 use crate::plot::{Axis, Bar, BarSeries, Bars, Figure, Kind, Line, Panel, markdown};
 
-/// What a line or bar shows of a run.
+/// Value of a run that a line or bar shows.
 type Of = fn(&Run) -> f64;
 
 fn figure(title: &str, panels: Vec<Panel>) -> Figure {
@@ -356,7 +356,7 @@ fn cells(studies: &Studies, case: &Case) -> [String; 6] {
     ]
 }
 
-/// What operations bring, as numbers.
+/// Table of the effect of each queue operation.
 #[must_use]
 pub fn table_operations(studies: &Studies) -> String {
     let mut rows = Vec::new();

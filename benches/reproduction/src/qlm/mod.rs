@@ -15,19 +15,19 @@ use weir_sim::traces::RecordingError;
 
 use crate::document::DocumentError;
 
-/// What can go wrong.
+/// Error of the reproduction.
 #[derive(Debug, thiserror::Error)]
 pub enum ReproduceError {
-    /// There is no asset pack.
+    /// The asset pack is not available.
     #[error("recorded lengths and step times are in the asset pack: set WEIR_ASSETS to its folder")]
     NoAssets,
-    /// A published profile.
+    /// A published profile cannot be used.
     #[error(transparent)]
     Published(#[from] PublishedError),
-    /// The recorded lengths.
+    /// The recorded lengths cannot be used.
     #[error(transparent)]
     Recording(#[from] RecordingError),
-    /// There is no such world.
+    /// The simulated world is invalid.
     #[error(transparent)]
     World(#[from] QueueWorldError),
     /// The document cannot be written.

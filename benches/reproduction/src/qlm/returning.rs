@@ -1,5 +1,6 @@
-//! A sequence that is sent back is computed again, or its cache goes to host memory and comes back: what the policy picks by its costs,
-//! held against both, tried on an instance beside others.
+//! Return of a sequence to the queue: either its tokens are computed again, or its cache moves to host memory
+//! and back. The choice of the policy by estimated costs is compared with both, simulated on an instance with
+//! other sequences.
 
 use std::path::Path;
 
@@ -11,7 +12,7 @@ use weir_types::{SequenceId, Span, Timestamp};
 use super::ReproduceError;
 use crate::plot::markdown;
 
-/// Bytes of a token's part of the cache in 16 bits, by what the name of a profile has.
+/// Size of a token's share of the cache in bytes (16-bit values), by a part of the profile's name.
 const CACHES: [(&str, f64); 4] = [
     ("-70B-", 327_680.0),
     ("-8B-", 131_072.0),
@@ -34,15 +35,15 @@ const BACK: SequenceId = SequenceId(0);
 /// The cases of a profile.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Returning {
-    /// Of which.
+    /// Name of the profile.
     pub profile: String,
-    /// How many.
+    /// Number of cases.
     pub cases: usize,
-    /// In which the cache goes to host memory.
+    /// Number of cases in which the policy moves the cache to host memory.
     pub by_cache: usize,
-    /// In which what was picked has the next token first.
+    /// Number of cases in which the policy's choice has the next token first.
     pub cheaper: usize,
-    /// What the wrong pick takes longer at most.
+    /// Longest delay caused by a wrong choice.
     pub worst: Span,
 }
 
@@ -61,10 +62,10 @@ impl Returning {
     }
 }
 
-/// All published profiles of the asset pack.
+/// Evaluates all published profiles of the asset pack.
 ///
 /// # Errors
-/// [`ReproduceError`] where it is not as it should be.
+/// [`ReproduceError`] if a file is not valid.
 pub fn run(assets: &Path) -> Result<Vec<Returning>, ReproduceError> {
     let folder = assets.join("profiles/llm/steps");
     let files = std::fs::read_dir(&folder).map_err(|_| ReproduceError::NoAssets)?;
@@ -103,7 +104,7 @@ fn of_profile(spec: &InstanceSpec, cache_bytes: f64) -> Returning {
         };
         for tokens in TOKENS {
             for beside in BESIDE {
-                // Those beside have some hundred tokens each.
+                // The other sequences have some hundred tokens each.
                 if u64::from(tokens) + 256 * (beside + 1) > u64::from(room) {
                     continue;
                 }
@@ -139,7 +140,8 @@ fn of_profile(spec: &InstanceSpec, cache_bytes: f64) -> Returning {
     found
 }
 
-/// How long it is until a sequence that leaves now, and may come back after `away`, has its next token; `None` where it never has.
+/// Time until the next token of a sequence that leaves now and may return after `away`; `None` if it never
+/// gets one.
 fn next_token(spec: &InstanceSpec, (tokens, beside): (u32, u64), by: Transfer, away: Span) -> Option<Span> {
     let mut driver = InstanceDriver::new(spec.clone()).ok()?;
     for number in 1..=beside {

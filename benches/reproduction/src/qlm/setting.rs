@@ -15,26 +15,27 @@ use weir_types::Span;
 
 use super::ReproduceError;
 
-/// Instances.
+/// Number of instances.
 pub const INSTANCES: usize = 4;
 /// Seeds of every case.
 pub const SEEDS: [u64; 5] = [1, 2, 3, 4, 5];
 /// Files of the asset pack with the step times of a model of 8 B parameters.
 const FAST: &str = "Llama-8B-bf16_1-A100";
 const SLOW: &str = "Llama-3.1-8B-Instruct_2-V100";
-/// Most tokens of a step, and sequences at once.
+/// Maximum number of tokens of a step, and of concurrent sequences.
 const MAX_STEP_TOKENS: u32 = 512;
 const MAX_SEQUENCES: u32 = 128;
 const GIB: u64 = 1 << 30;
-/// Weights of a model in 16 bits.
+/// Size of a model's weights in bytes, with 16-bit values.
 const MODEL_BYTES: u64 = 16 * GIB;
-/// Recorded requests that are longer than this together are left out: no instance could hold them.
+/// Longest recorded request, in prompt and output tokens together. Longer ones are left out, since no
+/// instance could hold them.
 const MAX_TOKENS: u32 = 7_500;
 
-/// The asset pack that `WEIR_ASSETS` names.
+/// Folder of the asset pack, from `WEIR_ASSETS`.
 ///
 /// # Errors
-/// [`ReproduceError::NoAssets`] where it names none.
+/// [`ReproduceError::NoAssets`] if the variable is unset.
 pub fn assets() -> Result<PathBuf, ReproduceError> {
     let assets = std::env::var_os("WEIR_ASSETS").ok_or(ReproduceError::NoAssets)?;
     Ok(PathBuf::from(assets))
@@ -49,10 +50,10 @@ pub struct Devices {
 }
 
 impl Devices {
-    /// From the asset pack that `WEIR_ASSETS` names.
+    /// Reads the devices from the asset pack that `WEIR_ASSETS` names.
     ///
     /// # Errors
-    /// [`ReproduceError`] where it is not there, or is not as it should be.
+    /// [`ReproduceError`] if the asset pack is missing or a file is not valid.
     pub fn from_env() -> Result<Self, ReproduceError> {
         let assets = assets()?;
         let instance = |file: &str| -> Result<InstanceSpec, ReproduceError> {
@@ -74,30 +75,30 @@ impl Devices {
     }
 }
 
-/// One combination.
+/// Combination of parameters that is simulated.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Case {
-    /// Who is served next.
+    /// Rule that picks the next request.
     pub rule: QueueRule,
-    /// Which operations may be used.
+    /// Queue operations that the rule may use.
     pub operations: Operations,
-    /// Mean batches of which a group has at most so many.
+    /// Maximum size of a group, in mean batches.
     pub delta: f64,
-    /// Whether there are eight models, or one.
+    /// True for eight models, false for one.
     pub has_many: bool,
-    /// Requests a second.
+    /// Arrival rate in requests per second.
     pub rate: f64,
-    /// Requests.
+    /// Number of requests.
     pub requests: usize,
-    /// Part of them that is for models of the tail.
+    /// Share of requests for models of the tail.
     pub tail_share: f64,
-    /// Part of them that is urgent.
+    /// Share of urgent requests.
     pub urgent_share: f64,
-    /// By which objectives are multiplied.
+    /// Factor by which objectives are multiplied.
     pub scale: f64,
-    /// Part of them that is far larger than the rest.
+    /// Share of requests that are far larger than the rest.
     pub mega_share: f64,
-    /// Instances that are slow.
+    /// Number of slow instances.
     pub slow: usize,
 }
 
@@ -219,10 +220,10 @@ impl Case {
         }
     }
 
-    /// What was asked and what became of it, with one seed.
+    /// Simulates the case with one seed; returns the requests and their outcomes.
     ///
     /// # Errors
-    /// [`ReproduceError::World`] where the instances are none.
+    /// [`ReproduceError::World`] if the instances are invalid.
     pub fn run_one(
         &self,
         devices: &Devices,
@@ -257,35 +258,35 @@ impl Case {
     }
 }
 
-/// What came out with one seed. Attainments are per cent of requests in time.
+/// Results of a case with one seed. Attainments are percentages of requests in time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Run {
-    /// Requests a second until the last ended.
+    /// Requests per second until the last request ended.
     pub throughput: f64,
-    /// Of all requests.
+    /// Attainment of all requests.
     pub all: f64,
-    /// Of urgent ones.
+    /// Attainment of urgent requests.
     pub urgent: f64,
-    /// Of the others.
+    /// Attainment of the other requests.
     pub batch: f64,
-    /// Openings of models.
+    /// Number of models loaded.
     pub opened: f64,
-    /// Of these from host memory.
+    /// Number of these that were loaded from host memory.
     pub warm: f64,
-    /// Requests that went back.
+    /// Number of requests that were returned to their queue.
     pub returned: f64,
-    /// Plans.
+    /// Number of times that the order was planned.
     pub replans: f64,
-    /// Of estimated and actual completion times.
+    /// Coefficient of determination between estimated and actual completion times.
     pub r2: f64,
 }
 
-/// What came out of a case.
+/// Results of a case over all seeds.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Outcome {
-    /// Of which.
+    /// Case that was simulated.
     pub case: Case,
-    /// By seed.
+    /// Results by seed.
     pub runs: Vec<Run>,
 }
 

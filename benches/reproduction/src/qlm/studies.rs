@@ -95,7 +95,8 @@ pub fn queued(rule: QueueRule, requests: usize) -> Case {
     }
 }
 
-/// One model and one class of objectives, so that nothing overtakes: what the estimator says is what must come (Figure 17).
+/// One model and one class of objectives, so that no request overtakes another: the estimates should then be
+/// right (Figure 17).
 #[must_use]
 pub fn estimated() -> Case {
     Case {
@@ -104,14 +105,14 @@ pub fn estimated() -> Case {
     }
 }
 
-/// What came out.
+/// Results of all studies.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Studies {
-    /// Every case once.
+    /// Outcome of each case, without repetition.
     pub outcomes: Vec<Outcome>,
     /// Estimated and actual completion times in seconds, of one seed of [`estimated`].
     pub estimates: Vec<(f64, f64)>,
-    /// Ways back of sequences, by profile.
+    /// Costs of returning sequences to the queue, by profile.
     pub returning: Vec<Returning>,
 }
 
@@ -208,7 +209,7 @@ impl Studies {
         })
     }
 
-    /// What came out of a case; nothing where it was not run.
+    /// Outcome of a case; `None` if it was not run.
     #[must_use]
     pub fn outcome(&self, case: &Case) -> Option<&Outcome> {
         self.outcomes.iter().find(|outcome| outcome.case == *case)

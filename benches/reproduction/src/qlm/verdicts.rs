@@ -1,4 +1,4 @@
-//! What had to come out, with what did.
+//! Expected results beside measured ones.
 
 use weir_policy::groups::{Operations, QueueRule};
 

@@ -1,4 +1,4 @@
-//! What is known of the rows of a queue.
+//! Cache of the rows of a queue.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -9,16 +9,16 @@ use super::part::Progress;
 use crate::error::QueueError;
 use crate::job::{Job, JobView, MAX_ENDED_JOBS, OutputForm, Video, VideoState};
 
-/// The row of a committed segment: who wrote it first committed it.
+/// Row of a committed segment. The engine that writes it first has committed the segment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct SegmentRow {
     pub(super) frames: u64,
     pub(super) late: bool,
-    /// How often it was begun before.
+    /// Number of earlier starts without a commit.
     pub(super) repeated: u64,
-    /// How often its part had been given when it was committed.
+    /// Number of times that its part had been delivered when the segment was committed.
     pub(super) given: u32,
-    /// Its results, by sink.
+    /// Staged results, by sink.
     pub(super) outputs: BTreeMap<String, SegmentFile>,
 }
 
@@ -27,7 +27,7 @@ pub(super) struct SegmentRow {
 pub(super) struct SegmentFile {
     pub(super) form: OutputForm,
     pub(super) file: PathBuf,
-    /// Where they belong.
+    /// Path of the output file.
     pub(super) target: PathBuf,
     pub(super) bytes: u64,
 }
@@ -49,7 +49,7 @@ pub(super) struct Cache {
     pub(super) last: u64,
     pub(super) jobs: BTreeMap<u64, Row<Job>>,
     videos: BTreeMap<VideoKey, Row<Video>>,
-    /// Of videos that have not ended.
+    /// Segments of videos that have not ended.
     segments: BTreeMap<VideoKey, BTreeMap<u32, SegmentRow>>,
 }
 
@@ -61,7 +61,7 @@ pub(super) fn video_key((job, video): VideoKey) -> String {
     format!("row.video.{job:012}.{video:06}")
 }
 
-/// What the keys of a job's videos begin with.
+/// Common prefix of the keys of a job's videos.
 pub(super) fn videos_key(job: u64) -> String {
     format!("row.video.{job:012}")
 }
@@ -70,18 +70,18 @@ pub(super) fn segment_key(key: VideoKey, segment: u32) -> String {
     format!("{}.{segment:08}", segments_key(key))
 }
 
-/// What the keys of a video's segments begin with.
+/// Common prefix of the keys of a video's segments.
 pub(super) fn segments_key((job, video): VideoKey) -> String {
     format!("row.segment.{job:012}.{video:06}")
 }
 
-/// The same for all videos of a job.
+/// Common prefix of the keys of all segments of a job.
 pub(super) fn job_segments_key(job: u64) -> String {
     format!("row.segment.{job:012}")
 }
 
 impl Cache {
-    /// Takes in a row.
+    /// Applies a row that was read.
     pub(super) fn apply(&mut self, key: &str, value: &[u8], revision: u64) -> Result<(), QueueError> {
         let mut parts = key.split('.').skip(1);
         let kind = parts.next().unwrap_or_default();
@@ -109,7 +109,7 @@ impl Cache {
                         .insert(*segment as u32, value);
                 }
             }
-            // Of a later version that says that it goes with this one.
+            // Row of a later version, which declares itself compatible with this one.
             _ => {}
         }
         Ok(())
@@ -138,7 +138,7 @@ impl Cache {
         self.segments.get(&key).cloned().unwrap_or_default()
     }
 
-    /// How far a video has come.
+    /// Progress of a video, from the cached rows.
     pub(super) fn progress(&self, key: VideoKey) -> Result<Progress, QueueError> {
         let row = self.video(key)?.value;
         let is_cancelled = self.jobs.get(&key.0).is_some_and(|job| job.value.cancelled);
@@ -163,7 +163,7 @@ impl Cache {
         Ok(video)
     }
 
-    /// All jobs, in the order of their submission. Of those that ended, the oldest are forgotten.
+    /// All jobs, in the order of submission. The oldest of the ended jobs are forgotten.
     pub(super) fn views(&mut self) -> Result<Vec<JobView>, QueueError> {
         let mut views = Vec::new();
         for (id, row) in &self.jobs {
@@ -244,7 +244,7 @@ mod tests {
             cache.apply(&video_key((1, index)), &text, 5).expect("a row");
             ended.ended_ms = Some(9);
         }
-        // One that was read after its video ended.
+        // The segment was read after its video had ended.
         cache
             .apply(&key, segment.to_string().as_bytes(), 6)
             .expect("a row");

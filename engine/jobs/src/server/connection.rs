@@ -1,4 +1,5 @@
-//! A connection to a server of NATS on a thread of its own. What is asked of it is tried again while the server is away.
+//! Connection to a NATS server, on a thread of its own. Requests are repeated while the server is
+//! unavailable.
 
 use std::future::Future;
 use std::path::Path;
@@ -16,48 +17,49 @@ use weir_nats::{Failure, Limits, Relay, Server, TlsConfig, tls};
 use crate::error::QueueError;
 use crate::place::{ServerOptions, ServerPlace};
 
-/// How long one answer may take.
+/// Timeout of one request.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How long a server may be away before it is given up.
+/// Time after which an unavailable server is given up.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The same while a queue is opened.
+/// The same limit while a queue is opened.
 const OPEN_PATIENCE: Duration = Duration::from_secs(10);
 
-/// Time between two tries.
+/// Interval between two attempts.
 const RETRY_INTERVAL: Duration = Duration::from_millis(200);
 
-/// How long what was sent may take to leave at the end.
+/// Time in which pending messages must be sent when the connection closes.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Bytes of a file with a secret or certificates.
+/// Maximum length in bytes of a file with a secret or certificates.
 const MAX_FILE_BYTES: u64 = 1 << 20;
 
-/// Rows and parts are as large as the messages of a server may be, which is a megabyte by default; few are awaited at a time.
+/// Rows and parts may be as large as the server's messages, one megabyte by default; few are requested at a
+/// time.
 const LIMITS: Limits = Limits {
     max_message_bytes: 8 << 20,
 };
 const MAX_WAITING: usize = 16;
 
-/// Why an answer was not what it should be.
+/// Reason why a request failed.
 pub(super) enum Trouble {
-    /// It may be over when it is tried again.
+    /// A temporary error; the request may be repeated.
     Again(String),
-    /// It is not.
+    /// A permanent error.
     Final(QueueError),
 }
 
-/// Says that nothing more is to be waited for.
+/// Returns true if waiting for the server should stop.
 pub(super) type GiveUp = Arc<dyn Fn() -> bool + Send + Sync>;
 
-/// What work on a connection needs.
+/// Shared part of a connection, which requests need.
 pub(super) struct Link {
     pub(super) context: Context,
-    /// The address of the queue, for words.
+    /// Address of the queue, for messages to users.
     pub(super) place: String,
     give_up: Mutex<Option<GiveUp>>,
-    /// Whether it was made again since that was asked last.
+    /// True if the connection was made again since this flag was last read.
     was_lost: Arc<AtomicBool>,
 }
 
@@ -66,7 +68,7 @@ pub(super) struct Connection {
     handle: Handle,
     end: Arc<Notify>,
     link: Arc<Link>,
-    /// Stands between the client and the server.
+    /// Relay between the client and the server.
     _relay: Relay,
 }
 
@@ -99,7 +101,7 @@ impl Connection {
             }
             std::future::ready(())
         });
-        // A context starts what runs beside it.
+        // Creating a context starts background tasks.
         let connecting = async move {
             let relay = Relay::start(server, LIMITS).await;
             let relay = relay.map_err(|error| weir_files::io_reason(&error))?;
@@ -184,7 +186,8 @@ impl Link {
         give_up.as_ref().is_some_and(|give_up| give_up())
     }
 
-    /// Whether the connection was made again since this was asked last: what was heard of the server may not hold any more.
+    /// True if the connection was made again since the last call, so that cached state of the server may be
+    /// outdated.
     pub(super) fn take_lost(&self) -> bool {
         self.was_lost.swap(false, Ordering::Relaxed)
     }
@@ -230,7 +233,7 @@ async fn connect_in_time(options: ConnectOptions, relay: &Relay) -> Result<Clien
                             .to_owned(),
                     );
                 }
-                // The client knows only that the relay closed the connection.
+                // The client only knows that the relay closed the connection.
                 _ => match relay.failure() {
                     Some(Failure::Tls(reason)) => return Err(explained(&reason)),
                     Some(Failure::Server(reason)) => explained(&reason),
@@ -245,7 +248,7 @@ async fn connect_in_time(options: ConnectOptions, relay: &Relay) -> Result<Clien
     }
 }
 
-/// Why a connection failed, with what to do about certificates.
+/// Reason of a failed connection, with advice about certificates.
 fn explained(reason: &str) -> String {
     let hint = if reason.contains("UnknownIssuer") {
         "; name the authority that signed its certificate by WEIR_NATS_CA_FILE"
@@ -273,7 +276,7 @@ fn connect_options(place: &ServerPlace, options: &ServerOptions) -> Result<Conne
     let mut shows_user = true;
     if let Some(file) = &options.credentials_file {
         let credentials = secret(file)?;
-        // Its last line is read as one.
+        // The last line is complete only with a line break.
         let read = connect.credentials(&format!("{credentials}\n"));
         connect = read.map_err(|_| format!("{} holds no credentials of NATS", file.display()))?;
     } else if let Some(user) = &options.username {

@@ -8,17 +8,17 @@ use std::path::{Path, PathBuf};
 use crate::error::QueueError;
 use crate::output::sync;
 
-/// What is appended to the first `base` bytes of a file.
+/// Segments that are appended to the first `base` bytes of a file.
 #[derive(Debug)]
 pub(super) struct Lines {
     pub(super) target: PathBuf,
     pub(super) base: u64,
-    /// Files with their bytes.
+    /// Staged files and their lengths in bytes.
     pub(super) parts: Vec<(PathBuf, u64)>,
 }
 
 impl Lines {
-    /// Puts them into their place; `unique` makes the name of the file that is written until then one of its own.
+    /// Joins the parts at their target; `unique` makes the name of the temporary file unique.
     pub(super) fn join(&self, unique: &str) -> Result<(), QueueError> {
         if self.parts.is_empty() {
             return Ok(());
@@ -63,7 +63,7 @@ impl Lines {
     }
 }
 
-/// The name of a file while it is written, beside its place.
+/// Name of the temporary file beside its target.
 pub(super) fn beside(target: &Path, unique: &str) -> PathBuf {
     let name = target.file_name().unwrap_or_default().to_string_lossy();
     target.with_file_name(format!(".{name}.{unique}.joining"))

@@ -28,7 +28,7 @@ use crate::job::{
 use crate::output::sync;
 use crate::place::{ServerOptions, ServerPlace};
 
-/// Segments of a row that says how a video is cut: a message of a server takes 1 MiB, where nothing else is said.
+/// Number of segments in one row. By default a server's message holds 1 MiB.
 const SEGMENTS_PER_ROW: usize = 4_096;
 
 /// Messages of a video that are looked at before one is found that is not done yet.
@@ -38,11 +38,11 @@ const MAX_LOOKS: u32 = 64;
 pub(crate) struct ServerQueue {
     connection: Connection,
     state: Arc<State>,
-    /// Where results of segments are staged.
+    /// Folder under which results of segments are staged.
     work_root: Mutex<PathBuf>,
 }
 
-/// What work on the thread of the connection needs.
+/// State that tasks on the connection's thread use.
 struct State {
     rows: Rows,
     work: Work,
@@ -149,7 +149,8 @@ impl ServerQueue {
         })
     }
 
-    /// Commits a segment, and says later what came of it: a server may be away, and who has results goes on meanwhile.
+    /// Commits a segment asynchronously; the result arrives through the callback, so that processing
+    /// continues while a server is unavailable.
     pub(crate) fn commit(
         &self,
         (job, video, segment): (u64, usize, u32),
@@ -216,7 +217,7 @@ fn remove_folder(folder: &Path) -> Result<(), QueueError> {
     }
 }
 
-/// The row of a segment whose results are on the disk.
+/// Row of a segment whose results are synced to the disk.
 fn segment_row(
     frames: u64,
     late: bool,
@@ -243,7 +244,8 @@ fn segment_row(
     })
 }
 
-/// How often a part was begun since something of it was committed last. One that was sent again counts from 1.
+/// Number of starts of a part since a segment of it was committed last. A part that was sent again counts
+/// from 1.
 fn begun_since(times: u32, committed: Option<u32>) -> u32 {
     match committed {
         Some(before) if before < times => times - before,
@@ -342,7 +344,7 @@ impl State {
         segments: &[Segment],
         truncation: Option<String>,
     ) -> Result<Video, QueueError> {
-        // Whoever cuts the same file writes the same.
+        // All engines that cut the same file write the same rows.
         for (number, rows) in segments.chunks(SEGMENTS_PER_ROW).enumerate() {
             let value = serde_json::to_vec(rows)?;
             self.rows.write(&cut_key(key, file, number), value, 0).await?;
@@ -405,7 +407,7 @@ impl State {
         for _ in 0..MAX_LOOKS {
             let given = self.work.next(key).await?;
             let Some(given) = given else {
-                // What was acknowledged was committed before: it is asked in this order.
+                // The order of these requests matters: an acknowledged part was committed before.
                 let is_busy = self.work.is_busy(key).await?;
                 let progress = self.rows.now().await?.progress(key)?;
                 let needed = progress.needed(whole);
@@ -444,7 +446,7 @@ impl State {
         Ok(None)
     }
 
-    /// Says where results of a video belong, once for all engines, and gives its row.
+    /// Fixes the outputs of a video, once for all engines, and returns its row.
     async fn fix_outputs(
         &self,
         key: VideoKey,

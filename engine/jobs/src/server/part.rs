@@ -1,5 +1,5 @@
-//! What is to be done next for a video, by what is known of it. A part is what one message says; it may be out of date by the time
-//! that it is taken.
+//! Decides the next task for a video from the known progress. A part is the content of one message; it may be
+//! outdated when it is taken.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -8,35 +8,35 @@ use serde::{Deserialize, Serialize};
 
 use crate::claim::Task;
 
-/// Parts of a video that is not to be gone through by one engine. Frames before a part are decoded and left out, so more parts
-/// decode more: eight of them some four times as much as one.
+/// Maximum number of parts of a video that several engines share. Frames before a part are decoded and
+/// discarded, so more parts decode more: eight of them about four times as much as one.
 const MAX_PARTS: u32 = 8;
 
-/// What a message asks for.
+/// Content of a message: the task that it requests.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "do")]
 pub(super) enum Part {
-    /// To cut the video.
+    /// Cut the video.
     Cut,
-    /// To process these segments.
+    /// Process these segments.
     Segments {
-        /// The first.
+        /// First segment, from 0.
         first: u32,
-        /// The one after the last.
+        /// Segment after the last one.
         end: u32,
     },
-    /// To put the results where they belong.
+    /// Move the results to their targets.
     Finish,
 }
 
-/// What of a video matters here.
+/// Progress of a video as far as it decides the next task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Progress {
-    /// Whether it has ended, or its job.
+    /// True if the video or its job has ended.
     pub(super) is_over: bool,
-    /// Segments that it is cut into; `None` before that.
+    /// Number of segments; `None` before the video was cut.
     pub(super) segments: Option<u32>,
-    /// Segments that are committed.
+    /// Indices of the segments that are committed.
     pub(super) committed: BTreeSet<u32>,
 }
 
@@ -47,7 +47,7 @@ impl Progress {
             .find(|segment| !self.committed.contains(segment))
     }
 
-    /// What is left of a part; `None`: nothing.
+    /// Remaining task of a part; `None` if nothing is left to do.
     pub(super) fn task(&self, part: &Part) -> Option<Task> {
         if self.is_over {
             return None;
@@ -63,8 +63,8 @@ impl Progress {
         }
     }
 
-    /// The parts that are to be done where none waits and none is worked on. Where results depend on all frames before, one engine
-    /// goes through the video as a `whole`.
+    /// Parts that are needed if none is queued or in progress. If results depend on all frames before, one
+    /// engine processes the video as a `whole`.
     pub(super) fn needed(&self, whole: bool) -> Vec<Part> {
         if self.is_over {
             return Vec::new();
@@ -87,7 +87,7 @@ impl Progress {
 }
 
 impl Part {
-    /// Its segments, where it has any.
+    /// Segments of the part; `None` for other tasks.
     pub(super) fn range(&self) -> Option<Range<u32>> {
         match self {
             Self::Segments { first, end } => (first < end).then_some(*first..*end),
@@ -95,7 +95,7 @@ impl Part {
         }
     }
 
-    /// By which a server knows it when it is sent twice.
+    /// Label by which a server detects a part that is sent twice.
     pub(super) fn label(&self) -> String {
         match self {
             Self::Cut => "cut".to_owned(),

@@ -1,6 +1,6 @@
-//! The rows of a queue in a bucket of JetStream, one message each: jobs, videos, how these are cut, and committed segments. A row
-//! is written only over the revision that was read, so that of several engines one succeeds. Who reads keeps all rows that are
-//! small, and asks only for what came since.
+//! Rows of a queue in a JetStream bucket, one message each: jobs, videos, their segments, and commits. A row
+//! is written only over the revision that was read, so that one of several concurrent writers succeeds.
+//! Readers keep all small rows in memory, and request only newer ones.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,16 +20,16 @@ use crate::place::ServerPlace;
 /// Format of the rows.
 pub(super) const FORMAT: u32 = 1;
 
-/// The header by which a server knows a message that is sent twice.
+/// Header by which a server recognises a duplicate message.
 const MESSAGE_ID: &str = "Nats-Msg-Id";
 
 /// See the module.
 pub(super) struct Rows {
     link: Arc<Link>,
     stream: Stream<()>,
-    /// What all subjects begin with.
+    /// Common prefix of all subjects.
     prefix: String,
-    /// Of this process.
+    /// Random text that identifies this process.
     nonce: String,
     written: AtomicU64,
     cache: Mutex<Cache>,
@@ -49,7 +49,7 @@ impl Rows {
         }
     }
 
-    /// The rows of the queue, which are made where they are not there and `creates`.
+    /// Opens the rows of the queue; creates them if they are missing and `creates` is set.
     pub(super) async fn open(
         link: &Arc<Link>,
         place: &ServerPlace,
@@ -97,7 +97,7 @@ impl Rows {
         format!("{}-{number}", self.nonce)
     }
 
-    /// All that is known, as of now.
+    /// Current state of all cached rows.
     pub(super) async fn now(&self) -> Result<MutexGuard<'_, Cache>, QueueError> {
         let mut cache = self.cache.lock().await;
         if self.link.take_lost() {
@@ -126,12 +126,12 @@ impl Rows {
         }
     }
 
-    /// Takes nothing for granted that was read before.
+    /// Discards all cached rows.
     pub(super) async fn forget_read(&self) {
         *self.cache.lock().await = Cache::default();
     }
 
-    /// One row.
+    /// Reads the latest row under a key; `None` if there is none.
     pub(super) async fn read(&self, key: &str) -> Result<Option<StreamMessage>, QueueError> {
         let subject = format!("{}{key}", self.prefix);
         let ask = || async {
@@ -144,7 +144,7 @@ impl Rows {
         self.link.persist(ask).await
     }
 
-    /// Writes a row over its `revision`, 0 where it is new. False: another one was there first.
+    /// Writes a row over its `revision`, 0 for a new row. Returns false if another writer was first.
     pub(super) async fn write(&self, key: &str, value: Vec<u8>, revision: u64) -> Result<bool, QueueError> {
         let subject = format!("{}{key}", self.prefix);
         let id = self.unique();
@@ -195,7 +195,7 @@ impl Rows {
         sent.await.map(drop)
     }
 
-    /// Removes the rows whose keys begin with `key`, and have more after it.
+    /// Removes the rows whose keys begin with `key` and are longer.
     pub(super) async fn purge(&self, key: &str) -> Result<(), QueueError> {
         purge(&self.link, &self.stream, &format!("{}{key}.>", self.prefix)).await
     }
@@ -217,7 +217,7 @@ pub(super) async fn purge(link: &Link, stream: &Stream<()>, subject: &str) -> Re
     link.persist(ask).await
 }
 
-/// Makes a stream where it is not there. One that is there stays as it is.
+/// Creates a stream if it is missing; an existing one is not changed.
 pub(super) async fn make_stream(link: &Link, config: &Config) -> Result<(), QueueError> {
     let make = || async {
         let made = link.context.get_or_create_stream(config.clone()).await;

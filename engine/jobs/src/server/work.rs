@@ -1,6 +1,7 @@
-//! The parts of videos that are to be done, as messages of a work queue of JetStream: each is given to one engine, until that is
-//! silent for some seconds or gives it back. They only share the work out. What is committed is said by the rows: a message that is
-//! lost is sent again by who finds none, and one that is given twice is done twice at most.
+//! Work queue of the parts of videos, as messages of a JetStream work queue. Each message is delivered to one
+//! engine, and again to another if that engine is silent for some seconds or returns it. The messages only
+//! distribute work; rows record the commits. If a message is lost, an engine that finds none sends it again,
+//! and a message that is delivered twice is processed twice at most.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -24,44 +25,44 @@ use crate::claim::Hold;
 use crate::error::QueueError;
 use crate::place::ServerPlace;
 
-/// How long an engine may be silent about a part that it has.
+/// Time for which an engine may be silent about a part before the part is delivered to another.
 const ACK_WAIT: Duration = Duration::from_secs(5);
 
-/// How often it says that it goes on.
+/// Interval of progress messages for a part.
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(1_250);
 
-/// How often a part is given at all. Engines give a video up long before.
+/// Maximum number of deliveries of a part. Engines give up a video long before.
 const MAX_DELIVER: i64 = 100;
 
-/// How long a consumer stays that nobody asks.
+/// Time after which a consumer without requests is deleted.
 const CONSUMER_LIFE: Duration = Duration::from_secs(600);
 
-/// How long the same part is taken for one that is sent twice.
+/// Window in which the server treats equal parts as duplicates.
 const DUPLICATE_WINDOW: Duration = Duration::from_secs(10);
 
-/// Time until a video is asked for again that had nothing to do.
+/// Time until a video without tasks is polled again.
 const REST: Duration = Duration::from_millis(500);
 
-/// How often an acknowledgement is sent that the server does not confirm.
+/// Number of attempts to acknowledge a part without a confirmation of the server.
 const ACK_TRIES: u32 = 3;
 
 /// See the module.
 pub(super) struct Work {
     link: Arc<Link>,
     stream: Stream<()>,
-    /// What all subjects begin with.
+    /// Common prefix of all subjects.
     prefix: String,
     consumers: std::sync::Mutex<BTreeMap<VideoKey, PullConsumer>>,
-    /// Videos that had nothing to do a moment ago.
+    /// Videos that had no task recently, and the time of that poll.
     resting: std::sync::Mutex<BTreeMap<VideoKey, Instant>>,
 }
 
 /// A part that this engine has.
 pub(super) struct Given {
     pub(super) message: Message,
-    /// `None`: of another version.
+    /// Task of the message; `None` if another version of Weir sent it.
     pub(super) part: Option<Part>,
-    /// How often it was given, this time included.
+    /// Number of deliveries, including this one.
     pub(super) times: u32,
 }
 
@@ -128,11 +129,11 @@ impl Work {
             .remove(&key);
     }
 
-    /// The next part of a video that nobody has.
+    /// Fetches the next part of a video that no engine has.
     pub(super) async fn next(&self, key: VideoKey) -> Result<Option<Given>, QueueError> {
         let ask = || async {
             let failed = |reason: String| {
-                // It may be gone, and is made again.
+                // The consumer may have been deleted; it is created again.
                 self.forget_consumer(key);
                 Trouble::Again(reason)
             };
@@ -156,7 +157,7 @@ impl Work {
         }))
     }
 
-    /// Whether a part of the video waits, or an engine has one.
+    /// True if a part of the video is queued, or an engine has one.
     pub(super) async fn is_busy(&self, key: VideoKey) -> Result<bool, QueueError> {
         let name = consumer_name(key);
         let ask = || async {
@@ -191,27 +192,27 @@ impl Work {
         self.link.persist(send).await
     }
 
-    /// Whether a video had nothing to do a moment ago.
+    /// True if the video had no task when it was last polled, a moment ago.
     pub(super) fn rests(&self, key: VideoKey) -> bool {
         let mut resting = self.resting.lock().unwrap_or_else(PoisonError::into_inner);
         resting.retain(|_, since| since.elapsed() < REST);
         resting.contains_key(&key)
     }
 
-    /// Nothing of a video is to be done for now.
+    /// Records that a video has no task for now.
     pub(super) fn rest(&self, key: VideoKey) {
         let mut resting = self.resting.lock().unwrap_or_else(PoisonError::into_inner);
         resting.insert(key, Instant::now());
     }
 
-    /// Nothing more of a video is to be done. What cannot be removed now is removed with its job.
+    /// Removes the consumer and messages of a video. Whatever cannot be removed now is removed with its job.
     pub(super) async fn remove(&self, key: VideoKey) {
         self.forget_consumer(key);
         let _ = self.stream.delete_consumer(&consumer_name(key)).await;
         let _ = purge(&self.link, &self.stream, &self.subject(key)).await;
     }
 
-    /// Nothing more of a job is to be done.
+    /// Removes the consumers and messages of a job.
     pub(super) async fn remove_job(&self, job: u64) -> Result<(), QueueError> {
         purge(&self.link, &self.stream, &format!("{}{job:012}.>", self.prefix)).await
     }
@@ -245,7 +246,8 @@ impl Held {
 }
 
 impl Hold for Held {
-    /// Where the server does not hear of it, who is given it next finds so.
+    /// Acknowledges the part. If the server does not receive this, it delivers the part again, and the next
+    /// engine finds that nothing is left to do.
     fn done(self: Box<Self>) {
         self.is_done.store(true, Ordering::Relaxed);
         let message = Arc::clone(&self.message);
@@ -271,7 +273,7 @@ impl std::fmt::Debug for Held {
     }
 }
 
-/// Says that a part is done, until the server has heard.
+/// Acknowledges a part, and repeats this until the server confirms.
 pub(super) async fn acknowledge(message: &Message) {
     for _ in 0..ACK_TRIES {
         if message.double_ack().await.is_ok() {

@@ -2,7 +2,7 @@
 
 use weir_jobs::{FileIdentity, Segment, Submission};
 
-/// A job of so many videos.
+/// A job with this many videos.
 pub(crate) fn submission(videos: usize) -> Submission {
     Submission {
         graph: "/graph.toml".to_owned(),

@@ -52,7 +52,7 @@ fn sleep_unless_stopped(shared: &Shared, pause: Duration) {
     }
 }
 
-/// Tells of the end of a connection.
+/// Reports the end of a connection and fails its batches.
 fn on_down(shared: &Shared, worker: WorkerId, reason: &str) {
     let (was_up, failed) = shared.state().on_disconnected(worker);
     if was_up {
@@ -77,7 +77,7 @@ struct ConnectionManager<'a> {
     shared: &'a Shared,
     worker: WorkerId,
     timebase: Mutex<Timebase>,
-    /// Whether something is being written just now.
+    /// True while a message is being written.
     writing: AtomicBool,
 }
 
@@ -95,7 +95,7 @@ impl<'a> ConnectionManager<'a> {
         look(&mut self.timebase.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Serves one connection to its end. `was_up` is set where the worker was up.
+    /// Serves one connection until it ends. `was_up` is set once the worker was up.
     fn serve(
         &self,
         (welcome, mut inbound, outbound): (Welcome, Inbound, Outbound),
@@ -106,13 +106,13 @@ impl<'a> ConnectionManager<'a> {
         std::thread::scope(|scope| {
             self.spawn_writer(scope, outgoing, outbound);
             let ended = self.read(&mut inbound, &welcome, was_up);
-            // What is said ends with this, and the thread with it.
+            // This closes the queue of messages, and with it the writer thread ends.
             on_down(self.shared, self.worker, &end_reason(&ended));
             ended
         })
     }
 
-    /// Says what is to be said, and pings, on a thread of its own.
+    /// Starts the thread that sends queued messages and pings.
     fn spawn_writer<'s>(
         &'s self,
         scope: &'s Scope<'s, '_>,
@@ -148,7 +148,8 @@ impl<'a> ConnectionManager<'a> {
         });
     }
 
-    /// Says one thing. What is larger than the worker takes is refused alone; the connection goes on.
+    /// Sends one message. If it exceeds the worker's limit, only this message is rejected and the connection
+    /// stays open.
     fn write(&self, outbound: &mut Outbound, message: Message) -> Result<(), WireError> {
         let (batch, partition) = match &message {
             Message::Run(input) => (Some(input.key), None),
@@ -204,7 +205,7 @@ impl<'a> ConnectionManager<'a> {
         Ok(())
     }
 
-    /// Tells of the worker's being up, once it is.
+    /// Reports that the worker is up as soon as this is the case.
     fn publish_if_up(&self, welcome: &Welcome) -> bool {
         let (answers, offset, uncertainty) = self
             .with_timebase(|timebase| (timebase.sample_count(), timebase.offset(), timebase.uncertainty()));

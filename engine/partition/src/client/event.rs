@@ -1,33 +1,34 @@
-//! What the client tells.
+//! Events that the client reports to the engine.
 
 use weir_flow::Tensor;
 use weir_types::{Span, Timestamp, WorkerId};
 
 use crate::wire::{BatchFailure, BatchKey, PartitionId, Resource, StageTimes, Usage};
 
-/// One stage of a batch's way.
+/// One stage on the path of a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stage {
-    /// Whose share.
+    /// Worker that owns the share.
     pub worker: WorkerId,
-    /// Which of its shares, from 0.
+    /// Index of the share on its worker, from 0.
     pub share: u32,
-    /// What runs there.
+    /// Partition that runs there.
     pub partition: PartitionId,
-    /// For when the share is booked: of the batches that wait for it, that with the earliest goes first.
+    /// Time for which the share is booked; of the queued batches, the share runs the one with the earliest
+    /// booking first.
     pub booked: Timestamp,
 }
 
 /// A worker as it introduced itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WorkerInfo {
-    /// Its device class.
+    /// Device class of the worker.
     pub class: String,
-    /// How many shares it has.
+    /// Number of shares.
     pub shares: u32,
-    /// Whether its durations or links are emulated.
+    /// True if durations or links are emulated.
     pub emulated: bool,
-    /// By how much its moments on the engine's clock may be wrong.
+    /// Largest error of the worker's timestamps on the engine's clock.
     pub uncertainty: Span,
 }
 
@@ -35,74 +36,74 @@ pub struct WorkerInfo {
 /// share may come after the end of its batch.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Event {
-    /// A worker can be used: its partitions are loaded, but for those that it refused.
+    /// A worker is ready: its partitions are loaded, except those that it refused.
     Up {
-        /// Which.
+        /// The worker that is ready.
         worker: WorkerId,
-        /// What it is.
+        /// Properties that the worker announced.
         info: WorkerInfo,
     },
-    /// A worker that was up cannot be used any more. Its batches fail one by one after this.
+    /// A worker that was up is no longer available. Its batches fail one by one after this event.
     Down {
-        /// Which.
+        /// The worker that is down.
         worker: WorkerId,
-        /// Why.
+        /// Reason for logs and users.
         reason: String,
     },
-    /// A partition is held ready.
+    /// A worker has loaded a partition.
     Loaded {
-        /// Where.
+        /// Worker that loaded it.
         worker: WorkerId,
-        /// Which.
+        /// The partition that is ready.
         partition: PartitionId,
-        /// How long that took.
+        /// Time that loading took.
         took: Span,
     },
-    /// A partition was refused.
+    /// A worker refused to load a partition.
     NotLoaded {
-        /// Where.
+        /// Worker that refused it.
         worker: WorkerId,
-        /// Which.
+        /// The partition that is not available.
         partition: PartitionId,
-        /// Why.
+        /// Reason for logs and users.
         reason: String,
     },
-    /// A worker unloaded all partitions but this plan's.
+    /// A worker unloaded all partitions that do not belong to this plan.
     Activated {
-        /// Which worker.
+        /// The worker that switched.
         worker: WorkerId,
-        /// The plan.
+        /// Number of the plan.
         plan: u64,
     },
-    /// A share, or the links before it, were used just now.
+    /// A share, or the links before it, finished a use.
     Used {
-        /// Who tells.
+        /// Worker that reports the use.
         worker: WorkerId,
-        /// For which batch.
+        /// Batch that used it.
         key: BatchKey,
-        /// Of which stage.
+        /// Stage of the batch, from 0.
         stage: u32,
-        /// Which resource.
+        /// Kind of resource that was used.
         what: Resource,
-        /// From when to when.
+        /// Start and end of the use, on the engine's clock.
         usage: Usage,
     },
-    /// A batch is through.
+    /// A batch has completed its last stage.
     Done {
-        /// Which.
+        /// The batch that completed.
         key: BatchKey,
-        /// What each stage took.
+        /// Transfer and run time of each stage.
         times: Vec<StageTimes>,
-        /// What came out of the last.
+        /// Outputs of the last stage.
         outputs: Vec<Tensor>,
     },
-    /// A batch ended early.
+    /// A batch failed before its last stage.
     Failed {
-        /// Which.
+        /// The batch that failed.
         key: BatchKey,
-        /// At which stage, as far as it is known.
+        /// Stage that it had reached, as far as the client knows.
         stage: u32,
-        /// Why.
+        /// Cause of the failure.
         failure: BatchFailure,
     },
 }

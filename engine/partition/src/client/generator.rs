@@ -1,5 +1,5 @@
-//! A model that generates on a worker in another process: each of its sessions is a connection of its own. Sequences are known
-//! here too, by their tokens, so that they go on elsewhere when the worker is gone.
+//! A generative model on a worker in another process: each of its sessions has a connection of its own. The
+//! tokens of all sequences are also kept here, so that they continue on another instance if the worker fails.
 
 use std::collections::BTreeMap;
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -17,12 +17,12 @@ use crate::time::Now;
 use crate::timeouts::{Timeouts, span};
 use crate::wire::{InstanceStep, Limits, Message, WireError};
 
-/// How long a worker may take to open a model.
+/// Time in which a worker must have loaded a model.
 const LOAD_TIMEOUT: Duration = Duration::from_secs(60);
-/// How long it may take for a step.
+/// Time in which a worker must have computed a step.
 const STEP_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Which model on which worker, for what is said of it.
+/// Model and worker, for error messages.
 #[derive(Clone)]
 struct Place {
     model: String,
@@ -41,15 +41,15 @@ impl Place {
 /// A model that generates, on a worker.
 pub struct RemoteGenerator {
     at: Place,
-    /// As the worker opens it.
+    /// Serialized model for the worker.
     bytes: Arc<Vec<u8>>,
-    /// The same here: tokens of texts, and texts of tokens.
+    /// The same model in this process, which converts between texts and tokens.
     local: Arc<dyn GenerativeModel>,
     now: Now,
 }
 
 impl RemoteGenerator {
-    /// The model `local`, named `name`, on the worker at `HOST:PORT`.
+    /// Creates a client for the model `local`, named `name`, on the worker at `HOST:PORT`.
     ///
     /// # Errors
     /// [`SessionError::Load`] where the model cannot be sent.
@@ -175,7 +175,7 @@ struct RemoteSequences {
     at: Place,
     reader: MessageReader,
     writer: MessageWriter,
-    /// What goes before the next step.
+    /// Commands that are sent with the next step and executed before it.
     commands: Vec<SequenceCommand>,
     sequences: BTreeMap<SequenceId, SequenceState>,
     now: Now,

@@ -41,12 +41,13 @@ impl InFlight {
         debug_assert!(before.is_none(), "a batch is entered once");
     }
 
-    /// Strikes a batch out; false where it was not in.
+    /// Removes a batch; returns false if it was not in flight.
     pub(super) fn remove(&mut self, key: BatchKey) -> bool {
         self.batches.remove(&key).is_some()
     }
 
-    /// A resource was used for it. The workers of the stages before one whose inputs have come in are done with it.
+    /// Records a use of a resource by the batch. When a stage has its inputs, the workers of earlier stages
+    /// are done with the batch.
     pub(super) fn on_used(&mut self, key: BatchKey, stage: u32, now: Timestamp) {
         if let Some(batch) = self.batches.get_mut(&key) {
             let stage = stage as usize;
@@ -67,7 +68,7 @@ impl InFlight {
         self.fail_where(|batch| batch.path[batch.reached..].contains(&worker))
     }
 
-    /// Removes batches of which nothing was received for longer than `most`.
+    /// Removes batches about which nothing was received for longer than `most`.
     pub(super) fn fail_overdue(&mut self, now: Timestamp, most: Span) -> Vec<FailedBatch> {
         self.fail_where(|batch| now.since(batch.last_report_at) > most)
     }

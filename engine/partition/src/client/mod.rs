@@ -1,9 +1,10 @@
-//! The engine's side: keeps a connection to every worker, holds their partitions loaded, sends batches along their ways,
-//! and tells what became of them.
+//! The engine's side: keeps a connection to every worker, keeps their partitions loaded, sends batches
+//! through their stages, and reports the results.
 //!
-//! A worker is *up* once it is connected, its clock is known, and all its partitions are loaded (or refused). One that
-//! goes away is called again, with growing pauses, and has its partitions loaded again before it is up. A batch that was
-//! taken ends exactly once, as [`Event::Done`] or [`Event::Failed`]: also when workers die, stall, or lose it.
+//! A worker is *up* once it is connected, its clock is known, and all its partitions are loaded (or refused).
+//! If a worker disconnects, the client reconnects with growing delays, and loads its partitions again before
+//! it is up. Every dispatched batch ends exactly once, as [`Event::Done`] or [`Event::Failed`]: also when
+//! workers die, stall, or lose it.
 
 mod connection_manager;
 mod event;
@@ -39,10 +40,10 @@ pub struct Client {
 }
 
 impl Client {
-    /// A client without workers.
+    /// Starts a client without workers.
     ///
     /// # Errors
-    /// Where the system gives no thread.
+    /// The system cannot create a thread.
     pub fn start(options: ClientOptions, now: Now, listener: Listener) -> io::Result<Self> {
         let shared = Arc::new(Shared {
             nodes: options.carrier.clone().map(NodeConnections::new),
@@ -68,11 +69,12 @@ impl Client {
         })
     }
 
-    /// Keeps a connection to the worker at `address` from now on. The address is also what other workers reach it by.
-    /// Reported by [`Event::Up`] and [`Event::Down`]. A worker that was added before is not added again.
+    /// Connects to the worker at `address`, and keeps reconnecting. Other workers use the same address.
+    /// Changes are reported by [`Event::Up`] and [`Event::Down`]. Without effect if the worker was added
+    /// before.
     ///
     /// # Errors
-    /// Where the system gives no thread.
+    /// The system cannot create a thread.
     pub fn add(&self, worker: WorkerId, address: Address) -> io::Result<()> {
         if !self.shared.state().add(worker, address) {
             return Ok(());
@@ -86,8 +88,9 @@ impl Client {
         Ok(())
     }
 
-    /// Has a partition loaded on a worker, now if it is connected, and whenever it comes (back). Reported by
-    /// [`Event::Loaded`] or [`Event::NotLoaded`]. What is asked for before the worker is added is loaded before it is up.
+    /// Loads a partition on a worker, now if it is connected, and after each reconnection. The result is
+    /// reported by [`Event::Loaded`] or [`Event::NotLoaded`]. Partitions requested before the worker is added
+    /// are loaded before it is up.
     pub fn load(&self, worker: WorkerId, load: LoadPartition) {
         self.shared.state().load(worker, load, (self.shared.now)());
     }
@@ -119,7 +122,7 @@ impl Client {
         state.run(key, items, path, tensors, options, now)
     }
 
-    /// Whether a worker is up.
+    /// True if the worker is up.
     #[must_use]
     pub fn is_up(&self, worker: WorkerId) -> bool {
         self.shared.state().is_up(worker)
@@ -140,11 +143,12 @@ impl Drop for Client {
         self.shared.stop.raise();
         let threads = std::mem::take(self.threads.get_mut().unwrap_or_else(PoisonError::into_inner));
         let here = std::thread::current().id();
-        // Where it is dropped within a listener, that thread cannot wait for itself.
+        // If the client is dropped within a listener, that thread cannot join itself.
         for thread in threads.into_iter().filter(|thread| thread.thread().id() != here) {
             let _ = thread.join();
         }
-        // Those whose workers never were connected again have ended long ago; this is for those that slipped in between.
+        // Batches on workers that did not reconnect failed long ago; this fails those that were dispatched in
+        // between.
         let left = self.shared.state().in_flight.fail_all();
         let failure = || BatchFailure::WorkerDown("the client stops".to_owned());
         self.shared
@@ -156,7 +160,7 @@ impl Drop for Client {
     }
 }
 
-/// Ends batches of which nothing was received for too long.
+/// Fails batches about which nothing was received for too long.
 fn watch(shared: &Shared) {
     while !shared.stop.is_raised() {
         std::thread::sleep(shared.options.timeouts.poll_interval);

@@ -19,7 +19,7 @@ const MAX_WAITING: usize = 1 << 13;
 
 type Connections = BTreeMap<(Peer, u64), Sender<Arrived>>;
 
-/// What arrives for this engine, by connection.
+/// Routes packets that arrive for this engine to their connections.
 #[derive(Debug, Clone)]
 pub(super) struct NodeConnections {
     carrier: NodeCarrier,
@@ -27,7 +27,7 @@ pub(super) struct NodeConnections {
 }
 
 impl NodeConnections {
-    /// Of this carrier; nothing arrives before [`NodeConnections::receive`].
+    /// Creates the router for a carrier; packets are delivered once [`NodeConnections::receive`] runs.
     pub(super) fn new(carrier: NodeCarrier) -> Self {
         Self {
             carrier,
@@ -51,7 +51,7 @@ impl NodeConnections {
             };
             let key = (arrived.from, header.connection);
             let mut connections = self.connections();
-            // Where it has ended, or reads too slowly and ends by that, what follows is of no use.
+            // If the connection has ended, or reads too slowly and ends therefore, later packets are useless.
             if let Some(connection) = connections.get(&key)
                 && connection.try_send(arrived).is_err()
             {
@@ -107,7 +107,7 @@ impl NodeConnections {
     }
 }
 
-/// What comes from a worker.
+/// Receiving half of a connection to a worker of the fleet.
 pub(super) struct NodeInbound {
     of: NodeConnections,
     key: (Peer, u64),
@@ -118,7 +118,7 @@ pub(super) struct NodeInbound {
 }
 
 impl NodeInbound {
-    /// The next message; `None` where none came for a while.
+    /// Returns the next message, or `None` if none arrived within the poll interval.
     pub(super) fn poll(&mut self) -> Result<Option<Message>, WireError> {
         match self.arriving.recv_timeout(self.poll_interval) {
             Ok(arrived) => {
@@ -142,7 +142,7 @@ impl Drop for NodeInbound {
     }
 }
 
-/// What goes to a worker.
+/// Sending half of a connection to a worker of the fleet.
 pub(super) struct NodeOutbound(NodeWriter);
 
 impl NodeOutbound {

@@ -1,4 +1,4 @@
-//! How a client behaves, and why it does not take a batch.
+//! Options of a client, and the reasons for which it rejects a batch.
 
 use std::time::Duration;
 
@@ -11,32 +11,33 @@ use crate::local_workers::LocalWorkers;
 use crate::timeouts::Timeouts;
 use crate::wire::{BatchKey, Limits};
 
-/// How a client behaves.
+/// Options of a client.
 #[derive(Debug, Clone)]
 pub struct ClientOptions {
-    /// A number that no other engine has that may call the same workers; a worker keeps partitions for it.
+    /// Number that is unique among the engines that may call the same workers; a worker holds partitions per
+    /// engine.
     pub engine: u64,
-    /// How large messages may be.
+    /// Upper limits of message sizes.
     pub limits: Limits,
-    /// How long is waited for what. `liveness` is how long a stalled worker goes unnoticed, at most.
+    /// Timeouts of connections. `liveness` bounds the time for which a stalled worker goes undetected.
     pub timeouts: Timeouts,
-    /// How often workers are pinged.
+    /// Interval between pings to a worker.
     pub ping_interval: Duration,
-    /// How often clocks are compared before a worker is up.
+    /// Number of clock samples that are taken before a worker counts as up.
     pub min_clock_samples: usize,
-    /// The first pause before a worker is called again; it doubles up to `max_backoff`.
+    /// First delay before a reconnection; it doubles with every attempt, up to `max_backoff`.
     pub initial_backoff: Duration,
-    /// The longest pause.
+    /// Longest delay before a reconnection.
     pub max_backoff: Duration,
-    /// How long the loading of one partition may take.
+    /// Time in which one partition must be loaded.
     pub load_timeout: Duration,
-    /// A batch of which nothing was received for so long is lost.
+    /// A batch fails if no worker reports anything about it for this long.
     pub batch_timeout: Duration,
-    /// Batches in flight at a time, at most.
+    /// Maximum number of batches in flight.
     pub max_in_flight: usize,
-    /// Workers of this process.
+    /// Workers in this process, which are reached without a network.
     pub locals: LocalWorkers,
-    /// What carries messages to workers of the fleet.
+    /// Carrier to workers of the fleet; `None` outside a fleet.
     pub carrier: Option<NodeCarrier>,
 }
 
@@ -65,7 +66,7 @@ pub(super) fn random_number() -> u64 {
     RandomState::new().build_hasher().finish()
 }
 
-/// Why a batch was not taken; nothing else is reported of it.
+/// Reason why a batch was not dispatched; the client reports no event for such a batch.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum DispatchError {
     /// A worker on its way is not up.
@@ -74,7 +75,7 @@ pub enum DispatchError {
     /// The way is empty, or longer than plans have.
     #[error("a way has 1 to 32 stages")]
     Path,
-    /// It is in flight already.
+    /// The batch is already in flight.
     #[error("batch {} of module {} is in flight already", .0.batch.0, .0.module.0)]
     Duplicate(BatchKey),
     /// Too many are in flight, or wait for the first worker.

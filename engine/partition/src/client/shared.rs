@@ -1,4 +1,4 @@
-//! What the client's threads share.
+//! State that is shared by the client's threads.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -10,22 +10,23 @@ use super::options::ClientOptions;
 use super::state::ClientState;
 use crate::time::Now;
 
-/// Called with what happens, on threads of the client, not under a lock: it may call the client, and must not block.
+/// Callback for events. Runs on threads of the client without any lock held: it may call the client, and must
+/// not block.
 pub type Listener = Box<dyn Fn(Event) + Send + Sync>;
 
-/// What the client's threads share.
+/// State that is shared by the client's threads.
 pub(super) struct Shared {
     pub(super) options: ClientOptions,
     pub(super) now: Now,
     pub(super) stop: StopFlag,
     pub(super) state: Mutex<ClientState>,
     pub(super) listener: Listener,
-    /// Connections to workers of the fleet, where this engine is in one.
+    /// Connections to workers of the fleet, if this engine is in a fleet.
     pub(super) nodes: Option<NodeConnections>,
 }
 
 impl Shared {
-    /// What is under it changes by whole steps, none of which panics.
+    /// Locks the state. A poisoned lock is still valid, since no change under it panics halfway.
     pub(super) fn state(&self) -> MutexGuard<'_, ClientState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

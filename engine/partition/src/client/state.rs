@@ -1,5 +1,5 @@
-//! What the client knows: its workers, their partitions, and the batches in flight. All of it is under one lock, held
-//! for moments; nothing here waits.
+//! State of the client: its workers, their partitions, and the batches in flight. One lock guards all of it
+//! and is held only briefly; nothing here blocks.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -12,28 +12,28 @@ use super::in_flight::{FailedBatch, InFlight};
 use super::options::{ClientOptions, DispatchError};
 use crate::wire::{Address, BatchKey, Hop, LoadPartition, Message, PartitionId, StageInput};
 
-/// Messages that wait for one worker, at most; a connection on which more wait is given up, and begins anew.
+/// Maximum number of queued messages per worker. A connection with more is closed, and the client reconnects.
 const MAX_QUEUED_MESSAGES: usize = 1024;
 
-/// Stages of a way, at most.
+/// Maximum number of stages of a batch.
 const MAX_STAGES: usize = 32;
 
-/// A connection.
+/// State of a connection to a worker.
 struct Connection {
     out: Sender<Message>,
     /// Partitions that are still to be loaded, one at a time.
     loads: VecDeque<PartitionId>,
-    /// The one that is being loaded, and since when.
+    /// Partition that is being loaded, and the time at which loading began.
     loading: Option<(PartitionId, Timestamp)>,
     up: bool,
-    /// More waited than may.
+    /// True once more messages were queued than `MAX_QUEUED_MESSAGES`.
     overflowed: bool,
 }
 
 /// A worker, whether it is connected or not.
 #[derive(Default)]
 struct WorkerEntry {
-    /// None before it is added.
+    /// Address of the worker; `None` before it is added.
     address: Option<Address>,
     partitions: BTreeMap<PartitionId, LoadPartition>,
     connection: Option<Connection>,
@@ -51,13 +51,13 @@ impl Connection {
         self.overflowed |= self.out.try_send(message).is_err();
     }
 
-    /// Sends the next partition, if none is being loaded.
+    /// Sends the next partition, unless one is being loaded.
     fn load_next(&mut self, partitions: &BTreeMap<PartitionId, LoadPartition>, now: Timestamp) {
         while self.loading.is_none() {
             let Some(partition) = self.loads.pop_front() else {
                 return;
             };
-            // One that was unloaded meanwhile is passed over.
+            // A partition that was unloaded in the meantime is skipped.
             if let Some(load) = partitions.get(&partition) {
                 self.loading = Some((partition, now));
                 self.enqueue(Message::LoadPartition(load.clone()));
@@ -67,7 +67,7 @@ impl Connection {
 }
 
 impl ClientState {
-    /// False where it was added before.
+    /// Adds a worker; returns false if it was added before.
     pub(super) fn add(&mut self, worker: WorkerId, address: Address) -> bool {
         let entry = self.workers.entry(worker).or_default();
         let fresh = entry.address.is_none();
@@ -164,7 +164,7 @@ impl ClientState {
             .get(&first.worker)
             .and_then(|entry| entry.connection.as_ref());
         let connection = connection.ok_or(DispatchError::Down(first.worker))?;
-        // A batch is not worth a connection: where too much waits, it alone is refused.
+        // If the queue is full, only this batch is rejected, so that the connection survives.
         connection
             .out
             .try_send(Message::Run(input))
@@ -221,8 +221,8 @@ impl ClientState {
         }
     }
 
-    /// Calls a worker up if all its partitions are loaded and it was not; true where it is now. It gets the time
-    /// before any batch.
+    /// Marks a worker as up if all its partitions are loaded and it was not up before; returns true in this
+    /// case. The worker gets the clock offset before any batch.
     pub(super) fn mark_up(&mut self, worker: WorkerId, time: Message) -> bool {
         let entry = self.workers.get_mut(&worker);
         let connection = entry.and_then(|entry| entry.connection.as_mut());
@@ -237,7 +237,7 @@ impl ClientState {
         true
     }
 
-    /// What is wrong with a connection, if anything is.
+    /// Returns a reason to close the connection: its queue overflowed, or a partition takes too long to load.
     pub(super) fn fault(&self, worker: WorkerId, load_timeout: Span, now: Timestamp) -> Option<&'static str> {
         let connection = self.workers.get(&worker)?.connection.as_ref()?;
         if connection.overflowed {

@@ -1,5 +1,5 @@
-//! The connection to one worker, over TCP, within the process or to a node of the fleet: what is said goes through a bounded
-//! channel and a thread, what comes back is read by the connection manager.
+//! Connection to one worker, over TCP, within the process or to a node of the fleet. A bounded channel and a
+//! thread send messages; the connection manager reads the replies.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,14 +12,14 @@ use crate::connection::{MessageReader, MessageWriter, connect};
 use crate::local_workers::LocalWorker;
 use crate::wire::{Address, Message, Welcome, WireError};
 
-/// Where messages come from.
+/// Receiving half of a connection, over one of the transports.
 pub(super) enum Inbound {
     Tcp(Box<MessageReader>),
     Local(Receiver<Message>, Duration),
     Node(NodeInbound),
 }
 
-/// Where they go.
+/// Sending half of a connection, over one of the transports.
 pub(super) enum Outbound {
     Tcp(MessageWriter),
     Local(LocalConnection),
@@ -81,7 +81,7 @@ pub(super) fn open(shared: &Shared, to: Address) -> Result<(Welcome, Inbound, Ou
 }
 
 impl Inbound {
-    /// The next message; `None` where none came for a while.
+    /// Returns the next message, or `None` if none arrived within the poll interval.
     pub(super) fn poll(&mut self) -> Result<Option<Message>, WireError> {
         match self {
             Self::Tcp(reader) => reader.poll(),

@@ -1,13 +1,14 @@
-//! The body of one frame as it is read: nothing beyond its length, nothing more allocated than what came.
+//! Reader of a frame's body. It never reads beyond the frame's length, and allocates only for bytes that were
+//! received.
 
 use std::io::{self, Read};
 
 use super::error::WireError;
 
-/// What is set aside at once for a block whose length was only claimed so far.
+/// Most memory that is allocated in advance for a block whose length was announced but not received yet.
 const MAX_PREALLOCATED_BYTES: usize = 1 << 20;
 
-/// A frame's body under reading.
+/// Body of a frame, with the number of bytes that are left to read.
 pub(super) struct Body<R> {
     kind: u8,
     from: R,
@@ -72,7 +73,7 @@ impl<R: Read> Body<R> {
         Ok(count)
     }
 
-    /// A block whose length comes before it.
+    /// Reads a block with its length in front.
     pub(super) fn block(&mut self) -> Result<Vec<u8>, WireError> {
         let length = self.u32()? as usize;
         self.claim(length)?;
@@ -95,7 +96,7 @@ impl<R: Read> Body<R> {
         String::from_utf8(bytes).map_err(|_| self.bad("a text is not UTF-8"))
     }
 
-    /// Must be called last: nothing may be left over.
+    /// Checks that the body was read completely; must be called last.
     pub(super) fn finish(self) -> Result<(), WireError> {
         if self.left > 0 {
             return Err(self.bad("it is longer than what it holds"));

@@ -1,18 +1,18 @@
-//! What is fixed on the wire: the codes of messages and elements, and bounds on counts and texts.
+//! Constants of the wire format: codes of messages and elements, and limits of counts and texts.
 
 use weir_flow::Element;
 
-/// Bytes of a reason.
+/// Maximum length of a reason in bytes.
 pub(super) const MAX_TEXT_BYTES: usize = 4 << 10;
-/// Bytes of a name.
+/// Maximum length of a name in bytes.
 pub(super) const MAX_NAME_BYTES: usize = 1 << 10;
-/// Stages of a pipeline; plans have three.
+/// Maximum number of stages of a pipeline; plans have at most three.
 pub(super) const MAX_STAGES: usize = 32;
-/// Tensors that cross one boundary.
+/// Maximum number of tensors that cross one boundary.
 pub(super) const MAX_TENSORS: usize = 1 << 10;
-/// Dimensions of a tensor.
+/// Maximum number of dimensions of a tensor.
 pub(super) const MAX_DIMENSIONS: usize = 16;
-/// Shares of a worker, and declared durations.
+/// Maximum number of shares of a worker, and of declared durations.
 pub(super) const MAX_SHARES: usize = 1 << 10;
 /// Partitions that a worker may hold.
 pub(super) const MAX_PARTITIONS: usize = 1 << 12;

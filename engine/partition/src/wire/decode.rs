@@ -1,4 +1,4 @@
-//! From a frame's body to a message.
+//! Decodes the body of a frame to a message.
 
 use std::io::Read;
 use std::net::SocketAddr;

@@ -1,4 +1,4 @@
-//! From a message to a frame: small things are gathered, blocks are written as they lie.
+//! Encodes a message as a frame: small values are gathered, blocks are written without a copy.
 
 use std::io::{self, Write};
 
@@ -11,7 +11,7 @@ use super::message::{
 };
 use super::pieces::{Pieces, block, each, text, u8, u32, u64};
 
-/// Adds up.
+/// Counts the bytes of a body, so that its length can be sent first.
 #[derive(Default)]
 pub(super) struct Length(pub(super) u64);
 
@@ -22,7 +22,7 @@ impl Pieces for Length {
     }
 }
 
-/// Writes.
+/// Writes a body to a stream.
 pub(super) struct Written<W>(pub(super) W);
 
 impl<W: Write> Pieces for Written<W> {

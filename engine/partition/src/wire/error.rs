@@ -1,83 +1,83 @@
-//! What can be wrong with what comes over a connection.
+//! Errors of a connection.
 
 use std::io;
 
 use thiserror::Error;
 
-/// A connection that cannot be used further.
+/// Error after which a connection cannot be used any more.
 #[derive(Debug, Error)]
 pub enum WireError {
-    /// The other side closed between two messages.
+    /// The peer closed the connection between two messages.
     #[error("the connection was closed")]
     Closed,
-    /// It ended, or nothing more came, within a message.
+    /// The connection ended, or stalled, within a message.
     #[error("half a message: {0}")]
     Broken(io::Error),
-    /// It could not be read or written.
+    /// Reading or writing failed.
     #[error("the connection failed: {0}")]
     Io(io::Error),
-    /// What carries messages between nodes of a fleet did not take one.
+    /// The carrier of the fleet rejected a message.
     #[error("{0}")]
     Carrier(String),
-    /// A message of a connection between nodes of a fleet did not arrive, or arrived twice.
+    /// A message between nodes of a fleet was lost or arrived twice.
     #[error("a message was lost on the way")]
     Lost,
-    /// No node of that name is seen.
+    /// No node of that name is present in the fleet.
     #[error("no node {0} of the fleet is there")]
     NotThere(String),
-    /// Nothing was received for too long.
+    /// Nothing was received for this long.
     #[error("the peer is silent for {0:?}")]
     Silent(std::time::Duration),
-    /// Not a Weir peer.
+    /// The peer does not speak this protocol.
     #[error("the peer does not speak Weir's protocol")]
     Magic,
-    /// A Weir peer of another version.
+    /// The peer speaks another version of the protocol.
     #[error(
         "the peer speaks version {theirs} of the protocol, this side {ours}; use the same release on both"
     )]
     Version {
-        /// Its version.
+        /// Protocol version of the peer.
         theirs: u16,
-        /// Ours.
+        /// Protocol version of this process.
         ours: u16,
     },
-    /// A message larger than agreed.
+    /// A message is larger than the limit.
     #[error("a message of {bytes} bytes is more than the {max} that are allowed")]
     TooLong {
-        /// Its size.
+        /// Size of the message in bytes.
         bytes: u64,
-        /// The bound.
+        /// Limit in bytes.
         max: u64,
     },
-    /// More is being received over all connections than the worker has room for.
+    /// Messages that are being received over all connections exceed the worker's budget.
     #[error("messages of more than {max_bytes} bytes are being received at once")]
     OverBudget {
-        /// The bound.
+        /// Budget in bytes.
         max_bytes: u64,
     },
-    /// A message that contradicts itself.
+    /// A message contradicts itself.
     #[error("a bad message of kind {kind}: {what}")]
     Bad {
-        /// Its kind, as on the wire.
+        /// Code of its kind on the wire.
         kind: u8,
-        /// What does not fit.
+        /// Field or rule that is violated.
         what: &'static str,
     },
-    /// A message that has no place here.
+    /// The message is not allowed in this state of the connection.
     #[error("an unexpected {0} message")]
     Unexpected(&'static str),
-    /// The other side refused, with its reason.
+    /// The peer refused the connection; the text is its reason.
     #[error("refused: {0}")]
     Refused(String),
 }
 
 impl WireError {
-    /// An address of a fleet where this process is in none.
+    /// Error for an address of a fleet in a process that is in no fleet.
     pub(crate) fn no_fleet() -> Self {
         Self::Carrier("this process is no node of a fleet: give --fleet FLEET.toml --node NAME".to_owned())
     }
 
-    /// Whether the peer broke the protocol, and not just the connection.
+    /// True if the peer violated the protocol, and not just the connection failed.
     #[must_use]
     pub fn is_protocol_error(&self) -> bool {
         matches!(

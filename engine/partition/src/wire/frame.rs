@@ -8,17 +8,17 @@ use super::error::WireError;
 use super::message::Message;
 use super::{decode, encode};
 
-/// What a connection begins with.
+/// First bytes of every connection, in both directions.
 pub const MAGIC: [u8; 8] = *b"weirpart";
-/// The version of what follows.
+/// Version of the protocol, which follows the magic bytes.
 pub const VERSION: u16 = 6;
 
-/// How large messages may be.
+/// Upper limits of message sizes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes of a message that carries a model or tensors.
+    /// Maximum length in bytes of a message with a model or tensors.
     pub max_message_bytes: u32,
-    /// Bytes of any other.
+    /// Maximum length in bytes of any other message.
     pub max_small_bytes: u32,
 }
 
@@ -78,11 +78,11 @@ pub fn read_preamble(from: &mut impl Read) -> Result<(), WireError> {
     }
 }
 
-/// How many bytes a message is on the wire.
+/// Length of a message on the wire, in bytes.
 #[must_use]
 pub fn wire_bytes(message: &Message) -> u64 {
     let mut length = encode::Length::default();
-    // Adding up cannot fail but for blocks of 4 GiB, and those are too long whatever their sum.
+    // Counting fails only for blocks of 4 GiB or more, which exceed every limit.
     if encode::body(&mut length, message).is_err() {
         return u64::MAX;
     }
@@ -109,10 +109,11 @@ pub fn write_message(to: &mut impl Write, message: &Message, limits: Limits) -> 
     write(to).map_err(WireError::Io)
 }
 
-/// Reads one message. A claimed length allocates nothing: buffers grow with what comes.
+/// Reads one message. Buffers grow with the received bytes, so an announced length allocates nothing.
 ///
 /// # Errors
-/// [`WireError::Closed`] where the other side closed between messages; everything else that can be wrong.
+/// [`WireError::Closed`] if the peer closed the connection between messages; any other variant for invalid
+/// data.
 pub fn read_message(from: &mut impl Read, limits: Limits) -> Result<Message, WireError> {
     let mut first = [0; 1];
     loop {

@@ -1,4 +1,5 @@
-//! What is said about models that generate: over a connection of its own a worker runs one instance, a step at a time.
+//! Messages for generative models: over a connection of its own, a worker runs one instance, one step at a
+//! time.
 
 use std::io::{self, Read};
 use std::sync::Arc;
@@ -11,9 +12,9 @@ use super::codes;
 use super::error::WireError;
 use super::pieces::{Pieces, each, text, u8, u32, u64};
 
-/// Sequences that a step is about, and those that come and go before it.
+/// Maximum number of sequences in a step, and of sequences that are added or removed before it.
 const MAX_SEQUENCES: usize = 1 << 16;
-/// Tokens of a prompt, and of what was generated after it.
+/// Maximum number of tokens of a prompt, and of generated tokens.
 const MAX_TOKENS: usize = 1 << 20;
 /// Texts that end a sequence.
 const MAX_STOPS: usize = 1 << 8;
@@ -21,9 +22,9 @@ const MAX_STOPS: usize = 1 << 8;
 /// A step of an instance, and what goes before it.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct InstanceStep {
-    /// First of all, in this order.
+    /// Commands that are executed before the step, in this order.
     pub commands: Vec<SequenceCommand>,
-    /// What is computed.
+    /// Sequences that the step computes.
     pub steps: Vec<SequenceStep>,
 }
 
@@ -151,7 +152,7 @@ pub(super) fn decode_tokens<R: Read>(b: &mut Body<R>) -> Read_<Vec<GeneratedToke
     (0..count).map(token).collect()
 }
 
-/// A model whose outputs are no numbers gives none.
+/// Maps NaN, which a model with invalid outputs sends, to 0, and limits other values to 0 to 1.
 fn probability(sent: f32) -> f32 {
     if sent.is_nan() { 0.0 } else { sent.clamp(0.0, 1.0) }
 }

@@ -1,4 +1,4 @@
-//! What is said.
+//! Messages of the protocol.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -11,25 +11,25 @@ use weir_types::{BatchId, ModuleId, Span, Timestamp};
 use super::generate::InstanceStep;
 use crate::node::NodeName;
 
-/// A batch of an engine. Each module of each graph numbers its batches from 0.
+/// Identifies a batch of an engine. Each module of each graph numbers its batches from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BatchKey {
-    /// The number of its graph: an engine that changes its graph runs two of them for a moment.
+    /// Number of the graph. While an engine replaces its graph, it runs two of them for a moment.
     pub graph: u32,
-    /// Its module.
+    /// Module that formed the batch.
     pub module: ModuleId,
-    /// Its number there.
+    /// Number of the batch within its module.
     pub batch: BatchId,
 }
 
-/// Where a worker is reached.
+/// Address of a worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Address {
-    /// Over TCP.
+    /// Reached over TCP, at this address and port.
     Tcp(SocketAddr),
     /// In the same process, by its number in [`crate::LocalWorkers`].
     Local(u32),
-    /// As a node of the fleet, over a [`crate::Carrier`].
+    /// Node of the fleet, reached over a [`crate::Carrier`].
     Node(NodeName),
 }
 
@@ -43,118 +43,118 @@ impl fmt::Display for Address {
     }
 }
 
-/// One stage of a batch's way.
+/// Stage of a batch after the current one, with its worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Hop {
-    /// Whose worker.
+    /// Worker that runs the stage.
     pub address: Address,
-    /// On which of its shares, from 0.
+    /// Index of the share on that worker, from 0.
     pub share: u32,
-    /// What runs there.
+    /// Partition that runs there.
     pub partition: PartitionId,
-    /// For when the share is booked, on the engine's clock.
+    /// Time for which the share is booked, on the engine's clock.
     pub booked: Timestamp,
 }
 
-/// From when to when a resource was used, on the engine's clock.
+/// Time span in which a resource was used, on the engine's clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Usage {
-    /// Its beginning.
+    /// Start of the use, on the engine's clock.
     pub from: Timestamp,
-    /// Its end.
+    /// End of the use, on the engine's clock.
     pub to: Timestamp,
 }
 
 impl Usage {
-    /// How long it was.
+    /// Duration of the use.
     #[must_use]
     pub fn span(self) -> Span {
         self.to.since(self.from)
     }
 }
 
-/// What a stage took of a batch's time.
+/// Transfer and run time of one stage of a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct StageTimes {
-    /// Its input on the way: from the beginning of sending to its having come in whole. For the first stage that is the
-    /// way from the engine, which no reservation covers.
+    /// Transfer of its input, from the start of sending to the last byte received. For the first stage this
+    /// is the transfer from the engine, which no reservation covers.
     pub transfer: Usage,
-    /// The batch on the share.
+    /// Execution of the batch on the share.
     pub run: Usage,
 }
 
-/// Which resource was used.
+/// Kind of resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Resource {
-    /// The links between the worker of the stage before and that of this stage.
+    /// The links between the worker of the stage before and the worker of this stage.
     Transfer,
-    /// The share of this stage.
+    /// The share that runs this stage.
     Run,
 }
 
 /// A batch on its way to its next stage.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StageInput {
-    /// Whose engine's, as in [`Message::Hello`].
+    /// Number of the engine, as in [`Message::Hello`].
     pub engine: u64,
-    /// The batch.
+    /// The batch to which the input belongs.
     pub key: BatchKey,
-    /// Items in it.
+    /// Number of items in the batch.
     pub items: u32,
-    /// Which stage this is, from 0.
+    /// Stage that receives the input, from 0.
     pub stage: u32,
-    /// On which share of the receiving worker.
+    /// Index of the share on the receiving worker.
     pub share: u32,
-    /// What is run.
+    /// Partition that runs the stage.
     pub partition: PartitionId,
-    /// For when the share is booked, on the engine's clock.
+    /// Time for which the share is booked, on the engine's clock.
     pub booked: Timestamp,
-    /// Where it goes after that.
+    /// Stages after this one, in order.
     pub rest: Vec<Hop>,
-    /// What the stages before took; as many as `stage`.
+    /// Times of the stages before; as many as `stage`.
     pub times: Vec<StageTimes>,
-    /// When sending it began.
+    /// Time at which sending began, on the engine's clock.
     pub began: Timestamp,
-    /// The inputs.
+    /// Input tensors of the partition.
     pub tensors: Vec<Tensor>,
 }
 
 /// A partition to be held ready.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LoadPartition {
-    /// Its number.
+    /// Number of the partition.
     pub partition: PartitionId,
-    /// The plan that it belongs to.
+    /// Number of the plan that it belongs to.
     pub plan: u64,
-    /// On which shares.
+    /// Shares of the worker on which it is loaded.
     pub shares: Vec<u32>,
-    /// Whether what it sends on is in half precision.
+    /// True if the tensors that it sends on are in half precision.
     pub half: bool,
-    /// Items of the batches that its plan sends: what it is made ready for.
+    /// Batch size of its plan, in items, for which it is warmed up.
     pub batch: u32,
-    /// Declared durations by batch size: the share is kept that long at least, whatever the run itself took. Empty where
-    /// it is not emulated.
+    /// Declared durations by batch size: the share stays occupied for at least that long, however short the
+    /// run itself was. Empty if the share is not emulated.
     pub declared: Vec<(u32, Span)>,
-    /// The model, for a [`weir_flow::PartitionLoader`].
+    /// Serialized model for a [`weir_flow::PartitionLoader`].
     pub model: Arc<Vec<u8>>,
 }
 
 /// A worker as it introduces itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Welcome {
-    /// Its device class.
+    /// Device class of the worker.
     pub class: String,
-    /// How many shares it has.
+    /// Number of shares.
     pub shares: u32,
-    /// Whether durations or links are emulated and not those of the machine.
+    /// True if durations or links are emulated and not those of the machine.
     pub emulated: bool,
-    /// The largest message that it takes.
+    /// Size in bytes of the largest message that it accepts.
     pub max_message_bytes: u32,
     /// Partitions that it still holds for this engine.
     pub held: Vec<PartitionId>,
 }
 
-/// Why a batch failed.
+/// Reason for the failure of a batch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BatchFailure {
     /// The partition gave an error.
@@ -165,11 +165,11 @@ pub enum BatchFailure {
     NotHeld,
     /// Too much waits for the share, or for the link.
     QueueFull,
-    /// The next worker cannot be reached.
+    /// The worker of the next stage cannot be reached.
     Unreachable(String),
     /// A worker on its way went away.
     WorkerDown(String),
-    /// Nothing was received about it for too long.
+    /// No worker reported anything about the batch for too long.
     Lost,
 }
 
@@ -187,109 +187,110 @@ impl fmt::Display for BatchFailure {
     }
 }
 
-/// Everything that is said.
+/// All messages of the protocol.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Message {
-    /// Engine to worker, first: a number that tells engines apart.
+    /// First message of an engine to a worker.
     Hello {
-        /// The number.
+        /// Number that distinguishes the engine from others.
         engine: u64,
     },
-    /// Worker to worker, first: it will send features.
+    /// First message of a worker to another worker, to which it will send features.
     Peer,
-    /// The answer to both.
+    /// Positive reply to `Hello` and `Peer`.
     Welcome(Welcome),
-    /// Another answer, after which the connection is closed.
+    /// Negative reply, after which the connection is closed.
     Refused {
-        /// Why.
+        /// Reason, for logs and users.
         reason: String,
     },
-    /// Hold a partition ready, beside those that run.
+    /// Requests that a partition is loaded, beside those that run.
     LoadPartition(LoadPartition),
-    /// It is.
+    /// Confirms `LoadPartition`.
     Loaded {
-        /// Which.
+        /// The partition that is ready.
         partition: PartitionId,
-        /// How long that took.
+        /// Time that loading took.
         took: Span,
     },
-    /// It is not.
+    /// Reports that `LoadPartition` failed.
     NotLoaded {
-        /// Which.
+        /// The partition that is not available.
         partition: PartitionId,
-        /// Why.
+        /// Reason, for logs and users.
         reason: String,
     },
-    /// Unload a partition.
+    /// Requests that a partition is unloaded.
     Unload {
-        /// Which.
+        /// The partition to unload.
         partition: PartitionId,
     },
-    /// Unload all partitions that belong to other plans: the switch after a flush.
+    /// Requests that all partitions of other plans are unloaded: the switch to a new plan, after a flush.
     Activate {
-        /// The plan that goes on.
+        /// Number of the plan that stays.
         plan: u64,
     },
-    /// Done.
+    /// Confirms `Activate`.
     Activated {
-        /// The plan.
+        /// Number of the plan.
         plan: u64,
     },
-    /// Engine to the first worker of a batch.
+    /// Input of a batch, from the engine to the worker of the first stage.
     Run(StageInput),
-    /// Worker to worker.
+    /// Output of a stage, from its worker to the worker of the next stage.
     Feature(StageInput),
-    /// A resource was used just now.
+    /// Reports a use of a resource that has just ended.
     Used {
-        /// For which batch.
+        /// Batch that used it.
         key: BatchKey,
-        /// Of which stage.
+        /// Stage of the batch, from 0.
         stage: u32,
-        /// Which resource.
+        /// Kind of resource that was used.
         what: Resource,
-        /// From when to when.
+        /// Start and end of the use.
         usage: Usage,
     },
-    /// A batch is through its last stage.
+    /// Reports that a batch completed its last stage.
     Done {
-        /// Which.
+        /// The batch that completed.
         key: BatchKey,
-        /// What each stage took.
+        /// Transfer and run time of each stage.
         times: Vec<StageTimes>,
-        /// The outputs.
+        /// Outputs of the last stage.
         outputs: Vec<Tensor>,
     },
-    /// A batch ended early.
+    /// Reports that a batch failed.
     Failed {
-        /// Which.
+        /// The batch that failed.
         key: BatchKey,
-        /// At which stage.
+        /// Stage in which it failed, from 0.
         stage: u32,
-        /// Why.
+        /// Cause of the failure.
         failure: BatchFailure,
     },
-    /// Are you there?
+    /// Heartbeat of the engine, which also synchronizes clocks.
     Ping {
-        /// The engine's clock.
+        /// Time of sending, on the engine's clock.
         sent: Timestamp,
-        /// Microseconds to be added to the worker's clock to have the engine's, once known.
+        /// Offset in microseconds that is added to the worker's clock to get the engine's; `None` until it is
+        /// known.
         offset: Option<i64>,
     },
-    /// Yes.
+    /// Reply to `Ping`.
     Pong {
-        /// As it came.
+        /// Time of sending of the ping, copied from it.
         sent: Timestamp,
-        /// The worker's own clock.
+        /// Time of the reply, on the worker's own clock.
         at: Timestamp,
     },
-    /// Engine to worker, first: it runs an instance of a model that generates over this connection.
+    /// First message of an engine that will run an instance of a generative model over this connection.
     Generate,
-    /// The model of that instance.
+    /// Transfers the model of the instance.
     LoadGenerator {
-        /// For a [`weir_flow::PartitionLoader`].
+        /// Serialized model for a [`weir_flow::PartitionLoader`].
         model: Arc<Vec<u8>>,
     },
-    /// The instance is there.
+    /// Confirms `LoadGenerator`: the instance is ready.
     GeneratorLoaded {
         /// Different tokens of its model.
         vocabulary: u32,
@@ -298,22 +299,23 @@ pub enum Message {
     },
     /// A step of the instance.
     Step(InstanceStep),
-    /// It is done.
+    /// Reports the result of `Step`.
     Stepped {
-        /// How long it took.
+        /// Time that the step took.
         took: Span,
-        /// What it gave.
+        /// Tokens that the step generated.
         tokens: Vec<GeneratedToken>,
     },
-    /// It is not, or the instance could not be opened; the connection is closed after that.
+    /// Reports that a step or the loading of the instance failed; the connection is closed after this
+    /// message.
     StepFailed {
-        /// Why.
+        /// Reason, for logs and users.
         reason: String,
     },
 }
 
 impl Message {
-    /// Its name, for a log.
+    /// Name of the message for logs.
     #[must_use]
     pub const fn name(&self) -> &'static str {
         match self {

@@ -1,12 +1,12 @@
 //! The protocol between the engine and partition workers, and between workers.
 //!
-//! Whoever opens a connection sends eight bytes of magic and its version, the other answers with the same; a peer of
-//! another version is refused with a message that says so. After that come frames: length, kind, body, little-endian. A length above the
-//! declared most is refused before anything is allocated, and buffers grow with what really comes, so a length alone
-//! costs nothing. Counts, shapes and lengths must agree; whatever does not is an error, after which the connection
-//! cannot be trusted and is closed.
+//! A connection begins with eight bytes of magic and a version in each direction. A peer of another version
+//! is refused with an error message. After that come frames: length, kind, body, little-endian. A length
+//! above the limit is refused before anything is allocated, and buffers grow only with received bytes, so an
+//! announced length alone costs nothing. Counts, shapes and lengths must agree; any contradiction is an
+//! error, after which the connection cannot be trusted and is closed.
 //!
-//! Moments on the wire are on the engine's clock (see [`crate::Timebase`]).
+//! Timestamps on the wire are on the engine's clock (see [`crate::Timebase`]).
 
 mod body;
 mod codes;

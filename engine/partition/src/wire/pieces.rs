@@ -1,8 +1,8 @@
-//! What bodies of messages are made of: numbers, texts, blocks and lists.
+//! Elements of message bodies: numbers, texts, blocks and lists.
 
 use std::io;
 
-/// Whoever takes the pieces of a body: once to add up its length, once to write it.
+/// Consumer of the elements of a body: one implementation adds up the length, the other writes the bytes.
 pub(super) trait Pieces {
     fn put(&mut self, bytes: &[u8]) -> io::Result<()>;
 }
@@ -40,7 +40,7 @@ pub(super) fn block<P: Pieces>(to: &mut P, bytes: &[u8]) -> io::Result<()> {
     to.put(bytes)
 }
 
-/// A text, cut where it is too long: reasons come from anywhere.
+/// Writes a text, truncated if it is too long, since reasons come from many sources.
 pub(super) fn text<P: Pieces>(to: &mut P, text: &str, max: usize) -> io::Result<()> {
     block(to, &text.as_bytes()[..text.floor_char_boundary(max)])
 }

@@ -269,7 +269,8 @@ pub(super) fn written(message: &Message) -> Vec<u8> {
     bytes
 }
 
-/// Gives what it has and records the largest buffer that it was offered beyond what came: memory that was set aside.
+/// Reader that records the largest buffer offered beyond the available bytes, which is memory allocated in
+/// advance.
 struct Watched<'a> {
     bytes: &'a [u8],
     came: usize,

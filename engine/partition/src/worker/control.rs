@@ -1,4 +1,4 @@
-//! The control thread: opens partitions beside the batches that run, places them on shares, and unloads them.
+//! Control thread: opens partitions while batches run, places them on shares, and unloads them.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -22,19 +22,19 @@ const MAX_PARTITIONS: usize = 1 << 10;
 /// The largest batch that a partition is made ready for: that of profiles.
 const MAX_BATCH: u32 = 1 << 12;
 
-/// What an engine wants.
+/// Command of an engine to the control thread.
 pub(super) enum ControlCommand {
     LoadPartition(LoadPartition, Permit),
     Unload(PartitionId),
     Activate(u64),
-    /// Another engine came: everything goes.
+    /// Unloads everything, since another engine connected.
     Clear,
 }
 
 /// A partition that is held.
 pub(super) struct LoadedPartition {
     plan: u64,
-    /// Of its model.
+    /// Size of its model in bytes.
     bytes: u64,
 }
 
@@ -47,9 +47,10 @@ struct Control {
     context: ShareContext,
     shares: Arc<Vec<ShareHandle>>,
     loaded: LoadedPartitions,
-    /// How long a share may take to finish what it runs before a switch goes on without its word.
+    /// Time in which a share must finish its running batch; after that a switch proceeds without its
+    /// confirmation.
     timeouts: Duration,
-    /// Bytes of the models of all partitions.
+    /// Limit in bytes for the models of all partitions together.
     max_model_bytes: u64,
 }
 
@@ -83,7 +84,7 @@ impl Control {
     fn work(&self, command: &Receiver<(u64, ControlCommand)>) {
         for (generation, command) in command {
             match command {
-                // Its bytes count as waiting until it is placed, and as held from then on.
+                // Its bytes count as queued until it is placed, and as loaded from then on.
                 ControlCommand::LoadPartition(load, _permit) => self.load(generation, load),
                 ControlCommand::Unload(partition) => {
                     self.with_loaded(|loaded| loaded.remove(&partition));
@@ -105,7 +106,7 @@ impl Control {
 
     fn broadcast(&self, command: impl Fn() -> ShareCommand) {
         for share in self.shares.iter() {
-            // A share that is gone has nothing to unload.
+            // A share that has ended has nothing to unload.
             let _ = share.commands.send(command());
         }
     }

@@ -1,4 +1,4 @@
-//! The worker without its connections: what is done with each message, whether it came over TCP or not.
+//! The worker without its connections: handles each message in the same way, over TCP or within the process.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -109,7 +109,7 @@ impl Core {
         self.shares.iter().for_each(|share| share.join(timeout));
     }
 
-    /// How it introduces itself.
+    /// Returns the message by which the worker introduces itself.
     pub(super) fn welcome(&self, held: Vec<crate::wire::PartitionId>) -> Welcome {
         Welcome {
             class: self.options.class.clone(),
@@ -151,7 +151,7 @@ impl LocalWorker for Core {
             return Err(WireError::Refused("another engine is served".to_owned()));
         };
         if !opened.again {
-            // It fails only where the control thread has ended, and with it everything.
+            // Sending fails only if the control thread has ended, and then the worker ends, too.
             let _ = self.control.send((opened.generation, ControlCommand::Clear));
         }
         let held = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
@@ -207,7 +207,7 @@ impl LocalWorker for Core {
 
     fn on_feature(&self, input: StageInput) {
         let Some(generation) = self.state.current_service(input.engine) else {
-            // Nothing can be reported: the engine is gone, or knows that this worker was.
+            // No report is possible: the engine is gone, or already treats this worker as down.
             return count(&self.state.counters.stale);
         };
         let usage = Usage {

@@ -1,18 +1,18 @@
-//! A worker that stands for another device than it is.
+//! Emulation of a device of another class.
 
 use weir_types::{Profile, SleepCompensator, Span};
 
 use super::state::WorkerState;
 use crate::timeouts::duration;
 
-/// How a worker stands for another device. What it computes is real in any case; what is emulated is how long that
-/// takes, and the worker says so when it introduces itself.
+/// Emulates another device. The computation is real in any case; only its duration is emulated, and the
+/// worker announces this when it introduces itself.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Emulation {
-    /// A share is kept so many times as long as the run took; 1 for its own time.
+    /// Factor by which a share stays occupied longer than the run took; 1 if the duration is real.
     pub slowdown: f64,
-    /// What its uplink carries, in bits a second; `None` for what the network carries. Its features go one after the
-    /// other then.
+    /// Capacity of the emulated uplink in bits per second, over which features are sent one after the other;
+    /// `None` for the real network.
     pub uplink_bps: Option<u64>,
 }
 
@@ -36,13 +36,13 @@ impl Emulation {
         (1.0..=1e3).contains(&self.slowdown) && self.uplink_bps != Some(0)
     }
 
-    /// How much longer the share is kept by a batch of `items` that ran for `took`.
+    /// Time for which the share stays occupied after a batch of `items` that ran for `took`.
     pub(super) fn extra_time(&self, declared: Option<&Profile>, items: u32, took: Span) -> Span {
         let whole = declared.map_or_else(|| took.scale(self.slowdown), |profile| profile.duration(items));
         whole.saturating_sub(took)
     }
 
-    /// How long the uplink is kept by so many bytes.
+    /// Time for which the emulated uplink is occupied by this many bytes.
     pub(super) fn transfer(&self, bytes: u64) -> Span {
         self.uplink_bps.map_or(Span::ZERO, |bps| {
             Span::from_secs_f64(bytes as f64 * 8.0 / bps as f64)

@@ -1,5 +1,6 @@
-//! A connection over which an engine runs one instance of a model that generates: the model comes first, then one step after
-//! the other. The instance ends with its connection; what it held goes on elsewhere from the engine's tokens.
+//! Connection over which an engine runs one instance of a generative model: first the model is transferred,
+//! then steps run one after the other. The instance ends with its connection; its sequences continue
+//! elsewhere from the engine's tokens.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -32,7 +33,7 @@ pub(super) fn serve(
         Err(error) => {
             let reason = error.to_string();
             tracing::warn!("an instance is not opened: {reason}");
-            // It is no fault of the protocol: the engine says why to whoever asked for it.
+            // This is not a protocol error: the engine passes the reason on to the user.
             return writer.send(&Message::StepFailed { reason });
         }
     };
@@ -66,7 +67,7 @@ pub(super) fn serve(
     Ok(())
 }
 
-/// The next message; `None` where the worker ends or the engine has gone.
+/// Returns the next message; `None` if the worker stops or the engine has disconnected.
 fn next(core: &Core, reader: &mut MessageReader) -> Result<Option<Message>, WireError> {
     while !core.state().stop.is_raised() {
         match reader.poll() {
@@ -83,7 +84,7 @@ fn run(session: &mut dyn GenerativeSession, step: InstanceStep) -> Result<Vec<Ge
     let ran = catch_unwind(AssertUnwindSafe(|| {
         for command in step.commands {
             if let Err(error) = command.carry_out(session) {
-                // It fails the step that has the sequence.
+                // The error fails the step that contains the sequence.
                 tracing::debug!("{error}");
             }
         }
@@ -95,7 +96,7 @@ fn run(session: &mut dyn GenerativeSession, step: InstanceStep) -> Result<Vec<Ge
     }
 }
 
-/// For [`Core::open_generator`].
+/// Result of [`Core::open_generator`].
 pub(super) type OpenedGenerator = (weir_flow::GenerativeLimits, Box<dyn GenerativeSession>);
 
 impl Core {

@@ -1,32 +1,32 @@
-//! Which addresses a worker connects to for sending features on: an engine names the next worker of a batch's way, and
-//! one that cannot be trusted could name whatever this machine reaches.
+//! Restricts the addresses to which a worker connects to send features. An engine names the next worker of a
+//! batch, so an untrusted engine could otherwise name any address that this machine reaches.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 
-/// Addresses that features may be sent on to.
+/// Addresses to which features may be sent.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum AllowedHops {
-    /// This machine alone.
+    /// Only this machine.
     #[default]
     Loopback,
-    /// Those of a list; nowhere where it is empty.
+    /// Only addresses of this list; an empty list allows none.
     Listed(Vec<AllowedHop>),
-    /// Any: for workers within the process of their engine.
+    /// Any address, for workers within the process of their engine.
     Any,
 }
 
-/// One address of a list.
+/// Entry of a list of allowed addresses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AllowedHop {
-    /// The machine.
+    /// IP address of the machine.
     pub ip: IpAddr,
-    /// The port; any where there is none.
+    /// Port; `None` allows any.
     pub port: Option<u16>,
 }
 
 impl AllowedHops {
-    /// Whether a connection may be made to `to`.
+    /// True if a connection to `to` is allowed.
     #[must_use]
     pub fn allow(&self, to: SocketAddr) -> bool {
         let ip = to.ip().to_canonical();

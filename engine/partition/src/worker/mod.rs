@@ -45,14 +45,15 @@ pub struct Worker {
     server: Option<Serving>,
 }
 
-/// What takes its connections.
+/// Server that accepts connections for the worker.
 enum Serving {
     Tcp(Server),
     Nodes(NodeServer),
 }
 
 impl Worker {
-    /// A worker that is reached over TCP, on this machine alone. With port 0 the system chooses one.
+    /// Starts a worker that listens on TCP, reachable only from this machine. With port 0 the system chooses
+    /// a port.
     ///
     /// # Errors
     /// [`WorkerError`].
@@ -74,8 +75,8 @@ impl Worker {
         })
     }
 
-    /// A worker that is reached by clients and workers of this process that share its [`LocalWorkers`]: messages are handed
-    /// over, nothing is copied.
+    /// Starts a worker for clients and workers of this process that share its [`LocalWorkers`]; messages are
+    /// passed without a copy.
     ///
     /// # Errors
     /// [`WorkerError`].
@@ -93,8 +94,8 @@ impl Worker {
         })
     }
 
-    /// A worker that is a node of a fleet: engines and other workers of the fleet reach it over the carrier of its options, and nobody
-    /// else does.
+    /// Starts a worker that is a node of a fleet: only engines and other workers of the fleet reach it, over
+    /// the carrier of its options.
     ///
     /// # Errors
     /// [`WorkerError`].
@@ -114,13 +115,13 @@ impl Worker {
         })
     }
 
-    /// Where it is reached.
+    /// Address at which the worker is reached.
     #[must_use]
     pub fn address(&self) -> Address {
         self.address
     }
 
-    /// What it did so far.
+    /// Counters since the worker started.
     #[must_use]
     pub fn stats(&self) -> WorkerStats {
         self.core.state().stats()

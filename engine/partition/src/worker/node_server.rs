@@ -1,7 +1,9 @@
-//! A worker's connections as a node of a fleet: what its carrier hands over, by engine and by connection.
+//! Connections of a worker that is a node of a fleet: routes packets of its carrier by engine and by
+//! connection.
 //!
-//! Workers send features without a connection. An engine's connection ends where a packet is missing, where the engine says so, falls
-//! silent, or is seen no more; it gets the reason and connects again.
+//! Workers send features without a connection. An engine's connection ends when a packet is missing, when the
+//! engine closes it, or when the engine is silent or absent for too long. The engine receives the reason and
+//! connects again.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,7 +19,7 @@ use crate::liveness::Liveness;
 use crate::local_workers::{EngineSession, LocalWorker};
 use crate::wire::{BatchFailure, Message, Welcome, WireError};
 
-/// Takes what arrives, on a thread of its own.
+/// Receives packets on a thread of its own.
 pub(super) struct NodeServer(JoinHandle<()>);
 
 impl NodeServer {
@@ -34,7 +36,7 @@ impl NodeServer {
         Ok(Self(thread))
     }
 
-    /// Waits until nothing is taken any more; the worker was asked to stop.
+    /// Waits until the server thread has ended, after the worker was asked to stop.
     pub(super) fn join(self) {
         let _ = self.0.join();
     }
@@ -43,7 +45,7 @@ impl NodeServer {
 struct Receiving {
     core: Arc<Core>,
     carrier: NodeCarrier,
-    /// Engines by the connection that they have; each of its latest alone.
+    /// Engines with their latest connection.
     engines: BTreeMap<Peer, Served>,
 }
 
@@ -53,7 +55,7 @@ struct Served {
     generation: u64,
     order: Order,
     liveness: Liveness,
-    /// Whether it has been seen: an engine that is starting connects before it is.
+    /// True once the engine was present: a starting engine connects before it is announced.
     was_seen: bool,
 }
 
@@ -191,7 +193,8 @@ impl Receiving {
         NodeWriter::new(self.carrier.clone(), to, connection, self.core.options().limits)
     }
 
-    /// Says why nothing of a connection is taken. What it says is numbered anew: whoever expects another number ends all the same.
+    /// Tells the engine why its connection is refused. The reply is numbered from 0; an engine that expects
+    /// another number closes the connection, too.
     fn refuse(&self, engine: Peer, connection: u64, error: &WireError) {
         let reason = match error {
             WireError::Closed => return,

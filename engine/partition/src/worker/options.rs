@@ -1,4 +1,4 @@
-//! What a worker is started with, and why it cannot be.
+//! Options of a worker, and errors of its start.
 
 use std::io;
 use std::net::SocketAddr;
@@ -15,41 +15,42 @@ use crate::node::NodeName;
 use crate::timeouts::Timeouts;
 use crate::wire::Limits;
 
-/// What a worker is.
+/// Options of a worker.
 #[derive(Debug, Clone)]
 pub struct WorkerOptions {
-    /// Its device class, as plans name it.
+    /// Device class, as plans name it.
     pub class: String,
-    /// Its shares: batches that it runs side by side.
+    /// Number of shares, that is of batches that it runs concurrently.
     pub shares: u32,
-    /// Where partitions run.
+    /// Device on which partitions run.
     pub device: DeviceKind,
-    /// How it stands for another device than it is.
+    /// Emulation of another device.
     pub emulation: Emulation,
-    /// Batches that wait for one share, or for the link to one other worker, at most. Under overload they are booked
-    /// and sent ahead for as long as the SLO, so this is an SLO in terms of the shortest batches.
+    /// Maximum number of batches that wait for one share, or for the link to one other worker. Under
+    /// overload, batches are booked and sent ahead by up to the SLO, so this should cover the SLO divided by
+    /// the shortest batch.
     pub max_queue: usize,
-    /// Bytes of all inputs that wait or run, and of all features that wait to be sent, at most.
+    /// Limit in bytes for all inputs that wait or run, together with all features that wait to be sent.
     pub max_held_bytes: u64,
-    /// Bytes of messages that have begun to come and are not whole yet, over all connections. Other workers together
-    /// may take half of it, so that the engine is always received.
+    /// Limit in bytes for partly received messages, over all connections. Other workers together may use half
+    /// of it, so that there is always room for the engine.
     pub max_receiving_bytes: u64,
-    /// Bytes of the models of all partitions that are held.
+    /// Limit in bytes for the models of all loaded partitions.
     pub max_model_bytes: u64,
-    /// Connections at a time, of each kind.
+    /// Limits of the number of connections, by kind.
     pub max_connections: ConnectionQuota,
-    /// How long another worker may say nothing before its connection is closed. It closes by itself what it has not
-    /// used for half a minute.
+    /// Time without messages after which the connection of another worker is closed. The worker itself closes
+    /// connections that it has not used for half a minute.
     pub peer_timeout: Duration,
-    /// Which addresses it connects to for sending features on.
+    /// Addresses to which it may connect to send features.
     pub hops: AllowedHops,
-    /// How large messages may be.
+    /// Upper limits of message sizes.
     pub limits: Limits,
-    /// How long is waited for what.
+    /// Timeouts for the phases of a connection.
     pub timeouts: Timeouts,
-    /// The other workers of this process.
+    /// Other workers of this process.
     pub locals: LocalWorkers,
-    /// What carries messages between nodes of the fleet, and the name of this worker there.
+    /// Carrier of the fleet, and the name of this worker in it; `None` outside a fleet.
     pub carrier: Option<(NodeCarrier, NodeName)>,
 }
 
@@ -68,7 +69,7 @@ impl Default for WorkerOptions {
             peer_timeout: Duration::from_secs(60),
             hops: AllowedHops::default(),
             limits: Limits::default(),
-            // An engine pings five times a second; one that is gone for so long is gone.
+            // An engine pings five times a second, so this silence means that it is gone.
             timeouts: Timeouts {
                 liveness: Duration::from_secs(5),
                 ..Timeouts::default()
@@ -79,16 +80,17 @@ impl Default for WorkerOptions {
     }
 }
 
-/// Connections at a time, of each kind: none takes the places of another.
+/// Limits of concurrent connections by kind, so that no kind uses up the places of another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ConnectionQuota {
-    /// Of the engine that is served. One is in use; others are of the same engine, which came anew, or are refused.
+    /// Connections of the served engine. One is in use; others are reconnections of the same engine, or will
+    /// be refused.
     pub engines: usize,
-    /// Of other workers.
+    /// Connections of other workers.
     pub peers: usize,
-    /// Of engines that run an instance of a model that generates.
+    /// Connections of engines that run an instance of a generative model.
     pub generators: usize,
-    /// Of those that have not said yet what they are.
+    /// Connections that have not identified themselves yet.
     pub unidentified: usize,
 }
 
@@ -104,28 +106,29 @@ impl Default for ConnectionQuota {
     }
 }
 
-/// Why a worker cannot begin.
+/// Reason why a worker cannot start.
 #[derive(Debug, Error)]
 pub enum WorkerError {
     /// The address is not to be had.
     #[error("cannot listen on {at}: {reason}")]
     Listen {
-        /// The address.
+        /// Address on which it should listen.
         at: SocketAddr,
-        /// Why, and what to do.
+        /// Cause, and a remedy.
         reason: String,
     },
-    /// The address is reached from other machines. Partitions are programs, and this protocol asks nobody who they are.
+    /// The address is reachable from other machines. Partitions are programs, and this protocol has no
+    /// authentication.
     #[error(
         "{0} is reached from other machines, and any of them could have this worker run programs: make it a node of a fleet, which \
          shows and asks for certificates (weir fleet keys DIR --node NAME=HOST, then weir worker --fleet FLEET.toml --node NAME), \
          or listen on 127.0.0.1"
     )]
     OpenToOthers(SocketAddr),
-    /// Options that make no worker.
+    /// The options contradict each other or are out of range.
     #[error("{0}")]
     Options(&'static str),
-    /// The system gives no more threads.
+    /// The system cannot create another thread.
     #[error("cannot start a thread: {0}")]
     Thread(io::Error),
 }

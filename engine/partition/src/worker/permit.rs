@@ -7,19 +7,19 @@ use weir_flow::Tensor;
 
 use super::state::WorkerState;
 
-/// So many bytes are held; given back when dropped.
+/// Permit for bytes that are held, released when dropped.
 pub(super) struct Permit {
     state: Arc<WorkerState>,
     bytes: u64,
 }
 
 impl Permit {
-    /// `None` where the worker would hold too much.
+    /// Acquires a permit for the tensors; `None` if the worker would exceed its limit.
     pub(super) fn acquire(state: &Arc<WorkerState>, tensors: &[Tensor]) -> Option<Self> {
         Self::for_bytes(state, tensors.iter().map(|tensor| tensor.data.len() as u64).sum())
     }
 
-    /// The same for what is no tensor: a model that waits to be opened.
+    /// Acquires a permit for a model that waits to be opened.
     pub(super) fn for_bytes(state: &Arc<WorkerState>, bytes: u64) -> Option<Self> {
         let held = &state.counters.held_bytes;
         let taken = held.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |held| {

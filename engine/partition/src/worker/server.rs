@@ -17,10 +17,10 @@ use crate::local_workers::{EngineSession, LocalWorker};
 use crate::receive_budget::ReceiveBudget;
 use crate::wire::{BatchFailure, Limits, Message, WireError};
 
-/// How long a listener rests that cannot accept: the process is out of files.
+/// Pause after a failed accept, for example while the process has no free file descriptors.
 const ACCEPT_RETRY_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Accepts connections on a thread of its own.
+/// Accept loop of the worker, on a thread of its own.
 pub(super) struct Server {
     address: SocketAddr,
     core: Arc<Core>,
@@ -36,11 +36,11 @@ struct OpenConnections {
     unidentified: Arc<AtomicUsize>,
 }
 
-/// One of the connections of a kind that may be open at a time.
+/// Place among the limited number of connections of a kind.
 struct ConnectionSlot(Arc<AtomicUsize>);
 
 impl ConnectionSlot {
-    /// `None` where all are taken.
+    /// Takes a place; `None` if all are taken.
     fn acquire(of: &Arc<AtomicUsize>, most: usize) -> Option<Self> {
         let slot = Self(Arc::clone(of));
         (of.fetch_add(1, Ordering::Relaxed) < most).then_some(slot)
@@ -82,7 +82,7 @@ impl Server {
 
     /// Waits until no more connections are accepted; the worker was asked to stop.
     pub(super) fn join(self) {
-        // A connection wakes it up. Where none can be made, it stays behind, asleep.
+        // A connection wakes the thread. If none can be made, the thread is left behind, asleep.
         let mut at = self.address;
         if at.ip().is_unspecified() {
             at.set_ip(match at {
@@ -157,7 +157,7 @@ fn connection(core: &Arc<Core>, stream: TcpStream, open: &OpenConnections, slot:
         &state.stop,
     );
     let ended = lines.and_then(|(mut reader, mut writer)| {
-        // Whoever has not said what it is has little to say.
+        // A peer that is not identified yet has only short messages to send.
         reader.set_limits(small);
         reader.set_budget(ReceiveBudget::new(
             &state.counters.receiving_bytes,
@@ -176,7 +176,7 @@ fn connection(core: &Arc<Core>, stream: TcpStream, open: &OpenConnections, slot:
                 count(&state.counters.protocol_errors);
                 tracing::warn!(peer, "the peer broke the protocol: {error}");
             }
-            // It may be a Weir peer of another version, which can read this much.
+            // The peer may speak another version of the protocol, which still understands this message.
             let _ = writer.send(&Message::Refused {
                 reason: error.to_string(),
             });

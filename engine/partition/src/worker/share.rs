@@ -27,34 +27,34 @@ const MAX_COMMANDS: usize = 16;
 pub(super) struct Job {
     pub(super) input: StageInput,
     pub(super) generation: u64,
-    /// Its input on the way here.
+    /// Transfer of its input to this worker.
     pub(super) transfer: Usage,
-    /// Its inputs' place in memory.
+    /// Permit for the memory of its inputs.
     pub(super) permit: Permit,
 }
 
-/// What a partition is made from.
+/// Model and parameters from which a partition's sessions are built.
 #[derive(Clone)]
 pub(super) struct PartitionSpec {
     pub(super) plan: u64,
     pub(super) half: bool,
-    /// Items of the batches that it is made ready for.
+    /// Batch size in items for which the session is warmed up.
     pub(super) batch: u32,
     pub(super) declared: Option<Profile>,
     pub(super) model: Arc<Vec<u8>>,
 }
 
-/// What the control thread wants of a share.
+/// Command of the control thread to a share.
 pub(super) enum ShareCommand {
-    /// Hold that partition, and say whether it is ready.
+    /// Keeps the session of a partition, and replies whether it is ready.
     Place(PlacePartition),
-    /// Unload it.
+    /// Unloads one partition.
     Remove(PartitionId),
-    /// Unload those of other plans, and say so.
+    /// Unloads the partitions of all other plans, then replies.
     Keep { plan: u64, done: Sender<()> },
-    /// Unload all.
+    /// Unloads all partitions.
     Clear,
-    /// Unload all, and end.
+    /// Unloads all partitions and ends the thread.
     End,
 }
 
@@ -81,7 +81,7 @@ pub(super) struct ShareHandle {
 impl ShareHandle {
     /// Asks it to end after the batch that it runs.
     pub(super) fn ask_to_end(&self, timeout: Duration) {
-        // It may have ended.
+        // The share may have ended already.
         let _ = self.commands.send_timeout(ShareCommand::End, timeout);
     }
 
@@ -96,7 +96,7 @@ impl ShareHandle {
         let _ = thread.map(JoinHandle::join);
     }
 
-    /// Whether the batch waits now: not where as many wait as may.
+    /// Queues a batch; returns false if the queue is full.
     pub(super) fn enqueue(&self, job: Job) -> bool {
         let room = |waiting| (waiting < self.max_queue).then_some(waiting + 1);
         let update = self
@@ -106,7 +106,7 @@ impl ShareHandle {
     }
 }
 
-/// What all shares of a worker have in common.
+/// Context that all shares of a worker have in common.
 #[derive(Clone)]
 pub(super) struct ShareContext {
     pub(super) state: Arc<WorkerState>,
@@ -128,7 +128,7 @@ struct Share {
 struct Waiting {
     jobs: BTreeMap<(Timestamp, u64), Job>,
     came: u64,
-    /// These and those that are not received yet.
+    /// Number of queued batches, including those not received yet.
     count: Arc<AtomicUsize>,
 }
 
@@ -145,7 +145,7 @@ impl Waiting {
     }
 }
 
-/// Starts share number `number`; it ends when it is asked to or its handle is dropped.
+/// Starts the share with this number; it ends on request or when its handle is dropped.
 pub(super) fn start(number: u32, max_queue: usize, context: ShareContext) -> io::Result<ShareHandle> {
     let (jobs, queue) = bounded(max_queue);
     let (commands, commands_in) = bounded(MAX_COMMANDS);
@@ -221,7 +221,7 @@ impl Share {
                 self.discard(place.partition);
                 let (began, session) = begin(place.session, place.spec.batch);
                 self.partitions.insert(place.partition, (place.spec, session));
-                // Whoever asked may have given up waiting.
+                // The requester may have stopped waiting.
                 let _ = place.ready.send(began);
             }
             ShareCommand::Remove(partition) => self.discard(partition),
@@ -230,7 +230,7 @@ impl Share {
                 for partition in others.map(|(partition, _)| *partition).collect::<Vec<_>>() {
                     self.discard(partition);
                 }
-                // Whoever asked may have given up waiting.
+                // The requester may have stopped waiting.
                 let _ = done.send(());
             }
             ShareCommand::Clear => self.clear(),
@@ -327,7 +327,7 @@ impl Share {
         }
     }
 
-    /// The session of a partition, built anew where the last batch cost it.
+    /// Session of a partition, rebuilt if the last batch destroyed it.
     fn session(&mut self, partition: PartitionId) -> Result<&mut Box<dyn PartitionSession>, BatchFailure> {
         let (spec, session) = self.partitions.get_mut(&partition).ok_or(BatchFailure::NotHeld)?;
         if session.is_none() {
@@ -353,7 +353,7 @@ pub(super) fn open(
         .map_err(|error| error.to_string())
 }
 
-/// Makes a session ready on the thread that runs it, and gives it back: not where it panicked.
+/// Warms a session up on the thread that runs it, and returns it unless it panicked.
 fn begin(
     mut session: Box<dyn PartitionSession>,
     batch: u32,
@@ -371,7 +371,7 @@ fn begin(
     }
 }
 
-/// What a panic said.
+/// Returns the message of a panic.
 pub(super) fn panic_message(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     text.or_else(|| panic.downcast_ref::<String>().cloned())

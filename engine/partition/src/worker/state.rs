@@ -1,4 +1,4 @@
-//! The state of a worker: which engine is served, on whose clock reports are, and what is counted.
+//! State of a worker: the engine that it serves, the offset to that engine's clock, and counters.
 
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,25 +10,25 @@ use weir_types::Timestamp;
 use crate::time::{Now, to_engine_clock};
 use crate::wire::{BatchFailure, BatchKey, Message};
 
-/// Reports that wait for the engine, at most; a share that reports more waits until they are read, or until the
-/// connection is given up.
+/// Maximum number of reports queued for the engine. A share with more reports waits until they are read, or
+/// until the connection is closed.
 const MAX_REPORTS: usize = 256;
 
-/// What a worker did so far.
+/// Counters of a worker since its start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct WorkerStats {
-    /// Batches run, whatever came of them.
+    /// Batches run, successful or not.
     pub batches: u64,
-    /// Of these, partitions that gave an error or panicked.
+    /// Batches among them whose partition returned an error or panicked.
     pub failed: u64,
-    /// Batches turned away: too much waited, or the partition was not held.
+    /// Batches rejected because a queue was full or the partition was not loaded.
     pub rejected: u64,
-    /// Batches dropped because their engine had gone.
+    /// Batches dropped because their engine had disconnected.
     pub stale: u64,
-    /// Peers that broke the protocol: garbage, half a message, too long a message, another version.
+    /// Peers that violated the protocol: invalid or incomplete messages, too long a message, another version.
     pub protocol_errors: u64,
-    /// Connections refused: another engine is served, or there are too many.
+    /// Connections refused, because another engine is served or a limit of connections is reached.
     pub refused: u64,
     /// Bytes of inputs that wait or run now, and of features that wait to be sent.
     pub held_bytes: u64,
@@ -58,7 +58,7 @@ struct Service {
     reports: Option<Sender<Message>>,
 }
 
-/// What is shared by all threads of a worker.
+/// State that is shared by all threads of a worker.
 pub(crate) struct WorkerState {
     now: Now,
     pub(super) stop: StopFlag,
@@ -72,7 +72,7 @@ pub(crate) struct WorkerState {
 pub(super) struct OpenedService {
     pub(super) generation: u64,
     pub(super) reports: Receiver<Message>,
-    /// Whether it is the one that was served before.
+    /// True if the same engine was served before.
     pub(super) again: bool,
 }
 
@@ -115,8 +115,8 @@ impl WorkerState {
         self.offset.store(offset, Ordering::Relaxed);
     }
 
-    /// Serves an engine from now on; `None` where another is served. The same one may come anew while its connection
-    /// before still counts as open: that one ends.
+    /// Starts to serve an engine; `None` if another engine is served. The same engine may reconnect while its
+    /// old connection still counts as open; the old one then ends.
     pub(super) fn open(&self, engine: u64) -> Option<OpenedService> {
         let mut service = self.service();
         let again = service.engine == Some(engine);
@@ -143,12 +143,12 @@ impl WorkerState {
         }
     }
 
-    /// Ends the service of whoever is served.
+    /// Ends the service of the current engine.
     pub(super) fn close_all(&self) {
         self.service().reports = None;
     }
 
-    /// Whether batches of that service still matter to anybody.
+    /// True if batches of that service are still relevant.
     pub(super) fn is_serving(&self, generation: u64) -> bool {
         let service = self.service();
         service.generation == generation && service.reports.is_some() && !self.stop.is_raised()
@@ -161,7 +161,7 @@ impl WorkerState {
         serves.then_some(service.generation)
     }
 
-    /// Tells the engine of that service, if it is still there.
+    /// Sends a report to the engine of that service, if it is still connected.
     pub(super) fn report(&self, generation: u64, message: Message) {
         let service = self.service();
         let reports = service
@@ -172,7 +172,7 @@ impl WorkerState {
             return;
         };
         drop(service);
-        // It fails where the connection was given up meanwhile; then there is no engine to report to.
+        // Sending fails if the connection was closed in the meantime; then there is no engine to report to.
         let _ = reports.send(message);
     }
 

@@ -1,6 +1,7 @@
-//! The uplink: sends features to other workers, a thread a destination, so that one that stalls holds up no other.
+//! Uplink: sends features to other workers, with one thread per destination, so that a stalled destination
+//! does not delay others.
 //!
-//! Where the link is emulated, it carries one feature at a time, as reservations have it.
+//! An emulated link carries one feature at a time, as reservations assume.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -24,7 +25,7 @@ use crate::wire::{Address, BatchFailure, Limits, Message, StageInput, WireError}
 /// Destinations at a time, at most.
 const MAX_DESTINATIONS: usize = 256;
 
-/// A destination that nothing was sent to for so long is closed.
+/// Time without features after which a destination is closed.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A feature, the connection that it belongs to, its place in memory.
@@ -36,7 +37,7 @@ pub(super) struct Uplink {
     links: Mutex<BTreeMap<Address, Sender<QueuedFeature>>>,
 }
 
-/// What sending takes.
+/// Context that all destinations of an uplink share.
 pub(super) struct UplinkContext {
     pub(super) state: Arc<WorkerState>,
     pub(super) locals: LocalWorkers,
@@ -44,11 +45,11 @@ pub(super) struct UplinkContext {
     pub(super) limits: Limits,
     pub(super) timeouts: Timeouts,
     pub(super) emulation: Emulation,
-    /// Features that wait for one destination, at most.
+    /// Maximum number of features that wait for one destination.
     pub(super) max_queue: usize,
-    /// Whose turn it is where the link is emulated.
+    /// Lock of the emulated link: one sender at a time occupies it.
     pub(super) link_turn: Mutex<SleepCompensator>,
-    /// Where features may go.
+    /// Addresses to which features may be sent.
     pub(super) hops: AllowedHops,
 }
 
@@ -113,7 +114,7 @@ impl Uplink {
     }
 }
 
-/// One destination.
+/// Destination of features, with its connection.
 struct Destination {
     to: Address,
     context: Arc<UplinkContext>,
@@ -132,7 +133,7 @@ impl Destination {
                         return;
                     };
                     let mut links = uplink.links.lock().unwrap_or_else(PoisonError::into_inner);
-                    // Senders send while they hold the lock, so nothing can come between.
+                    // Senders hold the lock while they send, so no feature can arrive in between.
                     if waiting.is_empty() {
                         links.remove(&self.to);
                         return;
@@ -165,7 +166,7 @@ impl Destination {
                 }
                 None => Err(WireError::Closed),
             },
-            // Who may be sent to is said by the certificates of the fleet.
+            // The fleet's certificates determine which nodes may be reached.
             Address::Node(name) => self.send_to_node(name, input),
             Address::Tcp(_) => self.write(input),
         };
@@ -186,7 +187,7 @@ impl Destination {
         carrier.send_feature(Peer { role, name }, &Message::Feature(input), context.limits)
     }
 
-    /// Writes to the connection that is open, or to a new one where its peer is another since.
+    /// Writes to the open connection, or to a new one if its peer has changed.
     fn write(&mut self, input: StageInput) -> Result<(), WireError> {
         let Address::Tcp(to) = self.to else {
             return Err(WireError::Unexpected("feature"));

@@ -1,4 +1,4 @@
-//! Fakes: partitions that do sums, block, fail or panic, and a client whose events can be waited for.
+//! Fakes: partitions that compute sums, block, fail or panic, and a client whose events a test can await.
 
 #![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
 #![allow(clippy::disallowed_methods, reason = "a test hands the clock in")]
@@ -42,7 +42,7 @@ pub(crate) fn wait_until(what: &str, came: impl Fn() -> bool) {
 pub(crate) struct Gate(Arc<(Mutex<(u64, u64)>, Condvar)>);
 
 impl Gate {
-    /// Lets so many more through.
+    /// Lets this many more batches through.
     pub(crate) fn open(&self, count: u64) {
         self.0.0.lock().unwrap().0 += count;
         self.0.1.notify_all();
@@ -56,7 +56,7 @@ impl Gate {
         state.0 -= 1;
     }
 
-    /// Waits until so many have come to it in all.
+    /// Waits until this many batches have arrived in total.
     pub(crate) fn came(&self, count: u64) {
         let state = self.0.0.lock().unwrap();
         let waited = self
@@ -208,7 +208,7 @@ impl Heard {
         }
     }
 
-    /// Impatient with silence, for tests of it. Not so much that a busy machine looks silent.
+    /// Options with a short liveness timeout, but long enough for a busy machine.
     pub(crate) fn quick() -> ClientOptions {
         ClientOptions {
             ping_interval: Duration::from_millis(50),
@@ -229,7 +229,7 @@ impl Heard {
         self.up(worker);
     }
 
-    /// The next event that `command` picks; others are passed over.
+    /// Next event for which `command` returns a value; others are skipped.
     pub(crate) fn next<T>(&self, what: &str, command: impl Fn(&Event) -> Option<T>) -> T {
         loop {
             let event = self.events.recv_timeout(LONG);

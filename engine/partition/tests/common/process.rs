@@ -1,4 +1,4 @@
-//! Workers in processes of their own, for which a test's program is all that is at hand.
+//! Workers in processes of their own. The test's own program serves as the worker's.
 
 #![allow(clippy::print_stdout, reason = "a process says where it listens")]
 
@@ -40,7 +40,7 @@ impl Process {
     }
 }
 
-/// What such a process does once it listens.
+/// Body of such a process once its worker listens: prints the address and waits to be killed.
 pub(crate) fn park(address: impl std::fmt::Display) -> ! {
     println!("listening on {address}");
     loop {

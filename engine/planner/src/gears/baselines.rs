@@ -1,5 +1,6 @@
-//! What plans are compared with: fixed cascades (the paper's AlpaServe+) and single models by load (MS+; KEN 5.2); for the
-//! planner, all assignments, and assignments drawn at random (5.6); and by what, the hypervolume of a frontier.
+//! Baselines and a metric for plans. Baselines for gear plans are fixed cascades (the paper's AlpaServe+) and
+//! single models by load (MS+; KEN 5.2); for the planner, all assignments, and assignments drawn at random
+//! (5.6). The metric is the hypervolume of a frontier.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +9,7 @@ use super::placement::{Effort, Evaluate, Placed, place};
 use super::problem::{Assignment, Evaluation, GearError, GearProblem, LoadOrder};
 use super::random::Random;
 
-/// Assignments that an exhaustive search looks at, at most.
+/// Maximum number of assignments of an exhaustive search.
 const MAX_ASSIGNMENTS: u64 = 2_000_000;
 
 /// Every cascade of every operator in turn, the same one at every load.
@@ -36,7 +37,7 @@ pub fn fixed(problem: &GearProblem, evaluate: &mut Evaluate<'_>) -> Result<Vec<E
     Ok(found)
 }
 
-/// The same problem with single models alone.
+/// The same problem, restricted to single models.
 #[must_use]
 pub fn single_models(problem: &GearProblem) -> GearProblem {
     let mut single = problem.clone();
@@ -46,7 +47,7 @@ pub fn single_models(problem: &GearProblem) -> GearProblem {
     single
 }
 
-/// The frontier of all assignments, of those that the order of loads allows.
+/// Frontier over all assignments that the load order allows.
 ///
 /// # Errors
 /// [`GearError`], also where there are too many assignments.

@@ -1,16 +1,19 @@
-//! The frontier of plans (KEN 4.2 and 4.3.1): from the most accurate cascades at every load to the cheapest.
+//! Frontier of plans (KEN 4.2 and 4.3.1): from the most accurate cascades at every load to the cheapest.
 //!
-//! In each step one range of load gets the next cheaper cascade; every higher range that has a dearer one gets it too, so
-//! that a higher load never has a dearer cascade. Of all ranges (and operators) that could be the one, the step with the best
-//! score is taken. Two scores: accuracy over latency, as printed, and latency won per accuracy lost. Every plan on the way
-//! that is sustained is a candidate of the frontier, also those of steps not taken.
+//! In each step one range of load gets the next cheaper cascade. Every higher range with a more expensive
+//! cascade gets it too, so that a higher load never has a more expensive cascade. Among all ranges and
+//! operators, the step with the best score is taken. There are two scores: accuracy over latency, as printed,
+//! and latency gained per accuracy lost. Every sustained plan on the way is a candidate of the frontier,
+//! including those of steps not taken.
 //!
-//! Beyond the paper, plans with the same cascades at every load are candidates from the beginning, so are those that a walk
-//! over single models passes, and `refine` more are looked at: the neighbours of those on the frontier, which differ from one of
-//! them at one range, by one cascade more or less, those beside the widest gap of the frontier first. The walk goes one way and
-//! takes the best step; what it passes by is near. Where the order is free, neighbours may have a dearer cascade at a higher load.
+//! Beyond the paper, there are three further sources of candidates: plans with the same cascades at every
+//! load, the plans of a walk over single models, and `refine` neighbours of plans on the frontier. A
+//! neighbour differs at one range by one cascade, and neighbours beside the widest gap of the frontier come
+//! first. The walk goes in one direction and takes the best step, so what it misses is near. If the load
+//! order is free, neighbours may have a more expensive cascade at a higher load.
 //!
-//! Placements are searched when the models in use have changed; in between the placement of the plan before holds.
+//! Placements are searched when the set of models in use has changed; in between, the previous placement
+//! stays.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -26,19 +29,19 @@ use super::problem::{Assignment, Evaluation, GearError, GearProblem, Operators, 
 pub struct Evaluated {
     /// The cascades of each operator by range.
     pub assignment: Assignment,
-    /// The plan.
+    /// Plan for that assignment, with placement and gears.
     pub plan: GearPlan,
-    /// Its latency and accuracy.
+    /// Latency and accuracy of the plan.
     pub evaluation: Evaluation,
 }
 
-/// Losses of accuracy below this are none.
+/// Losses of accuracy below this count as zero.
 const NO_LOSS: f64 = 1e-9;
 
-/// Plans that no other of them beats, by ascending latency.
+/// Pareto-optimal plans by ascending latency.
 ///
 /// # Errors
-/// [`GearError`]: an impossible problem, or one that nothing sustains.
+/// [`GearError`] if the problem is invalid, or no plan sustains it.
 pub fn frontier(problem: &GearProblem, evaluate: &mut Evaluate<'_>) -> Result<Vec<Evaluated>, GearError> {
     problem.check()?;
     let operators: Vec<usize> = (0..problem.operators.len()).collect();
@@ -52,7 +55,8 @@ pub fn frontier(problem: &GearProblem, evaluate: &mut Evaluate<'_>) -> Result<Ve
     for assignment in fixed_assignments(problem) {
         walk.settle(&assignment)?;
     }
-    // Single models alone first, where that is another walk and more than the paper's is asked for.
+    // Walk over single models first, if that differs from the other walk and more than the paper's method is
+    // requested.
     let is_single = |choice: &super::CascadeChoice| choice.stages.len() == 1;
     let has_both = problem
         .operators
@@ -83,8 +87,8 @@ pub fn frontier(problem: &GearProblem, evaluate: &mut Evaluate<'_>) -> Result<Ve
     Ok(found)
 }
 
-/// The same cascades at every load, from the dearest of each operator to the cheapest: what is known to be good without any
-/// gears is a candidate, too.
+/// Assignments with the same cascades at every load, from the most expensive of each operator to the
+/// cheapest: plans without gears are candidates, too.
 fn fixed_assignments(problem: &GearProblem) -> Vec<Assignment> {
     let levels = problem
         .operators
@@ -100,7 +104,7 @@ fn fixed_assignments(problem: &GearProblem) -> Vec<Assignment> {
     (0..levels.unwrap_or(0)).map(at_level).collect()
 }
 
-/// Those that no other beats, by ascending latency; of equals the first.
+/// Pareto-optimal plans by ascending latency; the first of equal ones.
 #[must_use]
 pub fn pareto(mut all: Vec<Evaluated>) -> Vec<Evaluated> {
     all.sort_by(|a, b| {
@@ -127,7 +131,7 @@ struct Walk<'a, 'b> {
 }
 
 impl Walk<'_, '_> {
-    /// What an assignment comes to, on the placement that was found last.
+    /// Evaluates an assignment on the placement of the last search.
     fn look(&mut self, assignment: &Assignment) -> Result<&Placed, GearError> {
         if !self.known.contains_key(assignment) {
             let effort = match &self.searched {
@@ -140,7 +144,7 @@ impl Walk<'_, '_> {
         Ok(&self.known[assignment])
     }
 
-    /// What an assignment comes to on a placement that was searched for its models.
+    /// Evaluates an assignment on a placement that was searched for its own set of models.
     fn settle(&mut self, assignment: &Assignment) -> Result<Placed, GearError> {
         let models = self.problem.used_models(assignment);
         if self
@@ -182,7 +186,8 @@ impl Walk<'_, '_> {
         }
     }
 
-    /// Looks at neighbours of plans on the frontier, those beside the widest gap first, as long as there are any.
+    /// Evaluates neighbours of plans on the frontier, those beside the widest gap first, up to `refine` of
+    /// them.
     fn refine(&mut self) -> Result<(), GearError> {
         let mut rest = self.problem.refine;
         let mut expanded: BTreeSet<Assignment> = BTreeSet::new();
@@ -236,7 +241,7 @@ impl Walk<'_, '_> {
         })
     }
 
-    /// Where a walk begins: the most accurate cascades at every load.
+    /// Start of a walk: the most accurate cascade of each operator at every load.
     fn most_accurate(&self) -> Assignment {
         let of = |operator: &super::OperatorChoices| {
             let choices = operator.cascades.iter().enumerate();
@@ -260,14 +265,14 @@ impl Walk<'_, '_> {
     }
 }
 
-/// What a step is worth.
+/// Rank of a step of the walk, compared field by field.
 #[derive(Debug, Clone, Copy)]
 struct Step {
-    /// Whether it leads to a plan that is sustained.
+    /// True if the step leads to a plan that sustains the load.
     sustained: bool,
-    /// The score; of plans that are not sustained the overload, negative.
+    /// Score of the step; for plans that do not sustain the load, the negated overload.
     score: f64,
-    /// Decides between equal scores.
+    /// Breaks ties between equal scores.
     accuracy: f64,
 }
 
@@ -286,7 +291,8 @@ impl Step {
                 sustained: true,
                 score: match (scoring, from) {
                     (Scoring::Ratio, _) => to.accuracy / to.latency.max(1e-9),
-                    // From a load that is not sustained every step that sustains it wins the same: all of it.
+                    // If the current plan does not sustain the load, all steps to plans that do have the same
+                    // score.
                     (Scoring::Trade, Placed::Plan(_, from)) => trade(from, to),
                     (Scoring::Trade, _) => 0.0,
                 },

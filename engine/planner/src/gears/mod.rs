@@ -1,5 +1,5 @@
-//! Gear plans (KEN 4): which cascade answers at which load, where its models are placed, and how they are invoked, planned
-//! together by simulation.
+//! Gear plans (KEN 4): the cascade for each load, the placement of its models, and the rules by which they
+//! are invoked, planned together by simulation.
 //!
 //! ```text
 //! frontier     from the most accurate cascades at every load to the cheapest, a step at a time         4.2, 4.3.1

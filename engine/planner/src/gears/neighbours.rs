@@ -1,11 +1,12 @@
-//! What lies near the plans that a walk found, and beside which of them to look first.
+//! Neighbours of the plans that a walk found, and the order in which to evaluate them.
 
 use super::problem::{Assignment, Evaluation, GearProblem, LoadOrder};
 
-/// Latencies below this part of the largest count as it: a drop rate may be 0, of which nothing is a multiple.
+/// Least latency that is compared, as a fraction of the largest. Ratios need a positive value, and a drop
+/// rate may be 0.
 const MIN_PART: f64 = 1e-4;
 
-/// Assignments that differ at one range of one operator by one cascade, of those that the order of loads allows.
+/// Assignments that differ by one cascade at one range of one operator, and that the load order allows.
 pub(super) fn neighbours(problem: &GearProblem, at: &Assignment) -> Vec<Assignment> {
     let mut out = Vec::new();
     for (operator, ranges) in at.iter().enumerate() {
@@ -24,10 +25,11 @@ pub(super) fn neighbours(problem: &GearProblem, at: &Assignment) -> Vec<Assignme
     out
 }
 
-/// Places of plans on a frontier, given by ascending latency, those beside the widest gap first; of equals the faster ones.
+/// Indices of the plans on a frontier, which is in ascending order of latency; plans beside the widest gap
+/// come first, and the faster ones of equals.
 ///
-/// A gap is what may lie between two plans that follow each other: how many times slower the one is (its logarithm) by how
-/// much more accurate. So gaps at a hundred milliseconds count as those at ten seconds do.
+/// A gap is the area between two successive plans: the logarithm of their latency ratio times the difference
+/// in accuracy. Gaps at a hundred milliseconds therefore count as much as those at ten seconds.
 pub(super) fn by_gap(frontier: &[Evaluation]) -> Vec<usize> {
     let largest = frontier.iter().map(|plan| plan.latency).fold(0.0, f64::max);
     let least = (largest * MIN_PART).max(f64::MIN_POSITIVE);
@@ -57,7 +59,7 @@ mod tests {
         // Times 2 by 0.01, times 4 by 0.03, times 1.5 by 0.02.
         let plans = [at(0.01, 0.80), at(0.02, 0.81), at(0.08, 0.84), at(0.12, 0.86)];
         assert_eq!(by_gap(&plans), [1, 2, 3, 0]);
-        // The same, a hundred times as slow.
+        // The same latencies, multiplied by a hundred.
         let slow = plans.map(|plan| at(100.0 * plan.latency, plan.accuracy));
         assert_eq!(by_gap(&slow), [1, 2, 3, 0]);
     }

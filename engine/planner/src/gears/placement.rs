@@ -1,9 +1,11 @@
-//! Where models are placed (KEN 4.3.2): beam search over placements, from one replica of each model upwards.
+//! Placement of models on slots (KEN 4.3.2): beam search over placements, from one replica of each model
+//! upwards.
 //!
-//! Each round every placement of the beam is extended by replicas drawn at random, as memory allows; the placements with the
-//! lowest latency stay. The search ends when none is better than before. It begins with random placements of one replica
-//! each and, beyond the paper, with the one that the plan before had and with every model wherever it fits: where memory
-//! binds nothing, that is the answer at once.
+//! In each round, every placement of the beam is extended by replicas drawn at random, as memory allows; the
+//! placements with the lowest latency stay. The search ends when no placement is better than before. It
+//! begins with random placements of one replica each. Beyond the paper, it also begins with the previous
+//! plan's placement, and with every model placed wherever it fits: if memory is no constraint, the latter is
+//! the answer at once.
 
 use std::collections::BTreeMap;
 
@@ -13,19 +15,19 @@ use super::problem::{Assignment, Evaluation, GearError, GearProblem, Overload};
 use super::random::Random;
 use super::schedule::schedule;
 
-/// What a placement came to.
+/// Outcome of a placement.
 #[derive(Debug, Clone)]
 pub(super) enum Placed {
-    /// A plan, and what it came to.
+    /// A plan that sustains the load, and its evaluation.
     Plan(Box<GearPlan>, Evaluation),
-    /// The load is not sustained: seconds of work a second on the busiest slot.
+    /// The load is not sustained: seconds of work per second on the busiest slot.
     Overload(f64),
-    /// The models do not fit the slots together.
+    /// The models do not fit into the slots together.
     Unplaceable,
 }
 
 impl Placed {
-    /// What is to be low: latency, and beyond all latencies the overload.
+    /// Cost to minimise: latency; a placement that is overloaded costs more than any that is not.
     fn cost(&self) -> (bool, f64) {
         match self {
             Self::Plan(_, evaluation) => (false, evaluation.latency),
@@ -53,13 +55,13 @@ struct Search<'a, 'b> {
     known: BTreeMap<Placement, Placed>,
 }
 
-/// How much is searched for one assignment.
+/// Extent of the search for one assignment.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Effort<'a> {
-    /// The whole beam search, from the placement of the plan before among others.
+    /// The whole beam search; the previous plan's placement is one of its starting points.
     Whole(Option<&'a [Vec<usize>]>),
-    /// No search where the placement of the plan before holds all models, or takes those that are missing: enough to compare
-    /// assignments.
+    /// No search if the previous plan's placement holds all models or has room for the missing ones. This is
+    /// enough to compare assignments.
     Carry(&'a [Vec<usize>]),
 }
 
@@ -206,7 +208,7 @@ fn everywhere(problem: &GearProblem, models: &[usize]) -> Placement {
     placement
 }
 
-/// One replica of each model, on slots drawn at random; the largest first, so that it finds room.
+/// Places one replica of each model on random slots, the largest model first, so that it finds room.
 fn one_each(problem: &GearProblem, models: &[usize], random: &mut Random) -> Option<Placement> {
     let mut by_size = models.to_vec();
     by_size.sort_by_key(|model| std::cmp::Reverse(problem.models[*model].memory));

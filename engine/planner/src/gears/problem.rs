@@ -1,4 +1,4 @@
-//! What a gear plan is made for.
+//! Problem for which a gear plan is made.
 
 use std::ops::Range;
 
@@ -8,22 +8,22 @@ use weir_types::{Profile, StageGear};
 /// A model that stages run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct GearModel {
-    /// Its name.
+    /// Unique name within the problem.
     pub name: String,
-    /// Bytes that a session of it takes on a slot.
+    /// Memory in bytes that a session takes on a slot.
     pub memory: u64,
     /// Durations by batch size.
     pub profile: Profile,
     /// Batch sizes that it may run, ascending, at least one.
     pub batch: Vec<u32>,
-    /// Slots that it may be placed on: those of its device.
+    /// Slots on which it may be placed: those of its device.
     pub slots: Range<usize>,
 }
 
 /// A cascade that an operator may use.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CascadeChoice {
-    /// Its stages with their certainties.
+    /// Stages of the cascade, with their certainty thresholds.
     pub stages: Vec<StageGear>,
     /// Part of the operator's items that reaches each stage; 1 for the first.
     pub reach: Vec<f64>,
@@ -32,7 +32,7 @@ pub struct CascadeChoice {
 }
 
 impl CascadeChoice {
-    /// Seconds of slot time that an item takes on average, one at a time.
+    /// Mean slot time of an item in seconds, with batches of one.
     #[must_use]
     pub fn work(&self, models: &[GearModel]) -> f64 {
         let stages = self.stages.iter().zip(&self.reach);
@@ -44,55 +44,56 @@ impl CascadeChoice {
 /// An operator with the cascades that it may use.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct OperatorChoices {
-    /// Its name: a module of the graph.
+    /// Name of the operator, which is a module of the graph.
     pub name: String,
     /// Items of a request, on average.
     pub items: f64,
-    /// Its cascades, none both dearer and less accurate than another, the dearest first.
+    /// Pareto-optimal cascades of work and accuracy, the most expensive first.
     pub cascades: Vec<CascadeChoice>,
 }
 
-/// What decides between two steps of the frontier.
+/// Score by which the next step of the frontier walk is chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Scoring {
-    /// Accuracy over latency, as the paper prints it (4.3.1).
+    /// Accuracy divided by latency, as printed in the paper (KEN 4.3.1).
     Ratio,
-    /// Latency that is won per accuracy that is lost.
+    /// Latency gained per accuracy lost.
     #[default]
     Trade,
 }
 
-/// How operators are planned.
+/// Order in which the cascades of several operators are changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Operators {
-    /// Any operator may be the next to change.
+    /// Each step may change any operator.
     #[default]
     Together,
-    /// One after the other, the others as they are (KEN 3).
+    /// Operators are planned one after the other, while the rest keep their cascades (KEN 3).
     OneByOne,
 }
 
-/// Whether a higher load may have a dearer cascade.
+/// Rule for cascades at higher loads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LoadOrder {
     /// Never (the invariant of KEN 4.3.1).
     #[default]
     Falling,
-    /// It may: where few requests are in a range, a costly cascade there costs a quantile of latency nothing.
+    /// Allowed: if a range has few requests, an expensive cascade there does not affect a quantile of
+    /// latency.
     Free,
 }
 
-/// What becomes of a plan that cannot sustain a range of load.
+/// Treatment of a plan that cannot sustain a range of load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Overload {
-    /// It is none (KEN 4.3.3).
+    /// The plan is discarded (KEN 4.3.3).
     #[default]
     Prune,
-    /// It is evaluated as the others are: a burst may be short enough to wait out.
+    /// The plan is evaluated like others, since a burst may be short enough to wait out.
     Evaluate,
 }
 
@@ -111,100 +112,100 @@ impl Default for Beam {
     }
 }
 
-/// What a gear plan is made for.
+/// Problem for which a gear plan is made.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct GearProblem {
     /// The models of all cascades.
     pub models: Vec<GearModel>,
-    /// The operators.
+    /// Operators with the cascades from which to choose.
     pub operators: Vec<OperatorChoices>,
-    /// Slots; those of a device are alike.
+    /// Number of slots; the slots of one device are equal.
     pub slots: usize,
-    /// Bytes for the sessions of one slot.
+    /// Memory in bytes for the sessions of one slot.
     pub memory: u64,
-    /// Requests a second up to which each range goes, ascending.
+    /// Upper end of each load range in requests per second, ascending.
     pub ranges: Vec<f64>,
-    /// What decides between two steps.
+    /// Score by which steps of the walk are chosen.
     pub scoring: Scoring,
-    /// How operators are planned.
+    /// Order in which operators are planned.
     pub together: Operators,
-    /// What becomes of a plan that cannot sustain a range of load.
+    /// Treatment of a plan that cannot sustain a range of load.
     pub overload: Overload,
-    /// Whether a neighbour may have a dearer cascade at a higher load.
+    /// Rule for cascades at higher loads.
     pub order: LoadOrder,
-    /// Plans next to those on the frontier that are looked at besides, at most; 0 is the paper's way.
+    /// Maximum number of plans next to the frontier that are evaluated in addition; 0 as in the paper.
     pub refine: usize,
     /// Size of the placement search.
     pub beam: Beam,
-    /// Where random draws begin.
+    /// Seed of all random draws.
     pub seed: u64,
 }
 
 /// The cascade of each operator at each range: `[operator][range]`, an index among the operator's choices.
 pub type Assignment = Vec<Vec<usize>>;
 
-/// What a plan came to in virtual time.
+/// Result of a plan in virtual time.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Evaluation {
-    /// What is to be low: a quantile of latency in seconds, or a drop rate.
+    /// Value to minimise: a quantile of latency in seconds, or a drop rate.
     pub latency: f64,
-    /// Part of the answers that is right.
+    /// Share of answers that are right, 0 to 1.
     pub accuracy: f64,
 }
 
 impl Evaluation {
-    /// Whether it is at least as good in both, and better in one.
+    /// True if it is at least as good in both values, and better in one.
     #[must_use]
     pub fn beats(&self, other: &Self) -> bool {
         self.latency <= other.latency && self.accuracy >= other.accuracy && self != other
     }
 }
 
-/// Why there is no plan.
+/// Reason why there is no plan.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum GearError {
-    /// The problem has none of something.
+    /// The problem lacks models, operators, slots or ranges.
     #[error("the problem has no {0}")]
     Nothing(&'static str),
-    /// Ranges that are none.
+    /// The load ranges are invalid.
     #[error("ranges must end at ascending rates above zero; range {range} ends at {end}")]
     Ranges {
-        /// The range, from 0.
+        /// Index of the range, from 0.
         range: usize,
-        /// Its end.
+        /// Its end in requests per second.
         end: f64,
     },
-    /// A cascade that none can be.
+    /// A cascade that is not possible.
     #[error("cascade {cascade} of operator \"{operator}\" {what}")]
     Cascade {
-        /// The operator.
+        /// Name of the operator.
         operator: String,
-        /// Its cascade, from 0.
+        /// Index of the cascade, from 0.
         cascade: usize,
-        /// What is the matter with it.
+        /// Problem with the cascade, for users.
         what: &'static str,
     },
-    /// A model that fits no slot.
+    /// A model that does not fit into any slot.
     #[error(
         "a session of model \"{model}\" takes {needed} bytes, a slot has {memory}; give `memory` more, or leave the model out"
     )]
     Memory {
-        /// The model.
+        /// Name of the model.
         model: String,
-        /// Bytes that it takes.
+        /// Memory of a session in bytes.
         needed: u64,
-        /// Bytes of a slot.
+        /// Memory of a slot in bytes.
         memory: u64,
     },
-    /// A model that may be placed nowhere.
+    /// A model for which no slot is allowed.
     #[error("model \"{model}\" may be on none of the {slots} slots")]
     Slots {
-        /// The model.
+        /// Name of the model.
         model: String,
-        /// Slots of the problem.
+        /// Number of slots in the problem.
         slots: usize,
     },
-    /// No placement of the models that the cheapest cascades need fits, or none sustains the load.
+    /// The models of the cheapest cascades fit on no placement, or none sustains the load.
     #[error("no plan fits: {0}")]
     Infeasible(String),
     /// The linear program was not solved.

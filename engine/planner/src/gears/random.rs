@@ -17,7 +17,7 @@ impl Random {
         value ^ (value >> 31)
     }
 
-    /// Below `end`; 0 where that is 0.
+    /// Random index below `end`; 0 if `end` is 0.
     pub(super) fn below(&mut self, end: usize) -> usize {
         let drawn = u128::from(self.next()) * end as u128;
         usize::try_from(drawn >> 64).unwrap_or(0)

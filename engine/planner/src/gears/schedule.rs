@@ -1,5 +1,5 @@
-//! How models are invoked (KEN 4.3.3): by range of load, which replica gets which share of a model's items, and how many
-//! items it waits for.
+//! Schedule of model invocations (KEN 4.3.3): for each range of load, the share of a model's items that each
+//! replica gets, and the batch size for which it waits.
 //!
 //! ```text
 //! minimise    sum over slots g of | sum over replicas r on g of time(r) * q_r - average |          (1)
@@ -18,9 +18,9 @@ use super::problem::{Assignment, GearError, GearProblem};
 /// The gears of an assignment on a placement.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Schedule {
-    /// A gear for each range.
+    /// One gear for each range.
     pub(super) gears: Vec<Gear>,
-    /// Seconds of work a second on the busiest slot, where some range is not sustained.
+    /// Seconds of work per second on the busiest slot; `None` if every range is sustained.
     pub(super) overload: Option<f64>,
 }
 
@@ -116,7 +116,8 @@ fn balance(
         return Ok(replicas);
     }
     let time = |model: usize| problem.models[model].profile.duration(1).as_secs_f64();
-    // Of all models that may be on a slot, its part: the average where all slots are of one device.
+    // Work of a slot if the work of each model is spread evenly over the slots that it may be on; the average
+    // over all slots if they are of one device.
     let average = |slot: usize| -> f64 {
         let parts = problem.models.iter().zip(rates).enumerate();
         let own = parts.filter(|(_, (model, _))| model.slots.contains(&slot));
@@ -171,10 +172,10 @@ fn balance(
     Ok(replicas)
 }
 
-/// Lets sizes grow in turn until the work of every slot fits.
+/// Increases batch sizes in turn until the work of every slot fits.
 ///
 /// # Errors
-/// Seconds of work a second on the busiest slot, where they cannot grow any more.
+/// Seconds of work per second on the busiest slot, if the sizes cannot grow any more.
 fn set_sizes(problem: &GearProblem, replicas: &mut [Replica], slots: usize) -> Result<(), f64> {
     let mut worst: f64 = 0.0;
     for slot in 0..slots {

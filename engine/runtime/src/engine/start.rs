@@ -19,9 +19,9 @@ use super::live_streams::{LiveStream, LiveStreams};
 use super::packet_observers::SinkObservations;
 use super::{RunContext, RunGraph, RunParts, StartedRun, StreamContext};
 use crate::actors::{
-    ActorRefs, BatchDone, ControlMessage, Egress, EgressSetup, GraphActor, InstanceSaid,
-    ModuleSetup, Observer, PartitionSiteSetup, PromptJob, PromptMaker, PromptsMade, RunEnded, RunLaunched,
-    SessionChanged, SinkRoute, Site, SiteSetup, SlotSessions,
+    ActorRefs, BatchDone, ControlMessage, Egress, EgressSetup, GraphActor, InstanceSaid, ModuleSetup,
+    Observer, PartitionSiteSetup, PromptJob, PromptMaker, PromptsMade, RunEnded, RunLaunched, SessionChanged,
+    SinkRoute, Site, SiteSetup, SlotSessions,
 };
 use crate::admission::{MemoryBudget, StreamAdmission};
 use crate::analytics::{TrackGate, analytics_plan};

@@ -18,13 +18,13 @@ const SAMPLE: usize = 12;
 /// Factors by which the weight of a module is changed, as long as one of them binds more.
 const FACTORS: [f64; 4] = [2.0, 0.5, 1.25, 0.8];
 
-/// How often all weights are gone through.
+/// Passes over all weights of a set before the search stops, even if the last pass still improved the result.
 const ROUNDS: usize = 8;
 
-/// Weights are whole: the greatest is this.
+/// Largest weight. Weights are integers, scaled so that the heaviest module has this one.
 const WHOLE: f64 = 1_024.0;
 
-/// Sums worth a try.
+/// Builds one weighted sum of resources for each set of modules that requests of the sample visit.
 pub(super) fn sums(
     input: &BoundInput<'_>,
     path_times: &PathTimes<'_>,
@@ -62,7 +62,8 @@ pub(super) fn sums(
     sets.into_iter().map(sum).collect()
 }
 
-/// Weights at which the requests of the sample ask most of what there is.
+/// Searches, by coordinate ascent, for the weights at which the sampled requests load the modules of `set`
+/// most, relative to their capacity (see `binding`).
 fn climb(set: &[usize], capacity: &[f64], sample: &[usize], path_times: &PathTimes<'_>) -> Vec<u64> {
     let mut weights: Vec<f64> = set.iter().map(|&module| 1.0 / capacity[module]).collect();
     let mut best = 0.0;
@@ -93,7 +94,8 @@ fn whole(weights: &[f64]) -> Vec<u64> {
         .collect()
 }
 
-/// What a request of the sample asks for in the mean, over what there is in a microsecond.
+/// Mean weighted slot time that a sampled request needs in the modules of `set`, divided by the weighted slot
+/// time that their workers offer in a microsecond.
 fn binding(
     set: &[usize],
     weights: &[u64],

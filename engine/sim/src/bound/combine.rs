@@ -7,10 +7,11 @@ use super::single::{Job, fewest_losses};
 /// Stretches are not cut further than this many requests: at every cut the work that was begun before it is forgiven.
 const MIN_STRETCH: usize = 256;
 
-/// How often a stretch may be cut in two.
+/// Upper limit on how many times a stretch of requests is halved, one half inside the other.
 const MAX_CUTS: usize = 8;
 
-/// Jobs that are gone through again for cuts in all: how deep they go hangs on how long the run is, not on the clock.
+/// Jobs that are evaluated again for cuts, at most. The depth of the cuts therefore depends on the number of
+/// jobs and never on the clock, so a bound is reproducible.
 const MAX_CUT_JOBS: usize = 4_000_000;
 
 /// Above this many resources that run short at once, those that add up are chosen one after the other.
@@ -23,22 +24,22 @@ pub(super) struct Losses {
     pub(super) lost: Vec<(usize, u32)>,
 }
 
-/// All that is needed to weigh losses against each other; by resource.
+/// Jobs and conflicts of all resources, from which losses are combined; by resource.
 pub(super) struct LossCombiner<'a> {
     pub(super) jobs: &'a [Vec<Job>],
-    /// Whether some request visits both.
+    /// True for pairs of resources that some request visits both.
     pub(super) conflicts: &'a [Vec<bool>],
 }
 
 impl LossCombiner<'_> {
-    /// How often stretches may be cut in two.
+    /// Number of times that stretches may be halved: fewer the more jobs there are, see `MAX_CUT_JOBS`.
     pub(super) fn max_cuts(&self) -> u32 {
         let jobs: usize = self.jobs.iter().map(Vec::len).sum();
         (MAX_CUT_JOBS / jobs.max(1)).min(MAX_CUTS) as u32
     }
 
-    /// The most losses that add up among these requests, given what each resource alone loses of them. Two resources that
-    /// meet are never counted over the same requests.
+    /// Largest number of losses that add up among these requests, given the losses of each resource alone.
+    /// Two resources with a common request are never counted over the same requests.
     pub(super) fn necessary_losses(
         &self,
         alone: Vec<(usize, Vec<u32>)>,
@@ -54,7 +55,7 @@ impl LossCombiner<'_> {
             .iter()
             .any(|&a| short.iter().any(|&b| a != b && self.conflicts[a][b]));
         let whole = disjoint_losses(alone, self.conflicts);
-        // One that runs short, or several that add up anyway, gain nothing from a cut.
+        // A cut cannot help if one resource runs short, or if the losses of several add up anyway.
         if !conflict || cuts == 0 || requests.len() < 2 * MIN_STRETCH {
             return whole;
         }

@@ -2,18 +2,19 @@
 
 use weir_types::{Profile, Span};
 
-/// Slot time is counted in this many parts of a microsecond, so that an item's share of a batch of any usual size is
-/// whole; what is left is rounded down, in favour of the bound.
+/// Slot time is counted in this many parts of a microsecond, so that an item's share of a batch of any usual
+/// size is an integer. A remainder is rounded down, which keeps the bound valid.
 pub(super) const PARTS: u64 = 1_024;
 
-/// Batches of one module, from the quickest on.
+/// Batches of one module, shortest first.
 #[derive(Debug)]
 pub(super) struct Costs {
     /// `(duration, least slot time an item of all batches no longer than it)`, in microseconds and parts of one.
     by_duration: Vec<(u64, u64)>,
-    /// By batch size - 1: the least duration of a batch of that size or more.
+    /// Least duration of a batch of at least this size; the index is the batch size - 1.
     at_least: Vec<u64>,
-    /// From each of `by_duration` to the next: what an item gains of each microsecond. Never rises, or is empty.
+    /// Slot time per item that is saved for each microsecond of longer batch, from each entry of
+    /// `by_duration` to the next. Either never increases or is empty.
     gains: Vec<f64>,
     workers: u64,
 }
@@ -48,9 +49,9 @@ impl Costs {
         }
     }
 
-    /// The least time from the start of the first batch to the end of the last, for a request of so many items: one
-    /// round on all workers has a batch that holds its even share; else there are two rounds; and slot time is slot
-    /// time.
+    /// Least time from the start of the first batch to the end of the last, for a request of this many items.
+    /// Either one round on all workers has a batch that holds its even share, or there are two rounds; and
+    /// the total slot time is a lower bound as well.
     pub(super) fn min_span(&self, items: u32) -> Span {
         let even = u64::from(items).div_ceil(self.workers).max(1);
         let twice = self.at_least[0].saturating_mul(2);
@@ -74,7 +75,7 @@ impl Costs {
         let quick = self
             .by_duration
             .partition_point(|(duration, _)| *duration < least);
-        // One that is quicker costs the time all the same.
+        // With a shorter batch, the request still spends `least` in the module.
         let before = quick.checked_sub(1).map(|at| (least, self.by_duration[at].1));
         let after = self.by_duration[quick..].iter().copied();
         // Where longer batches gain less and less, those that gain what time costs are passed over at once.
@@ -107,7 +108,8 @@ impl Costs {
     }
 }
 
-/// What an item gains of each microsecond that its batch is longer, from each batch to the next; empty where that rises.
+/// Slot time per item that is saved for each microsecond by which a batch is longer, from each batch to the
+/// next. Empty if the saving ever grows with the duration, since the dual then does not apply.
 fn gains(by_duration: &[(u64, u64)]) -> Vec<f64> {
     let gain = |pair: &[(u64, u64)]| (pair[0].1 - pair[1].1, pair[1].0 - pair[0].0);
     let exact: Vec<(u64, u64)> = by_duration.windows(2).map(gain).collect();
@@ -137,7 +139,7 @@ mod tests {
             (weight, price) in (0.0_f64..50.0, 0.0_f64..3_000.0),
             least in 0_u64..200_000,
         ) {
-            // With a bend, batches beyond eight take a step longer: what is gained then rises once.
+            // Batches beyond eight take a step longer, so that the saving rises once.
             let points = (1..=32).map(|size| {
                 let step = if size > 8 { bend } else { 0 };
                 (size, Span::from_micros(base + each * u64::from(size) + step))

@@ -1,4 +1,5 @@
-//! What the bound is computed from: arrivals, the graph, what each request asks of each module, and who may work on it.
+//! Input of the bound: arrivals, the graph, the items that each request brings to each module, and the
+//! workers of each module.
 
 use thiserror::Error;
 use weir_types::{ModuleId, Profile, Span, Timestamp, Topology};
@@ -6,23 +7,23 @@ use weir_types::{ModuleId, Profile, Span, Timestamp, Topology};
 /// Largest batch size that is considered.
 pub const MAX_BATCH: u32 = 65_536;
 
-/// Losses are counted by the second: no run is longer than about a hundred days.
+/// Losses are counted by the second, so a run may be at most about a hundred days long.
 const MAX_RUN: Span = Span::from_secs(10_000_000);
 
-/// One graph, one arrival sequence, and the capacity over time.
+/// Graph, arrivals, and capacity over time.
 #[derive(Debug, Clone, Hash)]
 pub struct BoundInput<'a> {
-    /// When each request was sent, ascending.
+    /// Sending time of each request, ascending.
     pub arrivals: &'a [Timestamp],
     /// A request is delivered if it is out at most this long after it was sent.
     pub slo: Span,
-    /// Which module follows which.
+    /// Edges between the modules.
     pub topology: &'a Topology,
-    /// What a request needs between the modules.
+    /// Time that a request needs between modules, on entry and on exit.
     pub hops: HopTimes,
-    /// What a request does about a module to which it brings no items.
+    /// Behaviour of a request at a module to which it brings no items.
     pub unvisited: Unvisited,
-    /// By module id, as many as the topology has.
+    /// Modules by id, as many as the topology has.
     pub modules: Vec<BoundModule<'a>>,
     /// Modules that run on the same slots.
     pub shared: Vec<SharedSlots>,
@@ -31,26 +32,26 @@ pub struct BoundInput<'a> {
 /// Least travel times; zero by default.
 #[derive(Debug, Clone, Copy, Hash, Default)]
 pub struct HopTimes {
-    /// From the source to a first module.
+    /// Time from the source to a first module.
     pub entry: Span,
-    /// From one module to the next.
+    /// Time from one module to the next.
     pub between: Span,
-    /// From a last module to the sink.
+    /// Time from a last module to the sink.
     pub exit: Span,
 }
 
-/// What a request does about a module to which it brings no items.
+/// Behaviour of a request at a module to which it brings no items.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Unvisited {
-    /// Nothing is known: the modules after it need not wait for those before it. Always a true bound.
+    /// Unknown: the modules after it need not wait for those before it. The bound is valid in every case.
     #[default]
     NotTaken,
-    /// It passes straight through, after the modules before and ahead of the modules after. Tighter, and true where
-    /// every request takes every edge.
+    /// The request passes straight through, after the modules before and ahead of the modules after. The
+    /// bound is tighter, and valid if every request takes every edge.
     PassedThrough,
 }
 
-/// One module, as far as the bound is concerned.
+/// Workers, batches and items of one module.
 #[derive(Debug, Clone, Hash)]
 pub struct BoundModule<'a> {
     /// Items that each request brings.
@@ -67,9 +68,9 @@ pub struct BoundModule<'a> {
 /// Items that requests bring to a module.
 #[derive(Debug, Clone, Copy, Hash)]
 pub enum Items<'a> {
-    /// One each.
+    /// One item from every request.
     One,
-    /// By request; none where it does not visit the module.
+    /// Number of items by request; 0 if the request does not visit the module.
     PerRequest(&'a [u32]),
 }
 
@@ -85,19 +86,19 @@ impl Items<'_> {
 /// Modules whose batches run on the same slots.
 #[derive(Debug, Clone, Hash)]
 pub struct SharedSlots {
-    /// Which.
+    /// Modules that run on these slots.
     pub modules: Vec<ModuleId>,
-    /// The slots they have together.
+    /// Number of slots that the modules share.
     pub slots: Capacity,
 }
 
-/// How many workers there are over time: from each moment on, so many; none before the first. A worker that finishes a
-/// batch while it is leaving counts until it has.
+/// Number of workers over time: each entry applies from its time on, and there are no workers before the
+/// first entry. A worker that finishes a batch while it is being removed counts until the batch is done.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Capacity(pub Vec<(Timestamp, u32)>);
 
 impl Capacity {
-    /// Always so many.
+    /// The same number of workers at all times.
     #[must_use]
     pub fn constant(workers: u32) -> Self {
         Self(vec![(Timestamp::ZERO, workers)])
@@ -108,43 +109,43 @@ impl Capacity {
     }
 }
 
-/// Why there is no bound.
+/// Reason why no bound is computed.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum BoundError {
     /// Requests must stand in the order of their sending times.
     #[error("arrival {0} was sent before the one ahead of it; sort the arrivals")]
     Unsorted(usize),
-    /// One description a module.
+    /// The number of module descriptions differs from the topology's.
     #[error("the topology has {modules} modules, but {stations} are described; describe each once")]
     Stations {
-        /// Of the topology.
+        /// Number of modules in the topology.
         modules: usize,
-        /// Of the scene.
+        /// Number of descriptions.
         stations: usize,
     },
     /// Item counts by request need one entry a request.
     #[error("module {module} has item counts for {given} requests of {arrivals}; give one for each")]
     Items {
-        /// Which.
+        /// Index of the module.
         module: u32,
-        /// Entries given.
+        /// Number of item counts in the input.
         given: usize,
-        /// Requests.
+        /// Number of requests in the input.
         arrivals: usize,
     },
     /// A module with no batch size can run nothing.
     #[error("module {0} may use no batch size from 1 to {most}; allow at least one", most = MAX_BATCH)]
     Batches(u32),
-    /// There is no bound for what a plan spreads over pipelines.
+    /// No bound is known for a module whose batches a plan spreads over pipelines.
     #[error("module \"{0}\" runs over pipelines, for which no bound is known; simulate without it")]
     Pipelines(String),
-    /// There is no bound for what generates token by token.
+    /// No bound is known for a module that generates token by token.
     #[error("module \"{0}\" generates token by token, for which no bound is known; simulate without it")]
     Generates(String),
     /// Steps must stand in time order.
     #[error("the workers of {0} are not given in the order of time; sort the steps")]
     Steps(String),
-    /// A group names a module that there is not.
+    /// A group of shared slots names a module that the topology does not have.
     #[error("a group of shared slots names module {0}, which the topology lacks; name modules of the graph")]
     NoModule(u32),
     /// More work than can be counted.

@@ -10,19 +10,19 @@ use super::cost::Costs;
 /// Paths beyond these are not looked at, which only loosens the bound.
 const MAX_PATHS: usize = 16;
 
-/// Steps by which a multiplier is narrowed down, to half each time.
+/// Bisection steps in the search for one multiplier; each halves its interval.
 const STEPS: usize = 32;
 
-/// How often the multipliers are gone through, where there are several.
+/// Passes over all multipliers, if there are several.
 const ROUNDS: usize = 3;
 
 /// A module that the request visits.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Visit<'a> {
     pub(super) module: usize,
-    /// Weight times items; zero for one that only takes time.
+    /// Weight times items; zero for a module that costs the request only time.
     pub(super) weight: f64,
-    /// The least time in it, in microseconds.
+    /// Least time that the request spends in it, in microseconds.
     pub(super) least: u64,
     pub(super) costs: &'a Costs,
 }

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use super::input::BoundInput;
 
-/// Which request is of which kind.
+/// Groups requests into kinds: requests of one kind bring the same number of items to every module.
 #[derive(Debug)]
 pub(super) struct Kinds {
     requests: Vec<u32>,
-    /// By kind: items by module.
+    /// Number of items at each module, by kind.
     items_by_kind: Vec<Vec<u32>>,
 }
 
@@ -43,7 +43,7 @@ impl Kinds {
         self.requests[request] as usize
     }
 
-    /// Items by module; none where it does not visit one.
+    /// Number of items by module; 0 for modules that the kind does not visit.
     pub(super) fn items(&self, kind: usize) -> &[u32] {
         &self.items_by_kind[kind]
     }

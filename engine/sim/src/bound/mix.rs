@@ -59,7 +59,7 @@ pub(super) fn sums(
         .collect()
 }
 
-/// Whether some request asks more of one than of the other, by comparison with the rest.
+/// True if some request needs more of one resource than of the other, relative to other requests.
 fn differ(a: &[Job], b: &[Job]) -> bool {
     let alike = |jobs: &[Job]| jobs.windows(2).all(|pair| pair[0].work == pair[1].work);
     a.len() != b.len() || !alike(a) || !alike(b)

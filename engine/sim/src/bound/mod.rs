@@ -5,9 +5,9 @@
 //! its items are done, a batch has at most the largest allowed size and takes what the profile says, a worker runs one
 //! batch at a time, and a request counts if it is out of every module it visits at most an SLO after it was sent.
 //!
-//! 1. **Windows.** A request has a least way to a module and a least way out: the longest path of hops and least
-//!    durations over what it visits. Its batches in the module run wholly between the two. Who does not fit even alone
-//!    is hopeless, and lost.
+//! 1. **Windows.** A request has a least way to a module and a least way out: the longest path of hops and
+//!    least durations over the modules that it visits. Its batches in the module run wholly between the two.
+//!    A request that does not fit even on an idle system is hopeless, and lost.
 //! 2. **Work.** A batch of `b` items takes `d(b)` of slot time; give each item `d(b) / b` of it. An item's share is at
 //!    least the least `d(b) / b` of the batches that fit its window, and the shares of delivered items are at most the
 //!    slot time. So the delivered requests are a preemptive schedule of their least shares, within their windows, on the
@@ -19,14 +19,18 @@
 //! 4. **Sums.** Losses within disjoint sets of requests add up, since each holds even if the others never came: for
 //!    modules that no request visits both (exclusive branches), and for stretches of time (`combine`).
 //!
-//! Which sums and cuts are tried is a rule of thumb, limited by counts of requests (never by the clock): it only makes
-//! the bound tighter. So each resource's own bound is monotone in capacity and SLO, the total may miss that by a little.
+//! A heuristic, limited by counts of requests (never by the clock), selects the sums and cuts that are tried;
+//! they only make the bound tighter. Each resource's own bound is monotone in capacity and SLO, the total
+//! nearly so.
 //!
-//! What was left out, and why. A tandem of fluid modules gives no more than the least of them while capacities are
-//! constant and items equal: the faster ones can follow the slowest one's schedule without delay. Whole batches instead
-//! of their shares would matter only at the edges of a burst, by about a batch. And if a policy may choose batches so
-//! large that their durations together do not fit the SLO, not all modules can have their best throughput at once: each
-//! module here is only given what the least durations of the others leave.
+//! Two refinements were tried and left out. A tandem of fluid modules gives no more than the least of them
+//! while capacities are constant and items equal: the faster ones can follow the slowest one's schedule
+//! without delay. Whole batches instead of their shares would matter only at the edges of a burst, by about a
+//! batch.
+//!
+//! One looseness remains. If a policy may choose batches so large that their durations together do not fit
+//! the SLO, not all modules can have their best throughput at once; here each module is limited only by the
+//! least durations of the others.
 
 pub use input::{
     BoundError, BoundInput, BoundModule, Capacity, HopTimes, Items, MAX_BATCH, SharedSlots, Unvisited,
@@ -55,45 +59,47 @@ use resource::{RequestWindow, Resource};
 use single::Job;
 use windows::{Passage, PathTimes};
 
-/// What no policy can beat.
+/// Upper bound on deliveries, and lower bound on losses, for any policy.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct DeliveryBound {
-    /// Requests.
+    /// Requests that arrived.
     pub arrived: u64,
     /// No policy delivers more than this many within the SLO.
     pub max_delivered: u64,
     /// Every policy loses (drops, or delivers late) at least this many.
     pub min_lost: u64,
-    /// `min_lost` over the arrivals; 0 where there are none.
+    /// `min_lost` divided by the arrivals; 0 without arrivals.
     pub min_drop_rate: f64,
-    /// Requests that would be late even alone on an idle system; they are part of `min_lost`.
+    /// Requests that would be late even on an idle system; they are part of `min_lost`.
     pub hopeless: u64,
-    /// The module whose workers account for most of the losses, where any is lost for want of them; of shared slots or a
-    /// sum of modules, the first.
+    /// The module whose workers account for most of the losses; `None` if no request is lost to a lack of
+    /// workers. Of shared slots or a sum of modules, the first module.
     pub binding: Option<ModuleId>,
-    /// By module.
+    /// Losses that each module makes necessary, by module id.
     pub per_module: Vec<ModuleBound>,
-    /// By group of shared slots, as given: losses that its slots alone make necessary, hopeless requests apart.
+    /// Losses that each group of shared slots makes necessary, without hopeless requests; in the order of the
+    /// input.
     pub per_shared: Vec<u64>,
-    /// By second since the start of the clock: requests sent in it that one best choice drops; sums to `min_lost`.
+    /// One optimal choice of drops: number of dropped requests by the second of sending, from the start of
+    /// the clock; sums to `min_lost`.
     pub lost_at: Vec<u64>,
 }
 
-/// What one module alone makes necessary.
+/// Losses that one module makes necessary, even if all others had unlimited workers.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ModuleBound {
     /// Requests that visit it and are not hopeless.
     pub visits: u64,
-    /// Of these, losses that its workers alone make necessary.
+    /// Losses among these that the workers of this module make necessary.
     pub min_lost: u64,
     /// Items a second that one worker can do at most, at the largest batch that fits.
     pub max_items_per_s: f64,
 }
 
-/// Bounds what any policy could deliver.
+/// Computes an upper bound of what any policy could deliver.
 ///
 /// # Errors
-/// Where the scene contradicts itself: see [`BoundError`].
+/// [`BoundError`] if the input contradicts itself, or no bound is known.
 pub fn bound(input: &BoundInput<'_>) -> Result<DeliveryBound, BoundError> {
     input.check()?;
     let costs: Vec<Costs> = input
@@ -144,7 +150,7 @@ pub fn bound(input: &BoundInput<'_>) -> Result<DeliveryBound, BoundError> {
     Ok(summary(input, &costs, &resources, &visited, &hopeless, &losses))
 }
 
-/// The jobs of each resource, and the requests that could not be in time even alone.
+/// Jobs of each resource, and the requests that are late even on an idle system.
 fn resource_jobs(
     input: &BoundInput<'_>,
     path_times: &PathTimes<'_>,
@@ -175,7 +181,7 @@ fn resource_jobs(
 /// Jobs by resource, and hopeless requests.
 type Work = (Vec<Vec<Job>>, Vec<u32>);
 
-/// Which resources some request visits both.
+/// For each pair of resources, true if some request visits both.
 fn conflict_matrix(jobs: &[Vec<Job>], requests: usize) -> Vec<Vec<bool>> {
     let mut conflicts = vec![vec![false; jobs.len()]; jobs.len()];
     let mut visited = vec![false; requests];
@@ -191,7 +197,7 @@ fn conflict_matrix(jobs: &[Vec<Job>], requests: usize) -> Vec<Vec<bool>> {
     conflicts
 }
 
-/// `visited`: by resource, requests that visit it and those that it alone loses.
+/// Summarises the losses; `visited` holds, by resource, its requests and those that it alone loses.
 fn summary(
     input: &BoundInput<'_>,
     costs: &[Costs],

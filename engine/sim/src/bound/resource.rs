@@ -1,5 +1,5 @@
-//! What can run short: a module's workers, the slots that several modules share, or a weighted sum of them; and the jobs
-//! that the requests are to it.
+//! Resources that can run short: a module's workers, the slots that several modules share, or a weighted sum
+//! of them. Each request that visits a resource is a job on it.
 
 use weir_types::{Span, Timestamp};
 
@@ -11,14 +11,14 @@ use super::single::Job;
 /// Keeps sums of times and works far from the end of `i64`.
 const MAX_WORK: u128 = 1 << 60;
 
-/// One module of a resource.
+/// Module of a resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Member {
     pub(super) module: usize,
-    /// Its slot time counts so much.
+    /// Factor by which its slot time counts in the sum.
     pub(super) weight: u64,
-    /// Its time is given so much earlier than it is: by the least way there, so that what a request does in the modules of
-    /// a sum, one after the other, falls into a short window.
+    /// Time by which the module's window is moved ahead: the least time to reach it. Work that a request does
+    /// in the modules of a sum, one after the other, then falls into a short window.
     pub(super) shift: Span,
 }
 
@@ -26,7 +26,7 @@ pub(super) struct Member {
 #[derive(Debug, Clone)]
 pub(super) struct Resource {
     pub(super) members: Vec<Member>,
-    /// From each moment (microseconds) on, so much slot time a microsecond.
+    /// Slot time that is offered per microsecond, from each time (in microseconds) on.
     steps: Vec<(u64, u64)>,
 }
 
@@ -60,8 +60,8 @@ impl Resource {
         alone.chain(shared).collect()
     }
 
-    /// The sum of several, each times its weight: slot time of any of them counts so much. `heads`: the least way to each
-    /// module, by which the time of a module that stands alone in its part is shifted.
+    /// Weighted sum of several resources. `heads` is the least time to reach each module, by which the window
+    /// of a module that stands alone in its part is moved ahead.
     pub(super) fn sum(parts: &[(&Self, u64)], heads: &[Span]) -> Self {
         let mut members = Vec::new();
         let mut changes: Vec<(u64, i128)> = Vec::new();
@@ -97,7 +97,7 @@ impl Resource {
         Self { members, steps }
     }
 
-    /// Whether they have a module in common.
+    /// True if the two resources have a module in common.
     pub(super) fn overlaps(&self, other: &Self) -> bool {
         self.members
             .iter()
@@ -110,7 +110,8 @@ impl Resource {
     }
 }
 
-/// What a request is to a resource, in real time.
+/// Time window and work of a request on a resource, in real time (microseconds; work in weighted parts of
+/// one).
 #[derive(Debug, Clone, Copy)]
 pub(super) struct RequestWindow {
     pub(super) request: u32,
@@ -119,7 +120,7 @@ pub(super) struct RequestWindow {
     pub(super) work: u128,
 }
 
-/// Widens windows until none begins earlier and ends later than another, then counts time in slot time.
+/// Widens windows until none begins earlier and ends later than another, then measures time in slot time.
 pub(super) fn jobs(
     resource: &Resource,
     mut windows: Vec<RequestWindow>,

@@ -29,7 +29,8 @@ pub(super) fn fewest_losses(jobs: &[Job]) -> Vec<u32> {
     }
 }
 
-/// Of jobs of the same size the newest goes: the work before it is done soonest.
+/// Losses if all jobs have the same size. The newest job is dropped, since the work before it is done
+/// soonest.
 fn losses_of_equal_work(jobs: &[Job]) -> Vec<u32> {
     let mut lost = Vec::new();
     let mut done = i64::MIN;

@@ -1,7 +1,8 @@
-//! How long each accepted job waits before it starts, under "all after this one start so much earlier" and "which of
-//! those after this one waits least": a segment tree over differences, both in O(log n).
+//! Slack of each accepted job, that is how long it waits before it starts, in a segment tree over
+//! differences. Moving all later jobs ahead by some time, and finding the least slack among later jobs, both
+//! take O(log n).
 
-/// Of a removed job, or one not yet there.
+/// Slack of a job that was removed or has not been added yet.
 const NONE: i64 = i64::MAX / 4;
 
 /// A range of jobs: the sum of its differences, and the least running sum of those present in it.
@@ -43,20 +44,20 @@ impl Slacks {
         }
     }
 
-    /// The next job has come; it waits for `slack`.
+    /// Adds the next job, whose slack is `slack`.
     pub(super) fn push(&mut self, job: usize, slack: i64) {
         // What was moved ahead of it may have left a difference in its own place.
         let sum = slack - (self.nodes[1].sum - self.nodes[self.leaves + job].sum);
         self.set(job, Node { sum, min: sum });
     }
 
-    /// The job is gone; those after it are where they were.
+    /// Removes a job; later jobs keep their start times.
     pub(super) fn remove(&mut self, job: usize) {
         let sum = self.nodes[self.leaves + job].sum;
         self.set(job, Node { sum, min: NONE });
     }
 
-    /// All after `job` start this much earlier.
+    /// Moves the start of all jobs after `job` ahead by this time.
     pub(super) fn advance_after(&mut self, job: usize, by: i64) {
         if job + 1 < self.leaves {
             let Node { sum, min } = self.nodes[self.leaves + job + 1];
@@ -65,9 +66,10 @@ impl Slacks {
         }
     }
 
-    /// The least slack after `job`, and the last job that has it; `None` where none is after it.
+    /// Least slack after `job`, and the last job that has it; `None` if there is no job after it.
     pub(super) fn min_after(&self, job: usize) -> Option<(i64, usize)> {
-        // From the leaf up: what stands to the right of the way, and the running sum in front of it.
+        // Walk from the leaf to the root, with the nodes to the right of the path and the running sum before
+        // them.
         let mut at = self.leaves + job;
         let mut before = 0;
         let mut climb = at;

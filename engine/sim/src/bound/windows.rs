@@ -1,5 +1,5 @@
-//! When each request can be in each module at all: from its least way there to its deadline less its least way out.
-//! Requests that bring the same to every module have the same ways, which are worked out once.
+//! Time window in which each request can be in each module: from the least time to reach it, to the deadline
+//! less the least time to leave. The times are computed once for all requests with the same numbers of items.
 
 use weir_types::{ModuleId, Span};
 
@@ -15,9 +15,9 @@ pub(super) struct PathTimes<'a> {
     input: &'a BoundInput<'a>,
     costs: &'a [Costs],
     kinds: Kinds,
-    /// By kind; `None` where not even one that is alone could be in time.
+    /// Times by kind; `None` if a request of the kind is late even on an idle system.
     all: Vec<Option<KindTimes>>,
-    /// From a first module to a last one.
+    /// Paths from a first module to a last one.
     paths: Vec<Vec<usize>>,
 }
 
@@ -29,14 +29,14 @@ struct KindTimes {
     tail: Vec<Span>,
 }
 
-/// How a request passes modules that run short together.
+/// Least time and work of a request in a set of modules that run short together.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Passage {
-    /// The least way to the first of them that it visits.
+    /// Least time from sending to the first module of the set that it visits.
     pub(super) head: Span,
-    /// The least way on from the last.
+    /// Least time from the last module of the set to the exit.
     pub(super) tail: Span,
-    /// The least slot time in all of them, each weighted.
+    /// Least slot time in all of them, each weighted.
     pub(super) work: u128,
 }
 
@@ -87,7 +87,8 @@ impl<'a> PathTimes<'a> {
             .then_some(times)
     }
 
-    /// The longest way through what it visits, from one end of the graph. Modules it does not visit cost nothing.
+    /// Longest path through the visited modules, from one end of the graph. Modules that are not visited take
+    /// no time.
     fn longest_paths(
         &self,
         kind: usize,
@@ -113,17 +114,17 @@ impl<'a> PathTimes<'a> {
         path_times
     }
 
-    /// How many kinds of requests there are.
+    /// Number of kinds of requests, see `Kinds`.
     pub(super) fn kinds(&self) -> usize {
         self.all.len()
     }
 
-    /// Of which kind a request is.
+    /// Kind of the request.
     pub(super) fn kind_of(&self, request: usize) -> usize {
         self.kinds.kind_of(request)
     }
 
-    /// Whether a request of this kind could be in time, even alone.
+    /// True if a request of this kind can meet its SLO on an idle system.
     pub(super) fn in_time(&self, kind: usize) -> bool {
         self.all[kind].is_some()
     }
@@ -137,7 +138,7 @@ impl<'a> PathTimes<'a> {
         self.kinds.items(kind)[module]
     }
 
-    /// The least way to each module, of all these requests; zero where none visits it.
+    /// Least time to reach each module over all requests; zero for modules without visits.
     pub(super) fn min_heads(&self) -> Vec<Span> {
         let to = |module: usize| {
             let kinds = (0..self.kinds()).filter(|&kind| self.items(kind, module) > 0);
@@ -161,8 +162,8 @@ impl<'a> PathTimes<'a> {
             .saturating_sub(times.head[module] + times.tail[module])
     }
 
-    /// How a request of this kind passes these modules, each as if it began its shift earlier; `None` where it visits
-    /// none, or cannot be in time.
+    /// Passage of a request of this kind through the modules, where each window starts earlier by the
+    /// module's shift. `None` if the request visits none of them or cannot be delivered within the SLO.
     pub(super) fn passage(&self, kind: usize, members: &[Member]) -> Option<Passage> {
         let times = self.all[kind].as_ref()?;
         let mut found: Option<Passage> = None;
@@ -194,7 +195,7 @@ impl<'a> PathTimes<'a> {
         found
     }
 
-    /// The least slot time in these modules, each weighted, where the SLO is spent once.
+    /// Least weighted slot time in these modules, given that they share the SLO.
     fn joint_work(&self, kind: usize, times: &KindTimes, members: &[Member]) -> u128 {
         let visits = self.visited(kind).map(|module| {
             let of = members.iter().filter(|member| member.module == module);
@@ -217,7 +218,7 @@ impl<'a> PathTimes<'a> {
         let hops = self.input.hops;
         let mut found: Vec<Path> = Vec::new();
         for path in &self.paths {
-            // What is not visited is passed, or nothing is known beyond it.
+            // A module that is not visited is passed through, or nothing is known about the modules after it.
             let stretches: Vec<Vec<usize>> = if through {
                 vec![path.iter().copied().filter(|&module| visits(module)).collect()]
             } else {
@@ -249,7 +250,7 @@ impl Passage {
     }
 }
 
-/// Ways from a first module to a last one, some of them where there are very many.
+/// Paths from a first module to a last one; only some of them if there are very many.
 fn paths(input: &BoundInput<'_>) -> Vec<Vec<usize>> {
     const MAX_PATHS: usize = 64;
     let modules = input.modules.len();

@@ -1,4 +1,4 @@
-//! When the requests of a run come.
+//! Arrival times of the requests of a run.
 
 use weir_graph::{ArrivalProcess, Arrivals, EmulatedStream, Trace};
 use weir_types::{Span, StreamId, Timestamp};
@@ -6,10 +6,10 @@ use weir_types::{Span, StreamId, Timestamp};
 use crate::scheduled::{ScheduledChange, presence};
 use crate::traces::TokenTrace;
 
-/// How long the rate is looked at that pools begin with.
+/// Seconds at the start of the arrivals whose rate sets the initial size of pools that scale.
 const INITIAL_SECONDS: u64 = 5;
 
-/// Where requests come from.
+/// Source of the requests of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Source {
     /// A trace, and how requests follow each other in it.
@@ -33,7 +33,7 @@ impl Source {
         };
         match self {
             Self::Trace { trace, .. } => of(trace),
-            // Streams whose files cannot be read were reported when they were checked.
+            // Streams with unreadable files were reported when they were checked.
             Self::Streams(streams) => streams
                 .iter()
                 .filter_map(|stream| stream.trace().ok())
@@ -47,8 +47,8 @@ impl Source {
         }
     }
 
-    /// The times in order before `length` is over, each with its stream, while that is there by `changes`; `None` where there
-    /// are no streams.
+    /// Arrival times below `length`, in order and with their streams, as long as `changes` keep each stream
+    /// running. `None` if there are no streams.
     pub(super) fn of_streams(
         &self,
         changes: &[ScheduledChange],

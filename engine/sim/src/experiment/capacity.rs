@@ -1,11 +1,11 @@
-//! What a world can do at most, by which `load` is measured: requests a second of its slowest module or device, at the
-//! batch sizes that dynamic batching picks.
+//! Capacity of a world, the unit of `load`: requests per second of its slowest module or device, at the batch
+//! sizes that dynamic batching picks.
 
 use std::collections::BTreeSet;
 
 use crate::spec::{WorldPool, WorldSpec};
 
-/// Requests a second that the world can do with its workers as they are in the beginning.
+/// Requests per second that the world sustains with its initial workers.
 #[must_use]
 pub fn capacity(spec: &WorldSpec) -> f64 {
     let each = seconds_per_request(spec);

@@ -7,7 +7,7 @@ use weir_types::{Span, StreamId};
 use super::values::{number, span};
 use crate::scheduled::{ChangeKind, ScheduledChange, find_problem};
 
-/// One of `[[changes]]`, whose stream has no number yet.
+/// One entry of `[[changes]]`, before the name of its stream is resolved.
 #[derive(Debug)]
 pub(super) struct RawChange {
     at: Span,
@@ -94,8 +94,8 @@ fn change(entry: &Entry, diagnostics: &mut Diagnostics) -> Option<RawChange> {
     })
 }
 
-/// The changes in order of time, their streams by number; `streams` are those of the graph, `None` where requests come from a
-/// trace. What is wrong is reported.
+/// Sorts the changes by time and resolves their streams to numbers. `streams` are those of the graph, `None`
+/// if requests come from a trace. Problems are reported.
 pub(super) fn resolve(
     raw: &[RawChange],
     streams: Option<&[String]>,

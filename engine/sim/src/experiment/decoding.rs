@@ -12,7 +12,7 @@ const MAX_CORES: u32 = 1_024;
 /// The most frames of a group of pictures.
 const MAX_GROUP: u32 = 100_000;
 
-/// Reads the section; `None` where something was reported.
+/// Reads the section; `None` if a problem was reported.
 pub(super) fn read(entry: &Entry, diagnostics: &mut Diagnostics) -> Option<DecodingSpec> {
     let mut fields = Fields::open("[decoding]".to_owned(), entry, diagnostics)?;
     fields.expect(

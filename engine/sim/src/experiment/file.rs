@@ -22,7 +22,7 @@ pub(super) const SECTIONS: &[&str] = &[
     "accuracy",
 ];
 
-/// What one variant says.
+/// Contents of one variant of the experiment file, after substitution of swept values.
 #[derive(Debug, Default)]
 pub(super) struct Raw {
     pub(super) head: Head,
@@ -43,19 +43,21 @@ pub(super) struct Head {
     pub(super) seeds: Option<Vec<u64>>,
     pub(super) world: Option<Spanned<String>>,
     pub(super) graph: Option<Spanned<String>>,
-    /// A gears file, or "none".
+    /// Path of a gears file, or "none".
     pub(super) gears: Option<Spanned<String>>,
     pub(super) slo: Option<Span>,
     pub(super) hop: Option<Span>,
     pub(super) noise: Option<f64>,
-    /// Whether it is known beforehand how long sequences of modules that generate will be.
+    /// True if the lengths of generated sequences are known in advance; false: the mean of earlier ones is
+    /// expected. `None`: not set in the file.
     is_foretold: Option<bool>,
-    /// How far off that is.
+    /// Error of lengths known in advance: standard deviation of the logarithm; 0: exact.
     length_error: Option<f64>,
 }
 
 impl Head {
-    /// How far predicted lengths are off, where there are any; `declared` by the model where the experiment says nothing.
+    /// Error of predicted lengths, or `None` if lengths are not predicted. `declared` is the error that the
+    /// model declares; it applies if the experiment sets neither `lengths` nor `length_error`.
     pub(super) fn length_error(&self, declared: Option<f64>) -> Option<f64> {
         match (self.is_foretold, self.length_error) {
             (Some(false), _) => None,
@@ -71,9 +73,9 @@ pub(super) struct RawArrivals {
     pub(super) trace: Option<Spanned<String>>,
     pub(super) length: Span,
     pub(super) process: ArrivalProcess,
-    /// Where the process is given.
+    /// Position of the key `process` in the file, for diagnostics.
     pub(super) process_at: Option<usize>,
-    /// What the mean rate is; none: as the world's own streams, or a load of 1.
+    /// Mean rate of the arrivals; `None`: that of the world's own streams, or a load of 1.
     pub(super) amount: Option<LoadLevel>,
 }
 
@@ -89,12 +91,12 @@ impl Default for RawArrivals {
     }
 }
 
-/// How much comes.
+/// Mean rate of arrivals, absolute or relative to the world's capacity.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum LoadLevel {
-    /// Requests a second.
+    /// Requests per second.
     Rate(f64),
-    /// The same over the capacity of the world.
+    /// Rate divided by the capacity of the world, see `capacity`.
     Load(f64),
 }
 
@@ -122,7 +124,7 @@ impl RawScaling {
     }
 }
 
-/// One of `[[failures]]`.
+/// Entry of `[[failures]]`.
 #[derive(Debug)]
 pub(super) struct RawFailure {
     pub(super) module: Spanned<String>,
@@ -161,7 +163,8 @@ pub(super) fn read(document: &[Entry], diagnostics: &mut Diagnostics) -> Raw {
     raw
 }
 
-/// How long sequences are expected to be: as those before were in the mean, or as they will be.
+/// Values of the key `lengths`: sequences are expected to have the mean length of earlier ones (`mean`) or
+/// the length that they will have (`true`).
 const LENGTHS: &[(&str, bool)] = &[("mean", false), ("true", true)];
 
 fn head(entry: &Entry, diagnostics: &mut Diagnostics) -> Option<Head> {
@@ -282,7 +285,7 @@ fn scaling(entry: &Entry, diagnostics: &mut Diagnostics) -> Option<RawScaling> {
     })
 }
 
-/// `loops = 0` is none, so that a sweep has a run without.
+/// Reads `interference`; `loops = 0` gives `None`, so that a sweep can include a run without it.
 fn interference(entry: &Entry, diagnostics: &mut Diagnostics) -> Option<Interference> {
     let mut fields = Fields::open("[interference]".to_owned(), entry, diagnostics)?;
     fields.expect(&["loops", "half_period", "slice", "stay"], false, diagnostics);

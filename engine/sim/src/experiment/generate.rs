@@ -1,4 +1,5 @@
-//! What a module of a world's file generates: its instances by its profile of steps, and the tokens of what it is asked.
+//! `generate` of a module in a world's file: instances with their step profile, and the tokens of their
+//! requests.
 
 use weir_config::{Diagnostics, Entry, Fields, Spanned};
 use weir_graph::LengthPredictor;
@@ -10,7 +11,7 @@ use weir_types::{Profile, Span, StepCurve, StepProfile};
 use super::values::number;
 use crate::spec::{Link, Tokens, WorldGenerate};
 
-/// Most tokens of anything.
+/// Upper limit of every number of tokens.
 const MAX_TOKENS: u32 = 1 << 20;
 /// Tokens that a block of a cache holds.
 const BLOCK_TOKENS: u32 = 16;
@@ -35,7 +36,7 @@ const KEYS: &[&str] = &[
     "cache_kb",
 ];
 
-/// A module that generates, but for its instances: those are as many as it has workers.
+/// Generator of a module without its instances, whose number is that of its workers.
 #[derive(Debug, Clone)]
 pub(super) struct RawGenerate {
     generate: WorldGenerate,
@@ -43,12 +44,12 @@ pub(super) struct RawGenerate {
     pub(super) moves: Option<Spanned<String>>,
     /// Bytes of a token's part of the cache.
     cache_bytes: f64,
-    /// What a request takes of an instance that is full.
+    /// Device time that a request needs on a fully loaded instance.
     pub(super) request: Profile,
 }
 
 impl RawGenerate {
-    /// With so many instances, and the link that sequences move over.
+    /// Generator with this many instances, and the link over which sequences migrate.
     pub(super) fn with_instances(&self, count: u32, link: Option<&Link>) -> WorldGenerate {
         let mut generate = self.generate.clone();
         generate.spec.router.transfer = link.map(|link| MoveCost {
@@ -64,7 +65,7 @@ impl RawGenerate {
     }
 }
 
-/// Reads `generate`; `None` where something was reported.
+/// Reads `generate`; `None` if a problem was reported.
 pub(super) fn read(
     entry: &Entry,
     steps: &[(u32, Span)],
@@ -155,7 +156,7 @@ pub(super) fn read(
     })
 }
 
-/// An instance whose steps take as long for prompts as for tokens.
+/// Instance whose steps take the same time for prompt tokens as for generated ones.
 fn instance(
     curve: StepCurve,
     [max_step_tokens, max_sequences, max_sequence_tokens, cache_tokens]: [u32; 4],
@@ -175,8 +176,8 @@ fn instance(
     }
 }
 
-/// What a model of a graph generates as the live engine emulates it: prompts of one length, texts whose length is drawn evenly;
-/// `declared` are step times by instance.
+/// Generator of a model of a graph, as the live engine emulates it: prompts of one length, and outputs whose
+/// length is uniformly distributed. `declared` are step times by instance.
 pub(super) fn emulated_generator(
     model: &weir_graph::ModelNode,
     module: &weir_graph::ModuleNode,
@@ -223,20 +224,21 @@ pub(super) fn emulated_generator(
     })
 }
 
-/// Sequences a second that an instance can do: in each step so many run, one token each, and as many prompt tokens beside them as
-/// those bring that take the places of what ends.
+/// Sequences per second that an instance sustains. Each step runs as many sequences as fit, one token each,
+/// together with the prompt tokens of the sequences that replace the finished ones.
 pub(super) fn most_sequences(instance: &InstanceSpec, prompt: f64, output: f64) -> f64 {
     let rate = |sequences: u32| {
         let tokens = f64::from(sequences) * (1.0 + prompt / output);
         let tokens = (tokens.round() as u32).clamp(1, instance.max_step_tokens);
-        // Where a step has no room for all of that, fewer run.
+        // If a step has no room for all of them, fewer sequences run.
         let running = f64::from(tokens) / (1.0 + prompt / output);
         running / output / instance.steps.prompt.duration(tokens).as_secs_f64().max(1e-9)
     };
     (1..=instance.max_sequences).map(rate).fold(0.0, f64::max)
 }
 
-/// What one request takes of an instance whose steps are full: its tokens over those of a step, at the best size of steps.
+/// Device time that one request needs on an instance with full steps: its tokens times the time per token at
+/// the best step size.
 pub(super) fn full_request(instance: &InstanceSpec, prompt: f64, output: f64) -> Span {
     let most = instance.max_sequences.min(instance.max_step_tokens);
     let token_s = |tokens: u32| instance.steps.decode.duration(tokens).as_secs_f64() / f64::from(tokens);

@@ -19,10 +19,11 @@ use crate::spec::{Edge, StreamSpec, WorldCluster, WorldMemory, WorldModule, Worl
 /// Requests of one live stream that may be in flight, as in the live engine.
 const MAX_IN_FLIGHT: u32 = 256;
 
-/// Makes a world of a graph whose models all have declared profiles and whose streams are all emulated, with the streams.
+/// Converts a graph into a world, together with its streams. All models must have declared profiles and all
+/// streams must be emulated.
 ///
 /// # Errors
-/// What keeps the graph from being one; nothing else is wrong with it.
+/// Reason why the graph cannot be simulated; it may be valid otherwise.
 pub fn world_from_graph(graph: &Graph) -> Result<(WorldSpec, Vec<EmulatedStream>), String> {
     let streams = streams(graph)?;
     let slots = slots(graph)?;
@@ -134,7 +135,7 @@ pub fn world_from_graph(graph: &Graph) -> Result<(WorldSpec, Vec<EmulatedStream>
     Ok((spec, streams))
 }
 
-/// Devices whose memory does not hold all their models.
+/// Devices whose memory cannot hold all their models.
 fn memory(graph: &Graph, slots: &GraphSlots) -> Result<WorldMemory, String> {
     let mut devices = Vec::new();
     for (index, device) in graph.devices().iter().enumerate() {
@@ -175,13 +176,13 @@ fn memory(graph: &Graph, slots: &GraphSlots) -> Result<WorldMemory, String> {
     })
 }
 
-/// A device whose times a graph cannot declare.
+/// Class of a remote device, whose times a graph cannot declare.
 fn remote(device: &weir_graph::DeviceNode) -> Option<&str> {
     matches!(device.class, DeviceClass::Worker(_)).then_some(&*device.name)
 }
 
-/// The instances of a module whose model generates on these slots, and how long a token takes on the fastest; `None`: it declares
-/// no profile on one.
+/// Instances of a module whose model generates on these slots, and the time per token of the fastest. `None`
+/// if a slot has no declared profile.
 fn generating_pool(
     node: &weir_graph::ModuleNode,
     model: &weir_graph::ModelNode,
@@ -243,7 +244,7 @@ impl<'a> Placed<'a> {
     }
 }
 
-/// What the streams have of their own; empty where none has anything.
+/// SLO and share of each stream; empty if all streams use the defaults.
 fn own(graph: &Graph) -> Vec<StreamSpec> {
     let of = |source: &weir_graph::SourceNode| StreamSpec {
         slo: source.slo,

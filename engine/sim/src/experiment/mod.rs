@@ -1,8 +1,8 @@
-//! Experiments: TOML to checked runs, many runs at once, and what they come to.
+//! Experiments: reading TOML to checked runs, running many of them, and summarising the results.
 //!
-//! The file is read as a tree; [every list where one value is expected](sweep) makes a variant; each variant becomes a
-//! world with a policy and arrivals, and each seed of it a [`Run`]. All problems are reported at once. [`run_all`] runs them.
-//! `docs/experiments.md` describes the format.
+//! The file is read as a tree; [every list where one value is expected](sweep) makes a variant; each variant
+//! becomes a world with a policy and arrivals, and each seed of it a [`Run`]. All problems are reported at
+//! once. [`run_all`] runs them. `docs/experiments.md` describes the format.
 
 mod arrivals;
 mod capacity;
@@ -51,14 +51,14 @@ pub struct Experiment {
 }
 
 impl Experiment {
-    /// Its name; that of its file where it has none.
+    /// Name of the experiment; by default that of its file.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// All runs: combinations in the order of the file, seeds within them. Runs of one seed that differ in their policy
-    /// alone see the same arrivals.
+    /// All runs: combinations in the order of the file, then seeds. Runs with the same seed that differ only
+    /// in their policy have the same arrivals.
     #[must_use]
     pub fn runs(&self) -> &[Run] {
         &self.runs
@@ -146,9 +146,9 @@ struct LoadedWorld {
     spec: WorldSpec,
     /// The streams of a graph.
     streams: Option<Vec<weir_graph::EmulatedStream>>,
-    /// Their names.
+    /// Names of these streams, in the same order.
     stream_names: Vec<String>,
-    /// What gears call the stages of its cascades.
+    /// Names by which a gears file refers to the stages of its cascades.
     stages: Vec<CascadeStage>,
 }
 
@@ -226,7 +226,7 @@ impl Loader<'_> {
         })
     }
 
-    /// Where requests come from, also in words.
+    /// Source of the requests, and its description for the report.
     fn source(
         &mut self,
         raw: &Raw,
@@ -269,7 +269,7 @@ impl Loader<'_> {
         Some((Source::Trace { trace, process, seed }, origin))
     }
 
-    /// The gears that a text names, for what is called `name` and has these stages; none for "none".
+    /// Reads the gears file of the key `name` for these stages; `None` for "none".
     fn gears(
         &self,
         spanned: &Spanned<String>,
@@ -387,7 +387,7 @@ impl Loader<'_> {
     }
 }
 
-/// Requests with tokens, at the rate that is wanted; what they ask for goes to the module that generates.
+/// Requests with tokens at the requested rate; their tokens become those of the generating module.
 fn requests(
     raw: &Raw,
     spec: &mut WorldSpec,

@@ -10,18 +10,18 @@ use super::sweep::Label;
 use crate::spec::WorldSpec;
 use crate::world::{SimulationResult, simulate, simulate_streams};
 
-/// One run of an experiment.
+/// Run of an experiment.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Run {
-    /// What the report calls it.
+    /// Name of the run in reports.
     pub name: String,
     /// Swept keys with their values, in the order of the file.
     pub labels: Vec<(String, Label)>,
     /// Seed of arrivals and of all draws within the world.
     pub seed: u64,
-    /// Where its arrivals come from.
+    /// Description of the arrivals: a trace's name and process, or the streams of a graph.
     pub trace: String,
-    /// The world.
+    /// World that is simulated.
     pub world: WorldSpec,
     pub(super) source: Source,
     pub(super) length: Span,
@@ -39,7 +39,7 @@ impl Run {
         self.source.times(self.length)
     }
 
-    /// How long requests are sent.
+    /// Time during which requests are sent.
     #[must_use]
     pub fn length(&self) -> Span {
         self.length
@@ -48,7 +48,7 @@ impl Run {
     /// Runs it to its end.
     #[must_use]
     pub fn simulate(&self) -> SimulationResult {
-        // Requests of streams that are alike may as well come from each in turn, where no item of theirs is handed on.
+        // Requests of equal streams may be assigned to the streams in turn, if no items are handed on.
         let streams = self
             .world
             .is_by_stream()
@@ -61,9 +61,9 @@ impl Run {
     }
 }
 
-/// Runs all on `threads` threads. Each outcome is given to `reduce` at once, on the thread that it came to be on, so that
-/// the arrays of many runs never pile up; what remains of them comes back in the order of `runs`, whatever the number of
-/// threads. `progress` gets how many have been done.
+/// Runs all on `threads` threads. Each result is passed to `reduce` at once, on the thread that produced it,
+/// so that the arrays of many runs do not accumulate. The reduced results are in the order of `runs`,
+/// whatever the number of threads. `progress` is called with the number of finished runs.
 pub fn run_all<T: Send>(
     runs: &[Run],
     threads: usize,
@@ -73,7 +73,8 @@ pub fn run_all<T: Send>(
     run_while(runs, threads, reduce, progress, &|| true)
 }
 
-/// As [`run_all`], but begins no other run once `keep_going` says no; gives what came of those that were run, in their order.
+/// As [`run_all`], but starts no further run once `keep_going` returns false. Returns the reduced results of
+/// the runs that were made, in the order of `runs`.
 pub fn run_while<T: Send>(
     runs: &[Run],
     threads: usize,

@@ -1,4 +1,4 @@
-//! What runs come to: the JSON of each, and means over seeds with their confidence.
+//! Results of runs: the JSON report of each, and means over seeds with confidence intervals.
 
 use serde::{Serialize, Serializer};
 use weir_policy::Report;
@@ -17,9 +17,9 @@ pub struct RunReport {
     /// Swept keys with their values.
     #[serde(serialize_with = "in_order")]
     pub labels: Vec<(String, Label)>,
-    /// Where its arrivals came from.
+    /// Description of the arrivals.
     pub trace: String,
-    /// What no policy could have beaten on these arrivals and workers.
+    /// Upper bound for any policy on these arrivals and workers; `None` if no bound is known.
     pub bound: Option<RunBound>,
 }
 
@@ -33,7 +33,7 @@ pub struct RunBound {
 }
 
 impl RunReport {
-    /// What remains of a run; `bounds` are those of all runs of the experiment.
+    /// Builds the report of a run; `bounds` is shared by all runs of the experiment.
     #[must_use]
     pub fn new(run: &Run, ran: &SimulationResult, bounds: &BoundCache) -> Self {
         let to_run_bound = |bound: crate::bound::DeliveryBound| RunBound {
@@ -49,12 +49,12 @@ impl RunReport {
     }
 }
 
-/// All runs of an experiment, as `--report` writes them.
+/// Report of an experiment, as `--report` writes it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ExperimentReport {
-    /// Its name.
+    /// Name of the experiment.
     pub experiment: String,
-    /// Its runs: combinations in the order of the file, seeds within them.
+    /// Reports of the runs: combinations in the order of the file, then seeds.
     pub runs: Vec<RunReport>,
 }
 
@@ -65,9 +65,9 @@ fn in_order<S: Serializer>(labels: &[(String, Label)], serializer: S) -> Result<
 /// A mean with its 95 % confidence interval.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Estimate {
-    /// The mean.
+    /// Mean of the values.
     pub mean: f64,
-    /// Half the width of the interval; 0 of a single value, which says nothing of its confidence.
+    /// Half the width of the confidence interval; 0 for a single value, which has no interval.
     pub half: f64,
 }
 
@@ -78,7 +78,7 @@ const STUDENT: [f64; 30] = [
 ];
 
 impl Estimate {
-    /// Over independent values. Zero of none.
+    /// Estimates the mean of independent values; zero if there are none.
     #[must_use]
     pub fn from_values(values: &[f64]) -> Self {
         let count = values.len() as f64;
@@ -96,18 +96,18 @@ impl Estimate {
     }
 }
 
-/// One combination over its seeds.
+/// Summary of one combination over its seeds.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Row {
     /// Swept keys with their values.
     pub labels: Vec<(String, Label)>,
     /// The policy: its preset with what departs from it.
     pub policy: String,
-    /// How many seeds.
+    /// Number of seeds.
     pub seeds: usize,
     /// `(dropped + late) / arrived`.
     pub drop_rate: Estimate,
-    /// The least drop rate that any policy could have had; `None` where it is not known of every run.
+    /// Lower bound of the drop rate for any policy; `None` if it is unknown for some run.
     pub bound: Option<Estimate>,
     /// Wasted device time over all device time.
     pub invalid_rate: Estimate,
@@ -115,7 +115,7 @@ pub struct Row {
     pub goodput_rps: Estimate,
     /// 99th percentile of the latency of what came out, in milliseconds.
     pub p99_ms: Estimate,
-    /// Expected share of right answers among those in time; `None` where it is not declared for every run.
+    /// Expected share of right answers among those in time; `None` if it is not declared for every run.
     pub accuracy: Option<Estimate>,
     /// Right answers in time a second, likewise.
     pub right_rps: Option<Estimate>,

@@ -1,5 +1,5 @@
-//! Sweeps: a list where one value is expected makes a variant for each. Works on the tree of the text alone, before
-//! anything is known of what the values mean; so whatever an experiment may say, it may say several times.
+//! Sweeps: a list in place of a single value creates a variant for each of its elements. This works on the
+//! syntax tree, before values are interpreted, so every key of an experiment can be swept.
 
 use weir_config::{Content, Diagnostics, Entry, Node};
 
@@ -8,15 +8,15 @@ const MAX_VARIANTS: usize = 10_000;
 /// Keys of an experiment, which each variant has a copy of.
 const MAX_KEYS: usize = 2_000;
 
-/// What a swept value is called in tables and reports.
+/// Swept value as tables and reports show it.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
 #[serde(untagged)]
 pub enum Label {
-    /// A text; of a path its name alone.
+    /// Text; a path is shortened to its file name.
     Text(String),
-    /// A number.
+    /// Number as written in the experiment file.
     Number(f64),
-    /// True or false.
+    /// Boolean as written in the experiment file.
     Flag(bool),
 }
 
@@ -30,7 +30,7 @@ impl std::fmt::Display for Label {
     }
 }
 
-/// One choice of a value for every list.
+/// Choice of one value for every list.
 #[derive(Debug, Clone)]
 pub(super) struct Variant {
     /// Swept keys with the values chosen, in the order of the text.
@@ -39,7 +39,7 @@ pub(super) struct Variant {
     pub(super) document: Vec<Entry>,
 }
 
-/// All choices, the last list fastest. `plain` says which keys (`section.key`) are lists by nature.
+/// All choices; the last list varies fastest. `plain` tells which keys (`section.key`) are lists by nature.
 pub(super) fn expand(
     document: &[Entry],
     plain: &dyn Fn(&str) -> bool,
@@ -178,7 +178,7 @@ fn nodes(
     }
 }
 
-/// How a key is called where its section goes without saying.
+/// Short form of a key, without sections that are obvious in the context of an experiment.
 fn key(path: &str) -> String {
     let short = ["experiment.", "arrivals.", "policy."]
         .iter()
@@ -206,7 +206,7 @@ fn label(node: &Node) -> Label {
     }
 }
 
-/// Of a file its name alone.
+/// File name of a path; other texts are unchanged.
 fn name(text: &str) -> &str {
     let stem = text.strip_suffix(".toml").or_else(|| text.strip_suffix(".csv"));
     stem.map_or(text, |stem| stem.rsplit(['/', '\\']).next().unwrap_or(stem))

@@ -34,7 +34,7 @@ fn generating(spec: &mut WorldSpec) -> Result<(usize, &mut WorldGenerate), Strin
     pools.next().ok_or_else(|| "no module generates".to_owned())
 }
 
-/// What the module can do is counted by the means of the trace from now on.
+/// Bases the capacity of the generating module on the mean tokens of the trace.
 ///
 /// # Errors
 /// The trace is not for this world.
@@ -73,7 +73,7 @@ pub(super) fn set_tokens(spec: &mut WorldSpec, trace: &TokenTrace) -> Result<(),
     generate.prompt = Tokens::Listed(listed(|request| request.prompt));
     generate.output = Tokens::Listed(listed(|request| request.output));
     if generate.capacity.is_none() {
-        // A world's file says how long prompts are in the mean, and nothing of how long they may be.
+        // A world's file states the mean length of prompts, but no upper limit.
         let longest = most(|request| request.prompt).saturating_add(max_tokens);
         for instance in &mut generate.spec.instances {
             instance.max_sequence_tokens = instance.max_sequence_tokens.max(longest);

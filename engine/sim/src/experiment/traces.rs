@@ -1,4 +1,4 @@
-//! The trace of a run: by name, from a file, or constant; brought to the rate that is wanted.
+//! Trace of a run: by name, from a file, or constant; scaled to the requested rate.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -12,33 +12,33 @@ use crate::traces::{RequestRecording, TokenTrace, TraceKind, build};
 /// A constant rate.
 const CONSTANT: &str = "constant";
 
-/// A trace, and where it comes from in words.
+/// Trace, and a description of its origin.
 type NamedTrace = (Trace, String);
 /// Requests with tokens, and the recording that they are, if they are one.
 pub(super) type RequestTrace = (TokenTrace, Option<RequestRecording>);
 
 /// Traces by name, seed and length, each built once.
 pub(super) struct Traces {
-    /// Recordings, where there are any.
+    /// Folder of recordings, if there is one.
     assets: Option<PathBuf>,
     built: BTreeMap<(TraceKind, u64, Span), Result<NamedTrace, String>>,
     recorded: BTreeMap<RequestRecording, Result<TokenTrace, String>>,
 }
 
-/// Which trace.
+/// Name and parameters of a trace.
 pub(super) struct TraceQuery<'a> {
-    /// As it is named; none: constant.
+    /// Name in the experiment file; `None`: constant rate.
     pub(super) name: Option<&'a Spanned<String>>,
     pub(super) seed: u64,
     pub(super) length: Span,
-    /// Mean rate in requests a second; none: as in a file.
+    /// Mean rate in requests per second; `None`: that of the file.
     pub(super) rate: Option<f64>,
-    /// What files are relative to.
+    /// Folder to which relative paths refer.
     pub(super) folder: &'a Path,
 }
 
 impl Traces {
-    /// None built yet; recordings are looked for in `assets`.
+    /// Creates the cache without traces; recordings are read from `assets`.
     pub(super) fn new(assets: Option<PathBuf>) -> Self {
         let (built, recorded) = (BTreeMap::new(), BTreeMap::new());
         Self {
@@ -48,7 +48,7 @@ impl Traces {
         }
     }
 
-    /// The requests with tokens that a text names, all of them as they were; `None` where it names no such trace.
+    /// Reads the requests with tokens of a trace; `None` if the name does not refer to such a trace.
     ///
     /// # Errors
     /// What is wrong with it.
@@ -85,7 +85,7 @@ impl Traces {
         found.map(|trace| Some((trace, recording)))
     }
 
-    /// The trace, and where it comes from in words; `None` where something was reported.
+    /// Finds the trace and describes its origin; `None` if a problem was reported.
     pub(super) fn find(
         &mut self,
         query: &TraceQuery<'_>,
@@ -143,7 +143,7 @@ impl Traces {
     }
 }
 
-/// Whether a text names a file.
+/// True if a text names a file.
 pub(super) fn is_file_name(text: &str) -> bool {
     Path::new(text).extension().is_some_and(|end| end == "csv")
 }

@@ -3,7 +3,7 @@
 use weir_config::{Content, Diagnostics, Fields};
 use weir_types::Span;
 
-/// A number from `min` to `max`; `None` where there is none or it was reported.
+/// Reads a number from `min` to `max`; `None` if it is absent, or if a problem was reported.
 pub(super) fn number(
     fields: &Fields<'_>,
     name: &str,
@@ -38,7 +38,7 @@ pub(super) fn span(fields: &Fields<'_>, name: &str, diagnostics: &mut Diagnostic
     fields.span(name, diagnostics).into_value()
 }
 
-/// One seed or a list of them.
+/// Reads one seed or a list of seeds.
 pub(super) fn seeds(fields: &Fields<'_>, diagnostics: &mut Diagnostics) -> Option<Vec<u64>> {
     let field = fields.read("seeds", diagnostics, |node| {
         let one = |content: &Content| match content {

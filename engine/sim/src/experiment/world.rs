@@ -1,6 +1,6 @@
-//! A world's file: modules with their profiles and pools, links, what requests bring.
+//! A world's file: modules with their profiles and pools, links, and the items of requests.
 //!
-//! Whatever is wrong is reported and reading goes on; names are resolved once all tables have been read.
+//! Reading continues after a problem was reported; names are resolved once all tables have been read.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -21,7 +21,8 @@ use crate::spec::{DecodingSpec, Edge, Link, WorldModule, WorldSpec};
 
 const SECTIONS: &[&str] = &["world", "devices", "links", "modules", "branches", "decoding"];
 
-/// Reads the world of `text`, and the stages of its cascades by what gears call them; `None` where something was reported.
+/// Reads the world of `text`, and the stages of its cascades by their names in gears files; `None` if a
+/// problem was reported.
 pub(super) fn read(
     text: &str,
     folder: &Path,
@@ -168,7 +169,7 @@ fn branches(entry: &Entry, diagnostics: &mut Diagnostics) -> Option<RawBranches>
 }
 
 impl Raw {
-    /// Resolves names; `None` where something was reported.
+    /// Resolves names; `None` if a problem was reported.
     fn resolve(self, diagnostics: &mut Diagnostics) -> Option<(WorldSpec, Vec<CascadeStage>)> {
         let inputs = self.inputs(diagnostics);
         let rank = ranks(&inputs).or_else(|| {
@@ -243,7 +244,7 @@ impl Raw {
         (spec, stages)
     }
 
-    /// By module, those whose output it takes.
+    /// Predecessors of each module.
     fn inputs(&self, diagnostics: &mut Diagnostics) -> Vec<Vec<usize>> {
         let mut inputs = Vec::with_capacity(self.modules.len());
         for module in &self.modules {
@@ -256,7 +257,7 @@ impl Raw {
         inputs
     }
 
-    /// What requests bring, by the ranks of modules.
+    /// Items that requests bring; `rank` maps modules of the file to those of the world.
     fn demand(&self, rank: &[usize], diagnostics: &mut Diagnostics) -> Demand {
         let mut demand = Demand::default();
         for set in &self.branches {
@@ -282,7 +283,7 @@ impl Raw {
         demand
     }
 
-    /// Where the output of a module goes.
+    /// Edges from a module to its successors.
     fn edges(
         &self,
         index: usize,
@@ -345,7 +346,7 @@ impl Raw {
     }
 }
 
-/// The place of each module in topological order, first come first; `None` where there is a circle.
+/// Topological rank of each module; `None` if there is a cycle.
 fn ranks(inputs: &[Vec<usize>]) -> Option<Vec<usize>> {
     let mut rank: Vec<Option<usize>> = vec![None; inputs.len()];
     for place in 0..inputs.len() {

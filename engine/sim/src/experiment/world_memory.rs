@@ -1,4 +1,4 @@
-//! Devices of a world, and what the sessions of models take of those whose memory does not hold all of them.
+//! Devices of a world, and the memory of model sessions on devices that cannot hold all of them.
 
 use weir_config::{Diagnostics, Entry, Fields};
 use weir_graph::MemoryLimit;
@@ -13,7 +13,8 @@ use crate::spec::{WorldMemory, WorldModule, WorldPool};
 pub(super) struct RawDevice {
     pub(super) name: String,
     pub(super) slots: u32,
-    /// Bytes that models may take together, and host memory for those that are not open; `None`: all are open.
+    /// Memory for models on the device, and host memory for models that are not loaded, in bytes; `None`: all
+    /// models stay loaded.
     memory: Option<(u64, u64)>,
 }
 

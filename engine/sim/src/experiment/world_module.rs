@@ -19,12 +19,12 @@ use crate::spec::{Edge, Link, WorldModule, WorldPool};
 
 /// The most workers of a module and slots of a device.
 pub(super) const MAX_WORKERS: u32 = 1_024;
-/// A batch holds no more than so many items.
+/// Maximum number of items in a batch.
 const MAX_ITEMS: u32 = 255;
 /// Most stages of a cascade, as in a graph.
 const MAX_STAGES: usize = 8;
 
-/// What the models of a module, and of a stage, run on.
+/// Keys that describe the model of a module or of a cascade's stage.
 const MODEL: &[&str] = &[
     "profile",
     "batch",
@@ -53,13 +53,13 @@ pub(super) struct RawSession {
 #[derive(Debug, Clone)]
 pub(super) struct RawModule {
     pub(super) name: Spanned<String>,
-    /// In a cascade, what it is there; the name of the cascade is that of the module in the text.
+    /// Place in the cascade; its name is that of the module in the text.
     pub(super) stage: Option<StageNode>,
     /// Name of the model, for gears.
     pub(super) model: String,
     /// Share of right answers that is declared.
     pub(super) accuracy: Option<f64>,
-    /// Of the first stage of a cascade: items that were sampled of all its stages.
+    /// Samples of all stages of the cascade; set only for the first stage.
     pub(super) samples: Option<Arc<[SampledItem]>>,
     profile: Option<Profile>,
     batch: Option<Vec<u32>>,
@@ -68,14 +68,15 @@ pub(super) struct RawModule {
     pub(super) device: Option<Spanned<String>>,
     pub(super) link: Option<Spanned<String>>,
     weight: f64,
-    /// Set where its model generates.
+    /// Generator of the module; `None` if its model does not generate.
     generate: Option<RawGenerate>,
-    /// What a session takes and how long it takes to open, where its device has limited memory.
+    /// Memory and load times of a session, for devices with limited memory.
     pub(super) session: RawSession,
     pub(super) items: Option<Crops>,
 }
 
-/// The module of `entry`, or its stages in order; none where something was reported that leaves them unknown.
+/// Reads the module of `entry`, or its stages in order; empty if problems were reported that leave them
+/// unknown.
 pub(super) fn read(
     entry: &Entry,
     folder: &Path,
@@ -248,7 +249,7 @@ fn certainty(fields: &Fields<'_>, is_last: bool, diagnostics: &mut Diagnostics) 
     number(fields, "certainty", 0.0, 1.0, diagnostics).unwrap_or_default() as f32
 }
 
-/// What a module or a stage runs.
+/// Reads the model of a module or of a stage.
 fn model(
     name: Spanned<String>,
     fields: &Fields<'_>,
@@ -353,7 +354,8 @@ fn items(entry: &Entry, diagnostics: &mut Diagnostics) -> Option<Crops> {
 }
 
 impl RawModule {
-    /// The module with its workers and what follows it; `None` where its profile or its pool was reported.
+    /// Converts the module with its workers and successors; `None` if a problem of its profile or pool was
+    /// reported.
     pub(super) fn to_module(
         &self,
         pool: Option<WorldPool>,
@@ -380,7 +382,7 @@ impl RawModule {
         self.generate.as_ref()?.moves.as_ref()
     }
 
-    /// What it runs on; `moves` is the link that its sequences move over.
+    /// Resources on which it runs; `moves` is the link that its sequences migrate over.
     pub(super) fn pool(
         &self,
         devices: &BTreeMap<&str, std::ops::Range<u32>>,

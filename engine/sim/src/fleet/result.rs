@@ -1,24 +1,24 @@
-//! What became of the streams of a fleet.
+//! Results of a simulated fleet.
 
 use serde::{Deserialize, Serialize};
 
-/// What became of the streams of a fleet, after the time in which it starts.
+/// Coverage, throughput and moves of a fleet's streams, measured after the start-up time.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct FleetResult {
-    /// Part of the streams' time in which no engine had frames of them.
+    /// Share of the streams' time during which no engine received their frames.
     pub unseen: f64,
-    /// Part of it in which two or more had.
+    /// Share of the streams' time during which two or more engines received their frames.
     pub seen_twice: f64,
     /// The longest time that a stream was unseen, in seconds.
     pub longest_unseen_s: f64,
-    /// Part of the streams' work that was done: an engine does no more than its capacity.
+    /// Share of the streams' work that was done; an engine does at most its capacity.
     pub done: f64,
-    /// The same if the work were spread over all engines that are up.
+    /// Share that could be done if the work were spread evenly over all running engines.
     pub possible: f64,
-    /// Streams that came to another engine, a minute.
+    /// Moves of streams to another engine, per minute.
     pub moves_per_minute: f64,
-    /// Of these, those that came back to the engine they had left less than a minute before, while no engine failed or came back
-    /// in between: what swings.
+    /// Moves per minute that undo a move of less than a minute before, although no engine failed or returned
+    /// in between. They measure oscillation.
     pub swings_per_minute: f64,
     /// Engines that failed.
     pub failures: u64,

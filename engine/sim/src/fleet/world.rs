@@ -1,4 +1,4 @@
-//! Engines that fail and come back, streams whose work swings, and words that travel.
+//! Engines that fail and return, streams whose work oscillates, and messages with delays.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::f64::consts::TAU;
@@ -15,43 +15,43 @@ use crate::event_queue::EventQueue;
 const STATUS_INTERVAL: Span = Span::from_secs(1);
 /// Time passes for them.
 const TURN: Span = Span::from_millis(250);
-/// A stream that comes back to whom it left within this swings.
+/// Time within which a stream's return to the engine that it left counts as a swing.
 const SWING: Span = Span::from_secs(60);
 
-/// A fleet and what befalls it.
+/// A fleet of engines with its streams and fault schedule.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct FleetWorld {
-    /// How streams are spread.
+    /// Rules by which streams are spread over engines.
     pub fleet: FleetSpec,
-    /// Engines.
+    /// Number of engines.
     pub engines: u32,
     /// Capacity of an engine is drawn between 1 and this, in the unit of work.
     pub largest_capacity: f64,
-    /// Streams.
+    /// Number of streams.
     pub streams: u32,
-    /// Work of all streams in the mean, as a part of the capacity of all engines.
+    /// Mean work of all streams, as a fraction of the capacity of all engines.
     pub load: f64,
-    /// By what part of its mean the work of a stream swings; the streams of each half of the fleet swing together, against those of
-    /// the other half.
+    /// Amplitude of a stream's work, as a fraction of its mean. One half of the streams swings in phase, the
+    /// other half against it.
     pub swing: f64,
     /// Period of the swing.
     pub period: Span,
-    /// Time between two failures of any engine in the mean; zero: none fails.
+    /// Mean time between two failures of any engine; zero: no engine fails.
     pub failure_every: Span,
-    /// How long a failed engine is down.
+    /// Time from an engine's failure to its return.
     pub down_for: Span,
-    /// How long the token of an engine outlives it.
+    /// Time for which the token of an engine stays valid after its failure.
     pub lease: Span,
-    /// How long a word travels at most; at least a fifth of it.
+    /// Upper limit of a message's delay; the lower limit is a fifth of it.
     pub delay: Span,
-    /// How long a stream takes to give frames at most; at least a fifth of it.
+    /// Upper limit of the time from opening a stream to its first frame; the lower limit is a fifth of it.
     pub opening: Span,
-    /// Not counted at the begin.
+    /// Time at the beginning that results leave out.
     pub start_up: Span,
-    /// Counted.
+    /// Time that results cover, after `start_up`.
     pub duration: Span,
-    /// Of all that is drawn.
+    /// Seed of all random draws.
     pub seed: u64,
 }
 
@@ -95,9 +95,9 @@ struct Engine {
     life: u32,
     /// Streams of which it has frames.
     live: BTreeSet<StreamKey>,
-    /// Streams that it opens, by the number of the opening.
+    /// Streams that it opens, with the number of the opening.
     opening: BTreeMap<StreamKey, u64>,
-    /// What it has said, which goes with its token.
+    /// Redirections that it published with its token.
     redirects: BTreeMap<StreamKey, EngineId>,
 }
 
@@ -107,7 +107,7 @@ struct Stream {
     holders: u32,
     since: Timestamp,
     last_holder: Option<usize>,
-    /// Whom it left last, and when.
+    /// Engine that it left last, and the time.
     left: Option<(usize, Timestamp)>,
 }
 
@@ -170,7 +170,7 @@ impl World {
         let capacity: f64 = world.engines.iter().map(|engine| engine.capacity).sum();
         let mean = spec.load * capacity / f64::from(spec.streams.max(1));
         for number in 0..spec.streams {
-            // From half to one and a half times the mean.
+            // Mean work of each stream: 0.5 to 1.5 times the mean of all.
             let work = mean * (0.5 + world.draw());
             world.streams.push(Stream {
                 work,
@@ -293,7 +293,7 @@ impl World {
         );
     }
 
-    /// Tells all but the engine itself.
+    /// Sends an event to all engines but the sender.
     fn tell_others(&mut self, from: usize, event: FleetEvent, after: Span, now: Timestamp) {
         for to in 0..self.engines.len() {
             if to != from && self.engines[to].member.is_some() {
@@ -397,7 +397,7 @@ impl World {
         known.last_holder = Some(engine);
     }
 
-    /// One engine more or less has frames of a stream.
+    /// Changes the number of engines that receive frames of a stream.
     fn holds(&mut self, stream: StreamKey, change: i32, now: Timestamp) {
         self.count_time(stream, now);
         if let Some(known) = self.streams.get_mut(stream.0 as usize) {
@@ -405,7 +405,7 @@ impl World {
         }
     }
 
-    /// Counts the time since the last change of who has a stream.
+    /// Adds the time since the number of holders of a stream last changed.
     fn count_time(&mut self, stream: StreamKey, now: Timestamp) {
         let begin = Timestamp::ZERO + self.spec.start_up;
         let Some(known) = self.streams.get_mut(stream.0 as usize) else {
@@ -455,7 +455,7 @@ impl World {
             all_done += offered.min(own.capacity);
             let load = offered / own.capacity;
             let missed = (1.0 - 1.0 / load.max(1.0)).max(0.0);
-            // Of the streams that it has it knows the work; others know it by what it says.
+            // An engine knows the work of its own streams; others learn it from its messages.
             for (stream, work) in held {
                 self.notify(engine, FleetEvent::StreamKnown { stream, work }, now);
             }

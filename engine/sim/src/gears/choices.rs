@@ -8,9 +8,9 @@ use super::curve::{SampledItem, curve};
 /// A cascade of some of the stages that were sampled.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SampledCascade {
-    /// Its stages, by place among those that were sampled, ascending.
+    /// Indices of its stages among those that were sampled, ascending.
     pub stages: Vec<usize>,
-    /// Least certainties that are accepted, by stage but for the last.
+    /// Least certainty that each stage accepts, except the last.
     pub certainty: Vec<f32>,
     /// Part of the items that comes to each stage.
     pub asked: Vec<f64>,
@@ -23,8 +23,8 @@ pub struct SampledCascade {
 /// Stages of a cascade that is looked at, at most: of more there are too many certainties, and the published plans have two.
 const MAX_STAGES: u32 = 3;
 
-/// The cascades that no other beats, the most work first, at most `most` of them. `work`: of one item, by stage. Empty where
-/// there are no items.
+/// Pareto-optimal cascades, at most `most`, the most expensive first. `work` is the work of one item by
+/// stage. Empty without items.
 #[must_use]
 pub fn sampled_cascades(
     items: &[SampledItem],
@@ -43,7 +43,7 @@ pub fn sampled_cascades(
         let own_work: Vec<f64> = stages.iter().map(|stage| work[*stage]).collect();
         let own: Vec<SampledItem> = items.iter().map(|item| of_stages(item, &stages)).collect();
         let points = curve(&own, &own_work, settle).into_iter();
-        // Of those to whose last stage nothing comes there is a shorter one that is the same.
+        // A cascade whose last stage gets no items equals a shorter cascade.
         let points = points.filter(|point| point.asked.last().is_some_and(|asked| *asked > 0.0));
         found.extend(points.map(|point| SampledCascade {
             stages: stages.clone(),
@@ -87,7 +87,8 @@ fn of_stages(item: &SampledItem, stages: &[usize]) -> SampledItem {
 mod tests {
     use super::*;
 
-    /// A small stage that is right of two thirds, and knows it; a large one that is nearly always right.
+    /// A small stage that is right for two thirds of the items and certain of these; a large stage that is
+    /// nearly always right.
     fn items() -> Vec<SampledItem> {
         let item = |number: u32| SampledItem {
             certainty: vec![(number % 30) as f32 / 30.0, 0.9],
@@ -110,7 +111,8 @@ mod tests {
             assert_eq!(cascade.certainty.len() + 1, cascade.stages.len());
             assert_eq!(cascade.asked.len(), cascade.stages.len());
         }
-        // The large stage alone is beaten by the cascade: of what the small one is sure of it gets some wrong.
+        // The cascade beats the large stage: the latter is wrong for some items of which the small one is
+        // sure.
         assert!(chosen.iter().all(|cascade| cascade.stages != [1]), "{chosen:?}");
         assert!(chosen[0].accuracy > 0.98, "{:?}", chosen[0]);
     }

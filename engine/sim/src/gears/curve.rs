@@ -1,37 +1,38 @@
-//! What a cascade would be at every certainty, from samples (KEN 4.2): accuracy over work, without running anything again.
+//! Accuracy of a cascade over its work at every certainty threshold, from samples (KEN 4.2), without running
+//! anything again.
 
 use serde::{Deserialize, Serialize};
 use weir_policy::gears::{Settle, is_accepted};
 
-/// What all stages of a cascade said of one item.
+/// Certainty and correctness of every stage of a cascade for one item.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SampledItem {
-    /// By stage: how certain its answer is, 0 to 1.
+    /// Certainty of each stage's answer, 0 to 1.
     pub certainty: Vec<f32>,
-    /// By stage: how right its answer is, 0 to 1.
+    /// Correctness of each stage's answer, 0 to 1.
     pub right: Vec<f64>,
 }
 
 /// A cascade at some certainties.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CurvePoint {
-    /// Least certainties that are accepted, by stage but for the last.
+    /// Least certainty that each stage accepts, except the last.
     pub certainty: Vec<f32>,
     /// Mean of how right the answers are that count, 0 to 1.
     pub accuracy: f64,
     /// Part of the items that comes to each stage.
     pub asked: Vec<f64>,
-    /// Mean work of an item, in the unit of the work that was given.
+    /// Mean work of an item, in the unit of the input.
     pub work: f64,
 }
 
-/// Certainties that are tried for each of several stages that hand on; of one alone all are, as far as they are not more than
-/// anybody can tell apart.
+/// Number of certainty thresholds that are tried per stage if several stages hand on. For a single stage all
+/// distinguishable ones are tried.
 const STEPS: usize = 24;
 const MAX_ALONE: usize = 2_000;
 
-/// The cascade at all certainties that make a difference, the least work first. `work`: of one item, by stage. Empty where
-/// there are no items.
+/// Points of the cascade at all thresholds that make a difference, the least work first. `work` is the work
+/// of one item by stage. Empty without items.
 #[must_use]
 pub fn curve(items: &[SampledItem], work: &[f64], settle: Settle) -> Vec<CurvePoint> {
     let Some(stages) = work.len().checked_sub(1).filter(|_| !items.is_empty()) else {
@@ -59,7 +60,7 @@ pub fn curve(items: &[SampledItem], work: &[f64], settle: Settle) -> Vec<CurvePo
     points
 }
 
-/// The points that no other beats: none has at most their work and a higher accuracy.
+/// Pareto-optimal points: no other point has at most their work and a higher accuracy.
 #[must_use]
 pub fn pareto(points: &[CurvePoint]) -> Vec<&CurvePoint> {
     let mut best = f64::NEG_INFINITY;
@@ -73,7 +74,8 @@ pub fn pareto(points: &[CurvePoint]) -> Vec<&CurvePoint> {
     kept
 }
 
-/// Certainties at which another item is handed on: each that occurs, all of them accepted, and none.
+/// Thresholds at which the set of handed-on items changes: each certainty that occurs, and those that accept
+/// all or none.
 fn candidates(items: &[SampledItem], stage: usize, all: bool) -> Vec<f32> {
     let of_item = |item: &SampledItem| item.certainty.get(stage).copied();
     let mut known: Vec<f32> = items.iter().filter_map(of_item).chain([0.0, 1.0]).collect();
@@ -142,7 +144,8 @@ mod tests {
             .iter()
             .map(|point| (point.certainty[0], point.accuracy, point.work))
             .collect();
-        // At 1 also the third is handed on, and keeps its answer: that of the second stage is not valid.
+        // At a threshold of 1 the third item is handed on, too, and keeps its answer, since that of the
+        // second stage is not valid.
         let expected = [
             (0.0, 0.5, 1.0),
             (0.2, 0.5, 1.0),

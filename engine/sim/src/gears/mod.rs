@@ -1,10 +1,10 @@
-//! Gear plans in virtual time (KEN 4.3.4): the decisions of `weir_policy::gears` over a trace of arrivals, for the planner
-//! and for comparisons.
+//! Gear plans in virtual time (KEN 4.3.4): the decisions of `weir_policy::gears` over a trace of arrivals,
+//! for the planner and for comparisons.
 //!
-//! Each request brings its items to every operator at once; an item goes through the stages of the cascade that was in force
-//! when it came, until one accepts its answer; the request is done with its last item. Which items a stage hands on is drawn
-//! once for each item, as one number from 0 to 1: an item reaches every stage whose part of items is above it, so that what
-//! is difficult for one model is difficult for all.
+//! Each request brings its items to every operator at once. An item passes the stages of the cascade that was
+//! in force when it arrived, until one accepts its answer; the request is done with its last item. A single
+//! draw per item, uniform from 0 to 1, decides which stages it reaches: those whose share of items is above
+//! it. An item that is difficult for one model is thus difficult for all.
 
 mod choices;
 mod curve;
@@ -22,13 +22,13 @@ use weir_planner::gears::{Assignment, Evaluation, GearProblem};
 use weir_policy::gears::ShiftRule;
 use weir_types::{GearPlan, Span, Timestamp};
 
-/// What is measured of a plan.
+/// Latency metric by which a plan is evaluated.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Measure {
-    /// A quantile of latency, from 0 to 1.
+    /// Latency quantile in seconds; the value is the quantile, from 0 to 1.
     Quantile(f64),
-    /// Part of the requests that take longer than this.
+    /// Share of requests that take longer than this time.
     DropRate(Span),
 }
 
@@ -45,7 +45,7 @@ pub fn run_gears(
     world::World::new(problem, plan, assignment, rule, seed).run(arrivals)
 }
 
-/// What the planner is to know of a plan: the mean over the seeds.
+/// Evaluates a gear plan by simulation: mean latency metric and mean accuracy over the seeds.
 #[must_use]
 pub fn evaluate_gears(
     problem: &GearProblem,

@@ -1,38 +1,38 @@
-//! What a gear plan came to.
+//! Results of a simulated gear plan.
 
 use serde::{Deserialize, Serialize};
 use weir_types::Span;
 
-/// What a plan came to.
+/// Latencies, accuracy and gear shifts of a simulated gear plan.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct GearOutcome {
-    /// Requests.
+    /// Number of requests.
     pub requests: u64,
     /// Latencies of all requests, ascending.
     pub latencies: Vec<Span>,
-    /// Part of the answers that is right.
+    /// Share of answers that are right, 0 to 1.
     pub accuracy: f64,
-    /// Items that came to each operator's stages, by place, and of these the ones that were handed on.
+    /// Items that reached each stage of each operator, and those that were handed on, by index.
     pub stages: Vec<Vec<StageCounts>>,
-    /// How often another gear came into force.
+    /// Number of gear shifts.
     pub shifts: u64,
-    /// Seconds in each gear.
+    /// Time in each gear, in seconds.
     pub seconds_by_gear: Vec<f64>,
-    /// Seconds that slots were busy.
+    /// Busy time of all slots, in seconds.
     pub busy_s: f64,
 }
 
 /// Items of one stage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct StageCounts {
-    /// Came.
+    /// Items that reached the stage.
     pub items: u64,
-    /// Were handed on to the next stage.
+    /// Items that were handed on to the next stage.
     pub handed_on: u64,
 }
 
 impl GearOutcome {
-    /// A quantile of the latencies, in seconds; 0 where there are none.
+    /// Quantile of the latencies in seconds; 0 without requests.
     #[must_use]
     pub fn latency(&self, quantile: f64) -> f64 {
         let last = self.latencies.len().saturating_sub(1);

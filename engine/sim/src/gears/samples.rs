@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::curve::SampledItem;
 
-/// The first line.
+/// First line of the file: cascades, batch durations and memory of the models.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct SamplesHeader {
     /// Version of the form: 1.
@@ -17,17 +17,17 @@ pub struct SamplesHeader {
     pub graph: String,
     /// The models of each cascade, in the order of its stages.
     pub cascades: BTreeMap<String, Vec<String>>,
-    /// How long batches take, in milliseconds, by model and batch size.
+    /// Batch durations in milliseconds, by model and batch size.
     pub durations_ms: BTreeMap<String, BTreeMap<u32, f64>>,
     /// Items of a request, on average, by module; of a cascade by its name.
     #[serde(default)]
     pub items: BTreeMap<String, f64>,
-    /// Bytes of memory that a session takes, by model, where they could be measured.
+    /// Memory of a session in bytes, by model, for models where it could be measured.
     #[serde(default)]
     pub session_bytes: BTreeMap<String, u64>,
 }
 
-/// An item.
+/// One sampled item with the answers of all stages.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SampleLine {
     /// Name of the cascade.
@@ -36,12 +36,12 @@ pub struct SampleLine {
     pub stream: String,
     /// Index of the frame in its stream.
     pub frame: u64,
-    /// Its place among those of the frame.
+    /// Index of the item within its frame.
     pub item: u32,
-    /// How certain and how right each stage was.
+    /// Certainty and correctness of each stage.
     #[serde(flatten)]
     pub stages: SampledItem,
-    /// By stage, for people.
+    /// Answer of each stage as text, for readers of the file.
     pub answer: Vec<String>,
 }
 
@@ -52,7 +52,7 @@ pub const SAMPLES_VERSION: u32 = 1;
 const MAX_LINE_BYTES: u64 = 1 << 20;
 const MAX_BYTES: u64 = 4 << 30;
 
-/// The text of a file of samples.
+/// Text of a samples file.
 ///
 /// # Errors
 /// Numbers that JSON has none for.
@@ -65,7 +65,7 @@ pub fn samples_text(header: &SamplesHeader, lines: &[SampleLine]) -> serde_json:
     Ok(text)
 }
 
-/// Reads a file of samples.
+/// Reads a samples file.
 ///
 /// # Errors
 /// What is wrong, with the line that is none.

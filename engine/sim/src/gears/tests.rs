@@ -130,7 +130,7 @@ fn the_walk_is_close_to_all_assignments() {
     assert!(part >= 0.97, "{part}");
 }
 
-/// In a load that only the cheapest cascades sustain any range may be the one with a dearer one.
+/// If only the cheapest cascades sustain a load, any range may be the one with a more expensive cascade.
 #[test]
 fn in_any_order_the_neighbours_beside_gaps_are_close_to_all_assignments() {
     let falling = GearProblem {
@@ -142,7 +142,7 @@ fn in_any_order_the_neighbours_beside_gaps_are_close_to_all_assignments() {
         order: LoadOrder::Free,
         ..falling.clone()
     };
-    // Mostly in the highest range, where the large model is three times too slow.
+    // The load is mostly in the highest range, where the large model is three times too slow.
     let load = arrivals(&[30, 50, 80, 80, 80, 80]);
     let evaluate = |plan: &GearPlan, assignment: &Assignment| {
         let measure = Measure::Quantile(0.95);

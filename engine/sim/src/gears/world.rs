@@ -8,27 +8,27 @@ use weir_types::{GearPlan, Span, Timestamp};
 use super::outcome::{GearOutcome, StageCounts};
 use crate::event_queue::EventQueue;
 
-/// One item of a request on its way through a cascade.
+/// Item of a request on its way through a cascade.
 #[derive(Debug, Clone, Copy)]
 struct Item {
     request: u32,
     operator: u32,
-    /// The gear whose cascade it goes through.
+    /// Gear whose cascade it passes.
     gear: u32,
     stage: u32,
-    /// From 0 to 1: it reaches every stage that a larger part of all items reaches.
+    /// Uniform from 0 to 1; the item reaches every stage whose share of all items is larger.
     difficulty: f32,
 }
 
-/// What a slot does.
+/// Batch and timer of a slot.
 #[derive(Debug, Default)]
 struct Slot {
     running: Option<Invocation<Item>>,
-    /// When it looks again, if nothing comes before.
+    /// Time of the next wake-up if no item comes before.
     timer: Option<Timestamp>,
 }
 
-/// What is due at an instant.
+/// Scheduled event of a slot.
 #[derive(Debug, Clone, Copy)]
 enum Due {
     BatchDone(usize),

@@ -12,55 +12,55 @@ use super::driver::{InstanceDriver, Placed, SequenceNews};
 use super::lengths::{LengthRule, Lengths};
 use crate::event_queue::EventQueue;
 
-/// What is asked of a model.
+/// Request to a generative model.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct GenerateRequest {
-    /// When it arrives.
+    /// Arrival time since the start of the simulation.
     pub at: Timestamp,
-    /// Tokens of its prompt.
+    /// Number of prompt tokens.
     pub prompt: u32,
-    /// Tokens that are generated after it.
+    /// Number of tokens that are generated after the prompt.
     pub length: u32,
-    /// Within which it must have its last token.
+    /// Time from arrival within which the last token must be generated.
     pub objective: Span,
-    /// What its prompt begins with.
+    /// Shared beginning of its prompt, which instances may have cached.
     pub prefix: Option<Prefix>,
-    /// Tokens that a predictor beside the router expects, for [`LengthRule::Given`].
+    /// Output length that a predictor beside the router expects, in tokens, for [`LengthRule::Given`].
     pub predicted: Option<u32>,
 }
 
 impl GenerateRequest {
-    /// Its true length, and the one that is predicted.
+    /// True length, and predicted length (0: none).
     fn lengths(&self) -> [u32; 2] {
         [self.length, self.predicted.unwrap_or(0)]
     }
 }
 
-/// What goes over the link when a sequence moves.
+/// Data that is sent over the link when a sequence migrates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum MoveBy {
-    /// Numbers of its tokens, which are computed again.
+    /// Numbers of its tokens, whose cache is computed again at the destination.
     TokenIds,
-    /// Its cache.
+    /// Its key-value cache.
     Cache,
-    /// Whichever takes less, by link, tokens and device.
+    /// The faster of the two, by link, number of tokens and device.
     Cheaper,
 }
 
 /// The link between instances, and what goes over it.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct MoveLink {
-    /// Between any two.
+    /// Link between any two instances.
     pub link: Link,
-    /// What goes over it.
+    /// Data that is sent over the link.
     pub by: MoveBy,
-    /// Bytes of a token's part of the cache.
+    /// Size of a token's share of the cache, in bytes.
     pub cache_bytes: f64,
 }
 
 impl GenerateCluster {
-    /// The router's parameters: where whichever takes less goes over the link, it knows what that takes.
+    /// Parameters of the router. If the cheaper transfer is chosen, the router knows the costs of both.
     fn router_spec(&self) -> RouterSpec {
         let known = (self.link.by == MoveBy::Cheaper).then(|| self.link.cost());
         RouterSpec {
@@ -89,7 +89,8 @@ impl MoveLink {
         }
     }
 
-    /// How long a sequence with so many tokens, and so many of them cached, is on it, and what is cached where it goes to.
+    /// Time for which a sequence with `[tokens, cached tokens]` is on the link, and the number of tokens that
+    /// are cached at its destination.
     fn carry(&self, tokens: [u32; 2], to: &InstanceSpec) -> (Span, u32) {
         let cost = self.cost();
         let by = match self.by {
@@ -104,58 +105,58 @@ impl MoveLink {
 /// Instances, their router and their link.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct GenerateCluster {
-    /// By their ids.
+    /// Instances by id.
     pub instances: Vec<InstanceSpec>,
-    /// Who goes where.
+    /// Rule that routes requests to instances.
     pub router: RouterSpec,
-    /// Over which sequences move.
+    /// Link over which sequences migrate.
     pub link: MoveLink,
-    /// Where expected lengths come from.
+    /// Rule that predicts output lengths.
     pub lengths: LengthRule,
-    /// Expected length where nothing was seen.
+    /// Expected output length in tokens before any sequence has finished.
     pub prior_length: u32,
-    /// For what is drawn of lengths.
+    /// Seed of random draws for lengths.
     pub seed: u64,
 }
 
-/// Why there is no such cluster.
+/// Reason why the cluster is invalid.
 #[derive(Debug, Error)]
 pub enum GenerateClusterError {
-    /// An instance.
+    /// The bounds of an instance do not fit together.
     #[error(transparent)]
     Instance(#[from] InstanceSpecError),
-    /// Its router.
+    /// The router's parameters are invalid.
     #[error(transparent)]
     Router(#[from] RouterSpecError),
 }
 
-/// What became of a request.
+/// Outcome of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
 pub struct GenerateOutcome {
-    /// From its arrival to its first token.
+    /// Time from its arrival to its first token.
     pub first: Option<Span>,
-    /// From its arrival to its last token.
+    /// Time from its arrival to its last token.
     pub last: Option<Span>,
-    /// Why it was dropped, if it was.
+    /// Reason of its drop; `None`: it was not dropped.
     pub dropped: Option<DropReason>,
-    /// How long it should have taken when it was routed.
+    /// Time to its last token, as estimated when it was routed.
     pub estimate: Span,
-    /// Tokens that it was expected to generate then.
+    /// Output length in tokens that was expected at that time.
     pub expected: u32,
-    /// Tokens that it generated.
+    /// Number of tokens that it generated.
     pub generated: u32,
-    /// Times that it moved.
+    /// Number of migrations.
     pub moves: u32,
 }
 
-/// What came out.
+/// Outcomes of all requests and statistics of all instances.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct GenerateResult {
-    /// By request.
+    /// Outcome of each request, in the order of arrival.
     pub requests: Vec<GenerateOutcome>,
-    /// By instance.
+    /// Statistics of each instance, by id.
     pub instances: Vec<InstanceStats>,
-    /// When the last request ended.
+    /// Time at which the last request ended.
     pub end: Timestamp,
 }
 
@@ -170,23 +171,23 @@ impl GenerateResult {
     }
 }
 
-/// What is due at an instant.
+/// Scheduled event of the cluster.
 #[derive(Debug, Clone, Copy)]
 enum Due {
-    /// A request, by its number.
+    /// A request arrives, by its index.
     Arrives(usize),
     /// The step of an instance is done.
     Stepped(usize),
-    /// Instances say what they measured.
+    /// Instances report their measurements to the router.
     Reports,
-    /// A sequence that moves is where it goes to.
+    /// A migrating sequence reaches its destination.
     Moved(usize),
 }
 
 /// A request on its way.
 #[derive(Debug, Clone, Copy, Default)]
 struct Open {
-    /// Where it is or goes to.
+    /// Instance that it is on or migrates to.
     instance: usize,
     generated: u32,
     cached: u32,
@@ -317,7 +318,7 @@ impl World<'_> {
         }
     }
 
-    /// Puts a request onto the instance where it is to be.
+    /// Places a request on the instance for which it is routed.
     fn place(&mut self, number: usize) {
         let (open, request) = (self.open[number], &self.requests[number]);
         self.drivers[open.instance].place(Placed {
@@ -429,7 +430,7 @@ impl World<'_> {
         self.route(RouteEvent::Ended { sequence, generated });
     }
 
-    /// Asks the instances that something happened to, until nothing does.
+    /// Runs all instances that have new events, until none has any.
     fn settle(&mut self) {
         while let Some(instance) = self.touched.pop() {
             let was_idle = self.drivers[instance].step_end().is_none();

@@ -1,33 +1,33 @@
-//! One instance in virtual time: what its state machine asks for, carried out.
+//! Driver of an instance in virtual time, which executes what its state machine requests.
 
 use std::collections::BTreeMap;
 
 use weir_policy::generate::{Instance, InstanceEffect, InstanceEvent, InstanceSpec, InstanceSpecError, Step};
 use weir_types::{DropReason, InstanceId, SequenceId, StepProfile, Timestamp};
 
-/// What became of a sequence on an instance.
+/// Change of a sequence on an instance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SequenceNews {
-    /// It has generated so many tokens, one more than before.
+    /// It generated one more token.
     Generated {
-        /// Which.
+        /// Sequence that generated it.
         sequence: SequenceId,
-        /// On all instances together.
+        /// Number of its tokens, on all instances together.
         tokens: u32,
     },
-    /// It generated its last token.
+    /// The sequence generated its last token.
     Finished(SequenceId),
-    /// The instance cannot hold it.
+    /// It was dropped, since the instance cannot hold it.
     Dropped(SequenceId, DropReason),
-    /// It left for another instance.
+    /// It migrated to another instance.
     Moved {
-        /// Which.
+        /// Sequence that migrated.
         sequence: SequenceId,
-        /// Where to.
+        /// Instance to which it migrated.
         to: InstanceId,
-        /// Tokens that it has generated.
+        /// Number of tokens that it has generated.
         generated: u32,
-        /// Tokens whose cache could come with it.
+        /// Number of tokens whose cache could migrate with it.
         cached: u32,
     },
 }
@@ -35,15 +35,15 @@ pub enum SequenceNews {
 /// A sequence to be put on an instance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Placed {
-    /// Which.
+    /// Sequence that is placed.
     pub sequence: SequenceId,
-    /// Tokens of its prompt.
+    /// Number of prompt tokens.
     pub prompt: u32,
-    /// Tokens that it has generated elsewhere.
+    /// Number of tokens that it generated on other instances.
     pub generated: u32,
-    /// Tokens whose cache is here.
+    /// Number of tokens whose cache is on this instance.
     pub cached: u32,
-    /// Tokens that it generates in all.
+    /// Number of tokens that it generates in total.
     pub length: u32,
 }
 
@@ -58,16 +58,16 @@ struct Tokens {
 #[derive(Debug, Clone)]
 pub struct InstanceDriver {
     instance: Instance,
-    /// How long steps truly take.
+    /// Actual step durations, which may differ from those that the instance expects.
     steps: StepProfile,
-    /// Since the instance was last asked.
+    /// Events since the last call of the instance.
     events: Vec<InstanceEvent>,
     running: Option<(Step, Timestamp, Timestamp)>,
     sequences: BTreeMap<SequenceId, Tokens>,
 }
 
 impl InstanceDriver {
-    /// An idle instance whose steps take what its profile says.
+    /// Creates an idle instance whose steps take the time of its profile.
     ///
     /// # Errors
     /// [`InstanceSpecError`] where its bounds do not fit each other.
@@ -76,7 +76,7 @@ impl InstanceDriver {
         Self::with_steps(spec, steps)
     }
 
-    /// An idle instance whose steps take something else than its profile says.
+    /// Creates an idle instance whose steps take other times than its profile states.
     ///
     /// # Errors
     /// [`InstanceSpecError`] where its bounds do not fit each other.
@@ -96,7 +96,7 @@ impl InstanceDriver {
         &self.instance
     }
 
-    /// When the step that runs is done.
+    /// Time at which the running step ends; `None` if the instance is idle.
     #[must_use]
     pub fn step_end(&self) -> Option<Timestamp> {
         self.running.as_ref().map(|(_, _, end)| *end)
@@ -117,18 +117,18 @@ impl InstanceDriver {
         });
     }
 
-    /// A sequence is to go on elsewhere.
+    /// Migrates a sequence to another instance.
     pub fn reassign(&mut self, sequence: SequenceId, to: InstanceId) {
         self.events.push(InstanceEvent::Reassigned { sequence, to });
     }
 
-    /// A sequence is not wanted any more. It is forgotten even where the step that runs still has it.
+    /// Cancels a sequence. It is forgotten even if the running step still contains it.
     pub fn cancel(&mut self, sequence: SequenceId) {
         self.sequences.remove(&sequence);
         self.events.push(InstanceEvent::Cancelled { sequence });
     }
 
-    /// The step that runs is done, where one is due at `now`.
+    /// Completes the running step, if it is due at `now`.
     pub fn finish_step(&mut self, now: Timestamp, news: &mut Vec<SequenceNews>) {
         if self.step_end().is_none_or(|end| end > now) {
             return;

@@ -1,39 +1,38 @@
-//! How long a sequence is expected to be: a number that comes with it.
+//! Predicted output lengths of sequences, in tokens.
 
 use serde::{Deserialize, Serialize};
 use weir_policy::{GOLDEN_GAMMA, uniform_hash};
 use weir_types::SequenceId;
 
-/// Lengths that are remembered: the latest.
+/// Number of most recent lengths that are remembered.
 const MAX_SEEN: usize = 1_000;
 
-/// Where predictions come from.
+/// Source of predicted lengths.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LengthRule {
-    /// The mean of what was seen, of those that are longer than what there is already.
+    /// Mean length of finished sequences that were longer than this one is already.
     Mean,
-    /// A draw from what was seen, likewise (Past-Future; the paper's baseline).
+    /// Random draw from the same lengths (the Past-Future scheduler; the paper's baseline).
     History,
-    /// What a predictor beside the router said, which comes with the request.
+    /// Prediction that comes with the request, from a predictor beside the router.
     Given,
-    /// The true length times a log-normal error with this deviation of its logarithm, one for each sequence; 0 for none.
-    /// What a sequence already has is known not to be its end: it is expected to have the median of what is left of that
-    /// distribution.
+    /// True length times a log-normal error, one draw per sequence. Since the sequence is known to be longer
+    /// than what it has generated, its expected length is the median of the rest of that distribution.
     Oracle {
-        /// Deviation of the logarithm.
+        /// Standard deviation of the error's logarithm; 0: exact.
         error: f64,
     },
 }
 
-/// Predicts lengths.
+/// Predicts the lengths of sequences.
 #[derive(Debug, Clone)]
 pub struct Lengths {
     rule: LengthRule,
-    /// Where nothing was seen that is long enough.
+    /// Length in tokens that is expected if no finished sequence was long enough.
     prior: u32,
     seed: u64,
-    /// Ascending, of the latest.
+    /// The most recent lengths, ascending.
     sorted: Vec<u32>,
     latest: std::collections::VecDeque<u32>,
 }
@@ -51,7 +50,7 @@ impl Lengths {
         }
     }
 
-    /// A sequence ended with so many tokens.
+    /// Records the length of a finished sequence in tokens.
     pub fn on_finished(&mut self, length: u32) {
         if self.latest.len() >= MAX_SEEN
             && let Some(oldest) = self.latest.pop_front()
@@ -64,15 +63,15 @@ impl Lengths {
         self.sorted.insert(at, length);
     }
 
-    /// Tokens that a sequence is expected to generate after `generated`. Of its true length and the predicted one (0: none)
-    /// the first is for the oracle alone.
+    /// Number of tokens that a sequence is expected to generate after `generated`. The arguments are the true
+    /// length, used only by the oracle, and the predicted length (0: none).
     #[must_use]
     pub fn rest(&self, sequence: SequenceId, [length, predicted]: [u32; 2], generated: u32) -> u32 {
         let total = match self.rule {
             LengthRule::Mean => self.mean(generated),
             LengthRule::History => self.draw(sequence, generated),
             LengthRule::Given if predicted == 0 => self.mean(generated),
-            // What has passed it goes on for a part of what it has.
+            // A sequence longer than its prediction is expected to grow by a tenth of its length.
             LengthRule::Given => predicted.max(generated.saturating_add(generated / 10)),
             LengthRule::Oracle { error } => self.oracle(sequence, length, generated, error),
         };
@@ -138,7 +137,7 @@ fn normal_cdf(x: f64) -> f64 {
     if x >= 0.0 { 1.0 - tail } else { tail }
 }
 
-/// Where the distribution reaches `quantile`, by bisection: as exact as it is needed, and simple.
+/// Quantile of the normal distribution, by bisection, which is exact enough here.
 fn normal_quantile(quantile: f64) -> f64 {
     let (mut low, mut high) = (-6.0, 6.0);
     for _ in 0..40 {
@@ -215,7 +214,7 @@ mod tests {
             mean.abs() < 0.02 && (deviation - 0.3).abs() < 0.02,
             "{mean} {deviation}"
         );
-        // One that has passed what was predicted is expected to go on a little.
+        // A sequence that exceeds its prediction is expected to continue for a little.
         let rest = (0..200).map(|number| off.rest(SequenceId(number), [100, 0], 150));
         assert!(
             rest.clone().all(|rest| (1..150).contains(&rest)),

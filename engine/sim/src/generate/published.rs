@@ -12,34 +12,34 @@ use weir_types::{StepCurve, StepCurveError, StepProfile};
 /// A profile has a few kilobytes.
 const MAX_BYTES: u64 = 1 << 20;
 
-/// Why a published profile is no instance.
+/// Reason why a published profile cannot be used.
 #[derive(Debug, Error)]
 pub enum PublishedError {
-    /// It cannot be read.
+    /// The file cannot be read.
     #[error(transparent)]
     File(#[from] FileError),
-    /// It is not in the form of the asset pack's profiles.
+    /// The file does not have the form of the asset pack's profiles.
     #[error("{}: {what}; fetch the asset pack again", path.display())]
     Form {
-        /// Which file.
+        /// File of the asset pack.
         path: PathBuf,
-        /// What is wrong.
+        /// Description of the error.
         what: String,
     },
-    /// Its numbers are no step times.
+    /// The numbers in the file are not valid step times.
     #[error("{}: {source}", path.display())]
     Curve {
-        /// Which file.
+        /// File of the asset pack.
         path: PathBuf,
-        /// Why.
+        /// Reason why the curve is invalid.
         source: StepCurveError,
     },
-    /// Its bounds do not fit each other.
+    /// The bounds in the file contradict each other.
     #[error("{}: {source}", path.display())]
     Spec {
-        /// Which file.
+        /// File of the asset pack.
         path: PathBuf,
-        /// Why.
+        /// Contradiction that was found.
         source: InstanceSpecError,
     },
 }
@@ -68,7 +68,7 @@ struct Line {
 }
 
 impl Intervals {
-    /// From keys such as `(1, 101)`, as measured.
+    /// Step curve from keys such as `(1, 101)`, as measured.
     fn curve(&self, path: &Path) -> Result<StepCurve, PublishedError> {
         let mut intervals = Vec::with_capacity(self.intervals.len());
         for (key, line) in &self.intervals {
@@ -125,7 +125,8 @@ pub fn published_instance(path: &Path, max_step_tokens: Option<u32>) -> Result<I
     }
 }
 
-/// The same instance with step times that do not fall: a device, rather than one measurement of it.
+/// The same instance with step times that do not fall, which describe the device rather than one measurement
+/// of it.
 #[must_use]
 pub fn smoothed(spec: &InstanceSpec) -> InstanceSpec {
     InstanceSpec {

@@ -5,7 +5,7 @@ use weir_types::{Span, StepCurve, StepProfile, Timestamp};
 
 use super::*;
 
-/// An instance that takes so long for a token.
+/// An instance that takes `step_ms` per token.
 fn instance(step_ms: u64, blocks: u32) -> InstanceSpec {
     let points = [
         (1, Span::from_millis(step_ms)),

@@ -1,5 +1,5 @@
-//! Several models on instances whose memory does not hold all of them, in virtual time: the queues of `weir-policy`, models
-//! that open and close, and steps by profile.
+//! Several models on instances whose memory cannot hold all of them, in virtual time: the queues of
+//! `weir-policy`, models that are loaded and unloaded, and steps by profile.
 
 mod result;
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What became of requests.
+//! Results of simulated request queues.
 
 use serde::Serialize;
 use weir_policy::groups::QueueStats;
@@ -6,39 +6,39 @@ use weir_types::{Span, Timestamp};
 
 use super::workload::QueueRequest;
 
-/// What became of a request.
+/// Outcome of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
 pub struct QueueOutcome {
-    /// From its arrival until it was first put onto an instance.
+    /// Time from its arrival until it was first assigned to an instance.
     pub started: Option<Span>,
-    /// From its arrival to its last token.
+    /// Time from its arrival to its last token.
     pub last: Option<Span>,
-    /// The same as it was estimated when it arrived, by rules that have groups.
+    /// Estimate of `last` at its arrival; `None` under rules without groups.
     pub estimate: Option<Span>,
-    /// Times that it went back.
+    /// Number of times that it was returned from an instance to its queue.
     pub returns: u32,
-    /// Whether it ended without its last token: no instance can hold it.
+    /// True if it was dropped because no instance can hold it.
     pub dropped: bool,
 }
 
-/// What came out.
+/// Outcomes of all requests and statistics of the world.
 #[derive(Debug, Clone, PartialEq)]
 pub struct QueueResult {
-    /// By request.
+    /// Outcome of each request, in the order of arrival.
     pub requests: Vec<QueueOutcome>,
-    /// What the queues did.
+    /// Counters of the queues.
     pub stats: QueueStats,
-    /// Openings from files.
+    /// Number of models loaded from files.
     pub opened_cold: u64,
-    /// Openings from host memory.
+    /// Number of models loaded from host memory.
     pub opened_warm: u64,
-    /// Time in which instances opened models, of all.
+    /// Time for which instances loaded models, summed over instances.
     pub opening: Span,
-    /// Time in which instances ran steps, of all.
+    /// Time for which instances ran steps, summed over instances.
     pub busy: Span,
-    /// Most bytes of a device that were taken at any moment, by instance.
+    /// Peak memory use of each instance, in bytes.
     pub max_used: Vec<u64>,
-    /// When the last request ended.
+    /// Time at which the last request ended.
     pub end: Timestamp,
 }
 
@@ -71,7 +71,7 @@ impl QueueResult {
         ended as f64 / self.end.since(Timestamp::ZERO).as_secs_f64().max(1e-9)
     }
 
-    /// The coefficient of determination of estimated and actual completion times; `None` without estimates.
+    /// Coefficient of determination between estimated and actual completion times; `None` without estimates.
     #[must_use]
     pub fn r2(&self) -> Option<f64> {
         let pairs = self

@@ -1,4 +1,4 @@
-//! Whole runs: all requests end, memory holds, instances are lost, and rules are where they should be to each other.
+//! Complete runs: all requests end, memory limits hold, instances fail, and rules compare as expected.
 
 use weir_policy::generate::InstanceSpec;
 use weir_policy::groups::{ModelPrior, Operations, QueueInstance, QueueRule, QueuesSpec, ServedModel};
@@ -182,8 +182,8 @@ fn no_class_starves_while_the_load_is_below_what_instances_can_do() {
     }
 }
 
-/// Caches that hold two or three requests, under load and with host memory for none, one or all of what is sent back: whatever is sent
-/// back comes on again.
+/// Caches for two or three requests, under load, with host memory for none, one or all of the returned
+/// caches: every returned sequence resumes.
 #[test]
 fn a_full_cache_never_stands_still_whichever_way_sequences_go_back() {
     let mut returned = 0;

@@ -1,4 +1,4 @@
-//! What is asked of several models: some that are asked often and a tail of others, classes of objectives, and requests far
+//! Workload for several models: popular models and a long tail, classes of objectives, and requests far
 //! larger than the rest.
 
 use rand::{RngExt as _, SeedableRng as _};
@@ -12,7 +12,7 @@ use weir_types::{ModelId, Span, Timestamp};
 pub struct ClassSpec {
     /// Part of all requests, relative to the other classes.
     pub share: f64,
-    /// Within which a request must have its last token.
+    /// Time from arrival within which the last token must be generated.
     pub slo: Span,
 }
 
@@ -28,19 +28,19 @@ pub struct MegaSpec {
     pub length: u32,
 }
 
-/// A workload.
+/// Arrival rate, models, classes and sizes of the requests.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct QueueWorkload {
-    /// Requests a second; Poisson.
+    /// Arrival rate in requests per second (Poisson process).
     pub rate: f64,
-    /// Requests in all.
+    /// Number of requests.
     pub requests: usize,
-    /// Models that are asked often, by their shares of these.
+    /// Popular models, each with its share of the requests for popular models.
     pub hot: Vec<f64>,
-    /// Models of the tail, each asked as often as the others.
+    /// Number of models in the tail; all are equally popular.
     pub tail: usize,
-    /// Part of all requests that is for the tail.
+    /// Share of all requests that go to the tail.
     pub tail_share: f64,
     /// Classes of objectives.
     pub classes: Vec<ClassSpec>,
@@ -50,20 +50,20 @@ pub struct QueueWorkload {
     pub lengths: Vec<[u32; 2]>,
 }
 
-/// What is asked of a model.
+/// Request to a generative model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QueueRequest {
-    /// When it arrives.
+    /// Arrival time since the start of the simulation.
     pub at: Timestamp,
-    /// Which model.
+    /// Model that it needs.
     pub model: ModelId,
-    /// Which class of objectives.
+    /// Index of its class of objectives.
     pub class: u32,
-    /// Tokens of its prompt.
+    /// Number of prompt tokens.
     pub prompt: u32,
-    /// Tokens that it generates.
+    /// Number of tokens that it generates.
     pub length: u32,
-    /// Within which it must have its last token.
+    /// Time from arrival within which the last token must be generated.
     pub objective: Span,
 }
 
@@ -102,7 +102,7 @@ impl QueueWorkload {
         [prompt, output, (off.sum::<f64>() / count).sqrt()]
     }
 
-    /// The requests of a seed, by arrival. Without lengths there are none.
+    /// Draws the requests of a seed, by arrival. Empty if there are no lengths to draw from.
     #[must_use]
     pub fn draw(&self, seed: u64) -> Vec<QueueRequest> {
         if self.lengths.is_empty() || self.classes.is_empty() || self.models() == 0 {

@@ -12,33 +12,33 @@ use super::workload::QueueRequest;
 use crate::event_queue::EventQueue;
 use crate::generate::{InstanceDriver, Placed, SequenceNews};
 
-/// Between two checks for violations.
+/// Interval between two checks for violations.
 const CHECK_INTERVAL: Span = Span::from_millis(500);
-/// How long a model takes to close.
+/// Time that closing a model takes.
 const CLOSE: Span = Span::from_millis(100);
 
 /// An instance is lost for a while.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct InstanceFault {
-    /// Which.
+    /// Instance that fails.
     pub instance: InstanceId,
-    /// When.
+    /// Time of the failure.
     pub at: Timestamp,
-    /// When it is there again.
+    /// Time of its return.
     pub until: Timestamp,
 }
 
-/// Queues, instances and what befalls them.
+/// Queues, instances and their fault schedule.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct QueueWorld {
     /// Queues and instances.
     pub queues: QueuesSpec,
-    /// Instances that are lost.
+    /// Fault schedule of the instances.
     pub faults: Vec<InstanceFault>,
 }
 
-/// Why there is no such world.
+/// Reason why the world is invalid.
 #[derive(Debug, Error)]
 pub enum QueueWorldError {
     /// A model on an instance.
@@ -72,15 +72,15 @@ struct Open {
 }
 
 struct Machine {
-    /// By model.
+    /// Driver of each model.
     drivers: Vec<InstanceDriver>,
-    /// Whose sequences run.
+    /// Index of the model whose sequences run.
     model: usize,
-    /// Requests whose cache is on its way, and their tokens.
+    /// Number of requests whose cache is being transferred, and their tokens.
     coming: [u32; 2],
-    /// When the link to host memory is free.
+    /// Time at which the link to host memory becomes free.
     link_free: Timestamp,
-    /// How often it was lost: what was due for it before is void.
+    /// Number of failures so far. Events that were scheduled before a failure are ignored after it.
     life: u32,
     max_used: u64,
     is_up: bool,
@@ -407,12 +407,12 @@ impl World<'_> {
         self.notify(QueueEvent::Down(InstanceId(index as u32)));
     }
 
-    /// What an instance can take, after what it has.
+    /// Free room of an instance: `[sequences, tokens]`.
     fn room(&self, index: usize) -> [u32; 2] {
         let machine = &self.machines[index];
         let driver = &machine.drivers[machine.model];
         let (state, spec) = (driver.instance().state(), driver.instance().spec());
-        // One that waits on the instance goes first.
+        // A sequence that waits on the instance goes first.
         if state.waiting > 0 {
             return [0, 0];
         }
@@ -425,7 +425,7 @@ impl World<'_> {
         ]
     }
 
-    /// Asks the instances that something happened to, until nothing does.
+    /// Runs all instances that have new events, until none has any.
     fn settle(&mut self) {
         while let Some(index) = self.touched.pop() {
             if !self.machines[index].is_up {

@@ -1,4 +1,4 @@
-//! A load from its recording where that is at hand, from its generator elsewhere.
+//! Builds a load from its recording if the asset pack is available, else from its generator.
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ const TWEET: &str = "traces/twitter_2021_08_persec_days01-14.csv.gz";
 const AZURE: &str = "traces/azure2019_1350fn_1day_permin.csv.gz";
 
 const SECOND: Span = Span::from_secs(1);
-/// So many zeros in a row are missing data where there are tens of posts a second.
+/// Number of zeros in a row that mark missing data, in a recording with tens of posts a second.
 const MISSING: usize = 3;
 /// Seconds of the recording that may become one of the trace.
 const COMPRESSIONS: [usize; 5] = [1, 5, 20, 40, 80];
@@ -24,12 +24,12 @@ const STRETCHES: usize = 16;
 /// A recording that is as close to the target as this is left as it is.
 const CLOSE: f64 = 0.005;
 
-/// The load `kind` of `length` (rounded up to whole seconds), in slots of a second, with the mean rate `mean` in requests
-/// a second; and where it comes from, in words, with mean and coefficient of variation. `assets` is the folder of the
-/// asset pack; where it or the recording is missing, the load is generated.
+/// Builds the load `kind` of `length` (rounded up to whole seconds) in slots of a second, with the mean rate
+/// `mean` in requests per second. Also returns its origin as text, with mean and coefficient of variation.
+/// `assets` is the folder of the asset pack; without it, or without the recording, the load is generated.
 ///
 /// # Errors
-/// [`RecordingError`] where a recording is there but cannot be used, `length` is below a minute or `mean` not above zero.
+/// [`RecordingError`] if a recording cannot be used, `length` is below a minute or `mean` is not above zero.
 pub fn build(
     kind: TraceKind,
     assets: Option<&Path>,
@@ -108,7 +108,8 @@ fn between(rates: &[f64], share: f64) -> f64 {
     rate(left) * (1.0 - part) + rate(left + 1) * part
 }
 
-/// Of some stretches chosen by seed and some compressions, that whose rates vary most nearly as they should.
+/// Tries some stretches, chosen by seed, and some compressions; returns the one whose variation is closest to
+/// the target.
 fn tweet(path: &Path, seconds: usize, random: &mut Pcg64Mcg) -> Result<(Trace, String), RecordingError> {
     let counts = present(counts_per_second(path)?.rates());
     let mut best: Option<(f64, Trace, String)> = None;
@@ -140,8 +141,8 @@ fn present(counts: &[f64]) -> Vec<f64> {
     kept.flatten().copied().collect()
 }
 
-/// As many of the burstiest functions as together vary most nearly as they should, a minute as a second. A trace longer
-/// than the day begins the day again.
+/// Selects burstiest functions until their total varies as closely to the target as possible, with a minute
+/// as a second. A trace longer than the day starts the day again.
 fn azure(path: &Path, seconds: usize, random: &mut Pcg64Mcg) -> Result<(Trace, String), RecordingError> {
     let functions = functions_azure_2019(path)?;
     let order = functions.indices_by_burstiness();

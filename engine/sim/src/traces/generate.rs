@@ -122,7 +122,7 @@ fn gap(mean: f64, random: &mut impl Rng) -> f64 {
     -mean * (1.0 - random.random::<f64>()).ln()
 }
 
-/// At least 1, heavy-tailed, cut at `most`: one spike alone must not be all the variation there is.
+/// Pareto draw of at least 1, limited to `most` so that no single spike dominates the variation.
 fn pareto(shape: f64, most: f64, random: &mut impl Rng) -> f64 {
     (1.0 - random.random::<f64>()).powf(-1.0 / shape).min(most)
 }

@@ -1,6 +1,7 @@
-//! The three loads of the evaluation of PARD (section 5.1): `wiki`, `tweet` and `azure`, from recorded traces where they
-//! are at hand and from seeded generators elsewhere, and readers of the formats that such recordings come in.
-//! Requests with their tokens are read from files (`t_s,in,out`), or are as they were recorded: nothing generates them.
+//! The three loads of the evaluation of PARD (section 5.1), `wiki`, `tweet` and `azure`: recorded traces if
+//! the asset pack is available, else from seeded generators. Also readers of the formats of such recordings.
+//! Requests with their tokens are read from files (`t_s,in,out`) or from a recording; there is no generator
+//! for them.
 //!
 //! What is known of the originals is their kind (periodic, bursty, very bursty) and the coefficient of variation of
 //! their rates: about 0.47, 1.0 and 1.3 (section 5.4). A trace of either origin is brought to that coefficient by a
@@ -30,7 +31,7 @@ pub use requests::{TokenRequest, TokenTrace};
 /// Below this a trace has no room for a burst and for what is between bursts.
 const MIN_SECONDS: u64 = 60;
 
-/// One of the three loads.
+/// Load of the evaluation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TraceKind {
@@ -43,10 +44,10 @@ pub enum TraceKind {
 }
 
 impl TraceKind {
-    /// All, from the steadiest.
+    /// All loads, the steadiest first.
     pub const ALL: [Self; 3] = [Self::Wiki, Self::Tweet, Self::Azure];
 
-    /// As it is written in experiments.
+    /// Name of the load in experiments.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -84,10 +85,10 @@ pub enum RequestRecording {
 }
 
 impl RequestRecording {
-    /// All of them.
+    /// All recordings of requests.
     pub const ALL: [Self; 1] = [Self::AzureLlm];
 
-    /// As it is written in experiments.
+    /// Name of the recording in experiments.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -95,7 +96,7 @@ impl RequestRecording {
         }
     }
 
-    /// Where it is in the asset pack.
+    /// Path within the asset pack.
     fn file(self) -> &'static str {
         match self {
             Self::AzureLlm => "traces/azure_llm2023_conv.csv.gz",
@@ -103,7 +104,7 @@ impl RequestRecording {
     }
 }
 
-/// Why a load cannot be had.
+/// Reason why a load cannot be built.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum RecordingError {
     /// No load has this name.
@@ -112,52 +113,52 @@ pub enum RecordingError {
     /// A recording cannot be read at all.
     #[error("cannot read the recording {}: {reason}", path.display())]
     Unreadable {
-        /// The file.
+        /// File of the recording.
         path: PathBuf,
-        /// What is the matter with it.
+        /// Reason why it cannot be read.
         reason: String,
     },
-    /// A line of a recording is not of its format.
+    /// A line of a recording does not have the expected format.
     #[error("{}:{line}: this is not a {expected}; fetch the recording again", path.display())]
     Line {
-        /// The file.
+        /// File of the recording.
         path: PathBuf,
-        /// Its line, from 1.
+        /// Line number, from 1.
         line: usize,
-        /// What the line should be.
+        /// Format that was expected.
         expected: &'static str,
     },
-    /// It is recorded or not at all, and there is no recording.
+    /// A load that exists only as a recording, and the recording is not available.
     #[error("{0} is a recording, which is not there: set WEIR_ASSETS to the folder of the asset pack")]
     NotThere(&'static str),
-    /// No request comes in time.
+    /// No request arrives within the length of the run.
     #[error("no request comes within {} s: give a longer `length`", length.as_secs_f64())]
     NoRequests {
-        /// Within which none comes.
+        /// Length of the run.
         length: Span,
     },
-    /// Too short to have a shape.
+    /// The trace is too short to have the shape of the load.
     #[error(
         "a trace of {seconds} s has no room for its shape; give at least {} s",
         MIN_SECONDS
     )]
     TooShort {
-        /// How long it was to be.
+        /// Requested length in seconds.
         seconds: u64,
     },
-    /// No power of the rates has this coefficient of variation.
+    /// No power of the rates has the requested coefficient of variation.
     #[error(
         "no power of these rates varies by {target}, only by {least:.3} to {most:.3}; choose a longer stretch"
     )]
     Unreachable {
-        /// The coefficient that was asked for.
+        /// Requested coefficient of variation.
         target: f64,
-        /// The least that is reached.
+        /// Least coefficient that can be reached.
         least: f64,
-        /// The greatest that is reached.
+        /// Greatest coefficient that can be reached.
         most: f64,
     },
-    /// Rates do not make a trace.
+    /// The rates do not form a valid trace.
     #[error(transparent)]
     Trace(#[from] TraceError),
 }

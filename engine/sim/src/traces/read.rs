@@ -14,7 +14,7 @@ const MAX_TEXT_BYTES: u64 = 1 << 30;
 /// Events a trace is made of may lie this many slots apart at most, which bounds its memory.
 const MAX_SLOTS: u64 = 1 << 27;
 
-/// A file as text, unpacked where it begins as gzip does.
+/// Reads a file as text, and unpacks it if it begins with the magic bytes of gzip.
 fn text(path: &Path) -> Result<String, RecordingError> {
     let unreadable = |reason: String| RecordingError::Unreadable {
         path: path.to_owned(),
@@ -72,7 +72,8 @@ fn count(text: &str) -> Option<f64> {
         .filter(|count| count.is_finite() && *count >= 0.0)
 }
 
-/// A count of requests a line, one line a second: Twitter, NASA. Missing data are runs of zeros in the former.
+/// Reads one count of requests per line, one line per second: Twitter, NASA. In the former, runs of zeros are
+/// missing data.
 ///
 /// # Errors
 /// [`RecordingError`] where the file or a line of it cannot be read.
@@ -88,7 +89,8 @@ pub struct Functions {
     minutes: Vec<Vec<f64>>,
 }
 
-/// Azure Functions 2019, a day: `HashFunction,HashOwner,HashApp,` then perhaps `Trigger,`, then a column a minute.
+/// Reads a day of Azure Functions 2019: `HashFunction,HashOwner,HashApp,`, then perhaps `Trigger,`, then a
+/// column per minute.
 ///
 /// # Errors
 /// [`RecordingError`] where the file or a line of it cannot be read, or lines are not equally long.
@@ -116,19 +118,19 @@ pub fn functions_azure_2019(path: &Path) -> Result<Functions, RecordingError> {
 }
 
 impl Functions {
-    /// How many functions there are.
+    /// Number of functions in the recording.
     #[must_use]
     pub fn count(&self) -> usize {
         self.minutes.len()
     }
 
-    /// How many minutes there are.
+    /// Number of minutes that the recording covers.
     #[must_use]
     pub fn minutes(&self) -> usize {
         self.minutes.first().map_or(0, Vec::len)
     }
 
-    /// All functions together.
+    /// Sum of all functions.
     ///
     /// # Errors
     /// None where the functions were read.
@@ -153,7 +155,7 @@ impl Functions {
         order.into_iter().map(|(index, _)| index).collect()
     }
 
-    /// Some functions together; indices beyond the end count nothing.
+    /// Sum of some functions; indices beyond the end are ignored.
     ///
     /// # Errors
     /// None where the functions were read.
@@ -176,8 +178,8 @@ impl Functions {
     }
 }
 
-/// Azure Functions 2021: `app,func,end_timestamp,duration` in seconds. Gives when invocations began, in order, from the
-/// first.
+/// Reads Azure Functions 2021: `app,func,end_timestamp,duration` in seconds. Returns the start times of
+/// invocations, in order, relative to the first.
 ///
 /// # Errors
 /// [`RecordingError`] where the file or a line of it cannot be read.
@@ -190,8 +192,8 @@ pub fn events_azure_2021(path: &Path) -> Result<Vec<Span>, RecordingError> {
     Ok(from_first(begins))
 }
 
-/// Azure LLM inference: `TIMESTAMP,ContextTokens,GeneratedTokens` with `2023-11-16 18:15:46.6805900`. Gives when requests
-/// came, in order, from the first.
+/// Reads Azure LLM inference: `TIMESTAMP,ContextTokens,GeneratedTokens` with `2023-11-16 18:15:46.6805900`.
+/// Returns the arrival times of requests, in order, relative to the first.
 ///
 /// # Errors
 /// [`RecordingError`] where the file or a line of it cannot be read.
@@ -202,7 +204,7 @@ pub fn events_azure_llm(path: &Path) -> Result<Vec<Span>, RecordingError> {
     Ok(from_first(times))
 }
 
-/// Azure LLM inference, as [`events_azure_llm`]: tokens of each request's prompt, and tokens that were generated.
+/// Reads the same file as [`events_azure_llm`]: prompt tokens and generated tokens of each request.
 ///
 /// # Errors
 /// [`RecordingError`] where the file or a line of it cannot be read.
@@ -263,7 +265,7 @@ fn seconds_of(stamp: &str) -> Option<f64> {
     Some(days as f64 * 86_400.0 + hours * 3_600.0 + minutes * 60.0 + seconds)
 }
 
-/// Events as rates: how many there are in each slot, from zero to the last of them.
+/// Converts events to rates: the number of events in each slot, from zero to the last event.
 ///
 /// # Errors
 /// [`RecordingError::Trace`] where there are no events, the slot has no length, or the trace would not fit into memory.

@@ -19,14 +19,14 @@ const MAX_TOKENS: u32 = 1 << 20;
 /// Latest time of a row, in seconds: a hundred years.
 const MAX_SECONDS: f64 = 3.2e9;
 
-/// One request.
+/// Request with its tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TokenRequest {
-    /// When it comes.
+    /// Arrival time since the start of the trace.
     pub at: Span,
-    /// Tokens of its prompt, at least one.
+    /// Number of prompt tokens, at least one.
     pub prompt: u32,
-    /// Tokens that are generated, at least one.
+    /// Number of generated tokens, at least one.
     pub output: u32,
 }
 
@@ -37,7 +37,8 @@ pub struct TokenTrace {
 }
 
 impl TokenTrace {
-    /// Reads a CSV file; `None` where it has no requests with tokens, by the three columns of their header: a trace of rates has two.
+    /// Reads a CSV file; `None` if it has no requests with tokens. The header decides: it then has three
+    /// columns, while a trace of rates has two.
     ///
     /// # Errors
     /// [`TraceError::Unreadable`], or [`TraceError::Line`] for the first line that is wrong.
@@ -87,7 +88,7 @@ impl TokenTrace {
         })
     }
 
-    /// A recording of the asset pack, in the folder `assets`.
+    /// Reads a recording from the asset pack in the folder `assets`.
     ///
     /// # Errors
     /// [`RecordingError`] where it is not there, or a line of it cannot be read.
@@ -122,10 +123,10 @@ impl TokenTrace {
         [mean(|request| request.prompt), mean(|request| request.output)]
     }
 
-    /// The same requests in the same order, as far apart as makes `rate` of them a second in the mean.
+    /// Scales the gaps between the requests to a mean rate of `rate` requests per second; their order stays.
     ///
     /// # Errors
-    /// [`TraceError`] where all come at once, or the rate is none.
+    /// [`TraceError`] if all requests arrive at once, or `rate` is not a valid rate.
     pub fn scale_to(&self, rate: f64) -> Result<Self, TraceError> {
         if !(rate.is_finite() && rate > 0.0) {
             let (what, value) = ("the mean rate", rate.to_string());
@@ -149,18 +150,18 @@ impl TokenTrace {
         })
     }
 
-    /// Those that come before `length` is over.
+    /// Requests that arrive before `length`.
     ///
     /// # Errors
-    /// [`RecordingError::NoRequests`] where none does.
+    /// [`RecordingError::NoRequests`] if there are none.
     pub fn cut(&self, length: Span) -> Result<Self, RecordingError> {
         self.part(Span::ZERO, length)
     }
 
-    /// So long a part of them, drawn by `seed`.
+    /// A stretch of this length, whose start is drawn by `seed`.
     ///
     /// # Errors
-    /// [`RecordingError::NoRequests`] where none comes within it.
+    /// [`RecordingError::NoRequests`] if no request arrives within it.
     pub fn stretch(&self, length: Span, seed: u64) -> Result<Self, RecordingError> {
         let last = self.requests[self.requests.len() - 1].at;
         let most = last.saturating_sub(length);

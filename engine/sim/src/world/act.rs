@@ -56,9 +56,9 @@ impl Act for Site<'_> {
                 ..
             } => self.on_placed(module, sequence, request, item),
             Effect::RunStep { module, slot, step } => self.run_step(module, slot, step),
-            // Where the cache of a sequence is makes no difference to what it generates.
+            // The location of a sequence's cache has no effect on its output.
             Effect::Remove { .. } | Effect::Evict { .. } | Effect::GiveUpPlan(..) | Effect::TakenOut(_) => {}
-            // Its gears change once, at the beginning.
+            // Gears are set once, at the beginning.
             Effect::StagesUnset(_) => {}
             Effect::Session(effect) => self.change_session(effect),
             Effect::LoadPlan(plan) => self.load_plan(plan),
@@ -104,7 +104,7 @@ impl Site<'_> {
         self.event_queue.push(at, Event::TimerFired(of));
     }
 
-    /// Gives the items or prompts that a request brings to a module.
+    /// Items or prompts that a request brings to a module.
     fn entry(&mut self, module: ModuleId, request: &RequestInfo) -> Entry {
         let items = self.items_at(module, request);
         self.prompts(module, request, items)
@@ -147,7 +147,7 @@ impl Site<'_> {
         if let Outcome::Dropped(Some(module), _) = outcome {
             self.timeline.on_dropped(module, self.now);
         }
-        // One that no module dropped was not admitted.
+        // A request that was dropped by no module was not admitted.
         if !matches!(outcome, Outcome::Dropped(None, _)) {
             self.limits[stream.index()].on_ended(Span::ZERO);
         }

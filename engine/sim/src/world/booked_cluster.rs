@@ -23,7 +23,7 @@ pub(super) struct InFlightBatch {
 #[derive(Debug)]
 pub(super) struct BookedCluster<'a> {
     pub(super) spec: &'a WorldCluster,
-    /// In force.
+    /// Plan in force.
     pub(super) plan: &'a PlanSpec,
     pub(super) cluster: ClusterRun,
     pub(super) in_flight: BTreeMap<BookingId, InFlightBatch>,

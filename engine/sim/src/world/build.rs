@@ -191,7 +191,7 @@ fn gear_spec(cascades: &CascadeSpec, modules: usize) -> Option<GearSpec> {
     })
 }
 
-/// What a module generates, where it does.
+/// Generator of a module whose model generates; `None` for other modules.
 pub(super) fn generating(node: &WorldModule) -> Option<&WorldGenerate> {
     match &node.pool {
         WorldPool::Generating(generate) => Some(generate),
@@ -236,7 +236,7 @@ fn shared(spec: &WorldSpec, topology: &Topology) -> Option<SlotsSpec> {
             weight: node.weight,
             optional: spec.cascades.fallback(id as usize).is_optional(),
             model: node.model,
-            // All streams of a world are.
+            // All streams of a world are live.
             live: true,
             routed: !node.ends.is_empty(),
         })

@@ -9,14 +9,14 @@ use weir_types::{ClusterSpec, ShareId, Span, StageSpec, Timestamp};
 
 use crate::demand::normal;
 
-/// One use of a batch.
+/// Use of a resource by a batch.
 #[derive(Debug, Clone)]
 struct Step {
     stage: u32,
     share: ShareId,
     used: ResourceUse,
     resources: Vec<usize>,
-    /// When it was booked for, and how long it really takes.
+    /// Booked start, and actual duration.
     booked: Timestamp,
     takes: Span,
     began: Timestamp,
@@ -30,15 +30,15 @@ struct BatchRun {
     running: bool,
 }
 
-/// What a batch asks of the cluster.
+/// Path and size of a batch on the cluster.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct BatchLoad<'a> {
     pub(super) path: &'a [PathStage],
-    /// Of its pipeline.
+    /// Stages of its pipeline.
     pub(super) stages: &'a [StageSpec],
-    /// Items that it is booked for.
+    /// Number of items that were booked.
     pub(super) size: u32,
-    /// Items that it has.
+    /// Number of items that it contains.
     pub(super) items: u32,
 }
 
@@ -49,7 +49,7 @@ pub(super) struct FinishedUse {
     pub(super) share: ShareId,
     pub(super) used: ResourceUse,
     pub(super) from: Timestamp,
-    /// Whether the batch is out.
+    /// True if the batch has left its last stage.
     pub(super) last: bool,
 }
 
@@ -58,10 +58,10 @@ pub(super) struct FinishedUse {
 pub(super) struct ClusterRun {
     servers: Vec<u32>,
     batches: BTreeMap<BookingId, BatchRun>,
-    /// By resource (shares, then up- and downlinks): what waits, in the order in which it is booked.
+    /// Waiting uses of each resource (shares, then uplinks and downlinks), in the order of bookings.
     waiting: Vec<Vec<(BookingId, usize)>>,
     busy: Vec<bool>,
-    /// Batches that may be able to go on.
+    /// Batches that may be able to proceed.
     runnable: BTreeSet<BookingId>,
 }
 
@@ -102,8 +102,9 @@ impl ClusterRun {
         self.put_in_order(id, reservations);
     }
 
-    /// Orders what waits by its bookings. Those that reservations correct change everywhere, and all resources are ordered at once:
-    /// by bookings of different times two batches could wait for each other. Else only the queues change that `new` stands in.
+    /// Sorts waiting uses by their bookings. Corrections of reservations may change bookings of all
+    /// resources, and then all queues are sorted at once: with bookings of different times, two batches could
+    /// wait for each other. Otherwise only the queues with `new` change.
     fn put_in_order(&mut self, new: BookingId, reservations: Option<&Reservations>) {
         let mut waiting = std::mem::take(&mut self.waiting);
         let changes = |queue: &Vec<(BookingId, usize)>| {
@@ -154,7 +155,7 @@ impl ClusterRun {
                 let takes = interval.length().scale(filled);
                 (ResourceUse::Transfer, interval.from, links, takes)
             });
-            // Bookings are corrected by what is measured: what it really takes is in the profile.
+            // Reservations correct bookings by measurements; the actual duration is that of the profile.
             let takes = stage.profile.duration(load.items);
             let run = (
                 ResourceUse::Run,
@@ -204,7 +205,7 @@ impl ClusterRun {
         started
     }
 
-    /// The present use of a batch ended; `None` for a batch that was lost meanwhile.
+    /// Handles the end of a batch's current use; `None` if the batch was lost in the meantime.
     pub(super) fn on_use_end(&mut self, id: BookingId) -> Option<FinishedUse> {
         let batch = self.batches.get_mut(&id)?;
         let step = batch.steps.get(batch.next)?;
@@ -248,7 +249,7 @@ impl ClusterRun {
     }
 }
 
-/// What really takes `expected` in the mean: the standard deviation of its logarithm is `noise`.
+/// Draws an actual duration with mean `expected`; `noise` is the standard deviation of its logarithm.
 pub(super) fn actual_span(expected: Span, noise: f64, random: &mut Pcg64Mcg) -> Span {
     if noise > 0.0 {
         expected.scale((noise * normal(random) - noise * noise / 2.0).exp())

@@ -1,7 +1,8 @@
-//! Decoding as a cost: frames of cameras are decoded on the cores that run batches, or left out by the same rule as live.
+//! Cost of decoding: frames of cameras are decoded on the cores that run batches, or left out by the same
+//! rule as live.
 //!
-//! A batch takes as much longer as decoding takes of the cores beside it. Decoders have a part of a core that runs a batch,
-//! and all of one that does not; where that is too little, pictures come late.
+//! Decoding slows batches down by the part of the cores that it takes. Decoders get a part of each core that
+//! runs a batch, and all of an idle core; if that is too little, pictures are late.
 
 use std::collections::VecDeque;
 
@@ -17,30 +18,31 @@ pub(super) const OBSERVE_INTERVAL: Span = Span::from_millis(250);
 /// Part of a core that decoders have while it runs a batch: their threads have a lower priority.
 const CONTENDED_PART: f64 = 0.25;
 
-/// One camera.
+/// State of one camera's decoder.
 #[derive(Debug, Clone)]
 struct Camera {
     level: DecodeLevel,
-    /// Frames before the next in its group, which has no key frame before the first.
+    /// Position of the next frame in its group of pictures; 0 is the key frame.
     in_group: u32,
     groups: u64,
-    /// The rest of the group is left out.
+    /// True if the rest of the current group is left out.
     cut: bool,
     catch_up: CatchUp,
     last_frame: Option<Timestamp>,
     observed: DecodeObservation,
-    /// With a motion gate.
+    /// Scene of a camera with a motion gate.
     scene: Option<Scene>,
 }
 
-/// What is done with the frame whose turn it is: decided then, so that what waits is left out by a new level.
+/// Decision on the next frame in the queue. It is made when the frame's turn comes, so that a new decode
+/// level also applies to frames that were waiting.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Turn {
-    /// It is not decoded.
+    /// The frame is not decoded.
     LeaveOut(StreamId),
-    /// It is not decoded, since nothing moves in it.
+    /// The frame is not decoded, since nothing moves in it.
     HoldBack(StreamId),
-    /// It is decoded, and that takes so long.
+    /// The frame is decoded, which takes `took`.
     Decode {
         stream: StreamId,
         sent_at: Timestamp,
@@ -105,7 +107,8 @@ impl Decoders {
         }
     }
 
-    /// The next turn, while `running` batches run; `None` where nothing waits, or all are busy.
+    /// Decides on the next frame while `running` batches run; `None` if no frame waits, or all cores are
+    /// busy.
     pub(super) fn next(&mut self, running: usize) -> Option<Turn> {
         if self.is_decoding {
             return None;
@@ -154,7 +157,7 @@ impl Decoders {
         is_still
     }
 
-    /// Whether frames wait for their turn or are decoded.
+    /// True if frames wait or are being decoded.
     pub(super) fn is_busy(&self) -> bool {
         self.is_decoding || !self.waiting.is_empty()
     }
@@ -164,7 +167,7 @@ impl Decoders {
         self.cameras.len()
     }
 
-    /// How much longer a batch takes beside the decoders.
+    /// Factor by which decoding on the same cores lengthens a batch, at least 1.
     pub(super) fn slowdown(&self) -> f64 {
         let cores = f64::from(self.spec.cores.max(1));
         1.0 / (1.0 - (self.load / cores).min(0.9))
@@ -214,7 +217,7 @@ impl Camera {
         self.in_group == 0 || self.in_group >= spec.group.max(1)
     }
 
-    /// Whether its next frame is decoded, at its level.
+    /// True if the camera's next frame is decoded at its level.
     fn takes_next(&mut self, spec: &DecodingSpec) -> bool {
         let group = spec.group.max(1);
         if self.in_group >= group {
@@ -231,7 +234,7 @@ impl Camera {
         if self.cut {
             return false;
         }
-        // Evenly spread; a key frame is none of them.
+        // Non-reference frames are spread evenly; a key frame is never one of them.
         let before = |frames: u32| (f64::from(frames) * spec.non_reference) as u32;
         let is_non_reference = before(place) < before(place + 1) && place > 0;
         if self.level == DecodeLevel::ALL {
@@ -247,7 +250,7 @@ impl Camera {
     }
 }
 
-/// Nothing but that its groups of pictures have `group` frames each.
+/// Observation that only states the length of the groups of pictures, `group` frames.
 fn in_groups(stream: StreamId, group: u32) -> DecodeObservation {
     DecodeObservation {
         group,

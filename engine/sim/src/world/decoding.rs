@@ -1,4 +1,4 @@
-//! The frames of a world are decoded, and what becomes of them is observed.
+//! Decodes the frames of a world and reports the outcome to the decode levels.
 
 use weir_control::{BooksMessage, Message};
 use weir_types::{DropReason, StreamId, Timestamp};

@@ -1,4 +1,4 @@
-//! Modules of a world whose models generate: how long sequences are, and what the steps of their instances bring.
+//! Modules with generative models in a world: lengths of sequences, and the results of steps.
 
 use weir_control::{Entry, Message, ModuleMessage, RequestInfo};
 use weir_policy::generate::{Step, emulated_prediction};
@@ -10,7 +10,7 @@ use super::sequences::Progress;
 use super::{Event, Site};
 use crate::spec::Tokens;
 
-/// What draws are for: those of one thing are independent of those of another.
+/// Salts that make the draws for different quantities independent of each other.
 const PROMPT: u64 = 0x7072_6f6d;
 const OUTPUT: u64 = 0x6f75_7470;
 const PREDICTED: u64 = 0x7072_6564;
@@ -21,7 +21,7 @@ impl Site<'_> {
         (self.spec.seed ^ what).wrapping_mul(GOLDEN_GAMMA) ^ of
     }
 
-    /// What a request asks of a module that generates; `None` where it does not.
+    /// Prompts that a request brings to a generating module; `None` if the module does not generate.
     pub(super) fn prompts(&self, module: ModuleId, request: &RequestInfo, items: u8) -> Option<Entry> {
         let generate = generating(&self.spec.modules[module.index()])?;
         let request = request.id;

@@ -1,8 +1,9 @@
-//! The driver in virtual time: one event queue around the machines of `weir-control`.
+//! Driver in virtual time: one event queue around the machines of `weir-control`.
 //!
-//! At every instant all that is due is given to the controller; then each machine that something came in for decides once, as
-//! the live engine does after a burst, and its effects become events, at the same instant or later. The order is by time,
-//! then by the order of noting: the same world runs the same way, to the last byte.
+//! At every instant all due messages are passed to the controller. Then each machine with new input decides
+//! once, as the live engine does after a burst, and its effects become events, at the same instant or later.
+//! Events are ordered by time, then by the order of insertion, so the same world gives exactly the same
+//! result.
 
 mod act;
 mod booked_cluster;
@@ -46,51 +47,51 @@ use stages::Stages;
 /// Modules look at their load this often.
 const TICK: Span = Span::from_millis(200);
 
-/// What is to come.
+/// Scheduled event of a simulated world.
 #[derive(Debug)]
 enum Event {
-    /// A message comes to a machine that took time to come.
+    /// A message that was delayed reaches its machine.
     Carried(Box<Message>),
-    /// A session is open or closed.
+    /// A session was opened or closed.
     Session(SlotEvent),
-    /// A machine wanted to be called.
+    /// A machine's timer fires.
     TimerFired(Address),
-    /// A plan, by its index, is offered.
+    /// A plan is offered, by its index.
     PlanOffered(usize),
-    /// Its partitions are loaded.
+    /// The partitions of the offered plan are loaded.
     PlanLoaded(usize),
-    /// A batch has ended its use of a share or of links.
+    /// A batch ends its use of a share or of links.
     UseEnded(BookingId),
-    /// The inputs of a batch are prepared, which took so long, and it runs.
+    /// The inputs of a batch are prepared, which took this span, and the batch starts.
     Launched(ModuleId, SlotId, BatchId, Span),
-    /// A batch comes back from its slot, failed or not.
+    /// A batch comes back from its slot; the flag is true if it failed.
     BatchDone(ModuleId, SlotId, BatchId, Span, bool),
-    /// A step of an instance is done, which took so long.
+    /// A step of an instance is done, after this span.
     Stepped(ModuleId, SlotId, Span),
     /// A worker has started.
     WorkerStarted(ModuleId, SlotId),
     /// The failure by its index begins, or ends.
     Failure(usize, bool),
-    /// A frame of a stream, sent at that time, is decoded.
+    /// A frame of a stream, sent at this time, is decoded.
     Decoded(StreamId, Timestamp),
-    /// What became of the frames of streams is observed.
+    /// The decoders report the outcome of recent frames to the decode levels.
     DecodingTick,
-    /// The load of cascades is looked at.
+    /// The load of cascades is evaluated.
     GearTick,
-    /// The change by its index happens to its stream.
+    /// A stream changes, by the index of the change.
     StreamChanged(usize),
-    /// Time passes.
+    /// The periodic tick of machines, every `TICK`.
     Tick,
 }
 
-/// When a request comes, and of which stream; `None`: of the next in turn.
+/// Arrival time of a request and its stream; `None`: the next stream in turn.
 type Arrival = (Timestamp, Option<StreamId>);
 
-/// A world.
+/// A running simulation: the controller and its simulated site.
 struct World<'a> {
     controller: Controller,
     site: Site<'a>,
-    /// Messages to be given to the controller; empty but while that is done.
+    /// Messages for the controller; empty except while they are delivered.
     messages: Vec<Message>,
 }
 
@@ -103,7 +104,7 @@ pub struct Shift {
     pub gear: usize,
     /// The load that it was chosen for, in requests a second.
     pub rate: f64,
-    /// Of which stream; `None`: of all.
+    /// Stream that shifts; `None`: all streams.
     pub stream: Option<StreamId>,
 }
 
@@ -112,40 +113,40 @@ struct Site<'a> {
     spec: &'a WorldSpec,
     now: Timestamp,
     event_queue: EventQueue<Event>,
-    /// What was opened and closed, where the memory of a device is limited.
+    /// Log of models loaded and unloaded, if the memory of a device is limited.
     residency: Option<ResidencyReport>,
     decoders: Option<Decoders>,
-    /// Stages of cascades, and the accuracy of modules, where there are any.
+    /// Stages of cascades and accuracy of modules, if there are any.
     stages: Option<Stages>,
-    /// Gears that came into force.
+    /// Gear shifts so far.
     shifts: Vec<Shift>,
-    /// Whether it is known of which stream requests are.
+    /// True if the stream of each request is known.
     names_streams: bool,
-    /// Frames that were sent so far, decoded or not.
+    /// Number of frames sent so far, decoded or not.
     frames: u64,
     limits: Vec<ConcurrencyLimit>,
-    /// The latency objective of each stream, where it has its own.
+    /// SLO of each stream that has its own.
     own_slo: Vec<Option<Span>>,
     sampler: DemandSampler,
-    /// When each request was sent.
+    /// Sending time of each request.
     sent: Vec<Timestamp>,
-    /// Items of every request, one row a request.
+    /// Number of items of every request at every module, one row per request.
     items: Vec<u8>,
     timeline: Timeline,
     pools: Vec<WorkerPool>,
-    /// When the last run on a slot that prepares ahead ends: of a shared slot, or of one of a module's own.
+    /// End of the last run on each slot that prepares ahead: of a shared slot, or of a module's own.
     run_ends: BTreeMap<(Option<ModuleId>, SlotId), Timestamp>,
-    /// By module: sequences of those that generate.
+    /// Sequences of modules that generate, by module.
     generated: Vec<Generated>,
     cluster: Option<BookedCluster<'a>>,
     link_free: Vec<Timestamp>,
     random: Pcg64Mcg,
     events: u64,
-    /// Facts that state machines outside the controller have taken in.
+    /// Number of facts processed by machines outside the controller.
     facts: u64,
-    /// What one worker of each module does, items a second, by which pools are scaled.
+    /// Throughput of one worker of each module in items per second, by which pools are scaled.
     worker_throughput: Vec<f64>,
-    /// Whether requests are still to come.
+    /// True while further requests are to come.
     more_arrivals: bool,
 }
 
@@ -240,12 +241,12 @@ impl<'a> World<'a> {
         }
     }
 
-    /// Gives the controller a message that is due now.
+    /// Passes a message to the controller now.
     fn tell(&mut self, message: Message) {
         self.controller.on(message, self.site.now, &mut self.site);
     }
 
-    /// Gives the controller what follows of something that happens now.
+    /// Passes the messages that follow from an event to the controller.
     fn tell_all(&mut self, happen: impl FnOnce(&mut Site<'a>, &mut Vec<Message>)) {
         let mut messages = std::mem::take(&mut self.messages);
         happen(&mut self.site, &mut messages);
@@ -255,13 +256,13 @@ impl<'a> World<'a> {
         self.messages = messages;
     }
 
-    /// Lets all machines decide that have something to decide, until none has.
+    /// Lets machines decide until none has new input.
     fn decide(&mut self) {
         self.controller.decide(self.site.now, &mut self.site);
         self.site.start_uses();
     }
 
-    /// Whether anything is to come, or in flight.
+    /// True if events are scheduled, or requests are in flight.
     fn goes_on(&self) -> bool {
         let decoding = self.site.decoders.as_ref().is_some_and(Decoders::is_busy);
         let ledger = self.controller.books().ledger();
@@ -288,12 +289,12 @@ impl<'a> World<'a> {
 }
 
 impl Site<'_> {
-    /// Gives a message to a machine after the time that messages take.
+    /// Sends a message to a machine, with the delay of a hop.
     fn send(&mut self, message: Message, messages: &mut Vec<Message>) {
         self.carry(message, None, messages);
     }
 
-    /// Gives a message to a machine after the time that messages take, and that its link takes.
+    /// Sends a message to a machine, with the delay of a hop and of its link.
     fn carry(&mut self, message: Message, link: Option<usize>, messages: &mut Vec<Message>) {
         let mut at = self.now + self.spec.hop;
         if let Some((link, free)) =

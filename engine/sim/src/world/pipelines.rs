@@ -15,7 +15,7 @@ use super::{Event, Site};
 use crate::cluster_usage::ResourceUsage;
 use crate::spec::LaterPlan;
 
-/// The first partition on each share stands for all that a plan has loaded there.
+/// Loads of the plan: the first partition on each share represents all partitions that are loaded there.
 fn loads(later: &LaterPlan) -> Vec<PartitionLoad> {
     let owners = (0..).map(PartitionId).zip(&later.plan.owners);
     let load = |(partition, &worker)| PartitionLoad { worker, partition };

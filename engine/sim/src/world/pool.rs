@@ -9,7 +9,7 @@ use weir_types::{BatchId, SlotId, Span, Timestamp};
 
 use crate::spec::{Scaling, WorldPool};
 
-/// Over which the rate is taken that workers are scaled by.
+/// Window over which the request rate for scaling is measured.
 const RATE: Span = Span::from_secs(5);
 
 /// A batch on a slot.
@@ -17,7 +17,7 @@ const RATE: Span = Span::from_secs(5);
 pub(super) struct RunningBatch {
     pub(super) batch: BatchId,
     pub(super) since: Timestamp,
-    /// Whether it was prepared ahead and does not run yet.
+    /// True if the batch is prepared ahead and does not run yet.
     pub(super) is_prepared: bool,
 }
 
@@ -30,7 +30,7 @@ pub(super) struct WorkerPool {
     pub(super) starting: BTreeSet<SlotId>,
     pub(super) failed: BTreeSet<SlotId>,
     pub(super) running: BTreeMap<SlotId, Vec<RunningBatch>>,
-    /// How many were there since when.
+    /// Number of workers over time: `(from, workers)`.
     pub(super) history: Vec<(Timestamp, u32)>,
     pub(super) demand: Window,
 }
@@ -104,7 +104,8 @@ impl WorkerPool {
         was_lost
     }
 
-    /// A batch is on a slot: beside another one only where it is prepared while that one runs (`overlaps`).
+    /// Records that a batch is on a slot. A second batch is allowed there only while it is prepared
+    /// (`overlaps`).
     pub(super) fn on_run(&mut self, slot: SlotId, batch: BatchId, now: Timestamp, overlaps: bool) {
         let running = self.running.entry(slot).or_default();
         invariant!(
@@ -136,7 +137,7 @@ impl WorkerPool {
             .count()
     }
 
-    /// Says whether the batch was still running.
+    /// Removes a running batch; returns false if it was not running any more.
     pub(super) fn take_running(&mut self, slot: SlotId, batch: BatchId) -> bool {
         let Some(running) = self.running.get_mut(&slot) else {
             return false;

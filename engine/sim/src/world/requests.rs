@@ -7,7 +7,8 @@ use weir_types::{DropReason, ModuleId, RequestId, StreamId, Timestamp};
 use super::{Site, World};
 
 impl World<'_> {
-    /// The next frame comes, of `stream` or of the next in turn: a request, once it is decoded where it has to be.
+    /// Handles the next frame of `stream`, or of the next stream in turn. It becomes a request at once, or
+    /// after decoding.
     pub(super) fn on_arrival(&mut self, stream: Option<StreamId>) {
         let site = &mut self.site;
         site.events += 1;
@@ -65,7 +66,8 @@ impl Site<'_> {
         }
     }
 
-    /// What a request brings to a module. A stage of a cascade gets what those before it were not certain of.
+    /// Number of items that a request brings to a module. A later stage of a cascade gets the items of which
+    /// the stages before it were not certain.
     pub(super) fn items_at(&mut self, module: ModuleId, request: &RequestInfo) -> u8 {
         let row = request.id.index() * self.spec.modules.len();
         let brought = &mut self.items[row + module.index()];

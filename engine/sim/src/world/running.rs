@@ -60,7 +60,7 @@ impl Site<'_> {
             .push(began + took, Event::BatchDone(module, slot, batch, took, failed));
     }
 
-    /// Gives the durations of a module's batches on a slot.
+    /// Durations of a module's batches on a slot.
     fn profile_on<'a>(&self, node: &'a WorldModule, slot: SlotId) -> &'a Profile {
         let WorldPool::Shared(slots) = &node.pool else {
             return &node.profile;
@@ -70,7 +70,7 @@ impl Site<'_> {
         own.map_or(&node.profile, |(_, profile)| profile)
     }
 
-    /// Whether what starts on a shared slot now fails.
+    /// True if a batch that starts on a shared slot now will fail.
     fn is_faulty(&self, slot: SlotId) -> bool {
         self.spec.faults.iter().any(|fault| {
             let at = Timestamp::ZERO + fault.at;
@@ -78,7 +78,7 @@ impl Site<'_> {
         })
     }
 
-    /// The duration of a batch beside the decoders.
+    /// Duration of a batch while decoders use the same cores.
     fn slowed(&self, took: Span) -> Span {
         match &self.decoders {
             Some(decoders) => Span::from_secs_f64(took.as_secs_f64() * decoders.slowdown()),

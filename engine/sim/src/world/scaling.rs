@@ -37,7 +37,7 @@ impl Site<'_> {
             }
             let mut leaving = Vec::new();
             while pool.size() > wanted {
-                // One that is starting costs nothing yet.
+                // A worker that is still starting has no cost.
                 if pool.starting.pop_last().is_some() {
                     continue;
                 }
@@ -54,7 +54,7 @@ impl Site<'_> {
         }
     }
 
-    /// How many workers a module should have: by what is asked of it and what one worker can do.
+    /// Number of workers that a module should have, from its request rate and the throughput of one worker.
     fn target_size(&mut self, module: usize) -> Option<(Scaling, u32)> {
         let now = self.now;
         let each = self.worker_throughput[module];
@@ -64,7 +64,7 @@ impl Site<'_> {
         Some((*scaling, scaler.target_workers(rate, each, now)))
     }
 
-    /// Says whether the worker is still wanted, and there now.
+    /// Records that a worker has started; returns false if it is not needed any more.
     pub(super) fn on_worker_started(&mut self, module: ModuleId, slot: SlotId) -> bool {
         let now = self.now;
         let pool = &mut self.pools[module.index()];

@@ -1,25 +1,25 @@
-//! What a camera of a world sees, and its motion gate: something moves for a time, then nothing for another.
+//! Scene in front of a simulated camera, and its motion gate: a cycle of motion and stillness.
 
 use weir_policy::{GateDecision, GateEvent, MotionGate};
 use weir_types::{Span, Timestamp};
 
 use crate::spec::SceneSpec;
 
-/// Bytes of packets: of key frames, of frames in which something moves, and of still ones.
+/// Sizes of packets in bytes: key frames, frames with motion, and still frames.
 const KEY_BYTES: u64 = 20_000;
 const MOVING_BYTES: u64 = 4_000;
 const STILL_BYTES: u64 = 300;
 
-/// Cells of the grid that change where something moves.
+/// Number of grid cells that change in a frame with motion.
 const MOVING_CELLS: u32 = 40;
 
 #[derive(Debug, Clone)]
 pub(super) struct Scene {
     spec: SceneSpec,
-    /// Cameras do not see the same.
+    /// Offset of the camera in the cycle, so that cameras do not see motion at the same time.
     shift: Span,
     gate: MotionGate,
-    /// Frames of the group that are held back.
+    /// Frames of the current group that were held back.
     held: u32,
 }
 

@@ -1,4 +1,4 @@
-//! What is scheduled for streams happens: modules get the facts that they get live, at the same moments.
+//! Applies scheduled changes of streams: modules receive the same facts at the same moments as in a live run.
 
 use weir_control::{BooksMessage, Message};
 use weir_policy::ModuleEvent;
@@ -8,7 +8,8 @@ use super::Site;
 use crate::scheduled::ChangeKind;
 
 impl Site<'_> {
-    /// The change by its index. Whether the stream is there shows in its arrivals; what else it is, here.
+    /// Applies the change with this index. The start, pause and end of a stream show in its arrivals; this
+    /// handles only the other effects.
     pub(super) fn on_stream_changed(&mut self, index: usize, messages: &mut Vec<Message>) {
         let Some(&change) = self.spec.changes.get(index) else {
             return;

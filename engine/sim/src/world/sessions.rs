@@ -1,4 +1,4 @@
-//! Sessions that are opened and closed on slots whose devices do not hold all their models.
+//! Sessions that are opened and closed on slots whose devices cannot hold all their models.
 
 use weir_policy::{SlotEffect, SlotEvent};
 use weir_types::{ModelId, SlotId, Span};
@@ -26,7 +26,7 @@ impl Site<'_> {
                 let closed = SlotEvent::Closed { slot, model, took };
                 self.event_queue.push(self.now, Event::Session(closed));
             }
-            // Nothing is kept but by the policy's count, and all others are no sessions.
+            // The simulator keeps no sessions of its own; the policy's count decides.
             SlotEffect::Discard { .. }
             | SlotEffect::SetTimer { .. }
             | SlotEffect::Planned { .. }

@@ -1,4 +1,4 @@
-//! One run of one world.
+//! Simulation of one run of a world.
 
 use weir_policy::{Report, RunInfo};
 use weir_types::invariant::panicking;
@@ -11,26 +11,26 @@ use crate::cluster_usage::ClusterUsage;
 use crate::spec::WorldSpec;
 use crate::timeline::Timeline;
 
-/// What a run came to.
+/// Report and logs of a simulated run.
 #[derive(Debug, Clone)]
 pub struct SimulationResult {
-    /// The same report as that of a live run.
+    /// Report in the format of a live run.
     pub report: Report,
-    /// Second by second.
+    /// Timeline of the run.
     pub timeline: Timeline,
-    /// Sending times of all requests, in order.
+    /// Sending times of all requests, ascending.
     pub arrivals: Vec<Timestamp>,
-    /// Items that each request brought, one row of all modules a request.
+    /// Number of items of every request at every module, one row per request.
     pub items: Vec<u8>,
-    /// How many workers each module had since when.
+    /// Number of workers of each module over time: `(from, workers)`.
     pub workers: Vec<Vec<(Timestamp, u32)>>,
-    /// What the shares and links of its cluster did, where it has one.
+    /// Use of the shares and links of its cluster, if it has one.
     pub usage: Option<ClusterUsage>,
-    /// Gears that came into force, in order.
+    /// Gear shifts, in order.
     pub shifts: Vec<Shift>,
-    /// Things that happened: arrivals, transfers, batches, alarms, ticks.
+    /// Number of simulated events: arrivals, transfers, batches, timers, ticks.
     pub events: u64,
-    /// Facts that the state machines took in on the way.
+    /// Number of facts that the state machines processed.
     pub policy_events: u64,
 }
 
@@ -49,7 +49,7 @@ pub fn simulate(
     panicking(|| simulate_world(spec, named, &mut arrivals, progress))
 }
 
-/// As [`simulate`], where it is known of which stream each request is, by number. [`simulate`] takes them in turn.
+/// As [`simulate`], with the stream of each request given by number; [`simulate`] takes the streams in turn.
 ///
 /// # Panics
 /// As [`simulate`].

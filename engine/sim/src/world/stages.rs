@@ -1,7 +1,9 @@
-//! The stages of a world's cascades: what each is asked, and what becomes of its answers, as in the live engine.
+//! Stages of a world's cascades: the items that each stage gets, and the use of its answers, as in the live
+//! engine.
 //!
-//! How certain an answer is follows from the number of its frame as on emulated devices, so that the same items are handed
-//! on live and simulated; or it is that of an item that was sampled and is drawn by the same number.
+//! The certainty of an answer follows from the number of its frame, as on emulated devices, so that the same
+//! items are handed on in live and simulated runs. With samples it is that of a sampled item, drawn by the
+//! same number.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,15 +16,15 @@ use weir_types::{BatchId, DropReason, ModuleId, RequestId, StreamId};
 use crate::cascades::CascadeSpec;
 use crate::gears::SampledItem;
 
-/// What is known of one item of a cascade.
+/// Best answer so far for one item of a cascade.
 #[derive(Debug, Clone, Copy)]
 struct Answer {
-    /// The module whose answer counts, and how certain it is.
+    /// Module whose answer counts, and the certainty of that answer.
     by: Option<(usize, f32)>,
     is_accepted: bool,
-    /// Of a frame that was handed on in regions: how many; they stand for it.
+    /// For a frame that was handed on as regions: the number of regions, which stand for it.
     regions: u32,
-    /// Part of an answer that it counts for: a region for its part of the frame.
+    /// Weight of the answer: 1, or the region's share of its frame.
     weight: f64,
     is_region: bool,
 }
@@ -45,7 +47,7 @@ impl Answer {
     }
 }
 
-/// An item that a stage is asked: its place among those of the cascade, and whether a batch with it came back.
+/// Item that a stage gets: its index among those of the cascade, and whether its answer has arrived.
 #[derive(Debug, Clone, Copy)]
 struct Asked {
     place: usize,
@@ -55,39 +57,39 @@ struct Asked {
 #[derive(Debug)]
 struct Stage {
     cascade: usize,
-    /// Its place in the cascade.
+    /// Index of the stage in its cascade.
     index: usize,
     is_first: bool,
     is_last: bool,
     settle: Settle,
     escalate: Escalate,
     setting: StageSetting,
-    /// What it is set to for streams that have gears of their own.
+    /// Setting for streams that have gears of their own.
     by_stream: BTreeMap<StreamId, StageSetting>,
     asked: BTreeMap<RequestId, Vec<Asked>>,
-    /// Batches that run.
     running: BTreeMap<BatchId, Vec<BatchSlice>>,
 }
 
-/// All stages of a world.
+/// Stages of all cascades of a world.
 #[derive(Debug)]
 pub(super) struct Stages {
     by_module: Vec<Option<Stage>>,
-    /// By cascade, of requests in flight.
+    /// Answers of requests in flight, by cascade.
     answers: Vec<BTreeMap<RequestId, Vec<Answer>>>,
-    /// By cascade, where items were sampled.
+    /// Samples of each cascade; `None` without samples.
     samples: Vec<Option<Arc<[SampledItem]>>>,
     accuracy: BTreeMap<usize, f64>,
-    /// Frames that came, by stream; all in one where it is not known of which stream they are.
+    /// Number of frames by stream; all in the first entry if the streams of requests are unknown.
     frames: Vec<u64>,
     frame_of: Vec<u64>,
     stream_of: Vec<StreamId>,
-    /// Answers delivered in time by modules whose accuracy is declared, and how many of them are expected to be right.
+    /// Number of answers delivered in time by modules with a declared accuracy, and the expected number of
+    /// right ones.
     delivered: (f64, f64),
 }
 
 impl Stages {
-    /// `None` where there is nothing to keep.
+    /// `None` if the world has neither cascades nor accuracies.
     pub(super) fn new(spec: &CascadeSpec, modules: usize, streams: u32) -> Option<Self> {
         if spec.stages.is_empty() && spec.accuracy.is_empty() {
             return None;
@@ -128,8 +130,8 @@ impl Stages {
         })
     }
 
-    /// The next request comes. Where its stream is `known` and not only its turn, it has the next number of its frames, as a live
-    /// source counts them.
+    /// Handles a new request. If its stream is `known`, and not just its turn, the request gets the next
+    /// frame number of that stream, as a live source counts.
     pub(super) fn on_request(&mut self, stream: StreamId, known: bool) {
         self.stream_of.push(stream);
         let count = self.frames.get_mut(if known { stream.index() } else { 0 });
@@ -137,7 +139,8 @@ impl Stages {
         self.frame_of.push(number);
     }
 
-    /// A request comes to a module with the items of the world; gives those that the module is asked.
+    /// Handles the arrival of a request at a module with the world's items; returns the number of items that
+    /// the module gets.
     pub(super) fn on_arrived(&mut self, module: ModuleId, request: RequestId, items: u8) -> u8 {
         let Some(stage) = self.by_module.get_mut(module.index()).and_then(Option::as_mut) else {
             return items;
@@ -182,7 +185,8 @@ impl Stages {
         }
     }
 
-    /// A request leaves a module: all answered, or for `fallback` as far as it has come. `None` where the module is no stage.
+    /// Handles a request that leaves a module, either answered or by `fallback` with the answers so far.
+    /// `None` if the module is no stage.
     pub(super) fn settle(
         &mut self,
         module: ModuleId,
@@ -271,14 +275,15 @@ impl Stages {
         }
     }
 
-    /// Expected share of right answers among those delivered in time; `None` where nothing is declared, or nothing came.
+    /// Expected share of right answers among those delivered in time; `None` if no accuracy is declared, or
+    /// nothing was delivered.
     pub(super) fn accuracy(&self) -> Option<f64> {
         let (answers, right) = self.delivered;
         (answers > 0.0).then(|| right / answers)
     }
 }
 
-/// Hands a frame on in so many regions: each is an item of its own, with the frame's answer so far.
+/// Splits a frame into regions: each becomes an item of its own, with the frame's answer so far.
 fn split(answers: &mut Vec<Answer>, place: usize, regions: u32) {
     let Some(whole) = answers.get_mut(place) else {
         return;
@@ -294,13 +299,13 @@ fn split(answers: &mut Vec<Answer>, place: usize, regions: u32) {
     answers.extend((0..regions).map(|_| region));
 }
 
-/// One of the items, by a number from 0 to 1.
+/// Selects a sample by a number from 0 to 1.
 fn sampled(samples: &[SampledItem], drawn: f32) -> &SampledItem {
     let place = (f64::from(drawn) * samples.len() as f64) as usize;
     &samples[place.min(samples.len() - 1)]
 }
 
-/// What was sampled of a stage; 0 where it was not.
+/// Sampled value of a stage; the default (0) if the stage was not sampled.
 fn of_stage<T: Copy + Default>(by_stage: &[T], stage: usize) -> T {
     by_stage.get(stage).copied().unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! What the books of a run must say, whatever the policy.
+//! Invariants of a run's accounts that hold under every policy.
 
 use weir_graph::Escalate;
 use weir_policy::DropRule;
@@ -7,7 +7,8 @@ use weir_sim::{SimulationResult, WorldPool, WorldSpec};
 
 use super::drawn::Drawn;
 
-/// Everything that was sent has ended, once, and all who count it agree.
+/// Checks that every request ended exactly once and that the report, the timeline and the modules agree on
+/// the counts.
 pub fn check(drawn: &Drawn, ran: &SimulationResult) {
     let (spec, report) = (&drawn.spec, &ran.report);
     let total = report.requests;
@@ -47,7 +48,8 @@ pub fn check(drawn: &Drawn, ran: &SimulationResult) {
     each_item_is_answered_once(spec, ran, splits);
 }
 
-/// What a stage accepts or hands on is what came to it, less what was dropped there; what it hands on comes to the next.
+/// Items that a stage accepted or handed on are those that reached it, less those dropped there. Items that
+/// it handed on reach the next stage.
 fn each_item_is_answered_once(spec: &WorldSpec, ran: &SimulationResult, splits: bool) {
     let mut handed_on = None;
     for (&module, stage) in &spec.cascades.stages {
@@ -59,7 +61,7 @@ fn each_item_is_answered_once(spec: &WorldSpec, ran: &SimulationResult, splits: 
         assert!(settled <= came, "{name}: {counts:?} of {came}");
         let lost = ran.report.requests.dropped;
         assert!(lost > 0 || settled == came, "{name}: {counts:?} of {came}");
-        // A stage that a gear leaves out hands on nothing, and its items come to the next all the same.
+        // A stage that a gear leaves out hands on nothing, and its items reach the next stage anyway.
         let skips = spec.cascades.gears.iter().flat_map(|gears| &gears.gears);
         let skips = skips
             .flat_map(|gear| gear.stages.values())
@@ -83,7 +85,7 @@ fn each_item_is_answered_once(spec: &WorldSpec, ran: &SimulationResult, splits: 
     );
 }
 
-/// A module runs no item twice; it runs all where nothing is dropped and nothing is lost.
+/// A module runs each item at most once, and all items if nothing is dropped or lost.
 fn items_run_once(spec: &WorldSpec, ran: &SimulationResult) {
     for (module, plan) in spec.modules.iter().enumerate() {
         let rows = ran.items.chunks_exact(spec.modules.len());
@@ -96,7 +98,7 @@ fn items_run_once(spec: &WorldSpec, ran: &SimulationResult) {
         assert!(ran_items <= max, "{}: {ran_items} of {brought}", plan.name);
         assert!(report.wasted_s <= report.busy_s + 1e-9);
         if ran.report.requests.dropped == 0 {
-            // Where a stage has no time, or fails, the answer of the stage before it counts.
+            // If a stage has no time, or fails, the answer of the stage before it counts.
             let fell_back = report.stage.map_or(0, |stage| stage.accepted_late + stage.failed);
             let all = brought - fell_back..=max;
             assert!(

@@ -17,7 +17,7 @@ use weir_types::{
     StageSpec, Timestamp,
 };
 
-/// Over which requests are sent.
+/// Time over which requests are sent.
 const SENT_OVER: Span = Span::from_secs(4);
 
 fn ms(ms: u64) -> Span {
@@ -77,7 +77,7 @@ impl Drawn {
         }
         let mut random = Pcg64Mcg::seed_from_u64(seed ^ 0x656e_6473);
         unequal(&mut spec, &mut random);
-        // A draw of its own, so that worlds without pipelines stay as they are.
+        // A separate generator, so that worlds without pipelines stay the same.
         let mut random = Pcg64Mcg::seed_from_u64(seed ^ 0x7069_7065);
         if random.random_bool(0.4) {
             partition(&mut spec, &mut random);
@@ -142,8 +142,7 @@ impl Drawn {
     }
 }
 
-/// Who follows whom, and what requests bring.
-/// Makes the first two modules of which one alone follows the other stages of a cascade, perhaps with gears.
+/// Makes a cascade of the first two modules of which the second follows only the first, perhaps with gears.
 fn cascade(spec: &mut WorldSpec, random: &mut Pcg64Mcg) {
     let inputs = |to: usize| {
         spec.modules
@@ -191,7 +190,8 @@ fn cascade(spec: &mut WorldSpec, random: &mut Pcg64Mcg) {
                 (module, setting)
             })
             .into(),
-        // Of some gears the first slot of a stage does a drawn part of its work, and the rest the second.
+        // In some gears the first slot of a stage does a random share of its work, and the second does the
+        // rest.
         shares: pair
             .into_iter()
             .filter_map(|module| {
@@ -244,7 +244,7 @@ fn shape(seed: u64, random: &mut Pcg64Mcg) -> (Vec<Vec<usize>>, Demand) {
     (next, demand)
 }
 
-/// Any graph: each module after the first follows at least one before it.
+/// A random graph: each module after the first follows at least one earlier module.
 fn dag(random: &mut Pcg64Mcg) -> Vec<Vec<usize>> {
     let modules = random.random_range(3..7);
     let mut next = vec![Vec::new(); modules];
@@ -408,7 +408,7 @@ fn stage(number: u32, cluster: &mut ClusterSpec, random: &mut Pcg64Mcg) -> Stage
     }
 }
 
-/// What a plan would say of these pipelines.
+/// Slots as a planner would report them for these pipelines.
 fn slots(cluster: &ClusterSpec, pipelines: &[PipelineSpec]) -> PipelineSlots {
     let rate = |pipeline: &PipelineSpec| {
         let stages = pipeline.stages.iter();

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use clap::{Args as Group, Parser, Subcommand, ValueEnum};
 use weir_videos::{Light, Part, WorldKind};
 
-/// Render a world whose truth is known: a clip, single pictures, scenes in words, or the faces of the gallery
+/// Render a world with known ground truth: a clip, single pictures, scenes in words, or the faces of the
+/// gallery
 #[derive(Debug, Parser)]
 #[command(name = "render", version, arg_required_else_help = true)]
 pub(crate) struct Args {
@@ -13,7 +14,7 @@ pub(crate) struct Args {
     pub(crate) command: Command,
 }
 
-/// What to render.
+/// Kind of output to render.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// A clip of a crossing, seen from a fixed camera
@@ -24,11 +25,11 @@ pub(crate) enum Command {
     Game(Clip),
     /// A clip of a test card: moving bars, a square and a clock
     Card(Clip),
-    /// Single pictures, each of another world, with truth.jsonl beside them
+    /// Single pictures of different worlds, with their ground truth in truth.jsonl
     Stills(Stills),
     /// Scenes without pictures: a prompt and a report of each, as JSON lines
     Scenes(Scenes),
-    /// Faces of people as a gallery knows them, as PNG
+    /// Faces of the people in a gallery, as PNG
     Gallery(Gallery),
 }
 
@@ -45,40 +46,40 @@ pub(crate) struct StreetClip {
 /// `render WORLD`.
 #[derive(Debug, Group)]
 pub(crate) struct Clip {
-    /// How long, 0.01 to 3600
+    /// Length in seconds, 0.01 to 3600
     #[arg(long, value_name = "SECONDS", default_value = "12", value_parser = seconds, allow_negative_numbers = true)]
     pub(crate) seconds: f64,
-    /// Which of all worlds of this kind
+    /// Seed number, which selects one of all worlds of this kind
     #[arg(long, value_name = "N", default_value = "0")]
     pub(crate) seed: u64,
-    /// What it is for; parts never share a seed: train, validation or clip
+    /// Purpose of the rendering; parts never share a seed: train, validation or clip
     #[arg(long, value_name = "PART", default_value = "clip", value_parser = part)]
     pub(crate) part: Part,
-    /// Frames a second, 1 to 120
+    /// Frames per second, 1 to 120
     #[arg(long, value_name = "F", default_value = "25", value_parser = fps, allow_negative_numbers = true)]
     pub(crate) fps: f64,
-    /// File to write; the truth stands beside it as CLIP.truth.jsonl
+    /// File to write; its ground truth is written to CLIP.truth.jsonl beside it
     #[arg(long, value_name = "CLIP.mp4")]
     pub(crate) out: PathBuf,
     /// Quality, 0 to 51: lower is better and larger
     #[arg(long, value_name = "N", default_value = "27", value_parser = crf, allow_negative_numbers = true)]
     pub(crate) crf: f64,
-    /// How it is compressed
+    /// Video codec of the file
     #[arg(long, value_enum, default_value = "h264")]
     pub(crate) codec: Codec,
-    /// Frames from one key frame to the next at most
+    /// Maximum number of frames from one key frame to the next
     #[arg(long, value_name = "N", default_value = "50", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) gop: u32,
-    /// Frames in a row that may be predicted from later ones
+    /// Maximum number of consecutive frames that may be predicted from later ones
     #[arg(long, value_name = "N", default_value = "0", value_parser = clap::value_parser!(u32).range(..=8))]
     pub(crate) b_frames: u32,
     /// Space frames unevenly and leave some out
     #[arg(long)]
     pub(crate) variable_rate: bool,
-    /// From this time on frames have two thirds of their size
+    /// Time in seconds from which frames have two thirds of their size
     #[arg(long, value_name = "SECONDS", value_parser = seconds, conflicts_with = "b_frames", allow_negative_numbers = true)]
     pub(crate) resize_at: Option<f64>,
-    /// Leave out every so many-th packet: a damaged stream
+    /// Leave out every N-th packet, for a damaged stream
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(2..=1_000_000))]
     pub(crate) lose: Option<u64>,
     /// Threads that render; one a core by default
@@ -86,7 +87,7 @@ pub(crate) struct Clip {
     pub(crate) threads: Option<u32>,
 }
 
-/// How a clip is compressed.
+/// Video codec of a clip.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Codec {
     /// H.264
@@ -101,10 +102,10 @@ pub(crate) struct Gallery {
     /// Folder to make, with a folder for each person
     #[arg(long, value_name = "DIR")]
     pub(crate) out: PathBuf,
-    /// Whom it shows, who are never those of another part: train, validation or clip
+    /// Purpose of the people; parts never share a person: train, validation or clip
     #[arg(long, value_name = "PART", default_value = "clip", value_parser = part)]
     pub(crate) part: Part,
-    /// How many people, from the first on; clips show 20 by name
+    /// Number of people, from the first on; clips show 20 by name
     #[arg(long, value_name = "N", default_value = "20", value_parser = clap::value_parser!(u64).range(1..=10_000))]
     pub(crate) people: u64,
 }
@@ -112,25 +113,25 @@ pub(crate) struct Gallery {
 /// `render stills`.
 #[derive(Debug, Group)]
 pub(crate) struct Stills {
-    /// Which world: street, live, game or card
+    /// World to render: street, live, game or card
     #[arg(value_name = "WORLD", value_parser = world)]
     pub(crate) world: WorldKind,
-    /// How many
+    /// Number of pictures
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
     pub(crate) count: u64,
-    /// Seed number of the first; it and the following ones are the names of the pictures
+    /// Seed number of the first; pictures are named by their seed numbers
     #[arg(long, value_name = "N", default_value = "0", value_parser = clap::value_parser!(u64).range(..=1_000_000_000_000))]
     pub(crate) first: u64,
-    /// What they are for, which never share a seed: train, validation or clip
+    /// Purpose of the pictures; parts never share a seed: train, validation or clip
     #[arg(long, value_name = "PART", default_value = "train", value_parser = part)]
     pub(crate) part: Part,
-    /// Light of a street: day, dusk, night or rain; day or dusk by the seed where it is not named
+    /// Light of a street: day, dusk, night or rain; by default day or dusk, depending on the seed
     #[arg(long, value_name = "LIGHT", value_parser = light)]
     pub(crate) light: Option<Light>,
     /// Folder to make; pictures are NUMBER.jpg
     #[arg(long, value_name = "DIR")]
     pub(crate) out: PathBuf,
-    /// Threads that render; one a core by default
+    /// Number of threads that render; one per core by default
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub(crate) threads: Option<u32>,
 }
@@ -138,13 +139,13 @@ pub(crate) struct Stills {
 /// `render scenes`.
 #[derive(Debug, Group)]
 pub(crate) struct Scenes {
-    /// How many
+    /// Number of scenes
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
     pub(crate) count: u64,
     /// Seed number of the first
     #[arg(long, value_name = "N", default_value = "0", value_parser = clap::value_parser!(u64).range(..=1_000_000_000_000))]
     pub(crate) first: u64,
-    /// What they are for, which never share a seed: train, validation or clip
+    /// Purpose of the scenes; parts never share a seed: train, validation or clip
     #[arg(long, value_name = "PART", default_value = "train", value_parser = part)]
     pub(crate) part: Part,
     /// File to write

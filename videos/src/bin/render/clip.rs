@@ -1,4 +1,4 @@
-//! A clip with its truth beside it.
+//! Renders a clip with its ground truth.
 
 use std::fs::File;
 use std::io::BufWriter;
@@ -16,10 +16,10 @@ use crate::timing::{Moment, steady, uneven};
 use crate::unfinished::Unfinished;
 use crate::{interrupted, replaced, threads};
 
-/// What a stream's frames shrink to where it changes its size: two thirds, 960 x 540 to 640 x 360.
+/// Factor by which frames shrink if the clip changes its size: two thirds, from 960 x 540 to 640 x 360.
 const SHRUNK: f32 = 2.0 / 3.0;
 
-/// Renders a clip and writes its truth; both take their names when they are complete.
+/// Renders a clip and its ground truth; both files get their names when they are complete.
 pub(crate) fn clip(kind: WorldKind, light: Light, args: &Clip, stop: &StopFlag) -> anyhow::Result<()> {
     let seed = Seed::new(args.part, args.seed);
     let world = world(kind, seed, light);
@@ -110,13 +110,13 @@ fn unwritten(error: &SinkError) -> anyhow::Error {
     UserError::new(error.to_string()).into()
 }
 
-/// What a clip is made from.
+/// Context of a clip that is being rendered.
 struct Making<'a> {
     args: &'a Clip,
     world: &'a dyn World,
     moments: &'a [Moment],
     stop: &'a StopFlag,
-    /// The error of the truth file.
+    /// Converts an error of the ground truth file.
     failed: &'a (dyn Fn(std::io::Error) -> anyhow::Error + Sync),
 }
 

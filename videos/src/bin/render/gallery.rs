@@ -1,4 +1,4 @@
-//! The faces that a gallery knows.
+//! Renders the faces of a gallery.
 
 use std::fs;
 

@@ -1,7 +1,8 @@
-//! `render`: worlds whose truth is known, as clips and as single pictures.
+//! `render`: clips and single pictures of worlds with known ground truth.
 //!
-//! A program beside the library, because encoding needs FFmpeg and the library draws without it: the library is the
-//! scenes, this is files, threads and the command line. What it shares with `weir` is in `weir-terminal`.
+//! The program is separate from the library, because encoding needs FFmpeg and the library draws without it.
+//! The library has the scenes; the program has files, threads and the command line. Parts shared with `weir`
+//! are in `weir-terminal`.
 
 mod args;
 mod clip;
@@ -22,7 +23,7 @@ use weir_videos::{Light, WorldKind};
 
 use args::{Args, Command};
 
-/// What is logged where `RUST_LOG` asks for nothing: errors, and under which other name a file was put.
+/// Log filter without `RUST_LOG`: errors, and messages about files that were saved under another name.
 const DEFAULT_LOG: &str = "error,ffmpeg=off,weir_operators::media::video_place=warn";
 
 fn main() -> ExitCode {
@@ -34,7 +35,7 @@ fn main() -> ExitCode {
     weir_terminal::finish(render(&args.command), weir_terminal::is_mendable)
 }
 
-/// Renders what was asked for. Ctrl-C ends it with nothing left behind.
+/// Renders the requested output. Ctrl-C stops it without leaving files behind.
 ///
 /// # Errors
 /// Arguments that do not go together, and files that cannot be written.

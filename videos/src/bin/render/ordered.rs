@@ -3,8 +3,8 @@
 use std::sync::mpsc::sync_channel;
 use std::thread;
 
-/// Things that a thread makes ahead of the one that is waited for: enough that a slow one holds nobody up, and a bound
-/// on memory, since each may be a picture.
+/// Number of results that each thread may compute ahead of the one that is needed next. Enough to bridge a
+/// slow result, and a limit on memory, since each may be a picture.
 const AHEAD: usize = 2;
 
 /// Calls `make` for 0 to `count` on `threads` threads, and `take` on this one for each result, in order. After an error
@@ -20,7 +20,7 @@ pub(crate) fn in_order<T: Send>(
 ) -> anyhow::Result<()> {
     let threads = threads.clamp(1, usize::try_from(count).unwrap_or(usize::MAX).max(1));
     thread::scope(|scope| {
-        // Thread k makes every `threads`-th from k on, so whose turn it is needs no saying.
+        // Thread k makes every `threads`-th result from k on, so the order is known without messages.
         let makers: Vec<_> = (0..threads)
             .map(|first| {
                 let (made, ready) = sync_channel(AHEAD);

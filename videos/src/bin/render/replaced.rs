@@ -1,7 +1,7 @@
-//! What a clip may take the place of: an earlier clip of this program with its truth, and nothing else.
+//! Protects existing files: a clip replaces only an earlier clip of this program with its ground truth.
 //!
-//! Rendering reads no file, so no output can be an input. But a name may be that of a filmed video, or of a truth that was
-//! written by hand, and neither can be rendered again.
+//! Rendering reads no file, so no output can be an input. But a name may belong to a filmed video, or to a
+//! ground truth that was written by hand, and neither can be rendered again.
 
 use std::io::Read;
 use std::path::Path;
@@ -12,7 +12,7 @@ use weir_terminal::outputs::Files;
 use weir_truth::Clip;
 use weir_videos::WorldKind;
 
-/// Bytes of the first line of a truth file; this program writes some hundred.
+/// Maximum length in bytes of a ground truth file's first line; this program writes some hundred bytes.
 const MAX_HEADER_BYTES: u64 = 64 << 10;
 
 /// Looks at what has the names of a clip and of its truth. Folders, devices and what is empty are left to those that
@@ -44,13 +44,13 @@ fn has_content(path: &Path) -> bool {
     std::fs::metadata(path).is_ok_and(|there| there.is_file() && there.len() > 0)
 }
 
-/// Whether the file says that it is true of a world of this program.
+/// True if the file is the ground truth of a world of this program.
 fn is_rendered(truth: &Path) -> Result<bool, FileError> {
     let header = Clip::read(weir_files::lines(truth, MAX_HEADER_BYTES, MAX_HEADER_BYTES)?);
     Ok(header.is_ok_and(|clip| WorldKind::named(&clip.world).is_some()))
 }
 
-/// Whether the file begins as MP4 files do: the size of the first box, then its kind.
+/// True if the file begins as an MP4 file: the size of the first box, then its kind.
 fn is_mp4(clip: &Path) -> Result<bool, FileError> {
     let mut head = Vec::new();
     let file = weir_files::open(clip)?;

@@ -1,4 +1,4 @@
-//! Scenes without pictures: what a model is given of each, and the report that it is to give.
+//! Writes scenes without pictures: the prompt for a model, and the expected report.
 
 use std::io::{BufWriter, Write};
 

@@ -1,4 +1,4 @@
-//! When the frames of a clip are shown.
+//! Presentation times of the frames of a clip.
 
 use weir_videos::Seed;
 
@@ -10,12 +10,12 @@ const TICKS: f64 = 90_000.0;
 pub(crate) struct Moment(i64);
 
 impl Moment {
-    /// As frames carry it.
+    /// Presentation timestamp in milliseconds.
     pub(crate) fn pts_ms(self) -> f64 {
         self.0 as f64 * 1000.0 / TICKS
     }
 
-    /// As worlds take it.
+    /// Time in seconds, as worlds take it.
     pub(crate) fn seconds(self) -> f32 {
         (self.0 as f64 / TICKS) as f32
     }
@@ -29,7 +29,8 @@ pub(crate) fn steady(seconds: f64, fps: f64) -> Vec<Moment> {
         .collect()
 }
 
-/// The same with an eighth of them left out and the others up to a third of a frame early or late. The first stays.
+/// The same times with an eighth left out, and the others shifted by up to a third of a frame. The first
+/// stays.
 pub(crate) fn uneven(seconds: f64, fps: f64, seed: Seed) -> Vec<Moment> {
     let frame = TICKS / fps;
     let moved = |(index, moment): (usize, Moment)| {

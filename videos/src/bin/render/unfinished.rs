@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use weir_terminal::UserError;
 
-/// A file or folder beside its place, taken away where it does not get there.
+/// File or folder under a temporary name, deleted unless it is completed.
 pub(crate) struct Unfinished {
     path: PathBuf,
     part: PathBuf,
@@ -60,12 +60,12 @@ impl Unfinished {
         })
     }
 
-    /// Where it is for now.
+    /// Temporary path, until the file is complete.
     pub(crate) fn part(&self) -> &Path {
         &self.part
     }
 
-    /// Gives it its name.
+    /// Renames it to its final name.
     pub(crate) fn finish(self) -> anyhow::Result<()> {
         fs::rename(&self.part, &self.path).map_err(|error| self.failed(&error))
     }
@@ -85,7 +85,7 @@ impl Unfinished {
 
 impl Drop for Unfinished {
     fn drop(&mut self) {
-        // Gone already where it got its name; that it cannot be taken away does no harm.
+        // After a rename it does not exist any more; a failure to delete it does no harm.
         let _ = fs::remove_file(&self.part).or_else(|_| fs::remove_dir_all(&self.part));
     }
 }

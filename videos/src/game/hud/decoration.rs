@@ -1,4 +1,4 @@
-//! What stands on the display and is not asked for: the feed of events and the small map.
+//! Parts of the display that models need not read: the feed of events and the small map.
 
 use crate::canvas::{Canvas, rgb};
 use crate::font;
@@ -49,12 +49,12 @@ pub(super) fn line(canvas: &mut Canvas, at: &Bounds, skin: &Skin, line: &Line, a
     font::write(canvas, &line.right, vec2(after + sign, top), LETTER, 1.25, ink);
 }
 
-/// What moves on the small map.
+/// Moving parts of the small map.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Marks {
-    /// Where the hero is, and which way they look.
+    /// Position of the hero, and viewing direction in radians.
     pub(crate) hero: (Vec2, f32),
-    /// The zone: middle and radius.
+    /// Zone of play: centre and radius.
     pub(crate) zone: (Vec2, f32),
 }
 

@@ -9,10 +9,10 @@ pub const ITEMS: [&str; 13] = [
     "pistol", "rifle", "shotgun", "sniper", "smg", "knife", "grenade", "smoke", "medkit", "armour", "helmet",
     "ammo", "scope",
 ];
-/// How many of [`ITEMS`] are held in hand to fight.
+/// Number of entries of [`ITEMS`], from the first on, that are weapons held in hand.
 pub(crate) const WEAPONS: usize = 6;
 
-/// How long a weapon in the hands is seen from above, in units of the map.
+/// Length of a weapon in the hands, seen from above, in units of the map.
 pub(crate) fn length(item: usize) -> f32 {
     [14.0, 24.0, 23.0, 30.0, 18.0, 10.0]
         .get(item)

@@ -20,7 +20,7 @@ use skin::{Anchor, Places};
 /// Lines of the feed.
 const LINES: usize = 4;
 
-/// Where everything stands on the display.
+/// Positions of the panels on the display.
 #[derive(Debug, Clone)]
 pub(super) struct Layout {
     kills: Bounds,
@@ -77,7 +77,7 @@ impl Layout {
         }
     }
 
-    /// What hides the scene: all panels.
+    /// Panels that hide the scene, all but the feed.
     pub(super) fn panels(&self) -> impl Iterator<Item = &Bounds> {
         [&self.kills, &self.alive, &self.health, &self.map]
             .into_iter()
@@ -124,19 +124,19 @@ impl Layout {
         }
     }
 
-    /// Where the bar of the health is.
+    /// Position of the health bar.
     #[cfg(test)]
     pub(super) fn bar(&self, skin: &Skin) -> Bounds {
         panels::bar(&self.health, skin)
     }
 
-    /// Draws the health alone.
+    /// Draws only the health panel.
     #[cfg(test)]
     pub(super) fn draw_health(&self, canvas: &mut Canvas, skin: &Skin, health: u32) {
         panels::health(canvas, &self.health, skin, health);
     }
 
-    /// What is true of the display.
+    /// Ground truth of the display.
     pub(super) fn truth(&self, values: &Values) -> Vec<TruthObject> {
         let text = |value: u32| TruthAttribute::Text {
             text: value.to_string(),

@@ -89,7 +89,7 @@ pub(super) fn counter(canvas: &mut Canvas, at: &Bounds, skin: &Skin, sign: &Sket
     figures(canvas, text, vec2(text_at, middle - skin.digit / 2.0), skin, None);
 }
 
-/// A number in the skin's hand, with an outline where one is asked for.
+/// Draws a number in the style of the skin, optionally with an outline.
 fn figures(canvas: &mut Canvas, text: &str, at: Vec2, skin: &Skin, outline: Option<Rgba>) {
     if let Some(ink) = outline {
         font::write(canvas, text, at, skin.digit, skin.weight + 2.6, ink);
@@ -183,7 +183,7 @@ fn fill(skin: &Skin, value: u32) -> Rgba {
     }
 }
 
-/// Where the bar is on the health panel.
+/// Position of the bar on the health panel.
 pub(super) fn bar(at: &Bounds, skin: &Skin) -> Bounds {
     let pad = padding(skin);
     let before = if skin.figure == Figure::Before {

@@ -1,4 +1,4 @@
-//! How a display looks and where its panels stand: every game has its own.
+//! Design of a display and position of its panels: every game has its own.
 
 use rand::RngExt;
 use rand_pcg::Pcg64;
@@ -16,34 +16,34 @@ pub(super) struct Anchor {
     pub(super) bottom: bool,
 }
 
-/// Where the value stands on the health panel.
+/// Position of the value on the health panel, relative to the bar.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Figure {
-    /// On the bar.
+    /// Printed over the bar.
     On,
-    /// Before it.
+    /// To the left of the bar.
     Before,
-    /// After it.
+    /// To the right of the bar.
     After,
 }
 
 /// The sign before the kills.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum KillSign {
-    /// A skull.
+    /// Skull as the sign of a kill.
     Skull,
-    /// A cross-hair.
+    /// Cross-hair as the sign of a kill.
     CrossHair,
 }
 
-/// A look.
+/// Design of a display: colours, sizes and signs.
 #[derive(Debug, Clone)]
 pub(crate) struct Skin {
     pub(super) panel: Rgba,
     pub(super) text: Rgba,
     pub(super) accent: Rgba,
     pub(super) frame: Option<Rgba>,
-    /// How much is cut off the corners of panels in pixels.
+    /// Length by which the corners of panels are cut off, in pixels.
     pub(super) corner: f32,
     pub(super) rounded: bool,
     /// Height of digits in pixels, 14 to 22.
@@ -170,7 +170,7 @@ pub(super) struct Places<'a> {
 }
 
 impl<'a> Places<'a> {
-    /// Nothing stands anywhere yet.
+    /// Starts with an empty display.
     pub(super) fn new(skin: &'a Skin) -> Self {
         Self {
             skin,
@@ -178,7 +178,7 @@ impl<'a> Places<'a> {
         }
     }
 
-    /// The next place for something of that size.
+    /// Next free place for a panel of that size.
     pub(super) fn take(&mut self, anchor: Anchor, size: Vec2) -> Bounds {
         let (width, height) = (SIZE.0 as f32, SIZE.1 as f32);
         let used = &mut self.used[usize::from(anchor.bottom)][anchor.column];

@@ -1,18 +1,18 @@
-//! What a sentence of a report states.
+//! Facts that a sentence of a report states.
 
 use super::{MANY, NO_VEHICLE, NOBODY, NUMBERS, PERSON, PLACES, VEHICLES, classes};
 
-/// How many there are, as reports say it.
+/// Number of things as reports give it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Amount {
-    /// From none to five.
+    /// Number from zero to five.
     Exactly(usize),
     /// Six or more.
     Many,
 }
 
 impl Amount {
-    /// Whether that many are meant.
+    /// True if the amount covers that count.
     #[must_use]
     pub fn is(self, count: usize) -> bool {
         match self {
@@ -25,37 +25,37 @@ impl Amount {
 /// A fact that a sentence states.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Fact {
-    /// What was not there before.
+    /// A thing that was not there before.
     New {
-        /// Its class.
+        /// Class of the thing.
         class: String,
-        /// Where it is.
+        /// Place of the thing, one of `PLACES`.
         place: String,
     },
-    /// How many there are of a class.
+    /// Number of things of a class.
     Count {
-        /// The class.
+        /// Class of the things.
         class: String,
-        /// How many.
+        /// Number as the report gives it.
         amount: Amount,
     },
-    /// At least one of a class is there.
+    /// At least one thing of a class is at a place.
     At {
-        /// The class.
+        /// Class of the thing.
         class: String,
-        /// Where it is.
+        /// Place of the thing, one of `PLACES`.
         place: String,
     },
     /// A plate is on a thing.
     Plate {
-        /// What stands on it.
+        /// Text of the plate.
         text: String,
-        /// Class of the thing.
+        /// Class of the thing with the plate.
         class: String,
-        /// Where that is.
+        /// Place of that thing, one of `PLACES`.
         place: String,
     },
-    /// Who is there.
+    /// Name of a person who is there.
     Name(String),
 }
 
@@ -66,7 +66,7 @@ pub fn sentences(report: &str) -> Vec<&str> {
     all.filter(|sentence| !sentence.is_empty()).collect()
 }
 
-/// The facts that a sentence states; none where it is not one of the grammar.
+/// Facts that a sentence states; `None` if the grammar does not contain the sentence.
 #[must_use]
 pub fn facts(sentence: &str) -> Option<Vec<Fact>> {
     if sentence == NO_VEHICLE {

@@ -1,8 +1,8 @@
-//! Reports: two to ten sentences about a scene, by a grammar. What a scene is to be called is a function of it, so what a
-//! model says of one can be held against it, sentence by sentence and fact by fact.
+//! Reports: two to ten sentences about a scene, by a grammar. The correct report is a function of the scene,
+//! so a model's report can be compared with it, sentence by sentence and fact by fact.
 //!
-//! [`Scene::prompt`] is what a model is given of a scene, [`Scene::sentences`] what it is to say, and [`facts`] reads a sentence
-//! back as the facts that it states. Each part of the grammar is in a function of its own.
+//! [`Scene::prompt`] is the input of a model, [`Scene::sentences`] the expected output, and [`facts`] parses
+//! a sentence back into the facts that it states. Each part of the grammar is in a function of its own.
 
 mod facts;
 mod of_truth;
@@ -26,7 +26,7 @@ pub const PERSON: (&str, &str) = ("person", "persons");
 /// Most plates, and most names, of a report: those of the first things that have one.
 pub const MAX_NAMED: usize = 3;
 
-/// How many there are, as a sentence begins; above five it is not said.
+/// Words for numbers at the beginning of a sentence; larger numbers are `MANY`.
 const NUMBERS: [&str; 5] = ["One", "Two", "Three", "Four", "Five"];
 const MANY: &str = "Many";
 const NO_VEHICLE: &str = "No vehicle is there.";

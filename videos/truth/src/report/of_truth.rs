@@ -1,4 +1,4 @@
-//! Scenes of rendered frames: what a report of one can be held against.
+//! Scenes of rendered frames, against which reports can be evaluated.
 
 use super::{Scene, Thing, classes, place};
 use crate::{FrameTruth, TruthAttribute, TruthObject};
@@ -7,12 +7,12 @@ use crate::{FrameTruth, TruthAttribute, TruthObject};
 const PLATE: &str = "plate";
 const IDENTITY: &str = "identity";
 
-/// A thing of a frame, with what is asked for and what may be left out.
+/// Thing of a frame. Flags tell which parts a report must mention and which it may leave out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TrueThing {
-    /// All that is true of it.
+    /// All that is known about it.
     pub thing: Thing,
-    /// Whether it can be asked for: large enough, and seen.
+    /// True if a report must mention it: it is large enough, and visible.
     pub is_asked: bool,
     /// Whether its plate can be.
     pub plate_is_asked: bool,
@@ -53,7 +53,7 @@ fn true_thing(object: &TruthObject, frame: &FrameTruth, size: (u32, u32)) -> Tru
 }
 
 impl Scene {
-    /// What is to be found in a frame, without a thing that is new.
+    /// Scene of a frame with the things that a report must mention; no thing is new.
     #[must_use]
     pub fn of(frame: &FrameTruth, size: (u32, u32)) -> Self {
         let asked = things(frame, size).into_iter().filter(|it| it.is_asked);

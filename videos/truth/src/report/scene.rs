@@ -1,4 +1,4 @@
-//! What is in a frame, what a model is given of it, and what there is to say of it.
+//! Scene of a frame, with the prompt for a model and the expected report.
 
 use std::io::Write;
 
@@ -19,7 +19,7 @@ pub const PLACES: [&str; 9] = [
     "bottom right",
 ];
 
-/// Where the middle of a box (left, top, right, bottom) is in a picture of that size.
+/// Place of the middle of a box (left, top, right, bottom) in a picture of that size.
 #[must_use]
 pub fn place(r#box: &[f32; 4], (width, height): (u32, u32)) -> &'static str {
     let third = |low: f32, high: f32, size: u32| match 3.0 * (low + high) / 2.0 / size.max(1) as f32 {
@@ -38,14 +38,14 @@ pub struct Thing {
     pub class: String,
     /// One of [`PLACES`].
     pub place: &'static str,
-    /// What stands on its plate, where that is known.
+    /// Text of its plate, if it is known.
     pub plate: Option<String>,
-    /// Who it is, where that is known.
+    /// Name of the person, if it is known.
     pub name: Option<String>,
 }
 
 impl Thing {
-    /// What a model is given of it.
+    /// Description of the thing in a prompt.
     fn given(&self) -> String {
         let plate = self.plate.as_ref().map(|plate| format!(" #{plate}"));
         let name = self.name.as_ref().map(|name| format!(" @{name}"));
@@ -61,17 +61,17 @@ struct Pair {
     report: String,
 }
 
-/// What is in a frame.
+/// Content of a frame.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Scene {
-    /// What was not there before, and is the reason to report.
+    /// Thing that was not there before, which is the reason for a report.
     pub new: Option<Thing>,
-    /// All that is there, that included.
+    /// All things in the frame, including `new`.
     pub things: Vec<Thing>,
 }
 
 impl Scene {
-    /// What a model is given of the scene; a graph says it by the templates of `describe`.
+    /// Prompt for a model; a graph builds it by the templates of `describe`.
     #[must_use]
     pub fn prompt(&self) -> String {
         let new = self.new.as_ref().map(|new| format!("New:{}. ", new.given()));
@@ -79,7 +79,7 @@ impl Scene {
         format!("{}Seen:{things}.", new.unwrap_or_default())
     }
 
-    /// What is to be said of it.
+    /// Sentences of the expected report.
     #[must_use]
     pub fn sentences(&self) -> Vec<String> {
         let mut said: Vec<String> = self.new.iter().map(new_thing).collect();

@@ -1,5 +1,5 @@
-//! Predictors beside each other: their error on scenes of seeds never trained on, what they cost, and what that does to
-//! goodput.
+//! Comparison of length predictors: their error on scenes of seeds that were not used for training, their
+//! cost, and their effect on goodput.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -21,20 +21,20 @@ const TESTED_SEED: u64 = 2_000;
 /// Tiers of input and of output, the paper's in the middle (Figure 10a).
 const TIERS: [usize; 3] = [2, 3, 4];
 
-/// Where a predicted length comes from.
+/// Predictor of output lengths.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Predictor {
-    /// The mean of what was trained on.
+    /// Mean length of the training scenes.
     Mean(f64),
-    /// A draw from it.
+    /// Random draw from the lengths of the training scenes.
     History(Vec<u32>),
-    /// The mean by kind of stream and number of things.
+    /// Mean by kind of stream and number of objects; the overall mean for unknown combinations.
     Stream(BTreeMap<(usize, u32), f64>, f64),
-    /// One net.
+    /// A single net for all lengths.
     Single(Net),
-    /// Nets for tiers under a gate.
+    /// One net for each tier of lengths, chosen by a gate.
     Experts(Experts),
-    /// As it will be.
+    /// The true length.
     Oracle,
 }
 
@@ -69,17 +69,17 @@ impl Predictor {
 /// A predictor, its name and its figures.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Compared {
-    /// As it is written in configurations.
+    /// Name of the predictor in configurations.
     pub name: String,
-    /// Which.
+    /// Predictor of this row.
     pub predictor: Predictor,
-    /// Mean absolute error in tokens, on scenes that were not trained on.
+    /// Mean absolute error in tokens, on scenes that were not used for training.
     pub error: f64,
-    /// Microseconds of a prediction.
+    /// Duration of a prediction in microseconds.
     pub micros: f64,
 }
 
-/// Trains all of them and compares their errors. Nothing where a net could not be trained.
+/// Trains all predictors and compares their errors. Empty if a net could not be trained.
 #[must_use]
 pub fn predictors() -> Vec<Compared> {
     let trained = scenes(TRAINED, TRAINED_SEED);
@@ -152,7 +152,7 @@ fn error(predictor: &Predictor, scenes: &[Scene]) -> (f64, f64) {
     (sum / scenes.len() as f64, 1e6 * least)
 }
 
-/// Errors beside that of history. Times of a prediction are measured, and differ from run to run.
+/// Table of errors relative to history. Prediction times are measured, and differ from run to run.
 #[must_use]
 pub fn table(all: &[Compared]) -> String {
     let history = all.iter().find(|one| one.name == "history");

@@ -1,12 +1,12 @@
-//! Scenes and how long a description of them becomes: what the renderer's truth says of a scene (how many things of which
-//! kind) decides the length of two to ten sentences about it, but for some noise.
+//! Scenes and the lengths of their descriptions. The number of objects of each kind in the renderer's ground
+//! truth determines the length of two to ten sentences, except for some noise.
 
 use rand::{RngExt as _, SeedableRng as _};
 use rand_pcg::Pcg64Mcg;
 
 /// Kinds of things.
 pub const KINDS: usize = 10;
-/// Numbers that are given to a net: of the prompt, by kind, of tokens so far.
+/// Number of input features of a net: one for the prompt, one per kind, one for the tokens so far.
 pub const FEATURES: usize = KINDS + 2;
 /// Kinds of streams.
 const STREAMS: usize = 4;
@@ -21,7 +21,7 @@ const RATES: [[f64; KINDS]; STREAMS] = [
 const PROMPT: [f64; KINDS] = [4.0, 4.0, 4.0, 5.0, 4.0, 9.0, 6.0, 5.0, 7.0, 8.0];
 /// Tokens of a sentence about one, by kind of stream: a game is described at length.
 const SENTENCE: [f64; STREAMS] = [24.0, 30.0, 58.0, 40.0];
-/// Further tokens of a sentence by what it is about.
+/// Additional tokens of a sentence by its subject.
 const EXTRA: [f64; KINDS] = [0.0, 4.0, 4.0, 6.0, 2.0, 16.0, 8.0, 10.0, 14.0, 12.0];
 /// Sentences at least and at most.
 const SENTENCES: (f64, f64) = (2.0, 10.0);
@@ -31,13 +31,13 @@ const NOISE: f64 = 0.12;
 /// A scene, its prompt and the length of its description.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Scene {
-    /// Which kind of stream.
+    /// Kind of stream, by index.
     pub stream: usize,
-    /// Things by kind.
+    /// Number of objects by kind.
     pub counts: [u32; KINDS],
-    /// Tokens of the prompt.
+    /// Number of prompt tokens.
     pub prompt: u32,
-    /// Tokens of the description.
+    /// Length of the description in tokens.
     pub length: u32,
 }
 
@@ -69,7 +69,7 @@ impl Scene {
         self.counts.iter().sum()
     }
 
-    /// What a net is given, after so many tokens were generated.
+    /// Input features of a net after `generated` tokens.
     #[must_use]
     pub fn features(&self, generated: u32) -> [f32; FEATURES] {
         let log = |count: u32| (1.0 + f64::from(count)).ln();
@@ -83,7 +83,7 @@ impl Scene {
     }
 }
 
-/// So many scenes of one seed.
+/// Draws `count` scenes with one seed.
 #[must_use]
 pub fn scenes(count: usize, seed: u64) -> Vec<Scene> {
     let mut rng = Pcg64Mcg::seed_from_u64(seed);

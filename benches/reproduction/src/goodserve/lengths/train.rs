@@ -53,7 +53,7 @@ impl Trainer {
         }
     }
 
-    /// What each layer gives, the input first.
+    /// Activations of each layer, starting with the input.
     fn forward(&self, input: &[f32]) -> Vec<Vec<f32>> {
         let mut all = vec![input.to_vec()];
         for (index, layer) in self.layers.iter().enumerate() {
@@ -74,7 +74,7 @@ impl Trainer {
         all
     }
 
-    /// Adds the gradient of a loss whose derivative by the outputs is `slopes`.
+    /// Adds the gradient of a loss whose derivatives with respect to the outputs are `slopes`.
     fn backward(&mut self, all: &[Vec<f32>], slopes: Vec<f32>) {
         let mut slopes = slopes;
         for index in (0..self.layers.len()).rev() {
@@ -88,7 +88,7 @@ impl Trainer {
                     next[column] += slope * layer.weights[from + column];
                 }
             }
-            // What was cut at zero gives nothing on.
+            // Units that were cut off at zero pass no gradient on.
             for (slope, value) in next.iter_mut().zip(before) {
                 if *value <= 0.0 && index > 0 {
                     *slope = 0.0;
@@ -98,7 +98,7 @@ impl Trainer {
         }
     }
 
-    /// One step of Adam with what was added; then nothing is.
+    /// Makes one step of Adam with the accumulated gradient, and clears it.
     fn step(&mut self, rate: f32, count: usize) {
         self.steps += 1;
         let (first, second) = (1.0 - 0.9_f32.powi(self.steps), 1.0 - 0.999_f32.powi(self.steps));
@@ -188,7 +188,7 @@ fn samples(scenes: &[Scene], rng: &mut Pcg64Mcg) -> Vec<Sample> {
 
 fn train_net(samples: &[Sample], rng: &mut Pcg64Mcg) -> Option<Net> {
     let mut trainer = Trainer::new(FEATURES, &EXPERT, rng);
-    // From the mean on.
+    // Training starts from the mean.
     if let Some(last) = trainer.layers.last_mut() {
         let sum: f32 = samples.iter().map(|(_, log)| log).sum();
         last.biases[0] = sum / samples.len().max(1) as f32;
@@ -199,7 +199,7 @@ fn train_net(samples: &[Sample], rng: &mut Pcg64Mcg) -> Option<Net> {
     trainer.finish()
 }
 
-/// One net, trained on all.
+/// Trains one net on all scenes.
 #[must_use]
 pub fn single(scenes: &[Scene], seed: u64) -> Option<Net> {
     let mut rng = Pcg64Mcg::seed_from_u64(seed);

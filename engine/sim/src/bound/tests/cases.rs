@@ -1,4 +1,4 @@
-//! Scenes whose optimum is known.
+//! Inputs whose optimum is known.
 
 use super::*;
 
@@ -20,7 +20,7 @@ fn a_million_requests_through_five_modules() {
     assert_eq!(bound.binding, Some(ModuleId(0)));
 }
 
-/// Poisson arrivals of so many a second, over so many seconds.
+/// Poisson arrivals at this rate per second, over this many seconds.
 fn poisson(rate: f64, seconds: f64) -> Vec<Timestamp> {
     use rand::{RngExt, SeedableRng};
     let mut rng = rand_pcg::Pcg64::seed_from_u64(1);
@@ -156,7 +156,7 @@ fn a_scene_that_contradicts_itself_is_refused() {
     refuse(&[1], vec![few], "for 0 requests of 1");
 }
 
-/// As above, with a branch and a fan-out that run short at once.
+/// As above, with a branch and a fan-out that run short at the same time.
 #[test]
 fn a_million_requests_that_differ() {
     let arrivals: Vec<Timestamp> = (0..1_000_000)

@@ -12,11 +12,11 @@ type Running = (u64, Vec<u8>);
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct State {
     now: u64,
-    /// By module and request: items not yet started.
+    /// Items that have not started, by module and request.
     left: Vec<Vec<u8>>,
-    /// By module, sorted.
+    /// Running batches by module, sorted.
     running: Vec<Vec<Running>>,
-    /// By module and request: when the last batch with its items ended.
+    /// End of the last batch with items of a request, by module and request.
     ended: Vec<Vec<u64>>,
 }
 
@@ -35,7 +35,7 @@ pub(super) fn optimum(input: &BoundInput<'_>) -> u64 {
         .map_or(0, |less| less + 1)
 }
 
-/// Whether some schedule delivers more than this.
+/// True if some schedule delivers more requests than this.
 pub(super) fn beats(input: &BoundInput<'_>, delivered: u64) -> bool {
     (0..1_u32 << input.arrivals.len())
         .any(|subset| u64::from(subset.count_ones()) == delivered + 1 && feasible(input, subset))
@@ -64,7 +64,7 @@ fn feasible(input: &BoundInput<'_>, subset: u32) -> bool {
 }
 
 impl Search<'_> {
-    /// Whether all can still be in time, when modules from `module` on may start batches now.
+    /// True if all can still be in time, when modules from `module` on may start batches now.
     fn from(&mut self, module: usize, state: State) -> bool {
         if !self.seen.insert((module, state.clone())) {
             return false;
@@ -95,7 +95,7 @@ impl Search<'_> {
         self.from(module + 1, state)
     }
 
-    /// One microsecond on.
+    /// Advances time by one microsecond.
     fn later(&mut self, mut state: State) -> bool {
         state.now += 1;
         let State {
@@ -128,7 +128,7 @@ impl Search<'_> {
         open.is_empty() || self.from(0, state)
     }
 
-    /// Whether it is not yet certain to reach the sinks in time; a request is there `exit` after its last batch.
+    /// True if the request may still miss its deadline. It arrives `exit` after its last batch.
     fn open(&self, state: &State, request: usize) -> bool {
         let sent = self.input.arrivals[request].micros();
         let visits = |module: usize| self.input.modules[module].items.count(request) > 0;

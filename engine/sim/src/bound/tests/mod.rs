@@ -162,7 +162,7 @@ proptest! {
         prop_assert!(!beats(&input, bound.max_delivered), "beaten: {bound:?}");
     }
 
-    /// One worker without batches: nothing of the problem is relaxed.
+    /// For one worker without batches, the problem is not relaxed, so the bound is exact.
     #[test]
     fn one_worker_without_batches_is_exact(
         mut sent in prop::collection::vec(0_u64..9, 1..6),
