@@ -65,6 +65,12 @@ pub use {weir_flow as flow, weir_graph as graph, weir_runtime as runtime};
 const DEFAULT_LOG: &str = "error,ffmpeg=off,async_nats=off,rskafka=off,weir::outputs=warn,weir::traces=warn,\
                            weir_operators::media::video_place=warn,weir_operators::sinks=warn";
 
+/// Commands and options of the program, such as documents may show them.
+#[must_use]
+pub fn command_line() -> clap::Command {
+    <args::Args as clap::CommandFactory>::command()
+}
+
 /// Carries out the command line of this process.
 #[must_use]
 pub fn main() -> ExitCode {

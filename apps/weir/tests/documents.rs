@@ -1,81 +1,123 @@
-//! Trackers and transforms as documents show them are what graphs may have, and documents show every key that there is.
+//! Pages hold with the program: their graphs and commands are accepted, their links lead somewhere, and every key of trackers and
+//! transforms is shown.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+#![allow(clippy::print_stdout, reason = "the counts are a result")]
+
+mod commands;
+mod graphs;
+mod links;
+mod pages;
+mod shell;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::process::Command;
 
+use pages::Page;
 use toml::{Table, Value};
 
-const OPERATORS: &str = include_str!("../../../docs/operators.md");
-const ANALYTICS: &str = include_str!("../../../docs/analytics.md");
-const TRACKING: &str = include_str!("../../../docs/tracking.md");
+/// The reference of operators, as the program prints it.
+fn operators() -> String {
+    let all = pages::pages();
+    let page = all.iter().find(|page| page.name.ends_with("/operators.md"));
+    page.unwrap().text()
+}
 
-const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+#[derive(Debug, Default)]
+struct Counts {
+    toml: graphs::Counts,
+    commands: commands::Counts,
+    links: links::Counts,
+}
 
-/// What examples take from, where they do not say it themselves.
-const GRAPH: &str = r#"
-[app]
-slo = "10s"
+/// Every problem of a page.
+fn problems(page: &Page, counts: &mut Counts) -> Vec<String> {
+    let mut problems = graphs::problems(page, &mut counts.toml);
+    problems.extend(commands::problems(page, &mut counts.commands, &mut counts.links));
+    problems.extend(links::problems(page, &mut counts.links));
+    problems
+}
 
-[sources.camera]
-uri = "CLIP"
-mode = "lossless"
+#[test]
+fn graphs_commands_and_links_of_all_pages_hold() {
+    let mut counts = Counts::default();
+    let pages = pages::pages();
+    let problems: Vec<String> = pages
+        .iter()
+        .flat_map(|page| problems(page, &mut counts))
+        .collect();
+    println!("{} pages: {counts:?}", pages.len());
+    assert!(
+        problems.is_empty(),
+        "{} problems:\n{}",
+        problems.len(),
+        problems.join("\n")
+    );
+    let toml = &counts.toml;
+    assert!(
+        toml.graphs + toml.fragments > 30 && counts.commands.weir > 40 && counts.links.links > 200,
+        "{counts:?}"
+    );
+}
 
-[models.detector]
-model = "embedded:street-detector"
+/// The table of contents of the site has every page. Pages of tasks are short enough to be read at once.
+#[test]
+fn pages_are_in_the_contents_and_those_of_tasks_are_short() {
+    let pages = pages::pages();
+    let contents = pages.iter().find(|page| page.name == "docs/SUMMARY.md").unwrap();
+    let links = contents.links().into_iter();
+    let listed: BTreeSet<String> = links.map(|(_, link)| format!("docs/{link}")).collect();
+    for page in &pages {
+        let is_listed = page.name == contents.name || listed.contains(&page.name);
+        assert!(
+            is_listed || !page.name.starts_with("docs/"),
+            "docs/SUMMARY.md has no {}",
+            page.name
+        );
+        let is_of_task = page.name.starts_with("docs/how-to/") || page.name == "docs/get-started.md";
+        let most = match &*page.name {
+            "README.md" => 150,
+            _ if is_of_task => 250,
+            _ => usize::MAX,
+        };
+        let lines = page.text().lines().count();
+        assert!(lines <= most, "{} has {lines} lines of at most {most}", page.name);
+    }
+}
 
-[models.plate-reader]
-model = "embedded:plate-reader"
-
-[models.face-embedder]
-model = "embedded:street-faces"
-
-[modules.objects]
-operator = "detect"
-model = "detector"
-inputs = ["camera"]
-
-[modules.detect]
-operator = "detect"
-model = "detector"
-inputs = ["camera"]
-
-[modules.plates]
-operator = "read-text"
-model = "plate-reader"
-inputs = ["objects"]
-regions = ["plate"]
-attribute = "plate"
-
-[modules.identities]
-operator = "embed"
-model = "face-embedder"
-inputs = ["objects"]
-regions = ["face"]
-attribute = "identity"
-vector = true
-
-[modules.tracks]
-operator = "track"
-inputs = ["objects"]
-
-[sinks.events]
-type = "jsonl"
-path = "events.jsonl"
-inputs = ["plates", "identities", "tracks"]
-"#;
-
-/// The examples of a page.
-fn examples(page: &str) -> Vec<Table> {
-    let blocks = page.split("```toml\n").skip(1);
-    let blocks = blocks.map(|rest| rest.split("```").next().unwrap());
-    blocks.map(|block| block.parse().unwrap()).collect()
+#[test]
+fn broken_snippets_are_found() {
+    let complete = "```toml\n[app]\nslo = \"1s\"\n[sources.camera]\nuri = \"videos/street-day.mp4\"\n[models.detector]\n\
+                    model = \"embedded:street-detector\"\n[modules.detect]\noperator = \"detect\"\nmodel = \"detector\"\n\
+                    inputs = [\"camera\"]\n[sinks.events]\ntype = \"jsonl\"\npath = \"-\"\ninputs = [\"detect\"]\n```\n";
+    let found = |text: &str| problems(&Page::new("docs/page.md", text), &mut Counts::default());
+    assert_eq!(found(complete), Vec::<String>::new());
+    for (text, words) in [
+        (complete.replace("slo = \"1s\"", "slow = \"1s\""), "slow"),
+        (complete.replace("street-day.mp4", "street-noon.mp4"), "street-noon.mp4"),
+        ("```toml\n[sinks.events]\ntype = \"jsonl\"\npath = \"-\"\ninputs = [\"detect\"]\nrotate = true\n```".to_owned(), "rotate"),
+        ("```toml\n[sinks.events\n```".to_owned(), "docs/page.md:2"),
+        ("```toml\n[transforms.a]\ntype = \"zone\"\ninputs = [\"nothing\"]\npoints = [[0, 0], [1, 0], [1, 1]]\n```".to_owned(), "nothing"),
+        ("text\n```sh\nweir check\n```".to_owned(), "docs/page.md:3"),
+        ("```sh\nweir run graph.toml --quickly\n```".to_owned(), "--quickly"),
+        ("```sh\nmake tea\n```".to_owned(), "no target tea"),
+        ("```sh\ncargo run -p weird\n```".to_owned(), "no package weird"),
+        ("```sh\nweir run \"graph.toml\n```".to_owned(), "docs/page.md:2"),
+        ("```sh\ncat videos/street-noon.mp4\n```".to_owned(), "videos/street-noon.mp4 is not in the repository"),
+        ("`weir stream list`".to_owned(), "no command stream"),
+        ("`weir run --quickly`".to_owned(), "no option --quickly"),
+        ("see `docs/nothing.md`".to_owned(), "docs/nothing.md is not in the repository"),
+        ("# A heading\n[a](#a-heading) [b](#another)".to_owned(), "#another leads to no heading"),
+        ("[`code` and\ntext](nothing.md)".to_owned(), "docs/page.md:2: the link nothing.md"),
+    ] {
+        let found = found(&text);
+        assert!(found.len() == 1 && found[0].contains(words), "{words}: {found:?}\n{text}");
+    }
 }
 
 /// Keys of the table below a heading of the reference, and the next cell of each: the types that a shared key is of.
 fn reference(heading: &str) -> BTreeMap<String, String> {
-    let section = OPERATORS.split(&format!("\n{heading}\n")).nth(1).unwrap();
+    let text = operators();
+    let section = text.split(&format!("\n{heading}\n")).nth(1).unwrap();
     let section = section.split("\n##").next().unwrap();
     let rows = section.lines().filter(|line| line.starts_with("| `"));
     rows.map(|row| {
@@ -92,79 +134,51 @@ fn is_of(cell: &str, kind: &str) -> bool {
     cell.starts_with("all") != is_named
 }
 
-/// What `weir check` says against the graph with an example, whose tables take the place of those of their names.
-fn check(example: &Table) -> Result<(), String> {
-    let folder = tempfile::tempdir().unwrap();
-    let clip = concat!(env!("CARGO_MANIFEST_DIR"), "/../../videos/street-day.mp4");
-    let mut graph: Table = GRAPH.replace("CLIP", clip).parse().unwrap();
-    for (section, tables) in example {
-        let of_section = graph.entry(section).or_insert_with(|| Value::Table(Table::new()));
-        let of_section = of_section.as_table_mut().unwrap();
-        of_section.extend(tables.as_table().unwrap().clone());
-    }
-    std::fs::write(folder.path().join("graph.toml"), toml::to_string(&graph).unwrap()).unwrap();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_weir"));
-    let checked = command
-        .arg("check")
-        .arg(folder.path().join("graph.toml"))
-        .current_dir(ROOT)
-        .output()
-        .unwrap();
-    if checked.status.success() {
-        return Ok(());
-    }
-    Err(String::from_utf8_lossy(&checked.stderr).into_owned())
+/// Tables of a section, of all pages.
+fn shown_tables(section: &str) -> Vec<Table> {
+    let pages = pages::pages();
+    let documents = pages.iter().flat_map(graphs::tables);
+    let tables = documents.filter_map(|document| document.get(section).and_then(Value::as_table).cloned());
+    let tables = tables.flat_map(|tables| tables.into_iter().map(|(_, table)| table));
+    tables.filter_map(|table| table.as_table().cloned()).collect()
 }
 
 #[test]
-fn examples_of_trackers_are_graphs_and_show_every_key() {
+fn examples_of_trackers_show_every_key() {
     let (mut shown, mut per_track) = (BTreeSet::new(), BTreeSet::new());
-    for example in examples(TRACKING) {
-        check(&example).unwrap_or_else(|said| panic!("{said}\n{example}"));
-        let modules = example.get("modules").and_then(Value::as_table);
-        for module in modules.into_iter().flat_map(|modules| modules.values()) {
-            let module = module.as_table().unwrap();
-            if module["operator"].as_str() == Some("track") {
-                shown.extend(module.keys().cloned());
-            }
-            let rule = module.get("per_track").and_then(Value::as_table);
-            per_track.extend(rule.into_iter().flat_map(|rule| rule.keys().cloned()));
+    for module in shown_tables("modules") {
+        if module.get("operator").and_then(Value::as_str) == Some("track") {
+            shown.extend(module.keys().cloned());
         }
+        let rule = module.get("per_track").and_then(Value::as_table);
+        per_track.extend(rule.into_iter().flat_map(|rule| rule.keys().cloned()));
     }
     let keys = reference("## Trackers");
     assert!(keys.len() > 10, "{keys:?}");
     for key in keys.keys() {
-        assert!(shown.contains(key), "docs/tracking.md shows no {key}");
+        assert!(shown.contains(key), "no page shows {key} of a tracker");
     }
     assert_eq!(per_track, ["every", "once", "until"].map(str::to_owned).into());
 }
 
 #[test]
-fn examples_of_transforms_are_a_graph_and_show_every_key_of_every_type() {
-    let (mut all, mut shown) = (Table::new(), BTreeMap::<String, BTreeSet<String>>::new());
-    for example in examples(ANALYTICS) {
-        for (section, tables) in example {
-            let of_section = all.entry(section).or_insert_with(|| Value::Table(Table::new()));
-            of_section
-                .as_table_mut()
-                .unwrap()
-                .extend(tables.as_table().unwrap().clone());
-        }
-    }
-    check(&all).unwrap_or_else(|said| panic!("{said}"));
-    for transform in all["transforms"].as_table().unwrap().values() {
-        let transform = transform.as_table().unwrap();
+fn examples_of_transforms_show_every_key_of_every_type() {
+    let mut shown = BTreeMap::<String, BTreeSet<String>>::new();
+    for transform in shown_tables("transforms") {
         let kind = transform["type"].as_str().unwrap().to_owned();
         shown.entry(kind).or_default().extend(transform.keys().cloned());
     }
     let shared = reference("## Transforms");
-    assert!(shared.len() > 3 && shown.len() > 10, "{shared:?} {shown:?}");
+    assert!(shared.len() > 3, "{shared:?}");
+    for kind in weir_analytics::transforms::TRANSFORM_TYPES {
+        assert!(shown.contains_key(kind.name), "no page shows {}", kind.name);
+    }
     for (kind, keys) in &shown {
         for key in reference(&format!("### `{kind}`")).keys() {
-            assert!(keys.contains(key), "docs/analytics.md shows no {key} of {kind}");
+            assert!(keys.contains(key), "no page shows {key} of {kind}");
         }
         for (key, _) in shared.iter().filter(|(_, kinds)| is_of(kinds, kind)) {
-            assert!(keys.contains(key), "docs/analytics.md shows no {key} of {kind}");
+            assert!(keys.contains(key), "no page shows {key} of {kind}");
         }
     }
 }

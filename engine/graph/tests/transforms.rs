@@ -383,27 +383,3 @@ fn a_transform_that_no_sink_is_given_is_remarked_on() {
     let warnings: Vec<&str> = warnings.iter().map(|warning| &*warning.message).collect();
     assert_eq!(warnings, ["no sink is given what \"yard\" finds"]);
 }
-
-/// What the page on transforms says is taken as it stands, and it says something of every type.
-#[test]
-fn the_examples_in_docs_are_graphs() {
-    let page = include_str!("../../../docs/analytics.md");
-    let blocks: Vec<&str> = page
-        .split("```toml\n")
-        .skip(1)
-        .filter_map(|block| block.split("```").next())
-        .collect();
-    // The catalog of these tests has no persons.
-    let given = "[modules.faces]\noperator = \"read-text\"\nmodel = \"reader\"\ninputs = [\"detect\"]\nattribute = \"identity\"\n\
-                 regions = [\"car\"]\n[modules.signs]\noperator = \"read-text\"\nmodel = \"reader\"\ninputs = [\"detect\"]\n\
-                 attribute = \"plate\"\nregions = [\"car\"]";
-    let all = format!("{VALID}\n{given}\n{}", blocks.join("\n")).replace("\"person\"", "\"car\"");
-    let graph = graph(&all);
-    for kind in weir_analytics::transforms::TRANSFORM_TYPES {
-        let shown = graph
-            .transforms()
-            .iter()
-            .any(|node| node.spec.kind.name() == kind.name);
-        assert!(shown, "docs/analytics.md shows no {}", kind.name);
-    }
-}
