@@ -36,7 +36,8 @@ fill() {
     local documents=$root/share/doc/weir
     install -d "$documents/docs" "$documents/examples"
     install --mode=644 README.md CHANGELOG.md LICENSE LICENSE-MIT LICENSE-APACHE "$documents/"
-    install --mode=644 docs/*.md docs/*.json "$documents/docs/"
+    (cd docs && find . \( -path ./decisions -o -path ./reproduction \) -prune -o -type f -print0 |
+        xargs --null cp --parents --target-directory="$documents/docs")
     install --mode=644 deploy/docker/graph.toml "$documents/examples/"
     cp -r deploy/docker deploy/kubernetes "$documents/examples/"
     chmod -R u=rwX,go=rX "$root"
