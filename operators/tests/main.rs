@@ -17,6 +17,7 @@ mod models;
 #[path = "../../tests/shared/nats_server.rs"]
 mod nats_server;
 mod network;
+mod packet_gate;
 mod packets;
 #[cfg(feature = "parquet")]
 mod parquet;

@@ -20,6 +20,7 @@ mod generating;
 mod generating_faults;
 mod house;
 mod modes;
+mod motion_gate;
 mod not_decoded;
 mod overlap;
 mod partitioned;
