@@ -21,10 +21,11 @@ pub use files::reopen;
 pub use gpu::{DeviceFacts, device_facts};
 pub use heads::UNREAD_NAMES;
 pub use model::{
-    BareDecoder, CutError, GpuOptions, LayerChain, LoadError, LoadRequest, MAX_MODEL_BYTES, ModelError,
-    ModelFile, OnnxModel, OnnxPartitionLoader, OpenError, OutputDifference, PartitionedOnnx, Precision,
-    Provider, RejectedBoundary, RuntimeLibraryError, ServerModel, SessionOperation, ValidatedCut, dump_index,
-    find_runtime, limit_heap_arenas, load, load_runtime, observe_sessions, read_model, return_unused_memory,
+    BareDecoder, CutError, GpuOptions, InspectedHead, InspectedPort, Inspection, LayerChain, LoadError,
+    LoadRequest, MAX_MODEL_BYTES, ModelError, ModelFile, OnnxModel, OnnxPartitionLoader, OpenError,
+    OutputDifference, PartitionedOnnx, Precision, Provider, RejectedBoundary, RuntimeLibraryError,
+    ServerModel, SessionOperation, ValidatedCut, dump_index, find_runtime, inspect, limit_heap_arenas, load,
+    load_runtime, observe_sessions, read_model, return_unused_memory,
 };
 pub use operator::{OperatorError, OperatorRequest, operator};
 pub use pictures::ObjectPictures;

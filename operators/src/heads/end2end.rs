@@ -7,10 +7,10 @@ use weir_flow::{HeadOutput, Inference, Rect, Settings};
 
 use super::detection::{Candidate, DetectionFilter};
 use super::input::{Input, ItemTransform};
-use super::labels::{DeclaredNames, Labels};
+use super::labels::Labels;
 use super::layouts::{Layout, MAX_SELECTED, boxes_per_cell};
 use super::settings::{DETECTION_KEYS, INPUT_KEYS, LABEL_KEYS};
-use super::{Head, HeadKind, Output, OutputSpec, unfit};
+use super::{Head, HeadKind, Output, OutputSpec, selected, unfit};
 
 pub(super) const KIND: HeadKind = HeadKind {
     name: "end2end",
@@ -61,22 +61,9 @@ fn build(settings: &Settings, input: &Input, specs: &[OutputSpec]) -> Result<Box
     if !is_known || rows > MAX_SELECTED || boxes_per_cell(input, rows).is_some() {
         return Err(unfit(specs, expected));
     }
-    let declared = DeclaredNames::read(settings)?;
-    let classes = match declared.classes() {
-        Some((classes, _)) => classes,
-        // They are not counted by the shape.
-        None if declared.are_unread() => 1,
-        None => {
-            return Err(
-                "nothing names its classes, which its output does not count: name them by `labels` or `labels_file`, \
-                 labels = [\"coco\"] if it was trained on COCO, or export it with its names"
-                    .to_owned(),
-            );
-        }
-    };
-    let labels = Labels::choose(declared, &[], classes)?;
+    let labels = selected::named_classes(settings)?;
     Ok(Box::new(End2End {
-        filter: DetectionFilter::read(settings, 0.25, 1.0, labels)?,
+        filter: selected::filter(settings, 0.25, labels)?,
         columns,
     }))
 }

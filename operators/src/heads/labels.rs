@@ -32,6 +32,33 @@ pub(super) struct DeclaredNames {
     unread: bool,
 }
 
+/// The numbers of the 80 classes in the annotations of COCO: what is between is no class.
+const COCO_NUMBERS: [std::ops::RangeInclusive<usize>; 9] = [
+    1..=11,
+    13..=25,
+    27..=28,
+    31..=44,
+    46..=65,
+    67..=67,
+    70..=70,
+    72..=82,
+    84..=90,
+];
+
+/// Names by the numbers of COCO's annotations, from 1 to 90, where `labels` asks for COCO's. A number without a class is its own name.
+pub(super) fn coco_by_number(settings: &Settings) -> Option<Vec<Arc<str>>> {
+    let is_asked = settings.text("labels_file").is_none()
+        && matches!(settings.texts("labels"), Some([name]) if name == COCO_LABEL);
+    if !is_asked {
+        return None;
+    }
+    let mut names: Vec<Arc<str>> = (1..=90).map(|number| Arc::from(number.to_string())).collect();
+    for (number, name) in COCO_NUMBERS.into_iter().flatten().zip(COCO.iter()) {
+        names[number - 1] = Arc::from(*name);
+    }
+    Some(names)
+}
+
 impl DeclaredNames {
     /// Reads the keys and the metadata.
     ///
@@ -247,6 +274,19 @@ mod tests {
         assert!(error.contains("labels = [\"coco\"]"), "{error}");
         let coco = Labels::read(&with(&[("labels", &["coco"])]), &[], 80).expect("named");
         assert_eq!(&*coco.name(16), "dog");
+    }
+
+    #[test]
+    fn the_numbers_of_coco_have_their_names() {
+        let names = coco_by_number(&with(&[("labels", &["coco"])])).expect("asked for");
+        let at = |number: usize| &*names[number - 1];
+        assert_eq!(
+            [at(1), at(18), at(44), at(90)],
+            ["person", "dog", "bottle", "toothbrush"]
+        );
+        assert_eq!((at(12), names.len()), ("12", 90));
+        assert_eq!(COCO_NUMBERS.into_iter().flatten().count(), COCO.len());
+        assert!(coco_by_number(&with(&[("labels", &["cat"])])).is_none());
     }
 
     #[test]

@@ -37,6 +37,8 @@ pub(crate) enum Layout {
     RtDetr,
     /// `[n, 6]`: class, score, corners; a count beside it, and the scale of the picture as an input.
     Paddle,
+    /// `detection_boxes`, `detection_classes`, `detection_scores`; or `boxes`, `labels`, `scores` without a size as an input.
+    Ssd,
     /// Class scores that are no probabilities.
     Logits,
     /// Boxes from 0 to 1 instead of pixels.
@@ -81,23 +83,27 @@ impl Layout {
             ),
             Self::Queries => (
                 "a transformer's queries as Ultralytics exports RT-DETR (boxes relative to the picture)",
-                "export a YOLO model for the head yolov8 instead: relative boxes are not decoded",
+                "use the head rtdetr instead",
             ),
             Self::Detr => (
                 "a DETR model as Hugging Face exports it (logits and relative boxes)",
-                "no head decodes it: export a YOLO model for the head yolov8 or yolox instead",
+                "use the head detr instead",
             ),
             Self::RfDetr => (
                 "an RF-DETR model (relative boxes and logits)",
-                "no head decodes it, at any input size: export a YOLO model for the head yolov8 or yolox instead",
+                "use the head detr instead",
             ),
             Self::RtDetr => (
                 "an RT-DETR or D-FINE model with its post-processing (labels, boxes, scores)",
-                "no head decodes it: export a YOLO model for the head yolov8 or yolox instead",
+                "use the head rtdetr instead",
             ),
             Self::Paddle => (
                 "a PaddleDetection model with its post-processing (PP-YOLOE and others: class, score, corners)",
-                "no head decodes it: export a YOLO model for the head yolov8 or yolox instead",
+                "use the head paddle instead",
+            ),
+            Self::Ssd => (
+                "a detector of TensorFlow or torchvision (boxes, classes and scores)",
+                "use the head ssd instead",
             ),
             Self::Logits => (
                 "raw logits",
@@ -118,6 +124,19 @@ impl Layout {
         }
     }
 
+    /// Whether the head of that name reads the layout.
+    pub(crate) fn is_read_by(self, head: &str) -> bool {
+        let reads = match self {
+            Self::EndToEnd => "end2end",
+            Self::Queries | Self::RtDetr => "rtdetr",
+            Self::Detr | Self::RfDetr => "detr",
+            Self::Paddle => "paddle",
+            Self::Ssd => "ssd",
+            _ => return false,
+        };
+        reads == head
+    }
+
     /// The layout as the end of an error.
     pub(crate) fn found(self) -> String {
         let (name, remedy) = self.words();
@@ -136,8 +155,16 @@ pub(crate) fn family<'a>(
     if takes("scale_factor") || takes("im_shape") {
         return Some(Layout::Paddle);
     }
-    if takes("orig_target_sizes") || gives(&["labels", "boxes", "scores"]) {
+    if takes("orig_target_sizes") {
         return Some(Layout::RtDetr);
+    }
+    let of_tensorflow = ["detection_boxes", "detection_classes", "detection_scores"];
+    let with_port = of_tensorflow.map(|name| format!("{name}:0"));
+    if gives(&["labels", "boxes", "scores"])
+        || gives(&of_tensorflow)
+        || gives(&with_port.each_ref().map(String::as_str))
+    {
+        return Some(Layout::Ssd);
     }
     if gives(&["logits", "pred_boxes"]) || gives(&["pred_logits", "pred_boxes"]) {
         return Some(Layout::Detr);
@@ -466,7 +493,7 @@ mod tests {
             ("yolov5", &[300, 38], &none, "end-to-end"),
             ("yolov8", &[300, 57], &named(53, None), "end-to-end"),
             ("yolov8", &[300, 7], &named(3, None), "end-to-end"),
-            ("yolov8", &[300, 84], &named(80, None), "RT-DETR"),
+            ("yolov8", &[300, 84], &named(80, None), "the head rtdetr"),
             ("yolov8", &[56, 8400], &none, "pose"),
             ("yolov8", &[56, 8400], &named(1, Some("pose")), "pose"),
             ("yolov8", &[116, 8400], &none, "segmentation"),
@@ -531,6 +558,7 @@ mod tests {
         );
         assert_eq!(of(&["image", "scale_factor"], &["x", "y"]), Some(Layout::Paddle));
         assert_eq!(of(&["images", "orig_target_sizes"], &["x"]), Some(Layout::RtDetr));
+        assert_eq!(of(&["input"], &["boxes", "labels", "scores"]), Some(Layout::Ssd));
         assert_eq!(of(&["images"], &["output0"]), None);
     }
 

@@ -8,6 +8,7 @@ mod bodypix;
 mod classify;
 mod ctc;
 mod detection;
+mod detr;
 mod embed;
 mod end2end;
 mod fastestdet;
@@ -21,9 +22,13 @@ pub(crate) mod labels;
 pub(crate) mod layouts;
 pub(crate) mod names;
 mod nanodet;
+mod paddle;
 mod plate_corners;
 mod points;
+mod rtdetr;
+mod selected;
 mod settings;
+mod ssd;
 mod thresholds;
 mod ultraface;
 mod yolov5;
@@ -52,7 +57,7 @@ pub(crate) struct OutputSpec {
     pub(crate) name: String,
     /// Sizes without the batch.
     pub(crate) shape: Vec<usize>,
-    /// Whether its elements are `f32`.
+    /// Whether its elements are floats. Whole numbers are given as floats, too.
     pub(crate) readable: bool,
 }
 
@@ -77,6 +82,10 @@ pub(crate) trait Head: Send + Sync {
     fn inspect(&self, _outputs: &[Output<'_>], _input: &Input) -> Result<Option<String>, String> {
         Ok(None)
     }
+    /// Whether the outputs of one item have no place of their own in those of a batch: as many rows as there are objects.
+    fn runs_one_by_one(&self) -> bool {
+        false
+    }
     /// Characters that it can write; none where it reads no text.
     fn alphabet(&self) -> &[String] {
         &[]
@@ -92,6 +101,9 @@ pub(crate) const NAMES: &str = "names";
 pub const UNREAD_NAMES: &str = "unread-names";
 /// Setting of a head that no graph gives: the task in the metadata of its model, as Ultralytics writes it.
 pub(crate) const TASK: &str = "task";
+
+/// Setting of a head that no graph gives: names of the inputs beside the image, which are computed from its shape.
+pub(crate) const INPUTS: &str = "inputs";
 
 /// The head that is chosen by the file of a model.
 pub(crate) const AUTO: &str = "auto";
@@ -113,6 +125,11 @@ impl HeadKind {
     /// The head of that name.
     pub(crate) fn named(name: &str) -> Option<&'static Self> {
         KINDS.iter().find(|kind| kind.name == name)
+    }
+
+    /// Whether it gives objects.
+    pub(crate) fn is_detector(&self) -> bool {
+        self.output != HeadOutput::Attribute
     }
 
     /// The input of a model with this head.
@@ -151,7 +168,8 @@ impl HeadKind {
 /// A detector whose head is chosen when its file is opened.
 const AUTO_KIND: HeadKind = HeadKind {
     name: AUTO,
-    about: "a YOLO detector whose head is found by its file: `yolov8`, `end2end`, `yolov5` or `yolox`, with the defaults of that head",
+    about: "a detector whose head is found by its file: `yolov8`, `end2end`, `yolov5`, `yolox`, `detr`, `rtdetr`, `paddle` or `ssd`, \
+            with the defaults of that head",
     output: HeadOutput::Boxes,
     classes: &[],
     keys: &[
@@ -189,6 +207,10 @@ pub(crate) static KINDS: &[HeadKind] = &[
     yolov5::KIND,
     yolov8::KIND,
     end2end::KIND,
+    detr::KIND,
+    rtdetr::KIND,
+    paddle::KIND,
+    ssd::KIND,
     nanodet::KIND,
     fastestdet::KIND,
     yunet::KIND,
@@ -220,7 +242,7 @@ pub(crate) fn outputs_in_words(specs: &[OutputSpec]) -> String {
         .iter()
         .take(6)
         .map(|output| {
-            let kind = if output.readable { "" } else { " (not f32)" };
+            let kind = if output.readable { "" } else { " (no floats)" };
             format!("{} {:?}{kind}", output.name, output.shape)
         })
         .collect();
@@ -234,7 +256,7 @@ pub(crate) fn outputs_in_words(specs: &[OutputSpec]) -> String {
 fn unfit(specs: &[OutputSpec], expected: &str) -> String {
     let is_half = specs.iter().any(|output| !output.readable);
     let hint = match is_half {
-        true => "; export the model with float32 outputs (half=False)",
+        true => "; export the model with outputs of floats",
         false => "",
     };
     format!("{}; the head expects {expected}{hint}", outputs_in_words(specs))

@@ -93,7 +93,7 @@ fn escaped(rest: &mut Peekable<Chars<'_>>) -> Option<char> {
 }
 
 /// The name in one line of bounded length.
-fn plain(name: &str) -> String {
+pub(crate) fn plain(name: &str) -> String {
     let visible = |c: char| if c.is_control() { ' ' } else { c };
     let line: String = name.chars().take(MAX_CHARACTERS).map(visible).collect();
     line.trim().to_owned()

@@ -1,58 +1,55 @@
 //! The head of a detector by its file: the one that fits its input, the shapes of its outputs and their values for a blank picture.
 
-use weir_flow::{DeviceKind, Settings, Value};
+use weir_flow::{Settings, Value};
 
+use super::adapt::Opened;
 use super::error::ModelError;
-use super::metadata::{self, with_metadata};
-use super::runtime::OrtSession;
+use super::metadata;
 use super::{input_of, outputs};
+use crate::heads::layouts::family;
 use crate::heads::{
-    HeadKind, Input, KINDS, OutputSpec, UNREAD_NAMES, declared_classes, has_anchors, outputs_in_words,
+    AUTO, Head, HeadKind, Input, KINDS, OutputSpec, UNREAD_NAMES, declared_classes, has_anchors,
+    outputs_in_words,
 };
 
 /// Heads that layouts distinguish. A graph names those of other models.
-const CANDIDATES: [&str; 4] = ["yolov8", "end2end", "yolov5", "yolox"];
+const CANDIDATES: [&str; 8] = [
+    "yolov8", "end2end", "yolov5", "yolox", "detr", "rtdetr", "paddle", "ssd",
+];
+/// Heads that count their classes by the output, with any number of them.
+const COUNTING: [&str; 3] = ["yolov8", "yolov5", "yolox"];
 
 /// Chooses the head.
 ///
 /// # Errors
 /// None fits, with the layout that was found; or several do, with their names.
-pub(super) fn choose(bytes: &[u8], settings: &Settings) -> Result<&'static HeadKind, ModelError> {
-    // Whether classes have names is for the head that is chosen.
-    let mut unread = with_metadata(settings, bytes).into_owned();
-    unread.0.insert(UNREAD_NAMES.to_owned(), Value::Flag(true));
-    let classes = declared_classes(&unread).map_err(ModelError::Head)?;
-    let mut model = Measured {
-        session: OrtSession::open(bytes, DeviceKind::Cpu)?,
-        outputs: None,
-    };
+pub(super) fn choose(opened: &mut Opened, settings: &Settings) -> Result<&'static HeadKind, ModelError> {
+    let mut model = Measured::new(opened, settings)?;
     let mut fits: Vec<&'static HeadKind> = Vec::new();
-    let mut way_on = None;
+    let (mut way_on, mut first) = (None, None);
     for kind in CANDIDATES.into_iter().filter_map(HeadKind::named) {
-        let (input, specs) = model.for_head(kind, settings)?;
-        if kind.name == "yolov5" && !has_anchors(&input, specs) {
-            // With one box a cell and an objectness it is a YOLOX model, whose input is another one.
-            continue;
-        }
-        match kind.build(&unread, &input, specs) {
-            Ok(head) if classes.is_some_and(|classes| classes != head.classes().len()) => {}
-            Ok(head) => match metadata::inspect(&mut model.session, &input, &*head)
-                .map_err(ModelError::Run)?
-            {
-                Ok(_) => fits.push(kind),
-                // Its shapes fit: what its values are says more than what other heads expect.
-                Err(reason) => way_on = Some(format!("by its shapes it could be {}; {reason}", kind.name)),
-            },
-            Err(reason) => way_on = way_on.or_else(|| layout_of(&reason)),
+        match model.judge(kind) {
+            Verdict::Fits(_) => fits.push(kind),
+            // Its shapes fit: what its values are says more than what other heads expect.
+            Verdict::OtherValues(reason) => {
+                way_on = Some(format!("by its shapes it could be {}; {reason}", kind.name));
+            }
+            Verdict::No(reason) if model.is_family_of(kind) => way_on = Some(reason),
+            Verdict::No(reason) => {
+                way_on = way_on.or_else(|| layout_of(&reason));
+                first = first.or(Some(reason));
+            }
         }
     }
     match fits[..] {
         [kind] => Ok(kind),
         [] => {
-            let way_on = way_on.unwrap_or_else(|| named_by_shapes(&mut model, &unread, settings));
-            let found = model
-                .outputs
-                .map_or_else(String::new, |(_, specs)| outputs_in_words(&specs));
+            let Some((_, specs)) = &model.outputs else {
+                // No head takes its input.
+                return Err(ModelError::Head(way_on.or(first).unwrap_or_default()));
+            };
+            let found = outputs_in_words(specs);
+            let way_on = way_on.unwrap_or_else(|| named_by_shapes(&mut model));
             Err(ModelError::Head(format!(
                 "{found}; no head that is found by itself fits ({}); {way_on}",
                 CANDIDATES.join(", ")
@@ -68,29 +65,97 @@ pub(super) fn choose(bytes: &[u8], settings: &Settings) -> Result<&'static HeadK
     }
 }
 
+/// Judges every head but the one that chooses.
+///
+/// # Errors
+/// The file of labels cannot be read.
+pub(super) fn judge_all(
+    opened: &mut Opened,
+    settings: &Settings,
+) -> Result<Vec<(&'static str, Verdict)>, ModelError> {
+    let mut model = Measured::new(opened, settings)?;
+    let kinds = KINDS.iter().filter(|kind| kind.name != AUTO);
+    Ok(kinds.map(|kind| (kind.name, model.judge(kind))).collect())
+}
+
+/// Whether a head reads a model.
+pub(super) enum Verdict {
+    /// It does, whatever the names of its classes are.
+    Fits(Box<dyn Head>),
+    /// It reads the shapes, but the values for a blank picture are others.
+    OtherValues(String),
+    /// It does not.
+    No(String),
+}
+
 /// A model that was opened once, and its outputs for a blank picture.
-struct Measured {
-    session: OrtSession,
+struct Measured<'a> {
+    opened: &'a mut Opened,
+    /// Without need of names: whether classes have them is for the head that is chosen.
+    unread: Settings,
+    /// Number of classes that the keys or the file name.
+    classes: Option<usize>,
     /// With the shape of the item that they are for.
     outputs: Option<(Vec<usize>, Vec<OutputSpec>)>,
 }
 
-impl Measured {
+impl<'a> Measured<'a> {
+    fn new(opened: &'a mut Opened, settings: &Settings) -> Result<Self, ModelError> {
+        let mut unread = settings.clone();
+        unread.0.insert(UNREAD_NAMES.to_owned(), Value::Flag(true));
+        let classes = declared_classes(&unread).map_err(ModelError::Head)?;
+        Ok(Self {
+            opened,
+            unread,
+            classes,
+            outputs: None,
+        })
+    }
+
+    fn judge(&mut self, kind: &HeadKind) -> Verdict {
+        let unread = self.unread.clone();
+        let classes = self.classes;
+        let (input, specs) = match self.for_head(kind) {
+            Ok(measured) => measured,
+            Err(error) => return Verdict::No(error.to_string()),
+        };
+        if kind.name == "yolov5" && specs.len() == 1 && !has_anchors(&input, specs) {
+            // With one box a cell and an objectness it is a YOLOX model, whose input is another one.
+            let reason = "its boxes are not three a cell of a grid over its input";
+            return Verdict::No(format!("{}; {reason}", outputs_in_words(specs)));
+        }
+        let head = match kind.build(&unread, &input, specs) {
+            Ok(head) => head,
+            Err(reason) => return Verdict::No(reason),
+        };
+        let found = head.classes().len();
+        if let Some(classes) = classes.filter(|classes| COUNTING.contains(&kind.name) && *classes != found) {
+            return Verdict::No(format!(
+                "its output is of {found} classes, and {classes} are named"
+            ));
+        }
+        match metadata::inspect(self.opened, &input, &*head) {
+            Ok(Ok(_)) => Verdict::Fits(head),
+            Ok(Err(reason)) => Verdict::OtherValues(reason),
+            Err(reason) => Verdict::No(reason),
+        }
+    }
+
+    /// Whether the names of inputs and outputs are those of the family that the head reads.
+    fn is_family_of(&self, kind: &HeadKind) -> bool {
+        let inputs = self.opened.inputs.iter().map(|port| port.name.as_str());
+        let outputs = self.opened.outputs.iter().map(|port| port.name.as_str());
+        family(inputs, outputs).is_some_and(|layout| layout.is_read_by(kind.name))
+    }
+
     /// The input for a head, and the outputs: measured anew where the head has items of another shape than the one before.
-    fn for_head(
-        &mut self,
-        kind: &HeadKind,
-        settings: &Settings,
-    ) -> Result<(Input, &[OutputSpec]), ModelError> {
-        let input = input_of(&self.session, kind, settings)?;
+    fn for_head(&mut self, kind: &HeadKind) -> Result<(Input, &[OutputSpec]), ModelError> {
+        let input = input_of(self.opened, kind, &self.unread)?;
         let shape = input.item_shape();
         let known = self.outputs.take().filter(|(of, _)| *of == shape);
         let measured = match known {
             Some(known) => known,
-            None => (
-                shape,
-                outputs(&mut self.session, &input).map_err(ModelError::Run)?,
-            ),
+            None => (shape, outputs(self.opened, &input).map_err(ModelError::Run)?),
         };
         let (_, specs) = self.outputs.insert(measured);
         Ok((input, specs))
@@ -109,12 +174,11 @@ fn layout_of(reason: &str) -> Option<String> {
 }
 
 /// Other heads that take the shapes of the model: which one it is for, shapes do not say.
-fn named_by_shapes(model: &mut Measured, unread: &Settings, settings: &Settings) -> String {
-    let takes = |kind: &&HeadKind| {
-        let found = model.for_head(kind, settings);
-        found.is_ok_and(|(input, specs)| kind.build(unread, &input, specs).is_ok())
-    };
-    let kinds = KINDS.iter().filter(|kind| !CANDIDATES.contains(&kind.name));
+fn named_by_shapes(model: &mut Measured<'_>) -> String {
+    let kinds = KINDS
+        .iter()
+        .filter(|kind| kind.name != AUTO && !CANDIDATES.contains(&kind.name));
+    let takes = |kind: &&HeadKind| matches!(model.judge(kind), Verdict::Fits(_));
     let names: Vec<&str> = kinds.filter(takes).map(|kind| kind.name).collect();
     if names.is_empty() {
         return "no other head takes such outputs, either (`weir operators` lists them)".to_owned();
@@ -195,7 +259,10 @@ mod tests {
     }
 
     fn chosen(model: &[u8]) -> Result<&'static str, String> {
-        let chosen = choose(model, &Settings::default());
+        let file: std::sync::Arc<[u8]> = model.into();
+        let mut opened = Opened::new(&file).expect("opens");
+        let settings = metadata::with_metadata(&Settings::default(), &file, None, &opened);
+        let chosen = choose(&mut opened, &settings);
         chosen.map(|kind| kind.name).map_err(|error| error.to_string())
     }
 
@@ -254,6 +321,9 @@ mod tests {
             (constant(&[(&[8400, 8], &cells(8))], Some(THREE)), "yolox"),
             (constant(&[(&[8400, 85], &cells(85))], None), "yolox"),
             (constant(&[(&[300, 6], &selected(6))], Some(THREE)), "end2end"),
+            (constant(&[(&[300, 84], &|_| 0.1)], None), "rtdetr"),
+            // Relative boxes and two classes are as wide as selected rows.
+            (constant(&[(&[300, 6], &|_| 0.1)], Some("['a', 'b']")), "rtdetr"),
             (
                 constant(
                     &[(&[300, 57], &selected(57))],
@@ -286,10 +356,6 @@ mod tests {
                     Some(THREE),
                 ),
                 "a segmentation model",
-            ),
-            (
-                constant(&[(&[300, 84], &|_| 0.1)], None),
-                "queries as Ultralytics exports RT-DETR",
             ),
             (
                 constant(&[(&[300, 7], &|_| 0.0)], Some(THREE)),

@@ -7,7 +7,7 @@ use prost::Message;
 use super::cut;
 use super::edit::{Leading, free_batch};
 use super::external::{has_external_data, with_weights};
-use super::metadata::with_metadata;
+use super::metadata::of_file;
 use super::onnx::{
     AttributeProto, Dimension, EXTERNAL, GraphProto, ModelProto, NodeProto, OperatorSetIdProto,
     StringStringEntryProto, TensorProto, TypeProto, ValueInfoProto, data_type,
@@ -120,7 +120,7 @@ fn fuzz_onnx() {
             let read = ModelProto::decode(&*again).unwrap();
             assert_eq!(read.encode_to_vec(), again);
         }
-        let _ = with_metadata(&weir_flow::Settings::default(), bytes);
+        let _ = of_file(bytes);
         let _ = cut::OnnxLayers::check(bytes);
         for leading in [Leading::Keep, Leading::Infer] {
             let _ = free_batch(bytes, leading);

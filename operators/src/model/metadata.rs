@@ -1,24 +1,61 @@
 //! Settings of a head that come with the file, and findings about a model that was just opened.
 
-use std::borrow::Cow;
+use std::path::Path;
 
 use weir_flow::{Settings, Value};
 
+use super::adapt::Opened;
 use super::batch_probe::blank;
+use super::companion;
+use super::noise::unlike_item;
 use super::onnx::read_metadata;
 use super::prepost::output;
-use super::runtime::{OrtSession, OutputView};
+use super::runtime::OutputView;
 use crate::heads::input::ItemTransform;
-use crate::heads::{CHARACTERS, Head, Input, NAMES, Output, TASK, names};
+use crate::heads::{CHARACTERS, Head, INPUTS, Input, NAMES, Output, TASK, names};
 
 /// Target of warnings about outputs, which the log shows by default.
 const OUTPUTS_TARGET: &str = "weir::outputs";
 
-/// The settings with the metadata that heads read: characters, as text recognisers of the PP-OCR family have them, and the
-/// classes and the task, as Ultralytics writes them.
-pub(super) fn with_metadata<'a>(settings: &'a Settings, file: &[u8]) -> Cow<'a, Settings> {
-    let mut settings = Cow::Borrowed(settings);
-    let mut set = |key: &str, value: Value| settings.to_mut().0.insert(key.to_owned(), value);
+/// The settings with what the file and those beside it say, where the graph says nothing: characters, as text recognisers of the
+/// PP-OCR family have them; classes, task and size, as Ultralytics writes them; and what [`companion`] reads.
+pub(super) fn with_metadata(
+    settings: &Settings,
+    file: &[u8],
+    path: Option<&Path>,
+    opened: &Opened,
+) -> Settings {
+    let companions = path.map(|path| companion::read(path, opened)).unwrap_or_default();
+    for (path, reason) in &companions.unread {
+        tracing::warn!(target: OUTPUTS_TARGET, "{} is not used: {reason}", path.display());
+    }
+    let mut all = of_file(file);
+    all.0.extend(companions.settings.0);
+    let computed = opened.computed();
+    if !computed.is_empty() {
+        all.0.insert(INPUTS.to_owned(), Value::Texts(computed));
+    }
+    if opened.takes_bytes() {
+        for (key, value) in [("mean", "0"), ("std", "1")] {
+            all.0
+                .entry(key.to_owned())
+                .or_insert_with(|| Value::Text(value.to_owned()));
+        }
+    }
+    let is_sized = ["size", "width", "height"]
+        .iter()
+        .any(|key| settings.0.contains_key(*key));
+    if is_sized {
+        all.0.retain(|key, _| key != "width" && key != "height");
+    }
+    all.0.extend(settings.0.clone());
+    all
+}
+
+/// Settings by the metadata of the file.
+pub(super) fn of_file(file: &[u8]) -> Settings {
+    let mut settings = Settings::default();
+    let mut set = |key: &str, value: Value| settings.0.insert(key.to_owned(), value);
     if let Some(characters) = read_metadata(file, CHARACTERS) {
         let lines = characters.split('\n').map(str::to_owned).collect();
         set(CHARACTERS, Value::Texts(lines));
@@ -37,29 +74,45 @@ pub(super) fn with_metadata<'a>(settings: &'a Settings, file: &[u8]) -> Cow<'a, 
     if let Some(task) = read_metadata(file, TASK) {
         set(TASK, Value::Text(task));
     }
+    // Height, then width.
+    let sides = read_metadata(file, "imgsz").and_then(|sides| names::parse(&sides));
+    let sides: Option<Vec<f64>> =
+        sides.and_then(|sides| sides.iter().map(|side| side.parse().ok()).collect());
+    if let Some([height, width]) = sides.as_deref()
+        && [height, width]
+            .iter()
+            .all(|side| (16.0..=8192.0).contains(*side) && side.fract() == 0.0)
+    {
+        set("height", Value::Number(*height));
+        set("width", Value::Number(*width));
+    }
     settings
 }
 
-/// Runs a blank item and looks at the outputs: a finding where they are implausible.
+/// Runs a blank item and one of noise, and looks at the outputs: a finding where they are implausible.
 ///
 /// # Errors
 /// The runtime's error; within, the layout that the outputs have, where it is not the head's.
 pub(super) fn inspect(
-    session: &mut OrtSession,
+    opened: &mut Opened,
     input: &Input,
     head: &dyn Head,
 ) -> Result<Result<Option<String>, String>, String> {
-    let rows = session
-        .inputs()
-        .first()
-        .and_then(|port| port.shape.first().copied())
-        .flatten()
-        .unwrap_or(1);
+    let rows = opened.rows();
+    let session = &mut opened.session;
     let mut feed = session.feed()?;
     blank(&mut feed, rows, &input.item_shape())?;
-    session.run(&feed, |views: &[OutputView<'_>]| {
+    let found = session.run(&feed, |views: &[OutputView<'_>]| {
         let data: Vec<&[f32]> = views.iter().map(|view| view.data).collect();
         inspect_row(&data, rows, input, head)
+    })?;
+    if found != Ok(None) || head.labels().is_none() {
+        return Ok(found);
+    }
+    unlike_item(0, input.range(), feed.elements());
+    session.run(&feed, |views: &[OutputView<'_>]| {
+        let outputs: Vec<Output<'_>> = views.iter().map(|view| output(view.data, 0, rows)).collect();
+        Ok(implausible(&outputs, input, head, "a picture of noise"))
     })
 }
 
@@ -77,12 +130,15 @@ pub(super) fn inspect_row(
     if let Some(finding) = head.inspect(&outputs, input)? {
         return Ok(Some(finding));
     }
-    if head.labels().is_none() {
-        return Ok(None);
-    }
+    Ok(implausible(&outputs, input, head, "a blank picture"))
+}
+
+/// A sign that the outputs of a detector are not those of its head.
+fn implausible(outputs: &[Output<'_>], input: &Input, head: &dyn Head, picture: &str) -> Option<String> {
+    head.labels()?;
     let whole = ItemTransform::identity(input.spec.width, input.spec.height);
-    let sign = head.decode(&outputs, &whole).implausible;
-    Ok(sign.map(|sign| format!("outputs of a blank picture are implausible: {sign}")))
+    let sign = head.decode(outputs, &whole).implausible?;
+    Some(format!("outputs of {picture} are implausible: {sign}"))
 }
 
 /// Writes findings about a model to the log.

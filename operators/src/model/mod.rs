@@ -3,8 +3,10 @@
 //! A model is loaded once and probed on the CPU: a blank item shows whether its outputs fit the head, and noise shows
 //! which batches it supports. Errors are one line with the file, what was found and what is expected.
 
+mod adapt;
 mod auto;
 mod batch_probe;
+mod companion;
 mod compare;
 mod cut;
 mod cut_validation;
@@ -17,6 +19,7 @@ mod external;
 #[cfg(test)]
 mod fuzz;
 pub(crate) mod generate;
+mod inspect;
 mod kserve;
 mod layer_chain;
 mod loaded;
@@ -39,6 +42,7 @@ use weir_flow::{Batching, DeviceKind, Model, PreparedModel, Session, SessionErro
 
 use crate::heads::layouts::family;
 use crate::heads::{AUTO, HeadKind, Input, KINDS, OutputSpec};
+use adapt::Opened;
 use batch_probe::{BatchProbe, ProbeInput, Rows, blank, probe_batch};
 pub use compare::OutputDifference;
 pub use cut::CutError;
@@ -48,6 +52,7 @@ pub use dump::dump_index;
 pub use error::{LoadError, ModelError};
 pub use generate::BareDecoder;
 use generate::GenerativeOnnx;
+pub use inspect::{InspectedHead, InspectedPort, Inspection, inspect};
 pub use kserve::ServerModel;
 pub use layer_chain::LayerChain;
 use loaded::Loaded;
@@ -57,7 +62,7 @@ pub use runtime::{
     GpuOptions, OpenError, Precision, Provider, RuntimeLibraryError, SessionOperation, find_runtime,
     limit_heap_arenas, load_runtime, observe_sessions, return_unused_memory,
 };
-use runtime::{OrtSession, OutputView, Port};
+use runtime::{OutputView, Port};
 use session::OnnxSession;
 
 /// Location of a model.
@@ -233,8 +238,21 @@ impl Model for OnnxModel {
 
 fn read(request: &LoadRequest<'_>) -> Result<(Loaded, Batching), ModelError> {
     let mut files = vec![bytes(request)?];
+    if let Some(second) = request.settings.text("second") {
+        let failed = |cause| ModelError::Second {
+            path: second.to_owned(),
+            cause: Box::new(cause),
+        };
+        files.push(read_model(Path::new(second)).map_err(failed)?);
+    }
+    let mut first = Opened::new(&files[0])?;
+    let path = match &request.file {
+        ModelFile::Path(path) => Some(path.as_path()),
+        ModelFile::Bytes(_) | ModelFile::Server(_) => None,
+    };
+    let settings = metadata::with_metadata(request.settings, &files[0], path, &first);
     let kind = if request.head == AUTO {
-        let kind = auto::choose(&files[0], request.settings)?;
+        let kind = auto::choose(&mut first, &settings)?;
         tracing::info!(
             model = request.name,
             head = kind.name,
@@ -244,51 +262,56 @@ fn read(request: &LoadRequest<'_>) -> Result<(Loaded, Batching), ModelError> {
     } else {
         head_kind(request.head)?
     };
-    if let Some(second) = request.settings.text("second") {
-        let failed = |cause| ModelError::Second {
-            path: second.to_owned(),
-            cause: Box::new(cause),
-        };
-        files.push(read_model(Path::new(second)).map_err(failed)?);
+    let mut opened = vec![first];
+    for file in files.iter().skip(1) {
+        opened.push(Opened::new(file)?);
     }
-    let mut graphs = Vec::new();
+    let mut graphs: Vec<(Opened, Input)> = Vec::new();
     let mut specs = Vec::new();
-    for bytes in &files {
-        let (session, input) = open(bytes, kind, request.settings)?;
-        if let Some((_, _, before)) = graphs.first()
+    for mut opened in opened {
+        let input = input_of(&opened, kind, &settings)?;
+        if let Some((_, before)) = graphs.first()
             && *before != input
         {
             let differ = "the second model's input is not that of the first";
             return Err(ModelError::Head(differ.to_owned()));
         }
-        let mut session = session;
-        specs.extend(outputs(&mut session, &input).map_err(ModelError::Run)?);
-        graphs.push((bytes, session, input));
+        specs.extend(outputs(&mut opened, &input).map_err(ModelError::Run)?);
+        graphs.push((opened, input));
     }
-    let input = graphs[0].2.clone();
+    let input = graphs[0].1.clone();
     let input_name = graphs[0]
-        .1
+        .0
+        .session
         .inputs()
         .first()
         .map_or(String::new(), |port| port.name.clone());
-    let settings = metadata::with_metadata(request.settings, &files[0]);
     let head = kind.build(&settings, &input, &specs).map_err(ModelError::Head)?;
     let mut remarks: Vec<String> = head
         .labels()
         .map_or(Vec::new(), |labels| labels.remarks().to_vec());
-    if let [(_, session, input)] = &mut graphs[..] {
-        let sign = metadata::inspect(session, input, &*head).map_err(ModelError::Run)?;
+    if let [(opened, input)] = &mut graphs[..] {
+        let sign = metadata::inspect(opened, input, &*head).map_err(ModelError::Run)?;
         remarks.extend(sign.map_err(ModelError::Head)?);
     }
     metadata::warn(request.name, &remarks);
+    let rows = graphs[0].0.rows();
+    if head.runs_one_by_one() && rows > 1 {
+        return Err(ModelError::Head(format!(
+            "its batch is fixed at {rows}, and its outputs do not say which object is of which picture: export it with a batch of 1"
+        )));
+    }
     let trial = ProbeInput {
         item: input.item_shape(),
         range: input.range(),
-        max: request.max_batch.max(1) as usize,
+        max: match head.runs_one_by_one() {
+            true => 1,
+            false => request.max_batch.max(1) as usize,
+        },
     };
     let probes: Vec<BatchProbe> = graphs
         .iter_mut()
-        .map(|(bytes, session, _)| probe_batch(bytes, session, &trial))
+        .map(|(opened, _)| probe_batch(&opened.bytes, &mut opened.session, &trial))
         .collect();
     let (rows, batching) = joint_batching(&probes).map_err(ModelError::Head)?;
     if let Some(remark) = &batching.remark {
@@ -347,41 +370,36 @@ pub fn read_model(path: &Path) -> Result<Arc<[u8]>, ModelError> {
     Ok(bytes.into())
 }
 
-fn open(bytes: &[u8], kind: &HeadKind, settings: &Settings) -> Result<(OrtSession, Input), ModelError> {
-    let session = OrtSession::open(bytes, DeviceKind::Cpu)?;
-    let input = input_of(&session, kind, settings)?;
-    Ok((session, input))
-}
-
 /// The input of a model for a head.
 ///
 /// # Errors
 /// [`ModelError::Head`]: it does not take one image as that head does.
-fn input_of(session: &OrtSession, kind: &HeadKind, settings: &Settings) -> Result<Input, ModelError> {
+fn input_of(opened: &Opened, kind: &HeadKind, settings: &Settings) -> Result<Input, ModelError> {
     let names = |ports: &[Port]| ports.iter().map(|port| port.name.clone()).collect::<Vec<_>>();
-    let (inputs, outputs) = (names(session.inputs()), names(session.outputs()));
-    if let Some(layout) = family(
+    let (inputs, outputs) = (names(&opened.inputs), names(&opened.outputs));
+    let family = family(
         inputs.iter().map(String::as_str),
         outputs.iter().map(String::as_str),
-    ) {
+    );
+    if let Some(layout) = family.filter(|layout| !layout.is_read_by(kind.name)) {
         return Err(ModelError::Head(format!(
             "its outputs are {}; {}",
             outputs.join(", "),
             layout.found()
         )));
     }
-    let [port] = session.inputs() else {
-        let names: Vec<&str> = session.inputs().iter().map(|port| port.name.as_str()).collect();
+    let [port] = opened.session.inputs() else {
         return Err(ModelError::Head(format!(
-            "it has the inputs {}; the head {} expects one image",
-            names.join(", "),
-            kind.name
+            "it has the inputs {}; the head {} expects one image, and of other inputs only {} are filled: export it without them",
+            inputs.join(", "),
+            kind.name,
+            adapt::COMPUTED.join(", ")
         )));
     };
     if port.element != "f32" {
         let found = format!("input {} {} holds {}", port.name, port.shape_text(), port.element);
         let reason = format!(
-            "{found}; the head {} wants f32: export the model with float32 inputs (half=False)",
+            "{found}; the head {} wants an image of f32, f16 or u8: export the model with such an input",
             kind.name
         );
         return Err(ModelError::Head(reason));
@@ -392,18 +410,9 @@ fn input_of(session: &OrtSession, kind: &HeadKind, settings: &Settings) -> Resul
 }
 
 /// The measured outputs for one item.
-fn outputs(session: &mut OrtSession, input: &Input) -> Result<Vec<OutputSpec>, String> {
-    let rows = session
-        .inputs()
-        .first()
-        .and_then(|port| port.shape.first().copied())
-        .flatten()
-        .unwrap_or(1);
-    let readable: Vec<bool> = session
-        .outputs()
-        .iter()
-        .map(|port| port.element == "f32")
-        .collect();
+fn outputs(opened: &mut Opened, input: &Input) -> Result<Vec<OutputSpec>, String> {
+    let (readable, rows) = (opened.readable(), opened.rows());
+    let session = &mut opened.session;
     let mut feed = session.feed()?;
     blank(&mut feed, rows, &input.item_shape())?;
     let specs = |views: &[OutputView<'_>]| {

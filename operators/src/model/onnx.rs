@@ -442,11 +442,19 @@ impl StringStringEntryProto {
     }
 }
 
-/// The metadata of a model. Decoding it skips the graph with its weights.
+/// The header and the metadata of a model. Decoding them skips the graph with its weights.
 #[derive(Message)]
-struct MetadataOnly {
+pub(crate) struct MetadataOnly {
+    #[prost(int64, optional, tag = "1")]
+    pub(crate) ir_version: Option<i64>,
+    #[prost(string, optional, tag = "2")]
+    pub(crate) producer_name: Option<String>,
+    #[prost(string, optional, tag = "3")]
+    pub(crate) producer_version: Option<String>,
+    #[prost(message, repeated, tag = "8")]
+    pub(crate) opset_import: Vec<OperatorSetIdProto>,
     #[prost(message, repeated, tag = "14")]
-    metadata_props: Vec<StringStringEntryProto>,
+    pub(crate) metadata_props: Vec<StringStringEntryProto>,
 }
 
 /// A value of a model's metadata.
