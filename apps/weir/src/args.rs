@@ -3,6 +3,7 @@
 mod fleet;
 mod glossary;
 mod jobs;
+mod models;
 mod values;
 
 use std::path::PathBuf;
@@ -17,6 +18,7 @@ use crate::error::UserError;
 use crate::version;
 pub(crate) use fleet::{Fleet, FleetArgs, FleetKeys, FleetPlace, FleetStatus};
 pub(crate) use jobs::{Jobs, Submit};
+pub(crate) use models::{Inspect, Models};
 use values::{Bandwidth, Device, device, drop_rule, duration, factor, hops, listen, order};
 pub(crate) use values::{HopNames, Pick, Speed, TruthOf};
 
@@ -640,18 +642,6 @@ pub(crate) struct GearsPlan {
     /// Write the plan to this file as gears
     #[arg(long, value_name = "GEARS.toml")]
     pub(crate) out: Option<PathBuf>,
-}
-
-/// `weir models`.
-#[derive(Debug, Subcommand)]
-pub(crate) enum Models {
-    /// List them
-    List,
-    /// Fetch them into the cache and verify them
-    Pull {
-        /// Which; all where none is named
-        names: Vec<String>,
-    },
 }
 
 /// Shows help, the version, or what is wrong with a command line; gives the exit code that goes with it.

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use weir_flow::{Settings, StopFlag};
-use weir_operators::{LoadRequest, ModelFile};
+use weir_operators::{Inspection, LoadRequest, ModelFile};
 use weir_runtime::Clock;
 
 use crate::error::UserError;
@@ -55,10 +55,12 @@ struct ProbeRequest {
     max_batch: u32,
     /// Memory apart from what inputs take.
     memory: u64,
+    /// Describe it, as a model for that head if one is named, instead of opening it.
+    describes: bool,
 }
 
 /// A line of a process that probes.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum ProbeLine {
     /// A graph is being opened.
@@ -67,6 +69,8 @@ enum ProbeLine {
     Run(u32),
     /// The model was opened.
     Passed,
+    /// The model was described.
+    Described(Box<Inspection>),
     /// The model is refused.
     Refused(String),
 }
@@ -100,6 +104,7 @@ pub(crate) fn probe(request: &LoadRequest<'_>) -> Result<(), UserError> {
         settings: request.settings.clone(),
         max_batch: request.max_batch,
         memory: BASE_BYTES + weights.saturating_mul(COPIES_OF_WEIGHTS),
+        describes: false,
     };
     let key = key(&own);
     let has_passed = |key| passed().contains(&key);
@@ -119,6 +124,42 @@ pub(crate) fn probe(request: &LoadRequest<'_>) -> Result<(), UserError> {
     child.finish(&own, weights)?;
     passed().extend(key);
     Ok(())
+}
+
+/// Describes the file at `path` in a process of its own, as a model for `head` if one is named, with keys that are known of it.
+///
+/// # Errors
+/// The file is no model that can be opened, or the bound that it exceeds.
+pub(crate) fn describe(
+    path: &Path,
+    head: Option<&str>,
+    settings: &Settings,
+) -> Result<Inspection, UserError> {
+    let weights = weights_bytes(path, settings);
+    let request = ProbeRequest {
+        name: path.display().to_string(),
+        path: std::path::absolute(path).unwrap_or_else(|_| path.to_owned()),
+        head: head.unwrap_or_default().to_owned(),
+        settings: settings.clone(),
+        max_batch: 1,
+        memory: BASE_BYTES + weights.saturating_mul(2 * COPIES_OF_WEIGHTS),
+        describes: true,
+    };
+    let started = match IS_ENABLED.get() {
+        Some(()) => start(&request).ok(),
+        None => None,
+    };
+    let Some(child) = started else {
+        let described = weir_operators::inspect(path, head, settings);
+        return described.map_err(|error| UserError::new(format!("{}: {error}", request.name)));
+    };
+    let described = child.finish(&request, weights)?;
+    described.ok_or_else(|| {
+        UserError::new(format!(
+            "{}: the process that describes it says nothing",
+            request.name
+        ))
+    })
 }
 
 fn passed() -> std::sync::MutexGuard<'static, BTreeSet<u64>> {
@@ -211,8 +252,8 @@ fn start(request: &ProbeRequest) -> std::io::Result<ProbeProcess> {
 }
 
 impl ProbeProcess {
-    /// Waits for the result, as long as the operation that runs may take.
-    fn finish(mut self, request: &ProbeRequest, weights: u64) -> Result<(), UserError> {
+    /// Waits for the result, as long as the operation that runs may take: the description, if that was asked for.
+    fn finish(mut self, request: &ProbeRequest, weights: u64) -> Result<Option<Inspection>, UserError> {
         let refused = |reason: String| {
             let (name, path) = (&request.name, request.path.display());
             UserError::new(format!("cannot load model {name} ({path}): {reason}"))
@@ -223,7 +264,8 @@ impl ProbeProcess {
         let elapsed = |began| Duration::from_micros(clock.now().since(began).micros());
         loop {
             match self.lines.recv_timeout(POLL_INTERVAL) {
-                Ok(ProbeLine::Passed) => return Ok(()),
+                Ok(ProbeLine::Passed) => return Ok(None),
+                Ok(ProbeLine::Described(found)) => return Ok(Some(*found)),
                 Ok(ProbeLine::Refused(reason)) if is_for_memory(&reason) => {
                     return Err(refused(format!("{}: {reason}", too_much_memory(request))));
                 }

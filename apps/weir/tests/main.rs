@@ -37,6 +37,7 @@ mod init;
 mod limits;
 mod manual;
 mod metrics;
+mod models_inspect;
 #[cfg(feature = "nats")]
 #[path = "../../../tests/shared/nats_server.rs"]
 mod nats_server;

@@ -12,6 +12,7 @@ mod init;
 mod jobs;
 mod manual;
 mod models;
+mod models_inspect;
 mod operators;
 mod plan;
 mod profile;
@@ -69,6 +70,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
         Command::Gears(Gears::Plan(args)) => gears_plan::plan(&args, &zoo),
         Command::Plan(args) => plan::plan(&args),
         Command::Models(Models::List) => models::list(&zoo),
+        Command::Models(Models::Inspect(args)) => models_inspect::inspect(&args, &zoo),
         Command::Models(Models::Pull { names }) => models::pull(&names, &zoo),
         Command::Operators => operators::operators(&zoo),
         Command::Schema => schema::schema(&zoo),

@@ -34,12 +34,20 @@ pub(crate) fn run() -> ExitCode {
     let _ = BOUNDS.set((request.memory, u64::from(request.max_batch.max(1))));
     limit_memory(request.memory);
     observe_sessions(announce);
-    let line = match open(&request) {
-        Ok(()) => ProbeLine::Passed,
-        Err(reason) => ProbeLine::Refused(reason),
+    let line = match request.describes {
+        true => describe(&request),
+        false => open(&request).map(|()| ProbeLine::Passed),
     };
+    let line = line.unwrap_or_else(ProbeLine::Refused);
     say(&line);
     ExitCode::SUCCESS
+}
+
+fn describe(request: &ProbeRequest) -> Result<ProbeLine, String> {
+    let head = Some(request.head.as_str()).filter(|head| !head.is_empty());
+    let found = weir_operators::inspect(&request.path, head, &request.settings);
+    let found = found.map_err(|error| format!("{}: {error}", request.name))?;
+    Ok(ProbeLine::Described(Box::new(found)))
 }
 
 /// Opens the model as a run does, on the processor.
