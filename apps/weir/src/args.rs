@@ -398,13 +398,16 @@ pub(crate) enum Format {
 /// `weir zones`.
 #[derive(Debug, Group)]
 pub(crate) struct Zones {
-    /// The clip, or a camera's address
-    #[arg(value_name = "CLIP")]
+    /// The clip, or a camera's address; or a graph, of whose stream the zones, lines and masks are drawn, too
+    #[arg(value_name = "CLIP|GRAPH.toml")]
     pub(crate) clip: String,
+    /// The stream of the graph; needless if there is one only
+    #[arg(long, value_name = "NAME")]
+    pub(crate) stream: Option<String>,
     /// Which frame: the first that is not before this time, such as 10s; else the first
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub(crate) at: Option<Span>,
-    /// The picture to write; CLIP.zones.png in this folder by default
+    /// The picture to write; CLIP.zones.png or NAME.zones.png in this folder by default
     #[arg(long, value_name = "FILE.png")]
     pub(crate) out: Option<PathBuf>,
 }

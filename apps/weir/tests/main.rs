@@ -55,6 +55,7 @@ mod serve;
 mod shipped;
 mod simulate;
 mod sinks;
+mod site;
 #[path = "../../../tests/shared/small_disk.rs"]
 mod small_disk;
 mod sources;

@@ -2,3 +2,4 @@
 
 mod confirmed;
 mod properties;
+mod schedule;

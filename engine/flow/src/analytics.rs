@@ -170,3 +170,8 @@ pub struct Overlay {
     /// Texts beside the boxes of tracks.
     pub tags: Vec<(u64, Arc<str>)>,
 }
+
+impl Overlay {
+    /// Kind of the masks of a camera, which are no transforms.
+    pub const MASK: &'static str = "mask";
+}

@@ -111,6 +111,7 @@ impl Graph {
             ("queues", self.queues == other.queues),
             ("the name of the graph", self.name == other.name),
             ("slo", self.slo == other.slo),
+            ("the time zone", self.timezone == other.timezone),
             (
                 "hosts and folders of streams",
                 self.stream_places == other.stream_places,

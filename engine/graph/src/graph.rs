@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use weir_analytics::transforms::TransformSpec;
+use weir_analytics::transforms::{ObjectFilter, TimeZone, TransformSpec};
 use weir_config::Diagnostic;
 use weir_flow::{Connection, DeviceKind, Settings, StreamNames};
 use weir_planner::Plan;
@@ -115,6 +115,10 @@ pub struct SourceNode {
     pub share: StreamShare,
     /// How it is connected to.
     pub connection: Connection,
+    /// Objects in its picture that count.
+    pub objects: ObjectFilter,
+    /// Its time zone; `None`: that of the graph.
+    pub timezone: Option<TimeZone>,
     /// Whether a recording is played at the pace of the run; else as fast as it is processed.
     pub paced: bool,
     /// The fraction of a recording (0 to 1) that it is joined at, as a camera is; 0: it begins at its start. Not a key: copies of
@@ -158,6 +162,8 @@ impl SourceNode {
             slo: None,
             share: StreamShare::default(),
             connection: Connection::default(),
+            objects: ObjectFilter::default(),
+            timezone: None,
             paced: true,
             joined_at: 0.0,
         }
@@ -400,6 +406,8 @@ pub struct ModuleNode {
     pub regions: Vec<String>,
     /// Where it runs for a track now and then, and not for each of its objects.
     pub per_track: Option<PerTrackNode>,
+    /// The streams that it runs for: frames of others pass it.
+    pub streams: StreamNames,
     /// Its weight under the arbitration `weighted`; 1 by default.
     pub weight: f64,
     /// Where it is a stage of a cascade.
@@ -493,6 +501,7 @@ pub struct SinkNode {
 pub struct Graph {
     pub(crate) name: String,
     pub(crate) slo: Span,
+    pub(crate) timezone: Option<TimeZone>,
     pub(crate) stream_places: StreamPlaces,
     pub(crate) policy: Policy,
     pub(crate) sources: Vec<SourceNode>,
@@ -523,6 +532,12 @@ impl Graph {
     #[must_use]
     pub fn slo(&self) -> Span {
         self.slo
+    }
+
+    /// Time zone of streams that have none of their own.
+    #[must_use]
+    pub fn timezone(&self) -> Option<&TimeZone> {
+        self.timezone.as_ref()
     }
 
     /// Places that `[app]` names for streams that clients of the API add.

@@ -164,7 +164,7 @@ fn parse_for(
     // Variables of sources that are replaced need not be set: they are left as written.
     let lenient = |name: &str| Some(environment(name).unwrap_or_else(|| format!("${{{name}}}")));
     let environment_of = |section: &str| -> Environment<'_> {
-        if sources == Sources::Replaced && section == "sources" {
+        if sources == Sources::Replaced && ["sources", "cameras", "defaults"].contains(&section) {
             &lenient
         } else {
             environment

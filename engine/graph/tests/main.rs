@@ -1,5 +1,6 @@
 //! Tests of graphs, in one program.
 
+mod cameras;
 mod cascades;
 mod common;
 mod devices;

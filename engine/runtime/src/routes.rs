@@ -3,8 +3,9 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
 
+use weir_analytics::transforms::{ObjectFilter, TimeZone};
 use weir_flow::StreamNames;
-use weir_graph::{Graph, Vertex};
+use weir_graph::{Graph, SourceNode, Vertex};
 use weir_types::{ModuleId, Span, Topology};
 
 /// Which modules follow which, in the form the policy takes.
@@ -71,6 +72,26 @@ impl Entrance {
     }
 }
 
+/// A stream, whatever the graph: its name, and what its source says of its picture.
+#[derive(Debug)]
+pub(crate) struct Scene {
+    name: String,
+    /// Objects that count.
+    pub(crate) objects: ObjectFilter,
+    /// Time zone of its own.
+    zone: Option<TimeZone>,
+}
+
+impl Scene {
+    pub(crate) fn new(node: &SourceNode) -> Arc<Self> {
+        Arc::new(Self {
+            name: node.name.clone(),
+            objects: node.objects.clone(),
+            zone: node.timezone.clone(),
+        })
+    }
+}
+
 /// How the requests of one stream pass through the graph.
 #[derive(Debug)]
 pub(crate) struct Route {
@@ -84,11 +105,21 @@ pub(crate) struct Route {
     pub(crate) index: OnceLock<usize>,
     /// Sinks that its frames enter directly.
     sinks: BTreeSet<usize>,
+    pub(crate) scene: Arc<Scene>,
+    /// Modules that are for other streams: its requests pass them without items.
+    not_run: BTreeSet<u32>,
+    /// Time zone in which its schedules are read; `None`: their own, or UTC.
+    pub(crate) zone: Option<TimeZone>,
 }
 
 impl Route {
     /// Through the graph of that number.
-    pub(crate) fn new(number: u32, graph: &Graph, entrance: &Entrance, topology: &Topology) -> Self {
+    pub(crate) fn new(
+        (number, graph): (u32, &Graph),
+        entrance: &Entrance,
+        topology: &Topology,
+        scene: Arc<Scene>,
+    ) -> Self {
         let mut reached = BTreeSet::new();
         let mut branches = Vec::new();
         let mut entries = Vec::new();
@@ -119,7 +150,19 @@ impl Route {
             },
             index: OnceLock::new(),
             sinks: entrance.sinks.clone(),
+            not_run: (0..)
+                .zip(graph.modules())
+                .filter(|(_, module)| !module.streams.contains(&scene.name))
+                .map(|(id, _)| id)
+                .collect(),
+            zone: scene.zone.clone().or_else(|| graph.timezone().cloned()),
+            scene,
         }
+    }
+
+    /// Whether a module runs for its requests.
+    pub(crate) fn runs(&self, module: ModuleId) -> bool {
+        !self.not_run.contains(&module.0)
     }
 
     /// Whether a sink, by its index, is shown the stream of that name: its frames directly, or what a module finds in them.

@@ -76,7 +76,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
         Command::Schema => schema::schema(&zoo),
         Command::Worker(args) => worker::worker(&args),
         Command::Verify(args) => verify::verify(&args),
-        Command::Zones(args) => zones::zones(&args),
+        Command::Zones(args) => zones::zones(&args, &zoo),
         Command::Doctor => doctor::doctor(&settings, &zoo),
         Command::GpuCheck(args) => gpu_check::gpu_check(&args, &settings, &zoo),
         // Done above.

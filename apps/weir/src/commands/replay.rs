@@ -101,9 +101,18 @@ fn sources(graph: &Graph, videos: &[PathBuf]) -> anyhow::Result<Vec<SourceNode>>
     if videos.is_empty() {
         return Ok(of_graph.to_vec());
     }
+    let of_name = |node: SourceNode| {
+        // The view of a camera goes by its name, as its zones do.
+        let own = of_graph.iter().find(|own| own.name == node.name);
+        own.map_or(node.clone(), |own| SourceNode {
+            objects: own.objects.clone(),
+            timezone: own.timezone.clone(),
+            ..node
+        })
+    };
     videos
         .iter()
-        .map(|video| source(video, of_graph.first()))
+        .map(|video| source(video, of_graph.first()).map(of_name))
         .collect()
 }
 

@@ -2,6 +2,7 @@
 //! checked against. It takes all that `weir check` takes, and refuses unknown keys and values of the wrong kind; what hangs
 //! together between tables is for `weir check`.
 
+mod cameras;
 mod model;
 mod shapes;
 
@@ -46,6 +47,8 @@ fn document(catalog: &Catalog) -> Value {
             "app": reference("app"),
             "policy": reference("policy"),
             "sources": tables("source", "Where frames come from."),
+            "cameras": tables("camera", "Sources with the masks, zones, lines and rules of their pictures."),
+            "defaults": reference("defaults"),
             "devices": tables("device", "Slots of devices: cpu, \"cuda:0\", \"emulated:NAME\"."),
             "workers": tables("worker", "Partition workers, for models with a plan."),
             "models": tables("model", "What modules run."),
@@ -57,7 +60,11 @@ fn document(catalog: &Catalog) -> Value {
             "variable": { "type": "string", "pattern": "\\$\\{", "description": "${NAME} or ${NAME:-default} of the environment." },
             "app": app(),
             "policy": policy(),
-            "source": source(catalog),
+            "source": cameras::source(catalog),
+            "camera": cameras::camera(catalog),
+            "defaults": cameras::defaults(catalog),
+            "schedule": cameras::schedule(),
+            "object": cameras::object(),
             "device": closed(&[], properties(&[
                 ("slots", integer(1), "How many batches the device runs at once; default one a core on cpu, otherwise one."),
                 ("prepare", words(&["overlap", "inline"]), "Whether the inputs of a batch are prepared while the one before runs, or by the thread that runs it; default overlap on cuda, otherwise inline."),
@@ -92,6 +99,7 @@ fn app() -> Value {
             text(),
             "The file of the gears that cascades are shifted by (docs/gears.md).",
         ),
+        ("timezone", text(), cameras::TIMEZONE),
         (
             "stream_hosts",
             texts(),
@@ -199,99 +207,6 @@ fn policy() -> Value {
         keys.insert((*name).to_owned(), part(about));
     }
     closed(&[], keys)
-}
-
-fn source(catalog: &Catalog) -> Value {
-    let options = closed(&[], spec_properties(catalog.connection_options));
-    let keys = [
-        (
-            "uri",
-            text(),
-            "A file, a folder of images, a pipe, a device such as /dev/video0, an address, or emulated:KIND?rate=30.",
-        ),
-        (
-            "detect_uri",
-            text(),
-            "The address of a smaller stream of the same pictures: frames come from it.",
-        ),
-        (
-            "template",
-            flag(),
-            "true instead of all other keys: it stands for streams that are added to `weir serve`.",
-        ),
-        (
-            "mode",
-            words(&["live", "lossless", "queued"]),
-            "live: what would be late is dropped; lossless: the source is held back; queued: its videos come from jobs.",
-        ),
-        (
-            "queue",
-            text(),
-            "The folder of the queue of a queued source, or nats://HOST:PORT/NAME.",
-        ),
-        (
-            "segment",
-            text(),
-            "The least length of a segment of a queued source, in media time; default \"10s\".",
-        ),
-        (
-            "streams",
-            json!({ "type": "integer", "minimum": 1, "maximum": 64 }),
-            "Videos of a queued source at a time; default 2.",
-        ),
-        ("fps", positive(), "Frames a second of streams that do not say."),
-        (
-            "sample",
-            text(),
-            "How many frames are taken, such as \"5fps\"; default all.",
-        ),
-        (
-            "decode",
-            words(&["as-needed", "all"]),
-            "How much of a live source is decoded under overload; default as-needed.",
-        ),
-        (
-            "decoder",
-            text(),
-            "What decodes it: cpu, or a GPU such as cuda:0 whatever it can; default cpu.",
-        ),
-        (
-            "gate",
-            words(&["motion", "none"]),
-            "Whether frames in which nothing changes are passed over: motion, or none; default none.",
-        ),
-        (
-            "gate_ignore",
-            json!({ "type": "array", "maxItems": 32 }),
-            "Polygons in fractions of the picture within which changes do not count.",
-        ),
-        ("loop", flag(), "Begin again at the end; default false."),
-        (
-            "slo",
-            text(),
-            "The latency objective of its frames; default that of [app].",
-        ),
-        (
-            "weight",
-            number(0.001, 1000.0),
-            "Its weight under overload; default 1.",
-        ),
-        (
-            "reserve",
-            json!({ "type": "number", "minimum": 0 }),
-            "Frames a second that it gets through before all others.",
-        ),
-        (
-            "transport",
-            words(&["tcp", "udp"]),
-            "How an rtsp:// camera sends; default tcp.",
-        ),
-        ("options", options, "Options of FFmpeg."),
-    ];
-    let mut source = closed(&[], properties(&keys));
-    source["anyOf"] =
-        json!([{ "required": ["uri"] }, { "required": ["template"] }, { "required": ["queue"] }]);
-    source
 }
 
 fn worker() -> Value {
@@ -405,6 +320,11 @@ fn module(catalog: &Catalog) -> Value {
             "Classes of objects whose crops are its items.",
         ),
         ("per_track", per_track, "It runs for a track now and then."),
+        (
+            "streams",
+            texts(),
+            "Names of the streams that it runs for; frames of others pass it; default all.",
+        ),
         (
             "weight",
             positive(),

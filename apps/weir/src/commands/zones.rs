@@ -1,32 +1,59 @@
-//! `weir zones`: a frame of a clip with a grid, to take points of zones and lines from.
+//! `weir zones`: a frame of a clip with a grid, to take points of zones and lines from, and those that a graph has of a stream.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use weir_flow::{Frame, StopFlag};
-use weir_operators::media::{SourceOptions, source};
+use weir_analytics::transforms::Outline;
+use weir_flow::{Frame, Overlay, Point, StopFlag, mask_credentials};
+use weir_graph::{Graph, SourceNode};
+use weir_operators::media::source;
 use weir_operators::sinks::grid_png;
 use weir_types::Span;
 
 use crate::args::Zones;
+use crate::assemble::source_options;
+use crate::catalog;
 use crate::error::UserError;
 use crate::output;
 use crate::outputs::Files;
 use crate::whole_file::write_whole;
+use crate::zoo::Zoo;
 
 /// Writes the picture, and says where.
 ///
 /// # Errors
 /// A [`UserError`] where the clip cannot be read or the picture cannot be written.
-pub(crate) fn zones(args: &Zones) -> anyhow::Result<()> {
+pub(crate) fn zones(args: &Zones, zoo: &Zoo) -> anyhow::Result<()> {
     let at = args.at.unwrap_or(Span::ZERO);
-    let out = args.out.clone().unwrap_or_else(|| beside(&args.clip));
+    let is_graph = Path::new(&args.clip)
+        .extension()
+        .is_some_and(|extension| extension == "toml");
+    let graph = is_graph
+        .then(|| catalog::load(Path::new(&args.clip), zoo))
+        .transpose()?;
+    let node = match (&graph, &args.stream) {
+        (Some(graph), name) => stream_of(graph, name.as_deref())?.clone(),
+        (None, None) => SourceNode::new("clip", args.clip.as_str()),
+        (None, Some(_)) => {
+            let hint = "`--stream` names a stream of a graph: weir zones GRAPH.toml --stream NAME";
+            return Err(UserError::new(hint).into());
+        }
+    };
+    let shown = graph.as_ref().map_or(&args.clip, |_| &node.name);
+    let out = args.out.clone().unwrap_or_else(|| beside(shown));
     let mut files = Files::default();
-    files.read_source("the clip", &args.clip);
+    files.read_source("the clip", node.frames_uri());
+    if is_graph {
+        files.read_source("the graph", &args.clip);
+    }
     files.write("--out", &out);
     files.check()?;
-    let frame = frame(&args.clip, at)?;
+    let frame = frame(&node, at)?;
+    let overlays = graph.map_or_else(Vec::new, |graph| {
+        overlays(&graph, &node, (frame.image.width, frame.image.height))
+    });
     let failed = |reason: String| UserError::new(format!("{}: {reason}", out.display()));
-    let png = grid_png(&frame.image).map_err(failed)?;
+    let png = grid_png(&frame.image, &overlays).map_err(failed)?;
     write_whole(&out, &png).map_err(|error| failed(error.to_string()))?;
     let (width, height) = (frame.image.width, frame.image.height);
     output::say(&format!(
@@ -38,6 +65,59 @@ pub(crate) fn zones(args: &Zones) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// The stream of that name, or the only one.
+fn stream_of<'g>(graph: &'g Graph, name: Option<&str>) -> Result<&'g SourceNode, UserError> {
+    let known: Vec<&str> = graph.sources().iter().map(|source| &*source.name).collect();
+    let found = match (name, graph.sources()) {
+        (None, [one]) => Some(one),
+        (None, _) => None,
+        (Some(name), sources) => sources.iter().find(|source| source.name == name),
+    };
+    found.ok_or_else(|| {
+        let message = match name {
+            Some(name) => format!("the graph has no stream {name}"),
+            None => "the graph has several streams: name one by `--stream`".to_owned(),
+        };
+        UserError::new(format!("{message}; it has {}", known.join(", ")))
+    })
+}
+
+/// Zones, lines and masks of a stream.
+fn overlays(graph: &Graph, node: &SourceNode, (width, height): (u32, u32)) -> Vec<Overlay> {
+    let points = &|outline: &Outline| -> Vec<Point> {
+        let points = outline.in_pixels(f64::from(width), f64::from(height));
+        let points = points.into_iter();
+        points
+            .map(|at| Point {
+                x: at.x as f32,
+                y: at.y as f32,
+            })
+            .collect()
+    };
+    let own = graph.transforms().iter();
+    let own = own.filter(|transform| transform.streams.contains(&node.name));
+    let transforms = own.flat_map(|transform| {
+        let outlines = transform.spec.outlines();
+        outlines.map(move |outline| Overlay {
+            transform: transform.name.as_str().into(),
+            kind: transform.spec.kind.name(),
+            points: points(outline),
+            is_closed: outline.points.len() > 2,
+            text: "".into(),
+            tags: Vec::new(),
+        })
+    });
+    let masks = node.objects.masks().map(|(class, outline, is_kept)| Overlay {
+        transform: if is_kept { "only" } else { "ignore" }.into(),
+        kind: Overlay::MASK,
+        points: points(outline),
+        is_closed: true,
+        text: class.map_or_else(|| "".into(), Arc::clone),
+        tags: Vec::new(),
+    });
+    masks.chain(transforms).collect()
+}
+
 /// The picture's place where none is given: `crossing.zones.png` in the current folder.
 fn beside(clip: &str) -> PathBuf {
     let stem = Path::new(clip).file_stem();
@@ -46,9 +126,10 @@ fn beside(clip: &str) -> PathBuf {
 }
 
 /// The first frame of the clip that is not before `at`.
-fn frame(clip: &str, at: Span) -> Result<Frame, UserError> {
-    let failed = |reason: String| UserError::new(format!("{clip}: {reason}"));
-    let factory = source(clip, SourceOptions::default());
+fn frame(node: &SourceNode, at: Span) -> Result<Frame, UserError> {
+    let clip = node.frames_uri();
+    let failed = |reason: String| UserError::new(format!("{}: {reason}", mask_credentials(clip)));
+    let factory = source(clip, source_options(node));
     let mut source = factory
         .open(&StopFlag::default())
         .map_err(|error| failed(error.to_string()))?;

@@ -275,14 +275,24 @@ pub const TRANSFORM_TYPES: &[TransformType] = &[
                 "time of day, such as \"22:00-06:00\": from the first minute on until before the second; default always",
             ),
             key(
-                "utc_offset",
-                KeyKind::Text,
-                "what `hours` are ahead of UTC, such as \"+01:00\"; default \"+00:00\"",
+                "days",
+                KeyKind::Texts,
+                "weekdays on which `hours` begin, such as [\"mon-fri\", \"sun\"]; default all",
+            ),
+            key(
+                "except",
+                KeyKind::Texts,
+                "dates on which they do not begin, such as [\"2026-12-24\", \"2027-07-26..2027-09-03\", \"12-25\"]",
             ),
             key(
                 "timezone",
                 KeyKind::Text,
-                "time zone of `hours` by its name, such as \"Europe/Berlin\", with its summer time; default that of `utc_offset`",
+                "time zone of the schedule by its name, such as \"Europe/Berlin\", with its summer time; default that of the stream",
+            ),
+            key(
+                "utc_offset",
+                KeyKind::Text,
+                "in its place: how far the clock is ahead of UTC, in summer and winter alike, such as \"+01:00\"",
             ),
             key(
                 "attributes",

@@ -13,9 +13,11 @@ mod keys;
 mod line;
 mod loitering;
 mod moment;
+mod object_filter;
 mod occupancy;
 mod read;
 mod rule;
+mod schedule;
 mod spec;
 mod speed;
 mod state;
@@ -27,11 +29,13 @@ mod tests;
 mod wrong_way;
 mod zone;
 
+pub use jiff::tz::TimeZone;
+
 pub use geometry::{Anchor, Homography, PolygonFault, Position, check_polygon};
 pub use keys::{TRANSFORM_TYPES, TransformType, transform_type};
-pub use read::{Fault, read_transform};
-pub use spec::{
-    BestShotSpec, Hours, LocalClock, Outline, RuleSpec, Still, TransformKind, TransformSpec, Units, Wanted,
-};
+pub use object_filter::{ObjectFilter, ObjectRule, Verdict};
+pub use read::{Fault, read_polygon, read_transform};
+pub use schedule::{Exception, Hours, Schedule, time_zone};
+pub use spec::{BestShotSpec, Outline, RuleSpec, Still, TransformKind, TransformSpec, Units, Wanted};
 pub use stream::{SceneFrame, SceneObject, StreamTransform, StreamTransforms};
 pub use subject::FramePixels;

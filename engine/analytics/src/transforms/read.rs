@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use weir_flow::{PictureLimits, Settings};
+use jiff::tz::TimeZone;
+use weir_flow::{PictureLimits, Settings, Value};
 
 use super::geometry::{Anchor, Homography, PolygonFault, Position, check_polygon};
-use super::spec::{
-    BestShotSpec, Hours, LocalClock, Outline, RuleSpec, Still, TransformKind, TransformSpec, Units, Wanted,
-};
+use super::schedule::{Schedule, parse_days, parse_exceptions, parse_hours, parse_offset, time_zone};
+use super::spec::{BestShotSpec, Outline, RuleSpec, Still, TransformKind, TransformSpec, Units, Wanted};
 
 /// What is wrong with a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,6 +64,20 @@ pub fn read_transform(kind: &str, settings: &Settings) -> Result<TransformSpec, 
         every_ms: reader.ms("every", 5.0),
         kind,
     })
+}
+
+/// Corners of a polygon on the picture, in parts of its width and height, as a key has them.
+///
+/// # Errors
+/// All [`Fault`]s of the polygon.
+pub fn read_polygon(key: &'static str, points: Vec<[f64; 2]>) -> Result<Outline, Vec<Fault>> {
+    let settings = Settings([(key.to_owned(), Value::Points(points))].into());
+    let mut reader = Reader {
+        settings: &settings,
+        units: Units::Parts,
+        faults: Vec::new(),
+    };
+    reader.outline(key, "zone", true).ok_or(reader.faults)
 }
 
 struct Reader<'a> {
@@ -299,34 +313,45 @@ impl Reader<'_> {
         }
     }
 
-    /// Reads the local time of a rule from `timezone` or `utc_offset`.
-    fn clock(&mut self) -> LocalClock {
+    /// Reads the time zone of a rule from `timezone` or `utc_offset`.
+    fn zone(&mut self) -> Option<TimeZone> {
         let settings = self.settings;
-        let utc = LocalClock::Offset(0);
         if let Some(name) = settings.text("timezone") {
             if settings.text("utc_offset").is_some() {
                 let hint = "`timezone` knows its offset, in summer and winter: leave out `utc_offset`";
                 self.fault("utc_offset", "`utc_offset` is beside `timezone`", hint);
             }
-            return LocalClock::of_zone(name).unwrap_or_else(|| {
-                let hint = nearest_zone(name).map_or_else(
-                    || "such as \"Europe/Berlin\" or \"America/New_York\"".to_owned(),
-                    |meant| format!("did you mean \"{meant}\"?"),
-                );
+            let zone = time_zone(name).map_err(|hint| {
                 let message = format!("`timezone`: \"{name}\" is not a time zone");
                 self.fault("timezone", message, &hint);
-                utc
             });
+            return zone.ok();
         }
-        match settings.text("utc_offset").map(parse_offset) {
-            None => utc,
-            Some(Some(minutes)) => LocalClock::Offset(minutes),
-            Some(None) => {
-                let hint = "such as \"+01:00\" or \"-05:30\"; `timezone` takes names of time zones";
-                self.fault("utc_offset", "`utc_offset` is not an offset", hint);
-                utc
-            }
+        let zone = parse_offset(settings.text("utc_offset")?);
+        if zone.is_none() {
+            let hint = "such as \"+01:00\" or \"-05:30\"; `timezone` takes names of time zones";
+            self.fault("utc_offset", "`utc_offset` is not an offset", hint);
         }
+        zone
+    }
+
+    fn schedule(&mut self) -> Schedule {
+        let settings = self.settings;
+        let hours = settings.text("hours").map(parse_hours);
+        let days = settings.texts("days").map(parse_days);
+        let except = settings.texts("except").map(parse_exceptions);
+        Schedule {
+            hours: self.read("hours", hours),
+            days: self.read("days", days),
+            except: self.read("except", except).unwrap_or_default(),
+            zone: self.zone(),
+        }
+    }
+
+    /// The value of a key, if it is sound.
+    fn read<T>(&mut self, key: &'static str, value: Option<Result<T, (String, &str)>>) -> Option<T> {
+        let read = value?.map_err(|(message, hint)| self.fault(key, message, hint));
+        read.ok()
     }
 
     fn rule(&mut self) -> RuleSpec {
@@ -335,35 +360,11 @@ impl Reader<'_> {
         let mut rule = RuleSpec {
             min_score: settings.number("min_score", 0.0) as f32,
             zones: zones.map(|zone| Arc::from(zone.as_str())).collect(),
-            hours: None,
+            schedule: self.schedule(),
             attributes: Vec::new(),
             after_ms: self.ms("after", 0.0),
             end_after_ms: self.ms("end_after", 2.0),
         };
-        let clock = self.clock();
-        if let Some(text) = settings.text("hours") {
-            match parse_hours(text) {
-                Some((from, until)) if from == until => {
-                    let hint = "it ends where it begins; leave it out for the whole day";
-                    self.fault(
-                        "hours",
-                        format!("`hours`: \"{text}\" is an empty time of day"),
-                        hint,
-                    );
-                }
-                Some((from, until)) => {
-                    rule.hours = Some(Hours {
-                        from_minute: from,
-                        until_minute: until,
-                        clock,
-                    });
-                }
-                None => {
-                    let message = format!("`hours`: \"{text}\" is not a time of day");
-                    self.fault("hours", message, "such as \"22:00-06:00\"");
-                }
-            }
-        }
         for text in settings.texts("attributes").unwrap_or_default() {
             let Some((name, wanted)) = text
                 .split_once('=')
@@ -413,42 +414,4 @@ fn parse_wanted(text: &str) -> Wanted {
         Some((min, max)) => Wanted::Between(min, max),
         None => Wanted::OneOf(vec![text.into()]),
     }
-}
-
-/// Minutes of the day; 24:00 is the end of it.
-fn parse_minute(text: &str) -> Option<u32> {
-    let (hour, minute) = text.trim().split_once(':')?;
-    let is_number = |text: &str| text.len() == 2 && text.bytes().all(|byte| byte.is_ascii_digit());
-    if !is_number(hour) || !is_number(minute) {
-        return None;
-    }
-    let (hour, minute): (u32, u32) = (hour.parse().ok()?, minute.parse().ok()?);
-    (minute < 60 && hour * 60 + minute <= 24 * 60).then_some(hour * 60 + minute)
-}
-
-fn parse_hours(text: &str) -> Option<(u32, u32)> {
-    let (from, until) = text.split_once('-')?;
-    let (from, until) = (parse_minute(from)?, parse_minute(until)?);
-    (from < 24 * 60).then_some((from, until))
-}
-
-fn parse_offset(text: &str) -> Option<i32> {
-    let sign = match text.get(..1)? {
-        "+" => 1,
-        "-" => -1,
-        _ => return None,
-    };
-    let minutes = parse_minute(text.get(1..)?)?;
-    (minutes <= 14 * 60).then_some(sign * minutes as i32)
-}
-
-/// The time zone that a name is likely meant to be: one whose place has that name.
-fn nearest_zone(name: &str) -> Option<String> {
-    let key = |text: &str| {
-        let place = text.rsplit('/').next().unwrap_or_default();
-        place.to_ascii_lowercase().replace([' ', '-'], "_")
-    };
-    let wanted = key(name);
-    let zones = LocalClock::zones();
-    zones.into_iter().find(|zone| key(zone) == wanted)
 }

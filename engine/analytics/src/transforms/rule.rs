@@ -37,10 +37,7 @@ impl Rule {
         };
         subject.score >= spec.min_score
             && is_in_zone
-            && spec
-                .hours
-                .as_ref()
-                .is_none_or(|hours| hours.contains(subject.at.time_ms))
+            && spec.schedule.contains(subject.at.time_ms)
             && spec.attributes.iter().all(has)
     }
 

@@ -6,6 +6,7 @@ use jiff::tz::TimeZone;
 use weir_flow::{Attribute, PictureLimits};
 
 use super::geometry::{Anchor, Polygon, Position, Segment};
+use super::schedule::Schedule;
 
 /// What the coordinates of points are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -187,81 +188,14 @@ pub struct RuleSpec {
     pub min_score: f32,
     /// Zones of the graph, in one of which it must be; empty: anywhere.
     pub zones: Vec<Arc<str>>,
-    /// Time of day.
-    pub hours: Option<Hours>,
+    /// Times at which it may hold.
+    pub schedule: Schedule,
     /// Attributes that it must have.
     pub attributes: Vec<(Arc<str>, Wanted)>,
     /// For how long the filter must hold.
     pub after_ms: f64,
     /// For how long it must not hold until the incident is over.
     pub end_after_ms: f64,
-}
-
-/// A span of the day that may pass midnight: from one minute on until before another.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Hours {
-    /// First minute of the day, 0 to 1439.
-    pub from_minute: u32,
-    /// First minute that is not in it any more.
-    pub until_minute: u32,
-    /// Local time in which the minutes are read.
-    pub clock: LocalClock,
-}
-
-/// Rule for the offset of local time from UTC.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum LocalClock {
-    /// So many minutes ahead of UTC, in summer and winter alike.
-    Offset(i32),
-    /// That of a named time zone, such as `Europe/Berlin`, with its summer time.
-    Zone(TimeZone),
-}
-
-impl LocalClock {
-    /// The clock of a time zone by its name in the IANA database, which is bundled.
-    #[must_use]
-    pub fn of_zone(name: &str) -> Option<Self> {
-        jiff::tz::TimeZoneDatabase::bundled()
-            .get(name)
-            .ok()
-            .map(Self::Zone)
-    }
-
-    /// Names of time zones.
-    #[must_use]
-    pub fn zones() -> Vec<String> {
-        let bundled = jiff::tz::TimeZoneDatabase::bundled();
-        bundled.available().map(|name| name.to_string()).collect()
-    }
-
-    /// Minutes since 1970 as a clock on the wall shows them at a time in milliseconds since 1970 (UTC).
-    fn minutes(&self, time_ms: u64) -> i64 {
-        let utc = (time_ms / 60_000) as i64;
-        match self {
-            Self::Offset(minutes) => utc + i64::from(*minutes),
-            Self::Zone(zone) => {
-                let seconds = (time_ms / 1_000) as i64;
-                // Beyond the year 9999 no zone is known.
-                let ahead_s = jiff::Timestamp::from_second(seconds)
-                    .map_or(0, |moment| i64::from(zone.to_offset(moment).seconds()));
-                (seconds + ahead_s).div_euclid(60)
-            }
-        }
-    }
-}
-
-impl Hours {
-    /// Whether a time in milliseconds since 1970 (UTC) is within.
-    #[must_use]
-    pub fn contains(&self, time_ms: u64) -> bool {
-        const DAY: i64 = 24 * 60;
-        let minute = self.clock.minutes(time_ms).rem_euclid(DAY) as u32;
-        if self.from_minute <= self.until_minute {
-            (self.from_minute..self.until_minute).contains(&minute)
-        } else {
-            minute >= self.from_minute || minute < self.until_minute
-        }
-    }
 }
 
 /// What an attribute must say.
@@ -360,6 +294,15 @@ impl TransformSpec {
         }
     }
 
+    /// The transform, with its schedule in the time zone of a stream where it has none of its own.
+    #[must_use]
+    pub fn in_zone(mut self, zone: &TimeZone) -> Self {
+        if let TransformKind::Rule(rule) = &mut self.kind {
+            rule.schedule = std::mem::take(&mut rule.schedule).in_zone(zone);
+        }
+        self
+    }
+
     /// Whether it takes objects of that class.
     #[must_use]
     pub fn takes(&self, class: &str) -> bool {
@@ -370,50 +313,6 @@ impl TransformSpec {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn hours_may_pass_midnight_and_count_local_time() {
-        let night = Hours {
-            from_minute: 22 * 60,
-            until_minute: 6 * 60,
-            clock: LocalClock::Offset(60),
-        };
-        let at = |hour: u64, minute: u64| (hour * 60 + minute) * 60_000;
-        assert!(night.contains(at(21, 0)) && night.contains(at(4, 59)));
-        assert!(!night.contains(at(20, 59)) && !night.contains(at(5, 0)));
-    }
-
-    #[test]
-    fn hours_of_a_named_zone_follow_summer_time() {
-        let night = |zone: &str| Hours {
-            from_minute: 2 * 60,
-            until_minute: 3 * 60,
-            clock: LocalClock::of_zone(zone).expect("a zone of the bundled database"),
-        };
-        let at = |text: &str| text.parse::<jiff::Timestamp>().expect("a time").as_millisecond() as u64;
-        let check = |zone: &str, time: &str, expected: bool| {
-            assert_eq!(night(zone).contains(at(time)), expected, "{zone} {time}");
-        };
-        for (time, expected) in [
-            ("2026-01-15T01:30:00Z", true),
-            ("2026-07-15T00:30:00Z", true),
-            ("2026-07-15T01:30:00Z", false),
-            // The hour from 2 to 3 is left out as summer time begins, and comes twice as it ends.
-            ("2026-03-29T00:59:59Z", false),
-            ("2026-03-29T01:00:00Z", false),
-            ("2026-10-25T00:00:00Z", true),
-            ("2026-10-25T01:59:59Z", true),
-            ("2026-10-25T02:00:00Z", false),
-        ] {
-            check("Europe/Berlin", time, expected);
-        }
-        // South of the equator it is the other way round, and some zones are ahead by parts of an hour.
-        check("Australia/Sydney", "2026-01-15T15:00:00Z", true);
-        check("Australia/Sydney", "2026-07-15T16:00:00Z", true);
-        check("Asia/Kathmandu", "2026-01-15T20:15:00Z", true);
-        assert!(LocalClock::of_zone("Europe/Berlim").is_none() && LocalClock::of_zone("").is_none());
-        assert!(!night("UTC").contains(u64::MAX));
-    }
 
     #[test]
     fn an_attribute_is_met_by_its_text_and_a_stranger_is_unknown() {

@@ -308,11 +308,10 @@ fn a_rule_asks_for_zone_class_hour_and_attribute_and_lasts_while_all_hold() {
     let spec = RuleSpec {
         min_score: 0.5,
         zones: vec!["yard".into()],
-        hours: Some(Hours {
-            from_minute: 0,
-            until_minute: 1439,
-            clock: LocalClock::Offset(0),
-        }),
+        schedule: Schedule {
+            hours: Some(Hours { from: 0, until: 1439 }),
+            ..Schedule::default()
+        },
         attributes: vec![("identity".into(), Wanted::OneOf(vec!["unknown".into()]))],
         after_ms: 500.0,
         end_after_ms: 400.0,

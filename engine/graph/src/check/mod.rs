@@ -4,6 +4,7 @@ mod cascades;
 mod lengths;
 mod memory;
 mod never;
+mod objects;
 mod placement;
 mod plan;
 mod reserves;
@@ -49,6 +50,7 @@ pub(crate) fn check(
     types::check_trackers(&raw, &wiring, &models, catalog, diagnostics);
     types::check_per_track(&raw, &wiring, diagnostics);
     streams::check(&raw, &wiring, diagnostics);
+    objects::check(&raw, &wiring, &models, catalog, diagnostics);
     transforms::check(&raw, &wiring, &models, catalog, diagnostics);
     never::check(&raw, &wiring, &models, catalog, diagnostics);
     cascades::check(&mut raw, &models, catalog, diagnostics);
@@ -356,6 +358,7 @@ fn build(
                 .per_track
                 .zip(wiring.tracker_before(*index))
                 .map(per_track_node),
+            streams: streams::named(&module.streams),
             weight: module.weight,
             stage: module.stage.map(|stage| StageNode {
                 cascade: stage.cascade,
@@ -417,6 +420,7 @@ fn build(
     Some(Graph {
         name: raw.name.unwrap_or_else(stem),
         slo: raw.slo?.value,
+        timezone: raw.timezone,
         stream_places: raw.stream_places,
         policy: raw.policy,
         sources: sources.collect::<Option<_>>()?,
@@ -454,6 +458,8 @@ pub(crate) fn source_node(source: RawSource) -> Option<SourceNode> {
         slo: source.slo.map(|slo| slo.value),
         share: source.share,
         connection: source.connection,
+        objects: source.objects,
+        timezone: source.timezone,
         repeat: source.repeat,
         paced: true,
         joined_at: 0.0,

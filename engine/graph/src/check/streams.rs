@@ -40,7 +40,7 @@ pub(super) fn check(raw: &RawGraph, wiring: &Wiring, diagnostics: &mut Diagnosti
         streams: &transform.streams,
         modules: taken.modules.to_vec(),
         inputs: &[],
-        is_resolved: taken.complete,
+        is_resolved: taken.complete && are_resolved(&taken.modules),
     });
     let sinks = raw.sinks.iter().zip(&wiring.sinks);
     let sinks = sinks.map(|(sink, inputs)| {
@@ -53,7 +53,18 @@ pub(super) fn check(raw: &RawGraph, wiring: &Wiring, diagnostics: &mut Diagnosti
             inputs,
         }
     });
-    for part in trackers.chain(transforms).chain(sinks) {
+    let modules = raw.modules.iter().enumerate();
+    let modules = modules.map(|(index, module)| Part {
+        name: module
+            .stage
+            .as_ref()
+            .map_or(&module.name.value, |stage| &stage.cascade),
+        streams: &module.streams,
+        modules: upstream(&wiring.modules[index]).collect(),
+        inputs: &wiring.modules[index],
+        is_resolved: wiring.resolved[index],
+    });
+    for part in modules.chain(trackers.chain(transforms)).chain(sinks) {
         part.check(raw, wiring, diagnostics);
     }
 }

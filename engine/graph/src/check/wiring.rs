@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use weir_config::{Diagnostics, Field, Spanned, spelling};
+use weir_flow::StreamNames;
 
 use crate::graph::Vertex;
 use crate::raw::{RawGraph, RawModule, RawStage};
@@ -86,6 +87,7 @@ pub(super) fn resolve(raw: &RawGraph, diagnostics: &mut Diagnostics) -> Wiring {
         names: &names,
         trackers: &trackers,
         transforms: None,
+        star: Star::Sources,
     };
     let transforms = transforms(known, diagnostics);
     let mut own_trackers = Vec::with_capacity(raw.modules.len());
@@ -108,6 +110,7 @@ pub(super) fn resolve(raw: &RawGraph, diagnostics: &mut Diagnostics) -> Wiring {
     let sinks = raw.sinks.iter();
     let known = Known {
         transforms: Some(&transforms),
+        star: Star::Transforms,
         ..known
     };
     let sinks: Vec<Inputs> = sinks
@@ -220,6 +223,7 @@ fn trackers(raw: &RawGraph, names: &BTreeMap<&str, Named>, diagnostics: &mut Dia
         names,
         trackers: &[],
         transforms: None,
+        star: Star::Nothing,
     };
     let mut followed = Vec::with_capacity(raw.trackers.len());
     for tracker in &raw.trackers {
@@ -248,6 +252,62 @@ struct Known<'a> {
     trackers: &'a [Vec<usize>],
     /// What each transform takes, which stands in its place; `None` where no transform may be named.
     transforms: Option<&'a [Taken]>,
+    /// Names that one with a star stands for.
+    star: Star,
+}
+
+/// Names that `*` stands for among inputs.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Star {
+    Nothing,
+    Sources,
+    Zones,
+    Transforms,
+}
+
+impl Known<'_> {
+    /// Whether a name with a star may stand for that.
+    fn has_star(&self, named: Named) -> bool {
+        match (self.star, named) {
+            (Star::Sources, Named::Vertex(Vertex::Source(_))) | (Star::Transforms, Named::Transform(_)) => {
+                true
+            }
+            (Star::Zones, Named::Transform(index)) => self.raw.transforms[index].kind == Some("zone"),
+            _ => false,
+        }
+    }
+
+    /// Sources or transforms that a name with a star stands for. No match is reported, unless a camera lacks parts for other reasons.
+    fn matching(&self, pattern: &Spanned<String>, diagnostics: &mut Diagnostics) -> Vec<Named> {
+        let all = || self.names.iter().filter(|(_, named)| self.has_star(**named));
+        let streams = StreamNames::new(vec![pattern.value.clone()]);
+        let found = all().filter(|(name, _)| streams.contains(name));
+        let found: Vec<Named> = found.map(|(_, named)| *named).collect();
+        if found.is_empty() && !self.raw.lacks_parts {
+            let (what, plural) = match self.star {
+                Star::Nothing => ("", ""),
+                Star::Sources => ("source", "sources"),
+                Star::Zones => ("zone", "zones"),
+                Star::Transforms => ("transform", "transforms"),
+            };
+            let (message, hint) = if self.star == Star::Nothing {
+                (
+                    format!(
+                        "\"{}\" has a star, and `inputs` of a tracker name modules",
+                        pattern.value
+                    ),
+                    None,
+                )
+            } else {
+                (
+                    format!("\"{}\" is the name of no {what}", pattern.value),
+                    spelling::list(plural, all().map(|(name, _)| *name)),
+                )
+            };
+            diagnostics.add_if_parsed(pattern.at, message, hint);
+        }
+        found
+    }
 }
 
 /// What a transform takes.
@@ -266,6 +326,7 @@ pub(crate) struct Taken {
 fn transforms(known: Known<'_>, diagnostics: &mut Diagnostics) -> Vec<Taken> {
     let known = Known {
         transforms: Some(&[]),
+        star: Star::Zones,
         ..known
     };
     let raw = known.raw;
@@ -297,9 +358,10 @@ fn transforms(known: Known<'_>, diagnostics: &mut Diagnostics) -> Vec<Taken> {
         }
         all.push(Taken {
             modules: upstream(&inputs.vertices).collect(),
+            complete: inputs.complete
+                && (inputs.trackers.iter()).all(|tracker| !known.trackers[*tracker].is_empty()),
             trackers: inputs.trackers,
             zones: inputs.transforms,
-            complete: inputs.complete,
         });
     }
     // A rule of a zone takes what the zone takes.
@@ -343,6 +405,18 @@ fn inputs(field: &Field<Vec<Spanned<String>>>, known: &Known<'_>, diagnostics: &
             return out;
         }
         let name = spanned.value.as_str();
+        if name.contains('*') {
+            let found = known.matching(spanned, diagnostics);
+            complete &= !found.is_empty();
+            for named in found {
+                match named {
+                    Named::Vertex(vertex) if seen.insert(vertex) => out.vertices.push(vertex),
+                    Named::Transform(transform) => _ = out.transforms.insert(transform),
+                    _ => {}
+                }
+            }
+            continue;
+        }
         let named = names.get(name).copied().or_else(|| {
             let known = || {
                 names

@@ -2,6 +2,7 @@
 //! tables are consistent is checked afterwards, in `check`.
 
 mod address;
+mod cameras;
 mod cascade;
 mod connection;
 mod context;
@@ -11,6 +12,7 @@ mod gate;
 mod gpu;
 mod lengths;
 mod model;
+mod objects;
 mod per_track;
 mod required;
 mod section;
@@ -22,6 +24,7 @@ mod worker;
 
 use std::path::{Path, PathBuf};
 
+use weir_analytics::transforms::TimeZone;
 use weir_config::{Content, Diagnostics, Entry, Fields, Spanned, absolute, report_missing, spelling};
 use weir_policy::Policy;
 use weir_types::Span;
@@ -42,6 +45,8 @@ pub(crate) use tables::{
 pub(crate) struct RawGraph {
     pub(crate) name: Option<String>,
     pub(crate) slo: Option<Spanned<Span>>,
+    /// Time zone of streams that have none of their own.
+    pub(crate) timezone: Option<TimeZone>,
     /// The file of the gears that cascades are shifted by.
     pub(crate) gears: Option<Spanned<PathBuf>>,
     /// Hosts and folders that clients of the API may add streams from.
@@ -50,6 +55,8 @@ pub(crate) struct RawGraph {
     /// Position of `[policy]`.
     pub(crate) policy_at: usize,
     pub(crate) sources: Vec<RawSource>,
+    /// Whether a part of a camera was left out, for a reason that was reported.
+    pub(crate) lacks_parts: bool,
     /// Numbered behind the sources wherever they are inputs.
     pub(crate) templates: Vec<Spanned<String>>,
     pub(crate) queues: Vec<QueueNode>,
@@ -71,6 +78,8 @@ const SECTIONS: &[&str] = &[
     "app",
     "policy",
     "sources",
+    "cameras",
+    "defaults",
     "devices",
     "workers",
     "models",
@@ -85,6 +94,8 @@ pub(crate) fn read(document: &[Entry], context: &mut Context<'_>) -> RawGraph {
     let mut app = false;
     // Tables under a misspelled section join those under the right one; [app] and [policy] exist once.
     let once = |section: &str| !section.ends_with('s') && document.iter().any(|entry| entry.name == section);
+    let document = &cameras::expand(document, context.diagnostics);
+    graph.lacks_parts = !context.diagnostics.is_clean();
     let free: Vec<&str> = SECTIONS
         .iter()
         .copied()
@@ -125,6 +136,8 @@ pub(crate) fn read(document: &[Entry], context: &mut Context<'_>) -> RawGraph {
             "transforms" => graph
                 .transforms
                 .extend(each(entry, section, context, transform::read)),
+            // A misspelled section, which was reported.
+            "cameras" | "defaults" => {}
             _ => graph.sinks.extend(each(entry, section, context, section::sink)),
         }
     }
@@ -189,7 +202,14 @@ fn known_section(
 }
 
 /// Keys of `[app]`.
-const APP_KEYS: &[&str] = &["name", "slo", "gears", "stream_hosts", "stream_folders"];
+const APP_KEYS: &[&str] = &[
+    "name",
+    "slo",
+    "gears",
+    "timezone",
+    "stream_hosts",
+    "stream_folders",
+];
 
 /// The keys that a table of each section may have, beside those of its operator, head, tracker or type.
 #[must_use]
@@ -198,6 +218,10 @@ pub fn section_keys() -> Vec<(&'static str, Vec<&'static str>)> {
         ("app", APP_KEYS.to_vec()),
         ("policy", policy::keys()),
         ("source", section::source_keys()),
+        ("camera", cameras::camera_keys()),
+        ("defaults", cameras::default_keys()),
+        ("schedule", cameras::SCHEDULE_KEYS.to_vec()),
+        ("object", objects::RULE_KEYS.to_vec()),
         ("device", section::DEVICE_KEYS.to_vec()),
         ("worker", worker::KEYS.to_vec()),
         ("model", model::MODEL_KEYS.to_vec()),
@@ -208,11 +232,12 @@ pub fn section_keys() -> Vec<(&'static str, Vec<&'static str>)> {
 }
 
 fn read_app(entry: &Entry, graph: &mut RawGraph, context: &mut Context<'_>) {
-    let diagnostics = &mut *context.diagnostics;
-    let Some(mut fields) = Fields::open("[app]".to_owned(), entry, diagnostics) else {
+    let Some(mut fields) = Fields::open("[app]".to_owned(), entry, context.diagnostics) else {
         return;
     };
-    fields.expect(APP_KEYS, false, diagnostics);
+    fields.expect(APP_KEYS, false, context.diagnostics);
+    graph.timezone = section::timezone(&fields, context);
+    let diagnostics = &mut *context.diagnostics;
     graph.gears = fields.text("gears", diagnostics).given().map(|text| {
         let path = absolute(context.folder, &text.value);
         diagnostics.record_file(&path);

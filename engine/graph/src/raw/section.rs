@@ -2,6 +2,7 @@
 
 use std::ops::RangeInclusive;
 
+use weir_analytics::transforms::{TimeZone, time_zone};
 use weir_config::{Content, Diagnostics, Entry, Field, Fields, Spanned, absolute, spelling};
 use weir_flow::{DeviceKind, KeySpec, Value};
 use weir_policy::StreamShare;
@@ -10,7 +11,7 @@ use weir_types::Span;
 use super::context::Context;
 use super::required::{required, required_inputs, streams};
 use super::tables::{RawDevice, RawModule, RawModuleTable, RawSink, RawSource};
-use super::{address, cascade, connection, gate, per_track, tracker};
+use super::{address, cascade, connection, gate, objects, per_track, tracker};
 use crate::device::PrepareMode;
 use crate::graph::{Decoding, OnDrop, QueueNode, SourceMode, WhenSlow};
 use crate::graph::{EMULATE, TRACK};
@@ -36,6 +37,9 @@ const SEGMENT: Span = Span::from_secs(10);
 const QUEUED_STREAMS: u32 = 2;
 const MAX_QUEUED_STREAMS: u32 = 64;
 
+/// Keys of templates and queued sources, which no camera has.
+pub(super) const CAMERA_SOURCE_KEYS: [&str; 4] = ["template", "queue", "segment", "streams"];
+
 /// Keys of a source.
 pub(super) fn source_keys() -> Vec<&'static str> {
     let own = [
@@ -47,6 +51,8 @@ pub(super) fn source_keys() -> Vec<&'static str> {
         .chain(own)
         .chain(gate::KEYS)
         .chain(connection::KEYS)
+        .chain(objects::KEYS)
+        .chain(["timezone"])
         .collect()
 }
 
@@ -119,10 +125,24 @@ pub(super) fn source(name: Spanned<String>, entry: &Entry, context: &mut Context
         share: share(&fields, diagnostics),
         reserve_at: fields.entry("reserve").map(|entry| entry.node.at),
         connection,
+        objects: objects::read(&fields, context),
+        object_classes: objects::named_classes(&fields),
+        timezone: timezone(&fields, context),
         name,
         is_template: false,
         queue: None,
     })
+}
+
+/// The time zone of `[app]` or of a source.
+pub(super) fn timezone(fields: &Fields<'_>, context: &mut Context<'_>) -> Option<TimeZone> {
+    let name = fields.text("timezone", context.diagnostics);
+    let name = name.given()?;
+    let zone = time_zone(&name.value).map_err(|hint| {
+        let message = format!("`timezone`: \"{}\" is not a time zone", name.value);
+        context.diagnostics.add(name.at, message, Some(hint));
+    });
+    zone.ok()
 }
 
 /// A source whose videos come from jobs.
@@ -283,6 +303,7 @@ pub const MODULE_KEYS: &[&str] = &[
     "inputs",
     "regions",
     "per_track",
+    "streams",
     "weight",
 ];
 
@@ -346,6 +367,7 @@ fn model_module(name: Spanned<String>, entry: &Entry, context: &mut Context<'_>)
             .into_value()
             .unwrap_or(1.0),
         per_track: per_track::read(&fields, context),
+        streams: streams(&fields, context),
         labels_at: fields.entry("labels").map(|entry| entry.node.at),
         items_at: fields.entry("items").map(|entry| entry.node.at),
         stage: None,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use weir_analytics::transforms::TransformSpec;
+use weir_analytics::transforms::{ObjectFilter, TimeZone, TransformSpec};
 use weir_config::{Field, Spanned};
 use weir_policy::StreamShare;
 use weir_policy::gears::Settle;
@@ -28,6 +28,10 @@ pub(crate) struct RawSource {
     /// Position of the key `reserve`.
     pub(crate) reserve_at: Option<usize>,
     pub(crate) connection: weir_flow::Connection,
+    pub(crate) objects: ObjectFilter,
+    /// Classes that `objects` names, with their positions.
+    pub(crate) object_classes: BTreeMap<String, usize>,
+    pub(crate) timezone: Option<TimeZone>,
     /// Whether it stands for streams that are added while the graph runs.
     pub(crate) is_template: bool,
     /// Where its streams come from the jobs of a queue.
@@ -51,6 +55,9 @@ impl RawSource {
             share: StreamShare::default(),
             reserve_at: None,
             connection: weir_flow::Connection::default(),
+            objects: ObjectFilter::default(),
+            object_classes: BTreeMap::new(),
+            timezone: None,
             is_template: true,
             queue: None,
         }
@@ -84,6 +91,7 @@ pub(crate) struct RawModule {
     pub(crate) items_at: Option<usize>,
     /// Where it runs for a track now and then.
     pub(crate) per_track: Option<RawPerTrack>,
+    pub(crate) streams: Field<Vec<Spanned<String>>>,
     /// Where it is a stage of a cascade; its stages follow each other.
     pub(crate) stage: Option<RawStage>,
     /// `None` where it does not say: then as the modules before it.

@@ -14,7 +14,7 @@ use super::{RunContext, StartedRun, StreamContext};
 use crate::actors::{AbandonStream, AddStream, RemoveStream, StreamCounts, TakeCounts, TakeLoads, TakeStats};
 use crate::command::{Command, NewStream, StreamError};
 use crate::prepare::GraphInForce;
-use crate::routes::{Entrance, Route};
+use crate::routes::{Entrance, Route, Scene};
 use crate::snapshot::{ModuleSnapshot, SinkSnapshot, Snapshot, StreamPhase, StreamSnapshot};
 use crate::stream_setup::StreamSetup;
 
@@ -91,10 +91,10 @@ impl RunContext<'_> {
             None => self.entrance(like)?,
         };
         let route = Arc::new(Route::new(
-            in_force.number,
-            &in_force.graph,
+            (in_force.number, &in_force.graph),
             &entrance,
             &in_force.specs.topology,
+            Scene::new(&node),
         ));
         self.check_share(&node.name, node.share)?;
         self.check_slo(&node.name, node.mode, node.slo, &route)?;

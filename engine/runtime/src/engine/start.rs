@@ -35,7 +35,7 @@ use crate::fleet::{PartitionSetup, Postprocessor, Preprocessor};
 use crate::instance::{InstanceHandle, InstanceJob};
 use crate::length_prediction::LengthPrediction;
 use crate::prepare::shown_detect_uri;
-use crate::routes::{Entrance, Route, SinkView};
+use crate::routes::{Entrance, Route, Scene, SinkView};
 use crate::session_control::SessionControl;
 use crate::source::{
     RejectionLimit, SharedDecodeLevels, SharedMotionGates, SharedTarget, SourceControl, SourceTarget,
@@ -89,7 +89,13 @@ impl RunContext<'_> {
         let RunGraph { graph, specs, .. } = &*in_force;
         let route = |source| {
             let entrance = Entrance::of_source(graph, source);
-            Arc::new(Route::new(in_force.number, graph, &entrance, &specs.topology))
+            let scene = Scene::new(&graph.sources()[source]);
+            Arc::new(Route::new(
+                (in_force.number, graph),
+                &entrance,
+                &specs.topology,
+                scene,
+            ))
         };
         let routes: Vec<Arc<Route>> = (0..streams.len()).map(route).collect();
         // Made before its actor: the address is good at once, and messages wait for the actor.

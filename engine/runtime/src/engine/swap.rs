@@ -11,7 +11,7 @@ use weir_policy::StreamShare;
 use weir_types::ModuleId;
 
 use super::draining::DrainingGraph;
-use super::live_streams::LiveStreams;
+use super::live_streams::{LiveStream, LiveStreams};
 use super::packet_observers::SinkObserver;
 use super::{RunContext, RunGraph, StartedRun};
 use crate::actors::{AddStats, SwapGraph, TakePlan, TakeStats};
@@ -69,18 +69,23 @@ impl RunContext<'_> {
             recorder,
         });
         let graph = &running.graph;
-        let route = |name: &str, like: Option<&str>| {
+        let route = |name: &str, stream: &LiveStream| {
             let source = graph.source_index(name);
-            let source = source.or_else(|| like.and_then(|like| graph.source_index(like)));
+            let like = || stream.like.as_deref().and_then(|like| graph.source_index(like));
+            let source = source.or_else(like);
             let entrance = match source {
                 Some(source) => Entrance::of_source(graph, source),
                 None => Entrance::of_any_source(graph),
             };
-            Arc::new(Route::new(number, graph, &entrance, &running.specs.topology))
+            let scene = Arc::clone(&stream.route.scene);
+            Arc::new(Route::new(
+                (number, graph),
+                &entrance,
+                &running.specs.topology,
+                scene,
+            ))
         };
-        let routes = live
-            .iter_mut()
-            .map(|(name, stream)| route(name, stream.like.as_deref()));
+        let routes = live.iter_mut().map(|(name, stream)| route(name, stream));
         let routes: Vec<Arc<Route>> = routes.collect();
         let egress = started.streams.actors.egress.clone();
         threads.retain(|thread| !thread.is_finished());

@@ -3,10 +3,11 @@
 use std::io::Cursor;
 
 use image::{ImageFormat, RgbImage};
-use weir_flow::Image;
+use weir_flow::{Image, Overlay};
 
 use super::canvas::{Area, Canvas};
 use super::font::Font;
+use super::overlays;
 use super::palette::{BLACK, Color, WHITE};
 use crate::pixels::Sampler;
 
@@ -16,15 +17,17 @@ const STEPS: u32 = 10;
 const MIDDLE: Color = [255, 210, 0];
 
 /// The picture as PNG, with lines at every tenth of its width and height; each is labelled with its part of the frame, and
-/// below that in pixels.
+/// below that in pixels. Overlays are drawn over them.
 ///
 /// # Errors
 /// The reason where it cannot be encoded.
-pub fn grid_png(image: &Image) -> Result<Vec<u8>, String> {
+pub fn grid_png(image: &Image, shown: &[Overlay]) -> Result<Vec<u8>, String> {
     let mut canvas = Canvas::default();
     let mut sampler = Sampler::new();
     canvas.begin(image.width, image.height, |samples| sampler.rgb(image, samples));
     draw(&mut canvas);
+    let thick = (image.height.min(image.width) as f32 / 300.0).clamp(1.5, 8.0);
+    overlays::draw(&mut canvas, shown, thick, Font::for_lines(image.height));
     let rgb = canvas.rgb();
     let picture = RgbImage::from_raw(rgb.width, rgb.height, rgb.samples.to_vec());
     let mut png = Cursor::new(Vec::new());
@@ -84,7 +87,7 @@ mod tests {
     #[test]
     fn the_picture_keeps_its_size_and_has_lines_where_labels_say() {
         let grey = Image::from_rgb(320, 180, vec![128; 320 * 180 * 3]);
-        let png = grid_png(&grey).expect("memory");
+        let png = grid_png(&grey, &[]).expect("memory");
         let picture = image::load_from_memory(&png).expect("a PNG").to_rgb8();
         assert_eq!(picture.dimensions(), (320, 180));
         let differs = |x: u32, y: u32| picture.get_pixel(x, y).0 != [128; 3];

@@ -8,6 +8,7 @@ use super::palette::{BLACK, Color};
 
 const LINE: Color = [255, 210, 0];
 const ZONE: Color = [0, 210, 255];
+const MASK: Color = [255, 90, 90];
 
 /// Draws outlines and their texts; the areas of the texts are returned, so that nothing else hides them.
 pub(super) fn draw(canvas: &mut Canvas, overlays: &[Overlay], thick: f32, font: Font) -> Vec<Area> {
@@ -42,7 +43,11 @@ pub(super) fn draw(canvas: &mut Canvas, overlays: &[Overlay], thick: f32, font: 
 }
 
 fn color(overlay: &Overlay) -> Color {
-    if overlay.is_closed { ZONE } else { LINE }
+    match (overlay.kind, overlay.is_closed) {
+        (Overlay::MASK, _) => MASK,
+        (_, true) => ZONE,
+        (_, false) => LINE,
+    }
 }
 
 fn pad(font: Font) -> i64 {

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use weir_analytics::transforms::FramePixels;
+use weir_analytics::transforms::{FramePixels, StreamTransform, TimeZone};
 use weir_analytics::{FrameAnalytics, FrameTime, close_transforms, run_transforms};
 use weir_flow::{Notice, RequestResults};
 use weir_types::StreamId;
@@ -38,7 +38,8 @@ impl Egress {
         if entry.transforms_of != Some(graph) {
             entry.transforms_of = Some(graph);
             // All that went on was ended with the tracks of the graph before.
-            entry.transforms.replace(plan.transforms.clone(), time_ms / 1000);
+            let transforms = in_zone(&plan.transforms, request.route.zone.as_ref());
+            entry.transforms.replace(transforms, time_ms / 1000);
         }
         let frame = &*request.frame;
         let (size, pts_ms) = ((frame.image.width, frame.image.height), frame.pts_ms);
@@ -113,4 +114,15 @@ impl Egress {
         }
         self.analytics.remove(&graph);
     }
+}
+
+/// Transforms with their schedules in the time zone of a stream.
+fn in_zone(transforms: &[StreamTransform], zone: Option<&TimeZone>) -> Vec<StreamTransform> {
+    let mut transforms = transforms.to_vec();
+    if let Some(zone) = zone {
+        for transform in &mut transforms {
+            transform.spec = transform.spec.clone().in_zone(zone);
+        }
+    }
+    transforms
 }

@@ -39,7 +39,8 @@ impl ModuleSite {
     pub(super) fn enter(&mut self, request: RequestInfo, shared: &mut Shared) -> Option<Entry> {
         let mut branch = self.arriving.remove(&request.id)?;
         let setting = self.setting(branch.request.stream);
-        let (operator, gate) = (self.setup.operator.as_ref(), self.setup.gate.as_ref());
+        let operator = (self.setup.id, self.setup.operator.as_ref());
+        let gate = self.setup.gate.as_ref();
         let made = catch_unwind(AssertUnwindSafe(|| {
             match self.setup.stage.as_ref().zip(setting) {
                 Some(stage) => stage::items(stage, operator, gate, &mut branch),
@@ -129,8 +130,7 @@ impl ModuleSite {
                         branch.results.go_without(self.setup.report_id.0);
                     }
                     let inferences = inferences.into_iter().map(Option::unwrap_or_default).collect();
-                    let output = operator.output(module.0, &items, inferences);
-                    branch.results.add(module.0, output);
+                    stage::add_output((module.0, operator), &items, inferences, &mut branch);
                     (None, is_degraded)
                 }
             }

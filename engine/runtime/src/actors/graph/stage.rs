@@ -5,19 +5,23 @@ use std::sync::Arc;
 use weir_flow::{CascadeAnswers, Inference, Item, Operator};
 use weir_policy::StageCounts;
 use weir_policy::gears::StageSetting;
-use weir_types::DropReason;
+use weir_types::{DropReason, ModuleId};
 
 use crate::analytics::TrackGate;
 use crate::cascades::Stage;
 use crate::request::RequestBranch;
 use crate::sampling::{StageAnswer, StageSampling};
 
-/// The items that an operator makes of a request, without those of tracks that are known well enough.
+/// The items that an operator makes of a request, without those of tracks that are known well enough. None where the module is
+/// for other streams.
 pub(super) fn own_items(
-    operator: &dyn Operator,
+    (module, operator): (ModuleId, &dyn Operator),
     gate: Option<&TrackGate>,
     branch: &RequestBranch,
 ) -> Vec<Item> {
+    if !branch.request.route.runs(module) {
+        return Vec::new();
+    }
     let mut items = operator.items(&branch.request.frame, &branch.results);
     if let Some(gate) = gate {
         gate.retain_wanted(&branch.request, &branch.results, &mut items);
@@ -28,7 +32,7 @@ pub(super) fn own_items(
 /// The items of a request that a stage is asked, with their places among all of the cascade.
 pub(super) fn items(
     (stage, setting): (&Stage, StageSetting),
-    operator: &dyn Operator,
+    operator: (ModuleId, &dyn Operator),
     gate: Option<&TrackGate>,
     branch: &mut RequestBranch,
 ) -> (Vec<Item>, Vec<usize>) {
@@ -106,13 +110,30 @@ pub(super) fn settle(
     }
     if stage.is_last {
         let (items, inferences) = answers.into_parts();
-        branch
-            .results
-            .add(cascade, operator.output(cascade, &items, inferences));
+        add_output((cascade, operator), &items, inferences, branch);
     } else {
         branch.results.set_cascade(cascade, answers);
     }
     counts
+}
+
+/// Adds the output of a module to the results of a request: of objects that were found in the frame itself, those that count for
+/// its stream.
+pub(super) fn add_output(
+    (module, operator): (u32, &dyn Operator),
+    items: &[Item],
+    inferences: Vec<Inference>,
+    branch: &mut RequestBranch,
+) {
+    let is_detection = inferences.iter().any(|inference| !inference.objects.is_empty());
+    let mut output = operator.output(module, items, inferences);
+    let request = &branch.request;
+    let filter = &request.route.scene.objects;
+    if is_detection && !filter.is_empty() {
+        let image = &request.frame.image;
+        filter.apply((image.width, image.height), &mut output);
+    }
+    branch.results.add(module, output);
 }
 
 /// Hands out what a stage said of the item in a place.

@@ -1,0 +1,275 @@
+//! Sources, cameras and their defaults.
+
+use serde_json::{Map, Value, json};
+use weir_analytics::transforms::TRANSFORM_TYPES;
+use weir_flow::{Catalog, KeySpec};
+
+use super::shapes::{
+    closed, flag, number, positive, properties, reference, spec_properties, text, texts, words,
+};
+
+pub(super) const TIMEZONE: &str =
+    "Time zone of schedules by its name, such as \"Europe/Berlin\"; default that of [app], or UTC.";
+
+fn polygons() -> Value {
+    let point = json!({ "type": "array", "items": { "type": "number" }, "minItems": 2, "maxItems": 2 });
+    let polygon = json!({ "type": "array", "items": point, "minItems": 3 });
+    json!({ "anyOf": [polygon, { "type": "array", "items": polygon }] })
+}
+
+fn source_keys(catalog: &Catalog) -> Map<String, Value> {
+    let options = closed(&[], spec_properties(catalog.connection_options));
+    properties(&[
+        (
+            "uri",
+            text(),
+            "A file, a folder of images, a pipe, a device such as /dev/video0, an address, or emulated:KIND?rate=30.",
+        ),
+        (
+            "detect_uri",
+            text(),
+            "The address of a smaller stream of the same pictures: frames come from it.",
+        ),
+        (
+            "template",
+            flag(),
+            "true instead of all other keys: it stands for streams that are added to `weir serve`.",
+        ),
+        (
+            "mode",
+            words(&["live", "lossless", "queued"]),
+            "live: what would be late is dropped; lossless: the source is held back; queued: its videos come from jobs.",
+        ),
+        (
+            "queue",
+            text(),
+            "The folder of the queue of a queued source, or nats://HOST:PORT/NAME.",
+        ),
+        (
+            "segment",
+            text(),
+            "The least length of a segment of a queued source, in media time; default \"10s\".",
+        ),
+        (
+            "streams",
+            json!({ "type": "integer", "minimum": 1, "maximum": 64 }),
+            "Videos of a queued source at a time; default 2.",
+        ),
+        ("fps", positive(), "Frames a second of streams that do not say."),
+        (
+            "sample",
+            text(),
+            "How many frames are taken, such as \"5fps\"; default all.",
+        ),
+        (
+            "decode",
+            words(&["as-needed", "all"]),
+            "How much of a live source is decoded under overload; default as-needed.",
+        ),
+        (
+            "decoder",
+            text(),
+            "What decodes it: cpu, or a GPU such as cuda:0 whatever it can; default cpu.",
+        ),
+        (
+            "gate",
+            words(&["motion", "none"]),
+            "Whether frames in which nothing changes are passed over: motion, or none; default none.",
+        ),
+        (
+            "gate_ignore",
+            json!({ "type": "array", "maxItems": 32 }),
+            "Polygons in fractions of the picture within which changes do not count.",
+        ),
+        ("loop", flag(), "Begin again at the end; default false."),
+        (
+            "slo",
+            text(),
+            "The latency objective of its frames; default that of [app].",
+        ),
+        (
+            "weight",
+            number(0.001, 1000.0),
+            "Its weight under overload; default 1.",
+        ),
+        (
+            "reserve",
+            json!({ "type": "number", "minimum": 0 }),
+            "Frames a second that it gets through before all others.",
+        ),
+        (
+            "transport",
+            words(&["tcp", "udp"]),
+            "How an rtsp:// camera sends; default tcp.",
+        ),
+        ("options", options, "Options of FFmpeg."),
+        ("timezone", text(), TIMEZONE),
+        (
+            "only",
+            polygons(),
+            "Polygons, in one of which an object must stand to count.",
+        ),
+        ("ignore", polygons(), "Polygons in which no object counts."),
+        (
+            "objects",
+            json!({ "type": "object", "additionalProperties": reference("object") }),
+            "By class, or for all by \"*\": masks, sizes, shapes and scores of objects that count.",
+        ),
+    ])
+}
+
+pub(super) fn source(catalog: &Catalog) -> Value {
+    let mut source = closed(&[], source_keys(catalog));
+    source["anyOf"] =
+        json!([{ "required": ["uri"] }, { "required": ["template"] }, { "required": ["queue"] }]);
+    source
+}
+
+pub(super) fn camera(catalog: &Catalog) -> Value {
+    let mut keys = source_keys(catalog);
+    for key in ["template", "queue", "segment", "streams"] {
+        keys.remove(key);
+    }
+    keys.insert("mode".to_owned(), words(&["live", "lossless"]));
+    keys.extend(shared());
+    let named = |of: Value| json!({ "type": "object", "additionalProperties": of });
+    let typed = |name: &str| {
+        let kind = TRANSFORM_TYPES.iter().find(|kind| kind.name == name);
+        let own = kind.map_or(&[][..], |kind| kind.keys);
+        let points = json!({ "type": "array", "items": { "type": "array", "items": { "type": "number" } } });
+        let table = closed(&[], part(own));
+        if name == "rule" {
+            named(table)
+        } else {
+            named(json!({ "anyOf": [points, table] }))
+        }
+    };
+    let variants = TRANSFORM_TYPES.iter().map(|kind| {
+        let mut keys = part(kind.keys);
+        keys.insert(
+            "type".to_owned(),
+            json!({ "const": kind.name, "description": kind.about }),
+        );
+        closed(&["type"], keys)
+    });
+    let variants: Vec<Value> = variants.collect();
+    keys.extend(properties(&[
+        (
+            "zones",
+            typed("zone"),
+            "Zones of its picture: tables, or points alone.",
+        ),
+        (
+            "lines",
+            typed("line"),
+            "Lines of its picture: tables, or points alone.",
+        ),
+        (
+            "rules",
+            typed("rule"),
+            "Rules for its stream; they name its zones without its own name.",
+        ),
+        (
+            "transforms",
+            named(json!({ "oneOf": variants })),
+            "Transforms of any type for its stream.",
+        ),
+    ]));
+    closed(&["uri"], keys)
+}
+
+/// Keys of a transform of a camera.
+fn part(specs: &[KeySpec]) -> Map<String, Value> {
+    let mut keys = spec_properties(specs);
+    let inputs = properties(&[(
+        "inputs",
+        texts(),
+        "Trackers whose objects it takes; default the tracker of the camera.",
+    )]);
+    keys.extend(inputs);
+    keys
+}
+
+/// Keys of cameras that `[defaults]` has, too.
+fn shared() -> Map<String, Value> {
+    properties(&[
+        (
+            "tracker",
+            text(),
+            "The tracker that zones, lines and rules take from; default the only one.",
+        ),
+        (
+            "schedule",
+            reference("schedule"),
+            "Hours, days and dates of rules that have none of their own.",
+        ),
+    ])
+}
+
+pub(super) fn defaults(catalog: &Catalog) -> Value {
+    let mut keys = source_keys(catalog);
+    for key in [
+        "uri",
+        "detect_uri",
+        "template",
+        "queue",
+        "segment",
+        "streams",
+        "only",
+        "ignore",
+        "gate_ignore",
+    ] {
+        keys.remove(key);
+    }
+    keys.insert("mode".to_owned(), words(&["live", "lossless"]));
+    keys.extend(shared());
+    closed(&[], keys)
+}
+
+pub(super) fn schedule() -> Value {
+    let rule = TRANSFORM_TYPES.iter().find(|kind| kind.name == "rule");
+    let keys = rule.map_or(&[][..], |rule| rule.keys).iter();
+    let keys = keys.filter(|key| ["hours", "days", "except"].contains(&key.name));
+    let keys: Vec<KeySpec> = keys.copied().collect();
+    closed(&[], spec_properties(&keys))
+}
+
+pub(super) fn object() -> Value {
+    let ratio = || json!({ "type": "number", "minimum": 0, "maximum": 1000 });
+    closed(
+        &[],
+        properties(&[
+            (
+                "only",
+                polygons(),
+                "Polygons, in one of which an object must stand to count.",
+            ),
+            ("ignore", polygons(), "Polygons in which no object counts."),
+            (
+                "min_area",
+                number(0.0, 1.0),
+                "Smallest box, as a part of the frame's area.",
+            ),
+            (
+                "max_area",
+                number(0.0, 1.0),
+                "Largest box, as a part of the frame's area.",
+            ),
+            (
+                "min_ratio",
+                ratio(),
+                "Narrowest box: its width by its height, in pixels.",
+            ),
+            (
+                "max_ratio",
+                ratio(),
+                "Widest box: its width by its height, in pixels.",
+            ),
+            (
+                "min_score",
+                number(0.0, 1.0),
+                "Least confidence; weaker objects are of use to trackers alone.",
+            ),
+        ]),
+    )
+}

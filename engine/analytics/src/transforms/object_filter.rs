@@ -1,0 +1,249 @@
+//! Objects of a camera that count: masks of its picture, and sizes, shapes and scores by class.
+//!
+//! A filter is applied as a detector has looked at a whole frame, before modules that cut objects out of it. Objects found within
+//! the crop of another one belong to that one.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use weir_flow::{ModuleOutput, Object};
+
+use super::geometry::{Anchor, Position};
+use super::spec::Outline;
+
+/// Bounds of the objects of a class. Areas are parts of the frame's; sides of a ratio are in pixels.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct ObjectRule {
+    /// Polygons, in one of which an object must stand; empty: anywhere.
+    pub only: Vec<Outline>,
+    /// Polygons in which no object counts.
+    pub ignore: Vec<Outline>,
+    /// Smallest area of a box.
+    pub min_area: Option<f64>,
+    /// Largest area of a box.
+    pub max_area: Option<f64>,
+    /// Smallest ratio of width to height.
+    pub min_ratio: Option<f64>,
+    /// Largest ratio of width to height.
+    pub max_ratio: Option<f64>,
+    /// Least confidence. A weaker object is a candidate: of use to a tracker that follows the object already.
+    pub min_score: Option<f64>,
+}
+
+/// Result of a filter for one object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// The object counts.
+    Kept,
+    /// It is a candidate.
+    Weak,
+    /// It is left out.
+    Dropped,
+}
+
+/// Rules for the objects of a camera: one for all classes, and more by class. An object must keep to the masks of both; a bound of
+/// its class takes the place of that for all.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct ObjectFilter {
+    /// For all classes.
+    pub all: ObjectRule,
+    /// Rules of single classes.
+    pub classes: BTreeMap<Arc<str>, ObjectRule>,
+}
+
+impl ObjectFilter {
+    /// Whether it leaves every object as it is.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Polygons, each with its class, and whether objects are kept within it or left out.
+    pub fn masks(&self) -> impl Iterator<Item = (Option<&Arc<str>>, &Outline, bool)> {
+        let classes = self.classes.iter().map(|(class, rule)| (Some(class), rule));
+        std::iter::once((None, &self.all))
+            .chain(classes)
+            .flat_map(|(class, rule)| {
+                let only = rule.only.iter().map(move |outline| (class, outline, true));
+                only.chain(rule.ignore.iter().map(move |outline| (class, outline, false)))
+            })
+    }
+
+    /// Judges an object of a frame of that size.
+    #[must_use]
+    pub fn judge(&self, object: &Object, (width, height): (u32, u32)) -> Verdict {
+        let (width, height) = (f64::from(width), f64::from(height));
+        let own = self.classes.get(&object.class);
+        let bound = |of: fn(&ObjectRule) -> Option<f64>| own.and_then(of).or_else(|| of(&self.all));
+        let rect = &object.rect;
+        let sides = (f64::from(rect.x1 - rect.x0), f64::from(rect.y1 - rect.y0));
+        let area = sides.0 * sides.1 / (width * height).max(1.0);
+        let ratio = sides.0 / sides.1.max(f64::MIN_POSITIVE);
+        let is_between = |value: f64, min: Option<f64>, max: Option<f64>| {
+            min.is_none_or(|min| value >= min) && max.is_none_or(|max| value <= max)
+        };
+        let has_size = is_between(area, bound(|rule| rule.min_area), bound(|rule| rule.max_area))
+            && is_between(ratio, bound(|rule| rule.min_ratio), bound(|rule| rule.max_ratio));
+        // A box that the edge of the picture cuts stands on the last row, within masks that reach down to it.
+        let anchor = Anchor::Bottom.of(rect);
+        let at = Position::new(
+            anchor.x.clamp(0.5, (width - 0.5).max(0.5)),
+            anchor.y.clamp(0.5, (height - 0.5).max(0.5)),
+        );
+        let is_in = |outline: &Outline| outline.polygon(width, height).contains(at);
+        let mut rules = std::iter::once(&self.all).chain(own);
+        let is_placed = rules.all(|rule| {
+            (rule.only.is_empty() || rule.only.iter().any(is_in)) && !rule.ignore.iter().any(is_in)
+        });
+        if !has_size || !is_placed {
+            Verdict::Dropped
+        } else if bound(|rule| rule.min_score).is_some_and(|min| f64::from(object.score) < min) {
+            Verdict::Weak
+        } else {
+            Verdict::Kept
+        }
+    }
+
+    /// Applies the filter to the objects that a detector found in a whole frame of that size. Attributes of its output must be of
+    /// objects of others.
+    pub fn apply(&self, size: (u32, u32), output: &mut ModuleOutput) {
+        output.objects.retain_mut(|object| {
+            if object.parent.is_some() {
+                return true;
+            }
+            let verdict = self.judge(object, size);
+            object.candidate |= verdict == Verdict::Weak;
+            verdict != Verdict::Dropped
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use weir_flow::{ObjectRef, Points, Rect};
+
+    use super::super::read_polygon;
+    use super::*;
+
+    const SIZE: (u32, u32) = (200, 100);
+
+    fn object(class: &str, score: f32, rect: Rect) -> Object {
+        Object {
+            class: class.into(),
+            score,
+            rect,
+            parent: None,
+            points: Points::None,
+            candidate: false,
+        }
+    }
+
+    fn polygon(points: &[[f64; 2]]) -> Vec<Outline> {
+        vec![read_polygon("ignore", points.to_vec()).expect("a polygon")]
+    }
+
+    fn filter(all: ObjectRule, car: ObjectRule) -> ObjectFilter {
+        ObjectFilter {
+            all,
+            classes: BTreeMap::from([("car".into(), car)]),
+        }
+    }
+
+    /// An object of 20 x 10 pixels whose lower edge has its middle at that point.
+    fn standing(class: &str, x: f32, y: f32) -> Object {
+        object(class, 0.5, Rect::new(x - 10.0, y - 10.0, x + 10.0, y))
+    }
+
+    #[test]
+    fn an_object_stands_at_its_lower_edge_and_within_masks_that_reach_the_edge_of_the_picture() {
+        let lower_half = polygon(&[[0.0, 0.5], [1.0, 0.5], [1.0, 1.0], [0.0, 1.0]]);
+        let ignoring = filter(
+            ObjectRule {
+                ignore: lower_half.clone(),
+                ..ObjectRule::default()
+            },
+            ObjectRule::default(),
+        );
+        let only = filter(
+            ObjectRule {
+                only: lower_half,
+                ..ObjectRule::default()
+            },
+            ObjectRule::default(),
+        );
+        for (y, is_in) in [(49.0, false), (51.0, true), (100.0, true)] {
+            for class in ["car", "bus"] {
+                let object = standing(class, 100.0, y);
+                assert_eq!(ignoring.judge(&object, SIZE) == Verdict::Dropped, is_in, "{y}");
+                assert_eq!(only.judge(&object, SIZE) == Verdict::Kept, is_in, "{y}");
+            }
+        }
+    }
+
+    #[test]
+    fn bounds_of_a_class_take_the_place_of_those_of_all_and_masks_of_both_hold() {
+        let left = polygon(&[[0.0, 0.0], [0.5, 0.0], [0.5, 1.0], [0.0, 1.0]]);
+        let top = polygon(&[[0.0, 0.0], [1.0, 0.0], [1.0, 0.5], [0.0, 0.5]]);
+        let all = ObjectRule {
+            ignore: left,
+            min_area: Some(0.02),
+            max_ratio: Some(1.0),
+            min_score: Some(0.6),
+            ..ObjectRule::default()
+        };
+        let car = ObjectRule {
+            ignore: top,
+            min_area: Some(0.005),
+            max_ratio: Some(3.0),
+            min_score: Some(0.4),
+            ..ObjectRule::default()
+        };
+        let filter = filter(all, car);
+        let judge = |object: Object| filter.judge(&object, SIZE);
+        // A hundredth of the frame, twice as wide as it is high.
+        assert_eq!(judge(standing("car", 150.0, 90.0)), Verdict::Kept);
+        assert_eq!(judge(standing("bus", 150.0, 90.0)), Verdict::Dropped);
+        assert_eq!(judge(standing("car", 50.0, 90.0)), Verdict::Dropped);
+        assert_eq!(judge(standing("car", 150.0, 40.0)), Verdict::Dropped);
+        let square = |class: &str| object(class, 0.5, Rect::new(150.0, 60.0, 180.0, 90.0));
+        assert_eq!(
+            (judge(square("car")), judge(square("bus"))),
+            (Verdict::Kept, Verdict::Weak)
+        );
+    }
+
+    #[test]
+    fn weak_objects_become_candidates_and_what_was_found_in_a_crop_stays() {
+        let filter = filter(
+            ObjectRule {
+                min_score: Some(0.6),
+                min_area: Some(0.5),
+                ..ObjectRule::default()
+            },
+            ObjectRule {
+                min_area: Some(0.0),
+                ..ObjectRule::default()
+            },
+        );
+        let parent = Some(ObjectRef { module: 0, index: 0 });
+        let plate = Object {
+            parent,
+            ..standing("plate", 100.0, 50.0)
+        };
+        let mut output = ModuleOutput {
+            objects: vec![
+                standing("car", 100.0, 50.0),
+                standing("bus", 100.0, 50.0),
+                plate.clone(),
+            ],
+            attributes: Vec::new(),
+        };
+        filter.apply(SIZE, &mut output);
+        let weak = Object {
+            candidate: true,
+            ..standing("car", 100.0, 50.0)
+        };
+        assert_eq!(output.objects, [weak, plate]);
+        assert!(ObjectFilter::default().is_empty() && !filter.is_empty());
+    }
+}

@@ -1,0 +1,426 @@
+//! `[cameras.NAME]` and `[defaults]`: the short form of a site.
+//!
+//! The table of a camera holds the keys of its source, its masks, zones, lines and rules, and the schedule of these. It is turned
+//! into tables of `[sources]` and `[transforms]` before these are read, each value with its position in the text: what is wrong is
+//! reported where it was written.
+
+use weir_config::{Content, Diagnostics, Entry, Fields, Node, spelling};
+use weir_flow::with_small_scheme;
+
+use super::section::{CAMERA_SOURCE_KEYS, source_keys};
+use crate::emulated::EmulatedStream;
+use crate::graph::TRACK;
+
+/// Tables of a camera that become transforms, each with the type of these; `None`: they name their own.
+const PARTS: [(&str, Option<&str>); 4] = [
+    ("zones", Some("zone")),
+    ("lines", Some("line")),
+    ("rules", Some("rule")),
+    ("transforms", None),
+];
+/// Keys of a camera, beside those of its source.
+pub(super) const CAMERA_KEYS: [&str; 6] = ["tracker", "schedule", "zones", "lines", "rules", "transforms"];
+/// Keys of a schedule, which rules have.
+pub(super) const SCHEDULE_KEYS: [&str; 3] = ["hours", "days", "except"];
+/// Keys of sources that `[defaults]` cannot have: each source has its own.
+const NOT_SHARED: [&str; 9] = [
+    "uri",
+    "detect_uri",
+    "template",
+    "queue",
+    "segment",
+    "streams",
+    "only",
+    "ignore",
+    "gate_ignore",
+];
+
+/// Keys of `[defaults]`.
+pub(super) fn default_keys() -> Vec<&'static str> {
+    let shared = source_keys().into_iter().filter(|key| !NOT_SHARED.contains(key));
+    shared.chain(["tracker", "schedule"]).collect()
+}
+
+/// Keys of a camera.
+pub(super) fn camera_keys() -> Vec<&'static str> {
+    let own = source_keys()
+        .into_iter()
+        .filter(|key| !CAMERA_SOURCE_KEYS.contains(key));
+    own.chain(CAMERA_KEYS).collect()
+}
+
+/// Turns cameras and defaults into sources and transforms.
+pub(super) fn expand(document: &[Entry], diagnostics: &mut Diagnostics) -> Vec<Entry> {
+    let (mut plain, mut cameras) = (Vec::new(), Vec::new());
+    let mut defaults = Vec::new();
+    for entry in document {
+        match entry.name.as_str() {
+            "defaults" => defaults = read_defaults(entry, diagnostics),
+            "cameras" => cameras.push(entry),
+            _ => plain.push(entry.clone()),
+        }
+    }
+    for sources in plain.iter_mut().filter(|entry| entry.name == "sources") {
+        let Content::Table(sources) = &mut sources.node.content else {
+            continue;
+        };
+        for source in sources {
+            if let Content::Table(keys) = &mut source.node.content {
+                add_defaults(keys, &defaults);
+            }
+        }
+    }
+    let trackers = trackers(document);
+    for section in cameras {
+        let Content::Table(tables) = &section.node.content else {
+            let message = format!(
+                "[cameras] must hold named tables, not {}",
+                section.node.content.kind()
+            );
+            let hint = "write [cameras.NAME] above the keys of each".to_owned();
+            if !matches!(section.node.content, Content::Broken) {
+                diagnostics.add(section.at, message, Some(hint));
+            }
+            continue;
+        };
+        for table in tables {
+            if diagnostics.is_full() {
+                break;
+            }
+            let Some(camera) = Camera::open(table, &defaults, diagnostics) else {
+                continue;
+            };
+            let transforms = camera.transforms(&trackers, diagnostics);
+            add(&mut plain, "sources", section.at, vec![camera.source()]);
+            add(&mut plain, "transforms", section.at, transforms);
+        }
+    }
+    plain
+}
+
+/// Names of the trackers of a graph.
+fn trackers(document: &[Entry]) -> Vec<&str> {
+    let modules = document.iter().filter(|entry| entry.name == "modules");
+    let modules = modules.flat_map(|entry| table(entry).unwrap_or_default());
+    let is_tracker = |module: &&Entry| text_of(table(module).unwrap_or_default(), "operator") == Some(TRACK);
+    modules
+        .filter(is_tracker)
+        .map(|module| module.name.as_str())
+        .collect()
+}
+
+/// Entries of `[defaults]`.
+fn read_defaults(entry: &Entry, diagnostics: &mut Diagnostics) -> Vec<Entry> {
+    let Some(mut fields) = Fields::open("[defaults]".to_owned(), entry, diagnostics) else {
+        return Vec::new();
+    };
+    let keys = default_keys();
+    fields.expect(&keys, false, diagnostics);
+    keys.into_iter().filter_map(|key| named(&fields, key)).collect()
+}
+
+/// The entry of a key, by the name that it is read as.
+fn named(fields: &Fields<'_>, key: &str) -> Option<Entry> {
+    let entry = fields.entry(key)?.clone();
+    Some(Entry {
+        name: key.to_owned(),
+        ..entry
+    })
+}
+
+/// Adds the defaults to the keys of a source that has none of its own, where they have a meaning for it.
+fn add_defaults(keys: &mut Vec<Entry>, defaults: &[Entry]) {
+    let is_there = |key: &str| keys.iter().any(|entry| entry.name == key);
+    if is_there("template") || is_there("queue") || text_of(keys, "mode") == Some("queued") {
+        return;
+    }
+    let Some(uri) = text_of(keys, "uri") else { return };
+    let is_emulated = uri.starts_with(EmulatedStream::SCHEME);
+    let addresses = [Some(uri), text_of(keys, "detect_uri")];
+    let is_rtsp = addresses.into_iter().flatten().any(|uri| {
+        let uri = with_small_scheme(uri);
+        uri.starts_with("rtsp://") || uri.starts_with("rtsps://")
+    });
+    let has_meaning = |key: &str| match key {
+        "transport" => is_rtsp,
+        "sample" | "decoder" | "options" | "gate" => !is_emulated,
+        "tracker" | "schedule" => false,
+        _ => true,
+    };
+    let missing = defaults
+        .iter()
+        .filter(|entry| has_meaning(&entry.name) && !is_there(&entry.name));
+    let missing: Vec<Entry> = missing.cloned().collect();
+    keys.extend(missing);
+}
+
+/// Adds tables to a section, which is made where there is none.
+fn add(document: &mut Vec<Entry>, section: &str, at: usize, tables: Vec<Entry>) {
+    if tables.is_empty() {
+        return;
+    }
+    let known = document.iter_mut().find(|entry| entry.name == section);
+    match known.map(|entry| &mut entry.node.content) {
+        Some(Content::Table(known)) => known.extend(tables),
+        // A section that is no table is reported where it is read.
+        Some(_) => {}
+        None => document.push(Entry {
+            name: section.to_owned(),
+            at,
+            node: Node {
+                at,
+                content: Content::Table(tables),
+            },
+        }),
+    }
+}
+
+fn table(entry: &Entry) -> Option<&[Entry]> {
+    match &entry.node.content {
+        Content::Table(entries) => Some(entries),
+        _ => None,
+    }
+}
+
+fn text_of<'e>(entries: &'e [Entry], key: &str) -> Option<&'e str> {
+    let entry = entries.iter().find(|entry| entry.name == key)?;
+    match &entry.node.content {
+        Content::Text(text) => Some(text),
+        _ => None,
+    }
+}
+
+fn text(name: &str, value: &str, at: usize) -> Entry {
+    let content = Content::Text(value.to_owned());
+    Entry {
+        name: name.to_owned(),
+        at,
+        node: Node { at, content },
+    }
+}
+
+fn texts(name: &str, value: &str, at: usize) -> Entry {
+    let value = Node {
+        at,
+        content: Content::Text(value.to_owned()),
+    };
+    let content = Content::List(vec![value]);
+    Entry {
+        name: name.to_owned(),
+        at,
+        node: Node { at, content },
+    }
+}
+
+/// The table of a camera.
+struct Camera<'d> {
+    name: &'d str,
+    at: usize,
+    fields: Fields<'d>,
+    /// Keys of its source, with the defaults.
+    source: Vec<Entry>,
+    /// The tracker that it names, by itself or by the defaults.
+    tracker: Option<(String, usize)>,
+    /// Keys of its schedule.
+    schedule: Vec<Entry>,
+}
+
+impl<'d> Camera<'d> {
+    fn open(entry: &'d Entry, defaults: &[Entry], diagnostics: &mut Diagnostics) -> Option<Self> {
+        let owner = format!("camera \"{}\"", entry.name.escape_debug());
+        let mut fields = Fields::open(owner, entry, diagnostics)?;
+        let keys = camera_keys();
+        fields.expect(&keys, false, diagnostics);
+        let mut source: Vec<Entry> = keys
+            .into_iter()
+            .filter(|key| !CAMERA_KEYS.contains(key))
+            .filter_map(|key| named(&fields, key))
+            .collect();
+        add_defaults(&mut source, defaults);
+        let default = |key: &str| defaults.iter().find(|entry| entry.name == key);
+        let tracker = fields.text("tracker", diagnostics);
+        let tracker = tracker.given().map(|name| (name.value.clone(), name.at));
+        let tracker = tracker.or_else(|| {
+            let entry = default("tracker")?;
+            let name = text_of(std::slice::from_ref(entry), "tracker")?;
+            Some((name.to_owned(), entry.node.at))
+        });
+        let own = fields.entry("schedule");
+        let schedule = own.or_else(|| default("schedule"));
+        let schedule = schedule.map_or_else(Vec::new, |entry| read_schedule(entry, diagnostics));
+        if let Some(entry) = own.filter(|_| fields.entry("rules").is_none()) {
+            let message = format!("{} has a `schedule` and no `rules`", fields.owner);
+            let hint = "rules have schedules: zones and lines count at all times".to_owned();
+            diagnostics.warn(entry.at, message, Some(hint));
+        }
+        Some(Self {
+            name: &entry.name,
+            at: entry.at,
+            fields,
+            source,
+            tracker,
+            schedule,
+        })
+    }
+
+    /// The table of its source.
+    fn source(&self) -> Entry {
+        Entry {
+            name: self.name.to_owned(),
+            at: self.at,
+            node: Node {
+                at: self.at,
+                content: Content::Table(self.source.clone()),
+            },
+        }
+    }
+
+    /// Names of its parts, as its own tables have them.
+    fn parts(&self) -> impl Iterator<Item = &'d Entry> + '_ {
+        let parts = PARTS.iter().filter_map(|(section, _)| self.fields.entry(section));
+        parts.flat_map(|entry| table(entry).unwrap_or_default())
+    }
+
+    /// The tables of its transforms.
+    fn transforms(&self, trackers: &[&str], diagnostics: &mut Diagnostics) -> Vec<Entry> {
+        let mut transforms = Vec::new();
+        let mut lacks_tracker = None;
+        for (section, kind) in PARTS {
+            let Some(entry) = self.fields.entry(section) else {
+                continue;
+            };
+            let owner = format!("`{section}` of {}", self.fields.owner);
+            if Fields::open(owner, entry, diagnostics).is_none() {
+                continue;
+            }
+            for part in table(entry).unwrap_or_default() {
+                let Some(mut keys) = self.keys_of(part, section, kind, diagnostics) else {
+                    continue;
+                };
+                let has_inputs = keys.iter().any(|key| key.name == "inputs");
+                match (&self.tracker, trackers) {
+                    _ if has_inputs => {}
+                    (Some((tracker, at)), _) => keys.push(texts("inputs", tracker, *at)),
+                    (None, [tracker]) => keys.push(texts("inputs", tracker, part.at)),
+                    (None, _) => {
+                        lacks_tracker.get_or_insert(part.at);
+                        continue;
+                    }
+                }
+                transforms.push(Entry {
+                    name: format!("{}.{}", self.name, part.name),
+                    at: part.at,
+                    node: Node {
+                        at: part.node.at,
+                        content: Content::Table(keys),
+                    },
+                });
+            }
+        }
+        if let Some(at) = lacks_tracker {
+            self.report_tracker(at, trackers, diagnostics);
+        }
+        transforms
+    }
+
+    /// Keys of one part as a transform; `None` where they are wrong, which is reported.
+    fn keys_of(
+        &self,
+        part: &Entry,
+        section: &str,
+        kind: Option<&str>,
+        diagnostics: &mut Diagnostics,
+    ) -> Option<Vec<Entry>> {
+        let mut keys = match &part.node.content {
+            Content::Table(keys) => keys.clone(),
+            // Points alone are the short form of a table that has no more.
+            Content::List(_) if matches!(section, "zones" | "lines") => vec![Entry {
+                name: "points".to_owned(),
+                at: part.at,
+                node: part.node.clone(),
+            }],
+            Content::Broken => return None,
+            other => {
+                let message = format!(
+                    "\"{}\" of `{section}` must be a table, not {}",
+                    part.name.escape_debug(),
+                    other.kind()
+                );
+                let hint = matches!(section, "zones" | "lines")
+                    .then(|| "or a list of points: [[0.1, 0.5], [0.9, 0.5]]".to_owned());
+                diagnostics.add(part.node.at, message, hint);
+                return None;
+            }
+        };
+        let fixed = ["streams"].into_iter().chain(kind.map(|_| "type"));
+        for key in fixed {
+            if let Some(entry) = keys.iter().find(|entry| entry.name == key) {
+                let message = format!("`{key}` has no meaning in `{section}` of a camera");
+                let hint = if key == "type" {
+                    "leave it out: `transforms` of a camera name their types"
+                } else {
+                    "leave it out: they are for its stream alone"
+                };
+                diagnostics.add(entry.at, message, Some(hint.to_owned()));
+                return None;
+            }
+        }
+        keys.extend(kind.map(|kind| text("type", kind, part.at)));
+        keys.push(texts("streams", self.name, part.at));
+        if text_of(&keys, "type") == Some("rule") {
+            let missing = self.schedule.iter();
+            let missing = missing.filter(|entry| keys.iter().all(|key| key.name != entry.name));
+            let missing: Vec<Entry> = missing.cloned().collect();
+            keys.extend(missing);
+        }
+        let parts: Vec<&str> = self.parts().map(|part| part.name.as_str()).collect();
+        let names = ["inputs", "zones", "transforms"];
+        for key in keys.iter_mut().filter(|key| names.contains(&key.name.as_str())) {
+            let Content::List(list) = &mut key.node.content else {
+                continue;
+            };
+            for node in list {
+                if let Content::Text(name) = &mut node.content
+                    && parts.contains(&name.as_str())
+                {
+                    *name = format!("{}.{name}", self.name);
+                }
+            }
+        }
+        Some(keys)
+    }
+
+    fn report_tracker(&self, at: usize, trackers: &[&str], diagnostics: &mut Diagnostics) {
+        let owner = &self.fields.owner;
+        let (message, hint) = if trackers.is_empty() {
+            (
+                format!(
+                    "{owner} has zones, lines or rules, and the graph has no tracker that they take from"
+                ),
+                "add [modules.tracks] with operator = \"track\" and inputs = [\"DETECTOR\"]".to_owned(),
+            )
+        } else {
+            let known = spelling::list("trackers", trackers.iter().copied()).unwrap_or_default();
+            (
+                format!(
+                    "the graph has {} trackers, and {owner} names none of them",
+                    trackers.len()
+                ),
+                format!("tracker = \"{}\", here or in [defaults]; {known}", trackers[0]),
+            )
+        };
+        diagnostics.add_if_parsed(at, message, Some(hint));
+    }
+}
+
+/// Keys of a schedule.
+fn read_schedule(entry: &Entry, diagnostics: &mut Diagnostics) -> Vec<Entry> {
+    let Some(mut fields) = Fields::open("`schedule`".to_owned(), entry, diagnostics) else {
+        return Vec::new();
+    };
+    fields.expect(&SCHEDULE_KEYS, false, diagnostics);
+    SCHEDULE_KEYS
+        .iter()
+        .filter_map(|key| named(&fields, key))
+        .collect()
+}

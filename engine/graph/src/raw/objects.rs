@@ -1,0 +1,190 @@
+//! Objects of a source that count: the keys `only`, `ignore` and `objects`.
+
+use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+
+use weir_analytics::transforms::{ObjectFilter, ObjectRule, Outline, read_polygon};
+use weir_config::{Content, Entry, Field, Fields, Node};
+
+use super::context::Context;
+use crate::settings;
+
+/// Keys of a source that this reads.
+pub(super) const KEYS: [&str; 3] = ["only", "ignore", "objects"];
+
+/// The name that stands for all classes.
+const ALL: &str = "*";
+
+/// Keys of the rule of a class.
+pub(super) const RULE_KEYS: [&str; 7] = [
+    "only",
+    "ignore",
+    "min_area",
+    "max_area",
+    "min_ratio",
+    "max_ratio",
+    "min_score",
+];
+
+/// Polygons of a key, and classes of a source: each costs a step for each object.
+const MAX_POLYGONS: usize = 64;
+const MAX_CLASSES: usize = 256;
+
+/// Bounds of areas and scores, and of ratios.
+const PARTS: RangeInclusive<f64> = 0.0..=1.0;
+const RATIOS: RangeInclusive<f64> = 0.0..=1000.0;
+
+/// Reads them; what is wrong is reported.
+pub(super) fn read(fields: &Fields<'_>, context: &mut Context<'_>) -> ObjectFilter {
+    let mut filter = ObjectFilter::default();
+    if let Some(entry) = fields.entry("objects") {
+        let owner = format!("`objects` of {}", fields.owner);
+        for class in classes(owner, entry, context) {
+            let rule = rule(&fields.owner, class, context);
+            if class.name == ALL {
+                filter.all = rule;
+            } else {
+                filter.classes.insert(Arc::from(class.name.as_str()), rule);
+            }
+        }
+    }
+    filter.all.only.extend(polygons("only", fields, context));
+    filter.all.ignore.extend(polygons("ignore", fields, context));
+    filter
+}
+
+/// Entries of the classes of `objects`.
+fn classes<'d>(owner: String, entry: &'d Entry, context: &mut Context<'_>) -> Vec<&'d Entry> {
+    let diagnostics = &mut *context.diagnostics;
+    if Fields::open(owner, entry, diagnostics).is_none() {
+        return Vec::new();
+    }
+    let Content::Table(classes) = &entry.node.content else {
+        return Vec::new();
+    };
+    if let Some(entry) = classes.get(MAX_CLASSES) {
+        let message = format!(
+            "`objects` has {} classes; {MAX_CLASSES} are the most",
+            classes.len()
+        );
+        diagnostics.add(entry.at, message, None);
+    }
+    classes.iter().take(MAX_CLASSES).collect()
+}
+
+/// The rule of one class.
+fn rule(source: &str, entry: &Entry, context: &mut Context<'_>) -> ObjectRule {
+    let owner = format!("`objects` of {source}, class \"{}\",", entry.name.escape_debug());
+    let Some(mut fields) = Fields::open(owner, entry, context.diagnostics) else {
+        return ObjectRule::default();
+    };
+    fields.expect(&RULE_KEYS, false, context.diagnostics);
+    let rule = ObjectRule {
+        only: polygons("only", &fields, context),
+        ignore: polygons("ignore", &fields, context),
+        min_area: number("min_area", PARTS, &fields, context),
+        max_area: number("max_area", PARTS, &fields, context),
+        min_ratio: number("min_ratio", RATIOS, &fields, context),
+        max_ratio: number("max_ratio", RATIOS, &fields, context),
+        min_score: number("min_score", PARTS, &fields, context),
+    };
+    let pairs = [
+        ("max_area", rule.min_area, rule.max_area),
+        ("max_ratio", rule.min_ratio, rule.max_ratio),
+    ];
+    for (key, min, max) in pairs {
+        let (Some(min), Some(max), Some(entry)) = (min, max, fields.entry(key)) else {
+            continue;
+        };
+        if min > max {
+            let message = format!("no object has a size between {min} and {max}: `{key}` is the smaller one");
+            context.diagnostics.add(entry.node.at, message, None);
+        }
+    }
+    rule
+}
+
+fn number(
+    key: &str,
+    within: RangeInclusive<f64>,
+    fields: &Fields<'_>,
+    context: &mut Context<'_>,
+) -> Option<f64> {
+    let field = fields.read(key, context.diagnostics, |node| match node.content {
+        Content::Float(number) => Ok(number),
+        Content::Integer(whole) => Ok(whole as f64),
+        _ => Err("a number".to_owned()),
+    });
+    let Field::Given(number) = field else { return None };
+    if within.contains(&number.value) {
+        return Some(number.value);
+    }
+    let (min, max) = within.into_inner();
+    let message = format!("`{key}` must lie between {min} and {max}, not {}", number.value);
+    let hint = key
+        .ends_with("_area")
+        .then(|| "areas are parts of the frame's: 0.01 is a hundredth of it".to_owned());
+    context.diagnostics.add(number.at, message, hint);
+    None
+}
+
+/// One polygon, or a list of polygons.
+fn polygons(key: &'static str, fields: &Fields<'_>, context: &mut Context<'_>) -> Vec<Outline> {
+    let list = fields.read(key, context.diagnostics, |node| match &node.content {
+        Content::List(list) => Ok((node, list)),
+        _ => Err("a list of polygons, such as [[[0, 0], [1, 0], [1, 0.2]]]".to_owned()),
+    });
+    let Field::Given(spanned) = list else {
+        return Vec::new();
+    };
+    let (node, list) = spanned.value;
+    if list.len() > MAX_POLYGONS && !is_point(list.first()) {
+        let message = format!("`{key}` has {} polygons; {MAX_POLYGONS} are the most", list.len());
+        context.diagnostics.add(node.at, message, None);
+        return Vec::new();
+    }
+    let single = [node.clone()];
+    let polygons = if is_point(list.first()) { &single[..] } else { list };
+    let read = polygons
+        .iter()
+        .filter_map(|node| polygon(key, &fields.owner, node, context));
+    read.collect()
+}
+
+/// Whether an entry of a list is a point, and the list one polygon.
+fn is_point(node: Option<&Node>) -> bool {
+    let is_number = |node: &Node| matches!(node.content, Content::Integer(_) | Content::Float(_));
+    node.is_some_and(|node| match &node.content {
+        Content::List(pair) => pair.first().is_some_and(is_number),
+        _ => false,
+    })
+}
+
+fn polygon(key: &'static str, owner: &str, node: &Node, context: &mut Context<'_>) -> Option<Outline> {
+    let Content::List(list) = &node.content else {
+        if !matches!(node.content, Content::Broken) {
+            let message = format!("`{key}` must hold polygons, not {}", node.content.kind());
+            let hint = "a polygon is a list of its corners: [[0, 0], [1, 0], [1, 0.2]]".to_owned();
+            context.diagnostics.add(node.at, message, Some(hint));
+        }
+        return None;
+    };
+    let points = settings::points(key, list, context.diagnostics)?;
+    let read = read_polygon(key, points).map_err(|faults| {
+        for fault in faults {
+            let message = format!("{owner}: {}", fault.message);
+            context.diagnostics.add(node.at, message, fault.hint);
+        }
+    });
+    read.ok()
+}
+
+/// Classes that rules are for, each with its position.
+pub(super) fn named_classes(fields: &Fields<'_>) -> BTreeMap<String, usize> {
+    let Some(Content::Table(classes)) = fields.entry("objects").map(|entry| &entry.node.content) else {
+        return BTreeMap::new();
+    };
+    let named = classes.iter().filter(|class| class.name != ALL);
+    named.map(|class| (class.name.clone(), class.at)).collect()
+}
