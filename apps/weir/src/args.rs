@@ -1,5 +1,6 @@
 //! The command line's shape: commands, arguments, and how their texts are read.
 
+mod detect;
 mod fleet;
 mod glossary;
 mod jobs;
@@ -16,6 +17,7 @@ use weir_types::Span;
 
 use crate::error::UserError;
 use crate::version;
+pub(crate) use detect::Detect;
 pub(crate) use fleet::{Fleet, FleetArgs, FleetKeys, FleetPlace, FleetStatus};
 pub(crate) use jobs::{Jobs, Submit};
 pub(crate) use models::{Inspect, Models};
@@ -58,6 +60,8 @@ pub(crate) enum Command {
     /// Replay recorded videos through a graph, each as a camera
     #[command(after_long_help = glossary::TABLE)]
     Replay(Replay),
+    /// Print the objects of single pictures as JSON, by the models of a graph
+    Detect(Detect),
     /// Hold what a graph delivers against what is true of its clip
     #[command(after_long_help = glossary::TABLE)]
     Score(Score),

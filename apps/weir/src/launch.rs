@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 use weir_flow::{SinkFactory, StopFlag, Value};
-use weir_graph::{EmulatedStream, Graph, SinkNode, Vertex, WhenSlow};
+use weir_graph::{EmulatedStream, Graph, WhenSlow};
 use weir_jobs::EngineLock;
 use weir_operators::sinks::recordings_overlap;
 use weir_policy::Report;
@@ -305,7 +305,7 @@ fn run(
     let mut assembly = assemble_showing(graph, zoo, out, dump, &progress)?;
     stage(jobs.as_ref(), &mut assembly);
     if let Some(tap) = observers.tap {
-        assembly.graph = with_tap(assembly.graph);
+        assembly.graph = assembly.graph.with_observer(TAP, "tap", WhenSlow::Wait);
         assembly.sinks.push(tap);
     }
     assembly.next_gears = gears_watch::watch(&assembly.graph);
@@ -474,7 +474,7 @@ pub(crate) fn serve(
 }
 
 /// What is said when a run is asked to end.
-const STOPPING: &str = "stopping: what is in flight comes out; once more to leave at once";
+pub(crate) const STOPPING: &str = "stopping: what is in flight comes out; once more to leave at once";
 
 /// Whether a sink writes to standard output.
 pub(crate) fn writes_lines(graph: &Graph) -> bool {
@@ -482,7 +482,11 @@ pub(crate) fn writes_lines(graph: &Graph) -> bool {
     sinks.any(|sink| sink.settings.text("path") == Some("-"))
 }
 
-fn run_options(options: &LaunchOptions, settings: &Settings, progress: Arc<Progress>) -> RunOptions {
+pub(crate) fn run_options(
+    options: &LaunchOptions,
+    settings: &Settings,
+    progress: Arc<Progress>,
+) -> RunOptions {
     RunOptions {
         duration: options
             .run_args
@@ -503,28 +507,12 @@ fn run_options(options: &LaunchOptions, settings: &Settings, progress: Arc<Progr
     }
 }
 
-/// The graph with a sink that is shown all that any module finds in any stream.
-fn with_tap(graph: Graph) -> Graph {
-    let sources = (0..graph.source_names().count()).map(Vertex::Source);
-    let modules = (0..graph.modules().len()).map(Vertex::Module);
-    let tap = SinkNode {
-        streams: weir_flow::StreamNames::default(),
-        name: TAP.to_owned(),
-        kind: "tap".to_owned(),
-        inputs: sources.chain(modules).collect(),
-        trackers: (0..graph.trackers().len()).collect(),
-        transforms: (0..graph.transforms().len()).collect(),
-        when_slow: WhenSlow::Wait,
-        settings: weir_flow::Settings::default(),
-    };
-    graph.with_sink(tap)
-}
-
 /// Streams whose failure is said one by one where a run ends; the report has them all.
 const MAX_STREAMS_LISTED: usize = 10;
 
 /// What was not read or not written, though the run went on to its end.
-fn failures(report: &Report) -> Vec<String> {
+#[must_use]
+pub fn failures(report: &Report) -> Vec<String> {
     let streams = report.streams.iter().filter_map(|(name, stream)| {
         let failure = health::stream_failure(stream)?;
         Some(format!("stream {}: {}", line(name), line(&failure)))
@@ -552,7 +540,7 @@ fn failures(report: &Report) -> Vec<String> {
 }
 
 /// Exit code 2 for what the user can mend.
-fn mendable(error: RunError) -> anyhow::Error {
+pub(crate) fn mendable(error: RunError) -> anyhow::Error {
     match error {
         RunError::Thread(_) | RunError::EngineFailed(_) => error.into(),
         error => UserError::new(error.to_string()).into(),

@@ -1,6 +1,7 @@
 //! The command line, as a library: the program is [`main`]; to run a graph from Rust, take the steps between it and the
 //! engine: [`load`] checks a graph, [`assemble`] makes its parts, [`runtime::run`](weir_runtime::run()) runs them to their end,
-//! and [`runtime::Engine`] until it is stopped. [`Extensions`] bring operators and sinks of one's own. `examples/embed.rs`
+//! and [`runtime::Engine`] until it is stopped. [`Extensions`] bring operators and sinks of one's own, and [`Setup`] is what
+//! this machine is set to. `examples/embed.rs`
 //! and `examples/custom.rs` show it.
 //!
 //! It composes the graph, the operators and the engine, and speaks to its user. Results go to standard
@@ -38,6 +39,7 @@ mod samples;
 mod score;
 mod service;
 mod settings;
+mod setup;
 mod systemd;
 mod tap;
 mod threshold_plot;
@@ -56,6 +58,8 @@ use weir_terminal::{interrupt, output, outputs, printable};
 pub use assemble::{DumpInputs, assemble};
 pub use catalog::{catalog, load};
 pub use extensions::Extensions;
+pub use launch::failures;
+pub use setup::Setup;
 pub use zoo::Zoo;
 pub use {weir_flow as flow, weir_graph as graph, weir_runtime as runtime};
 

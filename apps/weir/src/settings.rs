@@ -49,6 +49,18 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
+    /// Reads all layers, with the variables of this process.
+    ///
+    /// # Errors
+    /// As [`Settings::load`].
+    pub(crate) fn of_process(file: Option<&Path>) -> anyhow::Result<Self> {
+        // Others' variables may be no text; a setting that is none is refused with what it looks like.
+        let mut variables = std::env::vars_os().filter_map(|(name, value)| {
+            Some((name.into_string().ok()?, value.to_string_lossy().into_owned()))
+        });
+        Self::load(file, &mut variables)
+    }
+
     /// Reads all layers. `environment` gives all variables of the process.
     ///
     /// # Errors

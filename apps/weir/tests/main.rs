@@ -17,6 +17,7 @@ mod check;
 mod cli;
 mod common;
 mod described_answers;
+mod detect;
 mod detectors;
 mod documents;
 mod event_kinds;

@@ -675,10 +675,33 @@ impl Graph {
         self
     }
 
-    /// The same graph with an additional sink.
+    /// The same graph for pictures that do not follow each other: nothing is followed from one to the next or written, and modules
+    /// that run for a track now and then run for each object.
     #[must_use]
-    pub fn with_sink(mut self, sink: SinkNode) -> Self {
-        self.sinks.push(sink);
+    pub fn for_pictures(mut self) -> Self {
+        self.trackers.clear();
+        self.transforms.clear();
+        self.modules.iter_mut().for_each(|module| module.per_track = None);
+        self.without_sinks()
+    }
+
+    /// The same graph with an additional sink, which takes what any module finds in any stream, with all tracks and incidents.
+    /// `name` is one that no sink of a graph can have.
+    #[must_use]
+    pub fn with_observer(mut self, name: &str, kind: &str, when_slow: WhenSlow) -> Self {
+        let sources = (0..self.source_names().count()).map(Vertex::Source);
+        let modules = (0..self.modules.len()).map(Vertex::Module);
+        let observer = SinkNode {
+            name: name.to_owned(),
+            kind: kind.to_owned(),
+            inputs: sources.chain(modules).collect(),
+            trackers: (0..self.trackers.len()).collect(),
+            transforms: (0..self.transforms.len()).collect(),
+            streams: StreamNames::default(),
+            when_slow,
+            settings: Settings::default(),
+        };
+        self.sinks.push(observer);
         self
     }
 }

@@ -2,8 +2,8 @@
 
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
-use weir_flow::{Delivery, Notice, Settings, Sink, SinkError, SinkFactory};
-use weir_graph::{SinkNode, Vertex, WhenSlow};
+use weir_flow::{Delivery, Notice, Sink, SinkError, SinkFactory};
+use weir_graph::WhenSlow;
 
 use crate::assembly::Assembly;
 
@@ -28,20 +28,7 @@ impl Assembly {
     #[must_use]
     pub fn subscribe(mut self, capacity: usize) -> (Self, Receiver<Update>) {
         let (updates, receiver) = sync_channel(capacity);
-        let sources = (0..self.graph.source_names().count()).map(Vertex::Source);
-        let modules = (0..self.graph.modules().len()).map(Vertex::Module);
-        let trackers = (0..self.graph.trackers().len()).collect();
-        let transforms = (0..self.graph.transforms().len()).collect();
-        self.graph = self.graph.with_sink(SinkNode {
-            streams: weir_flow::StreamNames::default(),
-            name: NAME.to_owned(),
-            kind: "subscription".to_owned(),
-            inputs: sources.chain(modules).collect(),
-            trackers,
-            transforms,
-            when_slow: WhenSlow::Skip,
-            settings: Settings::default(),
-        });
+        self.graph = self.graph.with_observer(NAME, "subscription", WhenSlow::Skip);
         self.sinks.push(Box::new(Subscriber(updates)));
         (self, receiver)
     }

@@ -64,6 +64,13 @@ impl ImageSource {
         Ok(Self::new(path, vec![path.to_owned()], options, stop))
     }
 
+    /// These images, in this order.
+    #[must_use]
+    pub fn list(files: Vec<PathBuf>, options: &SourceOptions, stop: &StopFlag) -> Self {
+        let path = files.first().cloned().unwrap_or_default();
+        Self::new(&path, files, options, stop)
+    }
+
     fn new(path: &Path, files: Vec<PathBuf>, options: &SourceOptions, stop: &StopFlag) -> Self {
         let fps = options.fps.unwrap_or(DEFAULT_FPS);
         let (width, height) = files.iter().find_map(|file| size(file).ok()).unwrap_or((0, 0));

@@ -112,6 +112,45 @@ pub fn source(uri: &str, options: SourceOptions) -> Box<dyn SourceFactory> {
     })
 }
 
+/// A factory for images as one stream, in this order.
+#[must_use]
+pub fn image_list(files: Vec<PathBuf>) -> Box<dyn SourceFactory> {
+    Box::new(ImageList(files))
+}
+
+/// The images that a path names: itself, or those of a folder in the natural order of their names.
+///
+/// # Errors
+/// [`SourceError::Open`] for what is neither.
+pub fn images_at(path: &Path) -> Result<Vec<PathBuf>, SourceError> {
+    let uri = path.display().to_string();
+    if !path.is_dir() {
+        let failed = |error| cannot_open(&uri, weir_files::io_reason(&error));
+        std::fs::metadata(path).map_err(failed)?;
+        if !is_image(path) {
+            return Err(cannot_open(&uri, "it is no .jpg, .jpeg or .png image"));
+        }
+        return Ok(vec![path.to_owned()]);
+    }
+    let found = images_of(path).map_err(|error| cannot_open(&uri, weir_files::io_reason(&error)))?;
+    if found.files.is_empty() {
+        return Err(cannot_open(&uri, "the folder holds no .jpg, .jpeg or .png image"));
+    }
+    Ok(found.files)
+}
+
+struct ImageList(Vec<PathBuf>);
+
+impl SourceFactory for ImageList {
+    fn open(&self, stop: &StopFlag) -> Result<Box<dyn Source>, SourceError> {
+        Ok(Box::new(ImageSource::list(
+            self.0.clone(),
+            &SourceOptions::default(),
+            stop,
+        )))
+    }
+}
+
 /// As [`source`], with the address of a larger stream of the same pictures, whose packets are those that are observed.
 #[must_use]
 pub fn source_with_main(uri: &str, main_uri: &str, options: SourceOptions) -> Box<dyn SourceFactory> {

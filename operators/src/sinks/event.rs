@@ -237,17 +237,20 @@ pub(super) fn write_analytics(
 }
 
 /// A track of `stream` that ended as its line says it.
-pub(super) fn track_value(stream: &str, track: &TrackEnd) -> serde_json::Value {
+#[must_use]
+pub fn track_value(stream: &str, track: &TrackEnd) -> serde_json::Value {
     serde_json::to_value(Line::Track(track_line(stream, track))).unwrap_or_default()
 }
 
 /// Attributes by their names, as lines say them.
-pub(super) fn attributes_value(attributes: &[(Arc<str>, Attribute)]) -> serde_json::Value {
+#[must_use]
+pub fn attributes_value(attributes: &[(Arc<str>, Attribute)]) -> serde_json::Value {
     serde_json::to_value(Attributes(attributes)).unwrap_or_default()
 }
 
 /// An incident of `stream` as its line says it.
-pub(super) fn incident_value(stream: &str, incident: &Incident) -> serde_json::Value {
+#[must_use]
+pub fn incident_value(stream: &str, incident: &Incident) -> serde_json::Value {
     // Nothing in it can fail: names are texts, and numbers that are none are null.
     serde_json::to_value(Line::Incident(Box::new(incident_line(stream, incident)))).unwrap_or_default()
 }
@@ -318,20 +321,12 @@ pub(super) fn write_notice(notice: &Notice, mut out: impl Write) -> io::Result<(
             stream,
             state,
             time_ms,
-        } => {
-            let name = match state {
-                StreamState::Live => "running",
-                StreamState::Connecting | StreamState::Stalled { .. } | StreamState::Waiting { .. } => "down",
-                StreamState::Gone { .. } => "ended",
-                StreamState::Paused => "paused",
-            };
-            Line::State(StateLine {
-                stream,
-                time: utc(*time_ms),
-                state: name,
-                reason: state.reason(),
-            })
-        }
+        } => Line::State(StateLine {
+            stream,
+            time: utc(*time_ms),
+            state: state_name(state),
+            reason: state.reason(),
+        }),
         Notice::Analytics {
             stream,
             ended_tracks,
@@ -339,6 +334,17 @@ pub(super) fn write_notice(notice: &Notice, mut out: impl Write) -> io::Result<(
         } => return write_analytics(stream, ended_tracks, incidents, out),
     };
     write_line(&line, &mut out)
+}
+
+/// The state of a stream as lines name it.
+#[must_use]
+pub fn state_name(state: &StreamState) -> &'static str {
+    match state {
+        StreamState::Live => "running",
+        StreamState::Connecting | StreamState::Stalled { .. } | StreamState::Waiting { .. } => "down",
+        StreamState::Gone { .. } => "ended",
+        StreamState::Paused => "paused",
+    }
 }
 
 fn write_line(line: &Line<'_>, out: &mut dyn Write) -> io::Result<()> {

@@ -30,8 +30,8 @@ mod webhook;
 use weir_flow::{KeySpec, Settings, SinkError, SinkFactory, SinkSpec};
 
 pub use check_writable::check_writable;
-pub use event::{SCHEMA, event_line, write_event};
-pub use mp4::grid_png;
+pub use event::{SCHEMA, attributes_value, event_line, incident_value, state_name, track_value, write_event};
+pub use mp4::{annotated_png, grid_png};
 pub use null::CountingSink;
 pub use recording::{has_clip, open_clip, recordings_overlap};
 

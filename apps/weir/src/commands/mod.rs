@@ -2,6 +2,7 @@
 
 mod check;
 mod check_memory;
+mod detect;
 mod doctor;
 mod fleet;
 mod gears;
@@ -45,10 +46,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
         Command::Man(args) => return manual::man(args),
         _ => {}
     }
-    // Others' variables may be no text; a setting that is none is refused with what it looks like.
-    let mut variables = std::env::vars_os()
-        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.to_string_lossy().into_owned())));
-    let settings = Settings::load(args.settings.as_deref(), &mut variables)?;
+    let settings = Settings::of_process(args.settings.as_deref())?;
     let zoo = Zoo::new(&settings)?;
     match args.command {
         Command::Init(args) => init::init(&args, &zoo),
@@ -60,6 +58,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
         Command::Top(args) => top::top(&args),
         Command::Fleet(args) => fleet::fleet(&args),
         Command::Replay(args) => replay::replay(args, &settings, &zoo),
+        Command::Detect(args) => detect::detect(&args, &settings, &zoo),
         Command::Score(args) => score::score(args, &settings, &zoo),
         Command::Simulate(args) => simulate::simulate(&args, &zoo),
         Command::Check(args) => check::check(&args, &settings, &zoo),

@@ -216,7 +216,7 @@ fn stream_name(uri: &str) -> String {
 }
 
 /// Names that differ: a second `street` becomes `street-2`.
-fn unique_names<'a>(names: impl Iterator<Item = &'a str>) -> Vec<String> {
+pub(super) fn unique_names<'a>(names: impl Iterator<Item = &'a str>) -> Vec<String> {
     let mut given: Vec<String> = Vec::new();
     for name in names {
         let numbered = (2_u32..).map(|number| format!("{name}-{number}"));

@@ -2,10 +2,8 @@
 
 use std::sync::Arc;
 
-use weir_flow::{
-    Delivery, Notice, PictureLimits, PictureTaker, Rect, Settings, Sink, SinkError, SinkFactory,
-};
-use weir_graph::{SinkNode, Vertex, WhenSlow};
+use weir_flow::{Delivery, Notice, PictureLimits, PictureTaker, Rect, Sink, SinkError, SinkFactory};
+use weir_graph::WhenSlow;
 use weir_operators::ObjectPictures;
 use weir_runtime::Assembly;
 
@@ -27,20 +25,7 @@ pub(crate) struct LiveSink(pub(crate) Arc<Live>);
 impl LiveSink {
     /// The same with this sink, which takes from all sources and modules.
     pub(crate) fn add_to(self, mut assembly: Assembly) -> Assembly {
-        let sources = (0..assembly.graph.source_names().count()).map(Vertex::Source);
-        let modules = (0..assembly.graph.modules().len()).map(Vertex::Module);
-        let trackers = (0..assembly.graph.trackers().len()).collect();
-        let transforms = (0..assembly.graph.transforms().len()).collect();
-        assembly.graph = assembly.graph.with_sink(SinkNode {
-            streams: weir_flow::StreamNames::default(),
-            name: NAME.to_owned(),
-            kind: "page".to_owned(),
-            inputs: sources.chain(modules).collect(),
-            trackers,
-            transforms,
-            when_slow: WhenSlow::Skip,
-            settings: Settings::default(),
-        });
+        assembly.graph = assembly.graph.with_observer(NAME, "page", WhenSlow::Skip);
         assembly.sinks.push(Box::new(self));
         assembly
     }

@@ -1,14 +1,12 @@
 //! A picture with a grid and labels, to take points of zones and lines from.
 
-use std::io::Cursor;
-
-use image::{ImageFormat, RgbImage};
 use weir_flow::{Image, Overlay};
 
 use super::canvas::{Area, Canvas};
 use super::font::Font;
 use super::overlays;
 use super::palette::{BLACK, Color, WHITE};
+use super::still::png;
 use crate::pixels::Sampler;
 
 /// Lines from one edge to the other, in each direction.
@@ -28,14 +26,7 @@ pub fn grid_png(image: &Image, shown: &[Overlay]) -> Result<Vec<u8>, String> {
     draw(&mut canvas);
     let thick = (image.height.min(image.width) as f32 / 300.0).clamp(1.5, 8.0);
     overlays::draw(&mut canvas, shown, thick, Font::for_lines(image.height));
-    let rgb = canvas.rgb();
-    let picture = RgbImage::from_raw(rgb.width, rgb.height, rgb.samples.to_vec());
-    let mut png = Cursor::new(Vec::new());
-    picture
-        .ok_or("the picture has no samples")?
-        .write_to(&mut png, ImageFormat::Png)
-        .map_err(|error| error.to_string())?;
-    Ok(png.into_inner())
+    png(canvas.rgb())
 }
 
 fn draw(canvas: &mut Canvas) {

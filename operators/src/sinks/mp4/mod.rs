@@ -6,6 +6,7 @@ mod font;
 mod grid;
 mod overlays;
 mod palette;
+mod still;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -20,6 +21,7 @@ use crate::media::{Encoding, Naming, VideoFile, VideoPlace, part_path};
 use crate::pixels::Sampler;
 
 pub use self::grid::grid_png;
+pub use self::still::annotated_png;
 
 /// Concurrent encoders: each holds some megabytes and uses a share of a core.
 const MAX_STREAMS: usize = 64;
