@@ -3,7 +3,7 @@
 # bench-cascades, bench-generating, bench-route, bench-queues, bench-memory, bench-routing, bench-fleet, bench-fleet-live,
 # bench-shared, bench-idle-connections, bench-watchers, bench-counts, bench-per-track, bench-gears, bench-accept, bench-reports,
 # bench-links, soak, fuzz, fuzz-api, page-pictures, compare-live, gpu-check, crash-jobs, reproduce-pard, reproduce-ppipe,
-# reproduce-ken, reproduce-goodserve, reproduce-qlm, docs, clips, train, clean, bench-box, bench-openings, crash-jobs-fleet.
+# reproduce-ken, reproduce-goodserve, reproduce-qlm, docs, clips, train, clean, bench-box, bench-openings, crash-jobs-fleet, python.
 # Every target sets up what it needs.
 
 .PHONY: all build setup demo dist check-dist test test-sinks test-brokers test-kafka test-fleet check-fleet check-cuda \
@@ -11,7 +11,7 @@
 	bench-cascades bench-generating bench-route bench-queues bench-memory bench-routing bench-fleet bench-fleet-live \
 	bench-shared bench-idle-connections bench-watchers bench-counts bench-per-track bench-gears bench-accept bench-reports \
 	bench-links soak fuzz fuzz-api page-pictures compare-live gpu-check crash-jobs reproduce-pard reproduce-ppipe reproduce-ken \
-	reproduce-goodserve reproduce-qlm docs clips train clean bench-box bench-openings crash-jobs-fleet
+	reproduce-goodserve reproduce-qlm docs clips train clean bench-box bench-openings crash-jobs-fleet python
 .DEFAULT_GOAL := build
 
 CARGO ?= cargo
@@ -50,6 +50,11 @@ demo: build
 # Tests that need the asset pack look for it in WEIR_ASSETS and say so when they skip.
 test: setup
 	@scripts/test.sh
+
+# The package for Python, with its tests, in a virtual environment: apart from `make test`, since it compiles the product once more.
+# WHEEL=1 makes a release wheel in dist/ instead.
+python: setup
+	@scripts/python.sh
 
 # The sink that writes Parquet, which a plain build leaves out: lints and tests of it alone. All packages are built together, as in
 # `make test`, so that what the feature does not concern is built once.

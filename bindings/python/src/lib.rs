@@ -1,0 +1,39 @@
+//! The part of Weir for Python that is Rust: an engine, its deliveries, and their pictures. The package in `python/weir` gives
+//! them their shape for Python; nothing here is imported by users.
+//!
+//! No thread of the engine takes the interpreter lock: deliveries go through [`queue`], from which Python takes them.
+
+mod attributes;
+mod delivery;
+mod engine;
+mod errors;
+mod events;
+mod image;
+mod queue;
+
+use pyo3::prelude::*;
+
+/// Default of `RUST_LOG`, as the command has it.
+const DEFAULT_LOG: &str =
+    "error,ffmpeg=off,weir_operators::media::video_place=warn,weir_operators::sinks=warn";
+
+#[pymodule]
+mod _weir {
+    #[pymodule_export]
+    use super::delivery::{Delivery, Object, Track};
+    #[pymodule_export]
+    use super::engine::{Consumer, Engine, check};
+    #[pymodule_export]
+    use super::events::{Incident, Notice, TrackEnd};
+    #[pymodule_export]
+    use super::image::{Image, Pixels, Plane};
+    use pyo3::prelude::*;
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        // As in the program: a broken invariant is counted and logged, and the run goes on.
+        weir_types::invariant::set_mode(weir_types::invariant::Mode::Count);
+        weir_terminal::log_to_stderr(super::DEFAULT_LOG);
+        module.add("__version__", env!("CARGO_PKG_VERSION"))
+    }
+}
