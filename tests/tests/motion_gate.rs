@@ -7,9 +7,9 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
 use weir_flow::{
-    Delivery, Frame, Image, Inference, Item, ModuleOutput, Object, Operator, OwnedPlanes, PixelFormat,
-    Points, Rect, Region, RequestResults, Sink, SinkError, SinkFactory, Source, SourceError, SourceFactory,
-    SourceInfo, StopFlag,
+    Catalog, Delivery, Frame, Image, Inference, Item, ModuleOutput, Object, Operator, OwnedPlanes,
+    PixelFormat, Points, Rect, Region, RequestResults, Sink, SinkError, SinkFactory, Source, SourceError,
+    SourceFactory, SourceInfo, StopFlag,
 };
 use weir_runtime::{Pace, RunOptions, verify};
 
@@ -148,7 +148,10 @@ impl Sink for Kept {
 
 #[test]
 fn models_see_what_changes_and_still_frames_have_the_objects_of_the_last_look() {
-    let catalog = catalog_with_sink("kept");
+    let catalog = Catalog {
+        tracker_keys: weir_analytics::TRACKER_KEYS,
+        ..catalog_with_sink("kept")
+    };
     let (finder, kept) = (Finder::default(), Kept::default());
     let parts = Parts {
         sources: vec![("camera", Box::new(Camera::default()))],

@@ -15,6 +15,8 @@ use weir_types::Span;
 use crate::device::{DeviceClass, DeviceNode};
 use crate::gpu_settings::GpuSettings;
 use crate::model_servers::ModelServers;
+use crate::motion_gate::MotionGateNode;
+use crate::queue_node::QueueNode;
 use crate::stream_places::StreamPlaces;
 use weir_policy::gears::Gears;
 
@@ -77,13 +79,6 @@ pub enum Decoding {
     All,
 }
 
-/// The motion gate of a stream: frames in which nothing changes are not looked at.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct MotionGateNode {
-    /// Polygons in fractions (0 to 1) of the width and height of a picture, within which changes do not count.
-    pub ignore: Vec<Vec<[f64; 2]>>,
-}
-
 /// A stream.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SourceNode {
@@ -124,22 +119,6 @@ pub struct SourceNode {
     /// The fraction of a recording (0 to 1) that it is joined at, as a camera is; 0: it begins at its start. Not a key: copies of
     /// one recording have it.
     pub joined_at: f64,
-}
-
-/// A source whose videos come from the jobs of a queue. It is among the [templates](Graph::templates): each video is a stream
-/// that is added while the graph runs.
-#[derive(Debug, Clone, PartialEq)]
-pub struct QueueNode {
-    /// Name of the source.
-    pub source: String,
-    /// Folder of the queue, absolute, or the address of one on a server.
-    pub queue: PathBuf,
-    /// How long a job may take that does not say so itself.
-    pub slo: Span,
-    /// The least length of a segment, in media time.
-    pub segment: Span,
-    /// Videos that are processed at a time.
-    pub streams: u32,
 }
 
 impl SourceNode {

@@ -14,8 +14,10 @@ mod gears_file;
 mod gpu_settings;
 mod graph;
 mod model_servers;
+mod motion_gate;
 pub mod planning;
 mod policy;
+mod queue_node;
 mod raw;
 mod render;
 mod settings;
@@ -40,12 +42,14 @@ pub use gears_file::{
 };
 pub use gpu_settings::{GpuPrecision, GpuProvider, GpuSettings};
 pub use graph::{
-    Decoding, EMULATE, EndNode, Escalate, Graph, LengthPredictor, ModelNode, ModelOrigin, ModuleNode,
-    MotionGateNode, OnDrop, OnLate, PerTrackNode, QueueNode, SinkNode, SourceMode, SourceNode, StageNode,
-    TRACK, TrackerNode, TransformNode, Vertex, WhenSlow, WorkerNode,
+    Decoding, EMULATE, EndNode, Escalate, Graph, LengthPredictor, ModelNode, ModelOrigin, ModuleNode, OnDrop,
+    OnLate, PerTrackNode, SinkNode, SourceMode, SourceNode, StageNode, TRACK, TrackerNode, TransformNode,
+    Vertex, WhenSlow, WorkerNode,
 };
 pub use model_servers::{ModelServers, ServerProtocol};
+pub use motion_gate::MotionGateNode;
 pub use policy::{PARTS as POLICY_PARTS, read as read_policy};
+pub use queue_node::QueueNode;
 pub use raw::{MODULE_KEYS, section_keys};
 pub use slots::{GraphSlots, ModelSlot, SlotNode};
 pub use sources::Sources;

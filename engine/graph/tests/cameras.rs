@@ -173,7 +173,7 @@ fn what_is_wrong_with_a_camera_is_reported_where_it_was_written() {
             "\"door.a\" follows objects over time, and none of its `inputs` is a tracker",
         ),
         (
-            "schedule = { hour = \"1\" }\nrules.a = {}",
+            "schedule = { hour = \"01:00-02:00\" }\nrules.a = {}",
             3,
             "`schedule` has no key \"hour\" | did you mean \"hours\"?",
         ),
@@ -219,7 +219,7 @@ fn a_camera_takes_the_only_tracker_or_the_one_that_it_names() {
     check(
         &none,
         &[&at(
-            4,
+            5,
             "camera \"door\" has zones, lines or rules, and the graph has no tracker",
         )],
     );
@@ -356,7 +356,7 @@ fn a_star_in_inputs_stands_for_sources_of_modules_and_transforms_of_sinks() {
             "\"*\"",
             "\"x*\"",
             "\"x*\"",
-            "\"x*\" is the name of no transform | transforms: door.night, door.porch, door.still, door.step",
+            "\"x*\" is the name of no transform | transforms: door.night, door.porch, door.step, door.still",
         ),
     ] {
         let text = with(module, sink);

@@ -37,9 +37,10 @@ mod weir;
 
 pub use accounting::efficiency::{EfficiencyReport, IdleWatch, RunCosts};
 pub use accounting::ledger::{Counts, Ledger, Outcome, RemovedStreams};
+pub use accounting::processor::ProcessorReport;
 pub use accounting::report::{
-    ControlReport, DropCount, GearReport, ModuleReport, ModuleStats, ModuleTotals, ProcessorReport, Report,
-    RunInfo, RunStats, SinkReport, SlotCounts, StageCounts, StreamReport,
+    ControlReport, DropCount, GearReport, ModuleReport, ModuleStats, ModuleTotals, Report, RunInfo, RunStats,
+    SinkReport, SlotCounts, StageCounts, StreamReport,
 };
 pub use accounting::residency::{ModelResidency, ResidencyReport};
 pub use admission::{AdmissionRule, BatchView, Candidate};

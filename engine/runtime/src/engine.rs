@@ -94,7 +94,7 @@ pub(crate) struct RunContext<'a> {
     pub(crate) stop: &'a StopFlag,
     pub(crate) violations: RunViolations,
     pub(crate) processor: Arc<ProcessorTimes>,
-    /// How much of the processor was used while frames were dropped.
+    /// Use of the processor while frames were dropped.
     pub(crate) idle: Rc<Cell<IdleWatch>>,
     pub(crate) residency: Arc<ResidencyTally>,
     pub(crate) next_gears: RefCell<Option<NextGears>>,

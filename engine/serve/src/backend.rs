@@ -36,7 +36,7 @@ pub struct StreamRequest {
     /// How much of it is decoded under overload: `all` or `as-needed`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decode: Option<String>,
-    /// Which frames are passed over, as in a graph file: `motion` or `none`.
+    /// Gate of its frames, as in a graph file: `motion` or `none`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gate: Option<String>,
     /// Device that decodes it, as in a graph file.

@@ -134,7 +134,7 @@ impl FfmpegSource {
             count: options.threads.max(1),
             ..threading::Config::default()
         });
-        let ordinal = gpu(&mut context, uri, options.decoder);
+        let ordinal = hardware::decoding_gpu(&mut context, uri, options.decoder);
         let decoder = context.decoder().video().map_err(fail)?;
         let time_base = stream.time_base();
         let stamped = !open::lacks_timestamps(&input);
@@ -555,21 +555,6 @@ impl FfmpegSource {
         // Fails only if it was sent before.
         let _ = self.decoder.send_eof();
         State::Draining { reason }
-    }
-}
-
-/// The GPU that decodes what `context` is for; `None`: the CPU does, and where a GPU was to, the log says why.
-fn gpu(context: &mut codec::Context, uri: &str, decoder: DeviceKind) -> Option<u32> {
-    let DeviceKind::Cuda(ordinal) = decoder else {
-        return None;
-    };
-    match hardware::use_gpu(context, ordinal) {
-        Ok(()) => Some(ordinal),
-        Err(reason) => {
-            let uri = weir_flow::mask_credentials(uri);
-            tracing::warn!("{uri} is decoded on the CPU: {reason}");
-            None
-        }
     }
 }
 

@@ -17,6 +17,7 @@ use std::sync::{Mutex, PoisonError};
 
 use ffmpeg_next::format::Pixel;
 use ffmpeg_next::{Error, codec, ffi, frame};
+use weir_flow::DeviceKind;
 
 use crate::gpu::SurfacePlanes;
 
@@ -166,6 +167,21 @@ pub(super) fn to_host(picture: &frame::Video) -> Result<frame::Video, Error> {
         Err(Error::from(copied))
     } else {
         Ok(host)
+    }
+}
+
+/// The GPU that decodes what `context` is for; `None`: the CPU does, and where a GPU was to, the log says why.
+pub(super) fn decoding_gpu(context: &mut codec::Context, uri: &str, decoder: DeviceKind) -> Option<u32> {
+    let DeviceKind::Cuda(ordinal) = decoder else {
+        return None;
+    };
+    match use_gpu(context, ordinal) {
+        Ok(()) => Some(ordinal),
+        Err(reason) => {
+            let uri = weir_flow::mask_credentials(uri);
+            tracing::warn!("{uri} is decoded on the CPU: {reason}");
+            None
+        }
     }
 }
 

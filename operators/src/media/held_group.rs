@@ -15,6 +15,8 @@ pub(super) struct HeldGroup {
     packets: Vec<Packet>,
     bytes: usize,
     state: State,
+    /// Whether its key frame was decoded.
+    has_key: bool,
     /// The time of the last picture that came out.
     given: Option<i64>,
     /// Pictures before this time are decoded only for those that follow.
@@ -23,7 +25,7 @@ pub(super) struct HeldGroup {
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum State {
-    /// The group is decoded as it comes.
+    /// The packets of the group are decoded in turn.
     #[default]
     Decoded,
     /// Nothing after its key frame was decoded.
@@ -46,7 +48,7 @@ impl HeldGroup {
     /// The next packet, which the gate wants decoded or not.
     pub(super) fn on_packet(&mut self, packet: &Packet, wanted: bool, tick_ms: f64) -> HeldUse {
         if packet.is_key() {
-            (self.bytes, self.state) = (0, State::Held);
+            (self.bytes, self.state, self.has_key) = (0, State::Held, wanted);
             self.packets.clear();
             self.hold(packet);
             return if wanted { HeldUse::Decode } else { HeldUse::Hold };
@@ -62,7 +64,7 @@ impl HeldGroup {
                 self.state = State::Decoded;
                 let held = std::mem::take(&mut self.packets);
                 // After a key frame that was decoded, nothing was held.
-                if held.len() <= 1 && self.given >= held.first().and_then(Packet::pts) {
+                if held.len() <= 1 && self.has_key {
                     return HeldUse::Decode;
                 }
                 let ticks = (GIVEN_AGAIN_MS / tick_ms.max(1e-6)) as i64;

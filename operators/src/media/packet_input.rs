@@ -1,4 +1,4 @@
-//! Where the packets of a source come from: its input, or the thread of the driver of a capture device.
+//! The origin of the packets of a source: its input, or the thread of the driver of a capture device.
 
 use ffmpeg_next::format::context::Input;
 use ffmpeg_next::{Error, Packet};
@@ -6,7 +6,7 @@ use weir_flow::StopFlag;
 
 use super::driver_thread::{DriverThread, Given};
 
-/// Where packets are read.
+/// The reader of packets.
 pub(super) enum Packets {
     /// By who wants them.
     Here(Input),

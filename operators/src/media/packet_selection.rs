@@ -91,7 +91,7 @@ impl PacketSelection {
         }
     }
 
-    /// What was held back of the group is decoded after all.
+    /// Packets of the group that were held back are decoded after all.
     pub(super) fn on_resumed(&mut self) {
         (self.cut, self.resumed_at) = (false, None);
     }

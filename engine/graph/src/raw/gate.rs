@@ -2,7 +2,7 @@
 
 use weir_config::{Content, Diagnostics, Fields, Node, Spanned};
 
-use crate::graph::MotionGateNode;
+use crate::motion_gate::MotionGateNode;
 use crate::settings;
 
 /// Keys of the gate.
@@ -24,7 +24,7 @@ pub(super) fn read(
         _ => Err("a list of polygons".to_owned()),
     });
     let is_gated = given.into_value() == Some(true);
-    let entry = fields.entry("gate").or_else(|| fields.entry("gate_ignore"));
+    let entry = fields.entry("gate").filter(|_| is_gated);
     if let Some(entry) = entry.filter(|_| is_emulated) {
         let message = format!(
             "`{}` is for streams with pictures, not for emulated ones",

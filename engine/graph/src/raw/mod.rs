@@ -29,8 +29,9 @@ use weir_config::{Content, Diagnostics, Entry, Fields, Spanned, absolute, report
 use weir_policy::Policy;
 use weir_types::Span;
 
-use crate::graph::{QueueNode, WorkerNode};
+use crate::graph::WorkerNode;
 use crate::policy;
+use crate::queue_node::QueueNode;
 use crate::stream_places::{Hosts, StreamPlaces};
 
 pub(crate) use context::Context;

@@ -13,8 +13,9 @@ use super::required::{required, required_inputs, streams};
 use super::tables::{RawDevice, RawModule, RawModuleTable, RawSink, RawSource};
 use super::{address, cascade, connection, gate, objects, per_track, tracker};
 use crate::device::PrepareMode;
-use crate::graph::{Decoding, OnDrop, QueueNode, SourceMode, WhenSlow};
+use crate::graph::{Decoding, OnDrop, SourceMode, WhenSlow};
 use crate::graph::{EMULATE, TRACK};
+use crate::queue_node::QueueNode;
 use crate::settings;
 
 /// Slots of a device; bounds the threads of a run.

@@ -9,7 +9,9 @@ use weir_policy::gears::Settle;
 use weir_types::Span;
 
 use crate::device::PrepareMode;
-use crate::graph::{Decoding, Escalate, MotionGateNode, OnDrop, OnLate, QueueNode, SourceMode, WhenSlow};
+use crate::graph::{Decoding, Escalate, OnDrop, OnLate, SourceMode, WhenSlow};
+use crate::motion_gate::MotionGateNode;
+use crate::queue_node::QueueNode;
 
 pub(crate) struct RawSource {
     pub(crate) name: Spanned<String>,

@@ -1,5 +1,5 @@
-//! How well a live run used its processor: beside its goodput, the goodput that an ideal split between decoding and models would
-//! have had, and the time in which the processor was idle while frames were dropped.
+//! Efficiency of a live run: the goodput that an ideal split of the processor between decoding and models would have had, beside its
+//! own, and the time in which the processor was idle while frames were dropped.
 //!
 //! ```text
 //! bound = min(frames to look at a second, free cores / (picture + models + results))
@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use weir_types::Span;
 
 use super::ledger::Counts;
-use super::report::ProcessorReport;
+use super::processor::ProcessorReport;
 
 /// See the module.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]

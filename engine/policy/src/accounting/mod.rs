@@ -2,5 +2,6 @@
 
 pub(crate) mod efficiency;
 pub(crate) mod ledger;
+pub(crate) mod processor;
 pub(crate) mod report;
 pub(crate) mod residency;

@@ -7,6 +7,7 @@ use weir_types::{DropReason, ModuleId, Span, StreamId};
 
 use crate::accounting::efficiency::EfficiencyReport;
 use crate::accounting::ledger::{Counts, Ledger, RemovedStreams};
+use crate::accounting::processor::ProcessorReport;
 use crate::accounting::residency::ResidencyReport;
 use crate::generate::{InstanceStats, SequenceReport, SequenceStats};
 use crate::measure::histogram::{Histogram, Quantiles};
@@ -231,7 +232,7 @@ pub struct Report {
     /// Processor cores that decoding needs, if it saturates the machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decoding: Option<DecodingReport>,
-    /// How well the processor was used; live runs only.
+    /// Use of the processor, of live runs whose models all run on it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub efficiency: Option<EfficiencyReport>,
     /// Processor time of the run's threads; live runs only.
@@ -265,26 +266,6 @@ pub struct GearReport {
     pub accuracy_expected: Option<f64>,
 }
 
-/// Processor seconds of the threads of a live run, by purpose; threads that have ended are included.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
-pub struct ProcessorReport {
-    /// Reading and decoding sources.
-    pub decoding_s: f64,
-    /// Running batches, and preparing their inputs.
-    pub workers_s: f64,
-    /// The control thread, which makes all decisions.
-    pub control_s: f64,
-    /// The delivery thread, which tracks objects and passes results to sinks.
-    #[serde(default)]
-    pub delivery_s: f64,
-    /// Writing sinks that encode no video.
-    pub sinks_s: f64,
-    /// Drawing and encoding video, and writing it.
-    pub encoding_s: f64,
-    /// All other threads of the process, such as those of libraries.
-    pub other_s: f64,
-}
-
 /// Time of one kind of event on the control thread of a live run, or of deliveries beside it.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct ControlReport {
@@ -294,23 +275,6 @@ pub struct ControlReport {
     pub total_s: f64,
     /// Elapsed time of an event, in milliseconds.
     pub took_ms: Quantiles,
-}
-
-impl ProcessorReport {
-    /// Sum over all purposes, in seconds.
-    #[must_use]
-    pub fn total_s(&self) -> f64 {
-        let kinds = [
-            self.decoding_s,
-            self.workers_s,
-            self.control_s,
-            self.delivery_s,
-            self.sinks_s,
-            self.encoding_s,
-            self.other_s,
-        ];
-        kinds.iter().sum()
-    }
 }
 
 /// Deliveries of one sink by outcome, and its errors.

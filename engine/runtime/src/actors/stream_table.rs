@@ -45,7 +45,7 @@ pub(super) struct StreamEntry {
     pub(super) transforms_of: Option<u32>,
     /// Whether its source is away, and frames of what it showed are in flight: what is known ends after them.
     pub(super) scene_ended: bool,
-    /// What was found in the last frame that was looked at, and the number of the graph that found it; of a stream with a gate.
+    /// Results of the last frame that was looked at, with the number of the graph that has them; of a stream with a gate.
     pub(super) looked: Option<(u32, RequestResults)>,
     /// Ids of its tracks, whatever the graph.
     pub(super) track_ids: TrackIds,

@@ -47,7 +47,7 @@ pub enum GateEvent {
     Begun,
     /// A packet was read, and is not decoded yet.
     Packet {
-        /// Its size.
+        /// Size of the packet.
         bytes: u64,
         /// Whether it begins a group of pictures.
         key: bool,
@@ -98,6 +98,8 @@ pub struct MotionGate {
     failed: bool,
     /// A result came of a frame at or after the last change.
     answered: bool,
+    /// A change began, and nothing was said yet of the packets before it.
+    unjudged: bool,
     /// Media time of the last picture.
     last_ms: f64,
     packets: Packets,
@@ -219,13 +221,14 @@ impl MotionGate {
         if changed >= MIN_CHANGED || jumped || is_first {
             let was_still = self.changed.is_none_or(|(last_ms, _)| at_ms - last_ms > HOLD_MS);
             if was_still || jumped {
-                if !is_first && !jumped {
-                    self.judge_packets();
-                }
+                self.unjudged = !is_first && !jumped;
                 self.changed = Some((at_ms, frame));
                 self.answered = false;
             } else if let Some((last_ms, _)) = &mut self.changed {
                 *last_ms = at_ms;
+            }
+            if self.unjudged {
+                self.judge_packets();
             }
         }
         let holds = self.changed.is_some_and(|(last_ms, _)| at_ms - last_ms < HOLD_MS);
@@ -252,9 +255,14 @@ impl MotionGate {
     /// Something changes after it was still: whether the sizes of packets showed it.
     fn judge_packets(&mut self) {
         let packets = &mut self.packets;
-        let Some((last_ms, _)) = packets.last.filter(|_| self.sizes.is_learned()) else {
+        let Some((last_ms, key)) = packets.last.filter(|_| self.sizes.is_learned()) else {
             return;
         };
+        // The size of a key frame tells nothing: the next packet does.
+        if key && !packets.asleep {
+            return;
+        }
+        self.unjudged = false;
         if packets
             .active
             .is_some_and(|active| (0.0..=CONFIRM_MS).contains(&(last_ms - active)))

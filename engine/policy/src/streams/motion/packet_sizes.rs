@@ -74,11 +74,11 @@ mod tests {
     fn packets_that_grow_are_active_and_those_like_before_are_not() {
         let mut sizes = PacketSizes::default();
         assert!(!sizes.observe(50_000), "nothing is known yet");
-        for frame in 0..100 {
+        for frame in 0..600 {
             sizes.observe(still(frame));
             sizes.on_still();
         }
-        assert!((100..400).all(|frame| !sizes.observe(still(frame))));
+        assert!((600..900).all(|frame| !sizes.observe(still(frame))));
         assert!(sizes.observe(2_500));
     }
 
