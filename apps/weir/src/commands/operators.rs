@@ -80,6 +80,11 @@ const MODULE_KEYS: &[[&str; 3]] = &[
          default: for every object of every frame; `every` default 1s, without `until` it goes on",
     ],
     [
+        "streams",
+        "a list of texts",
+        "the streams whose frames it sees, as `[\"door\", \"yard-*\"]`; frames of others pass it by; default: all that its inputs have",
+    ],
+    [
         "weight",
         "a number above 0",
         "its share under the arbitration `weighted`; default 1",
