@@ -44,7 +44,7 @@ use crate::request_traces::RequestTracer;
 use crate::residency_tally::ResidencyTally;
 use crate::routes::SinkView;
 use crate::sink::CloseTimeout;
-use crate::source::{RejectionLimit, SharedDecodeLevels, SharedMotionGates};
+use crate::source::{RecordedGates, RejectionLimit, SharedDecodeLevels};
 use crate::stream_setup::{InFlightLimits, StreamSetup};
 use crate::timer::RunTimer;
 use crate::violations::RunViolations;
@@ -119,7 +119,7 @@ struct StreamContext {
     next_request: Arc<AtomicU64>,
     rejections: RejectionLimit,
     decode_levels: SharedDecodeLevels,
-    gates: SharedMotionGates,
+    gates: RecordedGates,
     /// Sinks of the graph in force by their indices: names, and what they show.
     views: Vec<(String, SinkView)>,
     /// What takes packets for them.

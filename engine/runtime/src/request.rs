@@ -8,6 +8,7 @@ use weir_types::{RequestId, Span, StreamId, Timestamp};
 
 use crate::admission::StreamPermit;
 use crate::routes::Route;
+use crate::source::SharedMotionGate;
 
 /// One frame in flight.
 #[derive(Debug)]
@@ -23,6 +24,8 @@ pub(crate) struct Request {
     pub(crate) droppable: bool,
     /// Whether nothing in it changed, so that no module sees it.
     pub(crate) still: bool,
+    /// The gate of its stream, which learns of its end.
+    pub(crate) gate: Option<SharedMotionGate>,
     /// Its place among the requests of its stream in flight; free again when the last user drops it.
     pub(crate) permit: Arc<StreamPermit>,
 }

@@ -1,14 +1,15 @@
 //! The motion gate of a source: the keys `gate` and `gate_ignore`.
 
-use weir_config::{Content, Diagnostics, Fields, Node, Spanned};
+use weir_config::Fields;
 
+use super::context::Context;
+use super::objects;
 use crate::motion_gate::MotionGateNode;
-use crate::settings;
 
 /// Keys of the gate.
 pub(super) const KEYS: [&str; 2] = ["gate", "gate_ignore"];
 
-/// Polygons of a source at most, and points of one.
+/// Polygons of a source, and points of one, at most: each costs a step for each cell of the grid, once.
 const MAX_POLYGONS: usize = 32;
 const MAX_POINTS: usize = 64;
 
@@ -16,60 +17,29 @@ const MAX_POINTS: usize = 64;
 pub(super) fn read(
     fields: &Fields<'_>,
     is_emulated: bool,
-    diagnostics: &mut Diagnostics,
+    context: &mut Context<'_>,
 ) -> Option<MotionGateNode> {
-    let given = fields.word("gate", &[("motion", true), ("none", false)], diagnostics);
-    let ignore = fields.read("gate_ignore", diagnostics, |node| match &node.content {
-        Content::List(polygons) => Ok(polygons.as_slice()),
-        _ => Err("a list of polygons".to_owned()),
-    });
-    let is_gated = given.into_value() == Some(true);
-    let entry = fields.entry("gate").filter(|_| is_gated);
-    if let Some(entry) = entry.filter(|_| is_emulated) {
-        let message = format!(
-            "`{}` is for streams with pictures, not for emulated ones",
-            entry.name
-        );
-        diagnostics.add(entry.at, message, Some("leave it out".to_owned()));
+    let words = [("motion", true), ("none", false)];
+    let is_gated = fields.word("gate", &words, context.diagnostics).into_value() == Some(true);
+    let ignore = objects::polygons("gate_ignore", fields, context);
+    if let Some(entry) = fields.entry("gate").filter(|_| is_gated && is_emulated) {
+        let message = "`gate` is for streams with pictures, not for emulated ones";
+        let hint = Some("leave it out".to_owned());
+        context.diagnostics.add(entry.at, message, hint);
         return None;
     }
-    if let Some(ignore) = ignore.given().filter(|_| !is_gated) {
-        let message = "`gate_ignore` has a meaning only with gate = \"motion\"";
-        diagnostics.add(
-            ignore.at,
-            message,
-            Some("set the gate, or take it out".to_owned()),
-        );
-    }
-    let ignore = ignore
-        .given()
-        .map(|list| polygons(list, diagnostics))
-        .unwrap_or_default();
-    is_gated.then_some(MotionGateNode { ignore })
-}
-
-fn polygons(list: &Spanned<&[Node]>, diagnostics: &mut Diagnostics) -> Vec<Vec<[f64; 2]>> {
-    if list.value.len() > MAX_POLYGONS {
-        let message = format!("`gate_ignore` has more than {MAX_POLYGONS} polygons");
-        diagnostics.add(list.at, message, None);
-        return Vec::new();
-    }
-    let read = list.value.iter().filter_map(|node| {
-        let Content::List(corners) = &node.content else {
-            let message = "`gate_ignore` must hold polygons, each a list of points".to_owned();
-            diagnostics.add(node.at, message, Some("such as [[[0, 0], [0.3, 0], [0.3, 0.1], [0, 0.1]]]".to_owned()));
-            return None;
-        };
-        let corners = settings::points("gate_ignore", corners, diagnostics)?;
-        let is_within = corners.iter().flatten().all(|part| (0.0..=1.0).contains(part));
-        if !is_within || !(3..=MAX_POINTS).contains(&corners.len()) {
-            let message = format!(
-                "a polygon of `gate_ignore` has 3 to {MAX_POINTS} points, in fractions (0 to 1) of the width and height of the picture"
-            );
-            diagnostics.add(node.at, message, None);
-            return None;
+    if let Some(entry) = fields.entry("gate_ignore") {
+        if !is_gated {
+            let message = "`gate_ignore` has a meaning only with gate = \"motion\"";
+            let hint = Some("set the gate, or take it out".to_owned());
+            context.diagnostics.add(entry.node.at, message, hint);
+        } else if ignore.len() > MAX_POLYGONS
+            || ignore.iter().any(|outline| outline.points.len() > MAX_POINTS)
+        {
+            let message =
+                format!("`gate_ignore` has at most {MAX_POLYGONS} polygons of at most {MAX_POINTS} points");
+            context.diagnostics.add(entry.node.at, message, None);
         }
-        Some(corners)
-    });
-    read.collect()
+    }
+    is_gated.then_some(MotionGateNode { ignore })
 }

@@ -130,7 +130,7 @@ fn number(
 }
 
 /// One polygon, or a list of polygons.
-fn polygons(key: &'static str, fields: &Fields<'_>, context: &mut Context<'_>) -> Vec<Outline> {
+pub(super) fn polygons(key: &'static str, fields: &Fields<'_>, context: &mut Context<'_>) -> Vec<Outline> {
     let list = fields.read(key, context.diagnostics, |node| match &node.content {
         Content::List(list) => Ok((node, list)),
         _ => Err("a list of polygons, such as [[[0, 0], [1, 0], [1, 0.2]]]".to_owned()),

@@ -96,6 +96,7 @@ pub(super) fn source(name: Spanned<String>, entry: &Entry, context: &mut Context
     let addresses = address::read(&uri, &fields, context);
     let connection = connection::read(&name.value, &addresses, &fields, context);
     let modes = [("live", SourceMode::Live), ("lossless", SourceMode::Lossless)];
+    let gate = gate::read(&fields, addresses.is_emulated(), context);
     let diagnostics = &mut *context.diagnostics;
     let decoding = [("as-needed", Decoding::AsNeeded), ("all", Decoding::All)];
     let sample = fields.frame_rate("sample", diagnostics).given().cloned();
@@ -108,7 +109,6 @@ pub(super) fn source(name: Spanned<String>, entry: &Entry, context: &mut Context
         );
     }
     let decoder = decoder(&fields, addresses.is_emulated(), diagnostics);
-    let gate = gate::read(&fields, addresses.is_emulated(), diagnostics);
     Some(RawSource {
         uri: addresses.uri,
         detect_uri: addresses.detect,

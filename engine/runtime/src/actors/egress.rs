@@ -33,7 +33,7 @@ use crate::request::{Request, RequestBranch};
 use crate::request_traces::RequestTracer;
 use crate::routes::SinkView;
 use crate::sink::SinkHandle;
-use crate::source::{SharedDecodeLevels, SharedMotionGates};
+use crate::source::SharedDecodeLevels;
 use crate::telemetry;
 
 /// Why a frame of a live stream is not delivered that was complete after its deadline; other reasons are those of drops.
@@ -81,7 +81,6 @@ pub(crate) struct EgressSetup {
     /// Takes pictures of objects.
     pub(crate) pictures: Option<Arc<dyn PictureTaker>>,
     pub(crate) decode_levels: SharedDecodeLevels,
-    pub(crate) gates: SharedMotionGates,
     pub(crate) progress: Arc<Progress>,
     pub(crate) tracer: RequestTracer,
     /// Signalled once, when all streams have ended and nothing is in flight.
@@ -108,7 +107,6 @@ pub(crate) struct Egress {
     /// Sinks that no graph has any more; closed.
     closed_sinks: Vec<(String, SinkHandle)>,
     decode_levels: SharedDecodeLevels,
-    gates: SharedMotionGates,
     progress: Arc<Progress>,
     tracer: RequestTracer,
     idle: Option<oneshot::Sender<()>>,
@@ -149,7 +147,6 @@ impl Egress {
             pictures: setup.pictures,
             closed_sinks: Vec::new(),
             decode_levels: setup.decode_levels,
-            gates: setup.gates,
             progress: setup.progress,
             tracer: setup.tracer,
             idle: Some(setup.idle),
@@ -214,7 +211,7 @@ impl Egress {
         // A live stream has no use for what is late; an archive wants every frame.
         let is_shown = !late || !request.droppable;
         let frame = self.frames.remove(&id);
-        if let Some(gate) = self.gates.get(stream) {
+        if let Some(gate) = &request.gate {
             match &results {
                 Some(results) if is_shown => gate.on_delivered(&request.frame, results),
                 _ => gate.on_lost(request.frame.index),
@@ -290,7 +287,7 @@ impl Egress {
 
     /// The results of a frame: of one in which nothing changed, those of the last frame of its stream that was looked at.
     fn results_to_show(&mut self, request: &Request, results: RequestResults) -> RequestResults {
-        if self.gates.get(request.stream).is_none() {
+        if request.gate.is_none() {
             return results;
         }
         let Some(entry) = self.streams.get_mut(&request.stream) else {
@@ -316,7 +313,9 @@ impl Egress {
         admitted: Option<&Request>,
     ) {
         self.observe_end(stream, unused);
-        if let Some((gate, request)) = self.gates.get(stream).zip(admitted) {
+        if let Some(request) = admitted
+            && let Some(gate) = &request.gate
+        {
             gate.on_lost(request.frame.index);
         }
         if let Some(frame) = self.frames.remove(&request) {

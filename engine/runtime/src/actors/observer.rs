@@ -15,7 +15,7 @@ use weir_types::{Span, Timestamp};
 use crate::clock::{Clock, processor_time};
 use crate::progress::Progress;
 use crate::record::Recorder;
-use crate::source::{SharedDecodeLevels, SharedMotionGates};
+use crate::source::{RecordedGates, SharedDecodeLevels};
 
 /// Time between two observations: a few frames of a camera.
 const OBSERVE_INTERVAL: Duration = Duration::from_millis(250);
@@ -25,7 +25,7 @@ pub(crate) struct Observer {
     clock: Clock,
     recorder: Option<Recorder>,
     levels: SharedDecodeLevels,
-    gates: SharedMotionGates,
+    gates: RecordedGates,
     idle: Rc<Cell<IdleWatch>>,
     progress: Arc<Progress>,
     /// The first event, until there is something to observe.
@@ -34,7 +34,7 @@ pub(crate) struct Observer {
 
 impl Observer {
     pub(crate) fn new(
-        (levels, gates): (SharedDecodeLevels, SharedMotionGates),
+        (levels, gates): (SharedDecodeLevels, RecordedGates),
         (idle, progress): (Rc<Cell<IdleWatch>>, Arc<Progress>),
         slo: Span,
         clock: Clock,

@@ -8,6 +8,7 @@ use std::thread::JoinHandle;
 
 use actix::{Actor, Addr, AsyncContext, Context, Recipient};
 use tokio::sync::oneshot;
+use weir_analytics::transforms::Outline;
 use weir_control::Controller;
 use weir_flow::{Operator, PacketTap, mask_credentials};
 use weir_graph::{SinkNode, SourceMode, SourceNode};
@@ -38,8 +39,8 @@ use crate::prepare::shown_detect_uri;
 use crate::routes::{Entrance, Route, Scene, SinkView};
 use crate::session_control::SessionControl;
 use crate::source::{
-    RejectionLimit, SharedDecodeLevels, SharedMotionGates, SharedTarget, SourceControl, SourceTarget,
-    SourceThread,
+    RecordedGates, RejectionLimit, SharedDecodeLevels, SharedMotionGate, SharedTarget, SourceControl,
+    SourceTarget, SourceThread,
 };
 use crate::stream_setup::StreamSetup;
 use crate::worker::Worker;
@@ -106,11 +107,11 @@ impl RunContext<'_> {
         let views = graph.sinks().iter().enumerate().map(view).collect();
         let observers = sinks.iter().map(|sink| sink.handle.packet_observer()).collect();
         let decode_levels = SharedDecodeLevels::default();
-        let gates = SharedMotionGates::default();
+        let gates = RecordedGates::default();
         let signals = (idle_sender, ended_sender);
         let setup = self.egress_setup(
             sinks,
-            (decode_levels.clone(), gates.clone()),
+            decode_levels.clone(),
             mailbox.address().recipient(),
             signals,
         );
@@ -296,7 +297,7 @@ impl RunContext<'_> {
     fn egress_setup(
         &self,
         sinks: Vec<SinkRoute>,
-        (decode_levels, gates): (SharedDecodeLevels, SharedMotionGates),
+        decode_levels: SharedDecodeLevels,
         graph_actor: Recipient<ControlMessage>,
         (idle, ended): (oneshot::Sender<()>, oneshot::Sender<RunEnded>),
     ) -> EgressSetup {
@@ -316,7 +317,6 @@ impl RunContext<'_> {
             known: self.analytics.clone(),
             pictures: self.options.pictures.clone(),
             decode_levels,
-            gates,
             progress: Arc::clone(&self.options.progress),
             tracer: self.tracer.clone(),
             idle,
@@ -430,6 +430,20 @@ impl RunContext<'_> {
         mailbox.run(actor);
     }
 
+    /// The motion gate of a source that has one.
+    fn gate_of(&self, node: &SourceNode, id: StreamId, context: &StreamContext) -> Option<SharedMotionGate> {
+        let outlines = node.gate.as_ref()?.ignore.iter();
+        let corners = |outline: &Outline| {
+            let points = outline.points.iter();
+            points.map(|point| (point.x as f32, point.y as f32)).collect()
+        };
+        let gate = SharedMotionGate::new(outlines.map(corners).collect());
+        if self.options.record.is_some() {
+            context.gates.add(id, &gate);
+        }
+        Some(gate)
+    }
+
     /// Starts the thread of a source, whose decoded frames may take so many bytes.
     ///
     /// # Errors
@@ -468,11 +482,7 @@ impl RunContext<'_> {
             processor: Arc::clone(&self.processor),
             decode_level: (setup.decoded_as_needed && matches!(self.options.pace, Pace::Times(_)))
                 .then(|| context.decode_levels.add(id)),
-            gate: node
-                .gate
-                .as_ref()
-                .map(|_| context.gates.add(id, self.options.record.is_some())),
-            gate_ignores: ignored_polygons(node),
+            gate: self.gate_of(node, id, context),
             rejections: context.rejections.clone(),
             // Cameras that are lost together are tried again one after another.
             backoff: Backoff::new(
@@ -504,11 +514,4 @@ impl RunContext<'_> {
             thread: thread.spawn(move || source.run())?,
         })
     }
-}
-
-/// Polygons within which changes do not concern the gate of a source.
-fn ignored_polygons(node: &SourceNode) -> Vec<Vec<(f32, f32)>> {
-    let polygons = node.gate.iter().flat_map(|gate| &gate.ignore);
-    let corners = |polygon: &Vec<[f64; 2]>| polygon.iter().map(|[x, y]| (*x as f32, *y as f32)).collect();
-    polygons.map(corners).collect()
 }

@@ -20,7 +20,7 @@ use std::time::Duration;
 
 use actix::Addr;
 use weir_flow::{PacketTap, SourceCounts, SourceFactory, StopFlag, StreamState};
-use weir_policy::{Backoff, CatchUp, FrameSampler, MediaClock, SceneChange, Silence};
+use weir_policy::{Backoff, CatchUp, FrameSampler, MediaClock, Silence};
 use weir_types::{StreamId, Timestamp};
 
 use crate::actors::{Egress, StreamEnded, StreamPaused, StreamStateChanged};
@@ -34,7 +34,7 @@ use crate::progress::Progress;
 use crate::request_traces::RequestTracer;
 pub(crate) use control::SourceControl;
 pub(crate) use decode_level::{SharedDecodeLevel, SharedDecodeLevels};
-pub(crate) use motion::{GateStep, SharedMotionGate, SharedMotionGates};
+pub(crate) use motion::{GateStep, RecordedGates, SharedMotionGate};
 pub(crate) use rejections::{RejectionLimit, RejectionPermit};
 use silence::SharedSilenceWatch;
 pub(crate) use target::{SharedTarget, SourceTarget};
@@ -67,8 +67,6 @@ pub(crate) struct SourceThread {
     pub(crate) decode_level: Option<SharedDecodeLevel>,
     /// Says which frames are looked at; `None`: all.
     pub(crate) gate: Option<SharedMotionGate>,
-    /// Parts of the picture whose changes do not count, as polygons in fractions of its width and height.
-    pub(crate) gate_ignores: Vec<Vec<(f32, f32)>>,
     pub(crate) rejections: RejectionLimit,
     pub(crate) backoff: Backoff,
     /// The id of the next request of any stream.
@@ -105,12 +103,6 @@ struct Playback {
     left_out: u64,
     /// Frames in which nothing moves and that were not decoded, which likewise arrive with the next.
     still: u64,
-    /// The picture that was looked at last, for the gate.
-    scene: SceneChange,
-    /// Media time of the picture before.
-    scene_ms: f64,
-    /// The graph by which frames were looked at last.
-    looked_by: Option<u32>,
     /// Discontinuities that the media clock found.
     rebased: u64,
     /// Frames that were older than the SLO when they arrived.
@@ -169,9 +161,6 @@ impl SourceThread {
             last_pts_ms: 0.0,
             left_out: 0,
             still: 0,
-            scene: SceneChange::new(self.gate_ignores.clone()),
-            scene_ms: 0.0,
-            looked_by: None,
             rebased: 0,
             stale: 0,
             endless: self.factory.is_endless(),

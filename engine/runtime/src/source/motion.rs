@@ -1,42 +1,31 @@
 //! The motion gate of a source: its thread asks it for each packet and picture, and the egress says what became of those that
 //! were looked at.
 
-use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use weir_flow::{Frame, Image, PacketGate, PixelFormat, RequestResults};
 use weir_policy::{GateDecision, GateEvent, LumaGrid, MotionGate, Region, SceneChange};
 use weir_types::StreamId;
 
-/// Steps that are kept for the event log until they are taken: a second of hundreds of frames.
+/// Steps that wait for the event log at most: a second of hundreds of frames.
 const MAX_STEPS: usize = 4_096;
 
 /// An event of a gate, and its decision.
 pub(crate) type GateStep = (GateEvent, Option<GateDecision>);
 
-/// The gates of all streams that have one.
+/// The gates whose steps go into the event log.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct SharedMotionGates(Arc<Mutex<BTreeMap<StreamId, SharedMotionGate>>>);
+pub(crate) struct RecordedGates(Arc<Mutex<Vec<(StreamId, SharedMotionGate)>>>);
 
-impl SharedMotionGates {
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<StreamId, SharedMotionGate>> {
+impl RecordedGates {
+    fn lock(&self) -> MutexGuard<'_, Vec<(StreamId, SharedMotionGate)>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a stream; `recorded`: its steps are kept for the event log.
-    pub(crate) fn add(&self, stream: StreamId, recorded: bool) -> SharedMotionGate {
-        let gate = SharedMotionGate(Arc::new(Mutex::new(Shared {
-            policy: MotionGate::default(),
-            objects: None,
-            steps: recorded.then(Vec::new),
-            ended: false,
-        })));
-        self.lock().insert(stream, gate.clone());
-        gate
-    }
-
-    pub(crate) fn get(&self, stream: StreamId) -> Option<SharedMotionGate> {
-        self.lock().get(&stream).cloned()
+    /// Records the steps of the gate of a stream from now on.
+    pub(crate) fn add(&self, stream: StreamId, gate: &SharedMotionGate) {
+        gate.lock().steps = Some(Vec::new());
+        self.lock().push((stream, gate.clone()));
     }
 
     /// Steps since they were taken last, by stream. Streams that ended are not there afterwards.
@@ -47,20 +36,24 @@ impl SharedMotionGates {
             (!taken.is_empty()).then_some((*stream, taken))
         });
         let steps = steps.collect();
-        gates.retain(|_, gate| !gate.lock().ended);
+        gates.retain(|(_, gate)| !gate.lock().ended);
         steps
     }
 }
 
-/// The gate of one stream.
+/// The gate of one stream, as its source and the egress share it.
 #[derive(Debug, Clone)]
 pub(crate) struct SharedMotionGate(Arc<Mutex<Shared>>);
 
 #[derive(Debug)]
 struct Shared {
     policy: MotionGate,
-    /// Objects of the last result, until the next picture.
-    objects: Option<Vec<Region>>,
+    scene: SceneChange,
+    /// Media time of the last picture in milliseconds.
+    scene_ms: f64,
+    /// Number of the graph by which pictures were looked at last.
+    graph: Option<u32>,
+    /// Steps for the event log; `None`: they are not recorded.
     steps: Option<Vec<GateStep>>,
     ended: bool,
 }
@@ -68,42 +61,61 @@ struct Shared {
 impl Shared {
     fn on(&mut self, event: GateEvent) -> Option<GateDecision> {
         let decision = self.policy.on(event);
-        if let Some(steps) = self.steps.as_mut().filter(|steps| steps.len() < MAX_STEPS) {
+        if let Some(steps) = &mut self.steps {
             steps.push((event, decision));
+            if steps.len() > MAX_STEPS {
+                // A log with a gap could not be decided again; one that ends early can.
+                tracing::warn!("the event log has no further steps of a motion gate: too many came at once");
+                self.steps = None;
+            }
         }
         decision
     }
 }
 
 impl SharedMotionGate {
+    /// Changes within the polygons `ignored`, in fractions of the width and height of a picture, do not count.
+    pub(crate) fn new(ignored: Vec<Vec<(f32, f32)>>) -> Self {
+        Self(Arc::new(Mutex::new(Shared {
+            policy: MotionGate::default(),
+            scene: SceneChange::new(ignored),
+            scene_ms: 0.0,
+            graph: None,
+            steps: None,
+            ended: false,
+        })))
+    }
+
     fn lock(&self) -> MutexGuard<'_, Shared> {
         // The gate is valid at any moment, so also after a panic of another thread that used it.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The source was opened, or another graph is in force.
+    /// The source was opened.
     pub(crate) fn on_begun(&self) {
         self.lock().on(GateEvent::Begun);
     }
 
-    /// Whether nothing changed in a picture that came `seconds` after the one before.
-    pub(crate) fn is_still(&self, frame: &Frame, seconds: f64, change: &mut SceneChange) -> bool {
+    /// Whether nothing changed in the next picture, which the graph of that number would look at.
+    pub(crate) fn is_still(&self, frame: &Frame, graph: u32) -> bool {
         let Some(grid) = luma_grid(&frame.image) else {
             return false;
         };
-        if let Some(objects) = self.lock().objects.take() {
-            change.on_objects(&objects);
+        let mut shared = self.lock();
+        if shared.graph.replace(graph).is_some_and(|before| before != graph) {
+            shared.on(GateEvent::Begun);
         }
+        let before_ms = std::mem::replace(&mut shared.scene_ms, frame.pts_ms);
         let event = GateEvent::Picture {
             frame: frame.index,
-            changed: change.observe(&grid, seconds),
+            changed: shared.scene.observe(&grid, (frame.pts_ms - before_ms) / 1e3),
             at_ms: frame.pts_ms,
         };
-        if self.lock().on(event) == Some(GateDecision::Still) {
-            return true;
+        let is_still = shared.on(event) == Some(GateDecision::Still);
+        if !is_still {
+            shared.scene.on_look();
         }
-        change.on_look();
-        false
+        is_still
     }
 
     /// A frame that was looked at has no result.
@@ -127,8 +139,9 @@ impl SharedMotionGate {
                 bottom: rect.y1 / height,
             }
         });
+        let regions: Vec<Region> = regions.collect();
         let mut shared = self.lock();
-        shared.objects = Some(regions.collect());
+        shared.scene.on_objects(&regions);
         shared.on(GateEvent::Result {
             frame: frame.index,
             delivered: true,

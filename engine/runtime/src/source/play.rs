@@ -102,7 +102,8 @@ impl SourceThread {
                 playback.not_sampled += 1;
                 continue;
             }
-            let is_still = self.is_still(&frame, playback);
+            let is_still =
+                (self.gate.as_ref()).is_some_and(|gate| gate.is_still(&frame, self.target.get().route.graph));
             if let Some(due) = time.due {
                 self.sleep_until(due);
                 // What is not due yet when the run stops was never sent.
@@ -115,24 +116,6 @@ impl SourceThread {
             }
         }
         Ok(())
-    }
-
-    /// Whether the gate of the stream lets the frame pass without a look.
-    fn is_still(&self, frame: &Frame, playback: &mut Playback) -> bool {
-        let Some(gate) = &self.gate else {
-            return false;
-        };
-        let graph = self.target.get().route.graph;
-        if playback
-            .looked_by
-            .replace(graph)
-            .is_some_and(|before| before != graph)
-        {
-            gate.on_begun();
-        }
-        let seconds = (frame.pts_ms - playback.scene_ms) / 1e3;
-        playback.scene_ms = frame.pts_ms;
-        gate.is_still(frame, seconds, &mut playback.scene)
     }
 
     /// Joins a recording at its place, or ends it where it was joined.
@@ -358,6 +341,7 @@ impl SourceThread {
             slo,
             droppable: self.droppable,
             still,
+            gate: self.gate.clone(),
             permit,
         };
         let request = Arc::new(request);

@@ -157,12 +157,6 @@ impl MotionGate {
         }
     }
 
-    /// Whether packets are held back.
-    #[must_use]
-    pub fn is_asleep(&self) -> bool {
-        self.packets.asleep
-    }
-
     fn on_packet(&mut self, bytes: u64, key: bool, at_ms: f64) -> GateDecision {
         let packets = &mut self.packets;
         let (before_ms, after_key) = packets.last.replace((at_ms, key)).unwrap_or((at_ms, false));
