@@ -5,12 +5,13 @@
 
 use weir_flow::{HeadOutput, Inference, Rect, Settings};
 
-use super::detection::{Candidate, DetectionFilter};
+use super::detection::DetectionFilter;
 use super::input::{Input, ItemTransform};
 use super::labels::Labels;
 use super::layouts::{Layout, MAX_SELECTED, boxes_per_cell};
+use super::selected::{self, Row};
 use super::settings::{DETECTION_KEYS, INPUT_KEYS, LABEL_KEYS};
-use super::{Head, HeadKind, Output, OutputSpec, selected, unfit};
+use super::{Head, HeadKind, Output, OutputSpec, unfit};
 
 pub(super) const KIND: HeadKind = HeadKind {
     name: "end2end",
@@ -114,14 +115,12 @@ impl Head for End2End {
         let Some(data) = self.rows(outputs) else {
             return Inference::default();
         };
-        let found = data
-            .chunks_exact(self.columns)
-            .filter(|row| row[4] >= self.filter.threshold && row[5] >= 0.0);
-        let candidates = found.map(|row| {
-            let rect = Rect::new(row[0], row[1], row[2], row[3]);
-            Candidate::new(row[5] as usize, row[4], rect)
+        let rows = data.chunks_exact(self.columns).map(|row| Row {
+            class: row[5],
+            score: row[4],
+            rect: Rect::new(row[0], row[1], row[2], row[3]),
         });
-        self.filter.objects(candidates.collect(), transform)
+        selected::objects(&self.filter, rows, transform)
     }
 }
 

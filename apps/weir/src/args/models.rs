@@ -11,7 +11,7 @@ pub(crate) enum Models {
     Inspect(Inspect),
     /// Fetch them into the cache and verify them
     Pull {
-        /// Which; all where none is named
+        /// Names of the models; all of them without any
         names: Vec<String>,
     },
 }

@@ -6,7 +6,7 @@ use super::canvas::{Area, Canvas};
 use super::font::Font;
 use super::overlays;
 use super::palette::{BLACK, Color, WHITE};
-use super::still::png;
+use super::png::png;
 use crate::pixels::Sampler;
 
 /// Lines from one edge to the other, in each direction.

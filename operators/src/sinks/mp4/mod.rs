@@ -6,7 +6,7 @@ mod font;
 mod grid;
 mod overlays;
 mod palette;
-mod still;
+mod png;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -21,7 +21,7 @@ use crate::media::{Encoding, Naming, VideoFile, VideoPlace, part_path};
 use crate::pixels::Sampler;
 
 pub use self::grid::grid_png;
-pub use self::still::annotated_png;
+pub use self::png::annotated_png;
 
 /// Concurrent encoders: each holds some megabytes and uses a share of a core.
 const MAX_STREAMS: usize = 64;
