@@ -50,7 +50,7 @@ pub struct ControlSpec {
     pub routes: Vec<Route>,
     /// Slots that are shared; `None`: there are none.
     pub slots: Option<SlotsSpec>,
-    /// When a slot is taken out of use.
+    /// Condition for taking a slot out of use.
     pub breaker: BreakerSpec,
     /// Cascades; `None`: there are none.
     #[serde(default)]

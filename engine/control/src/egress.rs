@@ -30,7 +30,7 @@ pub struct Egress {
 }
 
 impl Egress {
-    /// Without a request, in a graph of that shape.
+    /// Creates the egress of a graph with this shape, without requests.
     #[must_use]
     pub fn new(slo: Span, topology: Topology, routes: Vec<Route>) -> Self {
         let mut egress = Self {

@@ -29,7 +29,7 @@ pub struct StageSpec {
 /// Specification of the cascades of a graph.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct GearSpec {
-    /// By module: its stage, where it is one. Cascades are numbered in the order of their first stages.
+    /// Stage of each module that is one, by module. Cascades are numbered in the order of their first stages.
     pub stages: Vec<Option<StageSpec>>,
     /// The gears in the beginning.
     pub gears: Option<Gears>,
@@ -42,16 +42,16 @@ struct SharedSlot {
     share: Option<f64>,
 }
 
-/// See the module.
+/// State machine that shifts the gears of all cascades; see the module.
 #[derive(Debug)]
 pub struct GearMachine {
     stages: Vec<Option<StageSpec>>,
     gears: Option<Gears>,
     policy: GearShift,
     tally: GearTally,
-    /// By module: the invocation size that it was last set to.
+    /// Invocation size that was set last, by module.
     invocations: Vec<InvocationSize>,
-    /// By module: the slots that the arbiter grants it.
+    /// Slots that the arbiter grants, by module.
     slots: Vec<Vec<SharedSlot>>,
     /// Items of streams that waited at the last look.
     waiting: BTreeMap<StreamId, u64>,
@@ -59,7 +59,7 @@ pub struct GearMachine {
 }
 
 impl GearMachine {
-    /// In the lowest gear. `slots`: by module, those that the arbiter grants it.
+    /// Creates the machine in the lowest gear. `slots` are those that the arbiter grants, by module.
     #[must_use]
     pub fn new(spec: GearSpec, slots: Vec<Vec<SlotId>>) -> Self {
         let shared = |slot| SharedSlot { slot, share: None };

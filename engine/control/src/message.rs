@@ -20,7 +20,7 @@ use crate::request::{RequestInfo, Route};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Address {
-    /// Of one module.
+    /// Address of one module.
     Module(ModuleId),
     /// The arbiter of slots.
     Slots,
@@ -40,21 +40,21 @@ pub enum Address {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Message {
-    /// To a module.
+    /// Message for a module.
     Module(ModuleId, ModuleMessage),
     /// A fact for the policies of all modules. Of a stream that is removed the gears learn, too.
     Modules(ModuleEvent),
-    /// To the arbiter of slots.
+    /// Message for the arbiter of slots.
     Slots(SlotEvent),
-    /// To the breaker of slots.
+    /// Message for the breaker of slots.
     Breaker(BreakerEvent),
-    /// To the reservations.
+    /// Message for the reservations.
     Reservations(ReservationMessage),
-    /// To the egress.
+    /// Message for the egress.
     Egress(EgressMessage),
-    /// To the books.
+    /// Message for the books.
     Books(BooksMessage),
-    /// To the gears.
+    /// Message for the gears.
     Gears(GearMessage),
     /// A request goes to a module on one of its branches; not where it has ended meanwhile.
     Goes(RequestId, ModuleId),
@@ -126,7 +126,7 @@ pub enum ModuleMessage {
     },
     /// A fact for its policy.
     Fact(ModuleEvent),
-    /// On a slot that prepares ahead, the inputs of a batch are prepared and its run begins.
+    /// The run of a batch begins on a slot that prepares the inputs of batches ahead.
     Launched {
         /// Slot that prepared it.
         slot: SlotId,

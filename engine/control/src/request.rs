@@ -10,7 +10,7 @@ pub struct RequestInfo {
     pub id: RequestId,
     /// Stream that it came on.
     pub stream: StreamId,
-    /// When it was sent; its deadline is its objective later.
+    /// Time of sending; the deadline is one latency objective later.
     pub sent_at: Timestamp,
     /// Its own latency objective; `None`: the graph's.
     pub slo: Option<Span>,

@@ -291,7 +291,8 @@ fn streams_with_synchronised_frames_share_the_drops() {
     }
 }
 
-/// What a module may learn late of requests, slots and peers that it does not know changes nothing.
+/// Late events about an unknown request, slot or peer leave a module unchanged; a slot granted to it is
+/// declined.
 #[test]
 fn unknown_things_are_passed_over() {
     let scene = chain(policy("pard", Order::Adaptive), &[10, 10], 20, 1);

@@ -144,7 +144,7 @@ fn requests_are_conserved_and_end_once() {
             let total = world.ledger().total();
             let sent: u32 = scenario.streams.iter().map(|stream| stream.frames).sum();
             assert_eq!(total.arrived, u64::from(sent));
-            // Where the SLO is shorter than a request takes alone, a rule that looks ahead runs none.
+            // If the SLO is shorter than the time of a request alone, a policy that looks ahead runs none.
             assert!(world.site.runs > 0 || scenario.policy.is_predictive());
             if scenario.policy.drop == DropRule::None {
                 assert_eq!(world.dropped_by().iter().sum::<u64>(), 0);
