@@ -1,4 +1,4 @@
-//! What is wrong with a file, for its author: everything at once, each with its position and a hint.
+//! Problems of a file, collected for its author: all of them at once, each with its position and a hint.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -13,9 +13,9 @@ pub struct Diagnostic {
     pub line: usize,
     /// Column in characters, from 1.
     pub column: Option<usize>,
-    /// What is wrong.
+    /// Description of the problem, at most 2,000 characters.
     pub message: String,
-    /// How to fix it.
+    /// Advice on how to fix it, if there is any.
     pub hint: Option<String>,
 }
 
@@ -33,21 +33,21 @@ impl fmt::Display for Diagnostic {
     }
 }
 
-/// Problems of one file that are kept. Nobody fixes more in one go, and each may cost a search for the name that was
-/// meant; beyond this, reading stops early.
+/// Maximum number of problems that are kept per file. No author fixes more at once, and each may cost a
+/// search for the name that was meant; beyond this, reading stops early.
 const MAX_PROBLEMS: usize = 200;
 
-/// Problems that are printed: a screen or two.
+/// Maximum number of problems that are printed: a screen or two.
 const MAX_SHOWN: usize = 50;
 
 /// Characters of a message or a hint: they quote the text, which may be one line of megabytes.
 const MAX_MESSAGE_CHARS: usize = 2_000;
 
-/// Why a file cannot be used: its problems by line, all of them or the first 200. Never empty.
+/// Problems that make a file unusable, by line: all of them, or the first 200. There is at least one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfigError {
     kept: Vec<Diagnostic>,
-    /// How many more were found and not kept.
+    /// Number of further problems, found after the limit of kept problems was reached.
     more: usize,
     /// Whether the file was read to its end.
     whole: bool,
@@ -72,7 +72,7 @@ impl ConfigError {
         }
     }
 
-    /// How many problems were found, including those that were not kept.
+    /// Number of problems that were found, including those that were not kept.
     #[must_use]
     pub fn count(&self) -> usize {
         self.kept.len() + self.more
@@ -286,7 +286,7 @@ impl Diagnostics {
             (key(a), &a.file).cmp(&(key(b), &b.file))
         });
         let whole = problems.len() < MAX_PROBLEMS;
-        // What was read more than once reports everything again, in the same order.
+        // A file that was read more than once reports everything again, in the same order.
         let mut once: Vec<Diagnostic> = Vec::with_capacity(problems.len());
         for problem in problems {
             let here = |other: &&Diagnostic| other.line == problem.line && other.file == problem.file;

@@ -14,7 +14,7 @@ use crate::variables::{Environment, substitute};
 pub struct Node {
     /// Byte offset into the text.
     pub at: usize,
-    /// The value.
+    /// The value as parsed from the text.
     pub content: Content,
 }
 
@@ -31,11 +31,11 @@ pub enum Content {
     Bool(bool),
     /// A date or a time.
     Date,
-    /// A list.
+    /// An array; each element has its own position.
     List(Vec<Node>),
     /// A table, in the order of the text.
     Table(Vec<Entry>),
-    /// Could not be parsed; already reported.
+    /// The text of the value could not be parsed; the problem has been reported.
     Broken,
 }
 
@@ -118,7 +118,7 @@ fn report_errors(errors: &[Error], diagnostics: &mut Diagnostics) {
     }
 }
 
-/// What a line defines: `[sources.north]` or `` `uri` ``.
+/// Returns the quoted key, or the table header, that a line defines: `` `uri` `` or `[sources.north]`.
 fn key_at(line: &str) -> String {
     let line = line.trim();
     if line.starts_with('[') {

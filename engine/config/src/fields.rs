@@ -16,7 +16,7 @@ const MAX_FRAME_RATE: f64 = 1000.0;
 /// A value with its position.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Spanned<T> {
-    /// The value.
+    /// The parsed value, of the type that its key needs.
     pub value: T,
     /// Byte offset into the text.
     pub at: usize,
@@ -34,9 +34,9 @@ impl<T> Spanned<T> {
 pub enum Field<T> {
     /// The key is absent.
     Absent,
-    /// Present, but of the wrong kind; already reported.
+    /// The key is present, but its value is of the wrong kind; the problem has been reported.
     Broken,
-    /// Present.
+    /// The key is present with a value of the right kind.
     Given(Spanned<T>),
 }
 

@@ -7,7 +7,7 @@ use weir_files::FileError;
 /// Such files are written by hand; a larger one was named by mistake.
 const MAX_FILE_BYTES: u64 = 4 << 20;
 
-/// Why a text is not the TOML that is wanted, with its line.
+/// Returns the reason for which a text is not the wanted TOML, with its line.
 #[must_use]
 pub fn toml_error(text: &str, error: &toml::de::Error) -> String {
     let before = error

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 /// Looks up an environment variable; `None` where it is not set.
 pub type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
 
-/// What is wrong with one use of a variable, and how to fix it.
+/// A wrong use of a variable, as a message with a hint on how to fix it.
 #[derive(Debug, PartialEq)]
 pub(crate) struct BadVariable {
     pub(crate) message: String,
