@@ -1,10 +1,10 @@
-//! Why a file could not be read.
+//! Errors of reading files.
 
 use std::io;
 
 use thiserror::Error;
 
-/// Why a file could not be read; the message follows the name of the file.
+/// Error of reading a file; the message follows the name of the file.
 #[derive(Debug, Error)]
 pub enum FileError {
     /// An error of the operating system.
@@ -16,7 +16,7 @@ pub enum FileError {
     /// It is neither a file nor the standard input.
     #[error("it is {kind}: give a regular file, or /dev/stdin")]
     Special {
-        /// What it is, with its article.
+        /// Kind of the file with its article, such as "a socket".
         kind: &'static str,
     },
     /// It is larger than allowed.
@@ -38,7 +38,8 @@ const EMFILE: i32 = 24;
 /// `ENFILE`: as many files are open as the whole system may have.
 const ENFILE: i32 = 23;
 
-/// What to do where no more files can be opened; `None` for other errors.
+/// Returns a hint if `error` means that no more files can be opened (`EMFILE` or `ENFILE`); `None` for other
+/// errors.
 #[must_use]
 pub fn open_files_hint(error: &io::Error) -> Option<&'static str> {
     match error.raw_os_error() {
@@ -52,8 +53,8 @@ pub fn open_files_hint(error: &io::Error) -> Option<&'static str> {
     }
 }
 
-/// Why a file or folder cannot be used: the system's message, put more plainly where the reason is permissions, a folder
-/// or the number of open files.
+/// Returns the reason for which a file or folder cannot be used: the system's message, or a plainer one for
+/// common reasons, such as missing permissions or too many open files.
 #[must_use]
 pub fn io_reason(error: &io::Error) -> String {
     if let Some(hint) = open_files_hint(error) {
