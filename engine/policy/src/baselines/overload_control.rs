@@ -7,7 +7,7 @@ use weir_types::{DropReason, Span};
 
 use crate::admission::{AdmissionRule, BatchView, Candidate};
 
-/// When and how much is shed.
+/// Threshold and share of load shedding.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct OverloadControl {

@@ -39,7 +39,7 @@ pub struct StreamHealth {
     pub state: StreamStanding,
     /// Outages: not reachable at the start, connection lost, or silent.
     pub outages: u64,
-    /// Reconnections.
+    /// Number of outages after which the stream was live again; the first connection does not count.
     pub reconnects: u64,
     /// Seconds of all outages; an outage starts at the last frame before it.
     pub down_s: f64,
@@ -90,7 +90,7 @@ struct Outage {
 /// Tracks the health of one stream.
 #[derive(Debug, Clone)]
 pub struct HealthTracker {
-    /// When the stream was first opened.
+    /// Time at which the stream was first opened.
     began: Timestamp,
     reached: bool,
     ended: bool,

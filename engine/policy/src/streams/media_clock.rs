@@ -71,7 +71,7 @@ pub struct MediaInfo {
 pub struct FrameTime {
     /// Media time in milliseconds, strictly increasing.
     pub pts_ms: f64,
-    /// When the frame is due; `None`: at once.
+    /// Time at which the frame is due; `None`: at once.
     pub due: Option<Timestamp>,
     /// Age on arrival; zero for recorded streams.
     pub age: Span,
@@ -144,7 +144,8 @@ impl MediaClock {
         self.reopened = false;
     }
 
-    /// Frame interval.
+    /// Returns the frame interval: measured once enough frames have arrived, before that as stated by the
+    /// source, or 40 ms if it states none.
     #[must_use]
     pub fn interval(&self) -> Span {
         Span::from_secs_f64(self.interval.ms() / 1e3)

@@ -1,6 +1,6 @@
-//! When a camera counts as silent. What counts is pictures: a camera that sends sound, or data of which no picture can be
-//! decoded, sends none. Waiting time is measured by polls with a bounded gap, so that a stall of the process itself does not
-//! count as silence of the camera.
+//! Detects silence of a camera. Only pictures count: a camera that sends sound, or data of which no picture
+//! can be decoded, is silent. Waiting time is measured by polls with a bounded gap, so that a stall of the
+//! process itself does not count as silence of the camera.
 
 use weir_types::{Span, Timestamp};
 
@@ -41,22 +41,23 @@ const GO_PAUSE: Span = Span::from_millis(500);
 /// Goes that are remembered.
 const RECENT_GOES: usize = 3;
 
-/// What a source is expected to do.
+/// Next step that is expected of a source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WaitFor {
-    /// To open.
+    /// The source opens, within [`OPEN_TIMEOUT`].
     Opening,
-    /// To deliver its first frame after opening.
+    /// It delivers its first frame after opening.
     FirstFrame,
-    /// To deliver the next of its first frames, at this stated frame interval: a slow camera states a higher rate.
+    /// It delivers the next of its first frames, at this stated frame interval; a slow camera states a higher
+    /// rate.
     EarlyFrame(Span),
-    /// To deliver the next frame, at this frame interval.
+    /// It delivers the next frame, at this measured frame interval.
     Frame(Span),
-    /// To close.
+    /// The source closes, within [`CLOSE_TIMEOUT`].
     Closing,
 }
 
-/// Why a wait timed out, with the timeout.
+/// Reason for which a wait timed out, with the timeout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Silence {
     /// It did not open.
@@ -242,7 +243,7 @@ impl SilenceWatch {
         })
     }
 
-    /// Why the last wait timed out, if it did.
+    /// Returns the reason for which the last wait timed out, if it did.
     #[must_use]
     pub fn silence(&self) -> Option<Silence> {
         self.silence
@@ -262,7 +263,7 @@ mod tests {
         Timestamp::from_micros(ms * 1_000)
     }
 
-    /// What arrives at a time.
+    /// Data that arrives at one poll; only a `Key` begins a group of pictures.
     #[derive(Clone, Copy)]
     enum Sent {
         Nothing,
@@ -341,7 +342,7 @@ mod tests {
         // Three times the segment, ten seconds at least.
         assert_eq!(ended_with_segments(50, 2, true), after_a_minute(12_100));
         assert_eq!(ended_with_segments(150, 6, true), after_a_minute(20_100));
-        // What is not known to come in segments: until its pictures are due.
+        // A source that is not known to come in segments is silent once its pictures are overdue.
         assert_eq!(ended_with_segments(50, 2, false), after_a_minute(4_000));
     }
 

@@ -101,7 +101,7 @@ impl JointBatching {
             duration_ratio: state.duration_ratio,
         };
         let demand: Vec<ModuleDemand> = peers.iter().zip(states).map(demand).collect();
-        // How many items requests have for a module is not known before some have arrived.
+        // The number of items per request is unknown until some requests have arrived.
         let own = exclusive_slots && states.iter().all(|state| state.input_rate > 0.0);
         let known = self.last.take();
         let same =

@@ -14,25 +14,25 @@ pub enum DecodeEvent {
         /// Latency objective: outcomes of frames are known that much later.
         slo: Span,
     },
-    /// What became of a stream since it was last observed.
+    /// Frames and requests of a stream have been counted since its last observation.
     Observed(DecodeObservation),
     /// A stream sends no more frames, or is opened again with others.
     Ended {
-        /// The stream.
+        /// Stream that has ended; its counts and its level are forgotten.
         stream: StreamId,
     },
 }
 
-/// What became of the frames of a stream since it was last observed. Counts are of this time alone.
+/// Counts of the frames and requests of a stream since its last observation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DecodeObservation {
-    /// The stream.
+    /// Stream that the counts belong to.
     pub stream: StreamId,
     /// Time between two of its frames, decoded or not.
     pub interval: Span,
-    /// Pictures that were decoded, and the processor time of that.
+    /// Pictures that were decoded.
     pub pictures: u32,
-    /// See `pictures`.
+    /// Processor time that decoding `pictures` took.
     pub processor: Span,
     /// Requests that ended with a result, or after device time was spent on them.
     pub used: u32,
@@ -79,9 +79,9 @@ impl DecodeObservation {
 pub enum DecodeEffect {
     /// Decode the stream at this level from now on.
     SetLevel {
-        /// The stream.
+        /// Stream whose level changes.
         stream: StreamId,
-        /// Its level.
+        /// Level for the pictures that follow.
         level: DecodeLevel,
     },
 }

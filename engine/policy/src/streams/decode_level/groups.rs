@@ -1,4 +1,5 @@
-//! What is known of a stream's groups of pictures, and the level of decoding that leaves a share of its frames.
+//! Counts of a stream's groups of pictures, and the level of decoding that leaves a given share of its
+//! frames.
 
 use weir_types::{DecodeLevel, FrameSkip};
 

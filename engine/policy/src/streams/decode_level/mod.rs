@@ -1,4 +1,4 @@
-//! How much of each stream is decoded: as much as can be used, and a margin.
+//! Levels of decoding: each stream is decoded as far as its frames can be used, plus a margin.
 //!
 //! Under overload most frames are decoded and then dropped, which takes the processor time that models need. So each stream
 //! is decoded at the least level that leaves, of its frames,
@@ -35,7 +35,8 @@ const MARGIN: f64 = 1.25;
 /// Share of its frames that a stream is decoded at beside that: its first step up from nothing.
 const MIN_SHARE: f64 = 0.02;
 
-/// What a level leaves beyond the share when it is set, so that a small change needs no other.
+/// Factor by which a newly set level leaves more than the wanted share, so that a small change needs no other
+/// level.
 const HEADROOM: f64 = 1.1;
 
 /// Factor by which a lower level must leave less than the one in force.
@@ -69,16 +70,18 @@ const MIN_OBSERVED: Span = Span::from_secs(1);
 /// Time without an observation after which a stream is taken for a new one.
 const MAX_SILENCE: Span = Span::from_secs(24);
 
-/// What shows that there is room: no request dropped unused for this time and for so many that were used.
+/// Evidence that all frames can be used: no request was dropped unused for this time, and at least this many
+/// requests were used meanwhile.
 const ROOM: (Span, u64) = (Span::from_millis(500), 16);
 
 /// A level that is lowered within this time of a raise shows that the raise was wrong.
 const MIN_RAISED: Span = Span::from_secs(10);
 
-/// After raises that were wrong, room must be there for up to so many times as long, until none was for some time.
+/// Upper bound of the factor by which raises that proved wrong lengthen the time for which there must be
+/// room, and the time without such a raise after which the factor is 1 again.
 const MAX_BACKOFF: (u64, Span) = (16, Span::from_secs(60));
 
-/// What is known of one stream.
+/// Level of one stream, with the averages that it is chosen from.
 #[derive(Debug, Clone)]
 struct Stream {
     level: DecodeLevel,
@@ -186,9 +189,9 @@ pub struct DecodeLevels {
     /// Since when no request was dropped unused, and how many were used since.
     clear_since: Timestamp,
     clear_used: u64,
-    /// For how many times [`ROOM`] there must be room.
+    /// Factor on the time of [`ROOM`].
     backoff: u64,
-    /// When a raise proved wrong last.
+    /// Time of the last raise that proved wrong.
     wrong_at: Timestamp,
     /// Index of the longest time without a picture among [`MAX_GAPS`].
     gap: usize,
@@ -329,7 +332,7 @@ impl DecodeLevels {
             effects.push(DecodeEffect::SetLevel { stream: *id, level });
         }
         if raised {
-            // What shows that there is room must show it again at the new level.
+            // Room must be shown again at the new level.
             (self.clear_since, self.clear_used) = (now, 0);
         }
         if wrong {

@@ -204,7 +204,7 @@ fn a_reopened_stream_shows_its_outage() {
 
 #[test]
 fn the_initial_burst_of_a_player_has_no_age_and_no_discontinuity() {
-    // What the server had buffered comes at once, then frames at their rate.
+    // Frames that the server had buffered come at once, then frames at their rate.
     let mut clock = live();
     for frame in 0..75 {
         let time = clock.on_frame(f64::from(frame) * 40.0, 1, at(5_000.0));
