@@ -1,5 +1,6 @@
-//! Who may ask. With a token, whoever shows it; without one, this machine, as long as no page of another site asks in the
-//! name of its browser.
+//! Access control. If the server has a token, requests must carry it; only `/healthz` and the files of the
+//! page need none. Otherwise the header `Host` must name this machine, and a request with the `Origin` of
+//! another site may change nothing.
 
 use std::net::IpAddr;
 
@@ -11,7 +12,7 @@ use crate::token::Token;
 /// Checks that a request is allowed.
 ///
 /// # Errors
-/// Why it is not.
+/// [`ApiError`] with the reason: status 401 for a missing or wrong token, else 403.
 pub(crate) fn check(
     method: &Method,
     uri: &Uri,

@@ -1,4 +1,4 @@
-//! What the API controls.
+//! The interface of the engine that the API calls, with the bodies of its requests.
 
 use std::any::Any;
 use std::fs::File;
@@ -14,9 +14,9 @@ use crate::live_queue::LiveQueue;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StreamRequest {
-    /// Its name.
+    /// Name of the stream, unique in the engine.
     pub name: String,
-    /// Its address.
+    /// Address of the camera or recording, as `uri` of a source in a graph file.
     pub uri: String,
     /// The address of a smaller stream of the same pictures that its frames come from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -33,7 +33,7 @@ pub struct StreamRequest {
     /// Whether a recording begins again at its end.
     #[serde(default, rename = "loop", skip_serializing_if = "Option::is_none")]
     pub repeat: Option<bool>,
-    /// How much of it is decoded under overload: `all` or `as-needed`.
+    /// Share of the frames that is decoded under overload: `all` or `as-needed`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decode: Option<String>,
     /// Gate of its frames, as in a graph file: `motion` or `none`.
@@ -65,11 +65,11 @@ pub struct StreamRequest {
 pub enum FrameRate {
     /// Frames a second.
     PerSecond(f64),
-    /// With its unit, such as `"5fps"`.
+    /// A rate with its unit, such as `"5fps"`.
     Text(String),
 }
 
-/// What a client changes about a stream; what is not given stays, and `null` takes away.
+/// Change of a stream by a client. Absent keys keep their values; `null` removes a value.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StreamPatch {
@@ -88,7 +88,7 @@ pub struct StreamPatch {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct GraphRequest {
-    /// As in a graph file.
+    /// Text of the graph, as in a graph file.
     pub(crate) text: String,
 }
 
@@ -100,21 +100,21 @@ fn given<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     Option::deserialize(deserializer).map(Some)
 }
 
-/// What keeps an engine from being ready.
+/// A component that keeps the engine from being ready, or that fails while the engine is ready.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct NotReady {
     /// Name of the part that is not ready: the engine, a stream, or a sink.
     pub what: String,
-    /// Why.
+    /// Reason, as a text for people.
     pub why: String,
 }
 
 /// Ends what is shown to a watcher when it is dropped.
 pub type Watching = Box<dyn Any + Send>;
 
-/// What answers requests. Its methods may block: they are called on threads of their own.
+/// The engine, as the API sees it. Methods may block: each call runs on a thread for blocking work.
 pub trait Backend: Send + Sync + 'static {
-    /// What is not ready; nothing where all is.
+    /// Returns the components that are not ready; the list is empty if the engine is ready.
     fn not_ready(&self) -> Vec<NotReady>;
     /// Parts that fail while the engine is ready, such as a sink whose disk is full.
     fn degraded(&self) -> Vec<NotReady> {
@@ -140,7 +140,7 @@ pub trait Backend: Send + Sync + 'static {
     /// # Errors
     /// There is no such stream.
     fn stream_drops(&self, name: &str) -> Result<Value, ApiError>;
-    /// What slots, shares and links were busy with over the last seconds, an object.
+    /// Returns the work of slots and the bookings of shares and links over the last seconds, as an object.
     ///
     /// # Errors
     /// As [`Backend::state`].
@@ -153,27 +153,27 @@ pub trait Backend: Send + Sync + 'static {
     /// Adds a stream.
     ///
     /// # Errors
-    /// Why it was not added.
+    /// The stream is invalid, its name is taken, or the engine cannot take it now.
     fn add_stream(&self, stream: StreamRequest) -> Result<(), ApiError>;
     /// Removes a stream; gives what it came to.
     ///
     /// # Errors
-    /// Why it was not removed.
+    /// There is no such stream, or it may not be removed.
     fn remove_stream(&self, name: &str) -> Result<Value, ApiError>;
     /// Pauses a stream.
     ///
     /// # Errors
-    /// Why it was not paused.
+    /// There is no such stream, or it may not be paused.
     fn pause_stream(&self, name: &str) -> Result<(), ApiError>;
     /// Resumes a stream.
     ///
     /// # Errors
-    /// Why it was not resumed.
+    /// There is no such stream, or it may not be resumed.
     fn resume_stream(&self, name: &str) -> Result<(), ApiError>;
     /// Changes the objective or the share of a stream.
     ///
     /// # Errors
-    /// Why it was not changed.
+    /// There is no such stream, or the change is invalid.
     fn change_stream(&self, name: &str, change: StreamPatch) -> Result<(), ApiError>;
     /// Shows a stream as it is now: messages enter the queue until what this gives is dropped. With `pictures`, what browsers
     /// do not play is shown by a JPEG now and then, and so is what they do.
@@ -181,7 +181,7 @@ pub trait Backend: Send + Sync + 'static {
     /// # Errors
     /// There is no such stream.
     fn watch(&self, name: &str, pictures: bool, queue: Arc<LiveQueue>) -> Result<Watching, ApiError>;
-    /// Incidents of late, the newest first, an object.
+    /// Returns the most recent incidents, the newest first, as an object.
     ///
     /// # Errors
     /// As [`Backend::state`].
@@ -191,7 +191,7 @@ pub trait Backend: Send + Sync + 'static {
     /// # Errors
     /// There is no such incident, or it has no picture.
     fn incident_picture(&self, id: &str) -> Result<Vec<u8>, ApiError>;
-    /// What its camera sent around the incident of that id, an MP4.
+    /// Returns the clip of the incident `id`: video of its camera from around the incident, as an MP4 file.
     ///
     /// # Errors
     /// There is no such incident, or no clip of it; the clip cannot be read.
@@ -204,7 +204,7 @@ pub trait Backend: Send + Sync + 'static {
     /// Puts another policy into force, by the keys of `[policy]`.
     ///
     /// # Errors
-    /// Why it was not.
+    /// The keys are invalid, or the policy cannot be changed while the engine runs.
     fn apply_policy(&self, keys: Value) -> Result<(), ApiError>;
     /// The graph in force, an object.
     ///

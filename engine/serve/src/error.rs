@@ -1,11 +1,11 @@
-//! Errors as clients get them: what is wrong, and what to do.
+//! Errors as clients receive them: a status, a description of the problem, and a hint on what to do.
 
 use axum::Json;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 
-/// Why a request is refused, as a class that clients can act on.
+/// Class of a refusal, which clients can act on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refusal {
     /// The request says something that cannot be.
@@ -31,7 +31,7 @@ pub struct ApiError {
 }
 
 impl ApiError {
-    /// What is wrong.
+    /// Creates an error with the status of `refusal`; `what` describes the problem.
     pub fn new(refusal: Refusal, what: impl Into<String>) -> Self {
         let status = match refusal {
             Refusal::Invalid => StatusCode::BAD_REQUEST,
@@ -44,7 +44,7 @@ impl ApiError {
         Self::with_status(status, what)
     }
 
-    /// What is wrong, without the hint.
+    /// Returns the description of the problem, without the hint.
     #[must_use]
     pub fn what(&self) -> &str {
         &self.what

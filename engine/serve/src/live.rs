@@ -1,4 +1,4 @@
-//! Streams as they are now, over a WebSocket: their video, and what was found in it.
+//! Live streams over a WebSocket: their video and their results, such as detections.
 //!
 //! A browser cannot send a header with a WebSocket, so a token is the first message: `{"token": "..."}`; without it nothing is
 //! sent. Without a token, only pages of this engine itself may open one. A socket shows the stream of its path, or those that
@@ -34,13 +34,13 @@ const MAX_SHOWN: usize = 32;
 /// The longest message of a watcher: one with the longest token.
 const MAX_MESSAGE_BYTES: usize = 4 << 10;
 
-/// How long a watcher may take to send the token.
+/// Timeout for the first message of a client, which carries the token.
 const TOKEN_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Between two times that messages are sent. Players are further behind than that.
+/// Interval between two sends. Players buffer more than this.
 const SEND_INTERVAL: Duration = Duration::from_millis(100);
 
-/// How often a watcher without news is sent something, so that its connection counts as alive.
+/// Interval between pings to a client that is sent nothing else, so that its connection counts as alive.
 const PING_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Close codes of applications (RFC 6455, 7.4.2): the token is wrong; the stream cannot be shown.
@@ -82,13 +82,13 @@ struct FirstMessage {
     token: String,
 }
 
-/// What a watcher asks for.
+/// A message of a client, which selects the streams that a socket shows.
 #[derive(Deserialize)]
 #[serde(rename_all = "lowercase", deny_unknown_fields)]
 enum Ask {
     /// Show the stream of that name.
     Watch(String),
-    /// The same by pictures, for a browser that does not play its video.
+    /// Show the stream by pictures, for a browser that does not play its video.
     Pictures(String),
     /// Show it no more.
     Leave(String),
@@ -214,7 +214,7 @@ struct Shown {
 struct Stream {
     name: String,
     queue: Arc<LiveQueue>,
-    /// What it is shown by ends when this is dropped.
+    /// Guard of the subscription: dropping it ends the messages of the stream.
     _watching: Watching,
     _place: Option<Place>,
 }
@@ -312,6 +312,6 @@ async fn close(mut socket: WebSocket, code: u16, reason: &str) {
         code,
         reason: reason[..end].into(),
     };
-    // Who is gone needs no reason.
+    // A client that has left needs no reason.
     let _ = socket.send(Message::Close(Some(frame))).await;
 }

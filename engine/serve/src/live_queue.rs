@@ -1,4 +1,5 @@
-//! What waits for a watcher of a stream. It is bounded: for one that is slow, what waits is left out up to the next key frame.
+//! The queue of messages from one stream to one client. Its size in bytes is bounded: if the client is slow,
+//! queued video is dropped, and video resumes at the next key frame.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -6,24 +7,25 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use axum::body::Bytes;
 use axum::extract::ws::{Message, Utf8Bytes};
 
-/// Bytes that wait for one watcher: some seconds of video.
+/// Maximum number of bytes that are queued per client and stream: some seconds of video.
 pub const MAX_QUEUED_BYTES: usize = 4 << 20;
 
-/// What a message costs beside its bytes.
+/// Bytes that a queued message takes in memory beside its content.
 const MESSAGE_BYTES: usize = 128;
 
-/// What a message needs of those before it.
+/// Dependency of a message on the messages before it, which decides what a full queue drops.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LiveKind {
-    /// Something else begins: nothing of before is of use.
+    /// Another video of the stream begins, or none is available: messages queued before are useless and are
+    /// dropped.
     Begin,
-    /// What follows needs it, as long as nothing else begins.
+    /// Fragments need this header until the next `Begin`; it is never dropped for lack of room.
     Setup,
-    /// A group of pictures begins.
+    /// A group of pictures begins; the message needs no other fragment.
     Key,
-    /// It needs all since the last key.
+    /// The message needs all fragments since the last `Key`.
     Delta,
-    /// It stands alone, and need not come.
+    /// The message needs no other, and it may be dropped.
     Note,
 }
 
@@ -36,7 +38,7 @@ pub struct LiveMessage {
 }
 
 impl LiveMessage {
-    /// A text.
+    /// Creates a message from a text.
     #[must_use]
     pub fn text(kind: LiveKind, text: String) -> Self {
         let bytes = text.len() + MESSAGE_BYTES;
@@ -47,7 +49,7 @@ impl LiveMessage {
         }
     }
 
-    /// Bytes.
+    /// Creates a message from binary data, such as a video fragment or a JPEG.
     #[must_use]
     pub fn binary(kind: LiveKind, data: Vec<u8>) -> Self {
         let bytes = data.len() + MESSAGE_BYTES;
@@ -58,7 +60,7 @@ impl LiveMessage {
         }
     }
 
-    /// What it counts in bounds.
+    /// Returns the size of the message as bounds count it: its content and a fixed overhead.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.bytes
@@ -75,7 +77,7 @@ pub struct LiveQueue {
 struct State {
     messages: VecDeque<LiveMessage>,
     bytes: usize,
-    /// Nothing that needs others is taken before the next key.
+    /// Deltas are dropped until the next key message.
     is_behind: bool,
     is_closed: bool,
 }
@@ -86,7 +88,7 @@ impl LiveQueue {
         self.lock().push(message);
     }
 
-    /// Nothing follows what waits.
+    /// Closes the queue: no message follows those that are queued.
     pub fn close(&self) {
         self.lock().is_closed = true;
     }

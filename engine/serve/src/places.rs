@@ -50,7 +50,7 @@ struct Holder {
 }
 
 impl Holder {
-    /// Of two, the lesser gives up its place.
+    /// Rank among connections: of two, the one with the lower rank gives up its place.
     fn rank(&self) -> (u8, Instant) {
         match self.phase {
             Phase::Head(since) | Phase::Unchecked(since) => (0, since),
@@ -124,7 +124,8 @@ impl Places {
 }
 
 impl Taken {
-    /// Of the connections that count, the one to close: of the address that has most of them, the one that has waited for longest.
+    /// Returns the connection to close among those that `counts` accepts: from the address that has most of
+    /// them, the one with the lowest rank.
     fn heaviest(&self, counts: impl Fn(&Holder) -> bool) -> Option<u64> {
         let counted = || self.holders.iter().filter(|(_, holder)| counts(holder));
         let mut of_address: BTreeMap<IpAddr, usize> = BTreeMap::new();

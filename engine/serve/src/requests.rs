@@ -25,16 +25,17 @@ use crate::token::Token;
 /// The largest body: a stream takes some hundred bytes.
 const MAX_BODY_BYTES: usize = 64 << 10;
 
-/// How long a request may take; the slowest is to remove a stream whose source hangs.
+/// Timeout of a request; the slowest request removes a stream whose source hangs.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// What requests are answered with.
+/// The state that all requests share.
 pub(crate) struct Api {
     pub(crate) backend: Arc<dyn Backend>,
     pub(crate) token: Option<Token>,
     pub(crate) watched: Watched,
     pub(crate) clips: Clips,
-    /// When it began to answer: watchers are sent to at moments from then on.
+    /// Time at which the server began to answer: messages to clients are sent at whole intervals from then
+    /// on.
     pub(crate) started: Instant,
 }
 
@@ -203,7 +204,7 @@ impl AsRef<[u8]> for SharedText {
     }
 }
 
-/// A picture or a video, which nobody keeps.
+/// Returns a picture or a video as a response that no client may cache.
 fn file(kind: &'static str, bytes: Vec<u8>) -> Response {
     let headers = [
         (header::CONTENT_TYPE, kind),

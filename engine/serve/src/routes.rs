@@ -1,10 +1,10 @@
-//! The routes: method, path, and what is done. The description of the API (`docs/openapi.json`) has the same ones, which a
-//! test checks.
+//! The routes of the API: method, path and operation. A test checks that `docs/openapi.json` describes the
+//! same routes.
 
 /// The description of the API, as it is served.
 pub const OPENAPI: &str = include_str!("../../../docs/openapi.json");
 
-/// What a request asks for.
+/// Operation that a request performs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Operation {
     Health,
@@ -33,10 +33,10 @@ pub(crate) enum Operation {
     ApplyGraph,
 }
 
-/// One route.
+/// Method and path of an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RouteSpec {
-    /// Its method.
+    /// HTTP method in capitals, such as `GET`.
     pub method: &'static str,
     /// Its path, with its parameters in braces.
     pub path: &'static str,
@@ -51,7 +51,7 @@ const fn route(method: &'static str, path: &'static str, operation: Operation) -
     }
 }
 
-/// All routes.
+/// All routes of the API; the files of the page are apart.
 pub const ROUTES: &[RouteSpec] = &[
     route("GET", "/healthz", Operation::Health),
     route("GET", "/readyz", Operation::Readiness),

@@ -29,21 +29,21 @@ use crate::token::Token;
 /// Requests that the backend carries out side by side; further ones wait.
 const MAX_BLOCKING: usize = 8;
 
-/// How long requests that are being answered may take when the server stops.
+/// Timeout for requests that are in progress when the server stops.
 const STOP_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Where the server listens, and whom it answers.
+/// Address, access control and bounds of a server.
 #[derive(Debug, Clone)]
 pub struct ServeOptions {
-    /// The address; port 0 for any.
+    /// Address to listen on; with port 0 the system chooses a port.
     pub listen: SocketAddr,
-    /// What clients must show.
+    /// Token that clients must send; required unless `listen` is a loopback address.
     pub token: Option<Token>,
     /// Connections at a time, such as [`MAX_CONNECTIONS`](crate::MAX_CONNECTIONS).
     pub max_connections: usize,
 }
 
-/// Why a server cannot be started.
+/// Error of starting a server.
 #[derive(Debug, Error)]
 pub enum ServeError {
     /// The address is open to other machines.
@@ -55,9 +55,9 @@ pub enum ServeError {
     /// The address is not to be had.
     #[error("cannot listen on {address}: {reason}")]
     Listen {
-        /// The address.
+        /// Address to listen on.
         address: SocketAddr,
-        /// Of the operating system.
+        /// Reason, from the operating system.
         reason: io::Error,
     },
     /// The machine gives no thread.
@@ -115,7 +115,7 @@ impl Server {
         })
     }
 
-    /// Where it listens.
+    /// Returns the address that the server listens on, with the port that the system chose.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address

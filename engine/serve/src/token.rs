@@ -18,23 +18,23 @@ const MAX_TOKEN_BYTES: usize = 1_024;
 /// Bits of the mode of a file by which others than its owner can read or write it.
 const OTHERS: u32 = 0o077;
 
-/// Why there is no token.
+/// Error of reading a token.
 #[derive(Debug, Error)]
 pub enum TokenError {
     /// The file cannot be read.
     #[error("cannot read the token file {path}: {reason}")]
     Read {
-        /// The file.
+        /// Path of the token file.
         path: PathBuf,
-        /// Of the operating system.
+        /// Reason, from the operating system.
         reason: String,
     },
     /// Others can read it, or change it.
     #[error("the token file {path} is open to others than its owner (mode {mode:o}): chmod 600 {path}")]
     Open {
-        /// The file.
+        /// Path of the token file.
         path: PathBuf,
-        /// Its permissions.
+        /// Permission bits of the file, such as `0o644`.
         mode: u32,
     },
     /// It is too short, too long, or no plain text.
@@ -94,13 +94,14 @@ impl Token {
         Self::parse(&String::from_utf8_lossy(&bytes), &path.display().to_string())
     }
 
-    /// As clients send it.
+    /// Returns the text that clients send.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Whether `given` is it. The time that takes says nothing of where they differ.
+    /// Compares `given` with the token. The time that this takes does not depend on the position of the first
+    /// difference.
     pub(crate) fn is(&self, given: &[u8]) -> bool {
         let own = self.0.as_bytes();
         let mut differs = own.len() ^ given.len();
