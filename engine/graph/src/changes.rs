@@ -1,25 +1,26 @@
-//! What one graph differs in from another: its policy and its streams, which can be changed while it runs, and everything
-//! else, which makes it another graph.
+//! Differences between two graphs: changes of the policy and of the streams, which a running graph can take
+//! over, and all other differences, which need a new graph.
 
 use weir_policy::Policy;
 
 use crate::graph::{Graph, ModuleNode, SinkNode, SourceNode, Vertex};
 use weir_policy::gears::Gears;
 
-/// What is to be changed so that a graph that runs becomes another one.
+/// Changes that turn a running graph into another one.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct GraphChanges {
-    /// The policy of the other graph, where it is not the same.
+    /// Policy of the other graph, if it differs.
     pub policy: Option<Policy>,
-    /// The gears of the other graph, where they are not the same.
+    /// Gears of the other graph, if they differ; `Some(None)` removes the gears.
     pub gears: Option<Option<Gears>>,
     /// Names of streams that the other graph does not have, or has with another source or other inputs.
     pub removed: Vec<String>,
-    /// Streams that the other graph has and this one has not, or not so; each with the modules and sinks that it enters.
+    /// Streams that only the other graph has, or that it has with another source or other inputs; each with
+    /// the names of the modules and sinks that it enters.
     pub added: Vec<(SourceNode, Vec<String>)>,
-    /// Streams of which only the objective or the share is another.
+    /// Streams that differ in their latency objective or their share only.
     pub changed: Vec<SourceNode>,
-    /// What else differs, in words, such as `module find`; empty where it is the same graph.
+    /// Other differences in words, such as `module find`; if there are any, the graph must be replaced.
     pub others: Vec<String>,
 }
 
@@ -32,7 +33,7 @@ impl GraphChanges {
 }
 
 impl Graph {
-    /// What `other` differs in from this graph.
+    /// Returns the changes that turn this graph into `other`.
     #[must_use]
     pub fn changes_to(&self, other: &Self) -> GraphChanges {
         let mut changes = GraphChanges {
@@ -73,7 +74,8 @@ impl Graph {
             .collect()
     }
 
-    /// The same graph, whose streams are added while it runs: in the place of each is a template, whose name no stream can have.
+    /// Returns the graph with all of its streams as streams that are added while it runs. In the place of
+    /// each is a template, whose name no stream can have.
     #[must_use]
     pub fn with_streams_to_come(mut self) -> Self {
         let places = self.sources.drain(..).map(|source| format!("({})", source.name));
@@ -182,7 +184,7 @@ fn module_without_sources(node: &ModuleNode) -> (ModuleNode, bool) {
     (node, has_sources)
 }
 
-/// The same of a sink.
+/// Returns a sink without sources among its inputs, and whether it had any.
 fn sink_without_sources(node: &SinkNode) -> (SinkNode, bool) {
     let (inputs, has_sources) = without_sources(&node.inputs);
     let node = SinkNode {

@@ -39,7 +39,7 @@ pub(crate) fn critical_path(order: &[usize], inputs: &[Vec<Vertex>], durations: 
     }
 }
 
-/// How many paths lead to each module, saturating at `u64::MAX`; `order` is topological.
+/// Returns the number of paths to each module, saturating at `u64::MAX`; `order` is topological.
 pub(crate) fn path_counts(order: &[usize], inputs: &[Vec<Vertex>]) -> Vec<u64> {
     let mut counts = vec![0_u64; inputs.len()];
     for module in order {

@@ -3,7 +3,7 @@
 /// The kind of a device.
 #[derive(Debug, Clone, PartialEq)]
 pub enum DeviceClass {
-    /// CPU cores.
+    /// The CPU of this machine, by default with one slot per core.
     Cpu,
     /// A CUDA GPU, by its ordinal.
     Cuda(u32),
@@ -22,17 +22,19 @@ pub enum DeviceClass {
 pub struct DeviceNode {
     /// Its name: `cpu`, `cuda:0`, `emulated:t4`.
     pub name: String,
-    /// Its kind.
+    /// Class of the device, which decides where its models run.
     pub class: DeviceClass,
-    /// Slots on it; `None` means one a core for a CPU, one for others.
+    /// Slots on the device; `None`: one slot per core for a CPU, one slot for other devices.
     pub slots: Option<u32>,
-    /// When inputs of batches are prepared.
+    /// Time at which the inputs of a batch are prepared: right before it runs, or while the batch before it
+    /// runs.
     pub prepare: PrepareMode,
-    /// How many threads of a GPU's slot share the inputs of a batch; `None`: as the machine has cores.
+    /// Threads that prepare the inputs of a batch for one slot of a GPU; `None`: half of the machine's cores,
+    /// at most 8.
     pub prepare_threads: Option<u32>,
-    /// What its models may take together, where they cannot all be open; `None`: all are.
+    /// Memory for its models, if it cannot hold all of them at once; `None`: all models are loaded.
     pub memory: Option<MemoryLimit>,
-    /// Factor by which what runs on it is slowed down, to stand for a slower device; at least 1.
+    /// Factor by which the device is slowed down to emulate a slower device; at least 1.
     pub slowdown: f64,
 }
 
@@ -41,26 +43,28 @@ pub struct DeviceNode {
 pub struct MemoryLimit {
     /// Bytes that sessions on all its slots may take together.
     pub bytes: u64,
-    /// Bytes of host memory for what models are opened from faster than from their files.
+    /// Bytes of host memory that caches models, so that they load faster than from their files.
     pub host_bytes: u64,
 }
 
 impl MemoryLimit {
-    /// Host memory where the graph does not say.
+    /// Host memory limit of a device whose graph sets none: 512 MiB.
     pub const HOST_BYTES: u64 = 512 << 20;
 }
 
-/// When the inputs of a batch are prepared on a slot.
+/// Time at which the inputs of a batch are prepared on a slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PrepareMode {
-    /// Right before it runs, by the thread that runs it: right where that thread is what computes.
+    /// Inputs are prepared right before their batch runs, by the thread that runs it. This suits devices on
+    /// which that thread computes.
     Inline,
-    /// While the batch before it runs, by a thread of its own: right where a device computes meanwhile.
+    /// Inputs are prepared by another thread while the batch before runs. This suits devices that compute on
+    /// their own, such as GPUs.
     Overlap,
 }
 
 impl PrepareMode {
-    /// Of a device for which nothing is said.
+    /// Returns the mode of a device whose graph sets none: `Overlap` for GPUs, else `Inline`.
     #[must_use]
     pub fn default_for(class: &DeviceClass) -> Self {
         match class {

@@ -41,13 +41,13 @@ pub struct EmulatedStream {
     pub size: (u32, u32),
 }
 
-/// Why a URI is not a valid emulated stream.
+/// Fault of the URI of an emulated stream.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct EmulatedStreamError {
-    /// What is wrong.
+    /// Description of the problem.
     pub message: String,
-    /// How to fix it.
+    /// Advice on how to fix it, if there is any.
     pub hint: Option<String>,
 }
 

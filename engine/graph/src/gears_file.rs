@@ -33,18 +33,18 @@ pub struct GearsFile {
     pub graph: String,
     /// Number of the plan; a later plan has a higher one.
     pub number: u64,
-    /// How gears are shifted.
+    /// Rule for shifting gears; without it, the defaults apply.
     #[serde(default)]
     pub shift: ShiftFile,
-    /// By ascending load.
+    /// Gears by ascending load.
     pub gears: Vec<GearFile>,
 }
 
-/// How gears are shifted, as it is written.
+/// Rule for shifting gears, as it is written in a gears file.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ShiftFile {
-    /// Over which time arrivals are counted; default 1s.
+    /// Window over which arrivals are counted, a duration; default 1s.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub window: Option<String>,
     /// A lower gear follows where so many times the waiting items are at most the rate; default 8.
@@ -53,7 +53,8 @@ pub struct ShiftFile {
     /// A lower gear follows after this time without a shift; in place of `waiting`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dwell: Option<String>,
-    /// Of what the load is measured: of all streams together, or of each, which has a gear of its own then.
+    /// Scope over which the load is measured: all streams together (default), or each stream with a gear of
+    /// its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scope: Option<ShiftScope>,
 }
@@ -86,8 +87,8 @@ pub struct StageFile {
     /// It waits no longer than this for them; default half of the time that they have.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wait: Option<String>,
-    /// Which part of its items each slot of its model does, by the place of the slot: 0 where it is not placed; default each as
-    /// much as it can.
+    /// Share of the stage's items per slot of its model, by the index of the slot: 0 for a slot that is not
+    /// used, together 1. By default each slot takes as many items as it can.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shares: Option<Vec<f64>>,
 }
@@ -168,7 +169,7 @@ impl StageFile {
         Ok(Some(shares.clone()))
     }
 
-    /// What it waits for before it runs a batch.
+    /// Returns the number of items to wait for before a batch runs, with the longest wait.
     fn invocation(&self) -> Result<InvocationSize, String> {
         let model = &self.model;
         let wait = match &self.wait {
@@ -195,25 +196,25 @@ fn quoted(text: &str) -> String {
     toml::Value::String(text.to_owned()).to_string()
 }
 
-/// What shares may miss 1 by: they are written with few digits.
+/// Tolerance of the sum of shares around 1, since shares are written with few digits.
 const SHARE_TOLERANCE: f64 = 0.02;
 
-/// Most items that a stage may wait for; batches hold fewer.
+/// Maximum number of items that a stage may wait for; batches hold fewer.
 const MAX_ITEMS: u32 = 1_024;
 
-/// Most gears of a file: more say nothing that is of use.
+/// Maximum number of gears in a file; more gears would hardly differ from each other.
 const MAX_GEARS: usize = 1_000;
 
 /// Reads the gears file of a graph.
 ///
 /// # Errors
-/// Why it cannot be read, or is not for this graph.
+/// The file cannot be read, is invalid, or belongs to another graph; as a text for its author.
 pub fn read_gears(path: &Path, graph: &Graph) -> Result<Gears, String> {
     let text = weir_config::read_text(path).map_err(|reason| format!("it cannot be read: {reason}"))?;
     parse_gears(&text, path, graph)
 }
 
-/// As [`read_gears`], from the text of the file.
+/// Reads gears as [`read_gears`] does, from the text of the file.
 ///
 /// # Errors
 /// As [`read_gears`].
@@ -254,7 +255,8 @@ pub fn cascade_stages(graph: &Graph) -> Vec<CascadeStage> {
     graph.modules().iter().enumerate().filter_map(stage).collect()
 }
 
-/// As [`parse_gears`], for what is called `name` and has these `stages`, those of each cascade in order.
+/// Reads gears as [`parse_gears`] does, for a graph called `name` with these `stages`, those of each cascade
+/// in order.
 ///
 /// # Errors
 /// As [`read_gears`].
@@ -293,10 +295,11 @@ pub fn parse_gears_of(text: &str, path: &Path, name: &str, stages: &[CascadeStag
 }
 
 impl ShiftFile {
-    /// How gears are shifted by it.
+    /// Returns the rule that the file describes, with defaults for absent keys.
     ///
     /// # Errors
-    /// What it cannot be.
+    /// A duration or factor is invalid, or both `waiting` and `dwell` are set; as a text for the author of
+    /// the file.
     pub fn rule(&self) -> Result<ShiftRule, String> {
         let default = ShiftRule::default();
         let span = |text: &String| match text.parse::<Span>() {
@@ -353,8 +356,8 @@ fn node(gear: &GearFile, known: &[CascadeStage]) -> Result<GearNode, String> {
     })
 }
 
-/// What each stage of a cascade is set to. Those that are asked are in the order of the graph; the last one of them takes the
-/// rest, whatever would come after it.
+/// Returns the setting of each stage of a cascade in a gear. Stages must follow the order of the graph; the
+/// last stage that the gear uses accepts all of its answers, even if the graph has further stages.
 fn settings(planned: &[StageFile], all: &[&CascadeStage]) -> Result<Vec<StageSetting>, String> {
     let Some((last, before)) = planned.split_last() else {
         return Err("it has no stages".to_owned());

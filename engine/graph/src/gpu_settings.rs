@@ -1,11 +1,11 @@
-//! How a model is run on a GPU.
+//! Settings of a model on a GPU.
 
-/// What runs a model on a GPU, and in which numbers.
+/// Execution provider and precision of a model on a GPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct GpuSettings {
-    /// By what.
+    /// Execution provider that ONNX Runtime uses.
     pub provider: GpuProvider,
-    /// In which numbers.
+    /// Precision of the computation.
     pub precision: GpuPrecision,
     /// Whether the launches of a batch are recorded and replayed as one (CUDA graphs).
     pub graphs: bool,
@@ -14,14 +14,14 @@ pub struct GpuSettings {
 /// The execution provider of a model on a GPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum GpuProvider {
-    /// CUDA.
+    /// CUDA provider of ONNX Runtime.
     #[default]
     Cuda,
-    /// TensorRT, and CUDA for what it does not take.
+    /// TensorRT provider of ONNX Runtime; operators that it does not support run on CUDA.
     TensorRt,
 }
 
-/// In which numbers a model is computed on a GPU.
+/// Precision of the computation of a model on a GPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum GpuPrecision {
     /// Single precision, as on the CPU.

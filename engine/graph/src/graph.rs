@@ -20,8 +20,8 @@ use crate::queue_node::QueueNode;
 use crate::stream_places::StreamPlaces;
 use weir_policy::gears::Gears;
 
-/// The operator that no catalog has to list: it needs no head, takes frames or boxes, and runs models on emulated devices
-/// only.
+/// Operator that needs no entry in the catalog and no head: it takes frames or boxes, and its models are on
+/// emulated devices only.
 pub const EMULATE: &str = "emulate";
 
 /// The head that is found by the file of a model.
@@ -42,7 +42,7 @@ pub enum Vertex {
     Module(usize),
 }
 
-/// What happens to frames of a source when the graph is overloaded.
+/// Behaviour of a source when the graph is overloaded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum SourceMode {
     /// Frames that would be late are dropped.
@@ -69,17 +69,17 @@ impl SourceMode {
     }
 }
 
-/// How much of a live source is decoded.
+/// Share of a live source that is decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Decoding {
-    /// Under overload as much as can be used; the rest is dropped before it is decoded.
+    /// Under overload, only frames that can be used are decoded; the others are dropped before decoding.
     #[default]
     AsNeeded,
-    /// Every frame.
+    /// Every frame is decoded, even if it is dropped afterwards.
     All,
 }
 
-/// A stream.
+/// A stream: a camera or a recording, with its settings.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SourceNode {
     /// Name, unique among sources, modules and sinks.
@@ -88,7 +88,7 @@ pub struct SourceNode {
     pub uri: String,
     /// The address of a smaller stream of the same pictures that its frames come from; `None`: they come from `uri`.
     pub detect_uri: Option<String>,
-    /// What happens to its frames under overload.
+    /// Behaviour under overload: dropping frames or backpressure.
     pub mode: SourceMode,
     /// Whether the graph sets the mode; else it is [`SourceMode::default_for`] the address that frames come from.
     pub mode_given: bool,
@@ -96,9 +96,9 @@ pub struct SourceNode {
     pub fps: Option<f64>,
     /// Frames a second of media time that are sampled, evenly; `None`: all.
     pub sample: Option<f64>,
-    /// How much of it is decoded under overload, where it is live.
+    /// Share of its frames that is decoded under overload, if the source is live.
     pub decoding: Decoding,
-    /// What decodes it: the CPU, or a GPU whatever it can of it.
+    /// Device that decodes it. A GPU decodes what its hardware supports; the CPU decodes the rest.
     pub decoder: DeviceKind,
     /// Its motion gate; `None`: every frame is looked at.
     pub gate: Option<MotionGateNode>,
@@ -106,9 +106,9 @@ pub struct SourceNode {
     pub repeat: bool,
     /// Its own latency objective; `None`: the graph's.
     pub slo: Option<Span>,
-    /// What it is to have under overload.
+    /// Weight and reserved rate under overload.
     pub share: StreamShare,
-    /// How it is connected to.
+    /// Transport and FFmpeg options of its connection.
     pub connection: Connection,
     /// Objects in its picture that count.
     pub objects: ObjectFilter,
@@ -182,10 +182,10 @@ pub struct WorkerNode {
 }
 
 impl WorkerNode {
-    /// What the address of a node of the fleet begins with.
+    /// Prefix of the address of a worker that is a node of the fleet.
     pub const NODE: &str = "node:";
 
-    /// Its name in the fleet, where it is a node of one.
+    /// Returns the name of its fleet node, if its address names one.
     #[must_use]
     pub fn node(&self) -> Option<&str> {
         self.address.as_deref()?.strip_prefix(Self::NODE)
@@ -203,18 +203,18 @@ pub enum ModelOrigin {
     Embedded(String),
     /// No model: the device is emulated.
     Emulated,
-    /// On model servers.
+    /// The model runs on model servers.
     Server(ModelServers),
 }
 
-/// What predicts how long the texts of a model become.
+/// Predictor of the lengths of texts that a model generates, in tokens.
 #[derive(Debug, Clone, PartialEq)]
 pub enum LengthPredictor {
-    /// Small nets, by the tokens of its prompt.
+    /// Small neural networks, which predict a length from the tokens of the prompt.
     Nets(Arc<LengthNets>),
-    /// On an emulated device: what is drawn, off by so much in the standard deviation of its logarithm.
+    /// On an emulated device, a prediction is the length that was drawn, with a random error.
     Emulated {
-        /// That deviation.
+        /// Standard deviation of the error, in the natural logarithm of the length; 0 to 2.
         error: f64,
     },
 }
@@ -230,7 +230,8 @@ pub struct ModelNode {
     pub head: Option<String>,
     /// Index of its device; of several the first.
     pub device: usize,
-    /// Where it is on several devices: all of them, each with slots that are this model's alone. Empty where it is on one.
+    /// Placements of a model on several devices, each with slots that only this model uses; empty if it is on
+    /// one device.
     pub ends: Vec<EndNode>,
     /// Batch sizes it may run, ascending, at least one.
     pub batch: Vec<u32>,
@@ -238,21 +239,22 @@ pub struct ModelNode {
     pub workers: Option<u32>,
     /// Declared durations by batch size (`profile = { "1" = "8ms", "4" = "30ms" }` or a file); empty: measured.
     pub profile: Vec<(u32, Span)>,
-    /// On an emulated device, how long the inputs of a batch are prepared, by its size; empty: no time.
+    /// Preparation times of a batch by its size, on an emulated device; empty: no time.
     pub preparation: Vec<(u32, Span)>,
-    /// On an emulated device, each such batch fails in a live run: 100 for one in a hundred. `None`: none does.
+    /// Interval between batches that fail in a live run, on an emulated device: with 100, one in a hundred
+    /// fails. `None`: none fails.
     pub fail_every: Option<u32>,
     /// Bytes that one session takes, declared; `None`: measured where its device needs it.
     pub memory: Option<u64>,
-    /// On an emulated device, how long it takes to open from its file; no time where not given.
+    /// Loading time from the file of the model, on an emulated device; `None`: no time.
     pub open_cold: Option<Span>,
-    /// On an emulated device, how long it takes to open from host memory; `open_cold` where not given.
+    /// Loading time from host memory, on an emulated device; `None`: as `open_cold`.
     pub open_warm: Option<Span>,
-    /// Where its device is a GPU.
+    /// Execution provider and precision; used only if the device is a GPU.
     pub gpu: GpuSettings,
-    /// File of the plan by which it is partitioned over workers.
+    /// File of the plan that partitions it over workers.
     pub plan: Option<PathBuf>,
-    /// What predicts how long its texts become, where it generates.
+    /// Predictor of the lengths of its texts, if the model generates.
     pub predictor: Option<LengthPredictor>,
     /// Settings of the head.
     pub settings: Settings,
@@ -268,7 +270,7 @@ pub struct EndNode {
 }
 
 impl ModelNode {
-    /// On an emulated device, how long it takes to open from its file and from host memory.
+    /// Returns the loading times from the file and from host memory; they are used on emulated devices.
     #[must_use]
     pub fn opening_times(&self) -> [Span; 2] {
         let cold = self.open_cold.unwrap_or(Span::ZERO);
@@ -289,54 +291,56 @@ impl ModelNode {
     }
 }
 
-/// What happens where a later stage of a cascade would be late.
+/// Behaviour if a later stage of a cascade would miss the deadline of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum OnLate {
-    /// The frame is dropped, as anywhere.
+    /// The frame is dropped, as in a module outside cascades.
     #[default]
     Drop,
     /// The answers of the stages before it are accepted.
     Accept,
 }
 
-/// What a detector hands on of a frame.
+/// Unit that the first stage of a detector cascade passes to the next stage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Escalate {
     /// The whole frame.
     #[default]
     Frames,
-    /// Crops around what it is not certain of, whose objects take the place of the old ones.
+    /// Crops around uncertain detections; the objects found in a crop replace the uncertain ones.
     Regions,
 }
 
-/// What a module is in a cascade (KEN): its stages are modules in a row, each of which answers what those before it were not
-/// certain of.
+/// Position and settings of a module in a cascade (KEN). The stages of a cascade are modules in a row; each
+/// stage answers the items that the stages before it were not certain of.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StageNode {
     /// Name of the cascade: that of the module in the text, which sinks and events have.
     pub cascade: String,
-    /// Which stage, from 0.
+    /// Index of the stage, from 0.
     pub index: u32,
     /// Stages of the cascade, at least two.
     pub count: u32,
-    /// Least certainty, 0 to 1, of an answer that is accepted; of no effect at the last stage, which takes the rest.
+    /// Lowest certainty, 0 to 1, of an answer that is accepted. It has no effect at the last stage, whose
+    /// answers are all accepted.
     pub certainty: f32,
-    /// Whose answer counts.
+    /// Rule that chooses the answer if several stages gave one.
     pub settle: Settle,
-    /// What happens where it would be late.
+    /// Behaviour if this stage would miss the deadline of a request.
     pub on_late: OnLate,
-    /// What is handed on of a frame.
+    /// Unit that is passed to the next stage: whole frames or regions.
     pub escalate: Escalate,
 }
 
 impl StageNode {
-    /// Whether it takes the rest.
+    /// Returns whether it is the last stage, which accepts all of its answers.
     #[must_use]
     pub fn is_last(&self) -> bool {
         self.index + 1 == self.count
     }
 
-    /// What becomes of requests that it cannot serve.
+    /// Returns the condition under which a request continues with the answers of earlier stages, instead of
+    /// being dropped.
     #[must_use]
     pub fn fallback(&self) -> Fallback {
         match (self.index, self.on_late) {
@@ -347,26 +351,28 @@ impl StageNode {
     }
 }
 
-/// How often a module runs for the objects of one track.
+/// Schedule of a module that runs for a track now and then, and not for each of its objects.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PerTrackNode {
     /// Index of the tracker.
     pub tracker: usize,
-    /// Media time from one reading to the next.
+    /// Interval between two runs for one track, in media time.
     pub every: Span,
-    /// Certainty, 0 to 1, of what is settled from which on it runs no more; `None`: it goes on.
+    /// Certainty, 0 to 1, of the settled result from which on the module does not run again for a track;
+    /// `None`: it always runs again.
     pub until: Option<f32>,
-    /// Whether it runs one time for each track.
+    /// Whether it runs exactly one time per track.
     pub once: bool,
 }
 
-/// What happens to a request that a module cannot serve in time, or whose batch failed.
+/// Behaviour if a module cannot serve a request in time, or if the request's batch failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum OnDrop {
-    /// It is dropped.
+    /// The request is dropped.
     #[default]
     Drop,
-    /// It goes on without what the module would have found, and its delivery says so.
+    /// The request continues without the result of the module, and its delivery names the module in
+    /// `without`.
     Degrade,
 }
 
@@ -375,7 +381,7 @@ pub enum OnDrop {
 pub struct ModuleNode {
     /// Name, unique among sources, modules and sinks.
     pub name: String,
-    /// Its operator.
+    /// Name of its operator in the catalog.
     pub operator: String,
     /// Index of its model.
     pub model: usize,
@@ -383,15 +389,15 @@ pub struct ModuleNode {
     pub inputs: Vec<Vertex>,
     /// Classes of objects whose crops are its items; empty: whole frames, or the operator's own choice.
     pub regions: Vec<String>,
-    /// Where it runs for a track now and then, and not for each of its objects.
+    /// Schedule per track; `None`: it runs for each object.
     pub per_track: Option<PerTrackNode>,
     /// The streams that it runs for: frames of others pass it.
     pub streams: StreamNames,
     /// Its weight under the arbitration `weighted`; 1 by default.
     pub weight: f64,
-    /// Where it is a stage of a cascade.
+    /// Position in a cascade, if the module is a stage of one.
     pub stage: Option<StageNode>,
-    /// What happens to requests that it cannot serve, where it is in no cascade.
+    /// Behaviour for requests that it cannot serve; used only outside cascades.
     pub on_drop: OnDrop,
     /// Settings of the operator.
     pub settings: Settings,
@@ -404,7 +410,8 @@ impl ModuleNode {
         self.stage.as_ref().map_or(&self.name, |stage| &stage.cascade)
     }
 
-    /// What becomes of requests that it cannot serve.
+    /// Returns the condition under which a request continues without the result of this module, instead of
+    /// being dropped.
     #[must_use]
     pub fn fallback(&self) -> Fallback {
         match (&self.stage, self.on_drop) {
@@ -415,8 +422,9 @@ impl ModuleNode {
     }
 }
 
-/// A tracker: it follows objects through the frames of each stream, where deliveries come out. No request waits for it, and it
-/// is no module to the policy: what names it as an input takes from the modules that it follows.
+/// A tracker, which follows objects from frame to frame of each stream at the output of the graph. No request
+/// waits for it, and the policy does not know it: a consumer that names it as an input depends on the modules
+/// that it follows.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TrackerNode {
     /// Name, unique among sources, modules and sinks.
@@ -429,12 +437,13 @@ pub struct TrackerNode {
     pub settings: Settings,
 }
 
-/// A transform: what it finds in the objects and tracks of each stream, where deliveries come out. No request waits for it.
+/// A transform, which derives incidents and attributes from the objects and tracks of each stream at the
+/// output of the graph. No request waits for it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TransformNode {
     /// Name, unique among sources, modules, transforms and sinks.
     pub name: String,
-    /// What it finds.
+    /// Type and settings of the transform.
     pub spec: TransformSpec,
     /// Modules whose objects it takes, by index: its inputs, and those that its trackers follow.
     pub modules: Vec<usize>,
@@ -444,7 +453,7 @@ pub struct TransformNode {
     pub streams: StreamNames,
 }
 
-/// What happens to deliveries when a sink is too slow.
+/// Behaviour if a sink is slower than the deliveries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum WhenSlow {
     /// Backpressure: the run waits for the sink.
@@ -454,12 +463,12 @@ pub enum WhenSlow {
     Skip,
 }
 
-/// A sink.
+/// A sink, which receives deliveries and incidents.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SinkNode {
     /// Name, unique among sources, modules, transforms and sinks.
     pub name: String,
-    /// Its type.
+    /// Type of the sink in the catalog.
     pub kind: String,
     /// Its inputs, without repetition; in the place of a tracker those of the tracker.
     pub inputs: Vec<Vertex>,
@@ -469,7 +478,7 @@ pub struct SinkNode {
     pub transforms: Vec<usize>,
     /// The streams that it is given, of those that its inputs have.
     pub streams: StreamNames,
-    /// What happens when it is too slow.
+    /// Behaviour if the sink is slower than its deliveries.
     pub when_slow: WhenSlow,
     /// Settings of the sink; paths are absolute.
     pub settings: Settings,
@@ -525,13 +534,13 @@ impl Graph {
         &self.stream_places
     }
 
-    /// The policy.
+    /// Policy that the graph configures; [`Graph::with_policy`] replaces it.
     #[must_use]
     pub fn policy(&self) -> &Policy {
         &self.policy
     }
 
-    /// The streams.
+    /// Streams of the graph, without the streams that are added while it runs.
     #[must_use]
     pub fn sources(&self) -> &[SourceNode] {
         &self.sources
@@ -621,7 +630,7 @@ impl Graph {
         &self.transforms
     }
 
-    /// The sinks.
+    /// Sinks, in the order of the text.
     #[must_use]
     pub fn sinks(&self) -> &[SinkNode] {
         &self.sinks
@@ -640,22 +649,22 @@ impl Graph {
         &self.files
     }
 
-    /// The same graph under another policy.
+    /// Returns the graph with another policy.
     #[must_use]
     pub fn with_policy(mut self, policy: Policy) -> Self {
         self.policy = policy;
         self
     }
 
-    /// The same graph, of which nothing is written.
+    /// Returns the graph without sinks, so that it writes nothing.
     #[must_use]
     pub fn without_sinks(mut self) -> Self {
         self.sinks.clear();
         self
     }
 
-    /// The same graph for pictures that do not follow each other: nothing is followed from one to the next or written, and modules
-    /// that run for a track now and then run for each object.
+    /// Returns the graph for pictures that do not follow each other: it has no trackers, transforms or sinks,
+    /// and modules with a schedule per track run for each object.
     #[must_use]
     pub fn for_pictures(mut self) -> Self {
         self.trackers.clear();
@@ -664,8 +673,8 @@ impl Graph {
         self.without_sinks()
     }
 
-    /// The same graph with an additional sink, which takes what any module finds in any stream, with all tracks and incidents.
-    /// `name` is one that no sink of a graph can have.
+    /// Returns the graph with an additional sink, which takes the results of all modules on all streams, with
+    /// all tracks and incidents. `name` is one that no sink of a graph can have.
     #[must_use]
     pub fn with_observer(mut self, name: &str, kind: &str, when_slow: WhenSlow) -> Self {
         let sources = (0..self.source_names().count()).map(Vertex::Source);

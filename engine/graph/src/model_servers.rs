@@ -1,4 +1,4 @@
-//! Models on other people's model servers.
+//! Models on external model servers.
 
 use std::path::PathBuf;
 
@@ -7,17 +7,17 @@ use weir_types::Span;
 /// The model servers of a model, all of which have it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModelServers {
-    /// How they are spoken to.
+    /// Protocol of the requests to the servers.
     pub protocol: ServerProtocol,
-    /// Their addresses, `http://HOST:PORT` or `https://HOST:PORT`; at least one.
+    /// Addresses of the servers, `http://HOST:PORT` or `https://HOST:PORT`; at least one.
     pub urls: Vec<String>,
-    /// Name of the model there.
+    /// Name of the model on the servers.
     pub name: String,
-    /// Its version there; `None`: the server's choice.
+    /// Version of the model on the servers; `None`: the version that a server chooses.
     pub version: Option<String>,
-    /// File with a token that is sent along.
+    /// File with the bearer token that requests carry.
     pub token_file: Option<PathBuf>,
-    /// The longest that a call may take.
+    /// Timeout of a request.
     pub timeout: Span,
 }
 

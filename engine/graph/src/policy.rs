@@ -110,7 +110,8 @@ pub fn read(entry: &Entry, diagnostics: &mut Diagnostics) -> Policy {
     policy
 }
 
-/// What planned queues may do.
+/// Reads the operations that planned queues may use; `None` if the key is absent or invalid, which is
+/// reported.
 fn operations(fields: &Fields<'_>, diagnostics: &mut Diagnostics) -> Option<QueueOperations> {
     let list = fields.read("operations", diagnostics, |node| match &node.content {
         Content::List(words) => Ok((words, node.at)),
@@ -207,7 +208,7 @@ fn take(policy: &mut Policy, given: &Policy, key: &str) {
     }
 }
 
-/// Why serde did not take a word; keeps the words that it knows.
+/// Error of serde for an unknown word, with the words that serde knows.
 #[derive(Debug)]
 struct Mismatch {
     known: &'static [&'static str],

@@ -134,7 +134,7 @@ impl Graph {
         edges
     }
 
-    /// What is shown of sources and templates.
+    /// Returns the text in the box of each source and template, as lines.
     fn source_lines(&self) -> impl Iterator<Item = Vec<String>> {
         let template = |name: &String| vec![name.clone(), "streams that are added".to_owned()];
         let sources = self.sources.iter().map(source_lines);

@@ -27,9 +27,9 @@ pub struct ModelSlot {
 pub struct GraphSlots {
     /// The slots, by number.
     pub all: Vec<SlotNode>,
-    /// By device, the slots that its models share.
+    /// Slots that the models of a device share, by device.
     pub of_device: Vec<Range<u32>>,
-    /// By model, its slots, ascending.
+    /// Slots of each model, ascending, by model.
     pub of_model: Vec<Vec<ModelSlot>>,
 }
 

@@ -1,9 +1,9 @@
-//! Which streams a graph is read for.
+//! Streams that a graph is read for: its own, or others in their place.
 
-/// Which streams a graph is read for.
+/// Streams that a graph is read for, which decides if its own must be usable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Sources {
-    /// Its own: their files must exist.
+    /// The sources of the graph itself: their files must exist.
     #[default]
     Own,
     /// Others replace them (see [`Graph::with_streams`](crate::Graph::with_streams)): files of its own need not exist,

@@ -1,11 +1,11 @@
-//! What follows what in a graph: successors, ancestors, paths, and the modules between a source and a sink.
+//! Edges and paths of a graph: successors, ancestors, and the modules between a source and a sink.
 
 use std::collections::BTreeSet;
 
 use crate::critical_path::modules_of;
 use crate::graph::{Graph, SourceNode, Vertex};
 
-/// What takes the output of a vertex.
+/// A consumer of the output of a source or a module.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Successor {
     /// A module, by its index.
@@ -111,8 +111,8 @@ impl Graph {
         paths
     }
 
-    /// The same graph on other streams: stream `i` replaces the source or template `i % sources` wherever that is an input.
-    /// What no stream replaces is removed.
+    /// Returns the graph on other streams: stream `i` replaces the source or template `i % sources` wherever
+    /// that is an input. Sources that no stream replaces are removed.
     #[must_use]
     pub fn with_streams(mut self, streams: Vec<SourceNode>) -> Self {
         let sources = (self.sources.len() + self.templates.len()).max(1);

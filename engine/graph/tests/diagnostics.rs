@@ -688,6 +688,6 @@ fn labels_must_be_classes_of_the_model() {
         &["31: \"detector\" has no class \"carr\" | did you mean \"car\"? it finds: car, plate"],
     );
     with("[]", &["31: `labels` is empty"]);
-    // What is not kept is not there for the modules behind it.
+    // Modules downstream do not see classes that `labels` leaves out.
     with("[\"car\"]", &["39: nothing upstream finds the class \"plate\""]);
 }

@@ -19,7 +19,7 @@ fn whole_frames_need_nothing_upstream_and_go_with_no_regions() {
         "inputs = [\"north\"]\nregions = [\"plate\"]\nitems = \"frame\"",
         &[both],
     );
-    // What was meant is open: that a reader of plates on a source lacks corners would be a guess.
+    // The intended word is unknown, so a missing source of corners is not reported: that would be a guess.
     with(
         "inputs = [\"north\"]\nitems = \"frames\"",
         &["38: `items` cannot be \"frames\" | did you mean \"frame\"?"],

@@ -1,4 +1,4 @@
-//! What predicts the lengths of texts: nets of a model, or a declared error on emulated devices.
+//! Predictors of the lengths of texts: nets of a model, or a declared error on emulated devices.
 
 #![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
 

@@ -118,8 +118,8 @@ fn module_models(raw: &RawGraph, diagnostics: &mut Diagnostics) -> Vec<Option<us
         .collect()
 }
 
-/// What each module does with requests that are late for it. One that does not say, on a branch that frames can go without, has
-/// nothing left to hold up.
+/// Returns the action of each module for requests that it cannot serve in time. A module without `on_drop`
+/// degrades if all of its inputs are modules that do: its requests can already lack results.
 fn actions_on_drop(raw: &RawGraph, wiring: &Wiring) -> Vec<OnDrop> {
     let mut actions = vec![OnDrop::Drop; raw.modules.len()];
     for module in &wiring.order {
@@ -189,7 +189,7 @@ fn check_slo(raw: &RawGraph, wiring: &Wiring, models: &[Option<usize>], diagnost
     for (index, source) in raw.sources.iter().enumerate() {
         let Some(slo) = &source.slo else { continue };
         let passed = wiring.passed_by(index);
-        // What its frames do not pass may take as long as it likes.
+        // Modules that frames of this source do not pass do not count.
         let of_module = |(module, duration): (usize, &Span)| {
             if passed.contains(&module) {
                 *duration

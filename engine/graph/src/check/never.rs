@@ -1,4 +1,5 @@
-//! Rules whose conditions no object can meet: they would be silent for ever, and nobody would know why.
+//! Checks for rules whose conditions no object can meet. Such a rule would never report anything, and a user
+//! would have no hint why.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -14,16 +14,16 @@ use crate::raw::{RawDevice, RawGraph, RawModel};
 const DEFAULT: &str = "cpu";
 /// Device of a model with a plan.
 const WORKERS: &str = "workers";
-/// What the name of a device begins with that stands for all workers of a class.
+/// Prefix of a device name that stands for all partition workers of a class.
 const OF_CLASS: &str = "workers:";
-/// What the name of a device begins with that is a worker.
+/// Prefix of a device name that stands for one partition worker.
 const ONE_WORKER: &str = "worker:";
 
 /// The devices that models are placed on.
 pub(super) struct Devices {
-    /// Each once, in the order of the text.
+    /// Devices without repetition, in the order of the text.
     pub(super) nodes: Vec<DeviceNode>,
-    /// The devices of each model, by index, at least one.
+    /// Placements of each model, by its index; at least one.
     pub(super) of_model: Vec<Vec<PlacedEnd>>,
 }
 
@@ -31,7 +31,7 @@ pub(super) struct Devices {
 pub(super) struct PlacedEnd {
     /// Its index; `None` where it was reported.
     pub(super) device: Option<usize>,
-    /// What is declared there.
+    /// Durations by batch size that the graph declares for this device; empty: measured.
     pub(super) profile: Vec<(u32, Span)>,
 }
 
@@ -210,7 +210,7 @@ fn check_workers(model: &RawModel, node: &DeviceNode, diagnostics: &mut Diagnost
     }
 }
 
-/// What the models of a device may take together.
+/// Returns the memory limit of a device, if the graph sets one.
 fn memory(device: &RawDevice) -> Option<MemoryLimit> {
     let memory = device.memory.as_ref()?;
     Some(MemoryLimit {
@@ -253,7 +253,8 @@ pub(super) fn check_plans(raw: &RawGraph, diagnostics: &mut Diagnostics) {
     }
 }
 
-/// What has a plan and no model can only be emulated.
+/// Reports a worker that does not emulate, for a model that has a plan and no `model`: only emulated workers
+/// can run it.
 fn check_emulating(raw: &RawGraph, model: &str, at: usize, diagnostics: &mut Diagnostics) {
     let real = |(_, worker): &&(Spanned<String>, WorkerNode)| !worker.emulated;
     if let Some((_, worker)) = raw.workers.iter().find(real) {
@@ -277,7 +278,7 @@ pub(super) fn check_exclusive_slots(
         return;
     }
     let shared_devices = |model: &Option<usize>| -> Vec<usize> {
-        // What generates has slots of its own.
+        // Models that generate have slots of their own.
         let placed = model.filter(|model| !raw.models[*model].generates());
         let ends = placed.and_then(|model| devices.of_model.get(model));
         let own = ends.into_iter().flatten().filter_map(|end| end.device);

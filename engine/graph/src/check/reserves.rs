@@ -1,4 +1,4 @@
-//! What sources reserve, held against what devices can do by the declared profiles.
+//! Comparison of the rates that sources reserve with the capacity of devices, by the declared profiles.
 
 use weir_config::Diagnostics;
 use weir_types::Profile;
@@ -8,8 +8,8 @@ use super::wiring::Wiring;
 use crate::device::{DeviceClass, DeviceNode};
 use crate::raw::{RawGraph, RawModel};
 
-/// Warns where the reserves of sources are more than a device can do. Modules whose items are crops are left out, and so are
-/// models that declare no profile: what they need is not known before they run.
+/// Warns if the sources reserve more than a device can do. Modules that take crops are left out, and so are
+/// models without a declared profile, since their load is not known before they run.
 pub(super) fn warn(
     raw: &RawGraph,
     wiring: &Wiring,

@@ -31,7 +31,7 @@ pub(super) fn check(
     }
 }
 
-/// Where a key is, or the table where it is not there.
+/// Returns the position of `key` in the text, or that of the table if the key is absent.
 pub(super) fn position(transform: &RawTransform, key: &str) -> usize {
     transform.positions.get(key).copied().unwrap_or(transform.name.at)
 }

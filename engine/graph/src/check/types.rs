@@ -228,10 +228,10 @@ fn check_frames(module: &RawModule, at: usize, diagnostics: &mut Diagnostics) {
     }
 }
 
-/// What the modules upstream of one find.
+/// Kinds of objects that the modules upstream of a module find.
 #[derive(Default)]
 pub(super) struct Upstream {
-    /// Some of it is unknown.
+    /// Whether the outputs of some of these modules are unknown.
     pub(super) unknown: bool,
     objects: bool,
     faces: bool,

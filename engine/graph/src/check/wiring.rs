@@ -18,7 +18,7 @@ pub(crate) struct Wiring {
     pub(crate) trackers: Vec<Vec<usize>>,
     /// Trackers among the inputs of each sink, and before them.
     pub(crate) sink_trackers: Vec<BTreeSet<usize>>,
-    /// What each transform takes.
+    /// Modules, trackers and zones that each transform takes from.
     pub(crate) transforms: Vec<Taken>,
     /// Transforms among the inputs of each sink.
     pub(crate) sink_transforms: Vec<BTreeSet<usize>>,
@@ -68,7 +68,7 @@ impl Wiring {
     }
 }
 
-/// What a name in `inputs` may refer to.
+/// Target of a name in `inputs`.
 #[derive(Clone, Copy)]
 enum Named {
     Vertex(Vertex),
@@ -161,7 +161,7 @@ fn names<'r>(raw: &'r RawGraph, diagnostics: &mut Diagnostics) -> BTreeMap<&'r s
         (&name.value, name.at, "source", named)
     });
     let modules = raw.modules.iter().enumerate();
-    // What a cascade finds comes out of its last stage.
+    // The results of a cascade are those of its last stage.
     let is_end = |(_, module): &(usize, &RawModule)| module.stage.as_ref().is_none_or(RawStage::is_last);
     let modules = modules.filter(is_end).map(|(index, module)| {
         let name = module
@@ -243,14 +243,15 @@ fn trackers(raw: &RawGraph, names: &BTreeMap<&str, Named>, diagnostics: &mut Dia
     followed
 }
 
-/// What names may refer to.
+/// Targets that names in a list of inputs may refer to.
 #[derive(Clone, Copy)]
 struct Known<'a> {
     raw: &'a RawGraph,
     names: &'a BTreeMap<&'a str, Named>,
     /// The modules that each tracker follows, which stand in its place.
     trackers: &'a [Vec<usize>],
-    /// What each transform takes, which stands in its place; `None` where no transform may be named.
+    /// Modules and trackers that stand in the place of each transform; `None` if `inputs` may not name
+    /// transforms.
     transforms: Option<&'a [Taken]>,
     /// Names that one with a star stands for.
     star: Star,
@@ -310,7 +311,7 @@ impl Known<'_> {
     }
 }
 
-/// What a transform takes.
+/// Modules, trackers and zones that a transform takes from.
 #[derive(Default)]
 pub(crate) struct Taken {
     /// Modules whose objects it takes: those of its trackers, too.
@@ -322,7 +323,7 @@ pub(crate) struct Taken {
     pub(crate) complete: bool,
 }
 
-/// What each transform takes.
+/// Resolves the inputs of all transforms, and reports inputs that a transform cannot take.
 fn transforms(known: Known<'_>, diagnostics: &mut Diagnostics) -> Vec<Taken> {
     let known = Known {
         transforms: Some(&[]),
@@ -380,7 +381,7 @@ fn transforms(known: Known<'_>, diagnostics: &mut Diagnostics) -> Vec<Taken> {
     all
 }
 
-/// What `inputs` names.
+/// Resolved names of a list of inputs.
 #[derive(Default)]
 struct Inputs {
     vertices: Vec<Vertex>,

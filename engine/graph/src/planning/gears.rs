@@ -20,40 +20,40 @@ use weir_types::Span;
 use super::{needs, number};
 use crate::gears_file::ShiftFile;
 
-/// What is to be low in a good plan.
+/// Objective that a good plan minimises.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum PlannedLatency {
     /// A quantile of latency, from 0 to 1.
     Quantile(f64),
-    /// Part of the requests that take longer than the objective of the graph.
+    /// Fraction of the requests that exceed the latency objective of the graph.
     DropRate,
 }
 
-/// Which cascades plans may have.
+/// Cascades that plans may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PlannedCascades {
-    /// Any, another by the load (KEN).
+    /// Any cascades, which may change with the load (KEN).
     Gears,
-    /// Any, the same at all loads (AlpaServe+ in KEN 5.2).
+    /// Any cascades, the same at all loads (AlpaServe+ in KEN 5.2).
     Static,
-    /// Single models, another by the load (MS+).
+    /// Single models, which may change with the load (MS+).
     Switching,
     /// Single models, the same at all loads.
     Single,
 }
 
-/// How plans are searched.
+/// Search for plans over the assignments of cascades to ranges of load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PlanSearch {
     /// A walk from the most accurate cascades to the cheapest, and the neighbours of what it finds.
     Walk,
-    /// All assignments.
+    /// All assignments are evaluated, if there are few enough of them.
     Exhaustive,
-    /// Assignments drawn at random, so many.
+    /// This many assignments are drawn at random.
     Random(u32),
 }
 
-/// What gears are to be planned for.
+/// A planning problem of gears, read from its file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GearsPlanning {
     /// File of the graph.
@@ -72,27 +72,27 @@ pub struct GearsPlanning {
     pub ranges: u32,
     /// Cascades that an operator may choose from, at most.
     pub cascades: u32,
-    /// What is to be low.
+    /// Latency objective that plans are compared by.
     pub latency: PlannedLatency,
-    /// What decides between two steps.
+    /// Score by which the walk chooses its next step.
     pub scoring: Scoring,
-    /// How operators are planned.
+    /// Order in which the cascades of several operators are changed.
     pub operators: Operators,
-    /// What becomes of a plan that cannot sustain a range.
+    /// Treatment of a plan that cannot sustain a range of load.
     pub overload: Overload,
-    /// Whether a higher load may have a costlier cascade.
+    /// Rule for the cascades of higher ranges of load: whether they may cost more.
     pub order: LoadOrder,
-    /// Which cascades plans may have.
+    /// Cascades that plans may use.
     pub plans: PlannedCascades,
-    /// How plans are searched.
+    /// Search for plans.
     pub search: PlanSearch,
-    /// Neighbours that are looked at, at most.
+    /// Maximum number of neighbours that are evaluated in addition to the search.
     pub refine: u32,
     /// Size of the placement search.
     pub beam: Beam,
-    /// Where random draws begin.
+    /// Seed of the arrivals and of the random search.
     pub seed: u64,
-    /// How gears are to be shifted.
+    /// Rule for shifting gears that goes into the plan.
     pub shift: ShiftFile,
 }
 
@@ -210,7 +210,8 @@ struct Settings<'a, 'd> {
 }
 
 impl<'d> Settings<'_, 'd> {
-    /// What is not a file.
+    /// Reads all keys except `memory` and those that name files. Invalid keys are reported and keep their
+    /// defaults.
     fn read(mut self) -> GearsPlanning {
         let words = [
             ("gears", PlannedCascades::Gears),

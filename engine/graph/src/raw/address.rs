@@ -1,4 +1,5 @@
-//! Where a source is: its address, and that of the smaller stream that its frames come from.
+//! Addresses of a source: its main stream, and the smaller stream of the same pictures that its frames may
+//! come from.
 
 use std::borrow::Cow;
 
@@ -16,7 +17,7 @@ pub(super) const KEYS: [&str; 2] = ["uri", "detect_uri"];
 /// The addresses of a source; `None` where one is missing or wrong, which is reported.
 pub(super) struct Addresses {
     pub(super) uri: Option<String>,
-    /// Of the stream that its frames come from, where it is another one.
+    /// Address of the stream that its frames come from, if it is another one.
     pub(super) detect: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! How a source is connected to: its transport, and options of FFmpeg.
+//! Connection settings of a source: its transport, and options of FFmpeg.
 
 use weir_config::{Field, Fields};
 use weir_flow::{Connection, Settings, Transport};

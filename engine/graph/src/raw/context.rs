@@ -1,4 +1,4 @@
-//! What all readers of tables share.
+//! Context that all readers of tables share.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use weir_flow::Catalog;
 
 use crate::sources::Sources;
 
-/// What reading needs in addition to the text.
+/// Catalog, base folder and environment for reading a text, and the problems that are found.
 pub(crate) struct Context<'a> {
     pub(crate) catalog: &'a Catalog,
     /// Base of relative paths; absolute.

@@ -8,10 +8,10 @@ use super::context::Context;
 /// Devices that a model may be on at most.
 const MAX_ENDS: usize = 512;
 
-/// Of one model; empty where it names none.
+/// Devices of one model with their profiles; empty if the model names no devices.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct RawEnds {
-    /// In the order of the text, each once.
+    /// Names of the devices without repetition, in the order of the text.
     pub(crate) devices: Vec<Spanned<String>>,
     /// Declared durations by the device that they are for.
     pub(crate) profiles: Vec<(String, Vec<(u32, Span)>)>,

@@ -1,4 +1,4 @@
-//! What predicts how long the texts of a model become.
+//! Keys of a model that choose the predictor of the lengths of its texts.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,17 +11,17 @@ use crate::graph::LengthPredictor;
 
 /// Nets of a model are some hundred kilobytes.
 const MAX_BYTES: u64 = 16 << 20;
-/// Beyond it predictions say nothing.
+/// Maximum standard deviation of the logarithm of a predicted length; predictions with more are of no use.
 const MAX_ERROR: f64 = 2.0;
 
-/// Its keys.
+/// Keys of a model that this file reads.
 pub(super) const KEYS: [&str; 2] = ["lengths", "length_error"];
 
-/// What is known of a model before its keys are read.
+/// Facts about a model that decide which keys it may have.
 pub(super) struct Known {
     pub(super) generates: bool,
     pub(super) emulated: bool,
-    /// Its nets, where it ships with them.
+    /// Nets that ship with the model, as text, if there are any.
     pub(super) shipped: Option<&'static str>,
 }
 
@@ -59,7 +59,7 @@ pub(super) fn read(fields: &Fields<'_>, known: &Known, context: &mut Context<'_>
         return Some(LengthPredictor::Emulated { error });
     }
     let Some(file) = fields.text("lengths", context.diagnostics).given().cloned() else {
-        // What is emulated has no prompts. A test reads what ships.
+        // Emulated models have no prompts. A test checks that the shipped nets can be read.
         let shipped = known.shipped.filter(|_| !known.emulated)?;
         let nets = serde_json::from_str::<LengthNets>(shipped).ok()?;
         return Some(LengthPredictor::Nets(Arc::new(nets)));

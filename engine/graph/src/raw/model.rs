@@ -22,7 +22,7 @@ const MAX_BATCH: u32 = 4_096;
 /// The head by which a model's outputs are decoded.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum HeadName {
-    /// Not known: the model is emulated, or a problem was reported.
+    /// The head is unknown: the model is emulated, or a problem was reported.
     Unknown,
     /// Its name in the catalog.
     Known(String),
@@ -35,11 +35,11 @@ pub(crate) struct RawModel {
     /// Classes of its objects; `None` where they are unknown.
     pub(crate) classes: Option<Vec<String>>,
     pub(crate) device: Field<String>,
-    /// Where it is on several devices.
+    /// Placements of a model on several devices, with their profiles; empty if it is on one device.
     pub(crate) ends: RawEnds,
     pub(crate) batch: Vec<u32>,
     pub(crate) workers: Option<Spanned<u32>>,
-    /// Of one on model servers: calls at a time to all of them.
+    /// Number of concurrent requests to all model servers of the model, if it is on servers.
     pub(crate) server_slots: Option<u32>,
     pub(crate) profile: Vec<(u32, Span)>,
     pub(crate) preparation: Vec<(u32, Span)>,
@@ -51,9 +51,9 @@ pub(crate) struct RawModel {
     pub(crate) gpu: GpuSettings,
     /// The plan by which it is partitioned over workers.
     pub(crate) plan: Option<Spanned<PathBuf>>,
-    /// What predicts how long its texts become.
+    /// Predictor of the lengths of its texts, if the model generates.
     pub(crate) predictor: Option<LengthPredictor>,
-    /// Whether its table has a key for that, right or wrong.
+    /// Whether the table of the model has a key for the predictor, valid or not.
     pub(crate) names_predictor: bool,
     pub(crate) settings: Settings,
 }
@@ -164,7 +164,7 @@ pub(super) fn read(name: Spanned<String>, entry: &Entry, context: &mut Context<'
         settings.0.remove("class_thresholds");
     }
     if fields.entry("score_threshold").is_some() {
-        // Whoever sets the least score asks for what reaches it.
+        // A graph that sets the least score wants every detection that reaches it.
         settings.0.remove("class_thresholds");
     }
     settings.0.extend(read.settings.0);
@@ -367,7 +367,7 @@ fn profile(
         }
     }
     let Some(entry) = fields.entry("profile") else {
-        // What is emulated takes what is declared.
+        // Models on emulated devices run for the times that are declared.
         let mut emulated_ends = ends.devices.iter();
         let lacks = emulated_ends
             .any(|device| device.value.starts_with("emulated:") && ends.profile_of(&device.value).is_none());
@@ -400,7 +400,8 @@ fn profile(
     Some(profile)
 }
 
-/// How long inputs are prepared. Only an emulated device declares it: others prepare, and it is measured.
+/// Reads the preparation times of batches by size. Only models on emulated devices declare them; they are
+/// measured elsewhere.
 fn preparation(fields: &Fields<'_>, emulated: bool, context: &mut Context<'_>) -> Option<Vec<(u32, Span)>> {
     let entry = fields.entry("preparation")?;
     if !emulated {
@@ -436,7 +437,7 @@ fn fail_every(fields: &Fields<'_>, emulated: bool, context: &mut Context<'_>) ->
     Some(batches.value)
 }
 
-/// How long opening takes. Only an emulated device declares it: others open, and it is measured.
+/// Reads a loading time of a model. Only models on emulated devices declare it; it is measured elsewhere.
 fn opening(key: &str, fields: &Fields<'_>, emulated: bool, context: &mut Context<'_>) -> Option<Span> {
     let span = fields.span(key, context.diagnostics);
     let span = span.given()?;

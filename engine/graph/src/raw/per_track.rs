@@ -7,7 +7,7 @@ use weir_types::Span;
 use super::context::Context;
 use super::tables::RawPerTrack;
 
-/// Where the text does not say how often.
+/// Default of `every`: one second of media time.
 const DEFAULT_EVERY: Span = Span::from_micros(1_000_000);
 
 pub(super) fn read(fields: &Fields<'_>, context: &mut Context<'_>) -> Option<RawPerTrack> {

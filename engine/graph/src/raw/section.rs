@@ -28,13 +28,14 @@ const QUEUED: &str = "queued";
 /// Keys that only such a source has.
 const QUEUE_KEYS: [&str; 3] = ["queue", "segment", "streams"];
 
-/// How long a job may take, unless it or its source says so.
+/// Default time limit of a job: one hour. The source and the job can override it.
 const QUEUED_SLO: Span = Span::from_secs(3_600);
 
-/// The least length of a segment, unless the source says so: what a crash costs.
+/// Default of the least length of a segment. A crash costs at most the work on one segment.
 const SEGMENT: Span = Span::from_secs(10);
 
-/// Videos of a queued source at a time, unless it says so: one is opened and ends while another one keeps the models busy.
+/// Default number of videos of a queued source that are processed at a time. With two, one video is opened or
+/// ends while the other keeps the models busy.
 const QUEUED_STREAMS: u32 = 2;
 const MAX_QUEUED_STREAMS: u32 = 64;
 
@@ -192,7 +193,7 @@ fn queued(
     })
 }
 
-/// What decodes the source: `cpu`, or a GPU.
+/// Reads the device that decodes the source: the CPU, or a GPU.
 fn decoder(fields: &Fields<'_>, is_emulated: bool, diagnostics: &mut Diagnostics) -> DeviceKind {
     let field = fields.text("decoder", diagnostics).and_then(|spanned| {
         let number = spanned.value.strip_prefix("cuda:").map(str::parse);
@@ -226,7 +227,7 @@ fn check_template(fields: &Fields<'_>, known: &[&str], diagnostics: &mut Diagnos
     }
 }
 
-/// What the stream is to have under overload: `weight` and `reserve`.
+/// Reads the share of the stream under overload: `weight` and `reserve`.
 fn share(fields: &Fields<'_>, diagnostics: &mut Diagnostics) -> StreamShare {
     let mut number = |name: &str, within: RangeInclusive<f64>, hint: &str| {
         let field = fields.read(name, diagnostics, |node| match node.content {

@@ -17,7 +17,7 @@ pub(crate) struct RawSource {
     pub(crate) name: Spanned<String>,
     pub(crate) uri: Option<String>,
     pub(crate) detect_uri: Option<String>,
-    /// As given in the text.
+    /// Mode as given in the text; `None`: the default for its address.
     pub(crate) mode: Option<SourceMode>,
     pub(crate) fps: Option<f64>,
     pub(crate) sample: Option<f64>,
@@ -36,7 +36,7 @@ pub(crate) struct RawSource {
     pub(crate) timezone: Option<TimeZone>,
     /// Whether it stands for streams that are added while the graph runs.
     pub(crate) is_template: bool,
-    /// Where its streams come from the jobs of a queue.
+    /// Queue whose jobs bring the streams of this source, if it is a queued source.
     pub(crate) queue: Option<QueueNode>,
 }
 
@@ -81,7 +81,7 @@ pub(crate) struct RawDevice {
 #[derive(Clone)]
 pub(crate) struct RawModule {
     pub(crate) name: Spanned<String>,
-    /// Its name in the catalog, where it is there.
+    /// Name of the operator, if the catalog has it.
     pub(crate) operator: Field<String>,
     pub(crate) model: Field<String>,
     pub(crate) inputs: Field<Vec<Spanned<String>>>,
@@ -89,19 +89,20 @@ pub(crate) struct RawModule {
     pub(crate) weight: f64,
     /// Position of the key `labels`.
     pub(crate) labels_at: Option<usize>,
-    /// Where it says what its items are, whether or not the word is known.
+    /// Position of the key that sets its items, whether its value is valid or not.
     pub(crate) items_at: Option<usize>,
-    /// Where it runs for a track now and then.
+    /// Schedule per track; `None`: it runs for each object.
     pub(crate) per_track: Option<RawPerTrack>,
     pub(crate) streams: Field<Vec<Spanned<String>>>,
-    /// Where it is a stage of a cascade; its stages follow each other.
+    /// Position in a cascade, if it is a stage. The stages of a cascade follow each other in the list of
+    /// modules.
     pub(crate) stage: Option<RawStage>,
-    /// `None` where it does not say: then as the modules before it.
+    /// Action for requests that it cannot serve; `None`: the action of the modules before it.
     pub(crate) on_drop: Option<OnDrop>,
     pub(crate) settings: weir_flow::Settings,
 }
 
-/// A tracker.
+/// Table of a tracker: a table of `[modules]` with the operator `track`.
 pub(crate) struct RawTracker {
     pub(crate) name: Spanned<String>,
     pub(crate) inputs: Field<Vec<Spanned<String>>>,
@@ -109,20 +110,20 @@ pub(crate) struct RawTracker {
     pub(crate) settings: weir_flow::Settings,
 }
 
-/// A transform.
+/// Table of a transform, one of `[transforms]`.
 pub(crate) struct RawTransform {
     pub(crate) name: Spanned<String>,
     pub(crate) inputs: Field<Vec<Spanned<String>>>,
     pub(crate) streams: Field<Vec<Spanned<String>>>,
-    /// Where the values of its keys are.
+    /// Positions in the text of the values of its keys, by key.
     pub(crate) positions: BTreeMap<&'static str, usize>,
-    /// Its type, where it is known.
+    /// Type of the transform; `None` if it is absent or unknown, which is reported.
     pub(crate) kind: Option<&'static str>,
-    /// Where all of its keys are sound.
+    /// Type and settings; `None` if a key is invalid, which is reported.
     pub(crate) spec: Option<TransformSpec>,
 }
 
-/// What a table of `[modules]` is.
+/// Kinds of tables of `[modules]`.
 pub(crate) enum RawModuleTable {
     /// A module, or a stage of one.
     Module(Box<RawModule>),
@@ -130,24 +131,24 @@ pub(crate) enum RawModuleTable {
     Tracker(RawTracker),
 }
 
-/// How often a module runs for one track.
+/// Schedule of a module that runs for a track now and then.
 #[derive(Clone)]
 pub(crate) struct RawPerTrack {
     pub(crate) at: usize,
     pub(crate) every: Span,
-    /// `None`: it goes on.
+    /// Certainty at which the module stops running for a track; `None`: it never stops.
     pub(crate) until: Option<f32>,
     pub(crate) once: bool,
 }
 
-/// What a module is in a cascade.
+/// Position of a module in a cascade.
 #[derive(Clone)]
 pub(crate) struct RawStage {
-    /// Name of the module in the text.
+    /// Name of the cascade: that of the module in the text.
     pub(crate) cascade: String,
-    /// From 0.
+    /// Index of the stage, from 0.
     pub(crate) index: u32,
-    /// Stages of the cascade.
+    /// Number of stages of the cascade.
     pub(crate) count: u32,
     pub(crate) certainty: Spanned<f32>,
     pub(crate) settle: Settle,
@@ -160,7 +161,7 @@ impl RawStage {
         self.index + 1 == self.count
     }
 
-    /// Whether requests without the time for it go on without.
+    /// Returns whether a request that would miss its deadline here continues with the answers that it has.
     pub(crate) fn is_optional(&self) -> bool {
         self.index > 0 && self.on_late == OnLate::Accept
     }

@@ -1,5 +1,5 @@
-//! Transforms: what is found in the tracks and objects of a stream over time. They have no model, and requests do not wait for
-//! them.
+//! Transforms: incidents and attributes derived from the tracks and objects of a stream over time. They have
+//! no model, and requests do not wait for them.
 
 use std::collections::BTreeMap;
 

@@ -21,9 +21,9 @@ pub struct Arrivals {
     rates: Arc<[f64]>,
     gaps: GapSampler,
     random: Pcg64Mcg,
-    /// Which slot the last arrival was in.
+    /// Index of the slot of the last arrival.
     at: usize,
-    /// Cumulative rate from the start of that slot to that arrival, in requests.
+    /// Cumulative rate from the start of that slot to the last arrival, in requests.
     into_slot: f64,
     /// Cumulative rate over that slot, in requests.
     slot_requests: f64,

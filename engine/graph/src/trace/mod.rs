@@ -14,13 +14,13 @@ pub use arrivals::Arrivals;
 pub use csv::{read_trace_text, trace_rows};
 pub use process::{ArrivalProcess, MAX_CV};
 
-/// Why a trace cannot be read or made.
+/// Error of reading or making a trace.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TraceError {
     /// The file cannot be read at all.
     #[error("cannot read the trace {}: {reason}", path.display())]
     Unreadable {
-        /// The file.
+        /// Path of the trace file.
         path: PathBuf,
         /// The error of the operating system.
         reason: String,
@@ -28,13 +28,13 @@ pub enum TraceError {
     /// A line of a file is invalid.
     #[error("{}:{line}: {message}; {hint}", path.display())]
     Line {
-        /// The file.
+        /// Path of the trace file.
         path: PathBuf,
-        /// Its line, from 1.
+        /// Line of the file, from 1.
         line: usize,
-        /// What is wrong.
+        /// Description of the problem.
         message: String,
-        /// How to fix it.
+        /// Advice on how to fix it.
         hint: String,
     },
     /// There is no slot.
@@ -65,7 +65,7 @@ pub enum TraceError {
 }
 
 impl TraceError {
-    /// What is wrong with a line of a file, and how to fix it.
+    /// Creates an error for a line of a file, with a hint on how to fix it.
     #[must_use]
     pub fn at_line(path: &Path, line: usize, message: String, hint: &str) -> Self {
         Self::Line {
@@ -106,7 +106,7 @@ impl Trace {
         Ok(Self { slot, rates })
     }
 
-    /// The same rate throughout, as one slot.
+    /// Creates a trace with one rate throughout, as one slot.
     ///
     /// # Errors
     /// As [`Trace::new`].
@@ -216,8 +216,8 @@ impl Trace {
         Self::new(self.slot, rates)
     }
 
-    /// The same load in slots of another length, by the mean over each: the expected number of requests is unchanged. Where
-    /// the last slot extends beyond the end, nothing arrives there.
+    /// Returns the same load in slots of another length, by the mean over each slot: the expected number of
+    /// requests is unchanged. If the last slot extends beyond the end, nothing arrives there.
     ///
     /// # Errors
     /// [`TraceError::NoSlot`] where `slot` has no length.

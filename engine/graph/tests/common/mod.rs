@@ -254,7 +254,7 @@ pub(crate) fn catalog() -> Catalog {
     }
 }
 
-/// The same with a head of models that generate, and what runs them.
+/// Returns the catalog with a head of models that generate, and an operator that runs them.
 pub(crate) fn generating() -> Catalog {
     let mut catalog = catalog();
     catalog.heads.push(HeadSpec {
