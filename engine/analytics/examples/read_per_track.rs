@@ -1,5 +1,5 @@
-//! What modules that run per track read, beside modules that read in every frame: how many plates the tracks of their vehicles
-//! have right when they are seen last, and in how many readings.
+//! Compares modules that run per track with modules that read in every frame: the number of plates that the
+//! tracks of vehicles have right when the vehicles are seen last, and the number of readings.
 //!
 //! `read_per_track TRUTH.jsonl EVENTS.jsonl [KEY=VALUE ...]`. EVENTS are those of a run in which plates and faces were read in every
 //! frame, nothing dropped (`weir replay --speed max`). Of its frames, `rate` a second (4), at random, are detected; a module
@@ -40,7 +40,7 @@ struct Plate {
     vehicle: Rect,
 }
 
-/// What was detected in a frame, with what was read of each, and what is true.
+/// Detections of a frame, each with its reading, and the ground truth of its plates.
 struct Seen {
     pts_ms: f64,
     objects: Vec<(Object, Option<Attribute>)>,
@@ -70,7 +70,8 @@ impl Draw {
     }
 }
 
-/// What was read over all draws.
+/// Sums over all draws: readings of plates and faces, and plates that came, that were read, and that were
+/// read right.
 #[derive(Default)]
 struct Sums {
     plates: u64,
@@ -220,7 +221,8 @@ fn run(seen: &[Seen], arguments: &Arguments, per_track: bool, seed: u64, sums: &
     Ok(())
 }
 
-/// What the modules give of a frame.
+/// Returns the results of the modules for a frame. If `per_track` is set, readers skip objects that their
+/// rule does not want.
 fn ask(
     frame: &Seen,
     request: u64,

@@ -3,11 +3,11 @@
 //! Shortest augmenting paths with dual prices (Jonker and Volgenant, *A Shortest Augmenting Path Algorithm for Dense and
 //! Sparse Linear Assignment Problems*, 1987), without their initialisation: O(rows² · columns).
 
-/// What pairs of rows and columns gain.
+/// Gains of all pairs of rows and columns.
 pub(crate) struct Gains {
     rows: usize,
     columns: usize,
-    /// Row by row; 0 for pairs that must not be.
+    /// Gains row by row; 0 for pairs that must not be formed.
     gains: Vec<f64>,
 }
 

@@ -36,7 +36,7 @@ pub struct TrackIds {
 }
 
 impl TrackIds {
-    /// Of a stream that shares these blocks with others.
+    /// Creates the ids of a stream that shares these blocks with others.
     #[must_use]
     pub fn new(blocks: &TrackIdBlocks) -> Self {
         Self {

@@ -1,7 +1,8 @@
-//! What is known over time: objects followed through the frames of a stream, and what happens to them ([`transforms`]).
+//! Analytics over time: objects followed through the frames of a stream, and incidents derived from their
+//! tracks ([`transforms`]).
 //!
-//! Everything here is a function of what it is given: there is no clock and no I/O. The time of a frame is an argument: its
-//! media time for motion, its arrival (UTC) for what is shown.
+//! Everything here is a pure function of its inputs: there is no clock and no I/O. The time of a frame is an
+//! argument: its media time for motion, its arrival (UTC) for display.
 
 mod assignment;
 mod ids;

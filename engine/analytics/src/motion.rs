@@ -1,5 +1,6 @@
-//! How a box moves: a Kalman filter of constant velocity on its centre, its area and its aspect ratio (SORT: Bewley et al.,
-//! *Simple Online and Realtime Tracking*, 2016, section 3.2), with the time between observations in it.
+//! Motion of a box: a Kalman filter of constant velocity on its centre, its area and its aspect ratio (SORT:
+//! Bewley et al., *Simple Online and Realtime Tracking*, 2016, section 3.2), for observations at irregular
+//! times.
 //!
 //! The state is (cx, cy, s, r) with the rates of the first three. As the noise of each is its own, the covariance falls into
 //! blocks, and each block is a filter of at most two dimensions. Time does not advance in frames: F(dt) and Q(dt) are those of
@@ -29,7 +30,7 @@ impl Axis {
         }
     }
 
-    /// In units of which one was `factor` before.
+    /// Returns the same in other units: one old unit is `factor` new ones.
     fn scaled(&self, factor: f64) -> Self {
         let squared = factor * factor;
         Self {
@@ -41,7 +42,7 @@ impl Axis {
         }
     }
 
-    /// After `dt` seconds, while the rate changes with the spectral density `density`.
+    /// Returns the state after `dt` seconds, while the rate changes with the spectral density `density`.
     fn predicted(&self, dt: f64, density: f64) -> Self {
         Self {
             at: self.at + dt * self.rate,
@@ -52,7 +53,7 @@ impl Axis {
         }
     }
 
-    /// With an observation whose standard deviation is `noise`.
+    /// Returns the state after an observation whose standard deviation is `noise`.
     fn updated(&self, observed: f64, noise: f64) -> Self {
         let innovation = self.at_at + noise * noise;
         let (gain, rate_gain) = (self.at_at / innovation, self.at_rate / innovation);
@@ -69,7 +70,7 @@ impl Axis {
 
 /// Standard deviation of an observed centre, in sides of the box.
 const CENTRE_NOISE: f64 = 0.04;
-/// What is thought of the speed of a box of which nothing is known, in sides a second.
+/// Standard deviation of the speed of a new box, in sides a second.
 const SPEED_SPREAD: f64 = 2.0;
 /// Spectral density of the changes of speed, in sides² a second³.
 const SPEED_DENSITY: f64 = 1.0;
@@ -80,7 +81,7 @@ const GROWTH_DENSITY: f64 = 0.1;
 /// The same of the aspect ratio, which has no rate: density of its own changes.
 const RATIO_NOISE: f64 = 0.08;
 const RATIO_DENSITY: f64 = 0.1;
-/// No prediction reaches further: nothing moves on for longer without a change.
+/// Longest prediction, in seconds: no object moves on for longer without a change.
 const MAX_PREDICTION: f64 = 3.0;
 /// Smallest side of a box in pixels: noise scales with it.
 const MIN_SIDE: f64 = 1.0;
@@ -113,7 +114,7 @@ fn measured(rect: &Rect) -> (f64, f64, f64, f64) {
 }
 
 impl Motion {
-    /// Of a box that was seen once.
+    /// Creates the motion of a box that was observed once.
     pub(crate) fn new(rect: &Rect) -> Self {
         let (x, y, area, ratio) = measured(rect);
         let side = area.sqrt();
@@ -126,7 +127,7 @@ impl Motion {
         }
     }
 
-    /// In a picture whose width and height are this many times those before.
+    /// Returns the motion in a picture with this many times the width and height.
     pub(crate) fn scaled(&self, x: f64, y: f64) -> Self {
         let ratio = x / y;
         Self {
@@ -138,14 +139,14 @@ impl Motion {
         }
     }
 
-    /// `seconds` later.
+    /// Returns the motion `seconds` later, at most [`MAX_PREDICTION`].
     pub(crate) fn predicted(&self, seconds: f64) -> Self {
         let dt = seconds.clamp(0.0, MAX_PREDICTION);
         let area = self.area.at.max(MIN_SIDE * MIN_SIDE);
         let speed_density = SPEED_DENSITY * area;
         let mut grown = self.area.predicted(dt, GROWTH_DENSITY * area * area);
         if grown.at < area / 4.0 {
-            // What shrinks for long is far away, and not gone.
+            // An object that shrinks for long is far away, and not gone.
             (grown.at, grown.rate) = (area / 4.0, 0.0);
         }
         Self {
@@ -157,7 +158,7 @@ impl Motion {
         }
     }
 
-    /// With what was observed at that moment.
+    /// Returns the motion after an observation at that moment.
     pub(crate) fn updated(&self, rect: &Rect) -> Self {
         let (x, y, area, ratio) = measured(rect);
         let noise = CENTRE_NOISE * area.sqrt();
@@ -172,7 +173,7 @@ impl Motion {
         }
     }
 
-    /// The box.
+    /// Returns the box of the present state, in pixels.
     pub(crate) fn rect(&self) -> Rect {
         let area = self.area.at.max(MIN_SIDE * MIN_SIDE);
         let width = (area * self.ratio.max(1e-3)).sqrt();

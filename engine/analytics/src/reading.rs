@@ -1,46 +1,51 @@
-//! When a module that runs per track is to read an object again.
+//! Decides when a module that runs per track reads an object again.
 //!
-//! Pure: asked for an item of a frame on its way, it decides whether the module is to run for it, and it is given what came of
-//! that: the delivery of the frame, or its drop. Let `c` be how certain what was read so far is (`Settled::certainty`: 0
-//! until two readings agree), `until` the certainty that is enough, `every` the longest wait, and `n` the readings of about the
-//! present size. The module runs
+//! The decision depends on the calls alone. For an item of a frame in flight it says whether the module runs;
+//! afterwards it learns whether the frame was delivered or dropped. Let `c` be the certainty of the readings
+//! so far (`Settled::certainty`: 0 until two readings agree), `until` the certainty that suffices, `every`
+//! the longest wait, and `n` the number of readings at about the present size. The module runs
 //!
-//! - for what it has not read yet, and for objects of tentative tracks, which may end with what was read of them;
-//! - as soon as the item has [`GROWTH`] times the area that it had in the last reading: what comes near is read better;
-//! - from `every * min(1, max(c / until, n / PATIENCE))` after the last reading on. So what is doubtful is read again at the
-//!   next frame, for its object may be gone before `every` is over, and that less and less often where it stays doubtful.
-//!   Without `until`, always after `every`;
-//! - no more once `c >= until`, unless the item has [`CERTAIN_GROWTH`] times the area of the largest that was read: what a
-//!   model is sure of in a few pixels may still be wrong.
+//! - for an object that it has not read yet, and, with `until`, for every object of a tentative track, whose
+//!   readings are lost if the track ends;
+//! - as soon as the item has [`GROWTH`] times the area of the last reading, since a model reads a nearer
+//!   object better;
+//! - from `every * min(1, max(c / until, n / PATIENCE))` after the last reading on. A doubtful object is thus
+//!   read again at the next frame, since it may be gone before `every` is over, and less and less often if it
+//!   stays doubtful. Without `until`, the wait is always `every`;
+//! - no more once `c >= until`, unless the item has [`CERTAIN_GROWTH`] times the largest area that was read:
+//!   a model can be certain of a few pixels and still be wrong.
 //!
-//! A question in flight counts as a reading, until its frame is dropped: then the module is asked at the next frame.
+//! A question in flight counts as a reading. If its frame is dropped, the module is asked again at the next
+//! frame.
 //!
-//! With `once` it runs one time for each track, as soon as the track counts, and for nothing that has none: for what was not there
-//! before.
+//! With `once`, the module runs one time per track, as soon as the track is confirmed, and again only if that
+//! frame is dropped. It never runs for an object without a track.
 
-/// An item of so many times the area of the last reading is worth another one before its time.
+/// Factor of growth of an item's area since the last reading that justifies an early reading.
 const GROWTH: f32 = 1.5;
-/// What is certain is read again in so many times the area: twice as long and as high.
+/// Factor by which the area of an item must exceed the largest area read, if the result is certain: twice as
+/// long and as high.
 const CERTAIN_GROWTH: f32 = 4.0;
-/// After so many readings of about one size that are still doubtful, it waits for all of `every`.
+/// Number of doubtful readings at about one size after which the wait is all of `every`.
 const PATIENCE: f32 = 16.0;
-/// Media time in milliseconds after which an answer that has not come does not come, whatever became of its frame.
+/// Media time, in milliseconds, after which an answer is no longer expected, even if no drop was reported.
 const MAX_ANSWER_MS: f64 = 500.0;
 
-/// How often a module runs for one track.
+/// Rule by which a module runs for the objects of one track.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PerTrack {
-    /// The tracker, by its place in the plan.
+    /// Index of the tracker in the plan.
     pub tracker: usize,
     /// Longest media time from one reading to the next, in milliseconds.
     pub every_ms: f64,
-    /// Certainty, 0 to 1, from which on it runs no more; infinite: it always does.
+    /// Certainty, 0 to 1, from which on the module does not run again; infinite: it always runs again.
     pub until: f32,
-    /// It runs one time for each track that counts, whatever the other two say.
+    /// Whether it runs one time for each confirmed track; `every_ms` and `until` have no effect then.
     pub once: bool,
 }
 
-/// A question: for an item of that area, in square pixels, of that frame.
+/// A question to a module: the request and media time of the frame, and the area of the item in square
+/// pixels.
 #[derive(Debug, Clone, Copy)]
 struct Asked {
     request: u64,
@@ -48,17 +53,17 @@ struct Asked {
     area: f32,
 }
 
-/// What a module was asked about one track, and when it last answered.
+/// Open question to a module about one track, and a summary of its answers.
 #[derive(Debug, Clone)]
 struct Reading {
     module: u32,
-    /// Not answered yet.
+    /// Question that has not been answered yet.
     asked: Option<Asked>,
     /// Media time and area of the newest answer.
     newest: Option<(f64, f32)>,
     /// Largest area that was read.
     largest: f32,
-    /// Answers since its area was `counted_from`.
+    /// Number of answers since the area was `counted_from`.
     count: u32,
     counted_from: f32,
 }
@@ -70,11 +75,11 @@ pub(crate) struct Candidate {
     /// The request of its frame.
     pub(crate) request: u64,
     pub(crate) pts_ms: f64,
-    /// In square pixels.
+    /// Area of the item in square pixels.
     pub(crate) area: f32,
 }
 
-/// What modules that run per track were asked about one.
+/// Questions about one track to all modules that run per track.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Readings(Vec<Reading>);
 

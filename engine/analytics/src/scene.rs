@@ -1,4 +1,4 @@
-//! What was found in a frame, as transforms take it in.
+//! Passes the objects of a frame and their tracks to transforms, and collects the incidents.
 
 use weir_flow::RequestResults;
 
@@ -6,8 +6,8 @@ use crate::stream::{FrameAnalytics, NewTrack};
 use crate::track::FrameTime;
 use crate::transforms::{FramePixels, SceneFrame, SceneObject, StreamTransforms};
 
-/// Gives transforms the objects of the next frame with their tracks, and adds to `found` what they make of it. Without
-/// `pixels` there are no pictures.
+/// Passes the objects of the next frame with their tracks to transforms, and stores the incidents and
+/// drawings in `found`. Without `pixels`, no pictures are taken.
 pub fn run_transforms(
     transforms: &mut StreamTransforms,
     (width, height): (u32, u32),
@@ -41,7 +41,7 @@ pub fn run_transforms(
                 ..plain.clone()
             });
         }
-        // What is too weak for an event is of use to trackers alone.
+        // Candidates are of use to trackers alone.
         if !object.candidate {
             objects.push(plain);
         }
@@ -59,7 +59,7 @@ pub fn run_transforms(
     (found.incidents, found.overlays) = (incidents, transforms.overlays());
 }
 
-/// Ends what transforms have begun, with the tracks that end.
+/// Ends all open incidents at the end of a stream, together with its tracks.
 pub fn close_transforms(transforms: &mut StreamTransforms, closed: &mut FrameAnalytics) {
     let ended: Vec<_> = closed.ended_tracks.iter().map(|(_, end)| end.clone()).collect();
     closed.incidents = transforms.close(&ended);

@@ -1,8 +1,8 @@
-//! What is known of a track after all that was seen of it: its class, and its attributes, by vote.
+//! Settled properties of a track, by vote over all of its observations: its class and its attributes.
 //!
-//! Every reading of an attribute counts for its value with its score; the value with the greatest sum is the settled one. So a
-//! plate that was read right ten times stands against two confident mistakes. What has no values to vote on, such as an angle,
-//! is the newest reading.
+//! Every reading of an attribute counts for its value with its score, and the value with the greatest sum is
+//! settled. Ten correct readings of a plate thus outweigh two confident mistakes. For attributes without
+//! values to vote on, such as an angle, the newest reading is settled.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ struct Vote<T> {
     support: f32,
     /// Greatest score that it was read with.
     best: f32,
-    /// How often it was read.
+    /// Number of readings of this value.
     count: u32,
 }
 
@@ -88,7 +88,7 @@ struct Reading {
 pub(crate) struct Settled {
     classes: Votes<Arc<str>>,
     readings: Vec<Reading>,
-    /// As last asked for.
+    /// Settled attributes, updated at every reading.
     shown: Arc<[(Arc<str>, Attribute)]>,
 }
 
@@ -130,8 +130,9 @@ impl Settled {
             .collect();
     }
 
-    /// How certain is what a module read; `None` before any. The best score of the settled value, by the part of all support
-    /// that it has; 0 until two readings agree.
+    /// Returns the certainty, 0 to 1, of the attributes that a module read, the lowest one if there are
+    /// several; `None` before any reading. It is the best score of the settled value, times that value's
+    /// share of all support; 0 until two readings agree.
     pub(crate) fn certainty(&self, module: u32) -> Option<f32> {
         let readings = self.readings.iter().filter(|reading| reading.module == module);
         let certain = readings.filter_map(|reading| {
@@ -158,7 +159,8 @@ impl Settled {
     }
 }
 
-/// How much a reading counts; `None` where readings are no values to vote on.
+/// Returns the weight of a reading in the vote, its score or its cosine; `None` if readings are no values to
+/// vote on.
 pub(crate) fn score(attribute: &Attribute) -> Option<f32> {
     match attribute {
         Attribute::Text { score, .. } | Attribute::Class { score, .. } => Some(*score),

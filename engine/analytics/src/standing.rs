@@ -1,16 +1,17 @@
-//! Whether what a tracker follows stands on its own: how often it was an event by itself, and not a candidate alone.
+//! Standing of a track: whether it was an event by itself often enough to confirm its candidates.
 //!
-//! A detection below the operating threshold of its class is a candidate ([`weir_flow::Object::candidate`]). Where a track has
-//! it that was an event by itself in [`MIN_EVENTS`] frames, and in at least half of its last [`RECENT`] observations, it is
-//! taken for the same object, seen worse for a moment: half hidden, blurred, far away (ByteTrack's second round, for events).
-//! What never was an event by itself is none by its track either, however long it is followed.
+//! A detection below the operating threshold of its class is a candidate ([`weir_flow::Object::candidate`]).
+//! It counts as an event if its track was an event by itself in at least [`MIN_EVENTS`] frames, and in at
+//! least half of its last [`RECENT`] observations. It is then taken for the same object, seen worse for a
+//! moment: half hidden, blurred, far away (ByteTrack's second round, for events). A track of candidates alone
+//! never gives an event, however long it is followed.
 
-/// Frames in which it must have been an event by itself.
+/// Least number of frames in which the track must have been an event by itself.
 const MIN_EVENTS: u32 = 2;
-/// Observations that are looked back at.
+/// Number of the latest observations that count.
 const RECENT: u32 = u8::BITS;
 
-/// Of one track.
+/// Standing of one track.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Standing {
     /// A bit for each of the last observations, the newest the lowest: whether it was an event by itself.
@@ -20,7 +21,7 @@ pub(crate) struct Standing {
 }
 
 impl Standing {
-    /// It was seen, as a candidate alone or not. Whether that is an event.
+    /// Records an observation, and returns whether it is an event.
     pub(crate) fn on_observed(&mut self, candidate: bool) -> bool {
         let is_event = !candidate || self.confirms();
         self.recent = self.recent << 1 | u8::from(!candidate);
@@ -29,7 +30,7 @@ impl Standing {
         is_event
     }
 
-    /// Whether a candidate of it is an event.
+    /// Returns whether a candidate of the track is an event.
     fn confirms(self) -> bool {
         self.events >= MIN_EVENTS && 2 * self.recent.count_ones() >= self.observed.min(RECENT)
     }

@@ -1,4 +1,4 @@
-//! What is known over time of one stream: its trackers, run on what the modules found in each frame, in frame order.
+//! Trackers of one stream, run in frame order on the results of the modules.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -24,11 +24,11 @@ pub struct TrackerPlan {
     pub classes: Vec<Arc<str>>,
     /// The module whose embeddings tell objects apart, by index.
     pub appearance: Option<u32>,
-    /// How it decides.
+    /// Thresholds and timeouts of the tracker.
     pub settings: TrackerSettings,
-    /// What of their objects is not followed but part of others.
+    /// Classes of objects that are not followed, but are parts of other objects.
     pub parts: Parts,
-    /// Classes whose candidates are events where tracks confirm them.
+    /// Classes whose candidates are events if their tracks confirm them.
     pub confirmed: Vec<Arc<str>>,
     /// The streams whose objects it follows.
     pub streams: StreamNames,
@@ -57,23 +57,23 @@ impl TrackerPlan {
     }
 }
 
-/// A track that transforms are shown from this frame on: where it was seen first.
+/// A track that transforms see from this frame on, with its first observation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NewTrack {
-    /// Its tracker.
+    /// Index of its tracker in the plan.
     pub tracker: usize,
-    /// Its id.
+    /// Id of the track, as in its state.
     pub id: u64,
-    /// When and where it was seen first, before this frame.
+    /// Time and box of its first observation, before this frame.
     pub first: (FrameTime, Rect),
 }
 
-/// What a graph asks to be known over time. The same for all its streams.
+/// Trackers and transforms of a graph, the same for all its streams.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct AnalyticsPlan {
-    /// Its trackers, which are known by their places here.
+    /// Trackers; other fields refer to them by index.
     pub trackers: Vec<TrackerPlan>,
-    /// Its transforms.
+    /// Transforms, each with the modules and trackers that it takes from.
     pub transforms: Vec<StreamTransform>,
 }
 
@@ -85,7 +85,7 @@ impl AnalyticsPlan {
     }
 }
 
-/// What is known by one frame, or by the end of a stream.
+/// Tracks and incidents by one frame, or by the end of a stream.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct FrameAnalytics {
     /// Objects that have tracks, each with its tracker.
@@ -98,9 +98,9 @@ pub struct FrameAnalytics {
     pub new_tracks: Vec<NewTrack>,
     /// Tracks that ended, each with its tracker.
     pub ended_tracks: Vec<(usize, TrackEnd)>,
-    /// What transforms found.
+    /// Incidents that transforms reported.
     pub incidents: Vec<Incident>,
-    /// What transforms show on the picture.
+    /// Drawings of transforms for the picture.
     pub overlays: Vec<Overlay>,
 }
 
@@ -132,7 +132,7 @@ impl FrameAnalytics {
         self.incidents.iter().filter(of)
     }
 
-    /// What these transforms show.
+    /// Returns the drawings of these transforms.
     pub fn overlays_of(&self, transforms: &BTreeSet<Arc<str>>) -> impl Iterator<Item = &Overlay> {
         let of = |overlay: &&Overlay| transforms.contains(&overlay.transform);
         self.overlays.iter().filter(of)
@@ -145,18 +145,18 @@ impl FrameAnalytics {
     }
 }
 
-/// What is known over time of one stream.
+/// Trackers of one stream, with their tracks.
 #[derive(Debug)]
 pub struct StreamAnalytics {
     plan: Arc<AnalyticsPlan>,
     trackers: Vec<Tracker>,
-    /// By tracker, whether it is for this stream.
+    /// Whether each tracker is for this stream, by tracker.
     is_for: Vec<bool>,
     size: PictureSize,
 }
 
 impl StreamAnalytics {
-    /// Of the stream of that name, of which nothing is known yet.
+    /// Creates the trackers of the stream of that name, without tracks.
     #[must_use]
     pub fn new(plan: &Arc<AnalyticsPlan>, stream: &str) -> Self {
         let trackers = plan.trackers.iter();
@@ -171,7 +171,7 @@ impl StreamAnalytics {
         }
     }
 
-    /// Takes in what the modules found in the next frame, which arrived at `time_ms` (UTC).
+    /// Takes in the results of the modules for the next frame, which arrived at `time_ms` (UTC).
     pub fn on_frame(
         &mut self,
         frame: &Frame,
@@ -284,7 +284,7 @@ impl StreamAnalytics {
         }
     }
 
-    /// The frame of that request is not delivered: what modules were asked about its objects has no answer.
+    /// The frame of that request was dropped: questions about its objects remain without an answer.
     pub fn on_dropped(&mut self, request: u64) {
         for tracker in &mut self.trackers {
             tracker.on_dropped(request);
@@ -303,7 +303,7 @@ impl StreamAnalytics {
     }
 }
 
-/// Embeddings of followed objects, of their parts or of what was found within them.
+/// Returns embeddings by followed object: of the object itself, of its parts, or of objects within its crop.
 fn embeddings<'a>(plan: &TrackerPlan, results: &'a RequestResults) -> BTreeMap<ObjectRef, &'a [f32]> {
     let Some(module) = plan.appearance else {
         return BTreeMap::new();
@@ -323,7 +323,8 @@ fn embeddings<'a>(plan: &TrackerPlan, results: &'a RequestResults) -> BTreeMap<O
     embeddings.collect()
 }
 
-/// Attributes of tracked objects, of their parts and of what was found within them, each with the track that it is of.
+/// Returns the attributes of tracked objects, of their parts and of objects within their crops, each with the
+/// number of its track and of the module that read it.
 fn attributes_of_tracks<'a>(
     tracked: &'a BTreeMap<ObjectRef, usize>,
     plan: &'a TrackerPlan,

@@ -1,4 +1,4 @@
-//! One track: where it was seen, how it moves, and what is known of it.
+//! One track: its observations, its motion, and its settled class and attributes.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -25,10 +25,10 @@ const SAME_PLACE: f32 = 0.6;
 /// Part of the box of an object that is being hidden, and still lies where it stood.
 const WITHIN_PLACE: f32 = 0.7;
 
-/// How much a new embedding counts in the mean.
+/// Weight of a new embedding in the running mean.
 const NEW_APPEARANCE: f32 = 0.2;
 
-/// When a frame was taken and when it arrived.
+/// Media time and arrival of a frame.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct FrameTime {
     /// Media time in milliseconds.
@@ -47,7 +47,7 @@ pub(crate) struct Track {
     /// By the last observation.
     motion: Motion,
     pub(crate) seen: Rect,
-    /// When and where it was seen first.
+    /// Time and box of the first observation.
     pub(crate) first: (FrameTime, Rect),
     pub(crate) last: FrameTime,
     /// Box at which it came to be, and the media time of that.
@@ -59,7 +59,7 @@ pub(crate) struct Track {
     pub(crate) settled: Settled,
     /// Mean of its recent embeddings, of length one.
     appearance: Option<Vec<f32>>,
-    /// What modules that run per track were asked about it.
+    /// Questions to modules that run per track, and their answers.
     pub(crate) readings: Readings,
     pub(crate) standing: Standing,
     /// Whether transforms have been shown it.
@@ -86,13 +86,14 @@ impl Track {
         }
     }
 
-    /// Transforms are shown it. The first time: when and where it was seen first, if that was before.
+    /// Marks the track as shown to transforms. The first time, it returns the time and box of the first
+    /// observation, if that was before this frame.
     pub(crate) fn on_shown(&mut self) -> Option<(FrameTime, Rect)> {
         let is_first = !std::mem::replace(&mut self.is_shown, true);
         (is_first && self.hits > 1).then_some(self.first)
     }
 
-    /// Pictures have this many times the width and height that they had.
+    /// Scales the track to pictures with this many times the width and height.
     pub(crate) fn on_resize(&mut self, x: f32, y: f32) {
         self.motion = self.motion.scaled(f64::from(x), f64::from(y));
         for rect in [&mut self.seen, &mut self.first.1, &mut self.place.0]
@@ -106,13 +107,14 @@ impl Track {
         }
     }
 
-    /// How it is expected to be.
+    /// Returns the predicted motion at a media time.
     pub(crate) fn predicted(&self, pts_ms: f64) -> Motion {
         self.motion.predicted((pts_ms - self.last.pts_ms) / 1e3)
     }
 
-    /// It was seen again. Where it was not for long, it is taken to have moved evenly between (OC-SORT: Cao et al.,
-    /// *Observation-Centric SORT*, 2023, section 4.1): what the filter made up meanwhile is replaced.
+    /// Takes in an observation. After a gap the object is assumed to have moved evenly since the last
+    /// observation (OC-SORT: Cao et al., *Observation-Centric SORT*, 2023, section 4.1), which replaces the
+    /// predictions of the filter for the gap.
     pub(crate) fn observe(&mut self, rect: Rect, time: FrameTime) {
         let gap_ms = time.pts_ms - self.last.pts_ms;
         let steps = ((gap_ms / BRIDGE_STEP_MS).ceil() as u32).clamp(1, MAX_BRIDGE_STEPS);
@@ -189,13 +191,14 @@ impl Track {
         Some((went.0 * goes.0 + went.1 * goes.1) / (length * other))
     }
 
-    /// Whether a module is to run by that rule for an item of it; if so, it counts as asked.
+    /// Returns whether a module is to run for an item of the track by that rule; if so, the item counts as
+    /// asked.
     pub(crate) fn ask(&mut self, rule: &PerTrack, item: Candidate) -> bool {
         let certainty = self.settled.certainty(item.module).unwrap_or(0.0);
         self.readings.ask(rule, item, self.id.is_some(), certainty)
     }
 
-    /// What a delivery says of it; `None` while it is tentative.
+    /// Returns the state of the track for a delivery; `None` while it is tentative.
     pub(crate) fn state(&self) -> Option<TrackState> {
         Some(TrackState {
             id: self.id?,
@@ -206,7 +209,7 @@ impl Track {
         })
     }
 
-    /// What is known of it at its end; `None` if it never was more than tentative.
+    /// Returns the summary of the track at its end; `None` if it was never confirmed.
     pub(crate) fn end(&self) -> Option<TrackEnd> {
         let attributes: Arc<[(Arc<str>, Attribute)]> = self.settled.attributes();
         Some(TrackEnd {

@@ -1,13 +1,15 @@
 //! Follows the objects of one stream through its frames, which come at irregular times: some are missing, by design.
 //!
-//! A frame's detections are assigned to tracks as in ByteTrack (Zhang et al., *ByteTrack*, 2022, algorithm 1), by optimal
-//! assignment: first those that are certain, to all confirmed tracks; then those that are less certain, unless they lie on one
-//! that is, to tracks that were seen in the frame before; then, where they have embeddings, what is certain and left to tracks
-//! that were not, by their likeness; then to the places where tracks were last seen (OC-SORT, section 4.2) and to tentative
-//! tracks. What is left then begins tracks, tentative until they were seen `min_hits` times. Predictions
-//! are for the frame's own time, and boxes are compared with a margin that grows with what is unknown of them. A track ends
-//! once nothing of it was seen for `lost_after`; one that stood still, and may be hidden, later: its object is known again by
-//! its place.
+//! A frame's detections are assigned to tracks as in ByteTrack (Zhang et al., *ByteTrack*, 2022, algorithm
+//! 1), by optimal assignment in rounds. The first round assigns certain detections to all confirmed tracks.
+//! The second one assigns less certain detections, unless they lie on a certain one, to tracks that were seen
+//! in the frame before. The third one compares the embeddings, if there are any, of the remaining certain
+//! detections with those of tracks that were not seen for a while. The last ones compare them with the places
+//! where tracks were last seen (OC-SORT, section 4.2), or stood still, and with tentative tracks. Certain
+//! detections that still remain begin tracks if their score reaches `begin`; these are tentative until they
+//! were seen `min_hits` times. Predictions are for the frame's own time, and boxes are compared with a margin
+//! that grows with the uncertainty of the prediction. A track ends once it was not seen for `lost_after`. A
+//! track that stood still, and may be hidden, ends later: its object is recognised by its place.
 
 use std::sync::Arc;
 
@@ -98,26 +100,28 @@ pub const KEYS: &[KeySpec] = &[
     },
 ];
 
-/// How a tracker decides; see [`KEYS`].
+/// Thresholds and timeouts of a tracker; see [`KEYS`].
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TrackerSettings {
-    /// In milliseconds of media time.
+    /// Media time, in milliseconds, after which a track that is not seen ends.
     pub lost_after_ms: f64,
-    /// The same of a track that stood still; at least `lost_after_ms`.
+    /// The same for a track that stood still; at least `lost_after_ms`.
     pub still_lost_after_ms: f64,
     /// Least score of an object that continues any track.
     pub high: f32,
-    /// Least score of an object that begins one; ByteTrack, too, asks for more than of those that continue one.
+    /// Least score of an object that begins a track. ByteTrack, too, requires more for this than for
+    /// continuing one.
     pub begin: f32,
-    /// Least score of an object that continues one seen in the frame before.
+    /// Least score of an object that continues a track seen in the frame before.
     pub low: f32,
-    /// Frames in a row before a track counts.
+    /// Frames in a row in which an object is seen before its track is confirmed.
     pub min_hits: u32,
-    /// Least overlap with the predicted box.
+    /// Least intersection over union with the predicted box.
     pub min_overlap: f32,
-    /// Least cosine of embeddings by which an object is known again.
+    /// Least cosine of embeddings by which an object is recognised.
     pub min_similarity: f32,
-    /// For how long a track with an embedding is known again by that, in milliseconds of media time; at least `lost_after_ms`.
+    /// Media time, in milliseconds, for which a track with an embedding is recognised by it; at least
+    /// `lost_after_ms`.
     pub remember_ms: f64,
 }
 
@@ -166,7 +170,7 @@ pub struct Detection<'a> {
     pub rect: Rect,
     /// Confidence, 0 to 1.
     pub score: f32,
-    /// Its class.
+    /// Class of the object, as the module reports it.
     pub class: &'a Arc<str>,
     /// Its embedding of length one, where a module made one.
     pub appearance: Option<&'a [f32]>,
@@ -183,31 +187,34 @@ pub struct Tracker {
     newest: Option<FrameTime>,
 }
 
-/// How much more an object of a low score overlaps what is expected of its track than any certain object, at least: what lies on a
-/// certain one is mostly a second box of that, and whoever is hidden behind it would change places with it.
+/// Least overlap of a less certain object with the prediction of its track, beyond its overlap with any
+/// certain object. An object that lies on a certain one is mostly a second box of it; a track hidden behind
+/// it would change places with it.
 const MIN_OVERLAP_LOW: f32 = 0.4;
 /// Least overlap with the place where a track was last seen.
 const MIN_OVERLAP_SEEN: f32 = 0.3;
-/// The same with the place where one stood that was not seen for `lost_after`.
+/// Least overlap with the place where a track stood that was not seen for `lost_after`.
 const MIN_OVERLAP_STOOD: f32 = 0.5;
-/// `still_lost_after` in parts of `lost_after`, where it is not given.
+/// Default of `still_lost_after`, as a multiple of `lost_after`.
 const STILL_TIMES: f64 = 5.0;
 /// Least overlap with a tentative track.
 const MIN_OVERLAP_TENTATIVE: f32 = 0.3;
-/// What an object of another class than the track's loses.
+/// Penalty, in units of overlap, of an object of another class than the track's.
 const OTHER_CLASS: f32 = 0.5;
-/// Media time, in milliseconds, from which on an object that was not seen may be elsewhere: looks count beside places.
+/// Media time, in milliseconds, without an observation after which an object may be elsewhere: appearance
+/// counts in addition to place from then on.
 const GAP_MS: f64 = 250.0;
-/// How far below `min_similarity` the cosine of what looks otherwise is: between them looks say nothing, for embeddings of one face
-/// differ, too, as it turns.
+/// Distance below `min_similarity` at which a cosine means another object. Between the two, the appearance
+/// decides nothing, since embeddings of one face differ, too, as it turns.
 const UNLIKE: f32 = 0.5;
-/// What an object loses that looks otherwise than its track did before a gap: it is none of it, wherever it is.
+/// Penalty of an object that looks different from its track after a gap. It exceeds any overlap, so the
+/// object is not assigned to that track.
 const OTHER_LOOK: f32 = 2.0;
-/// How far an object may be from where its track is expected to be known again by its embedding: standard deviations of the
-/// predicted centre, and sides of the box.
+/// Distance from the predicted centre within which an object is recognised by its embedding: a number of
+/// standard deviations of the prediction, plus a number of sides of the box.
 const REACH: f32 = 4.0;
 const REACH_SIDES: f32 = 1.0;
-/// What the direction counts beside the overlap.
+/// Weight of the direction of motion, beside the overlap.
 const DIRECTION_WEIGHT: f32 = 0.1;
 /// Margin in standard deviations of the predicted centre, and the most in sides of the box.
 const MARGIN: f32 = 1.0;
@@ -224,7 +231,8 @@ impl Tracker {
         }
     }
 
-    /// Pictures have this many times the width and height that they had: tracks are where they were in parts of the picture.
+    /// Scales all tracks to pictures with this many times the width and height, so that they keep their
+    /// places.
     pub fn on_resize(&mut self, x: f32, y: f32) {
         self.tracks.iter_mut().for_each(|track| track.on_resize(x, y));
     }
@@ -367,14 +375,14 @@ impl Tracker {
         self.tracks.get_mut(number)
     }
 
-    /// The frame of that media time is delivered.
+    /// The frame of that media time was delivered: questions up to it have their answers.
     pub(crate) fn on_delivered(&mut self, pts_ms: f64) {
         for track in &mut self.tracks {
             track.readings.on_delivered(pts_ms);
         }
     }
 
-    /// The frame of that request is not delivered.
+    /// The frame of that request was dropped: questions of it remain without an answer.
     pub(crate) fn on_dropped(&mut self, request: u64) {
         for track in &mut self.tracks {
             track.readings.on_dropped(request);
@@ -471,7 +479,7 @@ impl Tracker {
     }
 }
 
-/// How a track is expected to be in this frame.
+/// Predicted box of a track in one frame.
 struct Predicted {
     rect: Rect,
     /// Standard deviation of its centre, in pixels.
@@ -519,7 +527,8 @@ impl Round<'_> {
         }
     }
 
-    /// How much a detection is like what is expected of a track: overlap, class and direction.
+    /// Returns the likeness of a detection and the prediction of a track: overlap and direction, minus
+    /// penalties; 0 without an overlap.
     fn likeness(&self, track: usize, detection: usize) -> f32 {
         let (rect, predicted) = (&self.detections[detection].rect, &self.predicted[track]);
         let overlap = overlap(rect, predicted);
@@ -542,7 +551,7 @@ impl Round<'_> {
         cosine.map_or(-1.0, |cosine| cosine - self.class_loss(track, detection))
     }
 
-    /// Of their embeddings; `None` where either has none.
+    /// Returns the cosine of the embeddings; `None` if either has none.
     fn cosine(&self, track: usize, detection: usize) -> Option<f32> {
         let known = self.tracks[track].appearance()?;
         let seen = self.detections[detection].appearance?;
@@ -553,7 +562,7 @@ impl Round<'_> {
             .filter(|cosine| cosine.is_finite())
     }
 
-    /// What speaks against an object of another class, and after a gap against one that looks otherwise.
+    /// Returns the penalty for another class and, after a gap, for another appearance.
     fn loss(&self, track: usize, detection: usize) -> f32 {
         let is_gap = self.pts_ms - self.tracks[track].last.pts_ms >= GAP_MS;
         let cosine = self.cosine(track, detection).filter(|_| is_gap);
@@ -580,7 +589,7 @@ fn covered(detections: &[Detection<'_>], low: &[usize], high: &[usize]) -> Vec<f
     covered
 }
 
-/// Intersection over union, both boxes grown by what is unknown of the place of the predicted one.
+/// Intersection over union, both boxes grown by the uncertainty of the predicted place.
 fn overlap(rect: &Rect, predicted: &Predicted) -> f32 {
     let side = rect.area().sqrt().min(predicted.rect.area().sqrt());
     let margin = (MARGIN * predicted.spread).min(MAX_MARGIN * side);

@@ -30,7 +30,7 @@ fn results(candidate: bool) -> RequestResults {
     results
 }
 
-/// What is known of each frame, whose objects are candidates or not.
+/// Returns the analytics of frames with a person and a car, which are candidates or not by frame.
 fn frames(candidates: &[bool]) -> Vec<FrameAnalytics> {
     let tracker = TrackerPlan {
         streams: StreamNames::default(),
@@ -56,7 +56,7 @@ fn frames(candidates: &[bool]) -> Vec<FrameAnalytics> {
     frames.collect()
 }
 
-/// Of each frame, whether the person and whether the car is an event by its track.
+/// Returns for each frame whether the person, and whether the car, is an event by its track.
 fn confirmed(candidates: &[bool]) -> Vec<(bool, bool)> {
     let (shown, other): (BTreeSet<u32>, BTreeSet<u32>) = ([0].into(), [1].into());
     let of_frame = |found: FrameAnalytics| {

@@ -1,5 +1,5 @@
-//! What holds of tracks whatever comes: ids are unique, an object that moves evenly keeps its id while half of its frames are
-//! missing, the order of detections is of no effect, and nothing grows without bound.
+//! Properties of tracks for any input: ids are unique, an object that moves evenly keeps its id while half of
+//! its frames are missing, the order of detections has no effect, and nothing grows without bound.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

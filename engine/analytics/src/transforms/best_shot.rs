@@ -1,8 +1,9 @@
 //! The picture in which each track is seen best.
 //!
-//! What decides is the confidence of the object, how large and how sharp it is seen, whether the edge of the frame cuts it, and
-//! how much of it something nearer covers. Another picture takes the place of one only where it is clearly better, and only so
-//! many are taken within a second: taking one copies pixels, which deliveries should not wait for.
+//! The quality of a picture depends on the confidence of the object, on its size and sharpness, on whether
+//! the edge of the frame cuts it, and on the part of it that a nearer object covers. A new picture replaces
+//! the old one only if it is clearly better, and the number of pictures a second is limited: taking one
+//! copies pixels, which deliveries should not wait for.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,51 +15,53 @@ use super::spec::BestShotSpec;
 use super::subject::{Subject, View};
 use crate::track::FrameTime;
 
-/// Tracks that are looked at in a frame: each costs reading some of its pixels.
+/// Maximum number of tracks whose sharpness is measured in a frame: each measurement reads some of its
+/// pixels.
 const MAX_LOOKS: usize = 4;
-/// Media time until a track is looked at again, in milliseconds.
+/// Media time until a track is measured again, in milliseconds.
 const LOOK_INTERVAL_MS: f64 = 200.0;
-/// For how long pictures of tracks that ended are there for incidents that end later, in milliseconds of media time.
+/// Media time, in milliseconds, for which pictures of ended tracks are kept for incidents that end later.
 const ENDED_KEPT_MS: f64 = 60_000.0;
 
-/// What a picture is worth in which the edge of the frame cuts the object.
+/// Factor on the quality if the edge of the frame cuts the object.
 const CUT: f64 = 0.3;
-/// What is left of it where something nearer covers the object altogether.
+/// Factor on the quality if a nearer object covers the object completely; partial cover counts in proportion.
 const COVERED: f64 = 0.3;
-/// What is left of it where nothing is sharp.
+/// Factor on the quality if the picture has no sharpness; partial sharpness counts in proportion.
 const BLURRED: f64 = 0.5;
-/// Part of the smaller of two boxes from which on it is a part of the other one, and not behind it.
+/// Part of the smaller of two boxes from which on it counts as part of the other object, and not as behind
+/// it.
 const PART_OF: f32 = 0.9;
 
-/// See the module.
+/// Best pictures of the tracks of one stream, and the allowance for taking more.
 pub(crate) struct BestShots {
     spec: BestShotSpec,
     every_ms: f64,
     tracks: BTreeMap<u64, Kept>,
-    /// Pictures that may be taken now, and since when.
+    /// Number of pictures that may be taken now, and the media time of its last change.
     allowance: f64,
     allowed_at: Option<f64>,
     begun: u64,
 }
 
-/// The picture of a track.
+/// Best picture of a track so far.
 struct Kept {
     number: u64,
     began: FrameTime,
     shot: Arc<BestShot>,
     quality: f64,
     sharpness: f32,
-    /// When it was looked at last, by media time.
+    /// Media time of the last measurement.
     looked: f64,
-    /// The frame that was reported last, and when.
+    /// Frame of the picture that was reported last, and the media time of the report.
     reported: Option<(u64, f64)>,
     ended: Option<f64>,
 }
 
-/// A track that may be seen better now than ever.
+/// A track that may be seen better in this frame than before.
 struct Candidate<'a> {
     subject: &'a Subject,
-    /// When it was looked at last; of a track without a picture `None`.
+    /// Media time of its last measurement; `None` if it has no picture.
     looked: Option<f64>,
 }
 
@@ -88,7 +91,7 @@ impl BestShots {
         }
     }
 
-    /// Pictures that may be taken by now; those of tracks that ended long ago go.
+    /// Refills the allowance for pictures, and forgets pictures of tracks that ended long ago.
     fn refill(&mut self, now: f64) {
         let since = self.allowed_at.replace(now).unwrap_or(now);
         let more = (now - since).max(0.0) / 1e3 * self.spec.per_second;
@@ -138,14 +141,15 @@ impl BestShots {
         }
     }
 
-    /// What must be left for a picture: half of all are for tracks that have none.
+    /// Returns the allowance that must be left for taking a picture: half of it is reserved for tracks
+    /// without a picture.
     fn needed(&self, has_picture: bool) -> f64 {
         let most = self.spec.per_second.max(1.0);
         let reserved = if has_picture { most / 2.0 } else { 0.0 };
         (1.0 + reserved).min(most)
     }
 
-    /// The track, if it may be seen better than before.
+    /// Returns the track as a candidate if it may be seen better than before.
     fn candidate<'a>(&self, subject: &'a Subject, now: f64) -> Option<Candidate<'a>> {
         let kept = self.tracks.get(&subject.track);
         let may_be_better = kept.is_none_or(|kept| {
@@ -159,7 +163,7 @@ impl BestShots {
         })
     }
 
-    /// What its picture is worth at most: as if it were sharp, and nothing before it.
+    /// Returns the upper bound of the quality of a picture: it is sharp, and nothing covers the object.
     fn bound(&self, subject: &Subject) -> f64 {
         let longest = subject.rect.width().max(subject.rect.height());
         let size = f64::from(longest) / f64::from(self.spec.limits.max_side.max(1));
@@ -167,7 +171,8 @@ impl BestShots {
         f64::from(subject.score.max(0.0)) * size.clamp(0.0, 1.0) * whole
     }
 
-    /// Whether a picture of the track can be kept; that of a track that ended goes for it.
+    /// Returns whether a picture of the track can be kept; if need be, the oldest picture of an ended track
+    /// is removed.
     fn has_room(&mut self, track: u64) -> bool {
         if self.tracks.len() < self.spec.keep || self.tracks.contains_key(&track) {
             return true;

@@ -17,13 +17,13 @@ use crate::track::FrameTime;
 /// Delays of episodes, in milliseconds of media time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Delays {
-    /// For how long it must hold to begin.
+    /// Time for which the condition must hold to begin an episode.
     pub(crate) after_ms: f64,
-    /// For how long it may cease before it has begun.
+    /// Time for which the condition may cease before the episode has begun.
     pub(crate) pending_ms: f64,
-    /// For how long it must not hold to end.
+    /// Time for which the condition must not hold to end the episode.
     pub(crate) end_after_ms: f64,
-    /// From one update to the next.
+    /// Interval between two updates.
     pub(crate) every_ms: f64,
 }
 
@@ -37,12 +37,12 @@ enum State {
         number: u64,
         began: FrameTime,
         updated: FrameTime,
-        /// Since when it does not hold.
+        /// Time from which on the condition has not held.
         ceased: Option<FrameTime>,
     },
 }
 
-/// What became of an episode.
+/// Begin, update or end of an episode.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Change {
     pub(crate) number: u64,
@@ -55,9 +55,9 @@ pub(crate) struct Change {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Observed {
     pub(crate) holds: bool,
-    /// Whether it is so clear that no delay is needed.
+    /// Whether the condition is so clear that no delay is needed.
     pub(crate) is_clear: bool,
-    /// When it changed, where it did since the observation before.
+    /// Time of the change, if there was one since the observation before.
     pub(crate) changed: FrameTime,
     pub(crate) now: FrameTime,
 }
@@ -84,7 +84,7 @@ impl<K: Ord + Copy> Episodes<K> {
         matches!(self.states.get(&key), Some(State::Open { .. }))
     }
 
-    /// When the open episode of `key` began.
+    /// Returns the begin of the open episode of `key`.
     pub(crate) fn began(&self, key: K) -> Option<FrameTime> {
         match self.states.get(&key)? {
             State::Open { began, .. } => Some(*began),

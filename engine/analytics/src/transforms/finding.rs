@@ -1,4 +1,4 @@
-//! What a transform finds, before it becomes an incident of a stream.
+//! Findings of a transform, before they become incidents of a stream.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use super::geometry::Polygon;
 use super::subject::Subject;
 use crate::track::FrameTime;
 
-/// An incident without what all incidents of its track have.
+/// An incident without the fields that all incidents of its track share.
 #[derive(Debug, Clone)]
 pub(crate) struct Finding {
     /// Number of the incident within its transform.
@@ -18,7 +18,7 @@ pub(crate) struct Finding {
     pub(crate) began: FrameTime,
     pub(crate) at: FrameTime,
     pub(crate) values: Vec<(&'static str, IncidentValue)>,
-    /// The track as it was last, where it has ended before the incident.
+    /// Last state of the track, if it ended before the incident.
     pub(crate) ghost: Option<Box<Subject>>,
 }
 
@@ -33,7 +33,7 @@ pub(crate) fn count(value: u64) -> IncidentValue {
     IncidentValue::Number(value as f64)
 }
 
-/// What a transform shows on a picture: its geometry in source pixels, a text, and texts beside tracks.
+/// Drawing of a transform for a picture: its geometry in source pixels, a text, and texts beside tracks.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct Drawing {
     pub(crate) points: Vec<Point>,

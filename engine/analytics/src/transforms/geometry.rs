@@ -5,9 +5,9 @@ use weir_flow::Rect;
 /// A position in source pixels, in parts of the frame, or in metres on the ground.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Position {
-    /// To the right.
+    /// Coordinate to the right.
     pub x: f64,
-    /// Down; on the ground away from the first axis.
+    /// Coordinate downwards; on the ground, along the second axis.
     pub y: f64,
 }
 
@@ -18,7 +18,7 @@ impl Position {
         Self { x, y }
     }
 
-    /// In a picture whose width and height are this many times those of its own.
+    /// Returns the position in a picture with this many times the width and height.
     pub(crate) fn scaled(self, x: f64, y: f64) -> Self {
         Self::new(self.x * x, self.y * y)
     }
@@ -36,7 +36,7 @@ impl Position {
     }
 }
 
-/// Which point of its box stands for an object.
+/// Point of an object's box that stands for the object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Anchor {
     /// The middle of the lower edge: where it stands on the ground.
@@ -90,8 +90,8 @@ impl Segment {
         self.from.towards(self.to, part).distance(at)
     }
 
-    /// Which part of the way from `a` to `b` lies before this segment, where the way changes its side between its ends. A
-    /// point on the line is to its right.
+    /// Returns the part of the way from `a` to `b`, 0 to 1, that lies before this segment; `None` if the way
+    /// does not change sides between the ends of the segment. A point on the line is to its right.
     pub(crate) fn crossed_at(&self, a: Position, b: Position) -> Option<f64> {
         let (before, after) = (self.side(a), self.side(b));
         if (before >= 0.0) == (after >= 0.0) {
@@ -137,7 +137,8 @@ impl Polygon {
             .fold(f64::INFINITY, f64::min)
     }
 
-    /// Which part of the way from `a` to `b` lies before the last crossing of the border; 1 where it crosses none.
+    /// Returns the part of the way from `a` to `b`, 0 to 1, before the last crossing of the border; 1 if it
+    /// crosses none.
     pub(crate) fn last_crossing(&self, a: Position, b: Position) -> f64 {
         let crossings = self.edges().filter_map(|edge| edge.crossed_at(a, b));
         crossings
@@ -148,7 +149,7 @@ impl Polygon {
     }
 }
 
-/// What is wrong with the points of a polygon.
+/// Fault in the points of a polygon.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PolygonFault {
     /// There are fewer than three.
@@ -220,7 +221,7 @@ impl Homography {
             .then_some(map)
     }
 
-    /// Where `at` comes to lie; `None` for points at the horizon or beyond it.
+    /// Returns the image of `at`; `None` for points at the horizon or beyond it.
     #[must_use]
     pub fn apply(&self, at: Position) -> Option<Position> {
         let [a, b, c, d, e, f, g, h, i] = self.m;

@@ -5,7 +5,7 @@ use weir_flow::{KeyKind, KeySpec};
 /// A type of transform.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TransformType {
-    /// As `type` spells it.
+    /// Value of the key `type`.
     pub name: &'static str,
     /// One line for the reference.
     pub about: &'static str,

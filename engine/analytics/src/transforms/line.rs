@@ -50,9 +50,9 @@ pub(crate) struct Line {
     anchor: Anchor,
     directions: [Arc<str>; 2],
     passers: BTreeMap<u64, Passer>,
-    /// By direction.
+    /// Number of crossings by direction.
     counts: [u64; 2],
-    /// By direction and class.
+    /// Number of crossings by direction and class.
     of_class: [BTreeMap<Arc<str>, u64>; 2],
     found: u64,
 }

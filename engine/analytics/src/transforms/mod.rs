@@ -1,9 +1,9 @@
-//! What happens: transforms take in the tracked objects of a stream, frame by frame, and give incidents that begin, go on
-//! and end.
+//! Transforms: they take in the tracked objects of a stream, frame by frame, and report incidents that begin,
+//! continue and end.
 //!
-//! They know of no clock: motion is measured by the media time of frames, which may be any time apart, and a track may be
-//! missing in some of them. What happens between two observations of a track, such as the crossing of a line, is
-//! interpolated. Nothing is drawn, written or sent here.
+//! Transforms have no clock: motion is measured by the media time of frames, which may be any time apart, and
+//! a track may be missing in some of them. Changes between two observations of a track, such as the crossing
+//! of a line, are interpolated. Nothing is drawn, written or sent here.
 
 mod best_shot;
 mod episodes;

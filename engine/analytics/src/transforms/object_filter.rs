@@ -45,7 +45,7 @@ pub enum Verdict {
 /// its class takes the place of that for all.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ObjectFilter {
-    /// For all classes.
+    /// Rule for the objects of all classes.
     pub all: ObjectRule,
     /// Rules of single classes.
     pub classes: BTreeMap<Arc<str>, ObjectRule>,

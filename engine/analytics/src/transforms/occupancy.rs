@@ -1,5 +1,5 @@
-//! How many objects are in a polygon at once: a `crowd` where there are many, an `absence` where there is none. Neither
-//! follows objects, so they need no tracker.
+//! Number of objects in a polygon at once: `crowd` reports many objects, `absence` reports that there is
+//! none. Neither follows objects, so they need no tracker.
 
 use weir_flow::{Phase, Rect};
 
@@ -8,10 +8,10 @@ use super::finding::{Drawing, Finding, count, number, outline};
 use super::geometry::{Anchor, Polygon};
 use crate::track::FrameTime;
 
-/// Media time without frames after which nothing is known of what was in between.
+/// Media time without frames, in milliseconds, after which the number of objects meanwhile counts as unknown.
 const MAX_GAP_MS: f64 = 5_000.0;
 
-/// What is reported.
+/// Condition on the number of objects.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Wanted {
     AtLeast(u64),

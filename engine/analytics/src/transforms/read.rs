@@ -1,4 +1,4 @@
-//! From the keys of a table to a transform: what its values mean together.
+//! Reads a transform from the keys of a table, and checks their values together.
 
 use std::sync::Arc;
 
@@ -9,14 +9,14 @@ use super::geometry::{Anchor, Homography, PolygonFault, Position, check_polygon}
 use super::schedule::{Schedule, parse_days, parse_exceptions, parse_hours, parse_offset, time_zone};
 use super::spec::{BestShotSpec, Outline, RuleSpec, Still, TransformKind, TransformSpec, Units, Wanted};
 
-/// What is wrong with a key.
+/// Fault in a key of a transform.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
-    /// The key; of one that is missing its name.
+    /// Key with the fault, or key that is missing.
     pub key: &'static str,
-    /// What is wrong.
+    /// Description of the fault.
     pub message: String,
-    /// How to fix it.
+    /// Advice on how to fix it, if there is any.
     pub hint: Option<String>,
 }
 
@@ -34,7 +34,7 @@ const MAX_JPEG_BYTES: f64 = 262_144.0;
 /// Corners of a polygon: each costs a step for each object.
 const MAX_POINTS: usize = 256;
 
-/// What a table of that type says; its values have the kinds of [`super::TRANSFORM_TYPES`].
+/// Reads a transform of type `kind` from its keys, whose values have the kinds of [`super::TRANSFORM_TYPES`].
 ///
 /// # Errors
 /// All [`Fault`]s.

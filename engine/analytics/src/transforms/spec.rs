@@ -1,4 +1,4 @@
-//! What a graph says of a transform, checked: values without state.
+//! Checked settings of a transform, as a graph gives them: values without state.
 
 use std::sync::Arc;
 
@@ -8,27 +8,27 @@ use weir_flow::{Attribute, PictureLimits};
 use super::geometry::{Anchor, Polygon, Position, Segment};
 use super::schedule::Schedule;
 
-/// What the coordinates of points are.
+/// Unit of the coordinates of points.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Units {
     /// Parts of the frame's width and height, 0 to 1: they hold for every size of the picture.
     #[default]
     Parts,
-    /// Source pixels.
+    /// Pixels of the source's frames, from their upper left corner.
     Pixels,
 }
 
 /// Points on the picture.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Outline {
-    /// In their order.
+    /// Points in the order of the text.
     pub points: Vec<Position>,
-    /// What their coordinates are.
+    /// Unit of their coordinates.
     pub units: Units,
 }
 
 impl Outline {
-    /// In source pixels of frames of that size.
+    /// Returns the points in source pixels of frames of that size.
     #[must_use]
     pub fn in_pixels(&self, width: f64, height: f64) -> Vec<Position> {
         let scale = match self.units {
@@ -73,80 +73,81 @@ impl Outline {
 pub struct TransformSpec {
     /// Classes of the objects that it takes; empty: all.
     pub classes: Vec<Arc<str>>,
-    /// Which point of a box stands for its object.
+    /// Point of a box that stands for its object.
     pub anchor: Anchor,
-    /// Where it looks: a polygon, or a line's two points; `None`: the whole frame.
+    /// Polygon, or the two points of a line, on the picture; `None`: the whole frame.
     pub outline: Option<Outline>,
-    /// Media time from one update of an incident to the next, in milliseconds.
+    /// Interval between two updates of an incident, in milliseconds of media time.
     pub every_ms: f64,
-    /// What it finds.
+    /// Kind of the transform, with its parameters.
     pub kind: TransformKind,
 }
 
-/// What a transform finds, with the parameters of its kind. Durations are in milliseconds of media time; `margin` and
+/// Kind of a transform, with its parameters. Durations are in milliseconds of media time; `margin` and
 /// `within` are in parts of an object's size, half the sum of its box's sides.
 #[derive(Debug, Clone, PartialEq)]
 pub enum TransformKind {
     /// Visits of a polygon.
     Zone {
-        /// How far behind the border an object must be for the change to be certain at once.
+        /// Distance from the border beyond which a change of sides counts at once.
         margin: f64,
-        /// After how long it is certain without that.
+        /// Time after which a change counts nearer to the border.
         settle_ms: f64,
     },
     /// Crossings of a line.
     Line {
-        /// How far behind the line an object must be for its crossing to count.
+        /// Distance behind the line that an object must have for its crossing to count.
         margin: f64,
-        /// For how long it must be there.
+        /// Time for which it must keep that distance.
         settle_ms: f64,
-        /// Names of the directions: from left to right as seen looking from the first point to the second, and back.
+        /// Names of the directions: from left to right, seen from the first point towards the second, and
+        /// back.
         directions: [Arc<str>; 2],
     },
     /// Speeds on the ground.
     Speed {
-        /// Where the four points of the outline are on the ground, in metres.
+        /// Positions on the ground of the four points of the outline, in metres.
         ground: [Position; 4],
-        /// Over how long a speed is measured.
+        /// Time over which a speed is measured.
         window_ms: f64,
-        /// Speeds from which on there is an incident, in km/h; 0: always.
+        /// Least speed of an incident, in km/h; 0: every speed.
         above_kmh: f64,
     },
     /// Objects that stand still.
     Stopped(Still),
     /// Objects that stand still for long, also where their track changes meanwhile.
     Parked {
-        /// How long and how still.
+        /// Time and distance by which an object stands still.
         still: Still,
-        /// For how long another track at the same place is the same object.
+        /// Time for which another track that begins at the same place is the same object.
         rejoin_ms: f64,
     },
     /// Objects that move against the allowed direction.
     WrongWay {
-        /// From where to where objects may move: two points.
+        /// Allowed direction, from the first of two points to the second.
         allowed: Outline,
-        /// Angle from the opposite of the allowed direction, in degrees.
+        /// Largest angle, in degrees, from the opposite of the allowed direction.
         tolerance_deg: f64,
-        /// For how long.
+        /// Time over which the way of an object is measured.
         after_ms: f64,
     },
     /// Objects that are in a polygon for long, standing or walking.
     Loitering {
-        /// From when on.
+        /// Time in the polygon after which an incident begins.
         after_ms: f64,
-        /// For how long they may leave it meanwhile.
+        /// Time for which objects may leave the polygon meanwhile.
         leave_ms: f64,
     },
     /// Many objects at once.
     Crowd {
-        /// From how many on.
+        /// Least number of objects.
         min: u32,
-        /// For how long.
+        /// Time for which at least so many objects must be there.
         after_ms: f64,
     },
-    /// No object.
+    /// A polygon without objects.
     Absence {
-        /// For how long.
+        /// Time for which no object must be there.
         after_ms: f64,
     },
     /// Tracks that pass a filter.
@@ -155,62 +156,62 @@ pub enum TransformKind {
     BestShot(BestShotSpec),
 }
 
-/// How long and how still an object stands.
+/// Time and distance by which an object stands still.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Still {
-    /// From when on there is an incident.
+    /// Time after which an incident begins.
     pub after_ms: f64,
-    /// How far it may move meanwhile.
+    /// Distance that the object may move meanwhile, in parts of its size.
     pub within: f64,
 }
 
-/// Which pictures are taken, and how many.
+/// Choice and number of pictures of tracks.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BestShotSpec {
     /// Transforms whose incidents have the pictures of their tracks; empty: all.
     pub transforms: Vec<Arc<str>>,
-    /// What is shown around the object, in parts of the sides of its box.
+    /// Margin around the object, in parts of the sides of its box.
     pub margin: f32,
     /// Bounds of a picture.
     pub limits: PictureLimits,
-    /// How many times better another picture must be to take the place of one, at least 1.
+    /// Factor, at least 1, by which a new picture must be better to replace the old one.
     pub min_gain: f64,
-    /// Pictures that are taken of a stream within a second.
+    /// Maximum number of pictures that are taken of a stream within a second.
     pub per_second: f64,
-    /// Tracks of a stream that have pictures at a time.
+    /// Maximum number of tracks of a stream that have pictures at a time.
     pub keep: usize,
 }
 
-/// A filter over tracks: all of it must hold.
+/// A filter over tracks; all of its conditions must hold.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct RuleSpec {
-    /// Least confidence.
+    /// Least confidence of the object, 0 to 1.
     pub min_score: f32,
-    /// Zones of the graph, in one of which it must be; empty: anywhere.
+    /// Zones of the graph, of which the object must be in one; empty: anywhere.
     pub zones: Vec<Arc<str>>,
     /// Times at which it may hold.
     pub schedule: Schedule,
     /// Attributes that it must have.
     pub attributes: Vec<(Arc<str>, Wanted)>,
-    /// For how long the filter must hold.
+    /// Time for which the filter must hold before an incident begins.
     pub after_ms: f64,
-    /// For how long it must not hold until the incident is over.
+    /// Time for which the filter must not hold before the incident ends.
     pub end_after_ms: f64,
 }
 
-/// What an attribute must say.
+/// Condition on the value of an attribute.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Wanted {
-    /// One of these texts, classes or names; `unknown` is a match that is none.
+    /// The value is one of these texts, classes or names; `unknown` stands for a match without a name.
     OneOf(Vec<Arc<str>>),
-    /// A text, class or name that is none of these.
+    /// The value is a text, class or name that is none of these.
     NoneOf(Vec<Arc<str>>),
-    /// A number from the first to the second.
+    /// The value is a number from the first to the second.
     Between(f64, f64),
 }
 
 impl Wanted {
-    /// Whether the attribute says so.
+    /// Returns whether the attribute meets the condition.
     #[must_use]
     pub fn is_met_by(&self, attribute: &Attribute) -> bool {
         let is_listed = |said: &str| match self {
@@ -235,7 +236,7 @@ impl Wanted {
 }
 
 impl TransformKind {
-    /// As the key `type` spells it.
+    /// Returns the value of the key `type`.
     #[must_use]
     pub const fn name(&self) -> &'static str {
         match self {

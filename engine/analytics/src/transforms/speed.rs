@@ -25,7 +25,7 @@ const MIN_SAMPLES: u32 = 3;
 
 const KMH: f64 = 3.6;
 
-/// A position on the ground, and how much it counts.
+/// A position on the ground, with its weight in a fit.
 #[derive(Debug, Clone, Copy)]
 struct Place {
     at: Position,
@@ -33,7 +33,7 @@ struct Place {
 }
 
 impl Place {
-    /// Where a point of the picture is on the ground; `None` beyond the horizon.
+    /// Returns the position on the ground of a point of the picture; `None` beyond the horizon.
     fn of(point: Position, ground: &Homography) -> Option<Self> {
         let at = ground.apply(point)?;
         let below = Position {

@@ -1,4 +1,4 @@
-//! The state of one transform of one stream, of whichever kind.
+//! The state of one transform of one stream, of any kind.
 
 use std::sync::Arc;
 
@@ -28,7 +28,8 @@ struct Place {
 }
 
 impl Place {
-    /// Where the transform looks in frames of that size: the whole frame where it has no outline.
+    /// Returns the area and the line of a transform in frames of that size. Without an outline, the area is
+    /// the whole frame.
     fn new(spec: &TransformSpec, width: f64, height: f64) -> Self {
         let frame = || {
             // Anchors lie on the edge, and boxes may reach over it.
@@ -189,7 +190,7 @@ impl TransformState {
         }
     }
 
-    /// Ends what is of no track; all tracks have ended before.
+    /// Ends incidents that have no track, or that outlive it; all tracks have ended before.
     pub(crate) fn close(&mut self, out: &mut Vec<Finding>) {
         match &mut self.machine {
             Machine::Still(still) => still.close(out),
@@ -218,7 +219,8 @@ impl TransformState {
         }
     }
 
-    /// What it shows on the frame that was taken in last.
+    /// Returns the drawing for the latest frame; `None` before the first frame, and for kinds without a
+    /// drawing.
     pub(crate) fn drawing(&self, name: &str, view: &View<'_>) -> Option<Drawing> {
         let place = self.place.as_ref()?;
         let area = self.has_outline.then_some(&place.area);

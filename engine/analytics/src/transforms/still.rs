@@ -36,7 +36,7 @@ struct Place {
 pub(crate) struct StandingStill {
     anchor: Anchor,
     still: Still,
-    /// For how long a place is kept, in milliseconds; 0: not at all.
+    /// Time in milliseconds for which a place is kept after its track has ended; 0: it is not kept.
     rejoin_ms: f64,
     standing: BTreeMap<u64, Standing>,
     places: BTreeMap<u64, Place>,
@@ -161,7 +161,7 @@ impl StandingStill {
         Some(finding(track, change, Some(place.ghost)))
     }
 
-    /// How long each stands.
+    /// Returns the drawing of the area, with the time that each reported object has stood still.
     pub(crate) fn drawing(&self, area: Option<&Polygon>, view: &View<'_>) -> Drawing {
         let stood = |subject: &Subject| {
             let began = self.incidents.began(subject.track)?;

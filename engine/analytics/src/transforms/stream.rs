@@ -20,7 +20,7 @@ use crate::track::FrameTime;
 pub struct StreamTransform {
     /// Its name in the graph.
     pub name: Arc<str>,
-    /// What it does.
+    /// Type and settings of the transform.
     pub spec: TransformSpec,
     /// Modules whose objects it takes whether or not they have tracks, by their numbers.
     pub modules: BTreeSet<u32>,
@@ -37,9 +37,9 @@ pub struct SceneObject<'a> {
     pub module: u32,
     /// Its tracker and its track. An object is there without, too, and once for each tracker that follows it.
     pub track: Option<(u32, u64)>,
-    /// Of a track that counts from this frame on: when and where it was seen first.
+    /// Time and box of the first observation, if the track counts from this frame on.
     pub first: Option<(FrameTime, Rect)>,
-    /// Its class; over a track that which settled.
+    /// Class of the object, or the settled class of its track.
     pub class: &'a Arc<str>,
     /// Confidence, 0 to 1.
     pub score: f32,
@@ -56,9 +56,9 @@ pub struct SceneFrame<'a> {
     pub width: u32,
     /// Height in pixels.
     pub height: u32,
-    /// When it was.
+    /// Media time and arrival of the frame.
     pub at: FrameTime,
-    /// What was found in it.
+    /// Objects that were found in the frame.
     pub objects: &'a [SceneObject<'a>],
     /// Tracks that ended with it.
     pub ended: &'a [TrackEnd],
@@ -69,7 +69,7 @@ pub struct SceneFrame<'a> {
 /// The transforms of a stream, with their state.
 pub struct StreamTransforms {
     stream: Arc<str>,
-    /// Zones first.
+    /// State of each transform; zones come first.
     slots: Vec<Slot>,
     zones: usize,
     subjects: BTreeMap<u64, Subject>,
@@ -88,7 +88,8 @@ impl fmt::Debug for StreamTransforms {
 }
 
 impl StreamTransforms {
-    /// Of the stream of that name; `began_s` is when they begin, in seconds since 1970 (UTC), by which ids are unique.
+    /// Creates the transforms of the stream of that name. `began_s` is the time of their begin, in seconds
+    /// since 1970 (UTC); it makes the ids of incidents unique.
     #[must_use]
     pub fn new(stream: Arc<str>, transforms: Vec<StreamTransform>, began_s: u64) -> Self {
         let mut all = Self {
@@ -133,7 +134,7 @@ impl StreamTransforms {
         incidents
     }
 
-    /// Ends all that a transform has begun.
+    /// Ends all incidents that a transform has begun.
     fn end_slot(&self, slot: &mut Slot, incidents: &mut Vec<Incident>) {
         for subject in self.subjects.values() {
             let found = slot.state.on_track_end(subject);
@@ -227,7 +228,7 @@ impl StreamTransforms {
         incidents
     }
 
-    /// What transforms show on the frame that was taken in last.
+    /// Returns the drawings of all transforms for the latest frame.
     #[must_use]
     pub fn overlays(&self) -> Vec<Overlay> {
         let Some((width, height, now)) = self.last else {

@@ -17,9 +17,9 @@ pub(crate) struct Subject {
     pub(crate) class: Arc<str>,
     pub(crate) score: f32,
     pub(crate) rect: Rect,
-    /// When it was seen last.
+    /// Time of the last observation.
     pub(crate) at: FrameTime,
-    /// When and where it was seen before that.
+    /// Time and box of the observation before.
     pub(crate) before: Option<(FrameTime, Rect)>,
     /// Whether the left, right or lower edge of the frame cuts it: its box is then that of a part of it.
     pub(crate) is_cut: bool,
@@ -74,16 +74,16 @@ pub(crate) struct Step {
     pub(crate) to: Position,
 }
 
-/// The pixels of a frame, and what takes pictures out of them.
+/// The pixels of a frame, and a way to take pictures from them.
 #[derive(Debug, Clone, Copy)]
 pub struct FramePixels<'a> {
-    /// The frame.
+    /// Frame whose pixels are used.
     pub frame: &'a Frame,
     /// Measures and copies parts of it.
     pub taker: &'a dyn PictureTaker,
 }
 
-/// What transforms are given of a frame.
+/// Input of transforms for one frame.
 pub(crate) struct View<'a> {
     pub(crate) width: f64,
     pub(crate) height: f64,
@@ -92,7 +92,7 @@ pub(crate) struct View<'a> {
     pub(crate) subjects: &'a BTreeMap<u64, Subject>,
     /// Those that were seen in this frame.
     pub(crate) present: &'a [u64],
-    /// Where pictures can be taken.
+    /// Pixels of the frame, if pictures can be taken.
     pub(crate) pixels: Option<FramePixels<'a>>,
 }
 

@@ -299,7 +299,7 @@ fn a_visit_is_as_long_as_between_its_crossings_and_counts_who_is_within() {
     );
     assert_eq!(number(visit[0], "occupancy"), 2.0);
     assert_eq!(&*visit[0].zones, ["yard".into()]);
-    // What was within from the beginning stays so until the stream ends.
+    // An object that was within from the beginning stays within until the stream ends.
     assert_eq!(of(2)[1].pts_ms, 4200.0);
 }
 

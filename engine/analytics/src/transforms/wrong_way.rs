@@ -1,7 +1,7 @@
 //! Objects that move against the allowed direction.
 //!
-//! The way of an object over the last `after` is held against the allowed direction; ways shorter than half of its size
-//! say nothing. What stands still, or has turned only a little, stays what it was.
+//! The way of an object over the last `after` is compared with the allowed direction; ways shorter than half
+//! of its size are ignored. An object that stands still, or has turned only a little, keeps its state.
 
 use std::collections::{BTreeMap, VecDeque};
 

@@ -1,4 +1,4 @@
-//! Visits of a polygon: who comes in, who leaves, for how long each stays, how many there are.
+//! Visits of a polygon: entries, exits, the time that each object stays, and the number of objects within.
 //!
 //! An object is within where its anchor is. Between two observations it moves straight, so the moment of entering or
 //! leaving is interpolated. Against jitter at the border, a change counts once the anchor is further than `margin` times
@@ -112,7 +112,8 @@ pub(crate) fn inside(subject: &Subject, anchor: Anchor, polygon: &Polygon, margi
     }
 }
 
-/// When the anchor crossed the border, where it did since the observation before; else now.
+/// Returns the time at which the anchor crossed the border since the observation before; if it did not, the
+/// present time.
 fn changed_at(subject: &Subject, anchor: Anchor, polygon: &Polygon, holds: bool) -> FrameTime {
     let step = subject.step(anchor);
     match step.from {
