@@ -1,4 +1,5 @@
-//! Where frames become requests: the permits of a stream, and the bytes that its decoded frames may take.
+//! Admission of frames as requests: permits bound the requests of a stream in flight, and a budget bounds the
+//! bytes of its decoded frames.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};

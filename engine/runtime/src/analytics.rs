@@ -1,5 +1,5 @@
-//! What is known over time, shared by the egress, which takes it from deliveries, and by modules that run per track, which ask
-//! it before.
+//! Trackers and transforms per stream. The egress updates them with each delivery; modules that run per track
+//! read them before they select items.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
@@ -119,7 +119,7 @@ impl SharedAnalytics {
     }
 }
 
-/// Which items of a module that runs per track are wanted.
+/// Selects the items that a per-track module runs on.
 pub(crate) struct TrackGate {
     rule: PerTrack,
     module: u32,

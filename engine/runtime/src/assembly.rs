@@ -1,4 +1,4 @@
-//! What a run is made from, its options, and why it may not begin.
+//! Inputs and options of a run, and the errors that keep a run from starting.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use crate::sampling::Sampler;
 
 /// A graph with everything that it names. Tables go by the indices of the graph.
 pub struct Assembly {
-    /// What to run.
+    /// The checked graph.
     pub graph: Graph,
     /// By source; `None` for `emulated:` ones, which the runtime has itself.
     pub sources: Vec<Option<Box<dyn SourceFactory>>>,
@@ -32,7 +32,7 @@ pub struct Assembly {
     pub operators: Vec<Option<Arc<dyn Operator>>>,
     /// By sink: opens it.
     pub sinks: Vec<Box<dyn SinkFactory>>,
-    /// Where models are partitioned over workers.
+    /// The plan and loaders of partitioned models; `None` if no model is partitioned.
     pub partitioning: Option<Partitioning>,
     /// Called while the graph runs: gives gears when others are to come into force. `None` where nothing else gives them; of no
     /// effect in a graph that takes the place of another.
@@ -75,7 +75,7 @@ pub struct RunOptions {
     pub until_stopped: bool,
     /// Sources stop after this long.
     pub duration: Option<Duration>,
-    /// Of recordings.
+    /// Pace of recordings; cameras ignore it.
     pub pace: Pace,
     /// Bytes that decoded frames of all streams may take together; each stream has an equal share.
     pub memory_bytes: u64,
@@ -83,17 +83,17 @@ pub struct RunOptions {
     pub max_in_flight: Option<u32>,
     /// Deliveries that may wait for a sink which skips when it is slow.
     pub max_sink_waiting: usize,
-    /// Where to record every decision.
+    /// File to which every decision is recorded; `None` records nothing.
     pub record: Option<PathBuf>,
     /// Whether the first [invariant](weir_types::invariant) that is broken ends the run as `stop` does.
     pub strict: bool,
     /// Seed of all random draws.
     pub seed: u64,
-    /// How long requests in flight may still take when sources have stopped.
+    /// Longest time that requests in flight may take after all sources have stopped.
     pub grace: Duration,
-    /// How long to wait before a camera that is down is tried again.
+    /// Wait before the next attempt to connect to a camera that is down.
     pub reconnect: ReconnectSpec,
-    /// How long a sink may take to open: what opens a FIFO waits for its reader.
+    /// Longest time that opening a sink may take. A sink that opens a FIFO waits for its reader.
     pub sink_open_timeout: Duration,
     /// Counts how far the run is.
     pub progress: Arc<Progress>,
@@ -101,7 +101,7 @@ pub struct RunOptions {
     pub sampler: Option<Arc<dyn Sampler>>,
     /// Takes pictures of objects for transforms; without it they have none.
     pub pictures: Option<Arc<dyn PictureTaker>>,
-    /// Which requests are traced, and who is given their traces; without it none are.
+    /// Sampling rate and exporter of request traces; `None` traces no request.
     pub traces: Option<TraceOptions>,
 }
 
@@ -154,9 +154,9 @@ pub enum RunError {
     /// The recording could not be begun.
     #[error("cannot record to {path}: {}", weir_files::io_reason(reason))]
     Record {
-        /// Where it was to be written.
+        /// Path of the file that could not be created.
         path: PathBuf,
-        /// Of the operating system.
+        /// Error of the operating system.
         reason: std::io::Error,
     },
     /// A thread could not be started.
@@ -171,9 +171,9 @@ pub enum RunError {
     /// A model that generates cannot run as its keys say.
     #[error("model {model}: {reason}")]
     Generate {
-        /// Its name.
+        /// Name of the model in the graph.
         model: String,
-        /// What does not fit, and what to do.
+        /// The mismatch, and a way to correct it.
         reason: String,
     },
     /// A model that could never be opened.
@@ -184,21 +184,21 @@ pub enum RunError {
         memory >> 20
     )]
     ModelTooLarge {
-        /// Its name.
+        /// Name of the model in the graph.
         model: String,
-        /// Its device.
+        /// Name of the device in the graph.
         device: String,
-        /// What one session takes.
+        /// Bytes of device memory that one session takes.
         bytes: u64,
-        /// What the device has.
+        /// Bytes of memory that the device has.
         memory: u64,
     },
     /// Stages of a cascade that cannot answer for each other.
     #[error("cascade \"{cascade}\": {reason}")]
     Cascade {
-        /// Its name.
+        /// Name of the cascade in the graph.
         cascade: String,
-        /// What differs, and what to do.
+        /// The difference between the stages, and a way to correct it.
         reason: String,
     },
     /// An actor of the engine ended before the run did: a defect.

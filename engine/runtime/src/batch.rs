@@ -21,13 +21,13 @@ pub(crate) struct Job {
     pub(crate) useful_until: Option<Timestamp>,
 }
 
-/// How a batch ended.
+/// The result of a batch, with its durations; sent by the worker that ran it.
 #[derive(Debug)]
 pub(crate) struct BatchResult {
     pub(crate) slot: SlotId,
     pub(crate) module: ModuleId,
     pub(crate) batch: BatchId,
-    /// How long it had the slot, until its outputs were decoded.
+    /// Time for which the batch occupied its slot, until its outputs were decoded.
     pub(crate) took: Span,
     pub(crate) steps: StepTimes,
     /// Whether it was lost with a partition worker, and may run again.
@@ -44,7 +44,7 @@ pub(crate) struct BatchLaunched {
     pub(crate) prepared: Span,
 }
 
-/// Where the time of a batch went.
+/// Durations of the three steps of a batch.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct StepTimes {
     pub(crate) prepared: Span,
@@ -55,7 +55,7 @@ pub(crate) struct StepTimes {
 /// Sends a result to its module; called on the thread of the worker.
 pub(crate) type BatchDoneSender = Box<dyn Fn(BatchResult) + Send>;
 
-/// Sends word of a run that begins to its module; called on a thread of the worker.
+/// Notifies a module that one of its batches begins to run; called on a thread of the worker.
 pub(crate) type BatchLaunchedSender = Box<dyn Fn(BatchLaunched) + Send>;
 
 /// A model as a worker sees it.
@@ -68,7 +68,8 @@ pub(crate) struct PlacedModel {
 }
 
 impl PlacedModel {
-    /// What the thread that runs its session does before the first batch. Where that fails, so will batches, which say it again.
+    /// Runs the first-batch preparation of a session on the thread that will use the session. A failure is
+    /// only logged, since the batches fail with the same reason and report it.
     pub(crate) fn begin(&self, slot: SlotId, begins: impl FnOnce() -> Result<(), SessionError>) {
         if let Err(reason) = caught(begins) {
             tracing::warn!(slot = slot.0, model = %self.name, reason, "the first run failed");
@@ -80,6 +81,6 @@ impl PlacedModel {
 pub(crate) struct WorkerHandle {
     pub(crate) jobs: Sender<Job>,
     pub(crate) threads: Vec<JoinHandle<()>>,
-    /// Where the memory of its device does not hold all its models.
+    /// Control of the sessions; present only if the models of the device together exceed its memory.
     pub(crate) sessions: Option<SessionControl>,
 }

@@ -12,7 +12,7 @@ use crate::clock::{Clock, duration};
 /// Time between two looks whether the run stops.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// How long a wait may take.
+/// Limits of a wait; the wait ends at the first that is reached.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct WaitLimits {
     /// After the run was asked to stop.
@@ -21,7 +21,7 @@ pub(crate) struct WaitLimits {
     pub(crate) total: Option<Duration>,
 }
 
-/// What became of the work.
+/// Outcome of a bounded wait.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum BoundedOutcome<T> {
     Done(T),

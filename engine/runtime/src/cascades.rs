@@ -60,7 +60,7 @@ pub(crate) struct Stage {
     pub(crate) splits: bool,
     /// Its setting where no gear names it.
     pub(crate) own: StageSetting,
-    /// Where samples are taken.
+    /// Sampling of this stage; `None` if the run takes no samples.
     pub(crate) sampling: Option<StageSampling>,
 }
 
@@ -92,7 +92,7 @@ pub(crate) fn check(graph: &Graph, models: &[Option<Arc<dyn Model>>]) -> Result<
     Ok(())
 }
 
-/// What keeps the second of two models from answering for the first.
+/// Returns the reason why the answers of two models cannot replace each other; `None` if they can.
 fn difference([first, second]: [&dyn Model; 2], [one, other]: [&str; 2]) -> Option<String> {
     let classes = |model: &dyn Model| -> BTreeSet<Arc<str>> { model.classes().iter().cloned().collect() };
     let (known, own) = (classes(first), classes(second));

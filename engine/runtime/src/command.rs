@@ -1,5 +1,5 @@
-//! What may be asked of an engine that runs, and why it may be refused. Commands come from any thread; the control thread
-//! carries them out one after the other, between its messages.
+//! Commands to a running engine, and the errors that reject them. Any thread may send commands; the control
+//! thread executes them one at a time, between its other messages.
 
 use std::sync::Arc;
 
@@ -23,26 +23,26 @@ pub const MAX_STREAMS: usize = 1_024;
 /// Commands that may wait for the control thread.
 pub(crate) const MAX_COMMANDS: usize = 64;
 
-/// Where the answer to a command goes. Without a receiver it is discarded.
+/// Channel for the answer to a command. If its receiver is gone, the answer is discarded.
 pub(crate) type Answer<T> = Sender<Result<T, StreamError>>;
 
 /// A stream that is to be added.
 pub struct NewStream {
     /// Its name, address, mode, objective and share.
     pub node: SourceNode,
-    /// What opens it; `None` for an `emulated:` one, which the runtime has itself.
+    /// Opens the source; `None` for an `emulated:` source, which the runtime opens itself.
     pub factory: Option<Box<dyn SourceFactory>>,
     /// The source of the graph whose inputs it shares: its frames enter what takes the frames of that one. `None`: they
     /// enter whatever takes frames of any source.
     pub like: Option<String>,
 }
 
-/// What is to change about a stream that runs; `None` leaves it as it is.
+/// Changes to a running stream; each field that is `None` stays as it is.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct StreamChange {
     /// Its own latency objective, or that of the graph. Requests in flight keep the one that they have.
     pub slo: Option<Option<Span>>,
-    /// Its weight.
+    /// Weight of the stream under overload, relative to other streams.
     pub weight: Option<f64>,
     /// Its reserve in frames a second, or none.
     pub reserve: Option<Option<f64>>,
@@ -65,7 +65,7 @@ pub(crate) enum Command {
     Snapshot(Answer<Box<Snapshot>>),
 }
 
-/// What the control thread serves beside a run.
+/// Requests to the control thread that come from outside the run.
 pub(crate) struct Service {
     pub(crate) commands: mpsc::Receiver<Command>,
     /// Sent to once, when sources have begun.
@@ -79,15 +79,15 @@ pub enum StreamError {
     /// Another one has the name, or a module or a sink of the graph.
     #[error("the name {name} is taken{}: choose another name", taken_by(.by))]
     NameTaken {
-        /// The name.
+        /// Name that was requested for the new stream.
         name: String,
-        /// What has it, where that is no stream.
+        /// Kind of the thing that has the name already, such as a module; `None` if it is a stream.
         by: Option<&'static str>,
     },
     /// There is no stream of that name.
     #[error("there is no stream {name}: {}", list_of(.known))]
     Unknown {
-        /// The name.
+        /// Name that was requested.
         name: String,
         /// Names of all streams.
         known: Vec<String>,
@@ -95,7 +95,7 @@ pub enum StreamError {
     /// The graph has no source of that name.
     #[error("the graph has no source {name} to be like: {}", list_of(.known))]
     UnknownSource {
-        /// The name.
+        /// Name of the source that was requested.
         name: String,
         /// Names of the graph's sources.
         known: Vec<String>,
@@ -103,19 +103,19 @@ pub enum StreamError {
     /// The graph has no module or sink of that name.
     #[error("the graph has no module or sink {name} that the frames of a stream could enter")]
     UnknownInput {
-        /// The name.
+        /// Name of the module or sink that was requested.
         name: String,
     },
     /// It is being removed.
     #[error("the stream {name} is being removed: wait until it is gone")]
     Removing {
-        /// The name.
+        /// Name of the stream that is being removed.
         name: String,
     },
     /// Its source has ended.
     #[error("the stream {name} has ended: remove it, and add it again")]
     Ended {
-        /// The name.
+        /// Name of the stream that has ended.
         name: String,
     },
     /// Its weight or its reserve is out of bounds.
@@ -125,7 +125,7 @@ pub enum StreamError {
         StreamShare::RESERVES.start(), StreamShare::RESERVES.end()
     )]
     Share {
-        /// The name.
+        /// Name of the stream with the invalid share.
         name: String,
     },
     /// No frame of it could ever be on time.
@@ -134,7 +134,7 @@ pub enum StreamError {
          every frame would be late; raise its slo"
     )]
     SloTooShort {
-        /// The name.
+        /// Name of the stream whose objective is too short.
         name: String,
         /// Execution of one item in each module, along the longest path.
         execution: Span,

@@ -1,5 +1,6 @@
-//! What keeps decoding from taking all cores: a bound on the sources that decode at once, in turns, and a lower priority of
-//! their threads. And whether decoding alone needs more than the machine has.
+//! Limits on the processor time of decoding: only a bounded number of sources decode at once, in turns, and
+//! their threads run at a lower priority. This file also detects that decoding alone needs more than the
+//! machine has.
 //!
 //! Decoding a frame takes a millisecond or ten, and a hundred streams have a hundred threads for it; the thread that
 //! carries control and those that run batches would have one turn in fifty. With as many decoding at once as there are

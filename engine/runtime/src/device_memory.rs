@@ -1,4 +1,4 @@
-//! What devices with a limited memory hold of the models of a graph.
+//! Devices with limited memory, and the models of a graph that are placed on them.
 
 use std::collections::BTreeSet;
 

@@ -21,11 +21,11 @@ use crate::clock::{Clock, duration};
 pub(crate) struct EmulatedModel {
     name: String,
     profile: Profile,
-    /// How long inputs are prepared; `None`: no time.
+    /// Time to prepare the inputs of a batch, by its size; `None` takes no time.
     preparation: Option<Profile>,
     /// Each such batch fails.
     fail_every: Option<u32>,
-    /// How long it takes to open from its file and from host memory.
+    /// Times to open the model: first from its file, then from host memory.
     opening: [Span; 2],
     /// Of all its sessions, those that come after they were closed included, and of opening them.
     sleep: Sleep,
@@ -175,7 +175,8 @@ impl EmulatedSession {
     }
 }
 
-/// What is found in items: nothing, with a certainty that follows from the frame and the place in it.
+/// Inferences without objects or attributes. Their certainty depends only on the frame index and the place of
+/// the item in the frame.
 fn inferences(items: &[Item]) -> Vec<Inference> {
     let inference = |item: &Item| Inference {
         certainty: Some(emulated_certainty(item.frame.index, place(item))),

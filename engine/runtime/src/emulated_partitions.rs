@@ -86,7 +86,7 @@ impl PartitionLoader for EmulatedLoader {
     }
 }
 
-/// What opens partitions of emulated models, and those of others by `others`.
+/// Returns a loader that opens partitions of emulated models itself and passes all others to `others`.
 #[must_use]
 pub fn with_emulated_partitions(others: Option<Arc<dyn PartitionLoader>>) -> Arc<dyn PartitionLoader> {
     Arc::new(EmulatedLoader { others })

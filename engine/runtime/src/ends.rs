@@ -16,7 +16,7 @@ use crate::clock::{Clock, duration};
 use crate::emulated::EmulatedModel;
 use crate::emulated_generator::EmulatedGenerator;
 
-/// What opens the models of a graph, by model and by its ends.
+/// Openers of sessions: by model, then by the devices on which that model is placed.
 pub(crate) type EndModels = Vec<Vec<Arc<dyn Model>>>;
 
 /// The models of a graph, emulated ones included, on each of their devices.
@@ -105,12 +105,12 @@ impl Model for RemoteModel {
     }
 }
 
-/// How much longer a session takes than it does by itself.
+/// Pace of a session that runs slower than its model could.
 #[derive(Debug, Clone, PartialEq)]
 struct Pace {
-    /// So many times as long, at least 1.
+    /// Factor by which each run is stretched, at least 1.
     slowdown: f64,
-    /// And at least as long as declared, by size of the batch or tokens of the step.
+    /// Shortest duration of a run as declared, by batch size or by tokens of a step.
     least: Option<Profile>,
 }
 

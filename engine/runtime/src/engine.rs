@@ -57,7 +57,7 @@ use packet_observers::SinkObserver;
 /// Time between two looks whether all requests have ended.
 const IDLE_POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// How long a thread may take to end; only one that is stuck in a batch or in a source takes any time.
+/// Longest wait for a thread to end. Only a thread that is blocked in a batch or in a source needs any time.
 const JOIN_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Time between two looks whether a thread has ended.
@@ -78,7 +78,7 @@ pub(crate) struct RunGraph {
     pub(crate) report_ids: Vec<ModuleId>,
 }
 
-/// What a run is driven by.
+/// State of the control thread for the whole run; a graph that replaces another one keeps it.
 pub(crate) struct RunContext<'a> {
     /// The graph in force.
     pub(crate) in_force: RefCell<Rc<RunGraph>>,
@@ -86,7 +86,7 @@ pub(crate) struct RunContext<'a> {
     pub(crate) policy: RefCell<Policy>,
     /// Names of the modules of all graphs, by their numbers in reports.
     pub(crate) module_names: RefCell<Vec<Arc<str>>>,
-    /// What is known over time of each stream.
+    /// Tracks and transforms per stream, shared by the egress and the graphs.
     pub(crate) analytics: SharedAnalytics,
     pub(crate) tracer: RequestTracer,
     pub(crate) clock: Clock,
@@ -102,7 +102,7 @@ pub(crate) struct RunContext<'a> {
     pub(crate) partitions: RefCell<Option<PartitionSetup>>,
 }
 
-/// What a run is started with.
+/// Workers, operators, streams and sinks with which a run starts.
 pub(crate) struct RunParts {
     pub(crate) workers: Vec<Worker>,
     /// By module; `None` where the model is emulated.
@@ -111,7 +111,7 @@ pub(crate) struct RunParts {
     pub(crate) sinks: Vec<SinkRoute>,
 }
 
-/// What streams are started with.
+/// Shared state that every new stream needs, also a stream that is added while the engine runs.
 struct StreamContext {
     actors: ActorRefs,
     decoding: Arc<Decoding>,
@@ -122,7 +122,7 @@ struct StreamContext {
     gates: RecordedGates,
     /// Sinks of the graph in force by their indices: names, and what they show.
     views: Vec<(String, SinkView)>,
-    /// What takes packets for them.
+    /// Packet observers of these sinks, in the same order.
     observers: Vec<SinkObserver>,
 }
 

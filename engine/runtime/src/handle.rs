@@ -70,7 +70,7 @@ pub struct Handle {
 }
 
 impl Handle {
-    /// What changes it, for other threads.
+    /// Returns a handle with which other threads change the engine.
     #[must_use]
     pub fn control(&self) -> Control {
         self.control.clone()
@@ -127,7 +127,7 @@ pub struct Control {
     preparation: Arc<Preparation>,
 }
 
-/// What another graph is made ready with.
+/// State for the preparation of a graph that will replace the one in force.
 struct Preparation {
     clock: Clock,
     options: RunOptions,

@@ -97,7 +97,7 @@ impl InlineWorker {
         })
     }
 
-    /// What this thread does before its first batch.
+    /// Prepares every open session on this thread, before its first batch.
     fn begin(&mut self) {
         for (placed, session) in self.sessions.values_mut() {
             if let Some(session) = session {

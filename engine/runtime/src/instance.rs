@@ -27,16 +27,17 @@ const PROMPT_SIZES: [u32; 5] = [1, 16, 64, 256, 1024];
 const PROMPT_TOKENS: u32 = 32;
 /// Steps by which a size is measured.
 const RUNS: usize = 3;
-/// What waits for an instance at most: sequences that leave it with their caches, and the next step.
+/// Maximum number of queued jobs per instance: sequences that leave it with their caches, and the next step.
 pub(crate) const MAX_JOBS: usize = 32;
-/// How long an instance waits for the cache of a sequence that comes to it: then its tokens are computed again.
+/// Longest wait of an instance for the cache of a sequence that moves to it. After that the cache is computed
+/// again from the tokens.
 const HANDOVER_TIMEOUT: Duration = Duration::from_millis(100);
 /// Most tokens of one sequence that are computed again at once.
 const MAX_TOKENS_AT_ONCE: u32 = 256;
 /// Between two attempts to open a session whose device or worker is gone: at first, and at most.
 const REOPEN_INTERVALS: [Duration; 2] = [Duration::from_millis(100), Duration::from_secs(2)];
 
-/// What an instance is asked for before a step.
+/// Commands that an instance carries out before a step.
 #[derive(Debug)]
 pub(crate) enum InstanceCommand {
     /// Something of a sequence.
@@ -55,20 +56,20 @@ pub(crate) struct Handover {
     pub(crate) generated: Vec<u32>,
     /// Tokens that steps take as computed.
     pub(crate) cached: u32,
-    /// Where the cache comes from.
+    /// Channel over which the previous instance sends the cache.
     pub(crate) from: Receiver<SequenceState>,
 }
 
-/// What an instance does.
+/// Jobs in the queue of an instance.
 #[derive(Debug)]
 pub(crate) enum InstanceJob {
     /// Runs a step.
     Step(StepJob),
-    /// Gives a sequence away with its cache.
+    /// Sends a sequence, with its cache, to another instance.
     HandOver {
-        /// Which.
+        /// The sequence that moves.
         sequence: SequenceId,
-        /// To where.
+        /// Channel to the instance that takes the sequence over.
         to: Sender<SequenceState>,
     },
 }
@@ -83,41 +84,42 @@ pub(crate) struct StepJob {
     pub(crate) steps: Vec<SequenceStep>,
 }
 
-/// How a step ended.
+/// The result of a step, with its duration.
 #[derive(Debug)]
 pub(crate) struct StepResult {
     pub(crate) module: ModuleId,
     pub(crate) slot: SlotId,
     /// As its job has it.
     pub(crate) number: u64,
-    /// How long it had the slot.
+    /// Time for which the step occupied its slot.
     pub(crate) took: Span,
     pub(crate) result: Result<Vec<GeneratedToken>, StepFailure>,
 }
 
-/// Why a step gave nothing.
+/// Error of a step that produced no tokens.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct StepFailure {
     pub(crate) reason: String,
-    /// Whether the instance is gone with all that it held, until it says that it is back.
+    /// Whether the instance has lost its session and all caches; it stays lost until
+    /// [`InstanceReport::Back`].
     pub(crate) is_gone: bool,
 }
 
-/// What an instance says.
+/// Reports of an instance to its module.
 #[derive(Debug)]
 pub(crate) enum InstanceReport {
     /// A step ended.
     Stepped(StepResult),
-    /// The instance was gone, and is there again, empty.
+    /// The session was opened again after a loss; the instance holds no sequence.
     Back {
-        /// Whose.
+        /// Module of the instance.
         module: ModuleId,
-        /// Which.
+        /// Slot of the instance.
         slot: SlotId,
     },
 }
 
-/// Sends what an instance says to its module; called on the thread of the instance.
+/// Sends the report of an instance to its module; called on the thread of the instance.
 pub(crate) type InstanceReportSender = Box<dyn Fn(InstanceReport) + Send>;
 
 /// An instance before its thread starts: its session is open.

@@ -1,4 +1,5 @@
-//! What an instance of a model that generates is: bounds by the keys of the model, and step times.
+//! Specification of an instance of a generative model: its bounds come from the keys of the model, its step
+//! times from a declared profile or a measurement.
 
 use weir_flow::GenerativeLimits;
 use weir_graph::ModelNode;

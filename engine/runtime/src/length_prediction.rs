@@ -4,7 +4,7 @@ use weir_flow::SequenceSpec;
 use weir_graph::{LengthPredictor, ModelNode};
 use weir_policy::generate::{LengthSource, emulated_length, emulated_prediction};
 
-/// What predicts the lengths of a module's texts.
+/// Predictor of the lengths of a module's texts, in tokens.
 pub(crate) struct LengthPrediction {
     source: LengthSource,
     predictor: LengthPredictor,

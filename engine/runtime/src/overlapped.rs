@@ -150,7 +150,7 @@ impl OverlappedWorker {
         })
     }
 
-    /// What this thread does before its first batch.
+    /// Prepares every open session on this thread, before its first batch.
     fn begin(&mut self) {
         for Middle { placed, infer, .. } in self.models.values_mut() {
             if let Some(infer) = infer {

@@ -23,7 +23,7 @@ use crate::slot_layout::SlotLayout;
 /// Tokens that a sequence generates at most, where its module does not say.
 const MAX_TOKENS: f64 = 64.0;
 
-/// What the state machines are made from.
+/// Specifications of the state machines of a graph, and of their breaker.
 pub(crate) struct PolicySpecs {
     pub(crate) topology: Topology,
     pub(crate) modules: Vec<ModuleSpec>,
@@ -220,7 +220,7 @@ fn overlap(graph: &Graph, slots: &SlotLayout, model: usize) -> Option<OverlapSpe
     OverlapSpec::on(ahead, all.len(), preparation)
 }
 
-/// What the streams are to have under overload; empty where they are alike.
+/// Weights and reserves of the streams under overload; empty if all streams have the same.
 fn shares(graph: &Graph) -> Vec<StreamShare> {
     let shares: Vec<StreamShare> = graph.sources().iter().map(|source| source.share).collect();
     if StreamShare::are_alike(&shares) {
@@ -229,7 +229,8 @@ fn shares(graph: &Graph) -> Vec<StreamShare> {
     shares
 }
 
-/// Where the arbiter grants slots. Those that are a module's own would always look free to it.
+/// Modules with the slots that the arbiter may grant them. Slots of a single module are left out, since the
+/// arbiter would always see them as free.
 fn placements(graph: &Graph, modules: &[ModuleSpec]) -> Vec<Placement> {
     let sources = graph.sources().iter().enumerate();
     let cameras = sources.filter(|(_, source)| source.mode == SourceMode::Live);

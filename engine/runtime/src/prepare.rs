@@ -1,5 +1,5 @@
-//! What is made ready before a graph runs, and before another one takes its place: models are opened and measured, then sinks
-//! are opened.
+//! Preparation of a graph before it runs or replaces another one: models are opened and measured first, then
+//! sinks are opened.
 
 use std::hash::{BuildHasher, Hasher};
 use std::sync::Arc;
@@ -33,7 +33,7 @@ pub(crate) struct OpenedGraph {
     workers: Vec<Worker>,
 }
 
-/// What a graph needs to run, but for its operators and sinks.
+/// A prepared graph without its operators and sinks.
 pub(crate) struct ReadyGraph {
     pub(crate) specs: PolicySpecs,
     pub(crate) limits: InFlightLimits,
@@ -298,7 +298,8 @@ pub(crate) fn sink_header(header: &RunHeader, view: &SinkView) -> RunHeader {
     }
 }
 
-/// Where the frames of a source come from, where it has another address; without credentials.
+/// Address of the smaller stream that frames are read from, without credentials; `None` if the source has one
+/// address.
 pub(crate) fn shown_detect_uri(source: &SourceNode) -> Option<String> {
     let uri = source.detect_uri.as_deref()?;
     Some(mask_credentials(uri).into_owned())

@@ -9,7 +9,7 @@ use weir_types::Span;
 
 use crate::clock::processor_time;
 
-/// What a thread does.
+/// Kind of work of a thread, by which processor time is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ThreadKind {
     /// Reads and decodes a source.
@@ -71,7 +71,8 @@ impl ProcessorTimes {
         }
     }
 
-    /// What was counted so far; called by the thread that carries control.
+    /// Processor times in seconds since the start. Only the control thread may call this, since it reads its
+    /// own clock.
     pub(crate) fn report(&self) -> ProcessorReport {
         let seconds = |kind| Span::from_micros(self.sum(kind).load(Ordering::Relaxed)).as_secs_f64();
         let since = |clock, before: Span| processor_time(clock).saturating_sub(before).as_secs_f64();

@@ -1,4 +1,4 @@
-//! How long models take: as declared, or measured on this machine.
+//! Durations of models: declared ones, or measurements on this machine.
 
 use std::sync::Arc;
 
@@ -35,8 +35,8 @@ const CACHE_LINK: Link = Link {
 pub struct MeasuredProfile {
     /// `(batch size, duration)`.
     pub points: Vec<(u32, Span)>,
-    /// How long it took to be opened; what of the device is made ready for its first session is in that of the first model that a
-    /// process measures.
+    /// Time to open the model. For the first model that a process measures, it includes the initialisation of
+    /// the device.
     pub opening: Span,
     /// Bytes of the device's memory that were free before it was opened and not after its largest batch; `None` where that is not
     /// known.
@@ -118,18 +118,19 @@ pub fn measure_session(
     worker.examine(0, largest_of(model.as_ref(), batches))
 }
 
-/// How long the models of a graph take, by index.
+/// Durations and memory use of the models of a graph. Tables are indexed by model.
 pub(crate) struct Profiles {
     /// Batch sizes and their durations; of a model that generates, a sequence of one token.
     pub(crate) batches: Vec<(Vec<u32>, Profile)>,
-    /// By slot of a model that is on devices of unequal speed and does not generate, how long a batch takes there; else empty. What
-    /// it takes by `batches` is then what the slots together come to.
+    /// Durations of a batch per slot, for a model that does not generate and is placed on devices of unequal
+    /// speed; empty for other models. In that case the entry in `batches` is the combined profile of these
+    /// slots.
     pub(crate) ends: Vec<Vec<Profile>>,
-    /// By slot of a model that generates, what an instance of it is; of others empty.
+    /// Specification of the instance on each slot of a generative model; empty for other models.
     pub(crate) instances: Vec<Vec<InstanceSpec>>,
-    /// By model: what its sequences go over with their caches from slot to slot, where they can.
+    /// Cost of moving a sequence with its cache between two slots; `None` if the model cannot move sequences.
     pub(crate) moves: Vec<Option<MoveCost>>,
-    /// What the devices hold whose memory is limited.
+    /// Devices with limited memory, and the models on them.
     pub(crate) memory: DeviceMemories,
 }
 
@@ -214,7 +215,9 @@ pub(crate) fn profiles(
     })
 }
 
-/// What a session of a model takes: as declared, or measured, with its session open from then on.
+/// Memory and opening times of a session: declared ones for an emulated model, else measured. A declared
+/// `memory` takes the place of the measured device memory. A measured session stays open until the caller
+/// closes it.
 fn session_use(
     (index, node): (usize, &ModelNode),
     model: &Arc<dyn Model>,
@@ -237,7 +240,8 @@ fn session_use(
     })
 }
 
-/// What is known of a model on each of its devices, by slot: each device is asked once, by its first slot.
+/// Values of a model per slot. `of_end` runs once per device, on the first slot of the model there; the other
+/// slots of the device copy its result.
 fn by_slot<T: Clone>(
     slots: &SlotLayout,
     model: usize,
@@ -317,8 +321,8 @@ fn own_profiles(
     Ok((sizes, profiles))
 }
 
-/// What the cache of a sequence goes over between any two slots of a model: `None` where some of its sessions do not take those of
-/// others, since they are in another process or of another model.
+/// Cost of moving the cache of a sequence between any two slots of a model. `None` if the sessions cannot
+/// exchange caches, because they are in different processes or belong to different models.
 fn cache_moves(ends: &[Arc<dyn Model>]) -> Option<MoveCost> {
     let mut kinds = ends.iter().map(|model| model.generative()?.caches());
     let kind = kinds.next().flatten()?;
@@ -328,7 +332,7 @@ fn cache_moves(ends: &[Arc<dyn Model>]) -> Option<MoveCost> {
     })
 }
 
-/// What an instance of a model that generates is: its step times are declared, or measured.
+/// Specification of an instance of a generative model; its step times are declared or measured.
 fn generative(
     (node, declared): (&ModelNode, &[(u32, Span)]),
     model: &dyn Model,

@@ -1,4 +1,4 @@
-//! How far a run is, for display: what is being prepared, then counts and streams.
+//! Progress of a run for display: the current step of the preparation, then counts and streams.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -23,20 +23,20 @@ pub struct Progress {
     timeline: Arc<Timeline>,
 }
 
-/// What takes time before sources begin.
+/// A step of the preparation, before sources begin.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Preparation {
-    /// What is done, such as "opening models".
+    /// Name of the step, such as "opening models".
     pub step: &'static str,
-    /// Number of this one, from 1.
+    /// Number of the current model or device in this step, from 1.
     pub number: usize,
-    /// How many there are.
+    /// Number of models or devices in this step.
     pub total: usize,
-    /// Name of this one.
+    /// Name of the current model or device.
     pub name: String,
 }
 
-/// How far one stream is.
+/// Progress of one stream.
 #[derive(Debug, Clone, Default)]
 struct Stream {
     arrived: u64,
@@ -49,7 +49,7 @@ struct Stream {
 /// [`Progress`] at one moment.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ProgressSnapshot {
-    /// What is being prepared; `None` once sources have begun.
+    /// Current step of the preparation; `None` once sources have begun.
     pub preparing: Option<Preparation>,
     /// Frames that became requests.
     pub arrived: u64,
@@ -57,7 +57,7 @@ pub struct ProgressSnapshot {
     pub delivered: u64,
     /// Requests completed after it.
     pub late: u64,
-    /// Requests dropped.
+    /// Requests dropped, for any reason.
     pub dropped: u64,
     /// Streams of the run.
     pub streams: usize,
@@ -68,7 +68,7 @@ pub struct ProgressSnapshot {
 }
 
 impl Progress {
-    /// What slots, shares and links were and are busy with.
+    /// Occupation of slots, shares and links over the last seconds, with current bookings.
     #[must_use]
     pub fn timeline(&self) -> TimelineSnapshot {
         self.timeline.snapshot()

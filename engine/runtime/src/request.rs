@@ -15,7 +15,7 @@ use crate::source::SharedMotionGate;
 pub(crate) struct Request {
     pub(crate) id: RequestId,
     pub(crate) stream: StreamId,
-    /// How the requests of its stream pass through the graph.
+    /// Route of the requests of this stream through the graph.
     pub(crate) route: Arc<Route>,
     pub(crate) frame: Arc<Frame>,
     pub(crate) sent_at: Timestamp,

@@ -16,7 +16,7 @@ const MAX_OPEN: usize = 4_096;
 /// Phases of a request that are kept; a frame with more batches shows the first.
 const MAX_PHASES: usize = 256;
 
-/// What a phase of a request in a module is.
+/// Kind of a phase of a request in a module.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PhaseKind {
     /// From entering the mailbox to joining a batch.
@@ -30,26 +30,27 @@ pub enum PhaseKind {
 /// A phase of a request in a module.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Phase {
-    /// The module.
+    /// Name of the module.
     pub module: Arc<str>,
-    /// What it is.
+    /// Kind of the phase.
     pub kind: PhaseKind,
-    /// When it began, from when the request did.
+    /// Start of the phase, measured from the start of the request.
     pub began: Span,
-    /// How long it took.
+    /// Duration of the phase.
     pub took: Span,
-    /// Items of the request in the batch, and of the batch. None of a queue.
+    /// Number of items of the request in the batch, and of all items in the batch; `None` for a phase in a
+    /// queue.
     pub items: Option<(u32, u32)>,
     /// Whether the batch failed.
     pub failed: bool,
 }
 
-/// What happened to one request, from its frame to its end.
+/// Timeline of one request, from the arrival of its frame to its end.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RequestTrace {
     /// The request, unique in its run.
     pub request: u64,
-    /// Its stream.
+    /// Name of the stream.
     pub stream: Arc<str>,
     /// Number of its frame in the stream.
     pub frame: u64,
@@ -67,16 +68,16 @@ pub struct RequestTrace {
 
 /// Takes traces of requests that have ended. It must not wait: it is called on the thread of control.
 pub trait TraceExporter: Send + Sync {
-    /// Takes one.
+    /// Exports the trace of one request.
     fn export(&self, trace: RequestTrace);
 }
 
-/// Which requests are traced, and who is given their traces.
+/// Sampling rate and exporter of request traces.
 #[derive(Clone)]
 pub struct TraceOptions {
-    /// The share of requests, from 0 to 1.
+    /// Fraction of requests that are traced, from 0 to 1.
     pub rate: f64,
-    /// Who is given them.
+    /// Receives the traces of sampled requests when they end.
     pub exporter: Arc<dyn TraceExporter>,
 }
 

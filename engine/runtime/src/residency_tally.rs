@@ -53,7 +53,7 @@ impl ResidencyTally {
         tally.plan_time += took;
     }
 
-    /// What planning has come to.
+    /// Replaces the report of queue planning with a newer one.
     pub(crate) fn set_queues(&self, report: QueuesReport) {
         let mut tally = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
         tally.report = Some(report);

@@ -26,16 +26,17 @@ pub(crate) struct ResidentWorker {
     failures: BTreeMap<usize, String>,
 }
 
-/// What a session of a model takes, measured.
+/// Measured memory and opening times of a session.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SessionUse {
-    /// Bytes of its device.
+    /// Bytes of device memory.
     pub device_bytes: u64,
-    /// Bytes of what it is opened from faster than from its file; 0 where there is nothing of the kind.
+    /// Bytes of host memory of the prepared model, from which a session opens faster than from its file; 0 if
+    /// the runtime prepares none.
     pub host_bytes: u64,
-    /// How long it is opened from its file.
+    /// Time to open the session from the file of the model.
     pub open_cold: Span,
-    /// How long it is opened from host memory.
+    /// Time to open the session from the prepared model in host memory.
     pub open_warm: Span,
 }
 

@@ -8,7 +8,7 @@ use weir_flow::StreamNames;
 use weir_graph::{Graph, SourceNode, Vertex};
 use weir_types::{ModuleId, Span, Topology};
 
-/// Which modules follow which, in the form the policy takes.
+/// Successors of each module, in the form that policies take.
 pub(crate) fn topology(graph: &Graph) -> Topology {
     let mut successors = vec![Vec::new(); graph.modules().len()];
     for (id, module) in (0..).zip(graph.modules()) {
@@ -21,7 +21,7 @@ pub(crate) fn topology(graph: &Graph) -> Topology {
     Topology::new(successors)
 }
 
-/// Where the frames of one stream enter the graph.
+/// Modules and sinks of a graph that the frames of one stream enter.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Entrance {
     modules: BTreeSet<usize>,
@@ -92,7 +92,7 @@ impl Scene {
     }
 }
 
-/// How the requests of one stream pass through the graph.
+/// Way of the requests of one stream through a graph, from its entrance to its sinks.
 #[derive(Debug)]
 pub(crate) struct Route {
     /// Number of the graph, from 0: another one may take its place while requests of this one are in flight.
@@ -179,7 +179,7 @@ impl Route {
     }
 }
 
-/// What a sink sees: its inputs and everything before them.
+/// Modules, trackers, transforms and streams that a sink shows: its inputs and everything before them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct SinkView {
     /// Modules whose output it shows.

@@ -1,4 +1,5 @@
-//! What workers of devices whose memory does not hold all their models are sent about sessions, and what they keep for them.
+//! Control of sessions on devices whose memory does not hold all their models: the orders for workers, and
+//! the models that stay prepared in host memory.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,7 +9,7 @@ use weir_flow::PreparedModel;
 use weir_policy::SlotEvent;
 use weir_types::ModelId;
 
-/// What the models of a graph are opened from faster than from their files.
+/// Prepared models in host memory; sessions open faster from them than from files.
 #[derive(Debug, Default)]
 pub(crate) struct WarmModels(Mutex<BTreeMap<ModelId, PreparedModel>>);
 
@@ -33,17 +34,17 @@ impl WarmModels {
     }
 }
 
-/// What a worker is to do with a session.
+/// Order of the arbiter to open or close a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SessionOrder {
     Open { model: ModelId, warm: bool },
     Close { model: ModelId },
 }
 
-/// Sends what became of a session to the arbiter; called on the thread of the worker.
+/// Sends the outcome of an order to the arbiter; called on the thread of the worker.
 pub(crate) type SessionChangeSender = Box<dyn Fn(SlotEvent) + Send>;
 
-/// Where a worker takes orders for its sessions.
+/// Channel for orders to a worker, with the prepared models that its sessions open from.
 #[derive(Debug, Clone)]
 pub(crate) struct SessionControl {
     pub(crate) orders: Sender<SessionOrder>,

@@ -19,7 +19,7 @@ use crate::lock::lock;
 use crate::panic_message::panic_message;
 use crate::processor_time::{ProcessorTimes, ThreadKind, ThreadTimer};
 
-/// What is sent to a sink, with what is free again once the sink has taken it.
+/// An item in the queue of a sink. Its permits are released after the sink has processed it.
 struct SinkItem {
     payload: Payload,
     /// The request keeps it until the sink has taken this: a slow sink puts its sources under backpressure.
@@ -35,7 +35,7 @@ enum Payload {
     StreamRemoved(Arc<str>),
 }
 
-/// What the thread has done so far.
+/// Progress of the thread of a sink.
 #[derive(Default)]
 struct SinkProgress {
     report: SinkReport,
@@ -67,7 +67,7 @@ pub(crate) struct SinkHandle {
     closed: Option<(Timestamp, u64)>,
 }
 
-/// How long a closing sink that makes no progress is waited for.
+/// Limit of the wait for a closing sink that makes no progress.
 pub(crate) struct CloseTimeout<'a> {
     pub(crate) clock: Clock,
     /// No sink is left behind before this is raised.
@@ -76,7 +76,7 @@ pub(crate) struct CloseTimeout<'a> {
     pub(crate) grace: Duration,
 }
 
-/// How much may wait for a sink.
+/// Bounds of the queue of a sink.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct QueueLimits {
     /// Requests of all streams that can be in flight: the queue of a sink that is waited for holds each of them, so sending
@@ -149,7 +149,7 @@ impl SinkHandle {
         self.wants_notices
     }
 
-    /// What takes the packets of its streams.
+    /// Returns the observer that takes the packets of the streams of this sink, if it requests packets.
     pub(crate) fn packet_observer(&self) -> Option<Arc<dyn PacketObserver>> {
         self.packet_observer.clone()
     }
@@ -185,7 +185,8 @@ impl SinkHandle {
         self.send(Payload::StreamRemoved(Arc::clone(stream)), None, None);
     }
 
-    /// What it has counted until now.
+    /// Counts so far: those of the sink's thread, with the deliveries and notices that the queue had no room
+    /// for.
     pub(crate) fn report(&self) -> SinkReport {
         let mut report = lock(&self.progress).report.clone();
         report.skipped += self.skipped;
@@ -318,7 +319,7 @@ impl Writer {
         (report.counts, report.outage, report.free_bytes) = (counts, outage, free_bytes);
     }
 
-    /// What the sink counts itself.
+    /// Own counters of the sink, by name; empty if reading them panics.
     fn counts(&self) -> BTreeMap<String, u64> {
         let counts = catch_unwind(AssertUnwindSafe(|| self.sink.counts())).unwrap_or_default();
         counts

@@ -61,7 +61,7 @@ impl SlotLayout {
         }
     }
 
-    /// Which of the devices of a model a slot of it is on, by its place among them.
+    /// Index of the device of `slot` among the devices of the model.
     pub(crate) fn end_of_slot(&self, model: usize, slot: SlotId) -> usize {
         let mut own = self.slots.of_model[model].iter();
         own.find(|own| own.slot == slot.0).map_or(0, |own| own.end)

@@ -22,7 +22,7 @@ pub struct Snapshot {
     pub sinks: Vec<SinkSnapshot>,
     /// The policy in force.
     pub policy: Policy,
-    /// What is likely not meant so: reserves beyond what the machine can do.
+    /// Likely mistakes in the configuration: reserves that exceed the capacity of the machine.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
     /// The report as of now.
@@ -32,7 +32,7 @@ pub struct Snapshot {
 /// A stream at one moment.
 #[derive(Debug, Clone, Serialize)]
 pub struct StreamSnapshot {
-    /// Its name.
+    /// Name of the stream.
     pub name: String,
     /// Its number, which no other stream of this run has or had.
     pub id: u32,
@@ -41,20 +41,20 @@ pub struct StreamSnapshot {
     /// The same of the smaller stream that its frames come from, where it has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub detect_source: Option<String>,
-    /// What it is doing.
+    /// Phase of the stream.
     pub state: StreamPhase,
-    /// For how many seconds that has been so.
+    /// Seconds since the phase last changed.
     pub for_s: f64,
-    /// Why, where no frames arrive.
+    /// Reason why no frames arrive; `None` while they do.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// Its own latency objective in milliseconds; `None`: the graph's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub slo_ms: Option<f64>,
-    /// What it is to have under overload.
+    /// Weight and reserve of the stream under overload.
     #[serde(flatten)]
     pub share: StreamShare,
-    /// Its requests by outcome.
+    /// Requests of the stream by outcome.
     pub requests: Counts,
 }
 
@@ -63,7 +63,7 @@ pub struct StreamSnapshot {
 pub struct ModuleSnapshot {
     /// Its name, as in the report.
     pub name: String,
-    /// Its operator.
+    /// Name of the operator that the module runs.
     pub operator: String,
     /// Names of the sources and modules that it takes from.
     pub inputs: Vec<String>,
@@ -81,7 +81,7 @@ pub struct ModuleSnapshot {
     pub placed_slots: usize,
     /// Those of them that are out of use, since a batch there does not end.
     pub overdue_slots: usize,
-    /// What it came to since the start.
+    /// Totals of the module since the start.
     pub totals: ModuleTotals,
 }
 
@@ -106,9 +106,9 @@ impl ModuleSnapshot {
 /// A sink of the graph in force; what it came to is in the report.
 #[derive(Debug, Clone, Serialize)]
 pub struct SinkSnapshot {
-    /// Its name.
+    /// Name of the sink in the graph.
     pub name: String,
-    /// Its type.
+    /// Type of the sink in the graph.
     #[serde(rename = "type")]
     pub kind: String,
     /// Names of the sources and modules that it takes from.
@@ -136,13 +136,13 @@ fn names(graph: &Graph, inputs: &[Vertex]) -> Vec<String> {
     inputs.iter().filter_map(name).collect()
 }
 
-/// What a stream is doing.
+/// Phase of a stream, as shown to users.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum StreamPhase {
     /// It is being opened, or its first frame is awaited.
     Connecting,
-    /// Frames arrive.
+    /// Frames arrive from the source.
     Live,
     /// It is connected, and no picture arrives.
     Stalled,

@@ -15,7 +15,7 @@ const MAX_IN_FLIGHT_LIVE: u32 = 256;
 /// The lower bound for one lossless stream: results wait for their turn and for the sinks.
 const MIN_IN_FLIGHT_LOSSLESS: u32 = 4;
 
-/// What a source thread is made from.
+/// Settings from which a source thread starts.
 pub(crate) struct StreamSetup {
     pub(crate) factory: Box<dyn SourceFactory>,
     pub(crate) mode: SourceMode,
@@ -24,14 +24,14 @@ pub(crate) struct StreamSetup {
     pub(crate) decoded_as_needed: bool,
 }
 
-/// What bounds the requests of each stream in flight.
+/// Bounds on the requests of each stream in flight.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct InFlightLimits {
-    /// Of streams that have no objective of their own.
+    /// Latency objective of streams without one of their own.
     pub(crate) slo: Span,
-    /// Of one stream, where the options of the run say it.
+    /// Bound of one stream as set in the options of the run; `None` derives it.
     pub(crate) fixed: Option<u32>,
-    /// How many requests all lossless streams together may have in flight in the beginning.
+    /// Initial bound for all lossless streams together, in requests.
     pub(crate) lossless: u32,
 }
 

@@ -10,7 +10,7 @@ use crate::assembly::Assembly;
 /// Name of the sink that a subscription is; no sink of a graph can have it. Reports list it so.
 const NAME: &str = "(subscription)";
 
-/// What a subscriber gets.
+/// An event that a subscriber receives.
 #[derive(Debug, Clone)]
 pub enum Update {
     /// A frame that passed the graph, with all that any module found in it. Those of one stream come in frame order.

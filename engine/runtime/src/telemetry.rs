@@ -9,7 +9,8 @@ use crate::batch::StepTimes;
 /// Time between two ticks of the machines of a graph.
 pub(crate) const TICK_INTERVAL: Span = Span::from_millis(200);
 
-/// How often all that belongs to a stream or module is recorded again: an exporter may leave out what is not for long.
+/// Interval at which all metrics of streams and modules are recorded again, since an exporter may expire
+/// metrics that do not change.
 pub(crate) const KEEP_INTERVAL: Span = Span::from_secs(60);
 
 /// Target of log lines that warn of implausible outputs of a model: programs show them by default.

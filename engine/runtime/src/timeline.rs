@@ -1,5 +1,5 @@
-//! What slots were busy with over the last seconds, and what shares and links of partitioned models are booked for: for display,
-//! in bounded memory.
+//! Occupation of slots over the last seconds, and bookings on the shares and links of partitioned models. The
+//! timeline is for display and has bounded memory.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -9,13 +9,14 @@ use weir_types::{SlotId, Span, Timestamp};
 
 use crate::clock::Clock;
 
-/// How far it goes back.
+/// Age of the oldest entry that is kept.
 const KEPT: Span = Span::from_secs(10);
 
-/// Batches and bookings that are kept; where there are more in that time, it goes back less far.
+/// Maximum number of batches and bookings that are kept; beyond it, the oldest are dropped before [`KEPT`]
+/// has passed.
 const MAX_KEPT: usize = 4_000;
 
-/// What is busy or booked.
+/// Resource that batches or bookings occupy.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Lane {
     /// A slot: what ran on it.
@@ -46,11 +47,11 @@ pub(crate) struct Timeline {
 /// The last seconds at one moment.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct TimelineSnapshot {
-    /// How many seconds it goes back.
+    /// Length of the timeline in seconds, up to now.
     pub seconds: f64,
     /// Modules, whose places spans name.
     pub modules: Vec<Arc<str>>,
-    /// What was busy or is booked, in order.
+    /// Occupied slots, shares and links, in order.
     pub lanes: Vec<LaneSnapshot>,
 }
 
@@ -59,7 +60,7 @@ pub struct TimelineSnapshot {
 pub struct LaneSnapshot {
     /// `slot`, `share` or `link`.
     pub kind: &'static str,
-    /// Its name.
+    /// Name of the slot, share or link.
     pub name: String,
     /// Place of the module, beginning in seconds from now (before it is negative), seconds that it takes, and items.
     pub spans: Vec<(usize, f64, f64, u32)>,

@@ -14,10 +14,10 @@ use weir_types::{StreamId, Timestamp};
 
 use crate::record::{Acted, Header, Line, VERSION};
 
-/// What was replayed of a recording.
+/// Counts of a recording that replayed without a difference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct VerifyReport {
-    /// Steps replayed.
+    /// Steps that were replayed.
     pub steps: u64,
     /// Events in them.
     pub events: u64,
@@ -31,7 +31,7 @@ pub enum VerifyError {
     /// It cannot be read.
     #[error("cannot read the recording {path}: {reason}")]
     Read {
-        /// The file.
+        /// Path of the recording.
         path: PathBuf,
         /// Of the operating system or the parser.
         reason: String,
@@ -39,7 +39,7 @@ pub enum VerifyError {
     /// A line that is not a step.
     #[error("{path}:{line}: not a step of a recording: {reason}")]
     Line {
-        /// The file.
+        /// Path of the recording.
         path: PathBuf,
         /// Number of the line, from 1.
         line: usize,
@@ -49,13 +49,13 @@ pub enum VerifyError {
     /// The policy decides differently now.
     #[error("{path}:{line}: the policy decided differently: recorded {recorded}, now {now}")]
     Differs {
-        /// The file.
+        /// Path of the recording.
         path: PathBuf,
         /// Number of the line, from 1.
         line: usize,
         /// Effects of the recording.
         recorded: String,
-        /// Effects now.
+        /// Effects of the step when it was replayed.
         now: String,
     },
     /// A step breaks an invariant of the policy.
@@ -64,7 +64,7 @@ pub enum VerifyError {
          this recording, or the recording was changed"
     )]
     Violates {
-        /// The file.
+        /// Path of the recording.
         path: PathBuf,
         /// Number of the line, from 1.
         line: usize,
@@ -145,7 +145,7 @@ pub fn verify(path: &Path) -> Result<VerifyReport, VerifyError> {
 
 /// The machines of a recording.
 struct Replay {
-    /// By number.
+    /// Controllers by the number of their graph.
     graphs: BTreeMap<u32, Controller>,
     decode_levels: DecodeLevels,
     gates: BTreeMap<StreamId, MotionGate>,

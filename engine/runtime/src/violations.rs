@@ -29,7 +29,7 @@ impl RunViolations {
         self.notice(violations(), take_example)
     }
 
-    /// How often each kind was broken since the start, by name; a kind that was not is left out.
+    /// Violations since the start by name of the invariant; invariants without a violation are left out.
     pub(crate) fn counts(&self) -> BTreeMap<String, u64> {
         self.poll();
         let counts = self.noticed.get();

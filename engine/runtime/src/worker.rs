@@ -20,9 +20,9 @@ use crate::session_control::SessionChangeSender;
 pub(crate) enum Worker {
     Inline(InlineWorker),
     Overlapped(OverlappedWorker),
-    /// Where the memory of its device does not hold all its models: none is open.
+    /// A worker on a device whose memory does not hold all its models; no session is open yet.
     Resident(ResidentWorker),
-    /// Where a model that generates is placed, which has its slots alone.
+    /// An instance of a generative model, which has its slot to itself.
     Generative(Instance),
 }
 

@@ -57,13 +57,13 @@ impl SinkRoute {
     }
 }
 
-/// What the egress knows when the run is over.
+/// Final counts and the sinks of a run, sent once all modules have reported their counts.
 pub(crate) struct RunEnded {
     pub(crate) counts: EgressCounts,
     pub(crate) sinks: Vec<(String, SinkHandle)>,
 }
 
-/// What the egress is made from.
+/// Inputs from which the [`Egress`] actor is created.
 pub(crate) struct EgressSetup {
     pub(crate) clock: Clock,
     /// Names of the streams that it begins with, by id, and the objectives that they have of their own.
@@ -74,9 +74,9 @@ pub(crate) struct EgressSetup {
     pub(crate) until_stopped: bool,
     pub(crate) graph: Recipient<ControlMessage>,
     pub(crate) sinks: Vec<SinkRoute>,
-    /// What the graph that it begins with asks to be known over time.
+    /// Trackers and transforms of the first graph; later graphs bring theirs with them.
     pub(crate) analytics: Arc<AnalyticsPlan>,
-    /// What is known over time of each stream.
+    /// Tracks and transforms per stream, shared with modules that run per track.
     pub(crate) known: SharedAnalytics,
     /// Takes pictures of objects.
     pub(crate) pictures: Option<Arc<dyn PictureTaker>>,
@@ -413,7 +413,7 @@ impl Egress {
         self.streams.get(&stream).map_or("?", |stream| &*stream.name)
     }
 
-    /// What was counted so far.
+    /// Takes a snapshot of all counts, with those of sinks that were closed earlier.
     fn counts(&mut self) -> EgressCounts {
         self.timer.update();
         let now = self.clock.now();

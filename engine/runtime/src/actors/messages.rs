@@ -128,7 +128,7 @@ pub(crate) struct LeftOut {
     pub(crate) permit: RejectionPermit,
 }
 
-/// What a notice says of a frame that is not delivered.
+/// The frame that a notice of a dropped or left-out frame refers to.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct FrameInfo {
     /// Number of the frame in its stream.
@@ -266,7 +266,7 @@ pub(crate) struct SwapGraph {
     pub(crate) module_names: Vec<Arc<str>>,
     /// Its sinks: name, what it shows, and the sink itself where it was opened for this graph.
     pub(crate) sinks: Vec<(String, SinkView, Option<SinkHandle>)>,
-    /// What it asks to be known over time.
+    /// Trackers and transforms of the graph.
     pub(crate) analytics: Arc<AnalyticsPlan>,
 }
 

@@ -13,7 +13,7 @@ use weir_types::{Span, StreamId, Timestamp};
 
 use super::graph_counts::GraphCounts;
 
-/// How a stream ended.
+/// Counts of a source that has ended, with the error that ended it, if any.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct StreamSummary {
     pub(crate) counts: SourceCounts,
@@ -21,7 +21,7 @@ pub(crate) struct StreamSummary {
     pub(crate) error: Option<String>,
 }
 
-/// One stream.
+/// State of one stream at the egress, kept until the stream is removed.
 #[derive(Debug)]
 pub(super) struct StreamEntry {
     pub(super) name: Arc<str>,
@@ -29,7 +29,8 @@ pub(super) struct StreamEntry {
     pub(super) own_slo: Option<Span>,
     pub(super) added_at: Timestamp,
     pub(super) health: HealthTracker,
-    /// What its source reported last, and since when that is so; nothing before its first frame or failure.
+    /// The state that the source reported last, and the time of that report; `None` before the first frame or
+    /// failure.
     pub(super) state: Option<(StreamState, Timestamp)>,
     /// The last state that sinks were notified of.
     pub(super) notified: Option<StreamState>,
@@ -49,7 +50,7 @@ pub(super) struct StreamEntry {
     pub(super) looked: Option<(u32, RequestResults)>,
     /// Ids of its tracks, whatever the graph.
     pub(super) track_ids: TrackIds,
-    /// Where it is to be removed: gets what it came to.
+    /// Present while the stream is being removed; receives its final report.
     pub(super) removed: Option<oneshot::Sender<StreamReport>>,
 }
 
@@ -102,7 +103,7 @@ impl StreamEntry {
     }
 }
 
-/// What is known of a stream at one moment, beside its requests.
+/// State of a stream and of its source at one moment, apart from the counts of its requests.
 #[derive(Debug, Clone)]
 pub(crate) struct StreamCounts {
     pub(crate) name: Arc<str>,
@@ -126,13 +127,13 @@ impl StreamCounts {
     }
 }
 
-/// What the egress counted until one moment.
+/// All counts of the egress at one moment.
 #[derive(Debug, Default)]
 pub(crate) struct EgressCounts {
     pub(crate) ledger: Ledger,
     pub(crate) stats: RunStats,
     pub(crate) graphs: GraphCounts,
     pub(crate) streams: BTreeMap<StreamId, StreamCounts>,
-    /// By name.
+    /// Reports of open and closed sinks, keyed by sink name.
     pub(crate) sinks: BTreeMap<String, SinkReport>,
 }

@@ -119,8 +119,8 @@ impl RunContext<'_> {
         Ok(())
     }
 
-    /// What is to be said of reserves that are more than the machine can do by the measured profiles. Modules whose items are
-    /// crops are left out: how many a frame has is not known.
+    /// Returns a warning if the reserves of all streams exceed the capacity of the machine by the measured
+    /// profiles. Modules whose items are crops do not count, since the number of crops per frame is unknown.
     pub(super) fn reserve_warning(&self, live: &LiveStreams) -> Option<String> {
         let RunGraph { graph, specs, .. } = &*self.in_force();
         let mut needed = vec![0.0; specs.slots.slots as usize];

@@ -261,7 +261,7 @@ fn running<'a>(live: &'a LiveStreams, name: &str) -> Result<&'a LiveStream, Stre
     Ok(stream)
 }
 
-/// What a stream is doing, since when, and why.
+/// Phase of a stream, the time of its last change, and the reason if no frames arrive.
 fn phase(stream: &StreamCounts, began: Timestamp) -> (StreamPhase, Timestamp, Option<String>) {
     let (state, since) = match &stream.state {
         Some((state, since)) => (Some(state), *since),

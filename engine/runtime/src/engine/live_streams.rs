@@ -21,7 +21,8 @@ use crate::command::{Answer, MAX_STREAMS, StreamError};
 use crate::routes::Route;
 use crate::source::{SharedTarget, SourceControl};
 
-/// How long the thread of a source that was given up may still take before it is left behind.
+/// Extra time, after the grace period, for the source thread of a removed stream to end. After that the
+/// thread is left behind.
 const LEAVE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A stream whose source has begun.
@@ -51,7 +52,7 @@ pub(super) struct LiveStream {
 struct Removal {
     since: Timestamp,
     removed: oneshot::Receiver<StreamReport>,
-    /// What it came to, once nothing of it is in flight.
+    /// Final report of the stream, present once none of its requests is in flight.
     report: Option<StreamReport>,
     is_abandoned: bool,
     answer: Answer<StreamReport>,
@@ -141,7 +142,7 @@ impl LiveStreams {
         }
     }
 
-    /// How many there are, with those that are being removed.
+    /// Number of streams, with those that are being removed.
     pub(super) fn len(&self) -> usize {
         self.streams.len()
     }
@@ -228,8 +229,9 @@ impl LiveStreams {
         gone
     }
 
-    /// What each of so many streams has of the frame memory. Equal shares: a decoder keeps the buffers that its stream had at
-    /// its peak, so only what no stream can exceed bounds them all, and one large camera cannot starve the others.
+    /// Bytes of frame memory per stream if there are `streams` of them. All shares are equal: a decoder keeps
+    /// the buffers of its peak, so only a limit that no stream exceeds bounds the total, and one large camera
+    /// cannot starve the others.
     pub(super) fn memory_share(&self, streams: usize) -> u64 {
         self.memory_bytes / streams.max(1) as u64
     }

@@ -1,4 +1,5 @@
-//! Which sinks observe the packets of a stream: those that want packets and show the stream.
+//! Sinks that observe the packets of a stream: they request packets, and the route of the stream reaches
+//! them.
 
 use std::sync::Arc;
 
@@ -6,16 +7,16 @@ use weir_flow::{PacketObserver, PacketSubscription, PacketTap};
 
 use crate::routes::{Route, SinkView};
 
-/// What takes packets for a sink; `None`: it wants none.
+/// Receives packets for a sink; `None` if the sink requests none.
 pub(super) type SinkObserver = Option<Arc<dyn PacketObserver>>;
 
-/// Of one stream.
+/// Packet subscriptions of the sinks to one stream.
 #[derive(Default)]
 pub(super) struct SinkObservations(Vec<(Arc<dyn PacketObserver>, PacketSubscription)>);
 
 impl SinkObservations {
-    /// The sinks of a graph observe the stream of that name where its route reaches them; others no longer do. Who did before goes on
-    /// without a gap.
+    /// Subscribes the sinks that the route of this stream reaches, and unsubscribes all others. A sink that
+    /// was subscribed before misses no packet.
     pub(super) fn set(
         &mut self,
         tap: &PacketTap,

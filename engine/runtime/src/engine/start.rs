@@ -55,16 +55,16 @@ where
     Box::new(move |of| graph.do_send(message(of)))
 }
 
-/// Where the batches of modules run.
+/// Channels to the threads that run the batches of modules.
 struct BatchThreads {
     jobs: BTreeMap<SlotId, crossbeam_channel::Sender<Job>>,
-    /// Where steps of models that generate run.
+    /// Channels to the instances of generative models, by slot.
     instances: BTreeMap<SlotId, crossbeam_channel::Sender<InstanceJob>>,
-    /// To the threads that make prompts for models that generate.
+    /// Channels to the threads that make the prompts of generative models, by module.
     prompts: BTreeMap<ModuleId, crossbeam_channel::Sender<PromptJob>>,
-    /// Around each partitioned model.
+    /// Pre- and postprocessors of partitioned models, by module.
     prepost: BTreeMap<ModuleId, (Preprocessor, Postprocessor)>,
-    /// Where sessions are opened and closed: on devices whose memory does not hold all their models.
+    /// Control of sessions, by slot; only for devices whose memory does not hold all their models.
     sessions: BTreeMap<SlotId, SessionControl>,
 }
 

@@ -137,7 +137,7 @@ impl ActivePlan {
         PipelineSlots::new(&self.assignment.cluster, module, self.model(module)?)
     }
 
-    /// What its reservations are made from.
+    /// Specification of the reservations under this plan.
     pub(crate) fn spec(&self, policy: &Policy) -> PlanSpec {
         PlanSpec {
             number: self.number,

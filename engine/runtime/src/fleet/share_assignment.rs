@@ -1,4 +1,4 @@
-//! Which share of which worker each share of a plan is.
+//! Assignment of the shares of a plan to the shares of workers.
 
 use weir_graph::{Graph, WorkerCluster};
 use weir_partition::WorkerId;

@@ -20,10 +20,10 @@ use super::event_relay::EventRelay;
 use crate::assembly::RunError;
 use crate::clock::{Clock, duration};
 
-/// How long workers may take to be up with all their partitions loaded.
+/// Longest time for all workers to connect and to load their partitions.
 const START_TIMEOUT: Span = Span::from_secs(30);
 
-/// How long a worker that does not answer is waited for where the others suffice.
+/// Longest wait for a worker that does not answer, if the other workers suffice for the plan.
 const ABSENT_TIMEOUT: Span = Span::from_secs(3);
 
 /// Time between two looks at what they reported.
@@ -87,7 +87,7 @@ impl Fleet {
     }
 }
 
-/// Where a worker of another process is reached.
+/// Address of a worker in another process: a TCP address, or the name of a node of the fleet.
 fn reached_at(node: &WorkerNode, address: &str, is_in_fleet: bool) -> Result<Address, RunError> {
     let Some(name) = node.node() else {
         return Ok(Address::Tcp(resolve(node, address)?));

@@ -9,7 +9,8 @@ use weir_types::Span;
 use super::silence::silence_reason;
 use super::{Part, Playback, SourceThread};
 
-/// How often a looped recording that cannot be read is tried again; the wait before each try is doubled from the first.
+/// Maximum number of consecutive attempts to read a looped recording again. The wait starts at
+/// [`FIRST_LOOP_RETRY_INTERVAL`] and doubles after each attempt.
 const MAX_LOOP_RETRIES: u32 = 6;
 const FIRST_LOOP_RETRY_INTERVAL: Span = Span::from_millis(500);
 
@@ -87,7 +88,8 @@ impl SourceThread {
         played
     }
 
-    /// Where that is known only of the open stream, what is to be read live counts as a camera.
+    /// Whether the source counts as a camera. If only the open stream can show that it has no end, a live
+    /// source that is not looped counts as a camera until then.
     fn is_camera(&self, playback: &Playback) -> bool {
         playback.endless.unwrap_or(self.droppable && !self.repeat)
     }

@@ -1,4 +1,4 @@
-//! What is asked of the source of a stream while the engine runs: to pause, to go on, to end.
+//! Requests to the source of a stream while the engine runs: pause, resume or end.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};

@@ -1,5 +1,5 @@
-//! What the thread of a source and the egress count for the levels of decoding, and the level of the source. The actor of
-//! the levels takes the counts, and sets the level.
+//! Decode levels of sources, and the counts that set them. The source thread and the egress count; the
+//! decode-level actor reads the counts and sets the levels.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -28,7 +28,7 @@ impl SharedDecodeLevels {
         self.lock().get(&stream).cloned()
     }
 
-    /// What there is to observe of all streams. Those that ended are not there afterwards.
+    /// Takes the observations of all streams since the last call. Streams that have ended are removed.
     pub(crate) fn take(&self) -> Vec<DecodeEvent> {
         let mut levels = self.lock();
         let events = levels.values().filter_map(SharedDecodeLevel::take).collect();
@@ -113,7 +113,7 @@ impl SharedDecodeLevel {
         self.lock().ended = true;
     }
 
-    /// What there is to observe, where there is anything.
+    /// Takes the observations since the last call; `None` if there are none.
     pub(crate) fn take(&self) -> Option<DecodeEvent> {
         let mut shared = self.lock();
         let stream = shared.observed.stream;

@@ -42,7 +42,7 @@ pub(crate) use target::{SharedTarget, SourceTarget};
 /// Longest sleep between two looks whether the run stops.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// What the thread of a source works with.
+/// State of the thread of a source.
 pub(crate) struct SourceThread {
     pub(crate) stream: StreamId,
     pub(crate) name: String,
@@ -63,7 +63,7 @@ pub(crate) struct SourceThread {
     pub(crate) joined_at: f64,
     pub(crate) decoding: Arc<Decoding>,
     pub(crate) processor: Arc<ProcessorTimes>,
-    /// How much of it is decoded; `None`: all.
+    /// Decode level of the source; `None` decodes every frame.
     pub(crate) decode_level: Option<SharedDecodeLevel>,
     /// Says which frames are looked at; `None`: all.
     pub(crate) gate: Option<SharedMotionGate>,
@@ -75,11 +75,11 @@ pub(crate) struct SourceThread {
     pub(crate) tracer: RequestTracer,
     pub(crate) progress: Arc<Progress>,
     pub(crate) target: Arc<SharedTarget>,
-    /// Where packets go as they are read.
+    /// Receives packets as the source reads them.
     pub(crate) tap: Arc<PacketTap>,
 }
 
-/// How far a stream has been played.
+/// Position and counts of a stream, over all openings of its source.
 struct Playback {
     media: MediaClock,
     silence_watch: SharedSilenceWatch,
@@ -115,7 +115,7 @@ struct Playback {
     live: bool,
     /// The silence that ended the last opening, where one did.
     silence: Option<Silence>,
-    /// How often it was down.
+    /// Number of outages so far.
     outages: u64,
     /// Why it is down, as reported last.
     reason: Option<String>,

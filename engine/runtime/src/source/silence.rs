@@ -1,5 +1,6 @@
-//! What ends the blocking calls of a source: the stop of the run, and the limit of its own silence. And its turns at
-//! decoding, with which also the packets come that show whether pictures arrive.
+//! Interruption of blocking calls of a source: they end when the run stops or the source is silent for too
+//! long. Decode turns also pass through here, since the packets that come with them show whether pictures
+//! arrive.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

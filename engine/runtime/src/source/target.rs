@@ -30,7 +30,8 @@ impl SharedTarget {
         Arc::new(Self(Mutex::new(Arc::new(target))))
     }
 
-    /// Where the next frame goes. Whoever has it keeps its graph from being taken down.
+    /// The target of the next frame. Its graph is not taken down as long as the caller holds the returned
+    /// reference.
     pub(super) fn get(&self) -> Arc<SourceTarget> {
         Arc::clone(&self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }

@@ -1,5 +1,5 @@
-//! What is known over time, at the egress: trackers see the deliveries of each stream in frame order, and what ends without a
-//! delivery, such as the tracks of a stream that is removed, goes to sinks as a notice.
+//! Analytics at the egress. Trackers see the deliveries of each stream in frame order. Tracks and incidents
+//! that end without a delivery, such as those of a removed stream, are sent to sinks as a notice.
 
 use std::sync::Arc;
 
@@ -14,7 +14,8 @@ use crate::request::Request;
 use crate::routes::SinkView;
 
 impl Egress {
-    /// Takes in what was found in the next frame of a stream. With another graph its tracks begin anew.
+    /// Runs trackers and transforms on the results of the next frame of a stream. If the graph has changed,
+    /// open tracks are closed first and new ones begin.
     pub(super) fn analyse(
         &mut self,
         request: &Request,

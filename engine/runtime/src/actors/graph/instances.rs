@@ -37,7 +37,8 @@ pub(super) struct RunningStep {
 #[derive(Default)]
 pub(super) struct Instances {
     pub(super) jobs: BTreeMap<SlotId, Sender<InstanceJob>>,
-    /// What goes before the next step of each: as much as there are sequences in flight.
+    /// Commands that each instance carries out before its next step; bounded by the number of sequences in
+    /// flight.
     pub(super) commands: BTreeMap<SlotId, Vec<InstanceCommand>>,
     pub(super) sequences: BTreeMap<SequenceId, LiveSequence>,
     /// Caches of those that are between two slots.

@@ -49,7 +49,8 @@ pub(super) fn items(
     open.map(|(place, item)| (item.clone(), place)).unzip()
 }
 
-/// What a stage found: which item of the cascade each inference is of; `None` where the stage did not come to it.
+/// Inferences of one stage of a cascade. `places` holds the index in the cascade for each inference; an
+/// inference is `None` if the stage did not run on that item.
 pub(super) struct Found {
     pub(super) places: Vec<usize>,
     pub(super) inferences: Vec<Option<Inference>>,
@@ -165,7 +166,8 @@ fn sample(
     });
 }
 
-/// How certain an inference is. One of a model that does not say is certain where it is one at all.
+/// Certainty of an inference, from 0 to 1. If the model reports none, the certainty is 1 when the inference
+/// has an attribute or an object, otherwise 0.
 fn certainty(inference: &Inference) -> f32 {
     let is_any = inference.attribute.is_some() || !inference.objects.is_empty();
     inference.certainty.unwrap_or(f32::from(u8::from(is_any)))
