@@ -3,14 +3,14 @@
 
 use weir_flow::{HeadSpec, OperatorSpec};
 
-/// All heads.
+/// Specifications of all heads, for graph checks and the reference.
 #[must_use]
 pub fn heads() -> Vec<HeadSpec> {
     let of_items = crate::heads::KINDS.iter().map(crate::heads::HeadKind::spec);
     of_items.chain([crate::model::generate::head_spec()]).collect()
 }
 
-/// All operators.
+/// Specifications of all operators, for graph checks and the reference.
 #[must_use]
 pub fn operators() -> Vec<OperatorSpec> {
     crate::operator::specs()

@@ -57,7 +57,8 @@ impl Reopening {
     }
 }
 
-/// Appends all of it to a file that nobody else writes, or nothing: a part that was written before the disk was full is cut off.
+/// Appends all of `bytes` or nothing to a file that has no other writer. If the disk is full after a part was
+/// written, that part is cut off again.
 pub(crate) fn append_whole(file: &mut File, bytes: &[u8]) -> io::Result<()> {
     let mut written = 0;
     while written < bytes.len() {

@@ -1,4 +1,5 @@
-//! What the operator `describe` makes of what was generated: texts that end it, and texts that are cut short.
+//! Texts that the operator `describe` makes of generated tokens, with stop texts and with texts that are cut
+//! short.
 
 #![expect(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
 

@@ -1,4 +1,4 @@
-//! Sources and sinks together: what is written can be read again, and what is broken says so.
+//! Sources and sinks together: written files can be read again, and broken files are reported as errors.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -87,7 +87,8 @@ fn a_video_of_uneven_times_is_read_back_unchanged() {
     assert!(!source.info().live);
 }
 
-/// Where there is no GPU, and where the GPU does not decode it, a source for which one is asked is the same frames.
+/// If the GPU is absent or does not decode the codec, a source with a GPU as its decoder gives the same
+/// frames as the CPU.
 #[test]
 fn a_source_for_a_gpu_that_is_not_there_is_decoded_on_the_cpu() {
     let folder = tempfile::tempdir().unwrap();

@@ -238,7 +238,7 @@ fn turn(path: &Path, [a, b, c, d]: [i32; 4]) {
     std::fs::write(path, bytes).unwrap();
 }
 
-/// Which of red, green, blue and white the corners have, row by row.
+/// Colours of the four corners, row by row: `R`, `G`, `B`, `W` for white, or `?`.
 fn corners(frame: &Frame) -> String {
     let image = &frame.image;
     let mut samples = Vec::new();

@@ -41,7 +41,7 @@ fn scribe() -> Option<Arc<dyn Model>> {
     Some(loaded.unwrap_or_else(|error| panic!("{error}")))
 }
 
-/// What it says after each prompt, sixteen at a time.
+/// Texts that the model generates for each prompt; sixteen prompts run at a time.
 fn reports(model: &dyn GenerativeModel, prompts: &[String]) -> Vec<String> {
     let mut session = model.open(DeviceKind::Cpu).unwrap();
     let mut texts = Vec::new();
@@ -151,7 +151,7 @@ fn of_scenes_that_it_was_never_trained_on_nearly_all_sentences_are_right() {
     }
 }
 
-/// What modules would have found of a frame if they were always right: objects, plates and names.
+/// Results of modules that make no mistake, from the ground truth of a frame: objects, plates and names.
 fn found(frame: &FrameTruth) -> RequestResults {
     let asked: Vec<_> = frame.objects.iter().filter(|object| !object.ignore).collect();
     let objects = asked.iter().map(|object| {

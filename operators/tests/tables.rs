@@ -63,7 +63,7 @@ fn write(sink: &mut dyn Sink, stream: &str) {
     }
 }
 
-/// What a sink writes for one stream, complete and in its place.
+/// Content of the file that a sink writes for one stream, read once the file is complete.
 fn written(kind: &str) -> String {
     let folder = tempfile::tempdir().unwrap();
     let mut sink = open(kind, &folder.path().join("{stream}.txt"));

@@ -116,7 +116,7 @@ impl CudaDevice {
         })
     }
 
-    /// What is known of it.
+    /// Name and memory of the GPU `ordinal`, as reported by the driver.
     ///
     /// # Errors
     /// The driver's.

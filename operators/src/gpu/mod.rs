@@ -29,18 +29,18 @@ pub(crate) struct SurfacePlanes {
     pub(crate) size: (u32, u32),
 }
 
-/// What the driver says of a GPU.
+/// Name and memory of a GPU, as reported by its driver.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct DeviceFacts {
-    /// Its name.
+    /// Name of the GPU model.
     pub name: String,
-    /// All its memory.
+    /// Total memory in bytes.
     pub memory_bytes: u64,
-    /// What of it is free.
+    /// Free memory in bytes at the time of the query.
     pub free_bytes: u64,
 }
 
-/// What the driver says of the GPU `ordinal`.
+/// Asks the driver for name and memory of the GPU `ordinal`.
 ///
 /// # Errors
 /// Why it cannot be used: by this build, or on this machine.

@@ -1,7 +1,8 @@
 //! Buffers in the memory of a device, lent and given back, within a budget of bytes. Knows no device: what allocates is a trait.
 //!
-//! The budget covers what is lent and what is kept for the next one alike, so that it is what the pool costs the device. A
-//! buffer that was given back is lent again where as many bytes are wanted; where others are, the kept ones are freed first.
+//! The budget covers both lent buffers and returned buffers that are retained, so it bounds the memory that
+//! the pool takes on the device. A returned buffer is lent again for a request of the same rounded size; for
+//! other sizes, retained buffers are freed first if the budget requires it.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -53,7 +54,7 @@ struct Shared<M: DeviceMemory> {
 struct State<B> {
     lent: u64,
     kept: u64,
-    /// By size.
+    /// Retained blocks by their rounded size in bytes.
     blocks: BTreeMap<u64, Vec<B>>,
 }
 

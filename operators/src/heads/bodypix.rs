@@ -41,7 +41,7 @@ const EDGES: [(usize, usize); 16] = [
     (0, 1), (1, 3), (0, 2), (2, 4), (0, 5), (5, 7), (7, 9), (5, 11), (11, 13), (13, 15), (0, 6), (6, 8), (8, 10), (6, 12),
     (12, 14), (14, 16),
 ];
-/// How often a keypoint reached over an edge is refined by the offset of its cell.
+/// Number of refinements, by the offset of its cell, of a keypoint that was reached over an edge.
 const REFINEMENTS: usize = 2;
 
 struct Bodypix {

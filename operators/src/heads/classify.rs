@@ -117,7 +117,7 @@ impl Activation {
     }
 }
 
-/// What an answer is certain by.
+/// Measure of certainty of a classification, in a cascade.
 #[derive(Debug, Clone, Copy)]
 enum Certainty {
     Top1,

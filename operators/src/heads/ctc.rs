@@ -116,7 +116,7 @@ struct Ctc {
     certainty: Option<Certainty>,
 }
 
-/// Which of the characters' probabilities an answer is certain by.
+/// Combination of the characters' probabilities into the certainty of a text, in a cascade.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Certainty {
     Least,

@@ -169,8 +169,9 @@ impl DetectionFilter {
         (count > MAX_CANDIDATES).then_some(Implausible::Boxes(count))
     }
 
-    /// How far a score is from being decided otherwise: 0 at the operating threshold of its class, 1 at a score of 1 or of half of
-    /// it. A detector is as certain as of the nearest of its scores, and quite certain where there is no candidate at all.
+    /// Certainty of one score, from 0 to 1: its distance from the operating threshold of its class. It is 0
+    /// at the threshold and 1 at a score of 1 or of half the threshold. The certainty of a frame is the least
+    /// distance of its candidates, or 1 if it has no candidate.
     fn distance(&self, class: usize, score: f32) -> f32 {
         let threshold = self.operating.of(class).unwrap_or(self.kept);
         let over = score - threshold;

@@ -4,7 +4,7 @@ use weir_flow::{Affine, Point, Rect, Settings, Value};
 
 use crate::pixels::{Arrangement, Channels, ImagePlacement, InputSpec, Projective};
 
-/// How an item is fitted into the input.
+/// Fitting of an item into the input of a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fit {
     /// Each direction scaled by its own ratio.

@@ -200,7 +200,7 @@ pub(crate) fn has_anchors(input: &Input, specs: &[OutputSpec]) -> bool {
     each.any(|each| each > 1)
 }
 
-/// All heads.
+/// Heads that decode the outputs of single items; `generate` is not among them.
 pub(crate) static KINDS: &[HeadKind] = &[
     AUTO_KIND,
     yolox::KIND,

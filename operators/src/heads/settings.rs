@@ -66,7 +66,7 @@ pub(super) const INPUT_KEYS: &[KeySpec] = &[
     ),
 ];
 
-/// The measure of certainty of a detector; how it is computed is said in `detection`.
+/// Key for the measure of certainty of a detector; see `detection` for its computation.
 pub(super) const DETECTION_CERTAINTY: KeySpec = KeySpec {
     name: "certainty",
     kind: KeyKind::OneOf(&["distance"]),

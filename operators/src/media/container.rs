@@ -19,8 +19,8 @@ const TS_SYNC: u8 = 0x47;
 /// Consecutive packets that must begin with the sync byte.
 const TS_CHECKED_PACKETS: u64 = 5;
 
-/// How the file at `path`, read by FFmpeg's demuxer `format`, is truncated; `None` if it is complete or cannot be
-/// judged.
+/// Describes the truncation of the file at `path`, which FFmpeg's demuxer `format` reads. `None` if the file
+/// is complete, or if its completeness cannot be determined.
 pub(super) fn truncation(path: &Path, format: &str) -> Option<String> {
     // Checked before it is opened, since opening a pipe would wait for a writer.
     let there = std::fs::metadata(path)

@@ -18,7 +18,7 @@ pub(super) struct DriverThread {
     alive: Arc<()>,
 }
 
-/// What the thread of a device gives, in order.
+/// Receiver of the values that the thread of a device produces, in order.
 pub(super) struct Given<T>(Receiver<T>);
 
 impl DriverThread {

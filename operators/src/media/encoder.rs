@@ -77,7 +77,7 @@ impl VideoCodec {
     }
 }
 
-/// Where the stream's headers are written.
+/// Place of the headers of an encoded stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Headers {
     /// Once, in the container.

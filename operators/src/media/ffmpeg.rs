@@ -64,7 +64,7 @@ pub struct FfmpegSource {
     orientation: Option<Orientation>,
     timeline: Option<Timeline>,
     stamped: bool,
-    /// How the file is truncated.
+    /// Description of the truncation, if the file was cut off.
     truncation: Option<String>,
     /// Pictures decoded and frames left out so far.
     index: u64,

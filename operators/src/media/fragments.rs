@@ -1,5 +1,6 @@
-//! How much of an MP4 is there: what a full disk or a killed process left may end within a box. FFmpeg does not always say that the
-//! end of a file found no room. FFmpeg's muxer only writes such files, and its demuxer does not report where the last whole box ends.
+//! Completeness of an MP4 on the disk. A file that a full disk or a killed process left may end within a box.
+//! FFmpeg does not always report that the end of a file had no room. Its muxer only writes such files, and
+//! its demuxer does not report the end of the last whole box, so the boxes are read here.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};

@@ -52,7 +52,7 @@ impl ImageSource {
         Ok(Self::new(path, files, options, stop))
     }
 
-    /// One image.
+    /// A source of one image, from the file at `path`.
     ///
     /// # Errors
     /// [`SourceError::Open`] if it is no image.

@@ -24,7 +24,7 @@ const STOP_CHECK_INTERVAL: Duration = Duration::from_millis(50);
 /// Waits before the main stream is opened again.
 const MIN_WAIT: Duration = Duration::from_secs(1);
 const MAX_WAIT: Duration = Duration::from_secs(30);
-/// How far packets of a recording are read ahead of its frames, in milliseconds.
+/// Maximum time by which packets of a recording are read ahead of its frames, in milliseconds.
 const MAX_AHEAD_MS: f64 = 500.0;
 /// Consecutive read errors after which the stream is opened again.
 const MAX_ERRORS_IN_A_ROW: u32 = 1_000;
@@ -72,7 +72,7 @@ struct WithMain {
     thread: Option<JoinHandle<()>>,
 }
 
-/// How far both streams are.
+/// Positions of the two streams, shared by the thread of packets and the source of frames.
 #[derive(Default)]
 struct Shared {
     times: Mutex<Times>,
@@ -89,7 +89,7 @@ struct Times {
     have_packets_ended: bool,
     first_packet_ms: Option<f64>,
     newest_packet_ms: Option<f64>,
-    /// What is added to times of frames to have those of packets.
+    /// Offset in milliseconds that turns times of frames into times of packets.
     offset_ms: Option<f64>,
 }
 
@@ -304,7 +304,7 @@ impl MainReader {
         }
     }
 
-    /// Reads until the stream ends, or nobody wants its packets any more.
+    /// Reads packets until the stream ends or no observer is left.
     fn read(&self) -> Result<(), String> {
         if open::is_capture(&self.uri) {
             return Err(format!("{}: a capture device has no packets to record", self.uri));

@@ -83,9 +83,9 @@ pub struct SourceOptions {
     pub timeout_s: f64,
     /// Decoder threads. One by default: cores belong to the workers, and streams decode concurrently.
     pub threads: usize,
-    /// What decodes it: the CPU, or a GPU whatever it can of it.
+    /// Device that decodes. A GPU decodes only the formats that it supports; the CPU decodes the others.
     pub decoder: DeviceKind,
-    /// How it is connected to.
+    /// Settings of the connection to a network source.
     pub connection: Connection,
 }
 
@@ -164,7 +164,7 @@ pub fn source_with_main(uri: &str, main_uri: &str, options: SourceOptions) -> Bo
 struct Factory {
     uri: String,
     options: SourceOptions,
-    /// Where it is a capture device; over all openings.
+    /// Thread of a capture device, shared by all openings; unused for other sources.
     driver: DriverThread,
     /// Media that it has given, over all openings.
     played: Arc<Mutex<Played>>,

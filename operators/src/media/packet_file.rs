@@ -39,10 +39,10 @@ pub(crate) struct PacketFile {
     written: Written,
 }
 
-/// What a file holds.
+/// Packets, bytes and times in a file.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct Written {
-    /// Packets.
+    /// Packets written so far.
     pub(crate) packets: u64,
     /// Those of them that are in the file for sure: in fragments after which another one began.
     pub(crate) whole_packets: u64,

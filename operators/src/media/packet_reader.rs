@@ -1,4 +1,4 @@
-//! What a source hands to those who observe its packets: copies of them, with the times of the container.
+//! Packets for the observers of a source: copies of its packets, with the times of the container.
 
 use std::sync::Arc;
 

@@ -1,6 +1,7 @@
-//! Which packets of a video stream are given to its decoder, and which frames are left out by that. A group of pictures is
-//! cut off only where nothing that was decoded is waited for, and goes on with a key frame, so no picture that comes out
-//! refers to one that was left out.
+//! Selection of the packets that a decoder gets, and the times of the frames that are skipped with the
+//! others. A group of pictures is cut off only at a frame that is shown after all frames before it, so no
+//! decoded picture is still to come in between. Decoding resumes at a key frame, so no picture that comes out
+//! refers to a skipped one.
 //!
 //! Packets come in decoding order, pictures in presentation order: a frame is known to be left out once a later picture is
 //! out.
@@ -20,7 +21,7 @@ const MAX_WAITING: usize = 4_096;
 /// bit by bit and send none.
 const MAX_SKIPPED: u32 = 300;
 
-/// What becomes of a packet.
+/// Decision about one packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PacketUse {
     /// The decoder gets it.
@@ -66,7 +67,8 @@ pub(super) struct PacketSelection {
     lacks_key_frames: bool,
     /// The latest presentation time so far.
     latest: Option<i64>,
-    /// The time of the key frame that decoding went on with: what is shown before it refers to what was left out.
+    /// Time of the key frame at which decoding resumed. Pictures that are shown before it refer to skipped
+    /// pictures.
     resumed_at: Option<i64>,
     uncertain: Vec<Uncertain>,
 }

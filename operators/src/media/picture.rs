@@ -43,7 +43,8 @@ pub(crate) struct Pictures {
     aspect: Option<Rational>,
     /// The GPU that decodes them.
     gpu: Option<u32>,
-    /// Where copies of its surfaces are kept; `None` until the first, and where they are kept on the host.
+    /// Copies surfaces within the memory of the GPU; `None` before the first frame, and if copies go to the
+    /// host.
     #[cfg(feature = "cuda")]
     surfaces: Option<super::surfaces::Surfaces>,
 }

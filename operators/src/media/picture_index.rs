@@ -20,7 +20,7 @@ const MAX_ERRORS_IN_A_ROW: u32 = 1_000;
 pub struct PictureIndex {
     /// Media time in milliseconds, from 0, and whether it is a key frame.
     pub pictures: Vec<(f64, bool)>,
-    /// How the file is truncated, if it is.
+    /// Description of the truncation, if the file was cut off.
     pub truncation: Option<String>,
 }
 

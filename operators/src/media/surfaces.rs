@@ -7,7 +7,7 @@ use weir_flow::Planes;
 
 use crate::gpu::{CudaDevice, SurfacePlanes};
 
-/// What decoded frames may take of the memory of a GPU, over all streams: some 330 frames of 1080p.
+/// Maximum bytes of decoded frames on one GPU, over all streams: about 330 frames of 1080p.
 const FRAME_BYTES: u64 = 1 << 30;
 
 /// Copies surfaces of one source.

@@ -72,7 +72,7 @@ impl Timeline {
         self
     }
 
-    /// How often the clock was rebased.
+    /// Number of times that the clock was rebased.
     pub(crate) fn discontinuities(&self) -> u64 {
         self.discontinuities
     }

@@ -14,7 +14,7 @@ use super::fragments::{self, Form, Fragments};
 use crate::files::{IN_USE, is_still, lock, move_to_free_name, numbered};
 use crate::sinks::target::{failed, io_failed, make_folder};
 
-/// What happens to an existing file of that name.
+/// Treatment of an existing file with the name of the video.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Naming {
     /// It stays, and the video gets the next free name: `north-2.mp4`.
@@ -170,11 +170,11 @@ impl Drop for VideoPlace {
     }
 }
 
-/// How much of a fragmented MP4 plays.
+/// Playable extent of a fragmented MP4.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Played {
     Nothing,
-    /// What is left of it.
+    /// The whole fragments play; the incomplete rest was cut off.
     Part,
     All,
 }
@@ -188,7 +188,7 @@ fn settle_fragments(file: &mut File) -> io::Result<Played> {
     }
 }
 
-/// What became of a `.part` file that an interrupted run left.
+/// Outcome for a `.part` file that an interrupted run left behind.
 pub(crate) enum Leftover {
     /// It plays, and has its name now.
     Completed(PathBuf),

@@ -8,7 +8,7 @@ use super::noise::noise;
 use super::runtime::{KeptOutputs, OpenError};
 use super::session::OnnxSession;
 
-/// How far the outputs of two devices are apart.
+/// Differences between the outputs of two devices for the same batch.
 #[derive(Debug, Clone, Copy, PartialEq, Default, serde::Serialize)]
 pub struct OutputDifference {
     /// The largest difference of any element.

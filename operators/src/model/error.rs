@@ -11,20 +11,20 @@ use super::runtime::OpenError;
 pub struct LoadError {
     /// Its name, with its file.
     pub model: String,
-    /// What is in the way.
+    /// The reason why the model cannot be loaded.
     #[source]
     pub cause: ModelError,
 }
 
-/// What is in the way of loading a model: by what has to be mended.
+/// Reason why a model cannot be loaded; each variant needs a different correction.
 #[derive(Debug, thiserror::Error)]
 pub enum ModelError {
     /// No head has this name.
     #[error("there is no head {name}; there are {known}")]
     NoHead {
-        /// The name.
+        /// Name of the head in the graph.
         name: String,
-        /// Those that there are.
+        /// All heads, separated by commas.
         known: String,
     },
     /// The file is missing, or cannot be read.
@@ -39,9 +39,9 @@ pub enum ModelError {
     /// The model whose outputs are decoded together with those of the first.
     #[error("second model {path}: {cause}")]
     Second {
-        /// Its file.
+        /// Path of the second model's file.
         path: String,
-        /// What is the matter with it.
+        /// Reason why the second model cannot be loaded.
         cause: Box<Self>,
     },
     /// The runtime is missing, the file is no graph, or the device is not there.

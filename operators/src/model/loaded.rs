@@ -18,6 +18,6 @@ pub(super) struct Loaded {
     pub(super) dump: Option<Dump>,
     /// Name of the input, by which a provider is given its shapes.
     pub(super) input_name: String,
-    /// How it is run on a GPU.
+    /// Options of sessions on a GPU.
     pub(super) gpu: GpuOptions,
 }

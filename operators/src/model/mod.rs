@@ -1,7 +1,8 @@
 //! Models: ONNX files loaded, made to support batches, checked against their head, and opened as sessions.
 //!
-//! A model is loaded once and probed on the CPU: a blank item shows whether its outputs fit the head, and noise shows
-//! which batches it supports. Errors are one line with the file, what was found and what is expected.
+//! A model is loaded once and probed on the CPU: a blank item shows whether its outputs fit the head, and
+//! noise shows which batches it supports. An error is one line with the file, the actual value and the
+//! expected value.
 
 mod adapt;
 mod auto;
@@ -68,7 +69,7 @@ use session::OnnxSession;
 /// Location of a model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ModelFile {
-    /// A file.
+    /// Path of an ONNX file.
     Path(PathBuf),
     /// In memory, shipped with the program.
     Bytes(Arc<[u8]>),

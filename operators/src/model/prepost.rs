@@ -18,7 +18,7 @@ pub(super) struct BatchPrePost {
     located: LocatedItems,
 }
 
-/// Where the items of a batch are in their pictures, by which its outputs are decoded.
+/// Transforms from the input back to the picture, one per item of a batch; decoding the outputs needs them.
 #[derive(Debug, Default)]
 pub(super) struct LocatedItems(Vec<ItemTransform>);
 
@@ -164,7 +164,7 @@ impl BatchPrePost {
         Ok(())
     }
 
-    /// Where the items of the batch are; the next one is started anew.
+    /// Takes the transforms of the items of this batch, and leaves none for the next one.
     pub(super) fn take_located(&mut self) -> LocatedItems {
         std::mem::take(&mut self.located)
     }
@@ -258,7 +258,7 @@ fn aspect(item: &Item) -> f32 {
     width / height.max(1e-3)
 }
 
-/// How an item is sampled into the input.
+/// Sampling of an item from its picture into the input.
 #[derive(Clone, Copy)]
 enum Sampling {
     /// By a transform, of which this is the inverse.

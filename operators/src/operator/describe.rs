@@ -147,7 +147,8 @@ pub(super) fn describe(
 }
 
 impl Describe {
-    /// What {objects} stands for: those of the frame, or within a box.
+    /// Texts for `{objects}` in a prompt, at most `max_items`: one per object of the frame, or per object
+    /// whose centre lies in the box of `within`. Candidates are left out.
     fn objects(&self, within: Option<(ObjectRef, &Rect)>, seen: &Seen<'_>) -> Vec<String> {
         let is_meant = |(of, object): &(ObjectRef, &Object)| {
             let listed = match &*self.classes {

@@ -17,7 +17,7 @@ pub enum OperatorError {
     /// The gallery cannot be read.
     #[error("gallery {folder}: {reason}")]
     Gallery {
-        /// Its path.
+        /// Path of the folder, as in the graph.
         folder: String,
         /// Cause and remedy.
         reason: String,
@@ -30,12 +30,12 @@ pub enum OperatorError {
         /// The model's classes, separated by commas.
         known: String,
     },
-    /// What makes a prompt cannot be read.
+    /// A template or a list of parts that makes the prompt cannot be read.
     #[error("`{key}`: {reason}")]
     Template {
-        /// The key.
+        /// Name of the key in the graph.
         key: &'static str,
-        /// Where, and what is expected.
+        /// Position of the error, and the expected syntax.
         reason: String,
     },
     /// The operator lets a model generate, and its model does not.

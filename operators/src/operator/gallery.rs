@@ -89,8 +89,8 @@ impl Gallery {
         Ok(gallery)
     }
 
-    /// How much nearer the nearest name is than the next, 0 to 1, of an embedding that has not been matched; `None` for
-    /// anything else.
+    /// Margin between the nearest and the second nearest name, from 0 to 1, for an embedding that has not
+    /// been matched yet; `None` for any other attribute.
     pub(super) fn margin(&self, attribute: &Attribute) -> Option<f32> {
         let Attribute::Match {
             vector: Some(vector),

@@ -116,8 +116,8 @@ fn meet(a: &Rect, b: &Rect) -> bool {
     a.intersection(b).area() > 0.0
 }
 
-/// Makes one of two regions where `joins` says so, of all such pairs those whose union adds the least area first, as long as there
-/// are more than `most`.
+/// Merges pairs of regions for which `joins` is true, until at most `most` regions or no such pair remains.
+/// Each step merges the pair whose union adds the least area.
 fn join(regions: &mut Vec<Rect>, joins: impl Fn(&Rect, &Rect) -> bool, most: usize) {
     while regions.len() > most {
         let added = |a: &Rect, b: &Rect| a.union(b).area() - a.area() - b.area();

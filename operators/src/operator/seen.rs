@@ -1,17 +1,18 @@
-//! What a prompt can say of a frame: its objects, their places and what was read of them.
+//! Facts about a frame for prompts: its objects, their places and their attributes.
 
 use weir_flow::{Attribute, Frame, Object, ObjectAttribute, ObjectRef, Parts, Rect, RequestResults};
 
-/// What is known of a frame.
+/// A frame with its results so far.
 pub(super) struct Seen<'a> {
     pub(super) frame: &'a Frame,
     pub(super) results: &'a RequestResults,
-    /// What is part of what, beside what was found in the crops of objects.
+    /// Rules that assign parts to their owners; objects that were found in the crop of another object belong
+    /// to it anyway.
     pub(super) parts: &'a Parts,
 }
 
 impl Seen<'_> {
-    /// What a name stands for, of an object.
+    /// Text that replaces the placeholder `name` for one object.
     pub(super) fn of_object(&self, name: &str, (of, object): (ObjectRef, &Object)) -> String {
         match name {
             "class" => object.class.to_string(),
@@ -49,7 +50,7 @@ fn words(attribute: &Attribute) -> String {
     }
 }
 
-/// Where in the picture a box is, by thirds.
+/// Name of the ninth of the picture that holds the centre of a box, such as "top left".
 fn place(rect: &Rect, frame: &Frame) -> &'static str {
     let third = |at: f32, size: u32| match 3.0 * at / size.max(1) as f32 {
         at if at < 1.0 => 0,

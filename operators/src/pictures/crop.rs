@@ -87,7 +87,8 @@ impl Region<'_> {
         &self.samples[start..][..self.width * self.channels]
     }
 
-    /// Means of squares of `step` samples; at the right and the lower edge of what there is.
+    /// Means of squares of `step` by `step` samples. Squares that reach beyond the right or lower edge use
+    /// only samples of the region.
     fn reduced(&self, width: usize, height: usize, step: usize) -> Vec<u8> {
         let mut out = Vec::with_capacity(width * height * self.channels);
         for row in 0..height {

@@ -66,7 +66,7 @@ impl Conversion {
         }
     }
 
-    /// One pixel.
+    /// Converts one pixel to red, green and blue, each limited to 0..=255.
     pub(crate) fn rgb(&self, y: f32, u: f32, v: f32) -> [f32; 3] {
         let y = self.gain * y;
         [

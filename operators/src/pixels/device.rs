@@ -56,7 +56,7 @@ pub(crate) struct DeviceItem {
     fill: f32,
 }
 
-/// How an item is sampled.
+/// Sampling of an item on a device.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum DeviceSampling {
     /// A rectangle of the picture: scaled in each direction, or as large as fits at its aspect.

@@ -8,13 +8,13 @@ use super::axis::{Axis, AxisSpan};
 
 /// The outputs of a picture in one plane.
 pub(crate) struct Window<'a> {
-    /// Outputs horizontally.
+    /// Horizontal axis of the outputs.
     pub(crate) across: &'a AxisSpan,
-    /// The range of them within the picture.
+    /// Range of `across` that lies within the picture.
     pub(crate) columns: &'a Range<usize>,
-    /// Outputs vertically.
+    /// Vertical axis of the outputs.
     pub(crate) down: &'a AxisSpan,
-    /// The range of them within the picture.
+    /// Range of `down` that lies within the picture.
     pub(crate) rows: &'a Range<usize>,
     /// Whether boxes are averaged.
     pub(crate) boxes: bool,

@@ -29,7 +29,7 @@ impl Channels {
 pub enum Arrangement {
     /// One plane per channel.
     Nchw,
-    /// Interleaved channels.
+    /// One plane, with the channels of each pixel side by side.
     Nhwc,
 }
 
@@ -58,7 +58,7 @@ pub struct InputSpec {
     pub height: u32,
     /// Channels and their order.
     pub channels: Channels,
-    /// Memory layout.
+    /// Order of the elements in memory.
     pub arrangement: Arrangement,
     /// Subtracted from each channel, in the order of `channels`; in values 0..=255.
     pub mean: [f32; 3],

@@ -156,7 +156,7 @@ impl Serialize for Values<'_> {
     }
 }
 
-/// Where an object is in its track.
+/// State of the track of an object: age in milliseconds, velocity, settled class and attributes.
 #[derive(Serialize)]
 struct TrackEntry<'a> {
     id: u64,

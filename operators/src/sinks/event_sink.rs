@@ -14,7 +14,7 @@ pub(super) const TRACKS: KeySpec = KeySpec {
     about: "sends tracks that ended, too; default false",
 };
 
-/// What an event is about.
+/// Subject of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum EventKind {
     Incident,

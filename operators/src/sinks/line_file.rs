@@ -55,7 +55,7 @@ pub(super) struct LineFile {
 }
 
 enum Target {
-    /// Locked.
+    /// A regular file, locked against other processes.
     File(File),
     /// A device or a pipe: neither locked nor rotated.
     Other(File),
@@ -344,7 +344,7 @@ impl ExistingContent {
 /// highest number.
 struct RotatedFiles {
     path: PathBuf,
-    /// Ascending.
+    /// Numbers of the rotated files, ascending.
     numbers: Vec<u64>,
 }
 

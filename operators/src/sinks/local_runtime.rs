@@ -22,11 +22,11 @@ impl Signal {
     }
 }
 
-/// How a wait ended.
+/// Outcome of a wait for a future.
 pub(super) enum Waited<T> {
-    /// It came.
+    /// The future completed with this value.
     Done(T),
-    /// It did not come in time.
+    /// The timeout passed before the future completed.
     TimedOut,
     /// The signal was raised, or the runtime is gone.
     Stopped,

@@ -24,9 +24,9 @@ impl SinkFactory for NullFactory {
 /// Counts deliveries and their objects; logs the counts when finished.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CountingSink {
-    /// Deliveries received.
+    /// Number of deliveries received so far.
     pub deliveries: u64,
-    /// Objects in them.
+    /// Number of objects in these deliveries.
     pub objects: u64,
 }
 

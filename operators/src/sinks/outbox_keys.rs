@@ -37,7 +37,7 @@ pub(super) const GIVE_UP_AFTER: KeySpec = KeySpec {
 /// Bytes of events that may wait.
 const MAX_BYTES: usize = 64 << 20;
 
-/// What `settings` say; opens the file of dead letters.
+/// Reads the bounds of an outbox from `settings`, and opens the file of dead letters.
 ///
 /// # Errors
 /// The file cannot be written.

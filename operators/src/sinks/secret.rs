@@ -34,7 +34,7 @@ pub(super) fn secret_file(settings: &Settings, file_key: &str) -> Result<Option<
     Ok(Some(text.trim_end_matches(['\r', '\n']).to_owned()))
 }
 
-/// What is in a file that a key names, of so many bytes at most.
+/// Reads a file that a key names; it may have at most `max_bytes`.
 ///
 /// # Errors
 /// It cannot be read, or is larger.

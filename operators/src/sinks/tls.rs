@@ -46,7 +46,7 @@ pub(super) struct TlsFiles<'a> {
     pub(super) client: Option<(&'a Path, &'a Path)>,
 }
 
-/// What `settings` say; `None`: the connection is not encrypted.
+/// Reads the files for TLS from `settings`; `None` if the connection is not encrypted.
 ///
 /// # Errors
 /// Keys contradict each other.
@@ -84,7 +84,7 @@ pub(super) fn tls_files(settings: &Settings) -> Result<Option<TlsFiles<'_>>, Sin
     }))
 }
 
-/// How connections are encrypted, as `settings` say; `None`: they are not.
+/// TLS configuration from `settings`; `None` if connections are not encrypted.
 ///
 /// # Errors
 /// Keys contradict each other, or a file holds no certificate or key.

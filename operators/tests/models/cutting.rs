@@ -20,7 +20,7 @@ const MODELS: &[(&str, Option<&str>, &str)] = &[
 ];
 const TEXT: &str = "ppocr_en_v3_det";
 
-/// How far an output may be off, relative to its largest magnitude.
+/// Maximum error of an output, relative to its largest magnitude.
 const LIMIT: f32 = 1e-5;
 
 fn item(assets: &Path, picture: &str) -> Item {
@@ -43,7 +43,7 @@ fn model(assets: &Path, name: &str, head: &str) -> OnnxModel {
     .expect("loads")
 }
 
-/// How large sides are that a model without a head leaves free.
+/// Side in pixels for inputs of free size, of models without a head.
 const SIDE: usize = 640;
 
 fn open(assets: &Path, (name, head, _): (&str, Option<&str>, &str)) -> LayerChain {
@@ -286,7 +286,7 @@ fn other_models_in_five_blocks_equal_the_whole_model() {
     }
 }
 
-/// What the head makes of a batch that went through the model in parts.
+/// Inferences that the head decodes from a batch that went through the model in parts.
 fn decoded(blocked: &PartitionedOnnx, ends: &[usize], half: bool, items: &[Item]) -> Vec<Inference> {
     let mut head = blocked.pre_post().expect("ends");
     let inputs = head.preprocess(items).expect("prepares");

@@ -69,13 +69,13 @@ const BEGINNINGS: [&str; 8] = [
     "It was dark",
 ];
 
-/// How a story begins.
+/// A random beginning of a story, as a prompt.
 fn beginning(draws: &mut Draws) -> String {
     let name = ["", " Ben", " Mia", " the cat", " and the frog", " Anna"][draws.below(6)];
     format!("{}{name}", BEGINNINGS[draws.below(8)])
 }
 
-/// What scribe is given of a street.
+/// A random prompt for the model `scribe`: a new object in a street, and all objects there.
 fn street(draws: &mut Draws) -> String {
     let mut thing = || {
         let class = ["car", "van", "bus", "bicycle", "person", "person"][draws.below(6)];
@@ -131,7 +131,7 @@ fn one_step(
     session.step(&steps)
 }
 
-/// What a sequence gives alone.
+/// Tokens that a sequence generates if no other sequence is in the session.
 fn alone(session: &mut dyn GenerativeSession, spec: &SequenceSpec) -> Vec<u32> {
     session.begin(SequenceId(0), spec.clone()).expect("begins");
     let mut tokens = spec.prompt.len() as u32;
@@ -147,7 +147,7 @@ fn alone(session: &mut dyn GenerativeSession, spec: &SequenceSpec) -> Vec<u32> {
     }
 }
 
-/// Where a sequence is, by a driver that knows only what sessions say.
+/// State of a sequence in a driver that knows only the reports of sessions.
 struct Place {
     session: usize,
     computed: u32,

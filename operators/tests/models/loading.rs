@@ -1,4 +1,4 @@
-//! What loads and what does not.
+//! Models that load, and the errors of those that do not.
 
 use weir_flow::SessionError;
 use weir_operators::{ModelError, OpenError};

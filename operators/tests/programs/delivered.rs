@@ -14,7 +14,7 @@ use weir_operators::sinks::sink;
 
 pub(crate) const STREAMS: [&str; 4] = ["north", "south", "east", "west"];
 
-/// How many events a test sends.
+/// Number of events that a test sends: `WEIR_EVENTS`, or 300.
 pub(crate) fn events() -> usize {
     let given = std::env::var("WEIR_EVENTS").ok();
     given.map_or(300, |given| given.parse().unwrap())

@@ -109,7 +109,7 @@ pub(crate) struct Watcher {
     pub(crate) taken: Vec<String>,
     /// The last payload of each topic.
     last: BTreeMap<String, String>,
-    /// What came to the topic of events.
+    /// Messages on the topic of events, in order.
     events: Vec<Json>,
 }
 

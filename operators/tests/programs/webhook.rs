@@ -15,7 +15,7 @@ use weir_operators::sinks::sink;
 use super::delivered::{STREAMS, check, dead_letters, events, open, reasons, send, text, wait, wait_killing};
 use crate::certificates::Certificates;
 
-/// What a server has done, over all its lives.
+/// Counts and events of a server over all its restarts.
 #[derive(Default)]
 struct Seen {
     requests: AtomicUsize,

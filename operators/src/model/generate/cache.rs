@@ -47,7 +47,7 @@ impl Spans {
     }
 }
 
-/// What a run gave, as the past of the next one.
+/// Cache outputs of a run, which are the past of the next run.
 pub(super) struct Rows {
     pub(super) tensors: Vec<HeldTensor>,
     /// Columns of each row, valid or not.
@@ -80,7 +80,7 @@ impl Rows {
     }
 }
 
-/// Where the past of a sequence is.
+/// Location of the past of a sequence.
 #[derive(Clone, Copy)]
 pub(super) enum Past<'a> {
     /// It has none.

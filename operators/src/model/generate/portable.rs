@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use weir_flow::{Settings, Value};
 
-/// What comes before vocabulary and model.
+/// Header in front of the vocabulary and the model: the name, and the settings by type.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 struct Header {
     name: String,
@@ -23,7 +23,7 @@ pub(super) struct Vocabulary {
     pub(super) lines: bool,
 }
 
-/// What was sent.
+/// A model as it was unpacked on the receiving side.
 #[derive(Debug, PartialEq)]
 pub(super) struct Portable {
     pub(super) name: String,

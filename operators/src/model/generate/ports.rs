@@ -4,7 +4,7 @@ use weir_flow::{Element, Settings};
 
 use crate::model::runtime::{OrtSession, TensorPort};
 
-/// How the mask says which tokens are attended to.
+/// Encoding of the attention mask.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum MaskKind {
     /// `f32 [batch, 1, tokens, past + tokens]`: 0, or a large negative number that is added.
@@ -95,7 +95,8 @@ impl Ports {
     /// Finds them by the names that the settings give, or else by those that decoders are usually exported with.
     ///
     /// # Errors
-    /// What is missing or does not fit, and what there is.
+    /// A required input or output is missing or has the wrong type or shape; the message lists the names that
+    /// exist.
     pub(super) fn find(session: &OrtSession, settings: &Settings) -> Result<Self, String> {
         let (inputs, outputs) = (session.input_ports(), session.output_ports());
         let all = listed(&inputs);

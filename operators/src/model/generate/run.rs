@@ -6,7 +6,7 @@ use super::cache::{Gathered, Rows, Spans};
 use super::ports::{MaskKind, Ports};
 use crate::model::runtime::{HeldTensor, NamedInput, OrtSession};
 
-/// What is added to the score of what is not attended to.
+/// Value that is added to attention scores of hidden tokens.
 const HIDDEN: f32 = -1e9;
 
 /// The past of a run.
@@ -68,7 +68,7 @@ pub(super) struct RunInputs {
     flags: Vec<bool>,
 }
 
-/// What a run gives: logits `[rows, tokens, vocabulary]`, and the past of the next.
+/// Outputs of a run: logits `[rows, tokens, vocabulary]`, and the past of the next run.
 pub(super) struct RunOutput {
     logits: HeldTensor,
     pub(super) vocabulary: usize,

@@ -42,7 +42,7 @@ pub(super) struct DecoderSession {
     decoder: Arc<Decoder>,
     session: OrtSession,
     sequences: BTreeMap<SequenceId, Sequence>,
-    /// What the last run of single tokens gave, and whose its rows are.
+    /// Cache rows of the last run of single tokens, with the sequence of each row.
     rows: Option<(Vec<Option<SequenceId>>, Rows)>,
     inputs: RunInputs,
     gathered: Gathered,
@@ -120,7 +120,7 @@ impl DecoderSession {
         done
     }
 
-    /// Runs sequences that take one token each; what is given is their past from now on.
+    /// Runs sequences that take one token each; the cache outputs of the run become their past.
     fn run_single(&mut self, chunks: &[&Chunk], given: &mut Vec<GeneratedToken>) -> Result<(), String> {
         let ids: Vec<Option<SequenceId>> = chunks.iter().map(|(id, _)| Some(*id)).collect();
         let is_same = self.rows.as_ref().is_some_and(|(before, rows)| {

@@ -67,7 +67,7 @@ impl Tokenizer {
         }
     }
 
-    /// Different tokens.
+    /// Size of the vocabulary, in tokens.
     pub(super) fn len(&self) -> usize {
         self.pieces.len()
     }

@@ -18,7 +18,7 @@ const MAX_ANSWER: u64 = 512 << 20;
 /// One model on one server, with the connections to it.
 pub(super) struct Client {
     agent: Agent,
-    /// What messages call the server: its address without a password.
+    /// Address of the server for messages, without a password.
     shown: String,
     /// Of the model: `BASE/v2/models/NAME`.
     address: String,
@@ -59,7 +59,7 @@ impl Client {
         }
     }
 
-    /// What the server says of the model.
+    /// Requests the metadata of the model from the server.
     ///
     /// # Errors
     /// It is not there, does not know the model, or says what cannot be read.

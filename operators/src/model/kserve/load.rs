@@ -18,7 +18,7 @@ use super::protocol::{FP32, Metadata, ReceivedTensor, SentTensor, TensorMetadata
 use super::{KServeModel, OutputShapes, ServerModel};
 use crate::heads::{HeadKind, OutputSpec};
 
-/// Loads it.
+/// Loads a model that runs on servers, and checks it against its head.
 ///
 /// # Errors
 /// No server answers, one has another model than the others, or the model does not fit its head.
@@ -111,7 +111,8 @@ pub(in super::super) fn load(
     })
 }
 
-/// What the servers say of the model, and the first of those that answer. One that does not is left for later.
+/// Metadata of the model, with a client of the first server that answers. A server that does not answer is
+/// logged and left out of the comparison.
 fn described(server: &ServerModel) -> Result<(Metadata, Client), ModelError> {
     let mut first: Option<(Metadata, Client, &str)> = None;
     let mut away = Vec::new();

@@ -6,7 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What a server says of a model: `GET /v2/models/NAME`.
+/// Metadata of a model, from `GET /v2/models/NAME`.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub(super) struct Metadata {
     #[serde(default)]

@@ -23,7 +23,7 @@ pub(super) struct ServerSession {
     /// Of the last batch and its answer, kept for the next.
     body: Vec<u8>,
     answer: Vec<u8>,
-    /// How long the next batch may take to be of use.
+    /// Time within which the result of the next batch is still of use; `None` sets no limit.
     limit: Option<Duration>,
 }
 

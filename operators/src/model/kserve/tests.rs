@@ -11,7 +11,7 @@ use super::super::runtime::OrtSession;
 use super::super::{LoadError, LoadRequest, ModelFile, load};
 use super::*;
 
-/// What the server does with the next calls.
+/// Behaviour of the test server for the next calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 enum Mood {

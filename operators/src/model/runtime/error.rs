@@ -17,19 +17,19 @@ pub enum RuntimeLibraryError {
     /// The file is no such library, or not one for this machine.
     #[error("{} is no ONNX Runtime that can be loaded: {reason}; {remedy}", path.display())]
     NotLoadable {
-        /// The file.
+        /// Path of the library.
         path: PathBuf,
-        /// Of the loader.
+        /// Reason that the loader of the operating system gives.
         reason: String,
-        /// What to do: it depends on who chose the file.
+        /// A way to correct it, which depends on whether the user or the program chose the file.
         remedy: &'static str,
     },
     /// It is loaded and refuses to work.
     #[error("ONNX Runtime at {} does not start: {reason}; run `make setup`", path.display())]
     NotStarting {
-        /// The file.
+        /// Path of the library.
         path: PathBuf,
-        /// Of the library.
+        /// Reason that the library gives.
         reason: String,
     },
 }

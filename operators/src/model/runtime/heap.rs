@@ -1,4 +1,4 @@
-//! What the C library keeps of memory that nothing uses.
+//! Limits on the unused memory that the heap of the C library retains.
 //!
 //! It has areas for up to eight threads a core, and each keeps what was freed in it. Sessions allocate much when they are opened,
 //! on threads that change with the graph: after hours of changes a service held two to three times what it used.

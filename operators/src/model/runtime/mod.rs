@@ -185,7 +185,7 @@ impl Feed {
 pub(crate) struct SessionOptions<'a> {
     /// Threads for one layer.
     pub(crate) threads: usize,
-    /// How far the runtime optimises the graph.
+    /// Level to which the runtime optimises the graph.
     pub(crate) optimization: Optimization,
     /// Path prefix of the profile with the times of all layers, written by [`OrtSession::end_profile`].
     pub(crate) profile: Option<&'a Path>,
@@ -209,7 +209,7 @@ pub(crate) struct GpuInput<'a> {
     pub(crate) item: &'a [usize],
 }
 
-/// How far the runtime optimises a graph.
+/// Level of optimisation of a graph.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Optimization {
     /// Not at all.

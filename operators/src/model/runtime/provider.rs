@@ -1,9 +1,10 @@
-//! Which execution provider runs a model on a GPU, and with which options: plain values, by the keys of ONNX Runtime.
+//! Execution providers that run a model on a GPU, and their options: plain values, by the keys of ONNX
+//! Runtime.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
-/// What runs a model on a GPU.
+/// Execution provider of a model on a GPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Provider {
     /// cuDNN and cuBLAS, layer by layer.
@@ -25,19 +26,19 @@ pub enum Precision {
     Half,
 }
 
-/// How a model is run on a GPU.
+/// Options for running a model on a GPU.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct GpuOptions {
-    /// By what.
+    /// Execution provider that runs the layers.
     pub provider: Provider,
-    /// In which numbers.
+    /// Numeric precision of the layers.
     pub precision: Precision,
     /// Whether the launches of a batch are recorded once by batch size, and then replayed as one.
     pub graphs: bool,
     /// Batch sizes that it will be asked for, ascending. A session runs each of them when it is opened: what it does first with a
     /// size takes up to seconds. Batches of fewer items are filled up to the next of them.
     pub batches: Vec<u32>,
-    /// How many threads share the inputs of a batch, where they are prepared on the host; at least one.
+    /// Number of threads that share the inputs of a batch, if inputs are prepared on the host; at least 1.
     pub prepare_threads: usize,
     /// Folder in which engines and timings of TensorRT are kept; built anew each time where there is none.
     pub cache: Option<PathBuf>,

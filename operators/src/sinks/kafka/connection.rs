@@ -25,10 +25,10 @@ use super::super::tls;
 use super::checked_topic;
 use super::murmur2::partition_of;
 
-/// How long an attempt may take.
+/// Timeout of one attempt to deliver an event.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// What a connection gets between events, every 100 ms: to notice that the other side is gone.
+/// Time that an idle connection may work, every 100 ms, so that it notices when the other side closes it.
 const IDLE_TURN: Duration = Duration::from_millis(1);
 
 /// Bytes of an answer: no metadata of a cluster is larger.
@@ -56,7 +56,7 @@ impl SinkFactory for KafkaFactory {
 
 struct KafkaConnector {
     brokers: Vec<String>,
-    /// Their names.
+    /// Addresses of the brokers, separated by commas, for messages.
     target: String,
     topic: String,
     sasl: Option<SaslConfig>,
@@ -146,7 +146,7 @@ struct KafkaLine {
     runtime: LocalRuntime,
     client: Client,
     partitions: Vec<i32>,
-    /// By partition.
+    /// Clients of the partitions used so far, by partition number.
     writers: BTreeMap<i32, PartitionClient>,
 }
 

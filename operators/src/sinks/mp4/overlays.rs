@@ -54,7 +54,7 @@ fn pad(font: Font) -> i64 {
     (font.height() / 6) as i64
 }
 
-/// Where its text stands: at the highest of its points, within the picture, below texts that are there.
+/// Area for the text of an overlay: at its highest point, within the picture, and below texts in `taken`.
 fn place(canvas: &Canvas, overlay: &Overlay, text: &str, font: Font, taken: &[Area]) -> Area {
     let highest = overlay.points.iter().min_by(|a, b| a.y.total_cmp(&b.y));
     let (x, y) = highest.map_or((0.0, 0.0), |point| (point.x, point.y));

@@ -18,7 +18,7 @@ const MAX_FOUND: usize = 4_096;
 const MAX_FOUND_BYTES: usize = 64;
 const MAX_TOPIC_BYTES: usize = 1_024;
 
-/// What the thread of a connection says.
+/// Notification from the thread of a connection.
 enum Signal {
     /// The broker has accepted it.
     Up,

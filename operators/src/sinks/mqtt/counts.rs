@@ -1,4 +1,5 @@
-//! How many objects of each class a stream shows now: those that are tracked, or all where nothing is tracked.
+//! Current number of objects per stream and class. Only tracked objects count, unless no object of the frame
+//! has a track.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,14 +10,14 @@ const MAX_COUNTS: usize = 2_048;
 
 #[derive(Debug, Default)]
 pub(super) struct Counts {
-    /// By stream and class.
+    /// Counts keyed by stream and class.
     counts: BTreeMap<(String, String), u64>,
 }
 
-/// What is to be published.
+/// Counts of a stream that changed and are to be published.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Changed {
-    /// By class.
+    /// New counts by class.
     pub(super) counts: Vec<(String, u64)>,
     /// Whether one of them was not known before.
     pub(super) has_new: bool,

@@ -1,4 +1,5 @@
-//! What Home Assistant is to know of counts: one device with a sensor for each (its MQTT discovery, "device discovery").
+//! Configuration of counts for Home Assistant: one device with a sensor per count (its MQTT discovery,
+//! "device discovery").
 
 use serde_json::{Map, Value, json};
 

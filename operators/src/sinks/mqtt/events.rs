@@ -14,7 +14,7 @@ const MAX_TRACKS: usize = 4_096;
 /// An event of a track.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct TrackEvent {
-    /// Unique.
+    /// Unique identifier of the event: stream, track, kind and time.
     pub(super) id: String,
     pub(super) body: Value,
 }
@@ -25,7 +25,7 @@ pub(super) struct Events {
     streams: BTreeMap<Arc<str>, BTreeMap<u64, Track>>,
 }
 
-/// What is known of a track.
+/// State of a track, from which events are made.
 #[derive(Debug, Clone)]
 struct Track {
     label: Arc<str>,
@@ -38,7 +38,7 @@ struct Track {
     zones: Vec<Arc<str>>,
     entered: Vec<Arc<str>>,
     has_snapshot: bool,
-    /// What was said last, and when.
+    /// Body of the last published event, and its time in milliseconds since 1970.
     said: Option<(Value, u64)>,
 }
 

@@ -61,12 +61,12 @@ impl Topics {
         format!("{}/+/+", self.prefix)
     }
 
-    /// Where the newest picture of objects of a class is.
+    /// Topic of the newest picture of an object of this class.
     pub(super) fn snapshot(&self, stream: &str, class: &str) -> String {
         format!("{}/snapshot", self.count(stream, class))
     }
 
-    /// Where Home Assistant looks for devices; `None`: it is not to find any.
+    /// Topic of the device configuration for Home Assistant; `None` if discovery is off.
     pub(super) fn discovery(&self) -> Option<String> {
         let discovery = self.discovery.as_ref()?;
         Some(format!("{discovery}/device/{}/config", self.device()))

@@ -13,7 +13,8 @@ use super::super::tls;
 use super::connection::Line;
 use super::topics::Topics;
 
-/// How long the broker may take to accept a connection or to acknowledge a packet: so many slices of that length.
+/// Timeout for a broker to accept a connection or to acknowledge a packet, as a number of slices of equal
+/// length.
 const SLICES: u32 = 50;
 const SLICE: Duration = Duration::from_millis(100);
 
@@ -27,7 +28,7 @@ const IDLE_ROUNDS: u32 = 50;
 const MAX_STATES: usize = 4_096;
 const MAX_STATE_BYTES: usize = 64 << 20;
 
-/// Who is connected to.
+/// Address and credentials of the broker.
 pub(super) struct Broker {
     host: String,
     port: u16,
@@ -78,7 +79,8 @@ impl Broker {
     }
 }
 
-/// What is so now, by topic: only the newest matters, and the broker keeps it for who comes later.
+/// Current states by topic. Only the newest state of a topic is kept; the broker retains it for later
+/// subscribers.
 #[derive(Default)]
 pub(super) struct States(Mutex<Kept>);
 

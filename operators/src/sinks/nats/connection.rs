@@ -22,10 +22,10 @@ use super::super::secret::{secret, secret_file};
 use super::super::tls;
 use super::subjects::Subjects;
 
-/// How long a connection or an acknowledgement may take.
+/// Timeout for a connection or an acknowledgement.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// What a connection gets between events, every 100 ms: to answer what the server asks.
+/// Time that an idle connection may work, every 100 ms, so that it answers pings of the server.
 const IDLE_TURN: Duration = Duration::from_millis(1);
 
 /// Servers send acknowledgements, and what came back to say that an event was passed on: tens of bytes, a few at a time.
@@ -193,12 +193,12 @@ struct NatsLine {
     broken: Arc<Signal>,
 }
 
-/// Whose acknowledgement counts.
+/// Route of an event to the server; the routes differ in the acknowledgement that they wait for.
 enum Route {
-    /// That of a stream of JetStream.
+    /// JetStream acknowledges that it has stored the event.
     Stored(jetstream::Context),
-    /// The server's own: it passes on what one connection sends in order, so what was sent after an event and comes back
-    /// says that the event was passed on.
+    /// A server without JetStream acknowledges nothing. It passes on the messages of one connection in order,
+    /// so a second message that comes back to `inbox` proves that the event before it was passed on.
     Passed {
         client: Client,
         inbox: String,

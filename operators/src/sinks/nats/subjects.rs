@@ -32,7 +32,7 @@ impl Subjects {
         }
     }
 
-    /// Where events of `stream` go.
+    /// Subject for the events of `stream`.
     #[cfg(feature = "nats")]
     pub(super) fn of(&self, stream: &str, kind: EventKind) -> String {
         // No name of a stream makes another level, or a wildcard.

@@ -1,5 +1,5 @@
-//! How long to wait before an event is tried again: doubled from try to try, up to a bound, with jitter, so that many who
-//! wait for one server do not come back together.
+//! Wait before the next attempt to deliver an event. The bound doubles with each attempt up to a maximum,
+//! with jitter, so that many senders to one server do not return at the same moment.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::time::Duration;

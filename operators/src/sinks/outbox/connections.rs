@@ -3,11 +3,11 @@
 
 use super::message::{Message, Outcome, Transport};
 
-/// Makes connections.
+/// Connects to the target of a sink.
 pub(in crate::sinks) trait Connector: Send + 'static {
-    /// What it makes.
+    /// Type of the connection.
     type Line: Line;
-    /// Where to; precedes reasons.
+    /// Description of the target, which precedes reasons in messages.
     fn target(&self) -> &str;
     /// Connects within some seconds.
     ///
@@ -16,11 +16,11 @@ pub(in crate::sinks) trait Connector: Send + 'static {
     fn connect(&self) -> Result<Self::Line, String>;
 }
 
-/// A connection.
+/// A connection to the target of a sink.
 pub(in crate::sinks) trait Line: Send + 'static {
     /// Sends an event and waits some seconds for its acknowledgement.
     fn send(&mut self, message: &Message) -> Outcome;
-    /// Lets what belongs to the connection go on where no event is sent, and says whether it is still there.
+    /// Processes pending work of an idle connection, and returns whether the connection still exists.
     fn is_up(&mut self) -> bool;
 }
 

@@ -15,24 +15,24 @@ use super::held::{Held, HeldEvents};
 use super::message::{Message, Outcome, Transport};
 use super::queue::Queue;
 
-/// How long the transport is left alone without an event.
+/// Longest time between two calls of the transport while there are no events.
 const IDLE: Duration = Duration::from_millis(100);
 
-/// How long events are still tried when nothing follows.
+/// Time for the last attempts after the outbox was closed.
 const FLUSH: Duration = Duration::from_secs(4);
 
-/// A try of a side that is not reached is slow from here on.
+/// Duration from which an attempt that does not reach the target counts as slow.
 const SLOW: Duration = Duration::from_secs(1);
 
 /// Bounds of an outbox.
 pub(in crate::sinks) struct OutboxOptions {
-    /// Events that may wait.
+    /// Maximum number of queued events.
     pub(in crate::sinks) max_messages: usize,
-    /// Their bytes.
+    /// Maximum bytes of queued events.
     pub(in crate::sinks) max_bytes: usize,
-    /// How long an event is tried, from when it came.
+    /// Time after which an event is given up, measured from its arrival.
     pub(in crate::sinks) give_up_after: Duration,
-    /// Where those go that are given up.
+    /// File for events that were given up; without it they are only counted.
     pub(in crate::sinks) dead_letters: Option<DeadLetters>,
 }
 
@@ -88,12 +88,12 @@ impl Outbox {
         }
     }
 
-    /// What it came to.
+    /// Counts of the outbox by name, with the events that are still queued.
     pub(in crate::sinks) fn counts(&self) -> BTreeMap<&'static str, u64> {
         self.books.counts(self.queue.len())
     }
 
-    /// Why events do not get to where they belong now.
+    /// Reason why events cannot be delivered at present; `None` while delivery works.
     pub(in crate::sinks) fn outage(&self) -> Option<String> {
         self.books.outage()
     }

@@ -1,4 +1,4 @@
-//! What is delivered, how, and what may come of an attempt.
+//! Events for other programs, the transports that deliver them, and the outcome of an attempt.
 
 use std::sync::Arc;
 
@@ -7,15 +7,15 @@ use std::sync::Arc;
 pub(in crate::sinks) struct Message {
     /// The stream that it is of.
     pub(in crate::sinks) stream: Arc<str>,
-    /// Unique: by it a receiver knows what it has had.
+    /// Unique identifier, by which a receiver recognises an event that it has received before.
     pub(in crate::sinks) id: String,
-    /// JSON.
+    /// The event as a JSON document.
     pub(in crate::sinks) body: Vec<u8>,
-    /// Where it goes, where a transport has several places.
+    /// Topic of the event, for transports with several topics.
     pub(in crate::sinks) topic: String,
 }
 
-/// What came of an attempt.
+/// Outcome of an attempt to deliver an event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::sinks) enum Outcome {
     /// The other side has acknowledged it.
@@ -34,6 +34,6 @@ pub(in crate::sinks) trait Transport: Send + 'static {
     fn attempt(&mut self, message: &Message) -> Outcome;
     /// Called between events and at least every 100 ms while there are none.
     fn on_idle(&mut self) {}
-    /// Nothing follows.
+    /// Called once, after the last event.
     fn close(&mut self) {}
 }

@@ -88,7 +88,7 @@ impl Queue {
         drop(paused.unwrap_or_else(PoisonError::into_inner));
     }
 
-    /// Nothing follows.
+    /// Closes the queue: later events are rejected, and waiting calls return.
     pub(super) fn close(&self) {
         self.lock().is_closed = true;
         self.changed.notify_all();

@@ -15,11 +15,11 @@ pub(super) enum Cell<'a> {
     Null,
 }
 
-/// What a column holds.
+/// Type of the values of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Text,
-    /// JSON.
+    /// A JSON document as text.
     Json,
     /// A number from 0.
     Whole,

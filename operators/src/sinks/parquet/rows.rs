@@ -1,4 +1,4 @@
-//! What the rows of a table are: its columns, and their values of an object or a track.
+//! Rows of a table: the columns, and their values for an object or a track.
 
 use weir_flow::{Attribute, DeliveredObject, Delivery, TrackEnd};
 

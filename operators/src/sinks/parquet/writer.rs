@@ -109,7 +109,7 @@ impl TableFile {
         }
     }
 
-    /// Removes it.
+    /// Removes the unfinished file.
     pub(super) fn discard(self) {
         self.place.discard();
     }

@@ -62,7 +62,7 @@ impl SinkFactory for ArchiveFactory {
     }
 }
 
-/// What the thread is handed beside packets: a stream was removed.
+/// The archive sink; its recorder is also notified of removed streams, by name.
 struct Archive(Recorder<Arc<str>>);
 
 impl Sink for Archive {

@@ -1,4 +1,4 @@
-//! What a recording came to, counted so that it adds up, and which failures were logged.
+//! Counts of a recording, which add up, and the failures that have been logged.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -27,7 +27,7 @@ impl Books {
         *self.lock().counts.entry(name).or_default() += count;
     }
 
-    /// What was counted.
+    /// Counts so far, by name.
     pub(super) fn counts(&self) -> BTreeMap<&'static str, u64> {
         self.lock().counts.clone()
     }

@@ -11,16 +11,16 @@ use super::super::event::incident_value;
 use super::descriptions;
 use crate::media::{PacketFile, VideoPlace, WriteError, Written};
 
-/// What a clip is to hold, in media time.
+/// End of a clip, in media time of its stream.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Span {
-    /// Not known before its incident ends.
+    /// End in milliseconds; `None` while the incident lasts.
     pub(super) end_ms: Option<f64>,
-    /// It ends there at the latest.
+    /// Latest possible end in milliseconds, by the maximum length of a clip.
     pub(super) limit_ms: f64,
 }
 
-/// How a clip ended.
+/// Reason why a clip ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ClipEnd {
     /// It holds what it was to hold.
@@ -62,7 +62,7 @@ pub(super) struct Clip {
     is_broken: bool,
 }
 
-/// What a clip came to.
+/// Files of a closed clip, and the failure that ended it, if any.
 pub(super) struct ClosedClip {
     /// The files that are there.
     pub(super) files: Vec<PathBuf>,

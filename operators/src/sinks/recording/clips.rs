@@ -1,4 +1,4 @@
-//! What cameras sent around incidents: a clip each, with a picture and a description.
+//! Incident clips: a video of the camera around each incident, with a picture and a description.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

@@ -1,4 +1,5 @@
-//! Clips as they are written: what came before an incident is in memory, what comes after it is written as it comes.
+//! Writer of clips. Packets before an incident are taken from memory; packets after its start are written as
+//! they arrive.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -26,7 +27,7 @@ const MAX_ENDED_EARLY: usize = 4_096;
 /// Incidents are known after their frames: as long before `before` is kept in memory.
 const DETECTION_MS: f64 = 15_000.0;
 
-/// What the sink hands over.
+/// Messages from the sink to the thread that writes.
 pub(super) enum ClipsMessage {
     Incident(Arc<str>, Box<Incident>),
     StreamRemoved(Arc<str>),

@@ -1,5 +1,5 @@
-//! What waits for the thread that records: packets as sources read them, bounded in bytes. What does not fit is left out and
-//! counted, and the stream goes on with its next key frame.
+//! Queue of the recording thread: packets as sources read them, bounded in bytes. Packets that do not fit are
+//! dropped and counted, and their stream resumes with its next key frame.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -13,13 +13,13 @@ const MAX_BYTES: usize = 64 << 20;
 /// Messages other than packets that may wait.
 const MAX_OTHERS: usize = 4_096;
 
-/// See the module. `T` is what else the sink hands over.
+/// See the module. `T` is the type of the other messages from the sink.
 pub(super) struct Queue<T> {
     state: Mutex<State<T>>,
     changed: Condvar,
 }
 
-/// What the thread takes.
+/// Message that the recording thread takes from the queue.
 pub(super) enum Message<T> {
     Format(Arc<str>, Arc<PacketFormat>),
     Packet(Arc<str>, Packet),

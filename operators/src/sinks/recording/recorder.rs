@@ -13,9 +13,9 @@ use super::queue::{Message, Queue};
 /// Time between two calls of [`Writer::on_tick`].
 const TICK: Duration = Duration::from_secs(1);
 
-/// What is done with packets; on one thread.
+/// Processes the messages of a recorder, on one thread.
 pub(super) trait Writer: Send + 'static {
-    /// What the sink hands over beside packets.
+    /// Type of messages from the sink other than packets.
     type Other: Send + 'static;
 
     fn on_format(&mut self, stream: &Arc<str>, format: &Arc<PacketFormat>);

@@ -1,5 +1,5 @@
-//! How long recordings are kept: by age and by bytes of all of them together, the oldest are removed first. Only files whose
-//! names are those of recordings, in folders of the sink, are ever looked at.
+//! Retention of recordings, by age and by the bytes of all recordings together; the oldest are removed first.
+//! Only files that are named like recordings, in folders of the sink, are ever examined.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -59,7 +59,7 @@ struct Recording {
     date_ms: Option<u64>,
 }
 
-/// What was found at the start.
+/// Files of interrupted runs that were settled at the start.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Found {
     /// Files of an interrupted run that play, and have their names now.

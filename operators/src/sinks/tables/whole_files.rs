@@ -25,7 +25,7 @@ struct WholeFile {
     has_rows: bool,
 }
 
-/// What stands before, between and after the rows of a file.
+/// Texts before, between and after the rows of a file.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Frame {
     pub(super) before: &'static str,
