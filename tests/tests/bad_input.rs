@@ -99,7 +99,7 @@ fn clip(path: &Path, frames: u64, (width, height): (u32, u32)) {
     sink.finish().unwrap();
 }
 
-/// Where boxes of that name have their contents.
+/// Contents of all boxes with that name, in order.
 fn boxes<'a>(mp4: &'a [u8], name: &'a [u8; 4]) -> impl Iterator<Item = &'a [u8]> {
     let found = mp4.windows(4).enumerate().filter(move |(_, word)| word == name);
     found.map(move |(at, _)| {

@@ -53,7 +53,7 @@ fn run_with(text: &str, parts: Parts) -> Report {
     run(assemble(graph(text, &catalog()), parts), &at_once())
 }
 
-/// What a fake source does when its frames are used up.
+/// Behaviour of a fake source after its last frame.
 #[derive(Clone)]
 enum SourceEnd {
     Regular,

@@ -40,7 +40,7 @@ fn catalog() -> Catalog {
     catalog_with_sink("kept")
 }
 
-/// What a camera does once it is opened, or instead.
+/// Behaviour of a camera during one opening.
 #[derive(Clone, Debug)]
 enum Behaviour {
     /// It is not there.

@@ -164,7 +164,7 @@ fn streams_are_added_with_an_objective_and_a_share_and_a_reserve_beyond_the_mach
 #[derive(Clone, Default)]
 struct Collected(Arc<Mutex<Taken>>);
 
-/// What a sink took.
+/// Frames that a sink accepted, by stream.
 #[derive(Default)]
 struct Taken {
     frames: BTreeMap<String, Vec<u64>>,

@@ -69,7 +69,7 @@ fn by_direction(incidents: &[Incident]) -> BTreeMap<String, usize> {
     counts
 }
 
-/// What crosses in truth: whole boxes, hidden or not, by identity.
+/// Crossings by direction in the ground truth: whole boxes, hidden or not, by identity.
 fn known(truth: &Truth) -> BTreeMap<String, usize> {
     let mut line = transforms();
     let mut incidents = Vec::new();
@@ -100,7 +100,7 @@ fn known(truth: &Truth) -> BTreeMap<String, usize> {
     by_direction(&incidents)
 }
 
-/// What is counted over tracks of what is plain to see, in the frames that are `kept`.
+/// Crossings by direction of tracks over the visible objects, in frames for which `kept` is true.
 fn counted(truth: &Truth, kept: impl Fn(u64) -> bool) -> BTreeMap<String, usize> {
     let plan = AnalyticsPlan {
         trackers: vec![TrackerPlan {

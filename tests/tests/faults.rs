@@ -1,4 +1,4 @@
-//! What goes wrong is counted, costs no more than it must, and never ends a run.
+//! Faults of models and sinks are counted, lose no more frames than they must, and never end a run.
 
 #![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
 

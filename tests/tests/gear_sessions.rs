@@ -104,7 +104,7 @@ fn check(report: &Report) {
     );
 }
 
-/// How often sessions were opened.
+/// Number of times that sessions were opened, from files or from host memory.
 fn opened(report: &Report) -> u64 {
     let residency = report.residency.clone().unwrap();
     residency.opened_cold + residency.opened_warm

@@ -80,7 +80,8 @@ fn text_of(delivery: &Delivery) -> Option<String> {
     })
 }
 
-/// What a model says of frames, by their numbers, and the report of the run, which is decided the same again.
+/// Runs a graph, and verifies that its recording replays to the same decisions. Returns the generated texts
+/// by frame number, and the report.
 fn describe(text: &str, model: &Words, settings: &[(&str, Value)]) -> (Vec<(u64, Option<String>)>, Report) {
     let kept = Kept::default();
     let parts = Parts {
@@ -105,7 +106,7 @@ fn describe(text: &str, model: &Words, settings: &[(&str, Value)]) -> (Vec<(u64,
     (said, report)
 }
 
-/// What is said of frames whose lengths are drawn.
+/// Checks that each text has exactly the tokens that were drawn for its frame.
 fn no_token_is_lost_or_repeated(said: &[(u64, Option<String>)]) {
     for (frame, text) in said {
         let length = emulated_length(1 ^ frame.rotate_left(32), 200) as usize;

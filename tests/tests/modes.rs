@@ -1,4 +1,5 @@
-//! What becomes of late frames, by the mode of their source, and which sink sees the frames of which stream.
+//! Outcome of frames past their deadline, by the mode of their source, and the streams whose frames each sink
+//! receives.
 
 #![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
 

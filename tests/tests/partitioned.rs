@@ -159,7 +159,7 @@ impl Operator for WholeFrames {
     }
 }
 
-/// What is called with each delivery's frame and what the model said of it.
+/// Called with the frame index of each delivery and the number that the model returned for the frame.
 type Callback = Arc<Mutex<dyn FnMut(u64, u64) + Send>>;
 
 struct CallbackSink(Callback);

@@ -133,7 +133,7 @@ fn scribe() -> Option<Arc<dyn Model>> {
     Some(loaded.unwrap())
 }
 
-/// What is truly in frames of both clips, as prompts; the lengths of what is to be said of them are from about 15 to 100 tokens.
+/// Prompts from the ground truth of frames of both clips; their texts are about 15 to 100 tokens long.
 fn prompts() -> Vec<String> {
     let mut prompts = Vec::new();
     for name in ["street-day", "street-dusk"] {

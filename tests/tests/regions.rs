@@ -67,7 +67,8 @@ fn object(class: &str, rect: Rect) -> Object {
 /// A car that it is certain of, one that it is not, and something too weak to be an object.
 struct Small;
 
-/// What a crop shows: a bus where the doubtful car was, nothing elsewhere. Each such batch fails.
+/// A model that finds a bus in whole frames and in crops around the doubtful car, and nothing elsewhere. With
+/// `fails`, each of its batches fails.
 struct Large {
     seen: Arc<Mutex<Vec<Region>>>,
     fails: bool,
@@ -198,7 +199,8 @@ fn fast() -> RunOptions {
     }
 }
 
-/// What each frame shows, the regions that the second was asked, and the counts.
+/// Runs both stages. Returns the objects of each frame, the regions that the second stage saw, and the
+/// report.
 fn detected(fails: bool) -> (Vec<Shown>, Vec<Region>, Report) {
     let (sink, seen) = (Found::default(), Arc::<Mutex<Vec<Region>>>::default());
     let large = Large {

@@ -222,7 +222,7 @@ fn beside_archives(archives: f64, queues: &str) -> (StreamReport, StreamReport) 
     (of("stream-0"), of("stream-1"))
 }
 
-/// What is in time of what came.
+/// Fraction of a stream's requests that were delivered in time.
 fn in_time(stream: &StreamReport) -> f64 {
     stream.requests.delivered as f64 / stream.requests.arrived as f64
 }
@@ -464,7 +464,7 @@ fn with_small_ids(mut objects: Value) -> Value {
     objects
 }
 
-/// What they say, and the report.
+/// Runs the graph of live video, and returns the objects of each frame and the report.
 fn live_video(out: &Path, edit: impl Fn(&str) -> String) -> (Vec<Value>, Report) {
     let options = RunOptions {
         pace: Pace::Max,
@@ -512,7 +512,7 @@ fn a_model_that_is_measured_larger_than_its_device_is_refused_with_one_error() {
     assert!(said.is_err_and(|said| said.contains("as measured, and device cpu has 0 MiB")));
 }
 
-/// What is wrong with memory is said before anything runs, with its place in the text.
+/// Errors in `memory` are reported with their place in the text, before anything runs.
 #[test]
 fn memory_that_no_run_could_keep_is_refused() {
     let check = |from: &str, to: &str, said: &str| {

@@ -20,7 +20,7 @@ use crate::common::{
     Parts, TWO_STREAMS, assemble, catalog_with_sink, check_books, graph, stream, wait_until,
 };
 
-/// What a sink was given.
+/// Frames, removals and states that a sink received.
 #[derive(Debug, Clone, Default)]
 struct Delivered(Arc<Mutex<Seen>>);
 
@@ -271,7 +271,7 @@ fn an_engine_without_streams_goes_on_and_takes_the_next() {
 /// Hangs until it is released, whatever it is asked: the first gate opens when it does, the second one releases it.
 struct Hanging([hang::Gate; 2]);
 
-/// What a source hangs on.
+/// Gates on which a source hangs until the test opens them.
 mod hang {
     use std::sync::{Arc, Condvar, Mutex};
 

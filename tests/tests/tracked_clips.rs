@@ -15,7 +15,7 @@ use weir_truth::{Truth, TruthObject};
 
 use crate::common::half;
 
-/// What can be followed: neither parts of things nor what a display shows.
+/// Classes of objects that a tracker can follow: neither parts of objects nor objects on a display.
 const FOLLOWED: &[&str] = &[
     "person", "car", "van", "bus", "bicycle", "player", "vehicle", "crate",
 ];
@@ -25,7 +25,7 @@ struct Tracked {
     /// Ids of the truth that were seen in two frames or more.
     objects: BTreeSet<u64>,
     tracks: BTreeSet<u64>,
-    /// How often an object was seen in another track than before.
+    /// Number of times that an object continued in another track.
     switches: usize,
     /// Objects in all frames, with a track or without.
     seen: usize,

@@ -1,4 +1,5 @@
-//! What whole-engine tests share: graphs from text, runs with a chosen pace, books that must add up.
+//! Helpers of whole-engine tests: graphs from text, runs with a chosen pace, and checks that all counts add
+//! up.
 
 #![allow(dead_code, reason = "each test program uses its own part of this")]
 #![allow(clippy::print_stdout, reason = "a test that skips says so")]
@@ -17,7 +18,8 @@ use weir_graph::Graph;
 use weir_policy::{Counts, Report};
 use weir_runtime::{Assembly, Control, Pace, RunOptions, Snapshot, StreamSnapshot};
 
-/// The asset pack, where it is there; says so where it is not.
+/// Folder of the asset pack; if `WEIR_ASSETS` names no folder, prints that the test is skipped and returns
+/// `None`.
 pub(crate) fn assets() -> Option<PathBuf> {
     let assets = std::env::var_os("WEIR_ASSETS")
         .map(PathBuf::from)
@@ -56,7 +58,7 @@ model = "second"
 inputs = ["find"]
 "#;
 
-/// What is known of a stream; one that is not there fails the test.
+/// Snapshot of a stream; the test fails if there is no such stream.
 pub(crate) fn stream<'a>(snapshot: &'a Snapshot, name: &str) -> &'a StreamSnapshot {
     let found = snapshot.streams.iter().find(|stream| stream.name == name);
     found.unwrap_or_else(|| panic!("{name} is not among {:?}", snapshot.streams))

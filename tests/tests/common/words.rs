@@ -12,7 +12,7 @@ use weir_operators::OperatorRequest;
 use weir_policy::generate::emulated_length;
 use weir_types::SequenceId;
 
-/// What it says, again and again.
+/// Text that every sequence repeats without end.
 const TEXT: &[u8] = b"It rains. It shines. ";
 
 /// A session that is gone with the first step of a sequence that came from another, once.
@@ -45,7 +45,7 @@ pub(crate) struct Words {
 }
 
 impl Words {
-    /// What a sequence says with so many tokens.
+    /// Text of a sequence of `tokens` tokens.
     pub(crate) fn text(tokens: usize) -> String {
         let text: Vec<u8> = TEXT.iter().copied().cycle().take(tokens).collect();
         String::from_utf8_lossy(&text).into_owned()

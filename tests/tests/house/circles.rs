@@ -12,7 +12,7 @@ use super::{assert_none, code, files, read, root, without_texts};
 /// A module's path within its crate.
 type Module = Vec<String>;
 
-/// How often one re-export may lead to another.
+/// Maximum length of a chain of re-exports.
 const MAX_HOPS: usize = 8;
 
 struct Source {

@@ -255,7 +255,7 @@ const FORBIDDEN: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// Which crates of ours each of ours may depend on.
+/// Crates of the workspace, each with the crates of the workspace that it may depend on.
 const DIRECTIONS: &[(&str, &[&str])] = &[
     ("engine/types", &[]),
     ("engine/planner", &["weir-types"]),

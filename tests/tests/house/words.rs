@@ -100,7 +100,7 @@ fn uses(line: &str, words: &[String], forbidden: &str) -> bool {
     words.windows(parts.len()).any(|window| window == parts)
 }
 
-/// What is said of a text: file, line, the word, and the one to use.
+/// Forbidden words in a text, as lines of file, line number, word and replacement.
 fn complaints(file: &str, text: &str) -> Vec<String> {
     let here = |list: &[&str]| list.iter().any(|folder| file.starts_with(folder));
     let mut found = Vec::new();

@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 /// Debian's own Python: what its packages bring is not found by one that stands before it in `PATH`.
 const PYTHON: &str = "/usr/bin/python3";
 
-/// What a clip shows.
+/// Name, frame rate, size in pixels and sound of a clip.
 #[derive(Clone, Copy)]
 pub(crate) struct ClipSpec {
     pub(crate) name: &'static str,
@@ -66,7 +66,7 @@ fn ffmpeg(arguments: &[&str], finish: impl FnOnce(&mut Command) -> &mut Command)
     assert!(made.is_ok_and(|status| status.success()), "no clip by ffmpeg");
 }
 
-/// Whether cameras can be started here; says so where they cannot.
+/// Whether cameras can be started on this machine; if not, prints that the test is skipped.
 pub(crate) fn are_available() -> bool {
     let import =
         "import gi; gi.require_version('GstRtspServer', '1.0'); from gi.repository import GstRtspServer";

@@ -26,10 +26,11 @@ use weir_types::Span;
 
 use crate::common::{Parts, assemble, catalog_with_sink, check_books, graph};
 
-/// How long an event is waited for, on a machine however slow. All of them together take a quarter of it.
+/// Timeout of a wait for an event, on a machine however slow. All waits together usually take a quarter of
+/// it.
 const PATIENCE: Span = Span::from_secs(90);
 
-/// What happened to a stream.
+/// Event of a stream that the sink passes on to the test.
 enum Event {
     State(StreamState),
     /// Index and width of a frame that came out.
@@ -79,7 +80,7 @@ impl Sink for EventSink {
     }
 }
 
-/// What is known of a stream so far.
+/// States and frames of a stream so far.
 #[derive(Debug, Default)]
 struct Seen {
     states: Vec<StreamState>,

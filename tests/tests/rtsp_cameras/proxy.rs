@@ -7,10 +7,10 @@ use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// How long a read waits before it looks whether its connection is cut.
+/// Time that a read waits before it checks whether its connection was cut.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// What a slow link lets through in one [`POLL_INTERVAL`]: 15 KB/s.
+/// Bytes that a slow link forwards in one [`POLL_INTERVAL`]: 15 KB/s.
 const SLOW_BYTES: usize = 300;
 
 /// The channel of the pictures of a camera, which are its first stream.
@@ -20,10 +20,10 @@ const PICTURES: u8 = 0;
 /// of H.264 (RFC 6184, 5.8).
 const HEADER: usize = 12 + 2;
 
-/// What happens to what the camera sends.
+/// Fault of the link, applied to the data from the camera.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fault {
-    /// Nothing: it is forwarded.
+    /// No fault: all bytes are forwarded.
     None,
     /// Nothing is forwarded, and the connections stay.
     Stall,
@@ -216,7 +216,7 @@ fn copy(
     }
 }
 
-/// Where in the answers and packets of a camera the next byte stands.
+/// Position in the answers and packets of a camera.
 #[derive(Debug, Default)]
 struct Interleaved {
     /// Header and content of the packet that is being read; empty between packets.
@@ -227,7 +227,7 @@ struct Interleaved {
 }
 
 impl Interleaved {
-    /// What becomes of `bytes` under `fault`. Packets leave whole.
+    /// Applies `fault` to `bytes` and returns the bytes to forward. Packets are forwarded whole.
     fn apply(&mut self, bytes: &[u8], fault: Fault) -> Vec<u8> {
         let mut out = Vec::with_capacity(bytes.len());
         for byte in bytes {
