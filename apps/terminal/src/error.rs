@@ -1,16 +1,16 @@
-//! Which errors the user can mend, and how a program ends with one.
+//! Errors that the user can fix, and the message and exit code that a program ends with.
 
 use std::fmt;
 use std::process::ExitCode;
 
 use crate::output;
 
-/// Something the user can mend: a missing file, a bad setting, a name that is taken. Exit code 2.
+/// An error that the user can fix, such as a missing file, a bad setting or a name in use. Exit code 2.
 #[derive(Debug)]
 pub struct UserError(String);
 
 impl UserError {
-    /// Says what is wrong and what to do.
+    /// Makes an error from a message that names the problem and the remedy.
     #[must_use]
     pub fn new(message: impl Into<String>) -> Self {
         Self(message.into())
@@ -25,20 +25,20 @@ impl fmt::Display for UserError {
 
 impl std::error::Error for UserError {}
 
-/// Whether a [`UserError`] is among its causes.
+/// Whether the user can fix the error: a [`UserError`] is among its causes.
 #[must_use]
 pub fn is_mendable(error: &anyhow::Error) -> bool {
     error.chain().any(|cause| cause.is::<UserError>())
 }
 
-/// An error with all its causes, as one line where the causes are lines.
+/// The error with all its causes; one line if every cause is one line.
 #[must_use]
 pub fn error_line(error: &anyhow::Error) -> String {
     format!("{error:#}")
 }
 
-/// The exit code of a program that came to this: 0 where it is done, 2 where the user can mend the error, 1 for the
-/// rest. The error is said. A reader of standard output that went away is none.
+/// Prints the error, if any, and returns the exit code: 0 for success, 2 for an error that the user can fix,
+/// 1 for others. A reader of standard output that went away is not an error.
 pub fn finish(result: anyhow::Result<()>, is_mendable: impl Fn(&anyhow::Error) -> bool) -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -1,6 +1,7 @@
-//! Ctrl-C, being asked to terminate, and a terminal that is closed: once to stop cleanly (files are finished, requests
-//! accounted for), twice to leave at once. The limits of a process (`ulimit`) count as well: one on the time of processors
-//! as being asked once, one on the size of files as an error of the file that is too large.
+//! Signals that stop a program: Ctrl-C, SIGTERM, and the end of its terminal. The first one asks for a clean
+//! end (files are finished, requests accounted for), the second one ends the process at once. Resource limits
+//! (`ulimit`) count as well: the limit on processor time as the first signal, the limit on file size as a
+//! write error of the file.
 
 use std::time::Duration;
 
@@ -10,24 +11,23 @@ use weir_flow::StopFlag;
 
 use crate::output;
 
-/// What a shell expects of a program that was interrupted.
+/// Exit code of an interrupted program, by the convention of shells: 128 + SIGINT (2).
 const INTERRUPTED: i32 = 130;
 
-/// Signals within this time are one request: a terminal or `timeout` may signal the program and its group, and so the
-/// program twice.
+/// Signals within this time count as one: a terminal or `timeout` may signal the program and its process
+/// group, so that the program receives two.
 const SAME_REQUEST: Duration = Duration::from_millis(500);
 
-/// Watches for Ctrl-C (SIGINT), for being asked to terminate (SIGTERM) and for the end of the terminal (SIGHUP), on a
-/// thread of its own. The first raises `stop` and is answered with `words`; a second one ends the process with exit code
-/// 130.
+/// Watches for SIGINT (Ctrl-C), SIGTERM and SIGHUP (end of the terminal) on a thread of its own. The first
+/// one raises `stop` and prints `words`; a second one ends the process with exit code 130.
 ///
 /// # Errors
-/// Where the machine gives no thread.
+/// The thread cannot be started.
 pub fn watch(stop: &StopFlag, words: &'static str) -> anyhow::Result<()> {
     watch_with(stop, words, None)
 }
 
-/// As [`watch`], but SIGHUP asks for something else, each time: a service reloads on it.
+/// As [`watch`], but each SIGHUP calls `on_hangup` instead: a service reloads on it.
 ///
 /// # Errors
 /// As [`watch`].
@@ -39,7 +39,7 @@ pub fn watch_serving(
     watch_with(stop, words, Some(Box::new(on_hangup)))
 }
 
-/// What SIGHUP asks for.
+/// Callback for SIGHUP, in programs that reload on it instead of stopping.
 type OnHangup = Box<dyn Fn() + Send>;
 
 fn watch_with(stop: &StopFlag, words: &'static str, on_hangup: Option<OnHangup>) -> anyhow::Result<()> {
@@ -82,13 +82,15 @@ fn watch_with(stop: &StopFlag, words: &'static str, on_hangup: Option<OnHangup>)
 struct Signals {
     interrupt: Signal,
     terminate: Signal,
-    /// None where the program outlives its terminal, and where it asks for something else.
+    /// SIGHUP as a request to stop; `None` if the program outlives its terminal (`nohup`) or reloads on
+    /// SIGHUP.
     hangup: Option<Signal>,
-    /// Where it does.
+    /// SIGHUP as a request to reload; `None` in programs that do not reload.
     reload: Option<Signal>,
-    /// The limit on the time of processors; the kernel repeats it each second.
+    /// SIGXCPU: the limit on processor time is reached; the kernel repeats it each second.
     spent: Option<Signal>,
-    /// A limit that is reached would end the program on the spot; with a handler, writing fails instead.
+    /// SIGXFSZ: it would end the program when a file reaches the limit; with a handler the write fails
+    /// instead.
     _too_large: Option<Signal>,
 }
 
@@ -112,7 +114,7 @@ impl Signals {
         })
     }
 
-    /// Comes back at the next signal.
+    /// Returns at the next signal.
     async fn any(&mut self) {
         tokio::select! {
             _ = self.interrupt.recv() => {}
@@ -122,7 +124,7 @@ impl Signals {
         }
     }
 
-    /// Comes back at the next signal but SIGHUP, which is answered by `on_hangup` meanwhile.
+    /// Returns at the next signal but SIGHUP; until then, each SIGHUP calls `on_hangup`.
     async fn any_but_hangup(&mut self, on_hangup: OnHangup) {
         let mut reload = self.reload.take();
         loop {
@@ -134,7 +136,7 @@ impl Signals {
         self.reload = reload;
     }
 
-    /// Comes back at the next signal that is no limit.
+    /// Returns at the next signal that does not come from a resource limit.
     async fn by_hand(&mut self) {
         tokio::select! {
             _ = self.interrupt.recv() => {}
@@ -144,7 +146,7 @@ impl Signals {
     }
 }
 
-/// Comes back when the signal came; never where it is not watched for.
+/// Returns when the signal arrives; never returns for a signal that is not watched.
 async fn received(watched: &mut Option<Signal>) {
     match watched {
         Some(watched) => {

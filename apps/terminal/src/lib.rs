@@ -1,8 +1,8 @@
-//! What programs of this project share at their edge to the user: words to the terminal, errors and
-//! exit codes, signals, progress, and that no output takes the place of an input.
+//! Code that the programs of this project share towards the user: terminal output, errors and exit codes,
+//! signals, progress, and the check that no output replaces an input.
 //!
-//! It is the edge of a program, so libraries do not depend on it. It knows neither a graph nor an engine: `weir` and
-//! `render` (in `videos/`) bring what they do, and share how it is said.
+//! Only programs depend on it, libraries do not. It knows neither graphs nor engines: `weir` and `render` (in
+//! `videos/`) bring the content and share the way it is shown.
 
 mod error;
 pub mod interrupt;

@@ -10,15 +10,16 @@ use tracing_subscriber::{EnvFilter, fmt};
 
 use crate::{output, printable};
 
-/// What takes events beside standard error.
+/// A layer that receives log events in addition to standard error, with a filter of its own.
 pub type LogLayer = Box<dyn Layer<Registry> + Send + Sync>;
 
-/// Logs to standard error what `RUST_LOG` asks for, else what `default` does (`error,weir_operators::sinks=warn`).
+/// Logs to standard error at the levels in `RUST_LOG`, or by default `default`
+/// (`error,weir_operators::sinks=warn`).
 pub fn log_to_stderr(default: &str) {
     log_to_stderr_beside(default, Vec::new());
 }
 
-/// As [`log_to_stderr`]; `others` take events, too, each those that it wants.
+/// As [`log_to_stderr`]; the layers `others` receive events too, each by its own filter.
 pub fn log_to_stderr_beside(default: &str, others: Vec<LogLayer>) {
     let filter = match std::env::var_os("RUST_LOG").as_deref() {
         None => EnvFilter::new(default),
@@ -40,7 +41,7 @@ pub fn log_to_stderr_beside(default: &str, others: Vec<LogLayer>) {
     ::log::set_max_level(level.unwrap_or(::log::LevelFilter::Trace));
 }
 
-/// Standard error for log events, each in one line whatever is in it.
+/// Writer of log events to standard error: one line per event, with line breaks inside it escaped.
 #[derive(Debug, Clone, Copy, Default)]
 struct LogWriter;
 

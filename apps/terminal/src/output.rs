@@ -1,5 +1,5 @@
-//! Where words go: results to standard output, complaints and remarks to standard error. What others wrote is made fit
-//! for a terminal on the way ([`printable`]).
+//! Output of programs: results go to standard output, errors and remarks to standard error. Control
+//! characters in text from outside are escaped on the way ([`printable`]).
 
 use std::io::{self, Write};
 use std::sync::{Mutex, PoisonError};
@@ -10,18 +10,18 @@ use weir_files::io_reason;
 use crate::error::UserError;
 use crate::printable;
 
-/// The progress that is drawn on the terminal: words go above it.
+/// The progress bar that is drawn on the terminal; output appears above it.
 static DRAWN: Mutex<Option<ProgressBar>> = Mutex::new(None);
 
-/// Words go above this bar from now on; above none, where none is given.
+/// Sets the bar that output appears above from now on; `None` for no bar.
 pub fn set_bar(bar: Option<ProgressBar>) {
     *DRAWN.lock().unwrap_or_else(PoisonError::into_inner) = bar;
 }
 
-/// Writes to standard error, in one piece and beside what is drawn there.
+/// Writes text to standard error in one piece, above the progress bar.
 ///
 /// # Errors
-/// What standard error says.
+/// Errors of standard error.
 pub fn to_stderr(words: &str) -> io::Result<()> {
     let write = || io::stderr().write_all(words.as_bytes());
     let drawn = DRAWN.lock().unwrap_or_else(PoisonError::into_inner).clone();
@@ -31,10 +31,10 @@ pub fn to_stderr(words: &str) -> io::Result<()> {
     }
 }
 
-/// Writes one result line.
+/// Writes one result line to standard output.
 ///
 /// # Errors
-/// What standard output says: that it has no reader, see [`is_closed`], or why it takes nothing.
+/// Errors of standard output, such as a closed pipe (see [`is_closed`]) or a full disk.
 pub fn say(line: &str) -> anyhow::Result<()> {
     writeln!(io::stdout(), "{}", printable::text(line)).map_err(|error| match error.kind() {
         io::ErrorKind::BrokenPipe => error.into(),
@@ -42,17 +42,17 @@ pub fn say(line: &str) -> anyhow::Result<()> {
     })
 }
 
-/// Writes a complaint.
+/// Writes an error message to standard error.
 pub fn complain(line: &str) {
     remark(&format!("error: {line}"));
 }
 
-/// Writes a remark. Where standard error has no reader, the remark is lost.
+/// Writes a remark to standard error; without a reader there, the remark is lost.
 pub fn remark(line: &str) {
     let _ = to_stderr(&format!("{}\n", printable::text(line)));
 }
 
-/// Whether the reader of standard output went away (`weir models list | head -1`): that is no failure.
+/// Whether the reader of standard output went away (`weir models list | head -1`), which is not a failure.
 #[must_use]
 pub fn is_closed(error: &anyhow::Error) -> bool {
     error.chain().any(|cause| {

@@ -1,9 +1,9 @@
-//! Before anything is written: that no output is an input or another output.
+//! Checks before anything is written that no output is an input or another output.
 //!
-//! Files are compared as files, by device and inode and so through links of either kind; one that is not there yet by the
-//! folder that it will lie in. Devices, pipes and standard output are no files in this sense, and nothing is looked at
-//! that is reached over a network. That two runs at once do not write one file is not seen here: each output is locked
-//! when it is opened.
+//! Paths are compared by the files behind them: by device and inode, and so through links of either kind. A
+//! file that does not exist yet is compared by its future folder. Devices, pipes and standard output are left
+//! out, and no network is used. Two runs that write one file at the same time are not found here: each output
+//! is locked when it is opened.
 
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
@@ -13,64 +13,65 @@ use weir_flow::is_image;
 
 use crate::error::UserError;
 
-/// Links that are followed one after the other, as the system does.
+/// Links that are followed one after the other, the same limit as the kernel's.
 const MAX_LINKS: usize = 40;
-/// Folders within folders that are looked through for files that are read: galleries have one for each name.
+/// Levels of nested folders that are searched for input files; galleries have one folder per name.
 const MAX_DEPTH: usize = 3;
 
-/// What is read and what is to be written.
+/// The files that a command reads and those that it writes, to find an output that is also an input.
 #[derive(Debug, Default)]
 pub struct Files {
     reads: Vec<(NamedFile, FolderScope)>,
     writes: Vec<NamedFile>,
 }
 
-/// What is read of a folder.
+/// The files of a folder that count as read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum FolderScope {
-    /// The images in it.
+    /// Images directly in the folder.
     Images,
-    /// All that is in it, and in so many folders within folders.
+    /// All files in the folder, and in nested folders up to this depth.
     All(usize),
 }
 
-/// A file, and what it is to the user.
+/// A file with its role in messages, such as an option or "the graph".
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct NamedFile {
     what: String,
     path: PathBuf,
 }
 
-/// Which file a path names.
+/// Identity of the file behind a path, equal for two paths that lead to one file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum FileId {
-    /// One that is there.
+    /// An existing file.
     Present { device: u64, inode: u64 },
-    /// One that would be made, by the folder that is there already and the rest of its path.
+    /// A file that would be created: its nearest existing folder, and the rest of the path.
     Missing { device: u64, inode: u64, rest: PathBuf },
 }
 
 impl Files {
-    /// A file that is read, or a folder with all that is in it.
+    /// Adds an input file, or a folder whose files are all inputs.
     pub fn read(&mut self, what: impl Into<String>, path: impl Into<PathBuf>) {
         self.reads
             .push((NamedFile::new(what, path), FolderScope::All(MAX_DEPTH)));
     }
 
-    /// A video that is read, or a folder with its images.
+    /// Adds an input video, or a folder whose images are inputs.
     pub fn read_source(&mut self, what: impl Into<String>, path: impl Into<PathBuf>) {
         self.reads.push((NamedFile::new(what, path), FolderScope::Images));
     }
 
-    /// A file that is to be written.
+    /// Adds an output file.
     pub fn write(&mut self, what: impl Into<String>, path: impl Into<PathBuf>) {
         self.writes.push(NamedFile::new(what, path));
     }
 
-    /// Looks whether all outputs are files of their own.
+    /// Checks that every output is a file of its own.
     ///
     /// # Errors
-    /// [`UserError`] that names the first output that is an input or another output, and what that is.
+    /// [`UserError`] that names the first output that is an input or another output, and the role of the
+    /// other file.
     pub fn check(&self) -> anyhow::Result<()> {
         let known = |named: &NamedFile| Some((named.clone(), identify(&named.path)?));
         let writes: Vec<(NamedFile, FileId)> = self.writes.iter().filter_map(known).collect();
@@ -101,7 +102,7 @@ impl NamedFile {
     }
 }
 
-/// The first output that is an input or an earlier output, in words.
+/// The message about the first output that is an input or an earlier output; `None` if there is none.
 fn conflict(writes: &[(NamedFile, FileId)], reads: &[(NamedFile, FileId)]) -> Option<String> {
     for (index, (output, id)) in writes.iter().enumerate() {
         let path = output.path.display();
@@ -133,7 +134,7 @@ fn conflict(writes: &[(NamedFile, FileId)], reads: &[(NamedFile, FileId)]) -> Op
     None
 }
 
-/// The other path of the file, where it is another one.
+/// The path of the other file, if it differs.
 fn other_path_note(one: &NamedFile, other: &NamedFile) -> String {
     if one.path == other.path {
         String::new()
@@ -142,7 +143,7 @@ fn other_path_note(one: &NamedFile, other: &NamedFile) -> String {
     }
 }
 
-/// Which file `path` names; none for a folder, a device, a pipe, and what cannot be looked at.
+/// Finds the file behind `path`; `None` for a folder, a device, a pipe, or a path that cannot be examined.
 fn identify(path: &Path) -> Option<FileId> {
     let mut path = std::path::absolute(path).ok()?;
     for _ in 0..MAX_LINKS {
@@ -177,7 +178,7 @@ fn file_id(there: &Metadata) -> Option<FileId> {
     })
 }
 
-/// The folder that is there already, and the rest of the path below it without detours.
+/// The nearest existing folder, and the rest of the path below it without `.` and `..`.
 fn existing_folder(path: &Path) -> Option<(PathBuf, Metadata, PathBuf)> {
     let folder = path.ancestors().skip(1).find_map(|folder| {
         let there = std::fs::metadata(folder).ok()?;
@@ -196,7 +197,7 @@ fn existing_folder(path: &Path) -> Option<(PathBuf, Metadata, PathBuf)> {
     Some((folder, there, rest))
 }
 
-/// The files of a folder that is read.
+/// Adds the files of an input folder to `reads`.
 fn add_folder_files(
     named: &NamedFile,
     folder: &Path,

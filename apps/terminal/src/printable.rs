@@ -1,19 +1,20 @@
-//! What others wrote, made fit for a terminal and for logs.
+//! Escapes text from outside for terminals and logs.
 //!
-//! Names, paths, labels and messages come from files, addresses, libraries and peers. A terminal obeys what they hold
-//! (colours, the window's title, lines that are overwritten, text that runs backwards), so everything that is printed
-//! passes through here, and what would be obeyed is shown instead.
+//! Names, paths, labels and messages come from files, addresses, libraries and peers. A terminal executes the
+//! control characters in them (colours, the window's title, overwritten lines, text that runs backwards), so
+//! all printed text passes through here, and control characters are shown as text.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-/// The text with everything that a terminal obeys as `\u{..}`. Ends of lines and tabs stay: tables and hints have them.
+/// Escapes control characters as `\u{..}`. Line breaks and tabs stay, since tables and hints have them.
 #[must_use]
 pub fn text(text: &str) -> Cow<'_, str> {
     escape(text, |c| is_control(c) && c != '\n' && c != '\t')
 }
 
-/// The text in one line: ends of lines are shown, too. For names in tables, and for logs.
+/// Escapes control characters, line breaks and tabs, so that the text is one line: for names in tables, and
+/// for logs.
 #[must_use]
 pub fn line(text: &str) -> Cow<'_, str> {
     escape(text, is_control)
@@ -39,7 +40,8 @@ fn escape(text: &str, hidden: impl Fn(char) -> bool) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-/// Control characters of both sets, what turns the direction of text, other ends of lines, and what has no width.
+/// Control characters of both sets (C0 and C1), marks that change the direction of text, other line
+/// separators, and characters without width.
 fn is_control(c: char) -> bool {
     let turns =
         matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');

@@ -1,10 +1,10 @@
-//! Help, versions, and command lines that say nothing known.
+//! Output for help and version requests, and errors of command lines.
 
 use std::process::ExitCode;
 
 use crate::{output, printable};
 
-/// Shows help, the version, or what is wrong with a command line; gives the exit code that goes with it.
+/// Prints help, the version, or the problem with a command line; returns the matching exit code.
 pub fn refuse(error: &clap::Error) -> ExitCode {
     let words = error.render().to_string();
     if error.use_stderr() && printable::text(&words) != words {

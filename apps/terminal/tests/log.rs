@@ -1,4 +1,5 @@
-//! What the log costs.
+//! The level of the crate `log` is the one that standard error shows, whatever level other layers ask for, so
+//! that suppressed events cost little.
 
 use tracing_subscriber::filter::{EnvFilter, LevelFilter, Targets};
 use tracing_subscriber::layer::{Identity, Layer};
