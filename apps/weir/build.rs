@@ -86,7 +86,7 @@ fn read(path: &Path) -> Option<String> {
     std::fs::read_to_string(path).ok()
 }
 
-/// What a file says; the build is done again when it says something else.
+/// Reads a file, and makes cargo run this script again when the file changes.
 fn watched(path: &Path) -> Option<String> {
     let text = read(path)?;
     println!("cargo::rerun-if-changed={}", path.display());

@@ -28,112 +28,113 @@ pub(crate) use values::{HopNames, Pick, Speed, TruthOf};
 #[derive(Debug, Parser)]
 #[command(name = "weir", version = version::SHORT, long_version = version::LONG, arg_required_else_help = true)]
 pub(crate) struct Args {
-    /// Settings file; weir.toml of the current folder where it exists
+    /// Settings file [default: weir.toml of the current folder, if it exists]
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) settings: Option<PathBuf>,
     #[command(subcommand)]
     pub(crate) command: Command,
 }
 
-/// What to do.
+/// Commands of the program. The comment of each is its help text.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Look at a clip or a camera, and write a graph for it with remarks, to go on from
+    /// Look at a clip or a camera and write a commented graph for it, as a starting point
     Init(Init),
-    /// Run a graph on its sources until they end or Ctrl-C
+    /// Run a graph until its sources end or Ctrl-C is pressed
     #[command(after_long_help = glossary::TABLE)]
     Run(Run),
-    /// Run a graph until it is asked to end, with an API over HTTP: streams come and go meanwhile
+    /// Run a graph until it is stopped, with an HTTP API: streams can be added and removed while it runs
     #[command(after_long_help = glossary::TABLE)]
     Serve(Serve),
-    /// List, add, change, remove, pause and resume the streams of an engine that serves
+    /// List, add, change, remove, pause and resume the streams of a running `weir serve`
     Streams(Streams),
-    /// Show the streams and modules of an engine that serves, again every second
+    /// Show the streams and modules of a running `weir serve`, refreshed every second
     Top(Top),
-    /// Make certificates for the engines of a fleet, and show a fleet
+    /// Create certificates for the engines of a fleet, or show the state of a fleet
     #[command(subcommand)]
     Fleet(Fleet),
-    /// Submit recorded videos as a job to a queue that survives crashes; queued sources of a graph take them
+    /// Submit recorded videos as a job to a queue that survives crashes, for a queued source of a graph
     Submit(Submit),
     /// List the jobs of a queue, or cancel one
     Jobs(Jobs),
-    /// Replay recorded videos through a graph, each as a camera
+    /// Replay recorded videos through a graph, each as if it were a camera
     #[command(after_long_help = glossary::TABLE)]
     Replay(Replay),
-    /// Print the objects of single pictures as JSON, by the models of a graph
+    /// Run a graph's models on single images and print the detected objects as JSON
     Detect(Detect),
-    /// Hold what a graph delivers against what is true of its clip
+    /// Evaluate the results of a graph against the ground truth of its clip
     #[command(after_long_help = glossary::TABLE)]
     Score(Score),
-    /// Report every problem of a graph and of what it names, or that it can be run
+    /// Check a graph and the files it names, and report every problem at once
     Check(Check),
     /// Draw a graph
     Graph(Draw),
-    /// Measure how long models take by batch size
+    /// Measure the run time of models by batch size
     Profile(Profile),
-    /// Sample the models of cascades, judge every certainty by the samples, and plan gears
+    /// Sample the models of cascades, evaluate every certainty threshold on the samples, and plan gears
     #[command(subcommand)]
     Gears(Gears),
-    /// Plan which blocks of which models run on which pools of devices
+    /// Plan a placement: which blocks of which models run on which pools of devices
     Plan(Plan),
-    /// Run policies over traces in virtual time
+    /// Simulate policies on traces in virtual time
     Simulate(Simulate),
-    /// The models that ship, and the public ones that Weir knows by name
+    /// List, inspect or fetch models: those that ship with Weir and the public ones in its zoo
     #[command(subcommand)]
     Models(Models),
     /// Print the operators, heads and sinks that graphs may name, with their keys
     Operators,
-    /// Print a JSON schema of graphs, by which editors complete and check them
+    /// Print the JSON schema of graphs, for completion and checks in editors
     Schema,
-    /// Write a frame of a clip with a grid, to take points of zones and lines from
+    /// Write a frame of a clip with a coordinate grid, to read off points for zones and lines
     Zones(Zones),
-    /// Replay the event log of a run through the policy, which must decide the same
+    /// Replay the event log of a run through the policy and check that it makes the same decisions
     Verify(Verify),
-    /// Hold partitions of models and run the batches that an engine sends through them
+    /// Load partitions of models and run the batches that an engine sends
     Worker(Worker),
-    /// Say what this machine has and what is missing
+    /// Report what is installed on this machine and what is missing
     Doctor,
-    /// Check models and the engine on a GPU, beside the CPU and the limit of the device
+    /// Compare models on a GPU with the CPU, and the throughput of the engine with the limit of the device
     GpuCheck(GpuCheck),
-    /// Print what a shell reads to complete the command line
+    /// Print the completion script of a shell
     Completions(Completions),
-    /// Print the manual page, or write those of all commands
+    /// Print the manual page, or write the pages of all commands
     Man(Man),
 }
 
 /// `weir init`.
 #[derive(Debug, Group)]
 pub(crate) struct Init {
-    /// A clip, a folder of images, a device or a camera's address; without it streams are added while `weir serve` runs
+    /// A clip, a folder of images, a device or a camera's address; without it the graph is a template for
+    /// streams that are added while `weir serve` runs
     #[arg(value_name = "SOURCE")]
     pub(crate) source: Option<String>,
-    /// A detector of your own, as an ONNX file; its head and the names of its classes are found by the file
+    /// A detector of your own, as an ONNX file; its head and class names are read from the file
     #[arg(long, value_name = "FILE.onnx")]
     pub(crate) model: Option<PathBuf>,
-    /// The graph to write, which must not be there yet; - for standard output
+    /// The graph file to write, which must not exist yet; - for standard output
     #[arg(long, value_name = "GRAPH.toml", default_value = "graph.toml")]
     pub(crate) out: PathBuf,
-    /// The folder that the graph's sinks write to; default the folder of the graph
+    /// Folder that the sinks of the graph write to [default: the folder of the graph]
     #[arg(long, value_name = "FOLDER")]
     pub(crate) data: Option<PathBuf>,
-    /// How long the source is waited for
+    /// Longest time to wait for the first picture of the source, such as 5s
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "15s")]
     pub(crate) timeout: Span,
 }
 
-/// When a run ends, and the files that it leaves beside those of sinks.
+/// Options of a run: its duration, and the files that it writes besides those of its sinks.
 #[derive(Debug, Clone, Default, PartialEq, Group)]
 pub(crate) struct RunArgs {
     /// Stop after this time, such as 60s or 5m
     #[arg(long, allow_hyphen_values = true, value_parser = duration)]
     pub(crate) duration: Option<Span>,
-    /// Write the report to this file as JSON instead of printing a table
+    /// Write the report as JSON to this file (- for standard output) instead of printing a table
     #[arg(long, value_name = "FILE")]
     pub(crate) report: Option<PathBuf>,
-    /// Write the event log of the run, which can be replayed through the policy
+    /// Write the event log of the run to this file, for `weir verify`
     #[arg(long, value_name = "FILE")]
     pub(crate) record: Option<PathBuf>,
-    /// End the run where the engine breaks an invariant of its own, with exit code 1
+    /// Stop the run with exit code 1 if the engine breaks one of its own invariants
     #[arg(long)]
     pub(crate) strict: bool,
     #[command(flatten)]
@@ -143,7 +144,7 @@ pub(crate) struct RunArgs {
 /// `weir run`.
 #[derive(Debug, Group)]
 pub(crate) struct Run {
-    /// The graph
+    /// Graph to run
     #[arg(value_name = "GRAPH.toml")]
     pub(crate) graph: PathBuf,
     #[command(flatten)]
@@ -153,30 +154,30 @@ pub(crate) struct Run {
 /// `weir serve`.
 #[derive(Debug, Group)]
 pub(crate) struct Serve {
-    /// The graph
+    /// Graph to run
     #[arg(value_name = "GRAPH.toml")]
     pub(crate) graph: PathBuf,
     #[command(flatten)]
     pub(crate) run_args: RunArgs,
-    /// Where the API is reached, by address or name; port 0 for any, which is then printed
+    /// Address of the API, as a name or an IP address; port 0 picks a free port, which is printed
     #[arg(long, value_name = "HOST:PORT", default_value = DEFAULT_API, value_parser = listen)]
     pub(crate) listen: String,
-    /// File with the token that clients must show, which its owner alone can read; or WEIR_API_TOKEN. Required where other
-    /// machines reach the address
+    /// File with the token that clients must send, readable by its owner only; or set WEIR_API_TOKEN.
+    /// Required if other machines can reach the address
     #[arg(long, value_name = "FILE")]
     pub(crate) token_file: Option<PathBuf>,
-    /// Let clients of the API name any source: files outside of the folder of the graph, devices, any address of FFmpeg
+    /// Let API clients name any source: files outside the graph's folder, devices, any FFmpeg address
     #[arg(long)]
     pub(crate) allow_any_source: bool,
-    /// Take what changes in the file of the graph, which is so unless --no-watch is given
+    /// Reload the graph when its file changes (default; disable with --no-watch)
     #[arg(long, conflicts_with = "no_watch")]
     pub(crate) watch: bool,
-    /// Do not watch the file of the graph: what changes in it is taken on SIGHUP only
+    /// Do not watch the graph file; changes are loaded on SIGHUP only
     #[arg(long)]
     pub(crate) no_watch: bool,
 }
 
-/// Where the API is reached unless something else is said.
+/// Default address of the API: this machine only.
 const DEFAULT_API: &str = "127.0.0.1:7400";
 
 /// `weir streams`.
@@ -184,10 +185,10 @@ const DEFAULT_API: &str = "127.0.0.1:7400";
 pub(crate) struct Streams {
     #[command(subcommand)]
     pub(crate) action: StreamAction,
-    /// Where the engine serves
+    /// API address of the engine
     #[arg(long, global = true, value_name = "HOST:PORT", default_value = DEFAULT_API, value_parser = listen)]
     pub(crate) at: String,
-    /// File with the token of the engine; or WEIR_API_TOKEN
+    /// File with the API token of the engine; or set WEIR_API_TOKEN
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) token_file: Option<PathBuf>,
 }
@@ -195,128 +196,129 @@ pub(crate) struct Streams {
 /// `weir top`.
 #[derive(Debug, Group)]
 pub(crate) struct Top {
-    /// Where the engine serves
+    /// API address of the engine
     #[arg(long, value_name = "HOST:PORT", default_value = DEFAULT_API, value_parser = listen)]
     pub(crate) at: String,
-    /// File with the token of the engine; or WEIR_API_TOKEN
+    /// File with the API token of the engine; or set WEIR_API_TOKEN
     #[arg(long, value_name = "FILE")]
     pub(crate) token_file: Option<PathBuf>,
-    /// Once, with rates over one second
+    /// Print one screen, with rates over one second, and exit
     #[arg(long)]
     pub(crate) once: bool,
 }
 
-/// What is done to streams.
+/// Actions of `weir streams`, one per HTTP request of the API.
 #[derive(Debug, Subcommand)]
 pub(crate) enum StreamAction {
-    /// Print the streams with their states
+    /// List the streams and their states
     List,
     /// Add a stream
     Add(AddStream),
-    /// Remove a stream: what is in flight comes out
+    /// Remove a stream; its frames in flight are finished first
     Remove {
-        /// Its name
+        /// Name of the stream
         name: String,
     },
-    /// Pause a stream: its source is closed
+    /// Pause a stream and close its source
     Pause {
-        /// Its name
+        /// Name of the stream
         name: String,
     },
-    /// Resume a stream that is paused
+    /// Resume a paused stream
     Resume {
-        /// Its name
+        /// Name of the stream
         name: String,
     },
-    /// Change what a stream is to have: its weight, its reserve, its latency objective
+    /// Change the weight, the reserve or the latency objective of a stream
     Set(SetStream),
 }
 
-/// What is changed about a stream.
+/// Options of `weir streams set`, of which at least one must be given.
 #[derive(Debug, Group)]
 #[group(required = true, multiple = true)]
 pub(crate) struct StreamShareArgs {
-    /// Its weight under overload
+    /// Weight of the stream under overload, 0.001 to 1000
     #[arg(long)]
     pub(crate) weight: Option<f64>,
-    /// Frames a second that are reserved for it under overload, or none
+    /// Frames per second that are reserved for the stream under overload, or none
     #[arg(long)]
     pub(crate) reserve: Option<String>,
-    /// Its latency objective, such as 150ms, or none for that of the graph
+    /// Latency objective of the stream, such as 150ms, or none for that of the graph
     #[arg(long)]
     pub(crate) slo: Option<String>,
 }
 
-/// A stream, and what is changed about it.
+/// Arguments of `weir streams set`.
 #[derive(Debug, Group)]
 pub(crate) struct SetStream {
-    /// Its name
+    /// Name of the stream
     pub(crate) name: String,
     #[command(flatten)]
     pub(crate) share: StreamShareArgs,
 }
 
-/// A stream to add.
+/// Arguments of `weir streams add`.
 #[derive(Debug, Group)]
 pub(crate) struct AddStream {
-    /// Its name
+    /// Name of the new stream
     pub(crate) name: String,
     /// A camera's URL, a file in the folder of the graph, or emulated:...
     pub(crate) uri: String,
-    /// A smaller stream of the same pictures: frames come from it
+    /// Address of a smaller stream of the same camera, whose frames the models get
     #[arg(long, value_name = "URI")]
     pub(crate) detect_uri: Option<String>,
-    /// What happens to its frames under overload: live, or lossless
+    /// Overload handling: live drops late frames, lossless holds the source back [default: as in graphs]
     #[arg(long)]
     pub(crate) mode: Option<String>,
-    /// Frames a second of a source that does not carry its rate
+    /// Frame rate in frames per second, for sources that do not state one
     #[arg(long)]
     pub(crate) fps: Option<f64>,
-    /// Frames a second that are taken
+    /// Frames per second that are processed; the others are left out [default: all]
     #[arg(long)]
     pub(crate) sample: Option<f64>,
-    /// Begin a recording again at its end
+    /// Start a recording again at its end
     #[arg(long = "loop")]
     pub(crate) repeat: bool,
-    /// How much of it is decoded under overload: all, or as-needed
+    /// Decoding under overload: as-needed leaves out frames that cannot be used, all decodes every frame
     #[arg(long)]
     pub(crate) decode: Option<String>,
-    /// Whether frames in which nothing changes are passed over: motion, or none
+    /// Skip frames in which nothing changes: motion, or none [default: none]
     #[arg(long)]
     pub(crate) gate: Option<String>,
-    /// Its own latency objective, such as 150ms
+    /// Latency objective of the stream, such as 150ms [default: that of the graph]
     #[arg(long)]
     pub(crate) slo: Option<String>,
-    /// Its weight under overload
+    /// Weight of the stream under overload, 0.001 to 1000 [default: 1]
     #[arg(long)]
     pub(crate) weight: Option<f64>,
-    /// Frames a second that are reserved for it under overload
+    /// Frames per second that are reserved for the stream under overload [default: none]
     #[arg(long)]
     pub(crate) reserve: Option<f64>,
-    /// The source of the graph whose inputs it shares; all that take any source by default
+    /// Source of the graph whose modules the stream feeds [default: all modules that take any source]
     #[arg(long, value_name = "SOURCE")]
     pub(crate) like: Option<String>,
 }
 
-/// How videos are played through a graph.
+/// Playback of videos through a graph, shared by `weir replay` and `weir score`.
 #[derive(Debug, Group)]
 pub(crate) struct Playback {
-    /// Videos that take the place of the graph's sources
+    /// Videos to play instead of the graph's sources
     #[arg(value_name = "VIDEO")]
     pub(crate) videos: Vec<PathBuf>,
-    /// How many streams; videos are used again in turn where there are fewer
+    /// Number of streams; if there are fewer videos, they are reused in turn [default: one per video]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub(crate) streams: Option<u32>,
-    /// Begin all streams of a video at its start; else the copies of a video join it at places of their own, as cameras are joined
+    /// Start every stream at the beginning of its video; without it, copies of a video start at different
+    /// positions, like cameras that are joined at any time
     #[arg(long)]
     pub(crate) in_phase: bool,
-    /// 1 for their own pace, another factor, or max for as fast as it goes
+    /// Playback speed: a factor from 0.01 to 1000, or max for as fast as possible
     #[arg(long, default_value = "1", allow_negative_numbers = true)]
     pub(crate) speed: Speed,
     /// Start each video again at its end
     #[arg(long = "loop")]
     pub(crate) repeat: bool,
-    /// Put the files of all sinks into this folder
+    /// Write the files of all sinks into this folder
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
     #[command(flatten)]
@@ -332,15 +334,15 @@ pub(crate) struct Playback {
 /// `weir replay`.
 #[derive(Debug, Group)]
 pub(crate) struct Replay {
-    /// The graph
+    /// Graph to run
     #[arg(value_name = "GRAPH.toml")]
     pub(crate) graph: PathBuf,
     #[command(flatten)]
     pub(crate) playback: Playback,
-    /// Write every input tensor into this folder
+    /// Write every input tensor of the models into this folder, as .npy
     #[arg(long, value_name = "DIR")]
     pub(crate) dump_inputs: Option<PathBuf>,
-    /// Write those of this model alone
+    /// Write only the input tensors of this model
     #[arg(long, value_name = "MODEL", requires = "dump_inputs")]
     pub(crate) dump_model: Option<String>,
 }
@@ -348,19 +350,19 @@ pub(crate) struct Replay {
 /// `weir score`.
 #[derive(Debug, Group)]
 pub(crate) struct Score {
-    /// The graph; needless with --events
+    /// Graph to run; not needed with --events
     #[arg(value_name = "GRAPH.toml", required_unless_present = "events")]
     pub(crate) graph: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) playback: Playback,
-    /// What is true of the clip, for all streams or for the one that is named
+    /// Ground truth of the clip, for all streams or for the named one
     #[arg(long, value_name = "[STREAM=]FILE", required = true)]
     pub(crate) truth: Vec<TruthOf>,
-    /// Run nothing, and score the event lines of this file instead
+    /// Run nothing; evaluate the event lines of this file instead
     #[arg(long, value_name = "FILE", conflicts_with_all = ["videos", "streams", "speed", "out", "duration", "record",
         "strict", "drop", "order"])]
     pub(crate) events: Option<PathBuf>,
-    /// Draw precision and recall of each class over the score into this file, and print the best thresholds
+    /// Draw precision and recall of each class over the score threshold, and print the best thresholds
     #[arg(long, value_name = "FILE.svg")]
     pub(crate) curve: Option<PathBuf>,
 }
@@ -368,13 +370,13 @@ pub(crate) struct Score {
 /// `weir check`.
 #[derive(Debug, Group)]
 pub(crate) struct Check {
-    /// The graph
+    /// Graph to check
     #[arg(value_name = "GRAPH.toml")]
     pub(crate) graph: PathBuf,
-    /// Videos that take the place of the graph's sources, as for `weir replay`
+    /// Videos to check instead of the graph's sources, as for `weir replay`
     #[arg(value_name = "VIDEO")]
     pub(crate) videos: Vec<PathBuf>,
-    /// Look at the text of the graph alone, and open nothing that it names
+    /// Check the text of the graph only; open none of the files, models and sources that it names
     #[arg(long)]
     pub(crate) quick: bool,
 }
@@ -382,36 +384,37 @@ pub(crate) struct Check {
 /// `weir graph`.
 #[derive(Debug, Group)]
 pub(crate) struct Draw {
-    /// The graph
+    /// Graph to draw
     #[arg(value_name = "GRAPH.toml")]
     pub(crate) graph: PathBuf,
-    /// As what
+    /// Output format
     #[arg(long, value_enum, default_value = "mermaid")]
     pub(crate) format: Format,
 }
 
-/// How a graph is drawn.
+/// Output format of `weir graph`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
-    /// Mermaid, as pages on GitHub show it
+    /// Mermaid, which GitHub renders in Markdown
     Mermaid,
-    /// Graphviz
+    /// Graphviz, for the program dot
     Dot,
 }
 
 /// `weir zones`.
 #[derive(Debug, Group)]
 pub(crate) struct Zones {
-    /// The clip, or a camera's address; or a graph, of whose stream the zones, lines and masks are drawn, too
+    /// A clip, a camera's address, or a graph; of a graph's stream, its zones, lines and masks are drawn too
     #[arg(value_name = "CLIP|GRAPH.toml")]
     pub(crate) clip: String,
-    /// The stream of the graph; needless if there is one only
+    /// Stream of the graph; not needed if the graph has only one
     #[arg(long, value_name = "NAME")]
     pub(crate) stream: Option<String>,
-    /// Which frame: the first that is not before this time, such as 10s; else the first
+    /// Time from the start of the clip, such as 10s; the first frame at or after it [default: the first
+    /// frame]
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub(crate) at: Option<Span>,
-    /// The picture to write; CLIP.zones.png or NAME.zones.png in this folder by default
+    /// Picture to write [default: CLIP.zones.png or NAME.zones.png in the current folder]
     #[arg(long, value_name = "FILE.png")]
     pub(crate) out: Option<PathBuf>,
 }
@@ -422,22 +425,23 @@ pub(crate) struct GpuCheck {
     /// Folder for gpu-check.json and gpu-check.md
     #[arg(long, value_name = "DIR", default_value = "out/gpu-check")]
     pub(crate) out: PathBuf,
-    /// What is checked: cuda:0, or cpu to try the check itself
+    /// Device to check: cuda:0, or cpu to try out the check itself
     #[arg(long, value_name = "DEVICE", default_value = "cuda:0", value_parser = device)]
     pub(crate) device: weir_flow::DeviceKind,
-    /// Models, such as embedded:street-detector,zoo:yolox-nano; all that ship and all of the zoo that are here
+    /// Models to check, such as embedded:street-detector,zoo:yolox-nano [default: all that ship, and all of
+    /// the zoo on this machine]
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub(crate) models: Vec<String>,
-    /// The largest batch that is measured
+    /// Largest batch to measure, in items
     #[arg(long, value_name = "N", default_value = "64", value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub(crate) max_batch: u32,
-    /// A clip that stands for every camera; without it no cameras are tried
+    /// Clip that every simulated camera plays; without it, the test with cameras is left out
     #[arg(long, value_name = "VIDEO")]
     pub(crate) clip: Option<PathBuf>,
-    /// The most cameras that are tried
+    /// Largest number of cameras to try
     #[arg(long, value_name = "N", default_value = "1024", value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub(crate) cameras: u32,
-    /// Length of each run in seconds
+    /// Length of each run, in seconds
     #[arg(long, value_name = "N", default_value = "20", value_parser = clap::value_parser!(u32).range(1..=3600))]
     pub(crate) seconds: u32,
 }
@@ -445,19 +449,20 @@ pub(crate) struct GpuCheck {
 /// `weir profile`.
 #[derive(Debug, Group)]
 pub(crate) struct Profile {
-    /// A graph, all of whose models are measured, or one model: a file, or embedded:NAME
+    /// A graph, to measure all of its models, or one model: an ONNX file or embedded:NAME
     #[arg(value_name = "GRAPH.toml|MODEL.onnx|embedded:NAME")]
     pub(crate) target: PathBuf,
-    /// Batch sizes; those of the graph, else 1,2,4,8
+    /// Batch sizes to measure [default: those of the graph, or 1,2,4,8]
     #[arg(long, value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub(crate) batches: Vec<u32>,
-    /// Write what `profile` of a model reads: to this file for one model, to MODEL.toml in this folder for a graph
+    /// Write profiles for the key `profile` of models: one model to this file, the models of a graph to
+    /// MODEL.toml in this folder
     #[arg(long, value_name = "FILE|DIR")]
     pub(crate) out: Option<PathBuf>,
-    /// How the file of one model is fed and read, such as yolox; known for files of the zoo
+    /// Head that prepares inputs and reads outputs, such as yolox [default: that of the zoo for this file]
     #[arg(long, value_name = "HEAD")]
     pub(crate) head: Option<String>,
-    /// Cut one model into so many blocks and measure each: a profile for `weir plan`
+    /// Cut one model into this many blocks and measure each, for `weir plan`
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub(crate) blocks: Option<u32>,
     #[command(flatten)]
@@ -467,30 +472,30 @@ pub(crate) struct Profile {
 /// `weir profile --blocks`.
 #[derive(Debug, Group)]
 pub(crate) struct BlockedProfile {
-    /// Name of the class that the device stands for
+    /// Name of the device class that the profile is for
     #[arg(long, value_name = "NAME", default_value = "cpu", requires = "blocks")]
     pub(crate) class: String,
-    /// Where to measure: cpu, or cuda:0
+    /// Device to measure on: cpu, or cuda:0
     #[arg(long, value_name = "DEVICE", default_value = "cpu", value_parser = device, requires = "blocks")]
     pub(crate) device: weir_flow::DeviceKind,
-    /// Threads of a share of a CPU
+    /// Threads per share of a CPU
     #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u32).range(1..=1024),
         requires = "blocks")]
     pub(crate) threads: u32,
-    /// Into how many shares the device is split, of which one is measured
+    /// Number of shares that the device is split into; one of them is measured
     #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u32).range(1..=16),
         requires = "blocks")]
     pub(crate) shares: u32,
-    /// Declare a class that takes so many times as long as what is measured here
+    /// Multiply the measured times by this factor, to declare a slower device class
     #[arg(long, value_name = "FACTOR", default_value = "1", value_parser = factor, requires = "blocks")]
     pub(crate) slower: f64,
-    /// Send feature maps in full precision instead of half
+    /// Send feature maps between blocks in full precision (32 bits) instead of half (16 bits)
     #[arg(long, requires = "blocks")]
     pub(crate) full_precision: bool,
-    /// How large the sides of the input are, where the model leaves them free and has no head
+    /// Width and height of the input in pixels, for a model with free sides and without a head
     #[arg(long, value_name = "SIZE", value_parser = clap::value_parser!(u32).range(1..=8192), requires = "blocks")]
     pub(crate) side: Option<u32>,
-    /// Write every layer with its time and the bytes after it to this file, as CSV
+    /// Write the time of each layer and the bytes it passes on to this file, as CSV
     #[arg(long, value_name = "FILE", requires = "blocks")]
     pub(crate) layers: Option<PathBuf>,
 }
@@ -498,10 +503,10 @@ pub(crate) struct BlockedProfile {
 /// `weir plan`.
 #[derive(Debug, Group)]
 pub(crate) struct Plan {
-    /// The planning problem
+    /// Planning problem
     #[arg(value_name = "PROBLEM.toml")]
     pub(crate) problem: PathBuf,
-    /// Say why the plan is as it is, and what would make it better
+    /// Explain the plan: what limits it, and what would improve it
     #[arg(long)]
     pub(crate) explain: bool,
     /// Write the plan to this file
@@ -512,16 +517,16 @@ pub(crate) struct Plan {
 /// `weir simulate`.
 #[derive(Debug, Group)]
 pub(crate) struct Simulate {
-    /// The experiment
+    /// Experiment to run
     #[arg(value_name = "EXPERIMENT.toml")]
     pub(crate) experiment: PathBuf,
-    /// Run this seed alone instead of those of the experiment
+    /// Run only this seed instead of those of the experiment
     #[arg(long)]
     pub(crate) seed: Option<u64>,
     /// Write the reports of all runs to this file as JSON
     #[arg(long, value_name = "FILE")]
     pub(crate) report: Option<PathBuf>,
-    /// Runs at a time; one a core by default
+    /// Number of runs in parallel [default: one per core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub(crate) threads: Option<u32>,
 }
@@ -529,7 +534,7 @@ pub(crate) struct Simulate {
 /// `weir verify`.
 #[derive(Debug, Group)]
 pub(crate) struct Verify {
-    /// An event log, as `--record` writes it
+    /// Event log, as written by --record
     #[arg(value_name = "FILE")]
     pub(crate) recording: PathBuf,
 }
@@ -537,30 +542,30 @@ pub(crate) struct Verify {
 /// `weir worker`.
 #[derive(Debug, Group)]
 pub(crate) struct Worker {
-    /// Where processes of this machine reach it, by address or name; port 0 for any, which is then printed
+    /// Address for engines on this machine, by name or IP; port 0 picks a free port, which is printed
     #[arg(long, value_name = "HOST:PORT", value_parser = listen, required_unless_present = "fleet")]
     pub(crate) listen: Option<String>,
     #[command(flatten)]
     pub(crate) fleet: FleetArgs,
-    /// Where features may be sent on to, or none; this machine alone by default
+    /// Machines that the worker may send features on to, or none [default: this machine only]
     #[arg(long, value_name = "HOST[:PORT],...", value_parser = hops, conflicts_with = "fleet")]
     pub(crate) hops: Option<HopNames>,
-    /// Its device class, as plans name it
+    /// Device class of the worker, as named in plans
     #[arg(long, value_name = "NAME", default_value = "cpu")]
     pub(crate) class: String,
-    /// Batches that it runs side by side
+    /// Number of batches that run in parallel
     #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub(crate) shares: u32,
-    /// Where partitions run: cpu, or cuda:0
+    /// Device that runs the partitions: cpu, or cuda:0
     #[arg(long, default_value = "cpu")]
     pub(crate) device: Device,
-    /// Keep to this core, numbered from 0
+    /// Pin the worker to this core, counted from 0
     #[arg(long, value_name = "N")]
     pub(crate) core: Option<usize>,
-    /// Stand for a device that is so many times slower
+    /// Emulate a device that is slower by this factor
     #[arg(long, value_name = "FACTOR", default_value = "1")]
     pub(crate) slowdown: f64,
-    /// Stand for a server whose uplink carries so much, such as 1Gbps or 200Mbps
+    /// Emulate a server whose uplink has this bandwidth, such as 1Gbps or 200Mbps
     #[arg(long, value_name = "BANDWIDTH")]
     pub(crate) bandwidth: Option<Bandwidth>,
 }
@@ -568,7 +573,7 @@ pub(crate) struct Worker {
 /// `weir completions`.
 #[derive(Debug, Group)]
 pub(crate) struct Completions {
-    /// Which shell
+    /// Shell to print the script for
     #[arg(value_name = "SHELL", value_enum)]
     pub(crate) shell: clap_complete::Shell,
 }
@@ -576,7 +581,7 @@ pub(crate) struct Completions {
 /// `weir man`.
 #[derive(Debug, Group)]
 pub(crate) struct Man {
-    /// Write weir.1 and a page for each command into this folder instead
+    /// Write weir.1 and a page per command into this folder instead of printing
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
 }
@@ -584,25 +589,25 @@ pub(crate) struct Man {
 /// `weir gears`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Gears {
-    /// Let every stage of every cascade answer every item, and write how right and how certain each is
+    /// Let every stage of each cascade answer every item, and write how right and how certain it is
     Sample(GearsSample),
-    /// Print what a cascade would be at every certainty: accuracy over work, and the points that no other beats
+    /// Print accuracy and work of a cascade by certainty threshold: the points that no other beats
     Curve(GearsCurve),
-    /// Plan which stages are asked and how certain they must be, by load
+    /// Plan gears: for each load, the stages that are asked and the certainty they need
     Plan(GearsPlan),
 }
 
 /// `weir gears sample`.
 #[derive(Debug, Group)]
 pub(crate) struct GearsSample {
-    /// The graph
+    /// Graph to run
     #[arg(value_name = "GRAPH.toml")]
     pub(crate) graph: PathBuf,
-    /// Videos that take the place of the graph's sources
+    /// Videos to play instead of the graph's sources
     #[arg(value_name = "VIDEO")]
     pub(crate) videos: Vec<PathBuf>,
-    /// What is true of the clip, for all streams or for the one that is named; `names`: of a folder of images, each is called
-    /// after its text or class, up to a `_`
+    /// Ground truth of the clip, for all streams or for the named one; the word names for a folder of images
+    /// that are called after their text or class, up to a `_`
     #[arg(long, value_name = "[STREAM=]FILE", required = true)]
     pub(crate) truth: Vec<TruthOf>,
     /// Write the samples to this file
@@ -616,16 +621,16 @@ pub(crate) struct GearsSample {
 /// `weir gears curve`.
 #[derive(Debug, Group)]
 pub(crate) struct GearsCurve {
-    /// The samples
+    /// Samples, as written by `weir gears sample`
     #[arg(value_name = "SAMPLES.jsonl")]
     pub(crate) samples: PathBuf,
-    /// Which cascade; needless where there is one
+    /// Cascade to evaluate; not needed if there is only one
     #[arg(long, value_name = "NAME")]
     pub(crate) cascade: Option<String>,
-    /// Whose answer counts: last or surest
+    /// Answer that counts: last, the last valid one, or surest, the one with the highest certainty
     #[arg(long, value_name = "WORD", default_value = "last", value_parser = ["last", "surest"])]
     pub(crate) settle: String,
-    /// Print all points, not only those that no other beats
+    /// Print all points, including those that another beats
     #[arg(long)]
     pub(crate) all: bool,
     /// Draw the curve into this file
@@ -636,22 +641,22 @@ pub(crate) struct GearsCurve {
 /// `weir gears plan`.
 #[derive(Debug, Group)]
 pub(crate) struct GearsPlan {
-    /// The problem
+    /// Planning problem
     #[arg(value_name = "PROBLEM.toml")]
     pub(crate) problem: PathBuf,
-    /// Print the placement and the gears of the plan that is picked
+    /// Print the placement and the gears of the picked plan
     #[arg(long)]
     pub(crate) explain: bool,
-    /// Which plan: the fastest with an accuracy, such as "accuracy >= 0.95", or the most accurate with a latency, such as
-    /// "latency <= 80ms", or a drop rate, such as "latency <= 0.01" [default: the most accurate within the graph's slo]
+    /// Condition that picks a plan: the fastest with "accuracy >= 0.95", or the most accurate with "latency
+    /// <= 80ms" or a drop rate, "latency <= 0.01" [default: the most accurate within the graph's slo]
     #[arg(long, value_name = "CONDITION")]
     pub(crate) pick: Option<Pick>,
-    /// Write the plan to this file as gears
+    /// Write the picked plan to this file as gears
     #[arg(long, value_name = "GEARS.toml")]
     pub(crate) out: Option<PathBuf>,
 }
 
-/// Shows help, the version, or what is wrong with a command line; gives the exit code that goes with it.
+/// Shows help, the version, or the problem with a command line; returns the matching exit code.
 pub(crate) fn refuse(error: &clap::Error) -> ExitCode {
     match error.get(ContextKind::InvalidSubcommand) {
         Some(ContextValue::String(name)) if name == "render" => weir_terminal::finish(
@@ -662,7 +667,7 @@ pub(crate) fn refuse(error: &clap::Error) -> ExitCode {
     }
 }
 
-/// Rendering was a command of this program, and old command lines and notes still say so.
+/// Message for `weir render`, which became a program of its own; old command lines and notes still name it.
 const RENDER_MOVED: &str = "rendering is a program of its own now; in the repository of Weir: \
     cargo run --release -p weir-videos --bin render -- --help";
 

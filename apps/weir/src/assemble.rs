@@ -25,12 +25,12 @@ use crate::{plans, probe};
 /// Bytes of a file that holds a token.
 const MAX_TOKEN_BYTES: u64 = 64 << 10;
 
-/// Where copies of inputs go.
+/// Destination of copies of the models' input tensors (`--dump-inputs`).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DumpInputs {
-    /// The folder.
+    /// Folder for the `.npy` files and an index of each model.
     pub folder: PathBuf,
-    /// Of which model; of all where none is named.
+    /// Name of the model whose inputs are written; `None` for all models.
     pub model: Option<String>,
 }
 
@@ -172,7 +172,7 @@ fn partition_model(model: &OnnxModel, name: &str, plan: &Plan) -> anyhow::Result
     Ok(Arc::new(divided))
 }
 
-/// What opens a source; none for one that is emulated.
+/// The factory that opens a source; `None` for an emulated source, which has nothing to open.
 pub(crate) fn source(node: &SourceNode) -> Option<Box<dyn SourceFactory>> {
     let emulated = node.uri.starts_with(weir_graph::EmulatedStream::SCHEME);
     (!emulated).then(|| {
@@ -184,7 +184,7 @@ pub(crate) fn source(node: &SourceNode) -> Option<Box<dyn SourceFactory>> {
     })
 }
 
-/// What is to be known of a source to open it.
+/// Options to open a source with: frame rate, decoder and keys of the connection.
 pub(crate) fn source_options(node: &SourceNode) -> SourceOptions {
     SourceOptions {
         fps: node.fps,
@@ -319,7 +319,7 @@ fn default_prepare_threads() -> usize {
     (cores() / 2).clamp(1, MAX_PREPARE_THREADS)
 }
 
-/// How the model is run on a GPU. TensorRT keeps its engines in the folder of models.
+/// Options of the model on a GPU. TensorRT caches its engines in the folder of models, below `tensorrt`.
 fn gpu_options(node: &ModelNode, graph: &Graph, zoo: &Zoo) -> GpuOptions {
     let threads = graph.devices()[node.device].prepare_threads;
     GpuOptions {
@@ -391,8 +391,8 @@ pub(crate) fn streams_of_sink(graph: &Graph, sink: usize) -> Vec<String> {
         .collect()
 }
 
-/// Where the files of sinks go below `out`; none for a sink without a file. A file keeps its name, and from the first
-/// folder on that differs by stream its path; what two sinks call alike goes into folders with the names of the sinks.
+/// Paths of sink files below `out`, by sink; `None` for a sink without a file. A file keeps its name, and its
+/// path from the first folder with `{stream}` on; sinks that would share a path get a folder with their name.
 fn sink_paths(sinks: &[SinkNode], out: &Path) -> Vec<Option<PathBuf>> {
     let tails: Vec<Option<PathBuf>> = sinks
         .iter()
@@ -411,7 +411,8 @@ fn sink_paths(sinks: &[SinkNode], out: &Path) -> Vec<Option<PathBuf>> {
     sinks.iter().zip(&tails).map(place).collect()
 }
 
-/// What stays of the path of a sink below another folder.
+/// The part of a sink's path that is kept below another folder: from the first component with `{stream}` on,
+/// or else the file name.
 fn path_below(path: &str) -> Option<PathBuf> {
     let path = Path::new(path);
     let name = path.file_name()?;

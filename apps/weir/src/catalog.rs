@@ -1,4 +1,5 @@
-//! What a graph may name: the operators, heads and sinks of this build, its models and those of the zoo.
+//! Everything that a graph may name: the operators, heads and sinks of this build, its models and those of
+//! the zoo.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -22,7 +23,7 @@ pub fn catalog(zoo: &Zoo) -> Catalog {
     }
 }
 
-/// What a graph need not say of each model that ships.
+/// Defaults of the shipped models, by name: head, settings and lengths that a graph need not repeat.
 fn shipped() -> BTreeMap<String, ModelDefaults> {
     let hint = |model: &weir_models::Shipped| ModelDefaults {
         head: model.head.clone(),

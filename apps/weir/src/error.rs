@@ -1,17 +1,17 @@
-//! Which errors the user can mend, and errors that are reported together.
+//! Errors that the user can fix, and lists of errors that are reported together.
 
 pub(crate) use weir_terminal::UserError;
 use weir_terminal::error_line;
 
-/// Errors that do not hang together, so that all are reported at once and not one a try.
+/// Independent errors that are collected, so that one try reports all of them.
 #[derive(Debug, Default)]
 pub(crate) struct ErrorList(Vec<anyhow::Error>);
 
-/// Errors that are reported at once; a screen of them.
+/// Largest number of reported lines: about a screen.
 const MAX_LINES: usize = 50;
 
 impl ErrorList {
-    /// What came of something, its error kept.
+    /// Keeps the error of a result; returns its value otherwise.
     pub(crate) fn take<T>(&mut self, result: anyhow::Result<T>) -> Option<T> {
         result.map_err(|error| self.0.push(error)).ok()
     }

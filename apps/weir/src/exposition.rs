@@ -204,7 +204,7 @@ fn escaped(value: &str) -> String {
         .replace('\n', "\\n")
 }
 
-/// What the process holds, under the names that Prometheus has for that.
+/// Memory, threads, open files and processor time of the process, under the standard Prometheus names.
 pub(crate) fn process_text(used: ProcessUse) -> String {
     let mut out = String::new();
     let mut one = |family, value: f64| write(&mut out, family, [(Vec::new(), value)].into_iter());
@@ -215,7 +215,7 @@ pub(crate) fn process_text(used: ProcessUse) -> String {
     out
 }
 
-/// What became of spans.
+/// Counters of the spans that were exported and of those that were lost.
 pub(crate) fn spans_text(spans: &SpanCounts) -> String {
     let mut out = String::new();
     let outcomes = [("exported", spans.exported()), ("lost", spans.lost())];
@@ -224,7 +224,8 @@ pub(crate) fn spans_text(spans: &SpanCounts) -> String {
     out
 }
 
-/// What this engine is in its fleet, as clients see that. What it has itself adds up over the engines.
+/// Metrics of this engine as a member of its fleet, as shown to clients. Its own streams, capacity and load
+/// add up over all engines.
 pub(crate) fn fleet_text(fleet: &Value) -> String {
     let mut out = String::new();
     let engines = fleet["engines"].as_array().map_or(&[][..], Vec::as_slice);

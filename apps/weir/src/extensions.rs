@@ -15,8 +15,8 @@ use crate::zoo::Zoo;
 /// Makes a sink from the keys of its table in the graph.
 type MakeSink = Box<dyn Fn(&Settings) -> anyhow::Result<Box<dyn SinkFactory>>>;
 
-/// What graphs may name beside what ships, and graphs that do. Without any it is [`load`](crate::load()) and
-/// [`assemble`](crate::assemble()).
+/// Operators and sinks of your own for graphs, in addition to those that ship. Without any, loading and
+/// assembling is the same as [`load`](crate::load()) and [`assemble`](crate::assemble()).
 #[derive(Default)]
 pub struct Extensions {
     operators: Vec<(OperatorSpec, Arc<dyn Operator>)>,

@@ -1,5 +1,5 @@
-//! What gears are planned for, from a graph, the samples of its cascades and the load: the planner's problem, and how a plan
-//! of it is evaluated.
+//! Problem of planning gears, from a graph, the samples of its cascades and the load, and the evaluation of a
+//! plan.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -19,7 +19,7 @@ use crate::samples::{self, SampleLine, SamplesHeader};
 /// A plan is evaluated some hundred times over all of the load.
 const MAX_REQUESTS: f64 = 500_000.0;
 
-/// What gears are planned for.
+/// A planning problem with the load that its plans are evaluated on.
 #[derive(Debug)]
 pub(crate) struct GearsProblem {
     pub(crate) problem: GearProblem,
@@ -36,7 +36,7 @@ pub(crate) struct GearsProblem {
 }
 
 impl GearsProblem {
-    /// Builds it.
+    /// Builds the problem from a graph and the samples of its cascades.
     ///
     /// # Errors
     /// Samples that are not of the graph's cascades, or do not say what is needed; a load of nothing.
@@ -93,7 +93,7 @@ impl GearsProblem {
         })
     }
 
-    /// What a plan comes to over the load, in virtual time. Its accuracy is that of the cascades alone.
+    /// Simulates a plan over the whole load, in virtual time. The accuracy is that of the cascades alone.
     pub(crate) fn evaluate(&self, plan: &GearPlan, assignment: &Assignment) -> Evaluation {
         let seed = self.problem.seed;
         let outcome = run_gears(&self.problem, plan, assignment, &self.arrivals, self.rule, seed);

@@ -36,7 +36,7 @@ pub(crate) fn raise_limit() {
     }
 }
 
-/// How many handles this process may have; `None` where there is no limit, or none is known.
+/// Soft limit on open file handles of this process; `None` if there is no limit, or it is unknown.
 fn limit() -> Option<u64> {
     #[cfg(target_os = "linux")]
     {

@@ -1,4 +1,4 @@
-//! How streams fared, in words: for the table of a run, and for its failure.
+//! Health of streams in words: for the table of a run, and for its failures.
 
 use weir_policy::{StreamHealth, StreamReport, StreamStanding};
 
@@ -23,7 +23,7 @@ fn failure(health: &StreamHealth) -> Option<String> {
     }
 }
 
-/// What the table says of it beside its [`failure`]; nothing of a stream that only ran.
+/// Remarks of the table about a stream, in addition to its [`failure`]; empty if nothing went wrong.
 pub(crate) fn remarks(health: &StreamHealth) -> Vec<String> {
     let mut remarks = Vec::new();
     if health.outages > 0 {

@@ -30,16 +30,16 @@ use crate::whole_file::ReservedFile;
 use crate::zoo::Zoo;
 use crate::{gears_watch, handles, health, interrupt, output, probe, process, reload, report, systemd};
 
-/// How a graph is run.
+/// Options of a run besides its graph.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct LaunchOptions {
-    /// When it ends, and the files that it leaves beside those of sinks.
+    /// Duration of the run, and the files that it writes besides those of sinks.
     pub(crate) run_args: RunArgs,
-    /// How fast recorded sources go.
+    /// Playback speed of recorded sources.
     pub(crate) speed: Speed,
     /// The folder that files of sinks go to instead of where the graph says.
     pub(crate) out: Option<PathBuf>,
-    /// Where input tensors go.
+    /// Destination of copies of the input tensors, if any.
     pub(crate) dump_inputs: Option<DumpInputs>,
     /// Files that are read beside those of the graph.
     pub(crate) reads: Vec<PathBuf>,
@@ -47,7 +47,7 @@ pub(crate) struct LaunchOptions {
     pub(crate) graph_file: Option<PathBuf>,
 }
 
-/// What is shown a run beside the graph's own sinks.
+/// Observers of a run, in addition to the graph's own sinks.
 #[derive(Default)]
 pub(crate) struct Observers {
     /// Takes every delivery.
@@ -118,7 +118,8 @@ pub(crate) fn execute(
     Ok(ran)
 }
 
-/// What is checked before a run destroys anything; gives the file of the report, where one is asked for.
+/// Checks before a run replaces any file: handles, and conflicts between inputs and outputs. Returns the
+/// reserved file of the report, if one was requested.
 fn prepare(
     graph: &Graph,
     options: &LaunchOptions,
@@ -222,10 +223,10 @@ fn require_apart(recorded: &[(&str, PathBuf)], sink: &str, folders: &Path) -> Re
     )))
 }
 
-/// Says what came of a run, by its table or the file that was asked for, and how right it was where that is known.
+/// Prints the result of a run as a table or into the report file, with the accuracy if it is known.
 ///
 /// # Errors
-/// What cannot be written, and what went wrong in the run.
+/// Output that cannot be written, and all failures of the run.
 pub(crate) fn print_result(ran: RunResult, accuracy: Option<&Score>) -> anyhow::Result<()> {
     let RunResult {
         report,
@@ -374,7 +375,7 @@ fn open_jobs(graph: &Graph, options: &LaunchOptions) -> anyhow::Result<Option<(A
     }
 }
 
-/// Sinks stage what is found in videos of jobs.
+/// Wraps the sinks, so that they stage the results of job videos.
 fn stage(jobs: Option<&(Arc<Jobs>, Vec<EngineLock>)>, assembly: &mut Assembly) {
     if let Some((jobs, _)) = jobs {
         let sinks = std::mem::take(&mut assembly.sinks);
@@ -473,7 +474,7 @@ pub(crate) fn serve(
     print_result(ran, None)
 }
 
-/// What is said when a run is asked to end.
+/// Printed when a run is asked to stop.
 pub(crate) const STOPPING: &str = "stopping: what is in flight comes out; once more to leave at once";
 
 /// Whether a sink writes to standard output.
@@ -510,7 +511,7 @@ pub(crate) fn run_options(
 /// Streams whose failure is said one by one where a run ends; the report has them all.
 const MAX_STREAMS_LISTED: usize = 10;
 
-/// What was not read or not written, though the run went on to its end.
+/// Failures of streams and sinks in a run that went on to its end, in words.
 #[must_use]
 pub fn failures(report: &Report) -> Vec<String> {
     let streams = report.streams.iter().filter_map(|(name, stream)| {

@@ -63,9 +63,9 @@ pub use setup::Setup;
 pub use zoo::Zoo;
 pub use {weir_flow as flow, weir_graph as graph, weir_runtime as runtime};
 
-/// What is logged where `RUST_LOG` asks for nothing: errors, what looks wrong with what models give, and where files are
-/// that were not put where the graph says. Not what FFmpeg says of damaged data, which is counted, and not what clients of
-/// brokers say, since sinks say it.
+/// Log filter without `RUST_LOG`: errors, suspicious outputs of models, and files that were put under another
+/// name than in the graph. FFmpeg is off because damaged data is counted, and clients of brokers are off
+/// because sinks report their errors.
 const DEFAULT_LOG: &str = "error,ffmpeg=off,async_nats=off,rskafka=off,weir::outputs=warn,weir::traces=warn,\
                            weir_operators::media::video_place=warn,weir_operators::sinks=warn";
 

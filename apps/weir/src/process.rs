@@ -1,4 +1,4 @@
-//! What this process holds of the machine, and memory that it holds without need.
+//! Resources of this process, and the return of unused memory to the system.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ pub(crate) fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
 }
 
-/// What the process holds.
+/// Resources that the process uses.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct ProcessUse {
     pub(crate) resident_bytes: u64,
@@ -19,7 +19,7 @@ pub(crate) struct ProcessUse {
     pub(crate) processor_s: f64,
 }
 
-/// As it is now; `None` where the system does not say.
+/// The resources in use now; `None` if the system does not report them.
 pub(crate) fn process_use() -> Option<ProcessUse> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let used = clock_gettime(ClockId::ProcessCPUTime);

@@ -11,11 +11,11 @@ use weir_types::{Span, Timestamp};
 
 use crate::{output, printable};
 
-/// How often the line of a run is drawn.
+/// Interval at which the line of a run is redrawn.
 const REDRAW_INTERVAL: Duration = Duration::from_millis(120);
-/// What the rate that is shown is the mean of.
+/// Period over which the rate is averaged.
 const RATE_WINDOW: Span = Span::from_secs(3);
-/// Before so much is over, nothing is said of the time that is left.
+/// Shortest run before the remaining time is estimated.
 const MIN_ELAPSED: Span = Span::from_secs(2);
 
 /// The line of a run on a terminal; nothing in a pipe. It goes when it is dropped.
@@ -71,15 +71,15 @@ impl Drop for RunLine {
     }
 }
 
-/// How fast a run goes.
+/// Estimates the rate and the remaining time of a run.
 struct RateEstimator {
     duration: Option<Span>,
     began: Option<Timestamp>,
-    /// What was delivered when, over the window.
+    /// Delivered frames by time, over the last [`RATE_WINDOW`].
     seen: std::collections::VecDeque<(Timestamp, u64)>,
 }
 
-/// What is worked out of several readings.
+/// Rate and remaining time, from several readings.
 #[derive(Debug, Default, PartialEq)]
 struct Estimate {
     delivered_per_s: f64,

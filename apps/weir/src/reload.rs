@@ -25,7 +25,7 @@ const WATCH_INTERVAL: Duration = Duration::from_millis(250);
 /// and the first part may be a graph by itself.
 const QUIET_TIME: Span = Span::from_secs(2);
 
-/// Who gives another text of the graph.
+/// Origin of a new text of the graph.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Author {
     /// The file, whose variables are looked up, and which may name any source.
@@ -34,15 +34,14 @@ pub(crate) enum Author {
     Client,
 }
 
-/// Why a text is not taken.
+/// A problem that keeps a text from being applied.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct Problem {
     /// Line of the text, from 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) line: Option<usize>,
-    /// What is wrong.
     pub(crate) message: String,
-    /// What to do about it.
+    /// The remedy, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) hint: Option<String>,
 }
@@ -57,7 +56,7 @@ impl Problem {
     }
 }
 
-/// What a text changed.
+/// Changes that a text of the graph made.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub(crate) struct Applied {
     /// Whether another graph took the place of the one before.

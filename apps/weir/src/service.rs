@@ -1,4 +1,4 @@
-//! The engine behind the API: what requests are answered with.
+//! The engine behind the API: the state and the actions that requests use.
 
 mod allowed;
 mod ready;
@@ -44,17 +44,17 @@ const BUCKETS: [f64; 14] = [
     0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0,
 ];
 
-/// How often what was measured is moved to its buckets: until then each value takes memory.
+/// Interval at which measured values are moved to their buckets; until then, each value takes memory.
 const UPKEEP_INTERVAL: Duration = Duration::from_secs(5);
 
-/// A series that nothing is recorded in for so long is left out: streams come and go, and their names with them. What belongs
-/// to a stream or module that is there is recorded in more often.
+/// Time without a recorded value after which a series is dropped: streams come and go, and their names with
+/// them. Series of existing streams and modules are recorded more often.
 const SERIES_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// Upkeeps between two at which such series are dropped, whether anyone reads metrics or not.
 const UPKEEPS_PER_PURGE: u32 = 12;
 
-/// How old the state and the metrics that clients get may be: probes and scrapers cost the engine so much and no more.
+/// Longest age of the state and the metrics in answers; it bounds the load by probes and scrapers.
 const MAX_AGE: Span = Span::from_millis(200);
 
 /// Variable that holds the token where no file is named.
@@ -74,14 +74,14 @@ pub(crate) fn token(file: Option<&Path>) -> anyhow::Result<Option<Token>> {
     Ok(token.map_err(|error| UserError::new(error.to_string()))?)
 }
 
-/// What requests are answered with. There is no engine in it until it is ready.
+/// State that requests are answered from. It has no engine until the engine is ready.
 pub(crate) struct Service {
     graph: PathBuf,
     allow_any_source: bool,
     zoo: Zoo,
     progress: Arc<Progress>,
     control: OnceLock<Control>,
-    /// How the graph was launched.
+    /// Options and settings that the graph was launched with.
     launch: OnceLock<(LaunchOptions, Settings)>,
     /// The graph in force; held while another one is put into force.
     loaded: Mutex<Option<LoadedGraph>>,
@@ -95,7 +95,7 @@ pub(crate) struct Service {
     live: Arc<Live>,
     /// The fleet as clients see it, where this engine is in one.
     fleet: OnceLock<Arc<Mutex<Value>>>,
-    /// What became of spans, where requests are traced.
+    /// Counts of exported and lost spans, if requests are traced.
     spans: OnceLock<Arc<SpanCounts>>,
     state: Cached<Arc<Snapshot>>,
     /// The same as clients get it: written once, however many ask.
@@ -182,7 +182,7 @@ impl Service {
         Arc::clone(&self.live)
     }
 
-    /// Where a fleet is shown to clients; its streams are no one else's to change from now on.
+    /// View of the fleet for clients. From now on, clients cannot change streams of the graph.
     #[cfg_attr(
         not(feature = "fleet"),
         expect(dead_code, reason = "this build knows no fleets")
@@ -638,7 +638,7 @@ fn refused_graph(problems: &[Problem]) -> ApiError {
     }
 }
 
-/// What is wrong with a text, all of it.
+/// The answer to an invalid text, with all of its problems.
 fn refused_text(problems: &ConfigError) -> ApiError {
     let messages: Vec<&str> = problems.iter().map(|problem| &*problem.message).collect();
     let hints: Vec<&str> = problems

@@ -31,7 +31,7 @@ const TRUSTED: [&str; 3] = ["model_cache", "model_mirror", "trace_endpoint"];
 pub(crate) struct Settings {
     /// The most that decoded frames in flight may take, over all streams. 512 MiB by default: some 170 frames of 1080p.
     pub(crate) frame_memory: Bytes,
-    /// Where pulled models are kept.
+    /// Folder of the pulled models.
     pub(crate) model_cache: PathBuf,
     /// A folder that models are read from instead of the network.
     #[serde(default)]

@@ -1,15 +1,15 @@
-//! What systemd is notified of where it starts the engine (`Type=notify`): that it is ready, that its control thread answers
-//! (`WatchdogSec`), and that it ends. Nothing happens elsewhere.
+//! Notifications to systemd, if it started the engine (`Type=notify`): ready, alive (`WatchdogSec`, while the
+//! control thread answers), and stopping. Without systemd nothing is sent.
 
 use std::time::Duration;
 
 use sd_notify::NotifyState;
 use weir_runtime::Control;
 
-/// Words of life in the time within which one must come.
+/// Number of keep-alives in a watchdog timeout, of which one must arrive.
 const PER_TIMEOUT: u32 = 3;
 
-/// Says that the engine is ready, and from then on that it lives, until it ends.
+/// Notifies that the engine is ready, and from then on that it is alive, until it ends.
 ///
 /// # Errors
 /// The machine gives no thread.

@@ -7,12 +7,13 @@ use weir_operators::sinks::event_line;
 
 use crate::score::{Event, Events};
 
-/// Where the events of a run are gathered. It grows with the run: some hundred bytes for each thing that is found.
+/// A sink that collects the events of a run. It grows with the run, by some hundred bytes for each detected
+/// object.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Tap(Arc<Mutex<Events>>);
 
 impl Tap {
-    /// What came until now; nothing of it is left in the tap.
+    /// Takes the events so far out of the tap.
     pub(crate) fn drain(&self) -> Events {
         std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }

@@ -25,7 +25,7 @@ const COLORS: [RGBColor; 3] = [
     RGBColor(110, 110, 110),
 ];
 
-/// What one panel shows.
+/// Title, curves and axis of one panel.
 struct Panel {
     title: String,
     /// Name and points of each line.

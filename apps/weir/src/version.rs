@@ -1,4 +1,4 @@
-//! Which build this is: version, commit and features. `build.rs` finds the latter two.
+//! Version, commit and features of this build; `build.rs` finds the latter two.
 
 /// `0.1.0`, and the commit where it is known.
 pub(crate) const SHORT: &str = env!("WEIR_SHORT_VERSION");

@@ -33,7 +33,7 @@ pub(crate) fn write_whole(path: &Path, text: &(impl AsRef<[u8]> + ?Sized)) -> io
     written
 }
 
-/// What a path names: `-` is the standard output.
+/// The path to write to: `-` is the standard output.
 fn resolve_dash(path: &Path) -> &Path {
     if path.as_os_str() == "-" {
         Path::new("/dev/stdout")
@@ -49,11 +49,11 @@ fn is_device(path: &Path) -> bool {
         || fs::metadata(path).is_ok_and(|there| !there.is_file() && !there.is_dir())
 }
 
-/// A file that is to be written at the end of something long: held against other runs until then.
+/// A file that is written at the end of a long run, locked against other runs until then.
 #[derive(Debug)]
 pub(crate) struct ReservedFile {
     path: PathBuf,
-    /// The lock; none of a device.
+    /// The lock; `None` for a device.
     _held: Option<File>,
     /// Whether it was made for this.
     made: bool,
@@ -98,7 +98,7 @@ impl ReservedFile {
         &self.path
     }
 
-    /// Writes it.
+    /// Replaces the file with `text`.
     ///
     /// # Errors
     /// As [`write_whole`].

@@ -1,5 +1,5 @@
-//! What the shipped models say of the shipped clips, held against the truth, by the program itself. The clips are of
-//! seeds that no model was trained on.
+//! Accuracy of the shipped models on the shipped clips, as the program itself scores it. No model was trained
+//! on the seeds of these clips.
 
 #![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
 #![allow(clippy::print_stderr, reason = "a test that skips says so")]
@@ -9,8 +9,8 @@ use std::process::Command;
 
 use serde_json::Value;
 
-/// What holds for one clip, as paths into its score: least shares, and greatest errors. In the graph the nets of `small`
-/// take the places of those that they come before in a cascade.
+/// Bounds for one clip, as paths into its score: lower bounds of shares, and upper bounds of errors. In the
+/// graph, the models of `small` replace the models that follow them in a cascade.
 struct Promise {
     graph: &'static str,
     small: &'static [&'static str],
@@ -88,7 +88,7 @@ const STREET_DUSK: &[(&str, f64)] = &[
 /// One in twenty of some hundred strangers of each clip.
 const STRANGERS: &[(&str, f64)] = &[("/attributes/identity/strangers_named", 5.0)];
 
-/// What first stages of cascades find and say by themselves.
+/// Lower bounds for the first stages of cascades by themselves.
 const SMALL_STREET: &[(&str, f64)] = &[
     ("/classes/car/ap", 0.95),
     ("/classes/person/ap", 0.85),

@@ -10,7 +10,8 @@ use std::process::{Command, Stdio};
 
 use crate::common::{refuses, report, signal};
 
-/// What must stand nowhere: a password, a token, and user and password as HTTP and RTSP send them.
+/// Secrets that no output may contain: a password, a token, and user with password as HTTP and RTSP encode
+/// them.
 const SECRETS: [&str; 3] = ["S3CR3T", "T0K3N", "YWRtaW46UzNDUjNU"];
 
 /// A server on loopback that answers each connection; ends with the program.

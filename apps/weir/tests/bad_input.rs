@@ -400,7 +400,8 @@ fn a_second_interrupt_leaves_at_once() {
     assert_eq!(code, Some(130));
 }
 
-/// The asset pack and ONNX Runtime, where they are there; says so where they are not.
+/// The models folder of the asset pack and the library of ONNX Runtime; `None`, with a message, if one is
+/// missing.
 fn models() -> Option<(PathBuf, PathBuf)> {
     let assets = std::env::var_os("WEIR_ASSETS").map(PathBuf::from);
     let Some(models) = assets

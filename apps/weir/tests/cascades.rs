@@ -22,7 +22,7 @@ fn graph(assets: &Path, models: &str) -> String {
     text.replace(cascade, models)
 }
 
-/// How many plates are read as their file is called, and the report.
+/// Number of plates that are read as in their file's name, and the report.
 fn read(assets: &Path, models: &str) -> (usize, Value) {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
@@ -128,7 +128,7 @@ inputs = ["find"]
     assert!(!folder.path().join("events.jsonl").exists());
 }
 
-/// What a recogniser can write is known when it is loaded.
+/// The alphabet of a recogniser is known when it is loaded, so a mismatch is an error before the run.
 #[test]
 fn a_second_stage_that_cannot_write_what_the_first_can_is_refused() {
     let assets = std::env::var_os("WEIR_ASSETS").map(PathBuf::from);

@@ -1,4 +1,4 @@
-//! What the API answers is what its description has: every key, and no other.
+//! Answers of the API have exactly the keys of the API description.
 
 #![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::common::service::Service;
 
-/// Where a value departs from its schema. An object without `properties` may have any.
+/// Places at which a value violates its schema. An object schema without `properties` allows any.
 fn departures(schema: &Value, value: &Value, at: &str, described: &Value) -> Vec<String> {
     if let Some(reference) = schema["$ref"].as_str() {
         let schema = described.pointer(reference.trim_start_matches('#')).unwrap();

@@ -1,4 +1,5 @@
-//! What a graph says of a detector beside its model: the classes that are kept, and those that are suppressed together.
+//! Keys of a detector in a graph, apart from its model: the classes to keep, and the classes to suppress
+//! together.
 
 #![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
 

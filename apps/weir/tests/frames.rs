@@ -73,7 +73,7 @@ fn run(folder: &Path) -> Vec<Value> {
     frames
 }
 
-/// What was read off each image whose name, up to a `_`, is what stands on it: how many are right.
+/// Number of images whose text was read correctly; the true text is in the file's name, up to a `_`.
 fn right(frames: &[Value]) -> usize {
     let is_right = |frame: &&Value| {
         let label = frame["file"].as_str().unwrap().split(['_', '.']).next().unwrap();

@@ -49,7 +49,7 @@ fn shipped() -> Vec<PathBuf> {
     graphs
 }
 
-/// What `weir check --quick` says of a text in a folder of its own.
+/// Problems that `weir check --quick` reports for a graph in a folder of its own.
 fn problems(folder: &Path, graph: &Value) -> Result<(), ConfigError> {
     let path = folder.join("graph.toml");
     std::fs::write(&path, toml::to_string(graph).unwrap()).unwrap();

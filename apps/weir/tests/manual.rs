@@ -1,4 +1,4 @@
-//! What shells complete, and the manual pages.
+//! Completion scripts and manual pages cover every command.
 
 #![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
 

@@ -1,4 +1,4 @@
-//! What a run writes: never over what it reads, over another output, or over what was there before.
+//! Outputs of a run never replace its inputs, another output, or an earlier file by accident.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 

@@ -30,7 +30,7 @@ const FEATURES: &[(&str, bool)] = &[
     ("parquet", cfg!(feature = "parquet")),
 ];
 
-/// What `weir check` says of the graph with a sink.
+/// Output of `weir check` for the graph with a sink.
 fn check_sink(sink: &str) -> Output {
     let folder = tempfile::tempdir().unwrap();
     let clip = concat!(env!("CARGO_MANIFEST_DIR"), "/../../videos/live-room.mp4");

@@ -19,7 +19,7 @@ use weir_types::Span;
 
 use crate::common::{self, refuses, signal, stderr, stdout};
 
-/// How long after its duration, or a signal, a run ends at the latest (docs/command-line.md).
+/// Longest time until a run ends, after its duration or a signal (docs/command-line.md).
 const MAX_END: Span = Span::from_secs(30);
 
 /// A graph of these sources through an emulated model to event lines.
@@ -250,7 +250,7 @@ fn a_camera_that_hangs_up_is_called_again_and_its_absence_is_a_gap() {
     drop(server.callers.lock().unwrap().drain(..));
 }
 
-/// How many frames the clip has.
+/// Number of frames in the clip.
 fn frames_of(clip: &Path) -> u64 {
     let truth = clip.with_extension("truth.jsonl");
     let text = std::fs::read_to_string(truth).unwrap();

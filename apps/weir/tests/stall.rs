@@ -45,7 +45,7 @@ path = "events.jsonl"
 inputs = ["second"]
 "#;
 
-/// How long it stands still: much longer than batches, ticks and hops.
+/// Length of the stall: much longer than batches, ticks and hops.
 const STALL: Duration = Duration::from_millis(1_500);
 
 fn lines(path: &Path) -> usize {

@@ -1,4 +1,4 @@
-//! What a terminal is shown: nothing that it would obey, each error once, and how far a run is.
+//! Output on a terminal: no control characters from outside, each error once, and the progress of a run.
 
 #![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
 #![allow(clippy::print_stderr, reason = "a test that skips says so")]

@@ -44,7 +44,7 @@ model = "second"
 inputs = ["one"]
 "#;
 
-/// What a collector was sent.
+/// Spans and service names that a collector received.
 #[derive(Default)]
 struct Sent {
     spans: Vec<Span>,

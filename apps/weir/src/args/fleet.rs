@@ -8,50 +8,50 @@ use clap::{Args as Group, Subcommand};
 use super::DEFAULT_API;
 use super::values::listen;
 
-/// Which node of which fleet a process is, where it is one.
+/// Options that make a process a node of a fleet; both are given or neither.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Group)]
 pub(crate) struct FleetArgs {
-    /// Be a node of this fleet: workers of the graph are reached there, and engines that serve share the streams of the graph
+    /// Join this fleet: workers of the graph are reached through it, and running engines share the streams of
+    /// the graph
     #[arg(long, value_name = "FLEET.toml", requires = "node")]
     fleet: Option<PathBuf>,
-    /// Which of its nodes this is
+    /// Name of this node in the fleet file
     #[arg(long, value_name = "NAME", requires = "fleet")]
     node: Option<String>,
 }
 
 impl FleetArgs {
-    /// `None` where it is no node of any.
+    /// The fleet and the node that this process joins; `None` without `--fleet`.
     pub(crate) fn place(&self) -> Option<FleetPlace> {
         let place = |(file, node)| FleetPlace { file, node };
         self.fleet.clone().zip(self.node.clone()).map(place)
     }
 }
 
-/// Which node of which fleet a process is.
+/// A fleet file, and the node of it that this process is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct FleetPlace {
-    /// The file of the fleet.
     pub(crate) file: PathBuf,
-    /// Name of the node.
+    /// Name of the node in the fleet file.
     pub(crate) node: String,
 }
 
 /// `weir fleet`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Fleet {
-    /// Write an authority and a certificate for each node of a fleet; nothing is overwritten
+    /// Create a certificate authority, and a certificate for each node of a fleet; nothing is overwritten
     Keys(FleetKeys),
-    /// Print the engines of a fleet and which has which stream, as one of them sees it
+    /// Print the engines of a fleet and their streams, as seen by one of the engines
     Status(FleetStatus),
 }
 
 /// `weir fleet keys`.
 #[derive(Debug, Group)]
 pub(crate) struct FleetKeys {
-    /// The folder; an authority that is in it makes more nodes
+    /// Folder for the keys; an authority that is already there signs the new nodes
     #[arg(value_name = "DIR")]
     pub(crate) folder: PathBuf,
-    /// A node, and the host names and addresses that others connect to; its name by default
+    /// A node, and the host names and addresses that others use to connect to it [default: its name]
     #[arg(long, value_name = "NAME[=HOST,...]", required = true)]
     pub(crate) node: Vec<NodeHosts>,
 }
@@ -59,15 +59,15 @@ pub(crate) struct FleetKeys {
 /// `weir fleet status`.
 #[derive(Debug, Group)]
 pub(crate) struct FleetStatus {
-    /// Where the engine serves
+    /// API address of an engine of the fleet
     #[arg(long, value_name = "HOST:PORT", default_value = DEFAULT_API, value_parser = listen)]
     pub(crate) at: String,
-    /// File with the token of the engine; or WEIR_API_TOKEN
+    /// File with the API token of the engine; or set WEIR_API_TOKEN
     #[arg(long, value_name = "FILE")]
     pub(crate) token_file: Option<PathBuf>,
 }
 
-/// A node and where it is reached.
+/// A node with the host names and addresses for its certificate; no hosts stand for its name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct NodeHosts {
     pub(crate) name: String,

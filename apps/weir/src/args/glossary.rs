@@ -1,6 +1,6 @@
-//! What the words of a run's table mean, as its help says it.
+//! Explanation of the words in a run's table, printed below the options by `--help`.
 
-/// Shown after the options of what ends with a table.
+/// Help text of the commands that end with a table: `run`, `serve`, `replay` and `score`.
 pub(super) const TABLE: &str = "\
 The table at the end
 

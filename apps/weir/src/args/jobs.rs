@@ -10,19 +10,19 @@ use super::values::duration;
 /// `weir submit`.
 #[derive(Debug, Group)]
 pub(crate) struct Submit {
-    /// Folder of the queue, or nats://HOST:PORT/NAME; it is made where it is not there
+    /// Folder of the queue, or nats://HOST:PORT/NAME; created if missing
     #[arg(value_name = "JOBS")]
     pub(crate) queue: PathBuf,
-    /// The graph that is to process the videos
+    /// Graph that processes the videos
     #[arg(long, value_name = "GRAPH.toml")]
     pub(crate) graph: PathBuf,
-    /// The queued source of the graph that takes them, where it has several of this queue
+    /// Queued source of the graph for the videos; not needed if only one has this queue
     #[arg(long, value_name = "NAME")]
     pub(crate) source: Option<String>,
-    /// Time from now until all of it should be done; without it the source says how long
+    /// Time from now until the job should be done, such as 2h [default: set by the source]
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub(crate) within: Option<Span>,
-    /// The videos
+    /// Videos to process
     #[arg(value_name = "VIDEO", required = true)]
     pub(crate) videos: Vec<PathBuf>,
 }
@@ -33,10 +33,10 @@ pub(crate) struct Jobs {
     /// Folder of the queue, or nats://HOST:PORT/NAME
     #[arg(value_name = "JOBS")]
     pub(crate) queue: PathBuf,
-    /// Cancel this job: what is committed of it stays
+    /// Cancel this job; its committed results stay
     #[arg(long, value_name = "ID")]
     pub(crate) cancel: Option<u64>,
-    /// Print all that is known of the jobs as JSON
+    /// Print all details of the jobs as JSON
     #[arg(long)]
     pub(crate) json: bool,
 }

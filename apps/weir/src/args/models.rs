@@ -5,13 +5,14 @@ use clap::{Args as Group, Subcommand};
 /// `weir models`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Models {
-    /// List them
+    /// List the models, and which of them are on this machine
     List,
-    /// Describe an ONNX file: inputs, outputs, metadata, the heads that read it, and the lines of a graph that name it
+    /// Describe an ONNX file: inputs, outputs, metadata, the heads that can read it, and the graph lines that
+    /// use it
     Inspect(Inspect),
-    /// Fetch them into the cache and verify them
+    /// Fetch models of the zoo into the cache and verify them
     Pull {
-        /// Names of the models; all of them without any
+        /// Names of the models [default: all]
         names: Vec<String>,
     },
 }
@@ -19,16 +20,16 @@ pub(crate) enum Models {
 /// `weir models inspect`.
 #[derive(Debug, Group)]
 pub(crate) struct Inspect {
-    /// The file, or a model of the zoo
+    /// ONNX file, or a model of the zoo
     #[arg(value_name = "FILE.onnx|zoo:NAME")]
     pub(crate) file: String,
-    /// The head that reads it, where the file does not say which one does
+    /// Head that reads the model, if the file does not say which
     #[arg(long)]
     pub(crate) head: Option<String>,
-    /// Measure how long it takes on this machine
+    /// Measure the run time of the model on this machine
     #[arg(long)]
     pub(crate) time: bool,
-    /// As JSON
+    /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
 }

@@ -1,4 +1,4 @@
-//! How values on the command line are read.
+//! Parsers of command-line values; an error says which form to write.
 
 use std::path::PathBuf;
 
@@ -6,7 +6,7 @@ use weir_flow::DeviceKind;
 use weir_policy::Order;
 use weir_types::Span;
 
-/// Where partitions run.
+/// Device of a worker's partitions: `cpu`, or `cuda:N`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Device(pub(crate) DeviceKind);
 
@@ -24,7 +24,7 @@ impl std::str::FromStr for Device {
     }
 }
 
-/// Bits a second.
+/// Bandwidth in bits per second, 1 to 10^15.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Bandwidth(pub(crate) u64);
 
@@ -47,7 +47,7 @@ impl std::str::FromStr for Bandwidth {
     }
 }
 
-/// Which of several gear plans.
+/// Condition that picks one of several gear plans.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Pick {
     /// The fastest with at least this accuracy, 0 to 1.
@@ -75,14 +75,14 @@ impl std::str::FromStr for Pick {
     }
 }
 
-/// How fast a recorded video is replayed.
+/// Playback speed of a recorded video.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Speed {
-    /// At its own pace.
+    /// Real time, by the time stamps of the video.
     Own,
-    /// So many times faster.
+    /// This many times faster than real time, 0.01 to 1000.
     Times(f64),
-    /// As fast as the graph takes it.
+    /// As fast as the graph takes frames.
     Max,
 }
 
@@ -101,7 +101,7 @@ impl std::str::FromStr for Speed {
     }
 }
 
-/// A duration that something can happen in.
+/// Parses a duration; zero is an error.
 pub(super) fn duration(text: &str) -> Result<Span, String> {
     let span: Span = text
         .parse()
@@ -130,10 +130,10 @@ pub(super) fn factor(text: &str) -> Result<f64, String> {
     }
 }
 
-/// Machines by name or address, each with a port or with any.
+/// Machines by name or address, each with one port or with any (`None`).
 pub(crate) type HopNames = Vec<(String, Option<u16>)>;
 
-/// `HOST:PORT`, both there; the name is looked up later.
+/// Checks that host and port are both there; the name is resolved later.
 pub(super) fn listen(text: &str) -> Result<String, String> {
     match host_and_port(text) {
         Some((_, Some(_))) => Ok(text.to_owned()),
@@ -175,15 +175,15 @@ pub(super) fn order(text: &str) -> Result<Order, String> {
     parse_word(text)
 }
 
-/// Reads a value that TOML writes as a word.
+/// Parses a value that graphs write as a TOML string.
 fn parse_word<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, String> {
     serde_json::from_value(serde_json::Value::String(text.to_owned())).map_err(|error| error.to_string())
 }
 
-/// A file with what is true of a stream, or of all.
+/// A file with ground truth, for one stream or for all.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TruthOf {
-    /// The stream; none for all that are not named.
+    /// The stream; `None` for all streams that have no file of their own.
     pub(crate) stream: Option<String>,
     pub(crate) path: PathBuf,
 }

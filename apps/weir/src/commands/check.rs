@@ -189,17 +189,17 @@ fn edge_of_pixels(spec: &TransformSpec, width: u32, height: u32) -> Option<&'sta
     edge.filter(|_| units == Some(Units::Pixels))
 }
 
-/// What came of opening a source.
+/// Result of an attempt to open a source.
 enum Opened {
-    /// It has no address to open.
+    /// The source is emulated and has no address to open.
     Emulated,
-    /// It was not opened, for this reason.
+    /// The source was not opened, for this reason.
     Not(String),
     /// Width and height of its frames.
     Size(u32, u32),
 }
 
-/// Opens what can be opened without waiting for another process; gives why where it cannot.
+/// Opens a source unless that could wait for another process; returns the reason if it is not opened.
 fn open_source(uri: &str, options: SourceOptions) -> Result<Opened, SourceError> {
     if uri.starts_with(EmulatedStream::SCHEME) {
         return Ok(Opened::Emulated);

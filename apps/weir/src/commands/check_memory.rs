@@ -1,4 +1,4 @@
-//! What fits into devices whose memory is limited: a part of `weir check`.
+//! Checks that models fit into devices with limited memory: a part of `weir check`.
 
 use std::collections::BTreeMap;
 

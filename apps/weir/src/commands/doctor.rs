@@ -92,7 +92,7 @@ fn memory(meminfo: &str) -> Option<crate::settings::Bytes> {
     Some(crate::settings::Bytes(kibibytes.checked_mul(1024)?))
 }
 
-/// What models on a GPU run on, or all that keeps them from it.
+/// A summary of the GPUs and their driver; an error lists everything that keeps models from running on a GPU.
 fn cuda() -> Result<String, String> {
     let facts = GpuFacts::gather();
     let problems = facts.problems();

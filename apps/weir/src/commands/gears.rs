@@ -169,7 +169,7 @@ type Durations = BTreeMap<String, BTreeMap<u32, f64>>;
 /// Answers by cascade, stream and frame.
 type Frames = BTreeMap<(Arc<str>, Arc<str>, u64), Vec<StageAnswer>>;
 
-/// What was sampled.
+/// Samples of a run: model durations, and the answers of cascade stages.
 #[derive(Debug, Default)]
 struct Collected(Mutex<(Durations, Frames)>);
 
@@ -227,7 +227,8 @@ fn line(answers: &[&StageAnswer], right: Vec<f64>) -> Option<SampleLine> {
     })
 }
 
-/// For people.
+/// The answer as a reader sees it in the samples: a text, a class, a name (`-` without a match), or the
+/// number of found objects.
 fn said(answer: &StageAnswer) -> String {
     match value(answer) {
         Some(AttributeValue::Text(text) | AttributeValue::Class(text)) => text,
@@ -244,7 +245,7 @@ fn value(answer: &StageAnswer) -> Option<AttributeValue> {
         .map(|value: Value| AttributeValue::from(value))
 }
 
-/// Held against the names of the images, up to a `_`: several may show the same.
+/// Compares answers with the names of the images up to a `_`, so that several images may show the same text.
 fn rate_by_name(answers: &[StageAnswer], stages: usize) -> Vec<SampleLine> {
     let rated = by_item(answers, stages).into_values().filter_map(|answers| {
         let file = answers.first()?.file.clone()?;
@@ -257,7 +258,8 @@ fn rate_by_name(answers: &[StageAnswer], stages: usize) -> Vec<SampleLine> {
     rated.collect()
 }
 
-/// Held against what is true of the frame: a thing for each item, or all that was found in the frame.
+/// Compares answers with the ground truth of the frame: each item with its object, or all found objects with
+/// the whole frame.
 fn rate(
     answers: &[StageAnswer],
     stages: usize,

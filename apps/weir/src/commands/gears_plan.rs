@@ -79,8 +79,9 @@ fn search(
     }
 }
 
-/// Which of the plans, by ascending latency and accuracy. Where nothing is asked for: the most accurate one within the
-/// objective of the graph, else the fastest.
+/// Index of the picked plan among `found`, which ascends by latency and accuracy. Without a condition it is
+/// the most accurate plan within the latency objective of the graph, or else the fastest; the first plan if
+/// latency is a drop rate.
 fn pick(problem: &GearsProblem, found: &[Evaluated], pick: Option<&Pick>) -> Result<usize, UserError> {
     let within = |most: f64| found.iter().rposition(|plan| plan.evaluation.latency <= most);
     match pick {
@@ -249,7 +250,7 @@ fn gears(problem: &GearsProblem, plan: &Evaluated) -> Vec<GearFile> {
     gears
 }
 
-/// Which part of a model's items each of its slots does; `None` where all do the same.
+/// Share of a model's items for each of its slots, 0 to 1; `None` if all shares are equal.
 fn shares(gear: &Gear, model: usize, slots: Range<usize>) -> Option<Vec<f64>> {
     let share = |slot| {
         let replicas = gear.replicas.iter();
@@ -263,7 +264,8 @@ fn shares(gear: &Gear, model: usize, slots: Range<usize>) -> Option<Vec<f64>> {
     (!is_even).then_some(shares)
 }
 
-/// What a stage waits for: a module has one queue for all of its slots, so it is the mean of its replicas.
+/// Items and wait of a stage. A module has one queue for all of its slots: the items are the mean batch size
+/// of its replicas, weighted by share; the wait is the longest of theirs, scaled by share.
 fn invocation(gear: &Gear, model: usize) -> StageFile {
     let replicas = || gear.replicas.iter().filter(|replica| replica.model == model);
     let items: f64 = replicas()

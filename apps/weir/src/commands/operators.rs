@@ -297,7 +297,7 @@ mod tests {
         rest.split(until).next().unwrap_or_default()
     }
 
-    /// What stands in the column `of` for each row of a key, or nothing where the table has none.
+    /// Cells of the column `of` in the rows of a key; empty if the table has no such row.
     fn rows<'a>(table: &'a str, key: &str) -> Vec<&'a str> {
         let cells = |line: &'a str| line.strip_prefix(&format!("| `{key}` | "));
         let rows = table.lines().filter_map(cells);
@@ -305,7 +305,7 @@ mod tests {
             .collect()
     }
 
-    /// How often the page says that `name` has the key: in the shared table of its chapter or in its own section.
+    /// Number of rows that give `name` the key, in the shared table of its chapter and in its own section.
     fn mention_count(chapter: &str, name: &str, key: &str, finds: bool) -> usize {
         let table = chapter.split("\n### ").next().unwrap_or_default();
         let quoted = format!("`{name}`");

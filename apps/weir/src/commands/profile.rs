@@ -119,7 +119,7 @@ pub(crate) fn profile(args: &Profile, zoo: &Zoo) -> anyhow::Result<()> {
     output::say(&table.trim_fmt())
 }
 
-/// What is read and written but for profiles, which are there to be measured again.
+/// Inputs and outputs of the command. Profiles are left out: measuring again may replace them.
 fn files(args: &Profile, zoo: &Zoo, is_model: bool) -> Files {
     let mut files = Files::default();
     files.read("the profile", &args.target);
@@ -198,7 +198,7 @@ fn sizes(asked: &[u32], default: &[u32]) -> Vec<u32> {
     sizes
 }
 
-/// What the driver says of the GPU; `None` on others, and where it does not answer.
+/// Facts about the GPU from its driver; `None` for other devices, or if the driver does not answer.
 fn gpu(device: DeviceKind) -> Option<DeviceFacts> {
     match device {
         DeviceKind::Cpu | DeviceKind::Server(_) => None,
@@ -212,7 +212,8 @@ fn mps_share(percent: Option<&str>) -> Option<f64> {
     (percent > 0.0 && percent <= 100.0).then_some(percent / 100.0)
 }
 
-/// What the key `profile` of a model reads, and facts of the device for plans, which that key passes over.
+/// Text of a profile for the key `profile` of a model, with tables of device facts that plans read and that
+/// key ignores.
 fn profile_file(
     name: &str,
     measured: &MeasuredProfile,

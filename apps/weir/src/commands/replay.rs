@@ -200,8 +200,8 @@ fn source(video: &Path, like: Option<&SourceNode>) -> anyhow::Result<SourceNode>
     })
 }
 
-/// What a stream is called after its video: the last part of the path, without its ending. Nothing of an address that
-/// may be a secret: neither user nor query.
+/// Name of a stream that plays the video: the last part of the path without its extension. User, password and
+/// query of an address are left out, since they may be secrets.
 fn stream_name(uri: &str) -> String {
     let masked = weir_flow::mask_credentials(uri);
     let path = match masked.split_once("://") {

@@ -1,4 +1,4 @@
-//! `weir score`: what a graph delivers, held against what is true of its clip.
+//! `weir score`: evaluates the results of a graph against the ground truth of its clip.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::BufRead;
@@ -143,7 +143,7 @@ fn compare(
     Ok(score::score(&truths, &frames, curves))
 }
 
-/// What is true of each stream.
+/// Ground truth of the streams: by stream name, and for all others.
 pub(super) struct Truths {
     named: BTreeMap<String, Truth>,
     default: Option<Truth>,

@@ -1,5 +1,5 @@
-//! How much memory a session of a model takes, measured as this process grows by one; no less than the model's file, since
-//! a session may take what was given back before.
+//! Memory of a model's session, measured as the growth of this process when the session opens. The least
+//! value is the size of the model's file, because a session may reuse memory that was freed before.
 
 use std::collections::BTreeMap;
 use std::path::Path;

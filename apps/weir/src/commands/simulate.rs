@@ -138,7 +138,7 @@ fn table(rows: &[Row]) -> String {
     }
 }
 
-/// Which policies the rows are of, where no column says it.
+/// Names the policies of the rows in a line, for tables without a column `policy`.
 fn policies(rows: &[Row]) -> String {
     let mut policies: Vec<&str> = Vec::new();
     for row in rows {

@@ -75,7 +75,7 @@ impl Growth<'_> {
         (value(self.now) - value(self.before)).max(0.0)
     }
 
-    /// A second.
+    /// Increase of a counter per second, with one decimal; `-` below 0.1 seconds between the states.
     fn rate(&self, name: &str) -> String {
         if self.seconds < 0.1 {
             return "-".to_owned();
@@ -100,7 +100,7 @@ impl Growth<'_> {
     }
 }
 
-/// What the states come to, as lines.
+/// Renders the states as lines; rates are those between the first state and the last.
 fn screen(states: &VecDeque<Value>) -> String {
     let (Some(first), Some(last)) = (states.front(), states.back()) else {
         return String::new();

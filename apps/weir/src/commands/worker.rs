@@ -120,7 +120,7 @@ fn resolve(address: &str, option: &str) -> Result<Vec<SocketAddr>, UserError> {
     Ok(found)
 }
 
-/// Where features may be sent on to.
+/// Machines that the worker may send features on to; this machine only without `--hops`.
 fn hops(named: Option<&HopNames>) -> Result<AllowedHops, UserError> {
     let Some(named) = named else {
         return Ok(AllowedHops::Loopback);

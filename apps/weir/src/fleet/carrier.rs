@@ -1,4 +1,4 @@
-//! What carries partitions of models between nodes of a fleet.
+//! Transport of packets for partitioned models between the nodes of a fleet.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use weir_partition::{Arrived, Carrier, NodeName, Packet, Peer, Role};
 /// Bytes of packets that may wait to be taken: some seconds of features.
 const MAX_WAITING_BYTES: usize = 768 << 20;
 
-/// See the module.
+/// A [`Carrier`] over the messages of the fleet's fabric.
 pub(super) struct FabricCarrier {
     fabric: Arc<Fabric>,
     inbox: Subscription,

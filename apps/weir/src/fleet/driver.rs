@@ -29,7 +29,7 @@ const TURN: Duration = Duration::from_millis(100);
 /// Time between two reports of this engine where nothing changes, and between two measurements.
 const REPORT_INTERVAL: Span = Span::from_secs(1);
 
-/// What a fleet shares, and who this engine is in it.
+/// Configuration that all engines of a fleet share, and the part of this engine in it.
 pub(super) struct Shared {
     pub(super) fleet: String,
     pub(super) node: String,
@@ -74,12 +74,12 @@ pub(super) struct Driver {
     /// Streams that are being removed, and where it is said of each that it is gone: no more messages than streams.
     removing: BTreeSet<StreamKey>,
     removed: (Sender<StreamKey>, Receiver<StreamKey>),
-    /// What this engine says that it has, and where it sends what is at home here.
+    /// Streams that this engine claims in its reports, and the engines that it redirects its home streams to.
     claims: BTreeSet<StreamKey>,
     redirects: BTreeMap<StreamKey, EngineId>,
-    /// Why a stream was not added last.
+    /// The last reason why a stream could not be added.
     problems: BTreeMap<StreamKey, String>,
-    /// Whether others are to be informed at once.
+    /// Whether a report is due at once.
     is_changed: bool,
 }
 
@@ -345,7 +345,8 @@ impl Driver {
         }
     }
 
-    /// What is in flight comes out meanwhile, which takes time.
+    /// Removes the stream on a thread of its own, because frames in flight are finished first, which takes
+    /// time.
     fn remove(&mut self, key: StreamKey) {
         let Some(name) = self.names.stream(key).map(str::to_owned) else {
             return;

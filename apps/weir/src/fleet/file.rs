@@ -22,11 +22,11 @@ const SPREAD_KEYS: [&str; 7] = [
 /// Nodes of a fleet at most: each is connected to each.
 const MAX_NODES: usize = 1_000;
 
-/// A fleet.
+/// Contents of a fleet file, checked.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct FleetFile {
     pub(super) name: String,
-    /// Folder of authority and certificates.
+    /// Folder with the certificates of the authority and the nodes.
     pub(super) certificates: Option<PathBuf>,
     pub(super) nodes: BTreeMap<String, Node>,
     pub(super) spread: FleetSpec,
@@ -35,7 +35,7 @@ pub(super) struct FleetFile {
 /// A node of a fleet.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Node {
-    /// What it is.
+    /// Engine or worker; [`Kind::Engine`] by default.
     pub(super) kind: Kind,
     pub(super) address: Endpoint,
     /// Frames a second that it can serve in time; `None`: measured.
@@ -182,7 +182,7 @@ impl FleetFile {
     }
 }
 
-/// What a node is: an engine, unless it says that it is a worker.
+/// Reads the kind of a node: an engine, unless `kind` is `"worker"`.
 fn kind(fields: &Fields<'_>, diagnostics: &mut Diagnostics) -> Kind {
     match fields.text("kind", diagnostics).given() {
         None => Kind::Engine,

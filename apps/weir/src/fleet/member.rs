@@ -20,7 +20,7 @@ use crate::error::UserError;
 use crate::process::cores;
 use crate::service::Service;
 
-/// What counts the connections and messages that the transport refuses.
+/// Log layers that count the connections and messages that the transport refuses.
 pub(crate) fn log_layers() -> Vec<LogLayer> {
     vec![RefusalLayer::boxed()]
 }
@@ -79,10 +79,10 @@ impl Membership {
         })
     }
 
-    /// What carries partitions to and from workers of the fleet.
+    /// The transport of partitions between this engine and workers of the fleet.
     ///
     /// # Errors
-    /// A transport that refuses.
+    /// The transport refuses a subscription.
     pub(crate) fn carrier(&self) -> anyhow::Result<NodeCarrier> {
         self.node.carrier()
     }

@@ -1,11 +1,12 @@
-//! What this engine can do, and what it is asked for, in frames a second.
+//! Capacity of this engine and rates of its streams, in frames per second.
 //!
 //! ```text
 //! while all is in time:  capacity = offered / max over modules (input rate / throughput)
 //! while frames miss:     capacity = frames that came out in time a second
 //! ```
 //!
-//! Streams move when capacities do: another one is published only where the measured one has been off by a quarter for ten seconds.
+//! Streams move when capacities change: a new capacity is published only after the measured one has been off
+//! by a quarter for ten seconds.
 
 use std::collections::BTreeMap;
 
@@ -47,7 +48,7 @@ pub(super) struct ModuleSample {
     pub(super) is_first: bool,
 }
 
-/// What is measured, smoothed.
+/// Smoothed measurements of the capacity, the rates of streams, and the frames in time and missed.
 #[derive(Debug)]
 pub(super) struct Meter {
     declared: Option<f64>,
@@ -165,7 +166,7 @@ impl Meter {
     }
 }
 
-/// What the modules can do that take frames, as long as there are none.
+/// Capacity while no frames arrive: the throughput of the slowest module that takes frames directly.
 fn idle_capacity(sample: &Sample) -> Option<f64> {
     let first = sample.modules.iter().filter(|module| module.is_first);
     let least = first

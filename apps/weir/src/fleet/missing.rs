@@ -1,4 +1,5 @@
-//! What a build without the feature `fleet` says.
+//! Stand-in for fleets in a build without the feature `fleet`: every entry is an error that names the
+//! feature.
 
 use std::convert::Infallible;
 

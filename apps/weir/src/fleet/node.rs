@@ -62,10 +62,10 @@ impl FleetNode {
         })
     }
 
-    /// What carries partitions to and from it.
+    /// The transport of partitions between this node and others.
     ///
     /// # Errors
-    /// A transport that refuses.
+    /// The transport refuses a subscription.
     pub(crate) fn carrier(&self) -> anyhow::Result<NodeCarrier> {
         let carrier = FabricCarrier::new(&self.fabric).map_err(mendable)?;
         Ok(NodeCarrier::new(Arc::new(carrier)))

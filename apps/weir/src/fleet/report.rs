@@ -1,4 +1,4 @@
-//! What an engine reports of itself to the others, all of it each time: one that is lost on the way is made good by the next.
+//! Reports of an engine to the others. Each report is complete, so the next one makes up for a lost one.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ pub(super) const MAX_BYTES: usize = 1 << 20;
 pub(super) const MAX_DEVICES: usize = 64;
 pub(super) const MAX_DEVICE_BYTES: usize = 64;
 
-/// What an engine says of itself.
+/// State of an engine as it reports it.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub(super) struct EngineReport {
     /// When the engine was started, in milliseconds since 1970: one that is back has a later one.

@@ -1,4 +1,5 @@
-//! What the other engines have said, and what is new in it as facts for the decisions. It knows no clock and no network.
+//! Views of the other engines by their reports; differences become events for the fleet policy. This file
+//! uses no clock and no network.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +8,7 @@ use weir_policy::fleet::FleetEvent;
 use super::names::{Names, engine_id};
 use super::report::EngineReport;
 
-/// What is known of another engine.
+/// View of another engine: its token and its last report.
 #[derive(Debug, Default)]
 struct View {
     /// Whether its token is there.
@@ -18,7 +19,7 @@ struct View {
     last: (u64, u64),
 }
 
-/// What the other engines have said.
+/// Views of all other engines, and the number of refused reports.
 #[derive(Debug)]
 pub(super) struct Views {
     names: Names,
@@ -72,7 +73,8 @@ impl Views {
         self.refused += 1;
     }
 
-    /// What is new in a report.
+    /// Takes in a report and returns its differences from the last one as events. A report that is stale or
+    /// of an unknown engine is refused, and one of an engine without a token waits for the next.
     pub(super) fn on_report(&mut self, from: &str, report: EngineReport) -> Vec<FleetEvent> {
         if !self.names.has_engine(from) {
             self.refused += 1;

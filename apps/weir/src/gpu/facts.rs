@@ -1,5 +1,5 @@
-//! What keeps CUDA from working, and what to install, by versions. Facts are gathered once; what follows from them is a
-//! function of them alone.
+//! Facts about the GPU and its libraries, and the problems that keep CUDA from working, with the packages to
+//! install. Facts are gathered once; problems are a function of the facts.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::libraries::{self, DECODER, DRIVER, Found, PROVIDER, SearchPath};
 
-/// What is there.
+/// Facts about the GPU, its driver and the libraries on this machine.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub(crate) struct GpuFacts {
     /// Whether this build has the CUDA provider compiled in.
@@ -27,11 +27,12 @@ pub(crate) struct GpuFacts {
     pub(crate) has_provider: bool,
     /// The CUDA release that the provider was built for.
     pub(crate) cuda: Option<u32>,
-    /// What the provider, the driver and the decoder need: name, and where it is.
+    /// Libraries that the provider, the driver and the decoder need, by name, and whether the loader finds
+    /// them.
     pub(crate) libraries: Vec<(String, LibraryState)>,
 }
 
-/// Where a library is, in words.
+/// Whether the loader finds a library.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "state", rename_all = "kebab-case")]
 pub(crate) enum LibraryState {
@@ -39,7 +40,7 @@ pub(crate) enum LibraryState {
     Loadable,
     /// It is where the loader does not look.
     Elsewhere {
-        /// Its folder.
+        /// Folder that has the library.
         folder: PathBuf,
     },
     /// It was not found.
@@ -89,7 +90,7 @@ impl GpuFacts {
         }
     }
 
-    /// What keeps models from running on the GPU, each with what to do; empty where nothing does.
+    /// Problems that keep models from running on the GPU, each with its remedy; empty if there are none.
     pub(crate) fn problems(&self) -> Vec<String> {
         let mut problems = Vec::new();
         if !self.has_device {
@@ -145,7 +146,7 @@ impl GpuFacts {
         problems
     }
 
-    /// What there is to use, in a line.
+    /// Summary in a line: GPUs, driver, CUDA release of ONNX Runtime, video decoder.
     pub(crate) fn summary(&self) -> String {
         let gpus = if self.gpus.is_empty() {
             "no GPU".to_owned()
@@ -161,7 +162,7 @@ impl GpuFacts {
         format!("{gpus}; driver {driver}, ONNX Runtime for CUDA {cuda}, {video}")
     }
 
-    /// What keeps the GPU from decoding video; frames are then decoded on the CPU.
+    /// The problem that keeps the GPU from decoding video, if any; frames are then decoded on the CPU.
     pub(crate) fn video_problem(&self) -> Option<String> {
         let (name, state) = self.libraries.iter().find(|(name, _)| name == DECODER)?;
         (*state != LibraryState::Loadable).then(|| {

@@ -9,7 +9,7 @@ pub(crate) const PROVIDER: &str = "libonnxruntime_providers_cuda.so";
 pub(crate) const DRIVER: &str = "libcuda.so.1";
 /// The driver's decoder, which FFmpeg loads.
 pub(crate) const DECODER: &str = "libnvcuvid.so.1";
-/// What tells the CUDA release that a provider was built for: they have its number.
+/// Prefix of the library that shows the CUDA release of a provider: its suffix is the number of the release.
 const RUNTIME: &str = "libcudart.so.";
 
 /// Libraries of CUDA and cuDNN that the provider names, as far as the end of their names.
@@ -87,10 +87,10 @@ pub(crate) fn of_provider(path: &Path) -> Result<Vec<String>, String> {
     Ok(named(&binary))
 }
 
-/// Where a library is.
+/// Result of the search for a library.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Found {
-    /// Where the loader finds it.
+    /// The loader finds it at this path.
     Loadable(PathBuf),
     /// In a folder that the loader does not search.
     Elsewhere(PathBuf),
@@ -105,7 +105,7 @@ pub(crate) struct SearchPath {
     pub(crate) searched: Vec<PathBuf>,
     /// Names in the loader's cache, as one text.
     pub(crate) cache: Vec<u8>,
-    /// Where CUDA is often installed.
+    /// Folders in which CUDA is often installed, and which the loader does not search.
     pub(crate) usual: Vec<PathBuf>,
 }
 
@@ -123,7 +123,7 @@ impl SearchPath {
         }
     }
 
-    /// Where the library `name` is.
+    /// Searches for the library `name`.
     pub(crate) fn find(&self, name: &str) -> Found {
         let file = |folder: &PathBuf| Some(folder.join(name)).filter(|path| path.exists());
         if let Some(path) = self.searched.iter().find_map(file) {

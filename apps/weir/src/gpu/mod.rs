@@ -1,4 +1,4 @@
-//! What a machine has for running models on its GPU, and whether that gives the same as the CPU, and how fast.
+//! GPU of this machine: its facts, and the libraries that CUDA needs.
 
 pub(crate) mod facts;
 pub(crate) mod libraries;

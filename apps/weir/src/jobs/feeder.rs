@@ -23,10 +23,11 @@ use super::{Jobs, OpenQueue};
 /// Time between two looks for new jobs, and at most between two at streams.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
-/// How often a video is begun without a segment being committed: one that ends the engine is given up.
+/// Largest number of starts of a video without a committed segment, over all runs; the video may crash the
+/// engine and is then given up.
 const MAX_BEGUN: u32 = 25;
 
-/// How often a video is tried in one run without a segment being committed.
+/// Largest number of tries of a video in one run without a committed segment.
 const MAX_TRIES: u32 = 3;
 
 /// Time until results are tried again that could not be written, while an engine serves.
@@ -114,7 +115,7 @@ fn is_absence(error: &anyhow::Error) -> bool {
         .is_some_and(QueueError::is_absence)
 }
 
-/// Begins what there is room for, and ends what has ended.
+/// Starts videos as far as there is room, and finishes those that have ended.
 fn turn(
     jobs: &Jobs,
     control: &Control,

@@ -24,7 +24,7 @@ use crate::error::UserError;
 pub(crate) use feeder::now_ms;
 use progress::Streams;
 
-/// What came of the jobs of a run.
+/// Outcome of the jobs of a run, in numbers.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub(crate) struct JobsReport {
     /// Jobs that wait or go on.
@@ -37,7 +37,7 @@ pub(crate) struct JobsReport {
     pub(crate) cancelled: u64,
     /// Ended jobs that ended after their deadline, and open ones whose deadline is over.
     pub(crate) late: u64,
-    /// Committed segments.
+    /// Segments whose results were committed.
     pub(crate) segments: u64,
     /// Segments that were processed again because a run had not committed them.
     pub(crate) repeated: u64,
@@ -47,9 +47,9 @@ pub(crate) struct JobsReport {
     pub(crate) late_frames: u64,
     /// Why videos failed: the first of them.
     pub(crate) reasons: Vec<String>,
-    /// What the store of a queue lost when it was damaged.
+    /// Losses of a queue's damaged store, in words.
     pub(crate) lost: Vec<String>,
-    /// Why no more was done.
+    /// The reason why the feeder gave up, if it did.
     pub(crate) stopped: Option<String>,
 }
 
@@ -92,7 +92,8 @@ struct OpenQueue {
     /// The graph as jobs name it, and its digest.
     graph: String,
     digest: String,
-    /// Whether every run of a video goes through all its frames, since what is found depends on those before.
+    /// Whether each run of a video starts at its first frame, since trackers and transforms depend on earlier
+    /// frames.
     from_start: bool,
 }
 
@@ -113,7 +114,8 @@ pub(crate) fn identity(graph: &Path) -> anyhow::Result<(String, String)> {
     Ok((name, digest))
 }
 
-/// How the results of a type of sinks are committed; `None`: they are not to be committed.
+/// Form in which results of a sink type are committed. `None`: they cannot be committed; `Some(None)`: the
+/// type writes nothing.
 fn form(kind: &str) -> Option<Option<OutputForm>> {
     match kind {
         "jsonl" => Some(Some(OutputForm::Lines)),
@@ -123,7 +125,7 @@ fn form(kind: &str) -> Option<Option<OutputForm>> {
     }
 }
 
-/// The sinks that take what is found in the videos of a queued source.
+/// The sinks that receive the results of a queued source's videos.
 fn sinks_of<'a>(graph: &'a Graph, node: &QueueNode) -> Vec<&'a SinkNode> {
     let Some(source) = graph.source_index(&node.source) else {
         return Vec::new();
@@ -217,7 +219,7 @@ impl Jobs {
         Ok(Some((Arc::new(jobs), locks)))
     }
 
-    /// The sinks of the graph, each of which stages what is found in videos of jobs.
+    /// Wraps the sinks of the graph that receive results of jobs, so that they stage these results.
     pub(crate) fn stage(&self, graph: &Graph, sinks: Vec<Box<dyn SinkFactory>>) -> Vec<Box<dyn SinkFactory>> {
         let staged = |(node, factory): (&SinkNode, Box<dyn SinkFactory>)| {
             let takes = self.queues.iter().any(|queue| queue.sinks.contains(&node.name));
@@ -268,7 +270,7 @@ impl Jobs {
         })
     }
 
-    /// What came of all jobs.
+    /// Counts the outcomes of all jobs in the queues of this run.
     pub(crate) fn report(&self) -> JobsReport {
         let mut report = JobsReport {
             stopped: self
@@ -321,7 +323,7 @@ pub(crate) fn mendable(error: QueueError) -> UserError {
     UserError::new(error.to_string())
 }
 
-/// Who this process shows itself as to servers of queues, as its environment says.
+/// Credentials for servers of queues, from environment variables `WEIR_NATS_...`.
 pub(crate) fn server_options() -> ServerOptions {
     let text = |name: &str| std::env::var(name).ok().filter(|text| !text.is_empty());
     ServerOptions {

@@ -1,5 +1,5 @@
-//! How far the streams of jobs have come: what their sources gave, and what each sink has of which segment. A segment that all
-//! sinks have whole is committed.
+//! Progress of job streams: the frames of their sources, and the results of each sink by segment. A segment
+//! is committed when all sinks have its complete results.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -17,12 +17,12 @@ pub(super) struct JobStream {
     pub(super) committed: u32,
     /// The one after the last.
     pub(super) until: u32,
-    /// Where results went before, by sink.
+    /// Outputs that earlier runs chose, by sink.
     pub(super) outputs: BTreeMap<String, Output>,
     /// Folder for results of segments.
     pub(super) work: PathBuf,
     commits: CommitClaim,
-    /// What was taken from the queue for it, until it is done or dropped.
+    /// Claim on the video in the queue, until the video is done or given back.
     claim: Mutex<Option<Claim>>,
     progress: Mutex<Progress>,
     changed: Condvar,
@@ -56,18 +56,18 @@ pub(super) enum Problem {
     Storage(String),
 }
 
-/// Where a stream stands.
+/// State of a job stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Standing {
-    /// It goes on.
+    /// The source has frames left, or a sink has not seen all of them.
     Running,
     /// Its source has ended and all sinks have seen all of it.
     Complete,
-    /// It is to be given up.
+    /// The stream cannot be completed, for this reason.
     Broken(Problem),
 }
 
-/// What a stream is of.
+/// Job, video and segments that a stream processes.
 pub(super) struct StreamSpec {
     pub(super) queue: Arc<Queue>,
     pub(super) job: u64,
@@ -227,7 +227,7 @@ impl JobStream {
         self.lock().committed == self.until
     }
 
-    /// Whether the queue has not said yet what came of a commit.
+    /// Whether a commit waits for its result from the queue.
     pub(super) fn is_committing(&self) -> bool {
         self.lock().committing > 0
     }

@@ -1,9 +1,9 @@
 //! Whether cameras leave room for archives that other engines may process as well.
 
-/// How long no frame of a camera may have been late or dropped before more of an archive is taken.
+/// Milliseconds without a late or dropped frame of any camera, before more of an archive is taken.
 const CALM_MS: u64 = 2_000;
 
-/// What was seen of the cameras of this engine.
+/// Late and dropped frames of the cameras of this engine.
 #[derive(Debug, Default)]
 pub(super) struct Room {
     /// Frames that were late or dropped.
@@ -12,7 +12,7 @@ pub(super) struct Room {
 }
 
 impl Room {
-    /// Takes in how many frames of cameras were late or dropped so far, and says whether there is room.
+    /// Takes the current number of dropped and late camera frames, and returns whether there is room.
     pub(super) fn see(&mut self, lost: u64, now_ms: u64) -> bool {
         if lost > self.lost {
             self.lost_at_ms = Some(now_ms);

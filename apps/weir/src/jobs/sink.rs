@@ -1,4 +1,4 @@
-//! Sinks that stage what is found in videos of jobs, a file for each segment, and pass everything else on.
+//! Sinks that stage the results of job videos, one file per segment, and pass everything else on.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -167,7 +167,8 @@ impl StagingSink {
         Ok(())
     }
 
-    /// Where results of the stream belong.
+    /// Path of the stream's results: the one an earlier run chose, or else the sink's path with its
+    /// placeholders filled in.
     fn target(&self, stream: &JobStream, form: OutputForm) -> PathBuf {
         if let Some(output) = stream.outputs.get(&self.node.name) {
             return output.target.clone();

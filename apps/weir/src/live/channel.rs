@@ -33,9 +33,9 @@ struct State {
     /// Of what is sent now: the parameter sets of the packets, as MP4 has them.
     record: Vec<u8>,
     fragmenter: Option<Fragmenter>,
-    /// What whoever comes later needs first.
+    /// Messages that a new watcher needs first.
     setup: Vec<LiveMessage>,
-    /// Fragments since the last key frame, as long as a watcher could take them all.
+    /// Fragments since the last key frame, unless they are more than a watcher's queue holds.
     group: Vec<LiveMessage>,
     group_bytes: usize,
 }
@@ -70,7 +70,7 @@ impl Channel {
         }
     }
 
-    /// What was found in a frame, or anything else that stands alone.
+    /// Sends a note to all watchers, such as the objects of a frame.
     pub(super) fn note(&self, text: String) {
         let message = LiveMessage::text(LiveKind::Note, text);
         for watcher in &self.lock().watchers {
@@ -78,7 +78,7 @@ impl Channel {
         }
     }
 
-    /// Whether any that watches it plays no video of it.
+    /// Whether a watcher needs pictures because its browser does not play the video.
     pub(super) fn wants_pictures(&self) -> bool {
         self.lock().pictured().next().is_some()
     }

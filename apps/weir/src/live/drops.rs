@@ -1,5 +1,5 @@
-//! Frames of late that were not delivered, of each stream: where, why, and what they were short of. The newest, in bounded
-//! memory.
+//! The newest dropped frames of each stream, with the module, the reason and the resource that was short, in
+//! bounded memory.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -114,7 +114,7 @@ fn add_zeros(out: &mut Vec<u8>, count: usize) {
     out.resize(out.len() + count, 0);
 }
 
-/// No rotation.
+/// Adds the matrix of a picture without rotation.
 fn add_matrix(out: &mut Vec<u8>) {
     add_numbers(out, &UPRIGHT);
 }

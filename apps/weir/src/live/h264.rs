@@ -99,7 +99,7 @@ fn add(record: &mut Vec<u8>, units: &[&[u8]]) -> Option<()> {
     Some(())
 }
 
-/// What browsers call the codec of a record (RFC 6381, 3.3): `avc1.64001f`.
+/// Codec string of a record for browsers (RFC 6381, 3.3): `avc1.64001f`.
 pub(super) fn codec(record: &[u8]) -> Option<String> {
     let profile = record.get(1..4)?;
     Some(format!(

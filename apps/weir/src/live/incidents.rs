@@ -1,4 +1,4 @@
-//! Incidents of late, with the best picture of each: newest first, in bounded memory.
+//! The newest incidents with the best picture of each, in bounded memory.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -30,7 +30,8 @@ struct State {
     picture_bytes: usize,
     /// All that began since the start.
     count: u64,
-    /// How often anything was said of any.
+    /// Number of changes to incidents since the start; the state has it, so that clients know when the list
+    /// changed.
     changes: u64,
 }
 

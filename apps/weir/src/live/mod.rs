@@ -1,6 +1,5 @@
-//! Streams as they are now, for those who watch them in a browser: the camera's own video, with what was found in it; where browsers
-//! do not play that, a picture now and then. While
-//! nobody watches a stream, nothing of it is copied.
+//! Live view of streams for browsers: the camera's own video with the detected objects; for browsers that do
+//! not play the video, a picture from time to time. A stream without watchers costs no copies.
 
 mod channel;
 mod drops;
@@ -26,10 +25,10 @@ use incidents::Incidents;
 
 pub(crate) use sink::{LiveSink, NAME};
 
-/// Pictures that are encoded a second, of all streams together: each takes some milliseconds of a processor.
+/// Pictures that are encoded per second over all streams; each takes a few milliseconds of processor time.
 const MAX_PICTURES_PER_SECOND: u64 = 10;
 
-/// Between two pictures of one stream, in milliseconds.
+/// Shortest interval between two pictures of one stream, in milliseconds.
 const MIN_PICTURE_INTERVAL_MS: u64 = 200;
 
 /// The streams that are watched.
@@ -103,7 +102,7 @@ impl Live {
         })
     }
 
-    /// Where the stream of that name is watched.
+    /// The stream with this name, if it is watched.
     fn shown(&self, name: &str) -> Option<Arc<Shown>> {
         if self.watched.load(Ordering::Relaxed) == 0 {
             return None;
@@ -111,7 +110,8 @@ impl Live {
         self.lock().get(name).and_then(Weak::upgrade)
     }
 
-    /// Between two pictures of one stream: in all there are so many a second and no more, however many streams need some.
+    /// Interval between two pictures of one stream, in milliseconds. It grows with the number of streams that
+    /// need pictures, so that [`MAX_PICTURES_PER_SECOND`] holds for all together.
     fn picture_interval_ms(&self) -> u64 {
         let all = self.lock();
         let shown = all.values().filter_map(Weak::upgrade);

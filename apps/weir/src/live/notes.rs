@@ -1,4 +1,4 @@
-//! What was found in a frame, as the page draws it over the video.
+//! Objects and zones of a frame as notes, which the page draws over the video.
 
 use serde_json::{Value, json};
 use weir_flow::{Attribute, DeliveredObject, Delivery, Overlay, Point, Rect};
@@ -36,7 +36,7 @@ pub(super) fn frame(delivery: &Delivery) -> String {
     note.to_string()
 }
 
-/// What a transform shows: its name, its corners or ends, and what it counts.
+/// A zone or line of a transform: its name, its corners or ends, and its count.
 fn shape(overlay: &Overlay, size: (u32, u32)) -> Value {
     let points = overlay.points.iter().take(MAX_POINTS);
     let points: Vec<[f32; 2]> = points.map(|at| part(*at, size)).collect();
@@ -97,7 +97,7 @@ fn part(at: Point, (width, height): (u32, u32)) -> [f32; 2] {
     ]
 }
 
-/// What an attribute says in a word, if it does.
+/// The text, the class or the name in an attribute; `None` for attributes without one.
 pub(super) fn word(attribute: &Attribute) -> Option<&str> {
     match attribute {
         Attribute::Text { text, .. } => Some(text),

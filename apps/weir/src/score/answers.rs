@@ -1,12 +1,12 @@
-//! How right single answers are, by the rules that whole runs are scored by.
+//! Scores of single answers, by the rules that whole runs are scored by.
 
 use weir_truth::{FrameTruth, TruthAttribute};
 
 use super::event::AttributeValue;
 use super::{Detection, Observed, matching};
 
-/// How right what was said of each thing is, 0 or 1, with the finding that it is of; things that were not found, or that
-/// have no such attribute, are left out.
+/// Scores each object's attribute as 0 or 1, with the index of its detection. Objects without a detection or
+/// without the attribute are left out.
 pub(crate) fn rate_objects(truth: &FrameTruth, seen: &[Detection], attribute: &str) -> Vec<(usize, f64)> {
     let frame = observed(truth, seen);
     let pairs = matching::pair(&frame);
@@ -20,8 +20,8 @@ pub(crate) fn rate_objects(truth: &FrameTruth, seen: &[Detection], attribute: &s
     rated.collect()
 }
 
-/// How right the findings of a whole frame are: the harmonic mean of their precision and recall; 1 where nothing is there
-/// and nothing was found.
+/// Scores the detections of a whole frame: the harmonic mean of precision and recall (F1), or 1 if nothing is
+/// there and nothing was found.
 pub(crate) fn rate_frame(truth: &FrameTruth, seen: &[Detection]) -> f64 {
     let frame = observed(truth, seen);
     let found = matching::pair(&frame).into_iter().flatten().count() as f64;

@@ -1,4 +1,5 @@
-//! What was said of true things, by attribute: gathers it and leaves it to the attribute's form.
+//! Pairs the ground truth of attributes with the reported values; each form of attribute has a score of its
+//! own.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,7 +25,7 @@ pub(super) struct Claim<'a> {
     pub(super) size: (u32, u32),
 }
 
-/// How right an attribute is, by its form.
+/// Scores of an attribute, by its form.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "form", rename_all = "kebab-case")]
 pub(crate) enum AttributeFigures {
@@ -38,14 +39,14 @@ pub(crate) enum AttributeFigures {
     Points(PointsReading),
 }
 
-/// How many objects have the attribute, were found, and were given a value.
+/// Numbers of objects that have the attribute, were found, and have a reported value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub(crate) struct Coverage {
-    /// True things that have the attribute.
+    /// Objects of the ground truth that have the attribute.
     pub(crate) truths: u64,
-    /// Those that were found.
+    /// Objects among them that were found.
     pub(crate) found: u64,
-    /// Those of which something of the right form was said.
+    /// Objects among them with a reported value of the right form.
     pub(crate) said: u64,
 }
 
@@ -57,13 +58,14 @@ impl Coverage {
     }
 }
 
-/// How many values are right. What was not found or not said is not.
+/// Number of right values, and its shares. An object that was not found, or has no reported value, counts as
+/// wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
 pub(crate) struct RightCount {
     pub(crate) count: u64,
-    /// Of the things that were found.
+    /// Share of the found objects, 0 to 1.
     pub(crate) of_found: Option<f64>,
-    /// Of all true things.
+    /// Share of all objects, 0 to 1.
     pub(crate) of_all: Option<f64>,
 }
 
@@ -89,7 +91,7 @@ pub(super) fn figures(
         .collect()
 }
 
-/// What was said of the attributes of these `names`, by name.
+/// Ground truth and reported values of these attributes, by name; ignored objects are left out.
 pub(super) fn claims<'a>(
     names: &BTreeSet<&'a str>,
     frames: &[Observed<'a>],

@@ -9,13 +9,13 @@ use weir_truth::TruthAttribute;
 use super::attributes::{Claim, Coverage, RightCount};
 use super::event::AttributeValue;
 
-/// How well a class is recognised.
+/// Accuracy of a class attribute, such as a colour.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct ClassReading {
     #[serde(flatten)]
     pub(crate) asked: Coverage,
     pub(crate) accuracy: RightCount,
-    /// What was taken for what, the most frequent first.
+    /// Pairs of true and reported class, the most frequent first.
     pub(crate) confusions: Vec<Confusion>,
 }
 
@@ -61,16 +61,16 @@ impl ClassReading {
     }
 }
 
-/// How well a person is recognised.
+/// Accuracy of recognised persons.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct MatchReading {
-    /// Of how many who are in the gallery.
+    /// Persons in the gallery.
     #[serde(flatten)]
     pub(crate) asked: Coverage,
     pub(crate) top_1: RightCount,
-    /// Of how many who are in no gallery.
+    /// Persons who are not in the gallery.
     pub(crate) strangers: Coverage,
-    /// Strangers who were given a name.
+    /// Persons who are not in the gallery and were reported with a name.
     pub(crate) strangers_named: u64,
 }
 

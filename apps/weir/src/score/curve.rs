@@ -72,9 +72,9 @@ pub(crate) struct MatchPoint {
 /// All curves of a run, over delivered frames.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub(crate) struct Curves {
-    /// By class.
+    /// Precision and recall over the score threshold, by class.
     pub(crate) classes: BTreeMap<String, ClassCurve>,
-    /// By attribute.
+    /// Shares of right and wrong names over the cosine threshold, by attribute.
     pub(crate) matches: BTreeMap<String, MatchCurve>,
 }
 

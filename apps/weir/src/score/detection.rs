@@ -8,7 +8,7 @@ use super::Observed;
 use super::matching::{Verdict, classify};
 use super::share::{mean as mean_of, share};
 
-/// How well the things of one class are found.
+/// Precision, recall and average precision of one class.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct ClassFigures {
     /// Things to find, over all frames.
@@ -51,7 +51,7 @@ pub(super) fn unknown(known: &BTreeSet<&str>, frames: &[Observed<'_>]) -> BTreeM
     counts
 }
 
-/// What became of a detection of a class.
+/// Outcome of a detection of a class.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct ScoredOutcome {
     pub(super) score: f32,

@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use thiserror::Error;
 
-/// What was said of a frame.
+/// Objects that were reported for a frame.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub(crate) struct Event {
     pub(crate) stream: String,
@@ -31,7 +31,7 @@ pub(crate) struct Detection {
     /// The tracker's number for it.
     #[serde(default, deserialize_with = "track_number")]
     pub(crate) track: Option<i64>,
-    /// What else was said of it, by name.
+    /// Attributes of the object, by name.
     #[serde(default)]
     pub(crate) attributes: BTreeMap<String, AttributeValue>,
 }
@@ -48,7 +48,7 @@ fn track_number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<i64
     Ok(form.map(|(Form::Number(id) | Form::State { id })| id))
 }
 
-/// What was said of a thing; its JSON form decides which.
+/// A reported attribute; the form of its JSON decides the variant.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(from = "Value")]
 pub(crate) enum AttributeValue {
@@ -57,16 +57,16 @@ pub(crate) enum AttributeValue {
     Class(String),
     /// The nearest entry of a gallery.
     Match {
-        /// Its name; none where it is not near enough.
+        /// Name of the entry; `None` if it is not near enough.
         name: Option<String>,
-        /// How near it is: the cosine, where there is an entry.
+        /// Cosine of the nearest entry; `None` without an entry.
         cosine: Option<f64>,
     },
-    /// A direction in degrees.
+    /// A direction, such as that of a face.
     Angles {
-        /// To the right of the picture.
+        /// Angle towards the right of the picture, in degrees.
         yaw: f64,
-        /// Up.
+        /// Upward angle, in degrees.
         pitch: f64,
     },
     Number(f64),
@@ -111,18 +111,18 @@ fn point(value: &Value) -> Option<[f64; 2]> {
 /// Events cannot be read.
 #[derive(Debug, Error)]
 pub(crate) enum EventError {
-    /// The file itself.
+    /// The file cannot be read.
     #[error("cannot be read: {0}")]
     Io(#[from] std::io::Error),
-    /// A line.
+    /// A line is not an event.
     #[error("line {line} is no event: {reason}")]
     Line {
-        /// From one.
+        /// Number of the line, from 1.
         line: usize,
-        /// What is wrong with it.
+        /// Error of the JSON parser.
         reason: serde_json::Error,
     },
-    /// A frame is there already.
+    /// A frame occurs twice.
     #[error(
         "line {line} says frame {frame} of stream {stream} a second time: give the events of one run and one sink"
     )]
@@ -132,13 +132,13 @@ pub(crate) enum EventError {
 /// Events by stream and frame.
 pub(crate) type Events = BTreeMap<String, BTreeMap<u64, Vec<Detection>>>;
 
-/// What a line is, before what it says.
+/// Keys that decide the type of a line.
 #[derive(Deserialize)]
 struct Kind {
-    /// `frame` where it does not say.
+    /// Type of the line; `frame` by default.
     #[serde(default)]
     r#type: Option<String>,
-    /// Of a header.
+    /// Id of the run, in a header.
     #[serde(default)]
     run: Option<String>,
 }

@@ -1,10 +1,10 @@
-//! Which finding is of which true thing.
+//! Assignment of detections to objects of the ground truth.
 
 use weir_truth::TruthObject;
 
 use super::{Detection, Observed};
 
-/// Intersection over union from which on a finding is of a thing.
+/// Least intersection over union of a detection and its object.
 pub(super) const MIN_IOU: f64 = 0.5;
 
 /// Intersection over union of two boxes: left, top, right, bottom.
@@ -45,14 +45,14 @@ pub(super) fn pair(frame: &Observed<'_>) -> Vec<Option<usize>> {
     of
 }
 
-/// What a finding turned out to be when it is asked by its score which thing it is of.
+/// Outcome of a detection, when detections take objects in descending order of score.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// Of this thing, which no finding of a higher score took.
+    /// The detection is of this object, which no detection of a higher score took.
     Right(usize),
-    /// Of nothing.
+    /// The detection is of no object.
     Wrong,
-    /// Of a thing that is not asked for.
+    /// The detection is of an ignored object, and does not count.
     LeftOut,
 }
 

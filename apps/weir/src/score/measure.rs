@@ -1,4 +1,4 @@
-//! What is measured: directions and values.
+//! Scores of measured attributes: directions and numbers.
 
 use serde::Serialize;
 use weir_truth::TruthAttribute;
@@ -7,14 +7,14 @@ use super::attributes::{Claim, Coverage, RightCount};
 use super::event::AttributeValue;
 use super::share::mean;
 
-/// How far directions are off.
+/// Error of directions.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct AnglesReading {
     #[serde(flatten)]
     pub(crate) asked: Coverage,
-    /// Degrees between the true direction and the said one, on average over those that were said.
+    /// Mean angle in degrees between the true and the reported direction, over the reported ones.
     pub(crate) error_mean_deg: Option<f64>,
-    /// The median of the same.
+    /// Median of the same angles.
     pub(crate) error_median_deg: Option<f64>,
 }
 
@@ -66,16 +66,16 @@ fn median(mut values: Vec<f64>) -> Option<f64> {
     Some(f64::midpoint(lower, upper))
 }
 
-/// How far values are off.
+/// Error of numbers.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct NumberReading {
     #[serde(flatten)]
     pub(crate) asked: Coverage,
-    /// Less than 0.5 off.
+    /// Values with an error below 0.5.
     pub(crate) exact: RightCount,
-    /// At most 2 off.
+    /// Values with an error of at most 2.
     pub(crate) within_2: RightCount,
-    /// How far off, on average over those that were said.
+    /// Mean error over the reported values.
     pub(crate) error_mean: Option<f64>,
 }
 

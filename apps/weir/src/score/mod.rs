@@ -1,5 +1,5 @@
-//! How right delivered events are, held against a clip's truth. Pure: frames with their truth and what was said of them
-//! go in, figures come out; files and runs are the command's.
+//! Scores of delivered events against the ground truth of a clip. The module is pure: frames with ground
+//! truth and reported objects go in, figures come out; files and runs are left to the command.
 //!
 //! Every figure is given twice: over all frames that arrived, where a frame that was not delivered has no findings and
 //! its objects are missed, and over delivered frames alone. `docs/score.md` defines each.
@@ -43,18 +43,18 @@ pub(crate) use event::{AttributeValue, Detection, Event, Events, read_events};
 pub(crate) use observed::{Observed, PlayedStream, observe};
 pub(crate) use table::table;
 
-/// How right a run was.
+/// Scores of a run, over all frames and over delivered frames.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct Score {
     /// Over all frames that arrived.
     pub(crate) all: Figures,
     pub(crate) delivered: Figures,
-    /// Attributes that the truth has and no event ever had.
+    /// Attributes in the ground truth that no event has.
     pub(crate) not_looked_for: Vec<String>,
-    /// Of attributes `report`, where events have them.
+    /// Scores of attributes `report`; `None` if no event has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) reports: Option<Reports>,
-    /// Figures over thresholds, where they were asked for.
+    /// Figures by threshold, if `--curve` requested them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) curves: Option<Curves>,
 }

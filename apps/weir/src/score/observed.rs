@@ -10,13 +10,13 @@ use super::Detection;
 /// A frame that arrived.
 #[derive(Debug, Clone)]
 pub(crate) struct Observed<'a> {
-    /// Which round of which stream: things keep their identity within one.
+    /// Number of the round and stream; objects keep their identity within one.
     pub(crate) sequence: u64,
     /// Width and height in pixels.
     pub(crate) size: (u32, u32),
-    /// What is true of it.
+    /// Ground truth of the frame.
     pub(crate) truth: &'a FrameTruth,
-    /// What was said of it; none where it was not delivered.
+    /// Reported objects; `None` if the frame was not delivered.
     pub(crate) seen: Option<&'a [Detection]>,
 }
 
@@ -24,20 +24,20 @@ pub(crate) struct Observed<'a> {
 #[derive(Debug, Clone)]
 pub(crate) struct PlayedStream<'a> {
     pub(crate) stream: &'a str,
-    /// What is true of its clip.
+    /// Ground truth of the clip.
     pub(crate) truth: &'a Truth,
-    /// How many frames arrived: those from nought on.
+    /// Number of frames that arrived: frame 0 up to this number.
     pub(crate) arrived: u64,
     /// Whether the clip starts again at its end.
     pub(crate) repeats: bool,
-    /// What was said, by frame; none where nothing was.
+    /// Reported objects by frame; `None` if nothing was delivered.
     pub(crate) events: Option<&'a BTreeMap<u64, Vec<Detection>>>,
 }
 
 /// Events and truth are not of the same clip.
 #[derive(Debug, Error)]
 pub(crate) enum Mismatch {
-    /// There is nothing to be held against.
+    /// The ground truth has no frame.
     #[error("the truth of stream {0} has no frame")]
     NoFrame(String),
     /// More frames than are scored.
@@ -62,7 +62,7 @@ fn others_note(count: u64) -> String {
 /// Frames of one stream that are scored: a wrong number in a line cannot fill the memory, days of video fit.
 const MAX_FRAMES: u64 = 20_000_000;
 
-/// Puts beside every frame that arrived what is true and what was said of it: stream by stream, in order.
+/// Pairs every frame that arrived with its ground truth and its reported objects, by stream and in order.
 ///
 /// # Errors
 /// [`Mismatch`] where a frame is not in the truth.

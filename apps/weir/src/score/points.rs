@@ -7,23 +7,23 @@ use super::attributes::{Claim, Coverage};
 use super::event::AttributeValue;
 use super::share::share;
 
-/// How near, in torsos.
+/// Largest error of a right point, in torso lengths.
 const NEAR: f64 = 0.2;
 
 /// The torso's diagonals, by index in COCO's order: left shoulder to right hip, right shoulder to left hip.
 const TORSO: [(usize, usize); 2] = [(5, 12), (6, 11)];
 
-/// How well key points are placed.
+/// Accuracy of key points (PCK).
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct PointsReading {
-    /// Of how many persons.
+    /// Persons with key points.
     #[serde(flatten)]
     pub(crate) asked: Coverage,
-    /// Visible true points of them.
+    /// Visible points in the ground truth.
     pub(crate) points: u64,
-    /// Those of persons who were found.
+    /// Visible points of persons who were found.
     pub(crate) points_of_found: u64,
-    /// Points that are near enough.
+    /// Points with an error of at most [`NEAR`] torso lengths.
     pub(crate) right: u64,
     /// `right / points_of_found`.
     pub(crate) pck_of_found: Option<f64>,
@@ -60,7 +60,7 @@ impl PointsReading {
     }
 }
 
-/// How many visible points are at most `radius` from where they should be.
+/// Number of visible points that are at most `radius` pixels from their true position.
 fn near(truth: &[TruthPoint], said: &[[f64; 2]], radius: f64) -> u64 {
     let both = truth.iter().zip(said).filter(|(truth, _)| truth.visible);
     both.filter(|(truth, said)| distance(position(truth), **said) <= radius)

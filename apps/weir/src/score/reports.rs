@@ -1,7 +1,8 @@
-//! Reports: what their sentences state of a frame, held against what is true of it.
+//! Scores of report texts: the facts that their sentences state, against the ground truth of the frame.
 //!
-//! A sentence is right where each fact that it states is, and where it leaves nothing out: of the places of a class it names all. A
-//! fact that is true of ignored things alone is neither right nor wrong. `weir_truth::report` has the grammar.
+//! A sentence is right if each of its facts is right and it is complete: it names all places of a class. A
+//! fact that is true of ignored objects only is neither right nor wrong. The grammar is in
+//! `weir_truth::report`.
 
 use std::collections::BTreeSet;
 
@@ -15,20 +16,20 @@ use super::share::share;
 /// The attribute that is scored as a report.
 pub(super) const ATTRIBUTE: &str = "report";
 
-/// How right reports are.
+/// Scores of reports, over all frames with one.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub(crate) struct Reports {
     pub(crate) reports: u64,
     pub(crate) sentences: Stated,
     pub(crate) facts: Stated,
-    /// Facts that are true of the frames that reports are of.
+    /// Facts that are true of the frames with a report.
     pub(crate) true_facts: u64,
-    /// Those of them that the report states.
+    /// True facts that the report states.
     pub(crate) reported: u64,
     pub(crate) reported_of_true: Option<f64>,
 }
 
-/// What was stated, and what of it is right.
+/// Number of stated sentences or facts, and of the right ones.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
 pub(crate) struct Stated {
     pub(crate) stated: u64,
@@ -127,7 +128,7 @@ fn right_if(is_right: bool) -> Verdict {
     if is_right { Verdict::Right } else { Verdict::Wrong }
 }
 
-/// How many there are of a class at least, and with ignored ones.
+/// Number of objects of a class without ignored ones, and with them.
 fn counts(class: &str, truth: &[TrueThing]) -> (usize, usize) {
     let of_class = || truth.iter().filter(|it| it.thing.class == class);
     let asked = of_class().filter(|it| it.is_asked).count();
@@ -172,7 +173,8 @@ impl ToTell<'_> {
     }
 }
 
-/// What there is to tell of a frame. How many there are of a class is to be reported where none of them is ignored.
+/// Facts that a complete report of the frame states. The number of a class counts only if none of its objects
+/// is ignored.
 fn to_tell(truth: &[TrueThing]) -> BTreeSet<ToTell<'_>> {
     let asked = truth.iter().filter(|it| it.is_asked);
     asked

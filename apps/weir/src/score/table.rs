@@ -203,7 +203,7 @@ fn align_right(table: &mut Table, columns: std::ops::Range<usize>) {
     });
 }
 
-/// What a row says of one attribute.
+/// Cells of one attribute in a row.
 #[derive(Default)]
 struct Cells {
     measure: &'static str,

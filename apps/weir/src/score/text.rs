@@ -7,7 +7,7 @@ use super::attributes::{Claim, Coverage, RightCount};
 use super::event::AttributeValue;
 use super::share::share;
 
-/// How well text is read.
+/// Accuracy of text, by the width of the objects.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct TextReading {
     /// On things of any width.
@@ -18,16 +18,17 @@ pub(crate) struct TextReading {
     pub(crate) from_80_px: TextBand,
 }
 
-/// How well text is read on things of some widths.
+/// Accuracy of text on objects of a range of widths.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct TextBand {
     #[serde(flatten)]
     pub(crate) asked: Coverage,
-    /// Read to the letter.
+    /// Texts that equal the true text exactly.
     pub(crate) exact: RightCount,
-    /// Character errors over true characters, on things that were found; a text that was not read is all errors.
+    /// Character error rate over found objects; an object without a reported text counts with all of its
+    /// characters.
     pub(crate) cer_of_found: Option<f64>,
-    /// The same on all true things.
+    /// Character error rate over all objects.
     pub(crate) cer_of_all: Option<f64>,
 }
 

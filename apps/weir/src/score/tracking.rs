@@ -6,24 +6,24 @@ use serde::Serialize;
 
 use super::Observed;
 
-/// How steady tracks are.
+/// Errors in the identity of tracks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub(crate) struct Tracking {
-    /// True things that had a track at any time, counted anew in each stream and round.
+    /// Objects that had a track at any time, counted separately for each stream and round.
     pub(crate) tracked: u64,
-    /// A thing's track is another one than it was when last it had one.
+    /// Changes of an object's track from one number to another.
     pub(crate) identity_switches: u64,
-    /// A thing has a track again after frames in which it had none.
+    /// Gaps in an object's track that ended with a track again.
     pub(crate) fragmentations: u64,
 }
 
-/// Where a thing's track stands.
+/// Latest track of an object, and whether frames without a track followed.
 struct Last {
     track: i64,
     broken_off: bool,
 }
 
-/// Follows every true thing through its frames; those in which it is ignored are passed over.
+/// Follows every object of the ground truth through its frames; frames in which it is ignored are left out.
 pub(super) fn tracking(frames: &[Observed<'_>], pairs: &[Vec<Option<usize>>]) -> Tracking {
     let mut tracking = Tracking::default();
     let mut things: BTreeMap<(u64, u64), Last> = BTreeMap::new();

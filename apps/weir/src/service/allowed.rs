@@ -1,4 +1,4 @@
-//! Which sources clients may name.
+//! Rules for the sources that clients may name.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

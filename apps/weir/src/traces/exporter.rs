@@ -21,21 +21,20 @@ const MAX_WAITING: usize = 1_024;
 /// Traces of one export.
 const MAX_BATCH: usize = 256;
 
-/// How long traces are collected for one export.
+/// Longest time for which traces are collected into one export.
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// How long an export may take.
+/// Timeout of an export.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Where a collector takes traces, below the address that is named.
+/// Path of a collector's endpoint for traces, below its address.
 const PATH: &str = "/v1/traces";
 
-/// See the module.
 pub(super) struct Exporter {
     traces: Mutex<Option<SyncSender<RequestTrace>>>,
     thread: Mutex<Option<JoinHandle<()>>>,
     counts: Arc<SpanCounts>,
-    /// Nothing follows.
+    /// Whether the exporter is shutting down, so that no more traces follow.
     is_closing: Arc<AtomicBool>,
 }
 
@@ -156,7 +155,7 @@ impl Sender {
     }
 }
 
-/// What comes within the interval.
+/// Collects traces into a batch, until the interval ends or the batch is full.
 #[expect(
     clippy::disallowed_methods,
     reason = "what is beyond the engine has no time but the clock's"
@@ -173,10 +172,10 @@ fn collect(first: RequestTrace, waiting: &Receiver<RequestTrace>) -> Vec<Request
     batch
 }
 
-/// Where traces go for an address of a collector.
+/// URL for traces at a collector; an address with a path of its own stays as it is.
 ///
 /// # Errors
-/// It is none.
+/// The address is not an HTTP address.
 fn traces_url(endpoint: &str) -> Result<String, UserError> {
     let parsed = endpoint.parse::<ureq::http::Uri>().ok();
     let parsed =

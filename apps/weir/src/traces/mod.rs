@@ -34,9 +34,9 @@ impl SpanCounts {
 
 /// Traces of a run.
 pub(crate) struct Traces {
-    /// Which requests are traced.
+    /// Options that select the requests to trace.
     pub(crate) options: TraceOptions,
-    /// What became of their spans.
+    /// Counts of their spans, exported and lost.
     pub(crate) counts: Arc<SpanCounts>,
     #[cfg(feature = "otlp")]
     exporter: Arc<exporter::Exporter>,

@@ -13,10 +13,10 @@ use prost::Message;
 use weir_runtime::{Phase, PhaseKind, RequestTrace};
 use weir_types::Span as TimeSpan;
 
-/// What distinguishes the traces of one run from those of all others.
+/// Random identity of a run, so that trace ids of different runs do not collide.
 pub(super) struct Identity {
     run: u64,
-    /// Ids of spans come of it, and of what they are of.
+    /// Random hash that makes ids of spans from the request and the phase.
     hasher: RandomState,
 }
 

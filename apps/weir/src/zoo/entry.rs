@@ -7,15 +7,15 @@ use weir_flow::Settings;
 #[derive(Debug, Clone, Deserialize)]
 #[serde(try_from = "Table")]
 pub(crate) struct Entry {
-    /// What it finds or says.
+    /// Task of the model, in a few words for lists.
     pub(crate) about: String,
-    /// How it is fed and read; none where no head of this build can.
+    /// Head that prepares its inputs and reads its outputs; `None` if no head of this build can.
     pub(crate) head: Option<String>,
     pub(crate) origin: Origin,
     /// Name of its file in the cache and in mirrors.
     pub(crate) file: String,
     pub(crate) bytes: u64,
-    /// In hexadecimal.
+    /// Checksum of the file, in hexadecimal.
     pub(crate) sha256: String,
     /// Its licence, as its publisher states it.
     pub(crate) licence: String,
@@ -23,7 +23,7 @@ pub(crate) struct Entry {
     pub(crate) settings: Settings,
 }
 
-/// Where a model comes from.
+/// Origin of a model's file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Origin {
     /// A file that can be fetched, at one commit of its repository.
@@ -89,7 +89,7 @@ impl TryFrom<Table> for Entry {
 }
 
 impl Entry {
-    /// What no type can say of an entry.
+    /// Checks the rules for an entry that types cannot express.
     #[cfg(test)]
     pub(super) fn check(&self) -> Result<(), String> {
         let is_hex = |text: &str| text.chars().all(|c| matches!(c, '0'..='9' | 'a'..='f'));

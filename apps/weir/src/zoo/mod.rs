@@ -22,7 +22,7 @@ pub(crate) use entry::{Entry, Origin};
 pub(crate) use pull::PullSource;
 use verified::Verified;
 
-/// What a graph puts before the name of a model of the zoo.
+/// Prefix of zoo models in graphs.
 const PREFIX: &str = "zoo:";
 /// The zoo of this build.
 const ZOO: &str = include_str!("../../../../models/zoo.toml");
@@ -69,7 +69,7 @@ impl Zoo {
         self.entries.iter().map(|(name, entry)| (name.as_str(), entry))
     }
 
-    /// What a graph need not say of each model that some head reads.
+    /// Defaults of all models that a head reads, by name: head and settings that a graph need not repeat.
     pub(crate) fn hints(&self) -> BTreeMap<String, ModelDefaults> {
         let hint = |entry: &Entry| {
             Some(ModelDefaults {
@@ -139,7 +139,8 @@ impl Zoo {
         Ok(Keys(resolved.collect::<anyhow::Result<_>>()?))
     }
 
-    /// Where a model is, if anywhere, for lists of many: its size is looked at, not its sum.
+    /// Path of a model, if it is on this machine. Only the size is checked, not the checksum, so that long
+    /// lists are fast.
     pub(crate) fn find(&self, entry: &Entry) -> Option<PathBuf> {
         let is_whole = |path: &PathBuf| std::fs::metadata(path).is_ok_and(|data| data.len() == entry.bytes);
         self.places(entry).find(is_whole)

@@ -19,14 +19,14 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(20);
 /// For a whole file: 4 MiB at 14 kB/s.
 const DOWNLOAD_TIMEOUT: Duration = Duration::from_secs(300);
 
-/// What came of a pull.
+/// Result of a pull.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Pulled {
     pub(crate) path: PathBuf,
     pub(crate) source: PullSource,
 }
 
-/// How a model came into the cache.
+/// Way in which a model came into the cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PullSource {
     /// It was there.
@@ -60,7 +60,7 @@ impl Zoo {
     }
 }
 
-/// What keeps the bytes from being the model.
+/// The reason why the bytes are not the model; `None` if they are.
 fn mismatch(bytes: &[u8], entry: &Entry) -> Option<String> {
     if bytes.len() as u64 != entry.bytes {
         return Some(wrong_size(bytes.len() as u64, entry));

@@ -1,8 +1,9 @@
-//! Which files were found to be the models that they are called after, so that a model is not summed up at every start.
+//! Record of files that were verified as models of the zoo, so that their checksums are not computed at every
+//! start.
 //!
-//! A file counts as the one that was verified while its size, its times, its number on the disk and the sum that is
-//! expected of it are the same. What was found is kept in a small file of the cache folder. That file may be lost, be
-//! garbage or not be writable: then models are summed up again, and nothing else happens.
+//! A file counts as verified while its size, times, inode and expected checksum are the same. The record is a
+//! small file in the cache folder. If it is lost, damaged or not writable, checksums are computed again, and
+//! nothing else happens.
 
 use std::collections::BTreeMap;
 use std::fs::Metadata;
@@ -21,14 +22,15 @@ const MAX_ENTRIES: usize = 256;
 /// Bytes of the file: that many entries with long paths.
 const MAX_FILE_BYTES: u64 = 1 << 20;
 
-/// What differs between two writings of a file.
+/// Properties that differ if a file is written again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct FileVersion {
     sha256: String,
     bytes: u64,
-    /// Of its content, in nanoseconds since 1970; as the system counts.
+    /// Time of the last change to the content, in nanoseconds since 1970, at the resolution of the system.
     modified_ns: i128,
-    /// Of its content, name or rights: no program can set this one back.
+    /// Time of the last change to content, name or rights, in nanoseconds since 1970; no program can set it
+    /// back.
     changed_ns: i128,
     device: u64,
     inode: u64,
@@ -56,7 +58,7 @@ impl FileVersion {
     }
 }
 
-/// What was verified, by absolute path.
+/// Verified files, by absolute path.
 #[derive(Debug)]
 pub(super) struct Verified {
     file: PathBuf,
@@ -64,7 +66,7 @@ pub(super) struct Verified {
 }
 
 impl Verified {
-    /// What earlier runs found, kept in `cache`.
+    /// Reads the record in `cache`, which earlier runs wrote.
     pub(super) fn read(cache: &Path) -> Self {
         let file = cache.join(FILE);
         let text = weir_files::read_text(&file, MAX_FILE_BYTES).unwrap_or_default();
@@ -72,7 +74,8 @@ impl Verified {
         Self { file, stamps }
     }
 
-    /// What keeps the file at `path` from being the model; `None` where it is.
+    /// The reason why the file at `path` is not the model; `None` if it is. Computes the checksum unless the
+    /// record has the file.
     pub(super) fn mismatch(&mut self, path: &Path, entry: &Entry) -> Option<String> {
         let unreadable = |reason: &dyn std::fmt::Display| Some(format!("it cannot be read: {reason}"));
         let opened = weir_files::open(path);

@@ -1,4 +1,4 @@
-//! What becomes of jobs that cannot be done, are late, or are of another kind.
+//! Outcomes of jobs that cannot be done, are late, or have a video in another container than MP4.
 
 use std::fs;
 use std::path::PathBuf;

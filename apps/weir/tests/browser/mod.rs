@@ -142,7 +142,7 @@ impl Browser {
         self.post(&format!("/element/{element}/value"), &json!({ "text": text }));
     }
 
-    /// What axe finds wrong in the page that is of serious or critical impact: rule, and the elements that it is about.
+    /// Violations of serious or critical impact that axe finds in the page: the rule and the elements.
     pub(crate) fn accessibility(&self) -> Vec<String> {
         let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../.runtime/axe/axe.min.js");
         let axe = std::fs::read_to_string(file);

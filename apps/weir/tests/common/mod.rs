@@ -1,4 +1,4 @@
-//! What the program said, as text, how it refuses, and signals to it.
+//! Helpers for tests of the program: its output as text, its errors, and signals to it.
 
 pub(crate) mod json_schema;
 pub(crate) mod place;
@@ -41,8 +41,8 @@ pub(crate) fn signal(run: &Child, signal: &str) {
     assert!(sent.unwrap().success());
 }
 
-/// What asks a program to stop, with the signal's number: Ctrl-C, a service manager, a terminal that is closed. The last
-/// one not where it is ignored, as under `nohup`, which the program leaves so.
+/// Signals that ask the program to stop, with their numbers: Ctrl-C, a service manager, a closed terminal.
+/// The last one is left out if it is ignored, as under `nohup`, because the program then ignores it too.
 pub(crate) fn asks_to_stop() -> Vec<(&'static str, u32)> {
     let ignored = signal_mask("self", "SigIgn:");
     let all = [("-INT", 2), ("-TERM", 15), ("-HUP", 1)];

@@ -38,7 +38,8 @@ path = "{stream}.jsonl"
 inputs = ["find"]
 "#;
 
-/// What the program writes on standard error, in its folder: a pipe that nobody reads would fill, and hold the program up.
+/// File for the standard error of the program, in its folder; a pipe without a reader would fill up and block
+/// the program.
 const ERRORS: &str = "weir.err";
 
 /// No answer takes longer: the API bounds each request to half of it.
@@ -65,7 +66,7 @@ pub(crate) struct Service {
     pub(crate) folder: TempDir,
     /// Until it is stopped.
     process: Option<Child>,
-    /// Where it answers on this machine.
+    /// Address of its API on this machine.
     pub(crate) at: String,
 }
 
@@ -158,7 +159,7 @@ impl Service {
         self.send(request.as_bytes(), false)
     }
 
-    /// Sends SIGHUP.
+    /// Sends SIGHUP, on which the program reloads its graph.
     pub(crate) fn hang_up(&self) {
         signal(self.process.as_ref().unwrap(), "-HUP");
     }

@@ -1,5 +1,5 @@
-//! How many cameras a device holds: the clip over and over as so many live cameras, more of them until not all frames are in
-//! time.
+//! Finds the number of cameras that a device sustains: the clip is played as that many live cameras, more and
+//! more of them, until fewer than 99 % of the frames are in time.
 
 use std::fmt::Write as _;
 
@@ -13,11 +13,11 @@ use crate::output;
 use crate::settings::Settings;
 use crate::zoo::Zoo;
 
-/// What begins.
+/// Number of cameras in the first run.
 const FIRST: u32 = 16;
-/// Share of frames that counts as all of them: the first batches open what opens late.
+/// Share of frames that must be in time; the first batches are late because sessions open then.
 const ALL_IN_TIME: f64 = 0.99;
-/// Of the number of cameras, how near two numbers are that hold and do not.
+/// Relative gap between the largest number that works and the smallest that fails, at which the search stops.
 const NEAR: f64 = 0.1;
 const SLO: &str = "500ms";
 

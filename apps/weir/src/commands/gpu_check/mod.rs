@@ -24,7 +24,6 @@ use cameras::CameraCheck;
 use engine::EngineCheck;
 use models::ModelCheck;
 
-/// All that was found.
 #[derive(Debug, Serialize)]
 pub(super) struct GpuReport {
     version: &'static str,
@@ -32,16 +31,16 @@ pub(super) struct GpuReport {
     facts: GpuFacts,
     models: Vec<ModelCheck>,
     engine: Vec<EngineCheck>,
-    /// `None` where there was no clip.
+    /// Result of the runs with cameras; `None` without a clip or a detector.
     cameras: Option<CameraCheck>,
-    /// What does not hold, in words.
+    /// Checks that failed, in words; the command fails if there is one.
     failures: Vec<String>,
 }
 
-/// Runs all checks, and writes what was found.
+/// Runs all checks, and writes the results as `gpu-check.json` and `gpu-check.md`.
 ///
 /// # Errors
-/// Something does not hold, or what was found cannot be written.
+/// A check failed, or a result cannot be written.
 pub(super) fn gpu_check(args: &GpuCheck, settings: &Settings, zoo: &Zoo) -> anyhow::Result<()> {
     let facts = GpuFacts::gather();
     if matches!(args.device, DeviceKind::Cuda(_))
@@ -81,8 +80,8 @@ pub(super) fn gpu_check(args: &GpuCheck, settings: &Settings, zoo: &Zoo) -> anyh
 }
 
 impl GpuReport {
-    /// What does not hold of what every GPU is to show. Speeds are reported, not judged, but for the engine beside the
-    /// limit of the device.
+    /// Checks that failed. Speeds are reported and not judged, except that of the engine against the limit of
+    /// the device.
     fn failures(&self) -> Vec<String> {
         let mut failures: Vec<String> = self.models.iter().flat_map(ModelCheck::failures).collect();
         // On cores the engine and the model share the device.

@@ -28,12 +28,12 @@ const FRAMES: usize = 32;
 /// From one of them to the next.
 const FRAME_STEP: usize = 8;
 
-/// What was found of one model.
+/// Results of one model.
 #[derive(Debug, Serialize)]
 pub(super) struct ModelCheck {
-    /// As graphs name it: `embedded:NAME` or `zoo:NAME`.
+    /// Name as in graphs: `embedded:NAME` or `zoo:NAME`.
     pub(super) name: String,
-    /// What kept it from being checked.
+    /// The reason if the model was not checked.
     pub(super) error: Option<String>,
     pub(super) difference: Option<OutputDifference>,
     /// Objects that the CPU found in frames of the clip, and how many of them the device found.
@@ -50,7 +50,7 @@ pub(super) struct ModelCheck {
     pub(super) is_detector: bool,
 }
 
-/// Where the time of an item goes.
+/// Milliseconds of an item by step.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
 pub(super) struct Parts {
     pub(super) prepare_ms: f64,
@@ -59,7 +59,7 @@ pub(super) struct Parts {
 }
 
 impl ModelCheck {
-    /// What does not hold.
+    /// Messages about failed checks: an error, outputs that differ, or objects that the device did not find.
     pub(super) fn failures(&self) -> Vec<String> {
         let name = &self.name;
         let mut failures: Vec<String> = self
@@ -238,7 +238,7 @@ impl ModelCheck {
     }
 }
 
-/// How many of `expected` are among `found`, each once.
+/// Number of `expected` objects that are among `found`; each found object counts once.
 fn same(expected: &[Object], found: &[Object]) -> usize {
     let mut left: Vec<&Object> = found.iter().collect();
     let is_found = |object: &&Object| {

@@ -1,10 +1,10 @@
-//! What was found, as a page in Markdown.
+//! Results of `weir gpu-check` as a page in Markdown.
 
 use std::fmt::Write as _;
 
 use super::GpuReport;
 
-/// The page.
+/// Renders the report as tables: models, engine, cameras.
 pub(super) fn page(report: &GpuReport) -> String {
     let mut page = String::new();
     let mut line = |text: String| {

@@ -1,4 +1,4 @@
-//! What a source is: it is opened, and one picture of it decoded, within a time.
+//! Examines a source: opens it and decodes one picture, within a timeout.
 
 use std::sync::mpsc;
 use std::time::Duration;
@@ -9,10 +9,10 @@ use weir_types::Span;
 
 use crate::error::UserError;
 
-/// How long a source that was asked to stop is waited for: drivers may not answer at all.
+/// Longest wait for a source after it was asked to stop; drivers may not answer at all.
 const MAX_STOP: Duration = Duration::from_secs(2);
 
-/// What is known of the source once it has given a picture.
+/// Size, codec and frame rate of the source, read from its first picture.
 ///
 /// # Errors
 /// A [`UserError`] where it cannot be opened, has no picture, or gives none within `timeout`.

@@ -17,15 +17,15 @@ const TAKEN: [&str; 8] = [
 /// Name of a stream that is called after nothing.
 const STREAM: &str = "camera";
 
-/// What the graph is made for.
+/// Inputs for the text of the graph.
 pub(super) struct Setup<'a> {
     /// Address of the source, where one was named.
     pub(super) uri: Option<&'a str>,
-    /// What was seen of it.
+    /// Properties of the source, from its first picture; `None` without a source.
     pub(super) seen: Option<&'a SourceInfo>,
     /// A detector of the user's own.
     pub(super) model: Option<&'a Path>,
-    /// Where the graph is going to be.
+    /// Path that the graph will be written to; relative paths in the graph start from its folder.
     pub(super) out: &'a Path,
     /// Folder for files of sinks; `None`: that of the graph.
     pub(super) data: Option<&'a Path>,
@@ -33,7 +33,7 @@ pub(super) struct Setup<'a> {
     pub(super) has_public_model: bool,
 }
 
-/// The text.
+/// The text of the graph, with comments and with suggestions that are commented out.
 ///
 /// # Errors
 /// A [`UserError`] where the folder of the source cannot be found out.
@@ -87,7 +87,7 @@ pub(super) fn graph(setup: &Setup<'_>) -> Result<String, UserError> {
     Ok(text + rest)
 }
 
-/// What was seen, in a line: `street.mp4, 640 x 360, h264, 25 frames a second`.
+/// Properties of the source in a line: `street.mp4, 640 x 360, h264, 25 frames a second`.
 pub(super) fn seen(setup: &Setup<'_>) -> String {
     let (Some(uri), Some(info)) = (setup.uri, setup.seen) else {
         return "streams are added while `weir serve` runs".to_owned();

@@ -141,11 +141,11 @@ fn open(single: SingleModel, args: &Profile, max_batch: u32) -> Result<LayerChai
     chain.map_err(|error| user_error(&error))
 }
 
-/// Microseconds.
+/// Median run times in microseconds, multiplied by `--slower`.
 struct Measured {
-    /// By block and batch size.
+    /// Times by block, then batch size.
     blocks: Vec<Vec<u64>>,
-    /// By batch size.
+    /// Times of the uncut model by batch size.
     whole: Vec<u64>,
 }
 

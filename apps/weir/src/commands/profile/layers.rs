@@ -1,4 +1,4 @@
-//! What is known of the layers of a model, and where it is divided.
+//! Measured costs of a model's layers, and the boundaries at which the model is cut into blocks.
 
 use std::fmt::Write as _;
 
@@ -11,14 +11,14 @@ use crate::args::BlockedProfile;
 use crate::error::UserError;
 use crate::output;
 
-/// What is known of the layers.
+/// Measured costs of the layers, in the order in which they run.
 pub(super) struct LayerCosts {
     pub(super) names: Vec<(String, String)>,
-    /// Microseconds.
+    /// Run time of each layer in microseconds.
     times: Vec<u64>,
-    /// Bytes after each layer but the last.
+    /// Bytes that pass on after each layer except the last.
     pub(super) bytes: Vec<u64>,
-    /// Whether it may be cut there.
+    /// Whether the model may be cut after each layer except the last.
     allowed: Vec<bool>,
 }
 

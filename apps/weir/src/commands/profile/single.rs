@@ -10,20 +10,21 @@ use crate::args::Profile;
 use crate::error::UserError;
 use crate::zoo::Zoo;
 
-/// A model without a graph about it.
+/// A model that is profiled without a graph.
 pub(super) struct SingleModel {
     /// Name in tables and in the profile.
     pub(super) name: String,
     pub(super) file: ModelFile,
-    /// How it is fed and read, where that is known: as the caller says, or as the list that it is of does.
+    /// Head with its settings: from `--head`, or from the shipped models or the zoo; `None` if neither names
+    /// one.
     pub(super) head: Option<(String, Settings)>,
 }
 
 impl SingleModel {
-    /// What the command line names; none where that is a graph.
+    /// The model that the command line names; `None` if it names a graph.
     ///
     /// # Errors
-    /// Where there is no such file, or nothing of that name ships.
+    /// There is no such file, or no model with the name ships.
     pub(super) fn from_args(args: &Profile, zoo: &Zoo) -> anyhow::Result<Option<Self>> {
         let target = &args.target;
         if let Some(name) = target.to_str().and_then(|target| target.strip_prefix(PREFIX)) {
@@ -68,7 +69,7 @@ impl SingleModel {
     }
 }
 
-/// How a file is fed and read: as the caller says, or as the zoo does.
+/// Head and settings for a file: from `--head`, or from the zoo if it lists a file with the same name.
 fn head(path: &Path, args: &Profile, zoo: &Zoo) -> anyhow::Result<Option<(String, Settings)>> {
     let file = path.file_name().map(|name| name.to_string_lossy().into_owned());
     let known = zoo

@@ -1,4 +1,4 @@
-//! What must hold of every score.
+//! Tests of the properties that hold for every score.
 
 #![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
 
@@ -57,7 +57,7 @@ fn object_with_all_attributes() -> TruthObject {
     with(object, "keypoints", points(&body))
 }
 
-/// What an event says that is all right.
+/// A detection that agrees with the ground truth in every attribute.
 fn matching_detection(object: &TruthObject) -> Detection {
     let mut seen = detection(&object.class, 0.9, 0.0);
     seen.r#box = object.r#box;

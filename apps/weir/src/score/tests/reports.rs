@@ -1,4 +1,4 @@
-//! Reports are held against what is true, sentence by sentence and fact by fact.
+//! Reports are scored against the ground truth, sentence by sentence and fact by fact.
 
 use super::*;
 
