@@ -35,7 +35,7 @@ struct State {
     fragmenter: Option<Fragmenter>,
     /// Messages that a new watcher needs first.
     setup: Vec<LiveMessage>,
-    /// Fragments since the last key frame, unless they are more than a watcher's queue holds.
+    /// Fragments since the last key frame; empty once they exceed half of a watcher's queue.
     group: Vec<LiveMessage>,
     group_bytes: usize,
 }
