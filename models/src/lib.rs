@@ -63,7 +63,7 @@ pub struct Shipped {
 }
 
 impl Shipped {
-    /// Whether it generates text, token by token.
+    /// True if the model generates text, token by token.
     #[must_use]
     pub fn generates(&self) -> bool {
         self.head == "generate"

@@ -25,7 +25,7 @@ impl fmt::Display for UserError {
 
 impl std::error::Error for UserError {}
 
-/// Whether the user can fix the error: a [`UserError`] is among its causes.
+/// True if the user can fix the error: a [`UserError`] is among its causes.
 #[must_use]
 pub fn is_mendable(error: &anyhow::Error) -> bool {
     error.chain().any(|cause| cause.is::<UserError>())

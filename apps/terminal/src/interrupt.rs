@@ -156,13 +156,13 @@ async fn received(watched: &mut Option<Signal>) {
     }
 }
 
-/// Whether the program was started so that the end of its terminal leaves it alone, as `nohup` does: watching for the
-/// signal would undo that.
+/// True if the program was started so that it ignores the end of its terminal, as with `nohup`; watching for
+/// SIGHUP would undo that.
 fn outlives_terminal() -> bool {
     std::fs::read_to_string("/proc/self/status").is_ok_and(|status| ignores(&status, 1))
 }
 
-/// Whether the `SigIgn` of `/proc/PID/status` has the signal of that number.
+/// True if the mask `SigIgn` of `/proc/PID/status` contains the signal with this number.
 fn ignores(status: &str, signal: u32) -> bool {
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());

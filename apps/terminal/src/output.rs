@@ -52,7 +52,7 @@ pub fn remark(line: &str) {
     let _ = to_stderr(&format!("{}\n", printable::text(line)));
 }
 
-/// Whether the reader of standard output went away (`weir models list | head -1`), which is not a failure.
+/// True if the reader of standard output went away (`weir models list | head -1`), which is not a failure.
 #[must_use]
 pub fn is_closed(error: &anyhow::Error) -> bool {
     error.chain().any(|cause| {

@@ -278,7 +278,7 @@ fn with_request<T>(
     load(&request).map(Some)
 }
 
-/// Whether all files of a model are known to this program: it ships them, or has their sums.
+/// True if all files of a model are known to this program: it ships them, or has their checksums.
 fn is_trusted(node: &ModelNode) -> bool {
     let is_known = matches!(node.origin, ModelOrigin::Zoo(_) | ModelOrigin::Embedded(_));
     let second = node.settings.text("second");

@@ -45,7 +45,7 @@ impl ErrorList {
     }
 }
 
-/// Whether the user can mend it: a [`UserError`], or problems of a graph.
+/// True if the user can fix the error: a [`UserError`], or problems of a graph.
 pub(crate) fn is_mendable(error: &anyhow::Error) -> bool {
     weir_terminal::is_mendable(error) || error.chain().any(|cause| cause.is::<weir_config::ConfigError>())
 }

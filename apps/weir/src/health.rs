@@ -2,7 +2,8 @@
 
 use weir_policy::{StreamHealth, StreamReport, StreamStanding};
 
-/// Why a stream makes its run fail: it broke off, never gave a frame, or was away at the end.
+/// The reason why a stream makes its run fail, if it does: it broke off, never delivered a frame, or was down
+/// at the end.
 pub(crate) fn stream_failure(stream: &StreamReport) -> Option<String> {
     let error = stream.error.clone();
     error.or_else(|| stream.health.as_ref().and_then(failure))

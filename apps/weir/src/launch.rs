@@ -73,11 +73,11 @@ impl LaunchOptions {
 /// The report of a run, and where it is to be printed.
 pub(crate) struct RunResult {
     pub(crate) report: Report,
-    /// Whether a sink writes to standard output.
+    /// True if a sink writes to standard output.
     lines_on_output: bool,
     report_file: Option<ReservedFile>,
     jobs: Option<JobsReport>,
-    /// Whether a broken invariant is an error.
+    /// True if a broken invariant is an error.
     strict: bool,
 }
 
@@ -477,7 +477,7 @@ pub(crate) fn serve(
 /// Printed when a run is asked to stop.
 pub(crate) const STOPPING: &str = "stopping: what is in flight comes out; once more to leave at once";
 
-/// Whether a sink writes to standard output.
+/// True if a sink writes to standard output.
 pub(crate) fn writes_lines(graph: &Graph) -> bool {
     let mut sinks = graph.sinks().iter();
     sinks.any(|sink| sink.settings.text("path") == Some("-"))

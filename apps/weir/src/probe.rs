@@ -38,7 +38,7 @@ const COPIES_OF_WEIGHTS: u64 = 8;
 /// Time between two looks whether the program is asked to stop.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Whether this program understands [`COMMAND`]; programs of others that use this library may not.
+/// Set if this program understands [`COMMAND`]; other programs that use this library may not.
 static IS_ENABLED: OnceLock<()> = OnceLock::new();
 /// Raised when the program is to end.
 static STOP: OnceLock<StopFlag> = OnceLock::new();
@@ -308,7 +308,7 @@ fn too_much_memory(request: &ProbeRequest) -> String {
     )
 }
 
-/// Whether the runtime refused a model for its memory.
+/// True if the runtime refused a model for its memory.
 fn is_for_memory(reason: &str) -> bool {
     let reason = reason.to_lowercase();
     ["bad_alloc", "bad alloc", "failed to allocate", "out of memory"]

@@ -48,8 +48,8 @@ const GROWTH_BYTES: u64 = 16 << 20;
 
 const LOOK_INTERVAL: Duration = Duration::from_secs(5);
 
-/// When unused memory is to be returned to the system: where the process has grown. Decoders and sessions that come and go leave
-/// memory with the C library, which returns little by itself.
+/// Decides when unused memory is returned to the system: after the process has grown. Decoders and sessions
+/// that come and go leave memory with the C library, which returns little by itself.
 #[derive(Debug, Default)]
 struct MemoryUpkeep {
     /// The least since memory was returned last; none before the first look.
@@ -57,7 +57,7 @@ struct MemoryUpkeep {
 }
 
 impl MemoryUpkeep {
-    /// Whether it is due, with so many bytes held now.
+    /// True if a return is due, with `resident` bytes in use now.
     fn is_due(&mut self, resident: u64) -> bool {
         let least = self.least.map_or(resident, |least| least.min(resident));
         self.least = Some(least);

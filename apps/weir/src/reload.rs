@@ -59,11 +59,11 @@ impl Problem {
 /// Changes that a text of the graph made.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub(crate) struct Applied {
-    /// Whether another graph took the place of the one before.
+    /// True if the graph was replaced.
     pub(crate) graph: bool,
-    /// Whether another policy is in force in the same graph.
+    /// True if the policy of the same graph changed.
     pub(crate) policy: bool,
-    /// Whether other gears are in force in the same graph.
+    /// True if the gears of the same graph changed.
     pub(crate) gears: bool,
     /// Names of streams by what happened to them.
     pub(crate) added: Vec<String>,
@@ -79,7 +79,7 @@ pub(crate) struct LoadedGraph {
     pub(crate) text: String,
     /// Texts that were taken since the start.
     pub(crate) reloads: u64,
-    /// Why the last text was refused; empty where it was taken.
+    /// Problems of the last text; empty if it was loaded.
     pub(crate) problems: Vec<Problem>,
 }
 
@@ -198,7 +198,7 @@ fn read(text: &str, author: Author, file: &Path, zoo: &Zoo) -> Result<Graph, Vec
     Ok(graph)
 }
 
-/// Whether more differs than can be changed about a graph that runs.
+/// True if the graphs differ in more than can be changed at runtime.
 fn is_another(changes: &GraphChanges, graph: &Graph) -> bool {
     let fixed = |policy| !graph.policy().fixed_differences(policy).is_empty();
     !changes.others.is_empty() || changes.policy.as_ref().is_some_and(fixed)
@@ -348,7 +348,7 @@ impl<T: PartialEq> Settling<T> {
         Self { last: None }
     }
 
-    /// Whether `value` has not changed for [`QUIET_TIME`] at `now`.
+    /// True if `value` has not changed for [`QUIET_TIME`] at `now`.
     fn is_still(&mut self, value: T, now: Timestamp) -> bool {
         match &self.last {
             Some((last, since)) if *last == value => now.since(*since) >= QUIET_TIME,

@@ -184,7 +184,8 @@ pub(crate) fn violations(report: &Report) -> Option<String> {
     })
 }
 
-/// Why requests were dropped, and what was lost at the edges. Errors are not in here: they are what the run ends with.
+/// Remarks below the table: reasons of drops, and losses at sources and sinks. Errors are left out, since the
+/// run ends with them.
 fn remarks(report: &Report) -> Vec<String> {
     let mut remarks: Vec<String> = violations(report).into_iter().collect();
     if !report.drops.is_empty() {

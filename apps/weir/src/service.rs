@@ -191,7 +191,7 @@ impl Service {
         Arc::clone(self.fleet.get_or_init(Arc::default))
     }
 
-    /// Whether a fleet shares the streams of the graph.
+    /// True if a fleet shares the streams of the graph.
     pub(crate) fn is_in_fleet(&self) -> bool {
         self.fleet.get().is_some()
     }
@@ -220,7 +220,7 @@ impl Service {
         &self.graph
     }
 
-    /// Whether clients may name any source, and any file.
+    /// True if clients may name any source, and any file.
     pub(crate) fn allows_any_source(&self) -> bool {
         self.allow_any_source
     }
@@ -233,7 +233,7 @@ impl Service {
         }
     }
 
-    /// Whether a client added the stream of that name: no graph changes it.
+    /// True if a client added the stream with this name; no graph changes it.
     pub(crate) fn is_of_client(&self, name: &str) -> bool {
         lock(&self.added).contains(name)
     }
@@ -242,7 +242,7 @@ impl Service {
         &self.zoo
     }
 
-    /// Whether the graph in force was read from that text.
+    /// True if the running graph was read from this text.
     pub(crate) fn has_text(&self, text: &str) -> bool {
         lock(&self.loaded)
             .as_ref()
@@ -614,7 +614,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Why a graph is not put into force: its text is wrong, or what runs does not allow it.
+/// The answer to a refused graph: its text is invalid, or it cannot be changed at runtime.
 fn refused_graph(problems: &[Problem]) -> ApiError {
     let message = |problem: &Problem| match problem.line {
         Some(line) => format!("line {line}: {}", problem.message),

@@ -42,7 +42,7 @@ fn resolve_dash(path: &Path) -> &Path {
     }
 }
 
-/// Whether a path names no file that could be replaced, such as `/dev/stdout`, whatever that is at the moment.
+/// True if a path cannot be replaced by a file, such as `/dev/stdout`, whatever is behind it at the moment.
 fn is_device(path: &Path) -> bool {
     path.starts_with("/dev")
         || path.starts_with("/proc")
@@ -55,7 +55,7 @@ pub(crate) struct ReservedFile {
     path: PathBuf,
     /// The lock; `None` for a device.
     _held: Option<File>,
-    /// Whether it was made for this.
+    /// True if the file was created by the reservation.
     made: bool,
 }
 

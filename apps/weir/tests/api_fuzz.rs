@@ -25,7 +25,7 @@ fn variable(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()
 }
 
-/// Whether a service may answer so.
+/// True if a service may answer the request with this status.
 fn is_expected(description: &Value, request: &fuzz::Sent, status: u16) -> bool {
     match status {
         // The connection was closed: that is an answer to what is no request, or only half of one.

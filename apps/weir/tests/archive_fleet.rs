@@ -69,7 +69,7 @@ impl Engine {
         fs::read_to_string(self.folder.join(format!("engine-{}.log", self.number))).unwrap()
     }
 
-    /// Whether it has ended by itself.
+    /// True if the engine has ended by itself.
     fn has_ended(&mut self) -> bool {
         match self.child.try_wait().unwrap() {
             Some(status) => {

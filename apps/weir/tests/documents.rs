@@ -128,7 +128,7 @@ fn reference(heading: &str) -> BTreeMap<String, String> {
     .collect()
 }
 
-/// Whether the cell of a shared key, such as "all", "`zone`, `line`" or "all but `line`", names a type.
+/// True if the cell of a shared key, such as "all", "`zone`, `line`" or "all but `line`", includes the type.
 fn is_of(cell: &str, kind: &str) -> bool {
     let is_named = cell.contains(&format!("`{kind}`"));
     cell.starts_with("all") != is_named

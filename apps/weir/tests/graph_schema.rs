@@ -19,7 +19,7 @@ fn schema() -> Value {
     serde_json::from_str(&text).unwrap()
 }
 
-/// Whether the schema takes a graph.
+/// True if the graph is valid by the schema.
 fn fits(schema: &Value, graph: &Value) -> Result<(), String> {
     check(schema, schema, graph)
 }

@@ -74,7 +74,7 @@ fn done(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// Whether models can be run here.
+/// True if models can run on this machine.
 fn runtime() -> bool {
     let found = weir_operators::find_runtime();
     if let Err(reason) = &found {

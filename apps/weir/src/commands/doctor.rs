@@ -10,7 +10,7 @@ use crate::zoo::Zoo;
 struct ModuleOutput {
     what: &'static str,
     state: Result<String, String>,
-    /// Whether nothing runs without it.
+    /// True if no graph runs without it.
     needed: bool,
 }
 

@@ -34,7 +34,7 @@ struct Target {
     model: String,
     head: Option<String>,
     keys: Settings,
-    /// Whether a graph knows head and keys by the name.
+    /// True if a graph knows head and keys by the name of the model.
     is_known: bool,
 }
 

@@ -70,7 +70,7 @@ pub(crate) fn submit(args: &Submit, zoo: &Zoo) -> anyhow::Result<()> {
     output::say(&format!("job {id}: {} videos", submission.videos.len()))
 }
 
-/// Whether a source takes its videos from `place`.
+/// True if a source takes its videos from `place`.
 fn is_same(named: &Path, place: &QueuePlace) -> bool {
     match place {
         QueuePlace::Server(_) => QueuePlace::of(named).is_ok_and(|named| named == *place),

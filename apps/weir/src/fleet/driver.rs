@@ -79,7 +79,7 @@ pub(super) struct Driver {
     redirects: BTreeMap<StreamKey, EngineId>,
     /// The last reason why a stream could not be added.
     problems: BTreeMap<StreamKey, String>,
-    /// Whether a report is due at once.
+    /// True if a report is due at once.
     is_changed: bool,
 }
 

@@ -38,7 +38,7 @@ pub(crate) struct Membership {
     streams: Vec<(SourceNode, Vec<String>)>,
     /// Slots of this machine by device.
     devices: BTreeMap<String, u32>,
-    /// Whether the engine runs.
+    /// True if the engine has joined and runs.
     has_begun: bool,
     thread: Option<JoinHandle<()>>,
 }

@@ -44,7 +44,7 @@ pub(super) struct ModuleSample {
     pub(super) input_rate: f64,
     /// Items a second that it can do.
     pub(super) throughput: f64,
-    /// Whether it takes whole frames of streams.
+    /// True if the module takes whole frames of streams.
     pub(super) is_first: bool,
 }
 

@@ -17,7 +17,7 @@ pub(super) const MAX_DEVICE_BYTES: usize = 64;
 /// State of an engine as it reports it.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub(super) struct EngineReport {
-    /// When the engine was started, in milliseconds since 1970: one that is back has a later one.
+    /// Start of the engine, in milliseconds since 1970; a restarted engine has a later one.
     pub(super) life: u64,
     /// One more with each report of a life.
     pub(super) number: u64,

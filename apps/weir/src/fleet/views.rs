@@ -11,7 +11,7 @@ use super::report::EngineReport;
 /// View of another engine: its token and its last report.
 #[derive(Debug, Default)]
 struct View {
-    /// Whether its token is there.
+    /// True if the token of the engine is in the fleet.
     is_present: bool,
     /// Its last report, where it has reported since its token is there.
     report: Option<EngineReport>,

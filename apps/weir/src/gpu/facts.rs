@@ -11,9 +11,9 @@ use super::libraries::{self, DECODER, DRIVER, Found, PROVIDER, SearchPath};
 /// Facts about the GPU, its driver and the libraries on this machine.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub(crate) struct GpuFacts {
-    /// Whether this build has the CUDA provider compiled in.
+    /// True if this build has the CUDA provider compiled in.
     pub(crate) in_build: bool,
-    /// Whether the kernel has the driver's devices.
+    /// True if the kernel has the driver's devices.
     pub(crate) has_device: bool,
     /// One line a GPU: index, name, memory, as `nvidia-smi` says; empty where it does not answer.
     pub(crate) gpus: Vec<String>,
@@ -23,7 +23,7 @@ pub(crate) struct GpuFacts {
     pub(crate) runtime: Option<PathBuf>,
     /// Version of ONNX Runtime, by the name of its file.
     pub(crate) runtime_version: Option<String>,
-    /// Whether the CUDA provider is beside it.
+    /// True if the CUDA provider is beside the library of ONNX Runtime.
     pub(crate) has_provider: bool,
     /// The CUDA release that the provider was built for.
     pub(crate) cuda: Option<u32>,
@@ -32,7 +32,7 @@ pub(crate) struct GpuFacts {
     pub(crate) libraries: Vec<(String, LibraryState)>,
 }
 
-/// Whether the loader finds a library.
+/// Result of the search for a library, for reports.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "state", rename_all = "kebab-case")]
 pub(crate) enum LibraryState {

@@ -91,7 +91,7 @@ pub(super) fn feed(jobs: &Jobs, control: &Control, stop: &StopFlag, waits: bool)
     ended
 }
 
-/// Whether cameras leave room for what other engines may process as well.
+/// True if the cameras of this engine leave room for jobs that other engines could process as well.
 fn has_room(jobs: &Jobs, control: &Control, room: &mut Room) -> bool {
     if !jobs.queues.iter().any(|open| open.queue.is_shared()) {
         return true;

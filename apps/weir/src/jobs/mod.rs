@@ -45,7 +45,7 @@ pub(crate) struct JobsReport {
     pub(crate) frames: u64,
     /// Those of them that were committed after the deadline of their job.
     pub(crate) late_frames: u64,
-    /// Why videos failed: the first of them.
+    /// Reasons of failed videos, the first [`MAX_REASONS`] of them.
     pub(crate) reasons: Vec<String>,
     /// Losses of a queue's damaged store, in words.
     pub(crate) lost: Vec<String>,
@@ -79,7 +79,7 @@ const MAX_REASONS: usize = 10;
 pub(crate) struct Jobs {
     queues: Vec<OpenQueue>,
     streams: Arc<Streams>,
-    /// Why the feeder gave up.
+    /// The reason why the feeder gave up, if it did.
     stopped: Mutex<Option<String>>,
 }
 
@@ -92,7 +92,7 @@ struct OpenQueue {
     /// The graph as jobs name it, and its digest.
     graph: String,
     digest: String,
-    /// Whether each run of a video starts at its first frame, since trackers and transforms depend on earlier
+    /// True if each run of a video starts at its first frame, since trackers and transforms depend on earlier
     /// frames.
     from_start: bool,
 }
@@ -140,7 +140,7 @@ fn sinks_of<'a>(graph: &'a Graph, node: &QueueNode) -> Vec<&'a SinkNode> {
     graph.sinks().iter().filter(takes).collect()
 }
 
-/// Whether the sinks of a queued source can commit results.
+/// Checks that the sinks of every queued source can commit results.
 ///
 /// # Errors
 /// [`UserError`] for the first that cannot.

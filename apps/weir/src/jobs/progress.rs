@@ -32,7 +32,7 @@ pub(super) struct JobStream {
 struct Progress {
     /// Frames that its source gave.
     given: u64,
-    /// Whether its source has ended, and why where that was no regular end.
+    /// End of the source, with the reason if it ended early; `None` while it runs.
     ended: Option<Result<(), String>>,
     /// Deliveries and drops by sink.
     seen: BTreeMap<String, u64>,
@@ -43,11 +43,11 @@ struct Progress {
     committed: u32,
     /// Segments that the queue was asked to commit, and has not yet.
     committing: u32,
-    /// Why nothing more of it is committed in this run.
+    /// The reason why no more segments are committed in this run, if there is one.
     problem: Option<Problem>,
 }
 
-/// Why a stream is not processed to its end.
+/// The reason why a stream is not processed to its end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Problem {
     /// A frame, or the source: it is tried again some times.
@@ -217,22 +217,22 @@ impl JobStream {
         self.changed.notify_all();
     }
 
-    /// Whether all sinks have nothing more of it.
+    /// True if no sink has anything left of the stream.
     pub(super) fn is_removed(&self) -> bool {
         self.lock().removed as usize >= self.spec.sinks.len()
     }
 
-    /// Whether all its segments are committed.
+    /// True if all segments of the stream are committed.
     pub(super) fn is_committed(&self) -> bool {
         self.lock().committed == self.until
     }
 
-    /// Whether a commit waits for its result from the queue.
+    /// True if a commit waits for its result from the queue.
     pub(super) fn is_committing(&self) -> bool {
         self.lock().committing > 0
     }
 
-    /// Whether anything was committed since it began.
+    /// True if a segment was committed since the stream began.
     pub(super) fn has_advanced(&self) -> bool {
         self.lock().committed > self.committed
     }

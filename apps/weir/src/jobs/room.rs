@@ -1,4 +1,4 @@
-//! Whether cameras leave room for archives that other engines may process as well.
+//! Detects if cameras leave room for archives that other engines could process as well.
 
 /// Milliseconds without a late or dropped frame of any camera, before more of an archive is taken.
 const CALM_MS: u64 = 2_000;

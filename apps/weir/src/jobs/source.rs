@@ -12,7 +12,7 @@ use super::progress::JobStream;
 pub(super) struct VideoFactory {
     pub(super) stream: Arc<JobStream>,
     pub(super) from: u64,
-    /// Whether it is known to end early.
+    /// True if the file is known to be cut off.
     pub(super) is_truncated: bool,
 }
 

@@ -78,12 +78,13 @@ impl Channel {
         }
     }
 
-    /// Whether a watcher needs pictures because its browser does not play the video.
+    /// True if a watcher needs pictures because its browser does not play the video.
     pub(super) fn wants_pictures(&self) -> bool {
         self.lock().pictured().next().is_some()
     }
 
-    /// Whether a frame that arrived then is to be shown as a picture: so many milliseconds after the one before.
+    /// True if a frame that arrived at `time_ms` is due as a picture: at least `interval_ms` after the last
+    /// one.
     pub(super) fn takes_picture(&self, time_ms: u64, interval_ms: u64) -> bool {
         let mut state = self.lock();
         let is_due = state

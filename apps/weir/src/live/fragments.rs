@@ -21,7 +21,7 @@ pub(super) struct Sample {
     pub(super) pts_ms: f64,
     /// Decoding time in milliseconds.
     pub(super) dts_ms: f64,
-    /// Whether it needs no other.
+    /// True if the picture is a key picture, which decodes without others.
     pub(super) key: bool,
 }
 

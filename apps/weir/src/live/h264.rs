@@ -64,8 +64,8 @@ pub(super) fn record(stream: &[u8]) -> Option<Vec<u8>> {
     Some(record)
 }
 
-/// Whether all parameter sets of a byte stream, of which there may be none, are in that record: a camera repeats them, in any order
-/// and not always all of them.
+/// True if the record contains all parameter sets of a byte stream, also if the stream has none. A camera
+/// repeats its sets in any order, and not always all of them.
 pub(super) fn holds(record: &[u8], stream: &[u8]) -> bool {
     let held = sets(record).unwrap_or_default();
     let mut sent = units(stream).into_iter();

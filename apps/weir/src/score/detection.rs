@@ -55,9 +55,9 @@ pub(super) fn unknown(known: &BTreeSet<&str>, frames: &[Observed<'_>]) -> BTreeM
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct ScoredOutcome {
     pub(super) score: f32,
-    /// Whether it is of a thing that none of a higher score is of.
+    /// True if the detection is of an object that no detection of a higher score took.
     pub(super) right: bool,
-    /// Whether it is no event.
+    /// True if the detection is below its operating threshold, and so no event.
     pub(super) candidate: bool,
 }
 

@@ -25,7 +25,7 @@ pub(crate) struct Detection {
     pub(crate) score: f32,
     /// Left, top, right, bottom in source pixels.
     pub(crate) r#box: [f32; 4],
-    /// Whether its score is below the operating threshold of its class.
+    /// True if the score is below the operating threshold of the class.
     #[serde(default)]
     pub(crate) candidate: bool,
     /// The tracker's number for it.

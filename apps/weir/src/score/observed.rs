@@ -28,7 +28,7 @@ pub(crate) struct PlayedStream<'a> {
     pub(crate) truth: &'a Truth,
     /// Number of frames that arrived: frame 0 up to this number.
     pub(crate) arrived: u64,
-    /// Whether the clip starts again at its end.
+    /// True if the clip starts again at its end.
     pub(crate) repeats: bool,
     /// Reported objects by frame; `None` if nothing was delivered.
     pub(crate) events: Option<&'a BTreeMap<u64, Vec<Detection>>>,

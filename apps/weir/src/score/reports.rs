@@ -135,7 +135,7 @@ fn counts(class: &str, truth: &[TrueThing]) -> (usize, usize) {
     (asked, of_class().count())
 }
 
-/// Whether a sentence that says where all of a class are does not name a place of one.
+/// True if a sentence names places of a class and leaves one of them out.
 fn leaves_out(facts: &[Fact], truth: &[TrueThing]) -> bool {
     let Some(Fact::Count { class, .. }) = facts.iter().find(|fact| matches!(fact, Fact::Count { .. })) else {
         return false;

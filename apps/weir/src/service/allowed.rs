@@ -56,7 +56,7 @@ impl AllowedPlaces {
     /// Judges a source that a client names: a camera or a server, or a file.
     ///
     /// # Errors
-    /// Why the client may not name it, with what to do.
+    /// A source that clients may not name, with the remedy.
     fn check(&self, uri: &str) -> Result<(), Refused> {
         let refused = |hint: &str| Refused {
             host: None,
@@ -97,7 +97,7 @@ impl AllowedPlaces {
     }
 }
 
-/// Why a client may not name a source.
+/// The reason why a client may not name a source.
 #[derive(Debug)]
 struct Refused {
     /// A host that the graph does not allow.
@@ -105,7 +105,7 @@ struct Refused {
     hint: String,
 }
 
-/// Whether the query of an address asks FFmpeg to wait for connections rather than to connect.
+/// True if the query of an address asks FFmpeg to wait for connections rather than to connect.
 fn listens(address: &str) -> bool {
     let query = address.split_once('?').map_or("", |(_, query)| query);
     query.split(['&', '?', '#']).any(|option| {
@@ -118,7 +118,7 @@ fn listens(address: &str) -> bool {
     })
 }
 
-/// Whether a file, with all links followed, is in the folder or below it.
+/// True if a file, with all links followed, is in the folder or below it.
 fn is_in_folder(file: &Path, folder: &Path) -> bool {
     match (file.canonicalize(), folder.canonicalize()) {
         (Ok(file), Ok(folder)) => file.is_file() && file.starts_with(folder),

@@ -93,7 +93,7 @@ impl Leaf {
     }
 }
 
-/// Whether it is nothing but `${NAME}`.
+/// True if the whole text is `${NAME}`.
 fn is_variable(text: &str) -> bool {
     let name = text.strip_prefix("${").and_then(|rest| rest.strip_suffix('}'));
     name.is_some_and(|name| name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_'))
@@ -133,7 +133,8 @@ fn collect(value: &DeValue<'_>, is_secret: bool, leaves: &mut Vec<Leaf>) {
     }
 }
 
-/// Whether the value of a key is a secret. Numbers are counts of tokens, or whatever else has a key.
+/// True if the value of the key is a secret. A number under a name with `token`, `key` or `sig` is none: it may
+/// be a count.
 fn is_secret_key(name: &str, is_text: bool) -> bool {
     let mut small = String::with_capacity(name.len());
     let mut before = ' ';
@@ -340,7 +341,7 @@ impl Secrets {
     }
 }
 
-/// Whether what stands before an equals sign is a key of a secret, in quotes, with dots and escapes or without.
+/// True if the text before an equals sign is the key of a secret, with or without quotes, dots and escapes.
 fn is_key_of_secret(written: &str) -> bool {
     let written = written.trim();
     let parsed = format!("{written} = 0").parse::<toml::Table>().ok();

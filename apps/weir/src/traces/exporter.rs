@@ -34,7 +34,7 @@ pub(super) struct Exporter {
     traces: Mutex<Option<SyncSender<RequestTrace>>>,
     thread: Mutex<Option<JoinHandle<()>>>,
     counts: Arc<SpanCounts>,
-    /// Whether the exporter is shutting down, so that no more traces follow.
+    /// Set when the exporter shuts down, so that no more traces follow.
     is_closing: Arc<AtomicBool>,
 }
 
@@ -105,7 +105,7 @@ struct Sender {
     identity: Identity,
     counts: Arc<SpanCounts>,
     is_closing: Arc<AtomicBool>,
-    /// Whether the last export failed.
+    /// True if the last export failed.
     is_down: bool,
 }
 

@@ -146,7 +146,7 @@ impl Zoo {
         self.places(entry).find(is_whole)
     }
 
-    /// Whether a file of that name is there, whatever it is.
+    /// True if a file with the model's name exists; its contents are not checked.
     pub(crate) fn is_present(&self, entry: &Entry) -> bool {
         self.places(entry).any(|path| path.exists())
     }
@@ -223,7 +223,7 @@ fn models_of_node(model: &ModelNode) -> impl Iterator<Item = &str> {
     origin.into_iter().chain(models_in_keys(&model.settings))
 }
 
-/// Whether all that the model needs of the zoo is here and is what it is called.
+/// True if all zoo models that the model needs are on this machine and verified.
 pub(crate) fn has_models_for(model: &ModelNode, zoo: &Zoo) -> bool {
     models_of_node(model).all(|name| zoo.resolve(name).is_ok())
 }

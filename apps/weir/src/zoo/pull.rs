@@ -134,7 +134,7 @@ fn download(name: &str, url: &str, expected: u64) -> Result<Vec<u8>, ureq::Error
     Ok(bytes)
 }
 
-/// Whether another try may bring what this one did not: not where the server gave a definite answer.
+/// True if another try may succeed: the network failed, or the server answered 429 or 5xx.
 fn is_transient(error: &ureq::Error) -> bool {
     match error {
         ureq::Error::StatusCode(code) => *code >= 500 || *code == 429,

@@ -60,7 +60,7 @@ pub(crate) struct Sent {
     /// Path and method of the description, where it is one that the description has.
     pub(crate) operation: Option<(String, String)>,
     pub(crate) path: String,
-    /// Whether it is a whole request of HTTP, which has an answer.
+    /// True if it is a complete HTTP request, which has an answer.
     pub(crate) whole: bool,
 }
 
@@ -101,7 +101,7 @@ impl<'a> Fuzzer<'a> {
         (self.random() % bound as u64) as usize
     }
 
-    /// Whether something happens, once in `times`.
+    /// True once in `times` calls on average.
     fn one_in(&mut self, times: usize) -> bool {
         self.below(times) == 0
     }

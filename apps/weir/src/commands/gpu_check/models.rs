@@ -46,7 +46,7 @@ pub(super) struct ModelCheck {
     pub(super) best_batch: u32,
     /// Milliseconds an item at the best batch: inputs prepared, run with its copies, outputs read.
     pub(super) parts: Option<Parts>,
-    /// Whether it finds objects in whole frames.
+    /// True if the model finds objects in whole frames.
     pub(super) is_detector: bool,
 }
 

@@ -29,7 +29,7 @@ pub(super) struct Setup<'a> {
     pub(super) out: &'a Path,
     /// Folder for files of sinks; `None`: that of the graph.
     pub(super) data: Option<&'a Path>,
-    /// Whether [`PUBLIC_MODEL`] is on this machine.
+    /// True if [`PUBLIC_MODEL`] is on this machine.
     pub(super) has_public_model: bool,
 }
 
@@ -157,12 +157,12 @@ fn source_table(setup: &Setup<'_>, stream: &str) -> Result<String, UserError> {
     Ok(lines.join("\n") + "\n")
 }
 
-/// Whether an address takes something from variables: `rtsp://${CAMERA_USER}:${CAMERA_PASSWORD}@camera/stream`.
+/// True if an address contains variables: `rtsp://${CAMERA_USER}:${CAMERA_PASSWORD}@camera/stream`.
 pub(super) fn has_variables(uri: &str) -> bool {
     uri.contains("://") && uri.contains("${")
 }
 
-/// Whether an address has credentials other than those that variables hold.
+/// True if an address has credentials other than those in variables.
 pub(super) fn is_secret(uri: &str) -> bool {
     let mut plain = String::new();
     let mut rest = uri;

@@ -18,7 +18,7 @@ pub(super) struct LayerCosts {
     times: Vec<u64>,
     /// Bytes that pass on after each layer except the last.
     pub(super) bytes: Vec<u64>,
-    /// Whether the model may be cut after each layer except the last.
+    /// For each layer except the last: true if the model may be cut after it.
     allowed: Vec<bool>,
 }
 
