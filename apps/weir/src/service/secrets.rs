@@ -133,8 +133,8 @@ fn collect(value: &DeValue<'_>, is_secret: bool, leaves: &mut Vec<Leaf>) {
     }
 }
 
-/// True if the value of the key is a secret. A number under a name with `token`, `key` or `sig` is none: it may
-/// be a count.
+/// True if the value of the key is a secret. A number under a name with `token`, `key` or `sig` is none, since
+/// it may be a count.
 fn is_secret_key(name: &str, is_text: bool) -> bool {
     let mut small = String::with_capacity(name.len());
     let mut before = ' ';
