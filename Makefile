@@ -1,20 +1,13 @@
-# What there is to do: make setup, demo, dist, check-dist, test, test-sinks, test-brokers, test-kafka, test-fleet, check-fleet,
-# check-cuda, check-features, lint, bench-overhead, bench-sim, bench-reserve, bench-partitioned, bench-accuracy, bench-cameras,
-# bench-cascades, bench-generating, bench-route, bench-queues, bench-memory, bench-routing, bench-fleet, bench-fleet-live,
-# bench-shared, bench-idle-connections, bench-watchers, bench-counts, bench-per-track, bench-gears, bench-accept, bench-reports,
-# bench-links, soak, fuzz, fuzz-api, page-pictures, compare-live, gpu-check, crash-jobs, reproduce-pard, reproduce-ppipe,
-# reproduce-ken, reproduce-goodserve, reproduce-qlm, docs, clips, train, clean, bench-box, bench-openings, crash-jobs-fleet, python.
-# Every target sets up what it needs.
+# `make setup`, `build`, `demo` and `test` are where to begin; CONTRIBUTING.md names the others. Every target sets up what it needs.
+# `make bench`, `make reproduce` and `make test-features` list the names that they take.
 
-.PHONY: all build setup demo dist check-dist test test-sinks test-brokers test-kafka test-fleet check-fleet check-cuda \
-	check-features lint bench-overhead bench-sim bench-reserve bench-partitioned bench-accuracy bench-cameras \
-	bench-cascades bench-generating bench-route bench-queues bench-memory bench-routing bench-fleet bench-fleet-live \
-	bench-shared bench-idle-connections bench-watchers bench-counts bench-per-track bench-gears bench-accept bench-reports \
-	bench-links soak fuzz fuzz-api page-pictures compare-live gpu-check crash-jobs reproduce-pard reproduce-ppipe reproduce-ken \
-	reproduce-goodserve reproduce-qlm docs clips train clean bench-box bench-openings crash-jobs-fleet python
+.PHONY: build setup demo dist check-dist test test-features check-features lint python bench reproduce compare-live soak \
+	crash-jobs crash-jobs-fleet fuzz fuzz-api gpu-check page-pictures docs clips train clean
 .DEFAULT_GOAL := build
 
 CARGO ?= cargo
+# Name of a benchmark, of a publication or of a feature, for targets that stand for several.
+NAME ?=
 # Which application `make demo` shows: traffic-monitoring, live-video or game-analysis.
 APP ?= traffic-monitoring
 # Length of each live run of `make compare-live`.
@@ -23,8 +16,6 @@ SECONDS_EACH ?= 120
 # packages, or with WEIR_FLEET=1, fleets, which take minutes to compile.
 SINKS := kafka nats parquet
 FEATURES = --features "$(SINKS) otlp$(if $(filter 1,$(WEIR_CUDA)), cuda)$(if $(filter 1,$(WEIR_FLEET)), fleet)"
-
-all: build
 
 # Packages, FFmpeg and ONNX Runtime; does nothing where they are there. WEIR_CUDA=1 takes the CUDA build.
 setup:
@@ -56,48 +47,57 @@ test: setup
 python: setup
 	@scripts/python.sh
 
-# The sink that writes Parquet, which a plain build leaves out: lints and tests of it alone. All packages are built together, as in
+# Lints and tests of one feature that plain builds leave out: `make test-features NAME=fleet`. All packages are built together, as in
 # `make test`, so that what the feature does not concern is built once.
-test-sinks: setup
-	$(CARGO) clippy --workspace --features weir/parquet --all-targets --locked -- -D warnings
-	$(CARGO) test --workspace --features weir/parquet --locked --test operators --test cli -- features:: parquet:: sinks::
-
-# Sinks and traces behind features: lints and tests of them alone. All packages are built together, as in `make test`, so that
-# what these features do not concern is built once.
+define FEATURE_LIST
+  parquet   the sink that writes Parquet
+  brokers   sinks and traces behind features, together: NATS, Kafka, Parquet, OpenTelemetry
+  kafka     the sink `kafka` against the mock cluster of librdkafka, which is compiled for it
+  fleet     nodes that come and go, intruders, engines that share streams, partitions on workers of a fleet
+  cuda      the feature `cuda`, also on a machine without CUDA: lints, and the tests that need no GPU
+endef
 OF_FEATURES := $(foreach sink,$(SINKS),weir/$(sink)) weir/otlp
-test-brokers: setup
-	$(CARGO) clippy --workspace --features "$(OF_FEATURES)" --all-targets --locked -- -D warnings
-	$(CARGO) test --workspace --features "$(OF_FEATURES)" --locked --test cli --test jobs --test operators -- \
+CLIPPY = $(CARGO) clippy --workspace --all-targets --locked --features
+TEST = $(CARGO) test --workspace --locked --features
+TEST_PARQUET = --test operators --test cli -- features:: parquet:: sinks::
+TEST_CUDA = --lib -- gpu:: pixels::device media::hardware
+
+define test-parquet
+	$(CLIPPY) weir/parquet -- -D warnings
+	$(TEST) weir/parquet $(TEST_PARQUET)
+endef
+define test-brokers
+	$(CLIPPY) "$(OF_FEATURES)" -- -D warnings
+	$(TEST) "$(OF_FEATURES)" --test cli --test jobs --test operators -- \
 		archive_fleet:: contract:: features:: parquet:: programs:: secure:: sinks:: traces::
-	$(CARGO) test --workspace --features "$(OF_FEATURES)" --locked --lib -- server:: sinks:: traces::
+	$(TEST) "$(OF_FEATURES)" --lib -- server:: sinks:: traces::
+endef
+define test-kafka
+	$(TEST) weir-tests/kafka --test kafka
+endef
+define test-fleet
+	$(CLIPPY) weir/fleet -- -D warnings
+	$(TEST) weir/fleet --test fabric --test intruders
+	$(TEST) weir/fleet --test cli -- fleet:: fleet_workers::
+	$(TEST) weir/fleet --lib -- fleet:: keys:: members::
+endef
+define test-cuda
+	$(CLIPPY) weir/cuda -- -D warnings
+	$(TEST) weir/cuda $(TEST_CUDA)
+endef
 
-# The sink `kafka` against the mock cluster of librdkafka, which is compiled for it.
-test-kafka: setup
-	$(CARGO) test --workspace --features "weir-tests/kafka" --locked --test kafka
+test-features: $(if $(test-$(NAME)),setup)
+	$(or $(test-$(NAME)),$(call list,FEATURE_LIST))
 
-# What the feature `fleet` brings, which plain builds leave out: it compiles without warnings.
-check-fleet: setup
-	$(CARGO) clippy --workspace --features weir/fleet --all-targets --locked -- -D warnings
+# Prints the names that a target takes and ends in an error, which says whether one was given.
+list = $(info $($1))$(error $(if $(NAME),there is no $(NAME): ,)make $@ NAME=... takes one of the names above)
 
-# Nodes that come and go, intruders, three engines that share streams, and partitions on workers of a fleet. All packages are built
-# together, as in `make test`, so that what the feature does not concern is built once.
-test-fleet: setup
-	$(CARGO) test --workspace --features weir/fleet --locked --test fabric --test intruders
-	$(CARGO) test --workspace --features weir/fleet --locked --test cli -- fleet:: fleet_workers::
-	$(CARGO) test --workspace --features weir/fleet --locked --lib -- fleet:: keys:: members::
-
-# What the feature `cuda` brings, which plain builds leave out: it compiles without warnings, also on a machine without CUDA, and the
-# tests that need no GPU pass with it.
-check-cuda: setup
-	$(CARGO) clippy --workspace --features weir/cuda --all-targets --locked -- -D warnings
-	$(CARGO) test --workspace --features weir/cuda --locked --lib -- gpu:: pixels::device media::hardware
-
-# What plain builds leave out: all of it compiles without warnings, its tests too, and the tests of the Parquet sink and of the feature
-# `cuda` that need neither a broker nor a GPU pass.
+# Everything that plain builds leave out: all of it compiles without warnings, its tests too, and the tests of the Parquet sink and of
+# the feature `cuda` that need neither a broker nor a GPU pass.
 check-features: setup
-	$(CARGO) clippy --workspace --features "$(OF_FEATURES) weir/cuda weir/fleet" --all-targets --locked -- -D warnings
-	$(CARGO) test --workspace --features "weir/parquet weir/cuda" --locked --test operators --test cli -- features:: parquet:: sinks::
-	$(CARGO) test --workspace --features "weir/parquet weir/cuda" --locked --lib -- gpu:: pixels::device media::hardware
+	$(CLIPPY) "$(OF_FEATURES) weir/cuda weir/fleet" -- -D warnings
+	$(TEST) "weir/parquet weir/cuda" $(TEST_PARQUET)
+	$(TEST) "weir/parquet weir/cuda" $(TEST_CUDA)
 
 lint: setup
 	$(CARGO) fmt --all --check
@@ -105,77 +105,103 @@ lint: setup
 	@if $(CARGO) deny --version >/dev/null 2>&1; then $(CARGO) deny --all-features check bans licenses sources; \
 	else echo "cargo-deny is not installed: licences and dependency directions are not checked"; fi
 
-# Engine overhead against the bare limit of the machine, and the cost of single decisions.
-bench-overhead: setup
-	@scripts/bench-overhead.sh
+# Benchmarks: `make bench NAME=sim`. Speeds are ratios within one run. ARGS are passed on to programs that take options.
+define BENCH_LIST
+  With Cargo alone:
+  sim               the simulator: events a second and memory, with a million requests through five modules
+  reserve           reservations: probing pools of 100 devices, and a dispatch on a cluster of 100
+  route             a router's decision over 512 instances, and 10,000 requests a second over them
+  queues            virtual queues with 400,000 requests: an arrival, and a plan of all groups
+  memory            cost of devices with memory and of virtual queues where everything is in memory
+  fleet             a fleet of 100 engines and 5,000 streams in virtual time, with engines that fail
+  cascades          cascades beside graphs without one that do the same work, and a decision on the gear
+  generating        tokens a second of a model that generates, beside a bare loop (asset pack)
+  counts            counts, dwell times and speeds on ten minutes of a street, from its true boxes
 
-# PARD's evaluation, run again in the simulator: tables and figures into docs/reproduction/pard. Needs cargo alone.
-reproduce-pard:
-	@scripts/reproduce.sh pard
+  The engine, live:
+  overhead          the engine against the bare limit of the machine, and single decisions (asset pack)
+  cameras           detection on 4 to 64 cameras, then traffic monitoring on 16 (ten minutes)
+  per-track         traffic monitoring on 16 cameras, read in every frame and per track (four minutes)
+  gears             plates read by gears, by large and by small models, while the load rises and falls
+  accept            earlier answers where the next stage of a cascade would be late (asset pack)
+  reports           reports in words at half of the machine's capacity, and at all of it (four minutes)
+  accuracy          accuracy under twice the load that the machine sustains; APP as for the demo
+  stillness         work that a motion gate saves, and objects that it misses (asset pack)
+  shared            detection beside endless loops of equal priority; GRAPH=traffic for three models
+  box               the three demos with memory for five of their thirteen nets (twenty minutes)
+  openings          opening times of nets, cold and warm, beside their run times
+  routing           routing over three workers of different speeds, one of them killed (nine minutes, asset pack)
+  partitioned       traffic monitoring over three worker processes, one of them killed and started again
+  links             partitions over links that lose, delay and break (five minutes, root)
+  fleet-live        three engines that come and go with 24 emulated cameras (CHURN_S, half an hour)
+  idle-connections  goodput under overload with a thousand idle connections to the API (three minutes)
+  watchers          goodput under overload with fifty watchers of the page (three minutes)
+endef
 
-# PPipe's evaluation, run again: tables and figures into docs/reproduction/ppipe. Needs cargo alone.
-reproduce-ppipe:
-	@scripts/reproduce.sh ppipe
+REPRODUCTION = @$(CARGO) run --release --locked -p weir-reproduction --bin
+bench-sim = $(REPRODUCTION) bench-sim
+bench-reserve = $(REPRODUCTION) bench-reserve
+bench-route = $(REPRODUCTION) bench-route
+bench-queues = $(REPRODUCTION) bench-queues
+bench-memory = $(REPRODUCTION) bench-memory
+bench-fleet = $(REPRODUCTION) bench-fleet
+bench-cascades = @$(CARGO) run --release --locked -p weir-benches --bin cascades
+bench-generating = @$(CARGO) run --release --locked -p weir-benches --bin generating
+# True boxes do not depend on the light: events=FILE takes those that a detector found in rendered clips at night and in rain
+# (docs/analytics.md).
+bench-counts = @$(CARGO) run --release --locked -p weir-videos --no-default-features --example street_counts
+bench-overhead = @scripts/bench-overhead.sh
+# Decoded as needed and whole, in turn. WEIR_PYTHON, a Python with benches/reference/requirements.txt, adds a plain loop that keeps the
+# latest frame.
+define bench-cameras
+	@scripts/bench-cameras.sh
+	@scripts/bench-cameras.sh --graph traffic --clips original --cameras 16
+endef
+bench-per-track = @scripts/bench-per-track.py
+bench-gears = @scripts/bench-gears.py
+bench-accept = @scripts/bench-accept.py $(or $(WEIR_ASSETS),../shared/assets) $(ARGS)
+bench-reports = @scripts/bench-reports.py
+bench-accuracy = @scripts/bench-accuracy.sh $(APP)
+bench-stillness = @scripts/bench-stillness.sh $(ARGS)
+bench-shared = @scripts/bench-shared-machine.sh
+# Cameras and archive jobs, by each rule of `[policy] queues`, with and without warm start.
+bench-box = @scripts/bench-box.py $(ARGS)
+bench-openings = @scripts/bench-openings.py $(or $(WEIR_ASSETS),../shared/assets)
+bench-routing = @scripts/bench-routing.sh
+bench-partitioned = @scripts/bench-partitioned.sh $(ARGS)
+bench-links = @scripts/bench-links.py $(ARGS)
+bench-fleet-live = @python3 benches/soak/fleet.py "$(or $(WEIR),$(or $(CARGO_TARGET_DIR),target)/release/weir)" out/fleet
+bench-idle-connections = @scripts/bench-idle-connections.sh
+bench-watchers = @scripts/bench-watchers.sh
 
-# KEN's evaluation, run again with published profiles of the asset pack, into docs/reproduction/ken. Needs cargo alone.
-reproduce-ken:
-	@scripts/reproduce.sh ken
+BENCHES_AFTER_SETUP := overhead partitioned
+BENCHES_AFTER_BUILD := cameras per-track gears accept reports accuracy stillness shared box openings routing links fleet-live \
+	idle-connections watchers
+ifneq ($(filter $(NAME),links fleet-live),)
+bench: WEIR_FLEET := 1
+endif
+bench: $(if $(filter $(NAME),$(BENCHES_AFTER_SETUP)),setup) $(if $(filter $(NAME),$(BENCHES_AFTER_BUILD)),build)
+	$(or $(bench-$(NAME)),$(call list,BENCH_LIST))
 
-# GoodServe's evaluation, run again with published step times of the asset pack, into docs/reproduction/goodserve. Needs
-# cargo alone.
-reproduce-goodserve:
-	@scripts/reproduce.sh goodserve
-
-# QLM's evaluation, run again with recorded token lengths and published step times of the asset pack, into
-# docs/reproduction/qlm. Needs cargo alone.
-reproduce-qlm:
-	@scripts/reproduce.sh qlm
+# A published evaluation, run again in the simulator: `make reproduce NAME=pard` writes docs/reproduction/pard. Needs cargo alone.
+define REPRODUCE_LIST
+  pard       on recorded traces of the asset pack, else on generated ones
+  ppipe      on published block latencies of the asset pack, else on synthetic profiles
+  ken        on published profiles of the asset pack
+  goodserve  on published step times of the asset pack
+  qlm        on recorded token lengths and published step times of the asset pack
+endef
+reproduce:
+	$(if $(filter pard ppipe ken goodserve qlm,$(NAME)),@scripts/reproduce.sh $(NAME),$(call list,REPRODUCE_LIST))
 
 # The live engine against the simulator, on the same graphs, arrivals and emulated devices: six minutes of live runs.
 compare-live: setup
 	@scripts/compare-live.sh --seconds $(SECONDS_EACH)
 
-# The simulator: events a second on one core, and memory, with a million requests through five modules. Needs cargo alone.
-bench-sim:
-	@$(CARGO) run --release --locked -p weir-reproduction --bin bench-sim
-
-# Reservations: probing pools of 100 devices, and a dispatch on a cluster of 100. Needs cargo alone.
-bench-reserve:
-	@$(CARGO) run --release --locked -p weir-reproduction --bin bench-reserve
-
-# A router's decision over 512 instances, and 10,000 requests a second over them simulated on one core. Needs cargo alone.
-bench-route:
-	@$(CARGO) run --release --locked -p weir-reproduction --bin bench-route
-
-# Routing live: three workers that take 1, 2 and 4 times as long, one of which is killed and comes back; then detection on such
-# parts of the processor. About nine minutes. Needs the asset pack.
-bench-routing: build
-	@scripts/bench-routing.sh
-
-# Virtual queues with 400,000 requests: an arrival, and a plan of all groups. Needs cargo alone.
-bench-queues:
-	@$(CARGO) run --release --locked -p weir-reproduction --bin bench-queues
-
-# What devices with memory and virtual queues cost where everything is in memory, in the simulator. Needs cargo alone.
-bench-memory:
-	@$(CARGO) run --release --locked -p weir-reproduction --bin bench-memory
-
-# A fleet of 100 engines and 5,000 streams in virtual time, with engines that fail and load that swings. Needs cargo alone.
-bench-fleet:
-	@$(CARGO) run --release --locked -p weir-reproduction --bin bench-fleet
-
-# Three engines of a fleet with 24 emulated cameras: goodput, takeover, and half an hour of engines that come and go. CHURN_S is its length.
-bench-fleet-live: WEIR_FLEET := 1
-bench-fleet-live: build
-	@python3 benches/soak/fleet.py "$(or $(WEIR),$(or $(CARGO_TARGET_DIR),target)/release/weir)" out/fleet
-
-# Cascades beside graphs without one that do the same work, and a decision on the gear. Needs cargo alone.
-bench-cascades:
-	@$(CARGO) run --release --locked -p weir-benches --bin cascades
-
-# Tokens a second of a model that generates, by sequences at a time and their past, beside a bare loop. Needs the asset pack.
-bench-generating:
-	@$(CARGO) run --release --locked -p weir-benches --bin generating
+# The service at twice what the machine sustains, while streams come and go, cameras fail, a reader stalls and a model loses
+# batches; afterwards the books. SOAK_SECONDS is its length, 1800 where it is not given.
+soak: build
+	@scripts/soak.sh
 
 # The engine is killed 100 times while it works on six jobs, and 100 times more with the last bytes of its store cut off each time;
 # results must be those of an undisturbed run.
@@ -186,78 +212,6 @@ crash-jobs:
 crash-jobs-fleet: setup
 	WEIR_KILLS=50 WEIR_KILL_JOBS=6 $(CARGO) test --workspace --features weir/nats --locked --test cli -- --nocapture \
 		archive_fleet::killed archive_fleet::two_engines
-
-# Counts, dwell times and speeds on ten minutes of a street, from its true boxes and from shaken ones. These do not depend on the light:
-# what night and rain do shows with events=FILE alone, from what a detector found in rendered clips (docs/analytics.md).
-bench-counts:
-	@$(CARGO) run --release --locked -p weir-videos --no-default-features --example street_counts
-
-# Traffic monitoring on 16 cameras with modules that read in every frame, and per track, in turn: four minutes.
-bench-per-track: build
-	@scripts/bench-per-track.py
-
-# Plates that are read by gears, by the large and by the small models alone, under a load that rises and falls.
-bench-gears: build
-	@scripts/bench-gears.py
-
-# Reports in words on every frame of a clip at half of what this machine sustains, and at all of it: four minutes.
-bench-reports: build
-	@scripts/bench-reports.py
-
-# Traffic monitoring with its detector over three worker processes, one of which is killed and started again.
-bench-partitioned: setup
-	@scripts/bench-partitioned.sh $(ARGS)
-
-# Partitions of a model over machines whose links lose, delay and break, each in a network namespace: five minutes. Needs root.
-bench-links: WEIR_FLEET := 1
-bench-links: build
-	@scripts/bench-links.py $(ARGS)
-
-# What delivering what is known is worth where the next stage of a cascade would be late, on labelled plates of the asset pack: two
-# minutes.
-bench-accept: build
-	@scripts/bench-accept.py $(or $(WEIR_ASSETS),../shared/assets) $(ARGS)
-
-# The three demos on one box with memory for five of their thirteen nets: cameras and archive jobs, by each rule of `[policy] queues`,
-# with and without warm start. About twenty minutes.
-bench-box: build
-	@scripts/bench-box.py $(ARGS)
-
-# How long nets open, cold and warm, beside what they run: those that ship, and those of the asset pack.
-bench-openings: build
-	@scripts/bench-openings.py $(or $(WEIR_ASSETS),../shared/assets)
-
-# What is said under twice the load that this machine sustains, against what is said without; APP as for the demo.
-bench-accuracy: build
-	@scripts/bench-accuracy.sh $(APP)
-
-# Detection on 4, 16, 32 and 64 cameras, decoded as needed and whole, in turn, then the graph of traffic monitoring on 16:
-# ten minutes. WEIR_PYTHON, a Python with benches/reference/requirements.txt, adds a plain loop that keeps the latest frame.
-bench-cameras: build
-	@scripts/bench-cameras.sh
-	@scripts/bench-cameras.sh --graph traffic --clips original --cameras 16
-
-# Detection alone and beside endless loops of equal priority that are switched on and off every five seconds; GRAPH=traffic
-# for three models.
-bench-shared: build
-	@scripts/bench-shared-machine.sh
-
-# The service at twice what the machine sustains, while streams come and go, cameras fail, a reader stalls and a model loses
-# batches; afterwards the books. SOAK_SECONDS is its length, 1800 where it is not given.
-soak: build
-	@scripts/soak.sh
-
-# Goodput under overload with a thousand idle connections to the API, and without, in turn: three minutes.
-bench-idle-connections: build
-	@scripts/bench-idle-connections.sh
-
-# Goodput under overload with fifty watchers of the page with eight tiles each, and without, in turn: three minutes.
-bench-watchers: build
-	@scripts/bench-watchers.sh
-
-# Pictures of the page in several states, wide and narrow, light and dark, into out/page, to be looked at.
-page-pictures: setup
-	$(CARGO) test --locked -p weir --test cli -- page_pictures:: --ignored --nocapture --test-threads 1
 
 # Edited inputs on every reader of bytes from outside, each for MINUTES (10); ONLY=wire for those whose names begin so. FUZZ_SEED chooses
 # the inputs and is printed; a failure prints the input.
@@ -273,6 +227,10 @@ fuzz-api: setup
 # ORT_DYLIB_PATH take what was carried along. Without a GPU it says so in one line.
 gpu-check:
 	@scripts/gpu-check.sh
+
+# Pictures of the page in several states, wide and narrow, light and dark, into out/page, to be looked at.
+page-pictures: setup
+	$(CARGO) test --locked -p weir --test cli -- page_pictures:: --ignored --nocapture --test-threads 1
 
 docs: setup
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked

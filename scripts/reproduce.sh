@@ -23,7 +23,7 @@ qlm)
     wanted="recorded lengths and published step times" folder=profiles/llm otherwise="there is nothing to run"
     ;;
 *)
-    fail "say which: pard, ppipe, ken, goodserve or qlm"
+    fail "there is no such evaluation: NAME is pard, ppipe, ken, goodserve or qlm"
     ;;
 esac
 assets=$(asset_pack)

@@ -1,4 +1,4 @@
-"""What a plain loop of OpenCV and ONNX Runtime does with many cameras: the peer of `make bench-cameras`.
+"""What a plain loop of OpenCV and ONNX Runtime does with many cameras: the peer of `make bench NAME=cameras`.
 
     latest_frame.py MODEL.onnx VIDEO... --cameras 16 --seconds 30 --slo-ms 400
 

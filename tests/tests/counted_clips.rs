@@ -1,5 +1,5 @@
 //! The streets that ship, whose truth says what crosses a line: counted over tracks, as the demo of traffic monitoring counts them, it
-//! is as many but one at most, with all frames and with half of them missing. `make bench-counts` measures the same over long
+//! is as many but one at most, with all frames and with half of them missing. `make bench NAME=counts` measures the same over long
 //! streets.
 
 #![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]

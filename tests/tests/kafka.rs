@@ -1,6 +1,6 @@
 //! The sink `kafka` against the mock cluster of librdkafka, which speaks Kafka's protocol on loopback; its broker is down and up
 //! again five times. `WEIR_EVENTS` says how many events; without it they are few. A test of its own, since librdkafka is compiled
-//! for it: `make test-kafka`.
+//! for it: `make test-features NAME=kafka`.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
