@@ -148,7 +148,7 @@ bench-fleet = $(REPRODUCTION) bench-fleet
 bench-cascades = @$(CARGO) run --release --locked -p weir-benches --bin cascades
 bench-generating = @$(CARGO) run --release --locked -p weir-benches --bin generating
 # True boxes do not depend on the light: events=FILE takes those that a detector found in rendered clips at night and in rain
-# (docs/analytics.md).
+# (docs/explain/counting.md).
 bench-counts = @$(CARGO) run --release --locked -p weir-videos --no-default-features --example street_counts
 bench-overhead = @scripts/bench-overhead.sh
 # Decoded as needed and whole, in turn. WEIR_PYTHON, a Python with benches/reference/requirements.txt, adds a plain loop that keeps the

@@ -89,25 +89,25 @@ fn broken_snippets_are_found() {
     let complete = "```toml\n[app]\nslo = \"1s\"\n[sources.camera]\nuri = \"videos/street-day.mp4\"\n[models.detector]\n\
                     model = \"embedded:street-detector\"\n[modules.detect]\noperator = \"detect\"\nmodel = \"detector\"\n\
                     inputs = [\"camera\"]\n[sinks.events]\ntype = \"jsonl\"\npath = \"-\"\ninputs = [\"detect\"]\n```\n";
-    let found = |text: &str| problems(&Page::new("docs/page.md", text), &mut Counts::default());
+    let found = |text: &str| problems(&Page::new("docs/reference/page.md", text), &mut Counts::default());
     assert_eq!(found(complete), Vec::<String>::new());
     for (text, words) in [
         (complete.replace("slo = \"1s\"", "slow = \"1s\""), "slow"),
         (complete.replace("street-day.mp4", "street-noon.mp4"), "street-noon.mp4"),
         ("```toml\n[sinks.events]\ntype = \"jsonl\"\npath = \"-\"\ninputs = [\"detect\"]\nrotate = true\n```".to_owned(), "rotate"),
-        ("```toml\n[sinks.events\n```".to_owned(), "docs/page.md:2"),
+        ("```toml\n[sinks.events\n```".to_owned(), "docs/reference/page.md:2"),
         ("```toml\n[transforms.a]\ntype = \"zone\"\ninputs = [\"nothing\"]\npoints = [[0, 0], [1, 0], [1, 1]]\n```".to_owned(), "nothing"),
-        ("text\n```sh\nweir check\n```".to_owned(), "docs/page.md:3"),
+        ("text\n```sh\nweir check\n```".to_owned(), "docs/reference/page.md:3"),
         ("```sh\nweir run graph.toml --quickly\n```".to_owned(), "--quickly"),
         ("```sh\nmake tea\n```".to_owned(), "no target tea"),
         ("```sh\ncargo run -p weird\n```".to_owned(), "no package weird"),
-        ("```sh\nweir run \"graph.toml\n```".to_owned(), "docs/page.md:2"),
+        ("```sh\nweir run \"graph.toml\n```".to_owned(), "docs/reference/page.md:2"),
         ("```sh\ncat videos/street-noon.mp4\n```".to_owned(), "videos/street-noon.mp4 is not in the repository"),
         ("`weir stream list`".to_owned(), "no command stream"),
         ("`weir run --quickly`".to_owned(), "no option --quickly"),
         ("see `docs/nothing.md`".to_owned(), "docs/nothing.md is not in the repository"),
         ("# A heading\n[a](#a-heading) [b](#another)".to_owned(), "#another leads to no heading"),
-        ("[`code` and\ntext](nothing.md)".to_owned(), "docs/page.md:2: the link nothing.md"),
+        ("[`code` and\ntext](nothing.md)".to_owned(), "docs/reference/page.md:2: the link nothing.md"),
     ] {
         let found = found(&text);
         assert!(found.len() == 1 && found[0].contains(words), "{words}: {found:?}\n{text}");

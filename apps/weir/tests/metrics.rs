@@ -1,4 +1,4 @@
-//! `/metrics` is what Prometheus reads, `docs/metrics.md` has every name, and the dashboard asks for no other.
+//! `/metrics` is what Prometheus reads, `docs/reference/metrics.md` has every name, and the dashboard asks for no other.
 
 #![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
 
@@ -95,7 +95,7 @@ fn what_is_exported_is_described_and_what_the_dashboard_asks_for_is_exported() {
     let text = text();
     assert!(has_all, "{text}");
     let exported = families(&text);
-    let described = doc("metrics.md");
+    let described = doc("reference/metrics.md");
     let described: BTreeSet<&str> = names(&described);
     let own: BTreeSet<&str> = exported.keys().map(String::as_str).chain(RARE).collect();
     assert_eq!(own, described);

@@ -19,7 +19,7 @@ use weir_types::Span;
 
 use crate::common::{self, refuses, signal, stderr, stdout};
 
-/// Longest time until a run ends, after its duration or a signal (docs/command-line.md).
+/// Longest time until a run ends, after its duration or a signal (docs/reference/command-line.md).
 const MAX_END: Span = Span::from_secs(30);
 
 /// A graph of these sources through an emulated model to event lines.

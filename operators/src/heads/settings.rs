@@ -86,7 +86,7 @@ pub(super) const DETECTION_KEYS: &[KeySpec] = &[
         name: "class_thresholds",
         kind: KeyKind::Texts,
         about: "operating thresholds of classes, such as [\"car 0.45\", \"person 0.4\"]: what is below that of its class is in \
-                no event and goes to no other module, but trackers and `weir score` see it (docs/score.md); default \
+                no event and goes to no other module, but trackers and `weir score` see it (docs/explain/score.md); default \
                 `score_threshold`, and those of a shipped model where the graph does not set `score_threshold`",
     },
     number(

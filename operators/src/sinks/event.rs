@@ -1,5 +1,5 @@
 //! Lines of event files as JSON: the header of a run, deliveries, tracks that ended, incidents, drops and states of
-//! streams, with numbers rounded to their precision. `docs/events.md` specifies them.
+//! streams, with numbers rounded to their precision. `docs/reference/events.md` specifies them.
 
 use std::io::{self, Write};
 use std::sync::Arc;

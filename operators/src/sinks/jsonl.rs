@@ -17,7 +17,7 @@ const MAX_FILES: usize = 256;
 
 pub(super) const KIND: SinkKind = SinkKind {
     name: "jsonl",
-    about: "one JSON line for each delivered frame, after a header line for each run (docs/events.md)",
+    about: "one JSON line for each delivered frame, after a header line for each run (docs/reference/events.md)",
     keys: KEYS,
     file_per_stream: false,
     create,

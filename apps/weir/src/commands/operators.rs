@@ -76,7 +76,7 @@ const MODULE_KEYS: &[[&str; 3]] = &[
         "per_track",
         "a table",
         "`{ every = \"1s\", until = 0.9 }`: it runs for the objects of a track once in that media time, and no more once what it \
-         read is as certain as that, 0 to 1; `{ once = true }`: one time for each track, as soon as it counts (docs/tracking.md); \
+         read is as certain as that, 0 to 1; `{ once = true }`: one time for each track, as soon as it counts (docs/reference/tracking.md); \
          default: for every object of every frame; `every` default 1s, without `until` it goes on",
     ],
     [
@@ -98,7 +98,7 @@ fn page(catalog: &Catalog) -> String {
             .to_owned();
     operators_chapter(&mut page, &catalog.operators);
     page += "\n## Trackers\n\n`operator = \"track\"` of a module, beside `inputs`, the modules whose objects it follows, and `streams`, those that it is for; it \
-             has no model and none of the keys above (docs/tracking.md).\n";
+             has no model and none of the keys above (docs/reference/tracking.md).\n";
     push_own_keys(&mut page, catalog.tracker_keys, &[]);
     transforms_chapter(&mut page);
     heads_chapter(&mut page, &catalog.heads);
@@ -138,7 +138,7 @@ fn operators_chapter(page: &mut String, operators: &[OperatorSpec]) {
 
 fn transforms_chapter(page: &mut String) {
     *page += "\n## Transforms\n\n`type = \"...\"` of a transform, beside `inputs`, the trackers whose objects it takes, and `streams`, those that it is for \
-              (docs/analytics.md). \
+              (docs/reference/transforms.md). \
               These keys are shared; what a type has beside them stands with it.\n";
     push_shared_header(page);
     let keys: Vec<_> = TRANSFORM_TYPES
@@ -276,7 +276,7 @@ fn kind_text(kind: KeyKind) -> String {
 mod tests {
     use super::*;
 
-    const DOCS: &str = include_str!("../../../../docs/operators.md");
+    const DOCS: &str = include_str!("../../../../docs/reference/operators.md");
 
     fn catalog() -> Catalog {
         Catalog {
@@ -323,7 +323,7 @@ mod tests {
         assert_eq!(
             DOCS.trim_end(),
             page(&catalog()).trim_end(),
-            "write it anew: weir operators > docs/operators.md"
+            "write it anew: weir operators > docs/reference/operators.md"
         );
     }
 

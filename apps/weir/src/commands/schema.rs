@@ -39,7 +39,7 @@ fn document(catalog: &Catalog) -> Value {
         // What editors of TOML know.
         "$schema": "http://json-schema.org/draft-07/schema#",
         "title": "A graph of Weir",
-        "description": "See docs/configuration.md and docs/operators.md.",
+        "description": "See docs/reference/graph.md and docs/reference/operators.md.",
         "type": "object",
         "required": ["app"],
         "additionalProperties": false,
@@ -97,7 +97,7 @@ fn app() -> Value {
         (
             "gears",
             text(),
-            "The file of the gears that cascades are shifted by (docs/gears.md).",
+            "The file of the gears that cascades are shifted by (docs/explain/gears.md).",
         ),
         ("timezone", text(), cameras::TIMEZONE),
         (
@@ -203,7 +203,7 @@ fn policy() -> Value {
         ),
     ]);
     for name in weir_graph::POLICY_PARTS {
-        let about = "A part of the policy: see docs/configuration.md for its parameters.";
+        let about = "A part of the policy: see docs/reference/policy.md for its parameters.";
         keys.insert((*name).to_owned(), part(about));
     }
     closed(&[], keys)

@@ -2,7 +2,7 @@
 //! truth and reported objects go in, figures come out; files and runs are left to the command.
 //!
 //! Every figure is given twice: over all frames that arrived, where a frame that was not delivered has no findings and
-//! its objects are missed, and over delivered frames alone. `docs/score.md` defines each.
+//! its objects are missed, and over delivered frames alone. `docs/explain/score.md` defines each.
 
 mod answers;
 mod attributes;

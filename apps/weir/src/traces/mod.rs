@@ -1,4 +1,4 @@
-//! Traces of sampled requests for a collector of OpenTelemetry, where settings name one (docs/traces.md).
+//! Traces of sampled requests for a collector of OpenTelemetry, where settings name one (docs/explain/traces.md).
 
 #[cfg(feature = "otlp")]
 mod exporter;

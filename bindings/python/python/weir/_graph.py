@@ -18,7 +18,7 @@ class Graph:
     """A graph that is built in Python instead of a file.
 
     Methods add tables and return the name of the table, so that it can be the input of the next. Keys are those of
-    ``docs/configuration.md``; those that a method does not name are passed on as they are. Relative paths are relative to
+    ``docs/reference/graph.md``; those that a method does not name are passed on as they are. Relative paths are relative to
     the current folder. Problems name the Python line that added the table.
 
         graph = weir.Graph("door", slo="400ms")

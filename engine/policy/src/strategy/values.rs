@@ -75,7 +75,7 @@ pub enum SlotQueues {
 
 impl SlotQueues {
     /// Rule used if none is configured and cameras share a device with work that can wait. Turns by the
-    /// arbiter cost cameras a fifth of their frames there (docs/memory.md).
+    /// arbiter cost cameras a fifth of their frames there (docs/explain/memory.md).
     pub const BESIDE_CAMERAS: Self = Self::Sticky;
 
     /// Whether the rule plans an order of work; bids then include the module's backlog.

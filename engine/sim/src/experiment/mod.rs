@@ -2,7 +2,7 @@
 //!
 //! The file is read as a tree; [every list where one value is expected](sweep) makes a variant; each variant
 //! becomes a world with a policy and arrivals, and each seed of it a [`Run`]. All problems are reported at
-//! once. [`run_all`] runs them. `docs/experiments.md` describes the format.
+//! once. [`run_all`] runs them. `docs/explain/experiments.md` describes the format.
 
 mod arrivals;
 mod capacity;

@@ -12,7 +12,7 @@ use super::{SinkKind, event_sink, outbox_keys, tls};
 
 pub(super) const KIND: SinkKind = SinkKind {
     name: "kafka",
-    about: "incidents to a topic of Kafka, each stream in one partition (docs/sinks.md; feature `kafka`)",
+    about: "incidents to a topic of Kafka, each stream in one partition (docs/reference/sinks.md; feature `kafka`)",
     keys: KEYS,
     file_per_stream: false,
     create,

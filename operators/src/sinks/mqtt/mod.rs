@@ -27,7 +27,7 @@ use super::secret::secret;
 
 pub(super) const KIND: SinkKind = SinkKind {
     name: "mqtt",
-    about: "tracks, incidents and counts to an MQTT broker, in Frigate's form, with Home Assistant's discovery (docs/sinks.md)",
+    about: "tracks, incidents and counts to an MQTT broker, in Frigate's form, with Home Assistant's discovery (docs/reference/sinks.md)",
     keys: KEYS,
     file_per_stream: false,
     create,

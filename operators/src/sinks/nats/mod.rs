@@ -12,7 +12,7 @@ use super::{SinkKind, event_sink, outbox_keys, tls};
 
 pub(super) const KIND: SinkKind = SinkKind {
     name: "nats",
-    about: "incidents to NATS, stored by a stream of JetStream (docs/sinks.md; feature `nats`)",
+    about: "incidents to NATS, stored by a stream of JetStream (docs/reference/sinks.md; feature `nats`)",
     keys: KEYS,
     file_per_stream: false,
     create,

@@ -16,7 +16,7 @@ use super::{SinkKind, required_path};
 
 pub(super) const KIND: SinkKind = SinkKind {
     name: "parquet",
-    about: "objects or tracks as Apache Parquet, all streams in one table that is split by time (docs/sinks.md; feature `parquet`)",
+    about: "objects or tracks as Apache Parquet, all streams in one table that is split by time (docs/reference/sinks.md; feature `parquet`)",
     keys: KEYS,
     file_per_stream: false,
     create,

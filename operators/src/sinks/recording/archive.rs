@@ -15,7 +15,7 @@ use super::retention;
 
 pub(in super::super) const KIND: SinkKind = SinkKind {
     name: "archive",
-    about: "all that cameras send, as it came, in segments of MP4 (docs/recording.md)",
+    about: "all that cameras send, as it came, in segments of MP4 (docs/reference/recording.md)",
     keys: KEYS,
     file_per_stream: true,
     create,

@@ -17,7 +17,7 @@ use super::retention;
 
 pub(in super::super) const KIND: SinkKind = SinkKind {
     name: "clips",
-    about: "what cameras sent around incidents, as it came, an MP4 each, with a JPEG and a JSON (docs/recording.md)",
+    about: "what cameras sent around incidents, as it came, an MP4 each, with a JPEG and a JSON (docs/reference/recording.md)",
     keys: KEYS,
     file_per_stream: true,
     create,

@@ -16,7 +16,7 @@ use super::secret::secret;
 
 pub(super) const KIND: SinkKind = SinkKind {
     name: "webhook",
-    about: "incidents to a web server, by POST, tried again until it has taken them (docs/sinks.md)",
+    about: "incidents to a web server, by POST, tried again until it has taken them (docs/reference/sinks.md)",
     keys: KEYS,
     file_per_stream: false,
     create,
