@@ -45,8 +45,8 @@ pub const KEYS: &[KeySpec] = &[
     KeySpec {
         name: "begin",
         kind: KeyKind::Number { min: 0.0, max: 1.0 },
-        about: "least score of an object that begins a track, not below `high`; default 0.1 above it. What is below the operating \
-                threshold of its class (`class_thresholds` of the model) begins none",
+        about: "least score of an object that begins a track, not below `high`; default 0.1 above it. An object below the \
+                operating threshold of its class (`class_thresholds` of the model) begins none",
     },
     KeySpec {
         name: "low",

@@ -57,9 +57,9 @@ const MODULE_KEYS: &[[&str; 3]] = &[
     [
         "on_drop",
         "\"drop\" or \"degrade\"",
-        "what happens to a frame that it cannot serve in time, or whose batch fails: it is dropped, or it goes on without what the \
-         module would have found, and its event says so (`without`). What others leave of the slots is its share then. Default: \
-         as all modules before it, else drop; not beside `cascade`",
+        "outcome of a frame that the module cannot serve in time, or whose batch fails: `drop`, or `degrade`: the frame continues \
+         without the findings of the module, and its event names the module (`without`); the module then gets slots that others \
+         leave idle. Default: as all modules before it, else drop; not beside `cascade`",
     ],
     [
         "inputs",
@@ -107,8 +107,8 @@ fn page(catalog: &Catalog) -> String {
         let _ = write!(page, "\n### `{}`\n\n{}.\n", sink.name, sink.about);
         push_own_keys(&mut page, sink.keys, &[]);
     }
-    page += "\n## Options of sources\n\n`options = { ... }` of a source: options of FFmpeg, by its names and in its units. What \
-             a stream does not know it passes over.\n";
+    page += "\n## Options of sources\n\n`options = { ... }` of a source: options of FFmpeg, by its names and in its units. \
+             Options that do not apply to a stream are ignored.\n";
     push_own_keys(&mut page, catalog.connection_options, &[]);
     page
 }

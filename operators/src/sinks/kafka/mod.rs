@@ -33,7 +33,7 @@ const KEYS: &[KeySpec] = &[
     KeySpec {
         name: "username",
         kind: KeyKind::Text,
-        about: "user that the cluster knows (SASL); without it nobody is named",
+        about: "user that the cluster knows (SASL); without it no user is named",
     },
     KeySpec {
         name: "password",

@@ -28,7 +28,7 @@ const MAX_STREAMS: usize = 64;
 
 pub(super) const KIND: SinkKind = SinkKind {
     name: "mp4",
-    about: "the video with what was found drawn on it, H.264",
+    about: "the video with detected objects drawn on it, H.264",
     keys: KEYS,
     file_per_stream: true,
     create,

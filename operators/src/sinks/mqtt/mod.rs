@@ -47,7 +47,7 @@ const KEYS: &[KeySpec] = &[
     KeySpec {
         name: "username",
         kind: KeyKind::Text,
-        about: "user that the broker knows; without it nobody is named",
+        about: "user that the broker knows; without it no user is named",
     },
     KeySpec {
         name: "password",

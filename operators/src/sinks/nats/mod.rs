@@ -38,7 +38,7 @@ const KEYS: &[KeySpec] = &[
     KeySpec {
         name: "username",
         kind: KeyKind::Text,
-        about: "user that the server knows; without it nobody is named",
+        about: "user that the server knows; without it no user is named",
     },
     KeySpec {
         name: "password",
