@@ -10,8 +10,8 @@ use weir_flow::StopFlag;
 
 use crate::clock::{Clock, duration};
 
-/// Time between two looks.
-const POLL_INTERVAL: Duration = Duration::from_millis(20);
+/// Longest time between two looks.
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// The thread that ends a run.
 pub(crate) struct RunTimer {
@@ -39,17 +39,21 @@ impl RunTimer {
             let mut stopped_at = None;
             while !over.load(Ordering::Relaxed) {
                 let now = clock.now();
-                if limit.is_some_and(|limit| duration(now.since(began)) >= limit) {
+                let left = limit.map(|limit| limit.saturating_sub(duration(now.since(began))));
+                if left == Some(Duration::ZERO) {
                     stop.raise();
                 }
+                let mut wait = left.map_or(POLL_INTERVAL, |left| left.min(POLL_INTERVAL));
                 if stop.is_raised() {
                     let since = *stopped_at.get_or_insert(now);
-                    if duration(now.since(since)) >= grace {
+                    let left = grace.saturating_sub(duration(now.since(since)));
+                    if left.is_zero() {
                         abandon();
                         return;
                     }
+                    wait = left.min(POLL_INTERVAL);
                 }
-                std::thread::sleep(POLL_INTERVAL);
+                std::thread::park_timeout(wait);
             }
         })?;
         Ok(Self { ended, thread })
@@ -58,6 +62,7 @@ impl RunTimer {
     /// Ends the thread: the run is over.
     pub(crate) fn end(self) {
         self.ended.store(true, Ordering::Relaxed);
+        self.thread.thread().unpark();
         if self.thread.join().is_err() {
             tracing::error!("the timer of the run panicked");
         }

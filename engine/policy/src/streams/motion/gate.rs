@@ -1,7 +1,8 @@
 //! The decisions of the gate of one stream: which packets are decoded, and which pictures are looked at.
 //!
 //! ```text
-//! look    where something changed within HOLD, where the last look brought no result, or REFRESH after the last look
+//! look    where something changed within HOLD, where the last look brought no result, or REFRESH after the last look, and
+//!         twice as long after each further one without a change, up to MAX_REFRESH
 //! asleep  after SLEEP_AFTER in which nothing changed: one key frame each PROBE is decoded, and the rest is held back
 //! awake   where packets grow (what was held back is decoded then), or a key frame shows a change
 //! ```
@@ -20,8 +21,12 @@ const MIN_CHANGED: u32 = 6;
 /// Milliseconds of media time for which pictures are looked at after the last change.
 const HOLD_MS: f64 = 1_000.0;
 
-/// Milliseconds after which a still picture is looked at again.
+/// Milliseconds after which a still picture is looked at again, the first time after a change and at most.
 const REFRESH_MS: f64 = 10_000.0;
+const MAX_REFRESH_MS: f64 = 60_000.0;
+
+/// Milliseconds between two packets from which on they are not of one scene.
+const MAX_GAP_MS: f64 = 10_000.0;
 
 /// Milliseconds without a change after which packets are held back.
 const SLEEP_AFTER_MS: f64 = 2_000.0;
@@ -94,6 +99,8 @@ pub struct MotionGate {
     changed: Option<(f64, u64)>,
     /// Media time of the last look, and its frame.
     looked: Option<(f64, u64)>,
+    /// Looks since the last change for no other reason than the time since the look before.
+    refreshes: u32,
     /// The last look brought no result.
     failed: bool,
     /// A result came of a frame at or after the last change.
@@ -168,7 +175,7 @@ impl MotionGate {
         if is_active {
             packets.active = Some(at_ms);
         }
-        let jumped = at_ms < before_ms - CONFIRM_MS || at_ms > before_ms + REFRESH_MS;
+        let jumped = at_ms < before_ms - CONFIRM_MS || at_ms > before_ms + MAX_GAP_MS;
         if is_active || jumped {
             (packets.asleep, packets.still_since) = (false, None);
         }
@@ -235,10 +242,15 @@ impl MotionGate {
                 packets.still_since = packets.last.map(|(last_ms, _)| last_ms);
             }
         }
+        let refresh_ms = (REFRESH_MS * f64::from(self.refreshes).exp2()).min(MAX_REFRESH_MS);
         let is_old = self
             .looked
-            .is_none_or(|(looked_ms, _)| at_ms - looked_ms >= REFRESH_MS);
-        if !(holds || is_old || self.failed || !self.answered) {
+            .is_none_or(|(looked_ms, _)| at_ms - looked_ms >= refresh_ms);
+        if holds {
+            self.refreshes = 0;
+        } else if is_old && !self.failed && self.answered {
+            self.refreshes = self.refreshes.saturating_add(1);
+        } else if !is_old && !self.failed && self.answered {
             return GateDecision::Still;
         }
         self.looked = Some((at_ms, frame));
@@ -335,11 +347,15 @@ mod tests {
     }
 
     #[test]
-    fn a_still_camera_is_looked_at_each_ten_seconds_and_decoded_each_second() {
+    fn a_still_camera_is_looked_at_ever_more_rarely_and_decoded_each_second() {
         let mut camera = Camera::new(25, true);
         camera.run(60.0, false, true);
         assert!(camera.looks_within(0, 25) >= 20, "it begins by looking");
-        assert_eq!(camera.looks_within(250, 1_500), 5);
+        assert_eq!(
+            camera.looks_within(250, 1_500),
+            2,
+            "10 and 30 s after the last one"
+        );
         assert!(camera.decoded < 5 * 25 + 60, "{} decoded", camera.decoded);
     }
 
