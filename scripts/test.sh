@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# All tests. The asset pack is passed on where there is one.
+# All tests, of the features in WEIR_TEST_FEATURES as well. The asset pack is passed on where there is one.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/say.sh
@@ -12,4 +12,4 @@ else
     unset WEIR_ASSETS
     say "no asset pack (WEIR_ASSETS): tests that need it skip"
 fi
-exec "${CARGO:-cargo}" test --workspace --locked
+exec "${CARGO:-cargo}" test --workspace --locked --features "${WEIR_TEST_FEATURES:-}"
