@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Serialize;
-use weir_flow::{SinkFactory, StopFlag, Value};
+use weir_flow::{SinkFactory, StopFlag, StreamNames, Value, is_of_single_pictures};
 use weir_graph::{EmulatedStream, Graph, WhenSlow};
 use weir_jobs::EngineLock;
 use weir_operators::sinks::recordings_overlap;
-use weir_policy::Report;
+use weir_policy::{Report, StreamReport};
 use weir_runtime::{Assembly, Engine, Pace, Progress, RunError, RunOptions, Sampler};
 
 use crate::args::{RunArgs, Speed};
@@ -18,7 +18,7 @@ use crate::error::UserError;
 use crate::extensions::Extensions;
 use crate::fleet::{FleetNode, Membership};
 use crate::jobs::{Jobs, JobsReport};
-use crate::live::{self, LiveSink};
+use crate::live;
 use crate::outputs::Files;
 use crate::printable::line;
 use crate::progress::RunLine;
@@ -306,7 +306,9 @@ fn run(
     let mut assembly = assemble_showing(graph, zoo, out, dump, &progress)?;
     stage(jobs.as_ref(), &mut assembly);
     if let Some(tap) = observers.tap {
-        assembly.graph = assembly.graph.with_observer(TAP, "tap", WhenSlow::Wait);
+        assembly.graph = assembly
+            .graph
+            .with_observer(TAP, "tap", WhenSlow::Wait, StreamNames::default());
         assembly.sinks.push(tap);
     }
     assembly.next_gears = gears_watch::watch(&assembly.graph);
@@ -427,7 +429,7 @@ pub(crate) fn serve(
     if let (Some(fleet), Some(partitioning)) = (&fleet, &mut assembly.partitioning) {
         partitioning.carrier = Some(fleet.carrier()?);
     }
-    let assembly = LiveSink(service.live()).add_to(assembly);
+    let assembly = service.observe(assembly);
     let traces = traces::start(settings)?;
     if let Some(traces) = &traces {
         service.count_spans(Arc::clone(&traces.counts));
@@ -514,7 +516,13 @@ const MAX_STREAMS_LISTED: usize = 10;
 /// Failures of streams and sinks in a run that went on to its end, in words.
 #[must_use]
 pub fn failures(report: &Report) -> Vec<String> {
-    let streams = report.streams.iter().filter_map(|(name, stream)| {
+    // The first picture of a client may come when the run ends.
+    let expected = |name: &str, stream: &StreamReport| !is_of_single_pictures(name) || stream.error.is_some();
+    let streams = report
+        .streams
+        .iter()
+        .filter(|(name, stream)| expected(name, stream));
+    let streams = streams.filter_map(|(name, stream)| {
         let failure = health::stream_failure(stream)?;
         Some(format!("stream {}: {}", line(name), line(&failure)))
     });

@@ -29,6 +29,8 @@ mod health;
 mod jobs;
 mod launch;
 mod live;
+mod lock;
+mod pictures;
 mod plans;
 mod probe;
 mod process;

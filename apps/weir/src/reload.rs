@@ -12,7 +12,6 @@ use weir_runtime::{Clock, Control, NewStream, StreamChange, StreamError};
 use weir_types::{Span, Timestamp};
 
 use crate::assemble::{assemble_showing, source};
-use crate::live::LiveSink;
 use crate::service::Service;
 use crate::service::secrets::{Secrets, without_secrets};
 use crate::zoo::Zoo;
@@ -209,7 +208,7 @@ fn swap(graph: &Graph, service: &Service, control: &Control) -> anyhow::Result<(
     handles::require(graph)?;
     service.check_files(graph)?;
     let assembly = assemble_showing(graph.clone(), service.zoo(), None, None, &service.progress())?;
-    Ok(control.swap(LiveSink(service.live()).add_to(assembly))?)
+    Ok(control.swap(service.observe(assembly))?)
 }
 
 /// Checks that all changes can be made, before any is.

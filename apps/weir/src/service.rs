@@ -2,13 +2,14 @@
 
 mod allowed;
 mod ready;
+mod refusals;
 pub(crate) mod secrets;
 
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
@@ -16,13 +17,13 @@ use metrics_util::MetricKindMask;
 use serde::Serialize;
 use serde_json::{Value, json as to_value};
 use toml::Table;
-use weir_config::ConfigError;
-use weir_flow::Incident;
+use weir_flow::{Incident, is_of_single_pictures};
 use weir_graph::{Graph, SourceNode};
 use weir_operators::sinks::{has_clip, open_clip};
-use weir_runtime::{Control, NewStream, Progress, Snapshot, StreamChange, StreamError};
+use weir_runtime::{Assembly, Control, NewStream, Progress, Snapshot, StreamChange, StreamError};
 use weir_serve::{
-    ApiError, Backend, FrameRate, LiveQueue, NotReady, Refusal, StreamPatch, StreamRequest, Token, Watching,
+    ApiError, Backend, FrameRate, LiveQueue, NotReady, PictureRequest, PictureSender, Refusal, StreamPatch,
+    StreamRequest, Token, Watching,
 };
 use weir_types::Span;
 
@@ -31,13 +32,16 @@ use crate::cached::Cached;
 use crate::error::UserError;
 use crate::exposition;
 use crate::launch::{LaunchOptions, files};
-use crate::live::{self, Live};
+use crate::live::{self, Live, LiveSink};
+use crate::lock::lock;
+use crate::pictures::{self, Pictures};
 use crate::process::process_use;
 use crate::reload::{self, Applied, Author, LoadedGraph, Problem};
 use crate::settings::Settings;
 use crate::traces::SpanCounts;
 use crate::zoo::Zoo;
 use allowed::AllowedPlaces;
+use refusals::{invalid, refused, refused_graph, refused_text};
 
 /// Bounds of the buckets that durations are counted in, in seconds.
 const BUCKETS: [f64; 14] = [
@@ -93,6 +97,7 @@ pub(crate) struct Service {
     added: Mutex<BTreeSet<String>>,
     metrics: PrometheusHandle,
     live: Arc<Live>,
+    pictures: Arc<Pictures>,
     /// The fleet as clients see it, where this engine is in one.
     fleet: OnceLock<Arc<Mutex<Value>>>,
     /// Counts of exported and lost spans, if requests are traced.
@@ -140,6 +145,7 @@ impl Service {
             added: Mutex::default(),
             metrics,
             live: Arc::default(),
+            pictures: Arc::default(),
             fleet: OnceLock::new(),
             spans: OnceLock::new(),
             state: Cached::new(MAX_AGE),
@@ -178,8 +184,10 @@ impl Service {
         *lock(&self.loaded) = Some(loaded);
     }
 
-    pub(crate) fn live(&self) -> Arc<Live> {
-        Arc::clone(&self.live)
+    /// The assembly with the sinks by which clients see what is delivered.
+    pub(crate) fn observe(&self, assembly: Assembly) -> Assembly {
+        let assembly = LiveSink(Arc::clone(&self.live)).add_to(assembly);
+        Arc::clone(&self.pictures).add_to(assembly)
     }
 
     /// View of the fleet for clients. From now on, clients cannot change streams of the graph.
@@ -577,6 +585,10 @@ impl Backend for Service {
         }
     }
 
+    fn infer(&self, picture: PictureRequest, answer: PictureSender) -> Result<(), ApiError> {
+        self.pictures.infer(picture, answer, self.control()?, refused)
+    }
+
     fn metrics(&self) -> String {
         let render = || {
             self.metrics.run_upkeep();
@@ -593,84 +605,21 @@ impl Backend for Service {
     }
 }
 
-/// The state, without the sink that is none of the graph.
+/// The state, without the sinks and streams that are none of the graph.
 fn take_snapshot(control: &Control) -> Result<Arc<Snapshot>, StreamError> {
     let mut snapshot = control.snapshot()?;
-    snapshot.sinks.retain(|sink| sink.name != live::NAME);
-    snapshot.report.sinks.remove(live::NAME);
+    for name in [live::NAME, pictures::NAME] {
+        snapshot.sinks.retain(|sink| sink.name != name);
+        snapshot.report.sinks.remove(name);
+    }
+    snapshot
+        .streams
+        .retain(|stream| !is_of_single_pictures(&stream.name));
     Ok(Arc::new(snapshot))
 }
 
 fn json(value: &impl Serialize) -> Result<Value, ApiError> {
     serde_json::to_value(value).map_err(|error| ApiError::new(Refusal::Unavailable, error.to_string()))
-}
-
-fn invalid(what: impl Into<String>) -> ApiError {
-    ApiError::new(Refusal::Invalid, what)
-}
-
-/// A lock that is good whatever another thread did with it.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// The answer to a refused graph: its text is invalid, or it cannot be changed at runtime.
-fn refused_graph(problems: &[Problem]) -> ApiError {
-    let message = |problem: &Problem| match problem.line {
-        Some(line) => format!("line {line}: {}", problem.message),
-        None => problem.message.clone(),
-    };
-    let refusal = if problems.iter().any(|problem| problem.line.is_some()) {
-        Refusal::Invalid
-    } else {
-        Refusal::Conflict
-    };
-    let messages: Vec<String> = problems.iter().map(message).collect();
-    let hints: Vec<&str> = problems
-        .iter()
-        .filter_map(|problem| problem.hint.as_deref())
-        .collect();
-    let error = ApiError::new(refusal, messages.join("; "));
-    if hints.is_empty() {
-        error
-    } else {
-        error.hint(hints.join("; "))
-    }
-}
-
-/// The answer to an invalid text, with all of its problems.
-fn refused_text(problems: &ConfigError) -> ApiError {
-    let messages: Vec<&str> = problems.iter().map(|problem| &*problem.message).collect();
-    let hints: Vec<&str> = problems
-        .iter()
-        .filter_map(|problem| problem.hint.as_deref())
-        .collect();
-    let error = invalid(messages.join("; "));
-    if hints.is_empty() {
-        error
-    } else {
-        error.hint(hints.join("; "))
-    }
-}
-
-fn refused(error: &StreamError) -> ApiError {
-    let refusal = match error {
-        StreamError::Unknown { .. } => Refusal::NotFound,
-        StreamError::NameTaken { .. }
-        | StreamError::Removing { .. }
-        | StreamError::Ended { .. }
-        | StreamError::FixedPolicy { .. }
-        | StreamError::Graph(_)
-        | StreamError::PlanChanged
-        | StreamError::TooMany => Refusal::Conflict,
-        StreamError::UnknownSource { .. }
-        | StreamError::UnknownInput { .. }
-        | StreamError::Share { .. }
-        | StreamError::SloTooShort { .. }
-        | StreamError::Source(_) => Refusal::Invalid,
-        StreamError::Thread(_) | StreamError::Machine | StreamError::Stopping => Refusal::Unavailable,
-    };
-    ApiError::new(refusal, error.to_string())
 }
 
 #[cfg(test)]

@@ -34,6 +34,7 @@ mod gears_plan;
 mod gears_watch;
 mod gpu_check;
 mod graph_schema;
+mod infer;
 mod init;
 mod limits;
 mod manual;

@@ -43,7 +43,7 @@ impl GraphText {
 /// The parts of the graph, with the queue beside its sinks.
 fn assemble(graph: Graph, setup: &Setup, queue: &Arc<Queue>) -> anyhow::Result<Assembly> {
     let mut assembly = setup.assemble(graph)?;
-    assembly.graph = assembly.graph.with_observer(SINK, "python", queue.when_slow());
+    assembly.graph = assembly.graph.with_observer(SINK, "python", queue.when_slow(), StreamNames::default());
     assembly.sinks.push(Box::new(QueueFactory(Arc::clone(queue))));
     Ok(assembly)
 }

@@ -163,7 +163,7 @@ impl StreamAnalytics {
         Self {
             is_for: trackers
                 .clone()
-                .map(|tracker| tracker.streams.contains(stream))
+                .map(|tracker| tracker.streams.follow(stream))
                 .collect(),
             trackers: trackers.map(|tracker| Tracker::new(tracker.settings)).collect(),
             plan: Arc::clone(plan),

@@ -66,7 +66,7 @@ pub use source::{
 };
 pub use steps::{Infer, Prepare, ReadOut, SessionSteps, StepData, step_data};
 pub use stop::StopFlag;
-pub use stream_names::StreamNames;
+pub use stream_names::{SINGLE_PICTURES, StreamNames, is_of_single_pictures};
 pub use tensor::{Element, Tensor};
 pub use uri::{host, host_problem, is_image, mask_credentials, raw_in_password, with_small_scheme};
 pub use weir_types::{DecodeLevel, FrameSkip, SequenceId, StreamState};

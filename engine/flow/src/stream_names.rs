@@ -4,6 +4,16 @@
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct StreamNames(Vec<String>);
 
+/// Beginning of the name of a stream whose pictures do not follow each other, as clients send them one at a time. No source of
+/// a graph has such a name.
+pub const SINGLE_PICTURES: &str = "(pictures";
+
+/// True for a stream whose pictures do not follow each other.
+#[must_use]
+pub fn is_of_single_pictures(stream: &str) -> bool {
+    stream.starts_with(SINGLE_PICTURES)
+}
+
 impl StreamNames {
     /// Selects streams with one of these names; an empty list selects all.
     #[must_use]
@@ -21,6 +31,14 @@ impl StreamNames {
     #[must_use]
     pub fn contains(&self, stream: &str) -> bool {
         self.are_all() || self.0.iter().any(|name| matches(name, stream))
+    }
+
+    /// True if the stream is selected by a tracker, a transform or a sink: those select a stream of single pictures only where one
+    /// of their names is of such streams, as nothing can be followed in it.
+    #[must_use]
+    pub fn follow(&self, stream: &str) -> bool {
+        let named = || self.0.iter().any(|name| is_of_single_pictures(name));
+        self.contains(stream) && (!is_of_single_pictures(stream) || named())
     }
 
     /// The names, as they were given.
@@ -64,6 +82,15 @@ mod tests {
         // The end is not one that the middle has used.
         assert!(!is("a*ba", "aba-") && is("a*ba", "aaba") && !is("ab*b", "ab"));
         assert!(is("straße*", "straße-ost"));
+    }
+
+    #[test]
+    fn single_pictures_are_followed_only_where_they_are_named() {
+        let pictures = format!("{SINGLE_PICTURES}:door)");
+        assert!(StreamNames::default().contains(&pictures) && !StreamNames::default().follow(&pictures));
+        assert!(!StreamNames::new(vec!["*".to_owned()]).follow(&pictures));
+        assert!(StreamNames::new(vec![format!("{SINGLE_PICTURES}*")]).follow(&pictures));
+        assert!(StreamNames::default().follow("door"));
     }
 
     #[test]

@@ -673,10 +673,16 @@ impl Graph {
         self.without_sinks()
     }
 
-    /// Returns the graph with an additional sink, which takes the results of all modules on all streams, with
+    /// Returns the graph with an additional sink, which takes the results of all modules on these streams, with
     /// all tracks and incidents. `name` is one that no sink of a graph can have.
     #[must_use]
-    pub fn with_observer(mut self, name: &str, kind: &str, when_slow: WhenSlow) -> Self {
+    pub fn with_observer(
+        mut self,
+        name: &str,
+        kind: &str,
+        when_slow: WhenSlow,
+        streams: StreamNames,
+    ) -> Self {
         let sources = (0..self.source_names().count()).map(Vertex::Source);
         let modules = (0..self.modules.len()).map(Vertex::Module);
         let observer = SinkNode {
@@ -685,7 +691,7 @@ impl Graph {
             inputs: sources.chain(modules).collect(),
             trackers: (0..self.trackers.len()).collect(),
             transforms: (0..self.transforms.len()).collect(),
-            streams: StreamNames::default(),
+            streams,
             when_slow,
             settings: Settings::default(),
         };

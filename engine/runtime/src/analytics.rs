@@ -144,6 +144,9 @@ impl TrackGate {
 
     /// Leaves out the items of tracks that are known well enough for now.
     pub(crate) fn retain_wanted(&self, request: &Request, results: &RequestResults, items: &mut Vec<Item>) {
+        if request.route.scene.is_of_single_pictures() {
+            return;
+        }
         let known = self.analytics.get(request.stream);
         let Some((_, analytics)) = known.filter(|(graph, _)| *graph == self.graph) else {
             // Nothing was delivered yet: what is there has no track.

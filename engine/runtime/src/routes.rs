@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
 
 use weir_analytics::transforms::{ObjectFilter, TimeZone};
-use weir_flow::StreamNames;
+use weir_flow::{StreamNames, is_of_single_pictures};
 use weir_graph::{Graph, SourceNode, Vertex};
 use weir_types::{ModuleId, Span, Topology};
 
@@ -75,7 +75,9 @@ impl Entrance {
 /// A stream, whatever the graph: its name, and what its source says of its picture.
 #[derive(Debug)]
 pub(crate) struct Scene {
+    /// Name by which modules are for the stream or not: that of the source whose inputs a stream of single pictures shares.
     name: String,
+    single_pictures: bool,
     /// Objects that count.
     pub(crate) objects: ObjectFilter,
     /// Time zone of its own.
@@ -83,12 +85,21 @@ pub(crate) struct Scene {
 }
 
 impl Scene {
-    pub(crate) fn new(node: &SourceNode) -> Arc<Self> {
+    /// `like`: the source of the graph whose inputs it shares.
+    pub(crate) fn new(node: &SourceNode, like: Option<&str>) -> Arc<Self> {
+        let single_pictures = is_of_single_pictures(&node.name);
+        let name = like.filter(|_| single_pictures).unwrap_or(&node.name);
         Arc::new(Self {
-            name: node.name.clone(),
+            name: name.to_owned(),
+            single_pictures,
             objects: node.objects.clone(),
             zone: node.timezone.clone(),
         })
+    }
+
+    /// True if the pictures of the stream do not follow each other.
+    pub(crate) fn is_of_single_pictures(&self) -> bool {
+        self.single_pictures
     }
 }
 
@@ -169,7 +180,7 @@ impl Route {
     pub(crate) fn reaches(&self, (sink, view): (usize, &SinkView), stream: &str) -> bool {
         let passes = |module: &u32| self.passes(ModuleId(*module));
         let is_before = self.sinks.contains(&sink) || view.modules.iter().any(passes);
-        is_before && view.names.contains(stream)
+        is_before && view.names.follow(stream)
     }
 
     /// Whether requests of the source reach this module.

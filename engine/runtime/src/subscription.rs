@@ -2,7 +2,7 @@
 
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
-use weir_flow::{Delivery, Notice, Sink, SinkError, SinkFactory};
+use weir_flow::{Delivery, Notice, Sink, SinkError, SinkFactory, StreamNames};
 use weir_graph::WhenSlow;
 
 use crate::assembly::Assembly;
@@ -28,7 +28,9 @@ impl Assembly {
     #[must_use]
     pub fn subscribe(mut self, capacity: usize) -> (Self, Receiver<Update>) {
         let (updates, receiver) = sync_channel(capacity);
-        self.graph = self.graph.with_observer(NAME, "subscription", WhenSlow::Skip);
+        self.graph = self
+            .graph
+            .with_observer(NAME, "subscription", WhenSlow::Skip, StreamNames::default());
         self.sinks.push(Box::new(Subscriber(updates)));
         (self, receiver)
     }

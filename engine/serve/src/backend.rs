@@ -8,6 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 use crate::error::ApiError;
+use crate::infer::{PictureRequest, PictureSender};
 use crate::live_queue::LiveQueue;
 
 /// A stream as a client describes it, by some of the keys of `[sources.NAME]`.
@@ -216,6 +217,12 @@ pub trait Backend: Send + Sync + 'static {
     /// # Errors
     /// Everything that is wrong with it; nothing was changed then.
     fn apply_graph(&self, text: String) -> Result<Value, ApiError>;
+    /// Takes a picture through the modules of the graph; `answer` is given what was found in it, which may be
+    /// after this returned.
+    ///
+    /// # Errors
+    /// There is no such picture or source, or too much waits.
+    fn infer(&self, picture: PictureRequest, answer: PictureSender) -> Result<(), ApiError>;
     /// Metrics in the text format of Prometheus.
     fn metrics(&self) -> String;
 }

@@ -1,7 +1,7 @@
 //! Errors as clients receive them: a status, a description of the problem, and a hint on what to do.
 
 use axum::Json;
-use axum::http::StatusCode;
+use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 
@@ -18,6 +18,8 @@ pub enum Refusal {
     Forbidden,
     /// The engine is starting or stopping.
     Unavailable,
+    /// As much as there may be of it is in progress.
+    Busy,
     /// The engine cannot do it, whatever is asked: a file cannot be read.
     Failed,
 }
@@ -28,6 +30,8 @@ pub struct ApiError {
     status: StatusCode,
     what: String,
     hint: Option<String>,
+    /// Seconds after which a client may try again.
+    retry_after_s: Option<u64>,
 }
 
 impl ApiError {
@@ -39,6 +43,7 @@ impl ApiError {
             Refusal::Conflict => StatusCode::CONFLICT,
             Refusal::Forbidden => StatusCode::FORBIDDEN,
             Refusal::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
+            Refusal::Busy => StatusCode::TOO_MANY_REQUESTS,
             Refusal::Failed => StatusCode::INTERNAL_SERVER_ERROR,
         };
         Self::with_status(status, what)
@@ -55,6 +60,7 @@ impl ApiError {
             status,
             what: what.into(),
             hint: None,
+            retry_after_s: None,
         }
     }
 
@@ -62,6 +68,13 @@ impl ApiError {
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
+        self
+    }
+
+    /// Adds the seconds after which the client may try again, as the header `Retry-After`.
+    #[must_use]
+    pub fn retry_after(mut self, seconds: u64) -> Self {
+        self.retry_after_s = Some(seconds);
         self
     }
 }
@@ -79,6 +92,10 @@ impl IntoResponse for ApiError {
             error: &self.what,
             hint: self.hint.as_deref(),
         };
-        (self.status, Json(&body)).into_response()
+        let mut response = (self.status, Json(&body)).into_response();
+        if let Some(seconds) = self.retry_after_s {
+            response.headers_mut().insert(header::RETRY_AFTER, seconds.into());
+        }
+        response
     }
 }

@@ -10,6 +10,7 @@ mod backend;
 mod clip;
 mod connections;
 mod error;
+mod infer;
 mod live;
 mod live_queue;
 mod page;
@@ -23,6 +24,7 @@ pub use backend::{Backend, FrameRate, NotReady, StreamPatch, StreamRequest, Watc
 pub use clip::MAX_CLIPS;
 pub use connections::MAX_CONNECTIONS;
 pub use error::{ApiError, Refusal};
+pub use infer::{Drawing, PictureAnswer, PictureRequest, PictureSender};
 pub use live::MAX_WATCHED;
 pub use live_queue::{LiveKind, LiveMessage, LiveQueue, MAX_QUEUED_BYTES};
 pub use routes::{OPENAPI, ROUTES, RouteSpec};

@@ -17,6 +17,7 @@ use crate::backend::{Backend, GraphRequest, StreamRequest};
 use crate::clip::{self, Clips};
 use crate::connections::Peer;
 use crate::error::{ApiError, Refusal};
+use crate::infer::{self, PicturePlaces};
 use crate::live::{self, Watched};
 use crate::page;
 use crate::routes::{OPENAPI, Operation};
@@ -34,6 +35,7 @@ pub(crate) struct Api {
     pub(crate) token: Option<Token>,
     pub(crate) watched: Watched,
     pub(crate) clips: Clips,
+    pub(crate) pictures: PicturePlaces,
     /// Time at which the server began to answer: messages to clients are sent at whole intervals from then
     /// on.
     pub(crate) started: Instant,
@@ -89,6 +91,9 @@ impl Api {
         if matches!(operation, Operation::Watch | Operation::WatchAll) {
             return live::watch(self, request, peer).await;
         }
+        if operation == Operation::Infer {
+            return infer::answer(self, request, peer).await;
+        }
         let (method, uri, headers) = (request.method(), request.uri(), request.headers());
         access::check(method, uri, headers, self.token.as_ref())?;
         peer.0.trust();
@@ -120,7 +125,7 @@ impl Api {
         let done = || Ok(Json(json!({ "name": name })).into_response());
         match operation {
             // Answered before.
-            Operation::Health | Operation::Watch | Operation::WatchAll => {
+            Operation::Health | Operation::Watch | Operation::WatchAll | Operation::Infer => {
                 Ok(Json(json!({ "status": "ok" })).into_response())
             }
             Operation::Readiness => {

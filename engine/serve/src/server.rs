@@ -20,6 +20,7 @@ use crate::backend::Backend;
 use crate::clip::Clips;
 use crate::connections::{BoundedListener, Peer};
 use crate::error::ApiError;
+use crate::infer::PicturePlaces;
 use crate::live::Watched;
 use crate::page;
 use crate::requests::Api;
@@ -103,6 +104,7 @@ impl Server {
             token,
             watched: Watched::default(),
             clips: Clips::default(),
+            pictures: PicturePlaces::default(),
             started: tokio::time::Instant::now(),
         }));
         let (stop, stopped) = oneshot::channel();

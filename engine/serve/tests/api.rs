@@ -11,8 +11,9 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use weir_serve::{
-    ApiError, Backend, LiveKind, LiveMessage, LiveQueue, MAX_CLIPS, NotReady, OPENAPI, ROUTES, Refusal,
-    ServeError, ServeOptions, Server, StreamPatch, StreamRequest, Token, Watching,
+    ApiError, Backend, LiveKind, LiveMessage, LiveQueue, MAX_CLIPS, NotReady, OPENAPI, PictureAnswer,
+    PictureRequest, PictureSender, ROUTES, Refusal, ServeError, ServeOptions, Server, StreamPatch,
+    StreamRequest, Token, Watching,
 };
 
 /// Connections at a time.
@@ -135,6 +136,20 @@ impl Backend for Memory {
     fn apply_graph(&self, text: String) -> Result<Value, ApiError> {
         self.asked.lock().unwrap().push(format!("graph {text}"));
         Ok(json!({ "policy": false, "added": [], "removed": [], "changed": [] }))
+    }
+
+    fn infer(&self, picture: PictureRequest, answer: PictureSender) -> Result<(), ApiError> {
+        match picture.bytes.as_slice() {
+            b"busy" => return Err(ApiError::new(Refusal::Busy, "too much waits").retry_after(1)),
+            b"stops" => return Ok(()),
+            _ => {}
+        }
+        self.ask("infer like", picture.like.as_deref().unwrap_or("north"))?;
+        answer.send(Ok(PictureAnswer {
+            line: json!({ "bytes": picture.bytes.len() }).to_string(),
+            drawing: Box::new(|| Ok(b"PNG".to_vec())),
+        }));
+        Ok(())
     }
 
     fn metrics(&self) -> String {
@@ -327,6 +342,46 @@ fn bodies_are_bounded_and_garbage_is_survived() {
     }
     assert_eq!(ask(at, "GET", "/healthz", "", "").0, 200);
     assert!(memory.asked.lock().unwrap().is_empty());
+}
+
+#[test]
+fn pictures_are_bodies_or_files_of_forms_and_their_answers_lines_or_drawings() {
+    let (server, memory) = start(None);
+    let at = server.address();
+    let infer = |query: &str, headers: &str, body: &str| {
+        ask(at, "POST", &format!("/api/infer{query}"), headers, body)
+    };
+    assert_eq!(infer("", "", "JPEG"), (200, r#"{"bytes":4}"#.to_owned()));
+    assert_eq!(
+        infer("?draw=true&like=north", "", "JPEG"),
+        (200, "PNG".to_owned())
+    );
+    let form = "Content-Type: multipart/form-data; boundary=x\r\n";
+    let part =
+        |name: &str, body: &str| format!("--x\r\nContent-Disposition: form-data; {name}\r\n\r\n{body}\r\n");
+    // More than a form may have by default.
+    let picture = "J".repeat(3 << 20);
+    let parts = part("name=\"note\"", "hello") + &part("name=\"picture\"; filename=\"car.jpg\"", &picture);
+    assert_eq!(
+        infer("", form, &(parts.clone() + "--x--\r\n")),
+        (200, r#"{"bytes":3145728}"#.to_owned())
+    );
+    for broken in [&*parts, "", "--x--\r\n", &part("name=\"note\"", "hello")] {
+        let (status, answer) = infer("", form, broken);
+        assert_eq!(status, 400, "{answer}");
+        assert!(error(&answer).1.is_some_and(|hint| hint.contains("curl")));
+    }
+    for query in ["?draw=maybe", "?size=3"] {
+        let (status, answer) = infer(query, "", "JPEG");
+        assert!(status == 400 && answer.contains("like=SOURCE"), "{answer}");
+    }
+    assert_eq!(infer("?like=south", "", "JPEG").0, 404);
+    assert_eq!(infer("", "", "busy").0, 429);
+    let (status, answer) = infer("", "", "stops");
+    assert!(status == 503 && answer.contains("stopped"), "{answer}");
+    let too_long = "J".repeat((16 << 20) + 1);
+    assert_eq!(infer("", "", &too_long).0, 413);
+    assert_eq!(memory.asked.lock().unwrap().len(), 3);
 }
 
 #[test]

@@ -409,7 +409,7 @@ fn fuzz_pictures() {
         vec![png, jpeg, turned],
         &[b"IHDR", b"IDAT", b"Exif", b"\xff\xc0", b"\xff\xe1"],
         |bytes| {
-            if let Ok(picture) = images::decoded(bytes.to_vec()) {
+            if let Ok(picture) = images::picture_from(bytes.to_vec()) {
                 assert!(picture.width > 0 && picture.height > 0);
             }
             fs::write(&path, bytes).unwrap();

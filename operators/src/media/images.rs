@@ -147,8 +147,11 @@ fn read(file: &Path) -> Result<Image, ImageError> {
     turned(reader)
 }
 
-/// An image from its bytes, with its orientation applied.
-pub(crate) fn decoded(bytes: Vec<u8>) -> Result<Image, ImageError> {
+/// Decodes a JPEG or PNG image from its bytes, as RGB with its orientation applied.
+///
+/// # Errors
+/// The bytes are no such image, are damaged, or declare a picture that takes more than 512 MiB.
+pub fn picture_from(bytes: Vec<u8>) -> Result<Image, ImageError> {
     turned(ImageReader::new(Cursor::new(bytes)).with_guessed_format()?)
 }
 

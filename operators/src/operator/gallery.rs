@@ -175,7 +175,7 @@ fn frame(path: &Path) -> Result<Arc<Frame>, String> {
     let unreadable = |error: &dyn std::fmt::Display| format!("{} cannot be read: {error}", path.display());
     let bytes = weir_files::read(path, MAX_IMAGE_BYTES).map_err(|error| unreadable(&error))?;
     // Phones store how they were held beside the picture.
-    let picture = crate::media::decoded_image(bytes).map_err(|error| unreadable(&error))?;
+    let picture = crate::media::picture_from(bytes).map_err(|error| unreadable(&error))?;
     Ok(Arc::new(Frame::new(0, 0.0, picture)))
 }
 

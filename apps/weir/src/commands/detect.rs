@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use weir_flow::{Delivery, Sink, SinkError, SinkFactory, StopFlag};
+use weir_flow::{Delivery, Sink, SinkError, SinkFactory, StopFlag, StreamNames};
 use weir_graph::{Graph, SourceMode, SourceNode, Sources, WhenSlow};
 use weir_operators::media::{image_list, images_at};
 use weir_operators::sinks::{annotated_png, event_line};
@@ -54,7 +54,9 @@ pub(crate) fn detect(args: &Detect, settings: &Settings, zoo: &Zoo) -> anyhow::R
     let shown = RunLine::start(Arc::clone(&options.progress), None, true)?;
     let mut assembly = assemble_showing(graph, zoo, None, None, &options.progress)?;
     assembly.sources = vec![Some(image_list(files))];
-    assembly.graph = assembly.graph.with_observer(SINK, "detect", WhenSlow::Wait);
+    assembly.graph = assembly
+        .graph
+        .with_observer(SINK, "detect", WhenSlow::Wait, StreamNames::default());
     assembly.sinks.push(Box::new(Printer { drawings }));
     let options = RunOptions {
         pace: Pace::Max,

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use weir_flow::{Delivery, Notice, PictureLimits, PictureTaker, Rect, Sink, SinkError, SinkFactory};
+use weir_flow::{
+    Delivery, Notice, PictureLimits, PictureTaker, Rect, Sink, SinkError, SinkFactory, StreamNames,
+};
 use weir_graph::WhenSlow;
 use weir_operators::ObjectPictures;
 use weir_runtime::Assembly;
@@ -25,7 +27,9 @@ pub(crate) struct LiveSink(pub(crate) Arc<Live>);
 impl LiveSink {
     /// The same with this sink, which takes from all sources and modules.
     pub(crate) fn add_to(self, mut assembly: Assembly) -> Assembly {
-        assembly.graph = assembly.graph.with_observer(NAME, "page", WhenSlow::Skip);
+        assembly.graph = assembly
+            .graph
+            .with_observer(NAME, "page", WhenSlow::Skip, StreamNames::default());
         assembly.sinks.push(Box::new(self));
         assembly
     }

@@ -3,7 +3,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -14,6 +14,7 @@ use weir_runtime::{RequestTrace, TraceExporter};
 use super::SpanCounts;
 use super::spans::{Identity, encode, span_count};
 use crate::error::UserError;
+use crate::lock::lock;
 
 /// Traces that may wait.
 const MAX_WAITING: usize = 1_024;
@@ -93,10 +94,6 @@ impl TraceExporter for Exporter {
             self.counts.lost.fetch_add(spans, Ordering::Relaxed);
         }
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 struct Sender {

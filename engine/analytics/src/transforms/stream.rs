@@ -110,7 +110,7 @@ impl StreamTransforms {
     pub fn replace(&mut self, transforms: Vec<StreamTransform>, began_s: u64) -> Vec<Incident> {
         let mut before = std::mem::take(&mut self.slots);
         let own = transforms.into_iter();
-        for transform in own.filter(|transform| transform.streams.contains(&self.stream)) {
+        for transform in own.filter(|transform| transform.streams.follow(&self.stream)) {
             let same =
                 |slot: &Slot| slot.transform.name == transform.name && slot.transform.spec == transform.spec;
             let slot = match before.iter().position(same) {

@@ -94,7 +94,7 @@ impl RunContext<'_> {
             (in_force.number, &in_force.graph),
             &entrance,
             &in_force.specs.topology,
-            Scene::new(&node),
+            Scene::new(&node, named.as_deref()),
         ));
         self.check_share(&node.name, node.share)?;
         self.check_slo(&node.name, node.mode, node.slo, &route)?;

@@ -90,7 +90,7 @@ impl RunContext<'_> {
         let RunGraph { graph, specs, .. } = &*in_force;
         let route = |source| {
             let entrance = Entrance::of_source(graph, source);
-            let scene = Scene::new(&graph.sources()[source]);
+            let scene = Scene::new(&graph.sources()[source], None);
             Arc::new(Route::new(
                 (in_force.number, graph),
                 &entrance,

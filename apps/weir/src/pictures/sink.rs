@@ -1,0 +1,66 @@
+//! The sink that gives clients what was found in their pictures, or why nothing was.
+
+use std::sync::Arc;
+
+use weir_flow::{Delivery, Notice, Sink, SinkError};
+use weir_operators::sinks::{annotated_png, event_line};
+use weir_serve::{ApiError, PictureAnswer, Refusal};
+
+use super::Pictures;
+
+pub(super) struct AnsweringSink(pub(super) Arc<Pictures>);
+
+impl Sink for AnsweringSink {
+    fn accept(&mut self, delivery: &Delivery) -> Result<(), SinkError> {
+        let queue = self.0.of(&delivery.stream);
+        if let Some(answer) = queue.and_then(|queue| queue.take(delivery.frame.index)) {
+            let drawn = delivery.clone();
+            answer.send(Ok(PictureAnswer {
+                line: event_line(delivery),
+                drawing: Box::new(move || annotated_png(&drawn)),
+            }));
+        }
+        Ok(())
+    }
+
+    fn wants_notices(&self) -> bool {
+        true
+    }
+
+    fn on_notice(&mut self, notice: &Notice) -> Result<(), SinkError> {
+        let Notice::Dropped {
+            stream,
+            frame,
+            module,
+            reason,
+            ..
+        } = notice
+        else {
+            return Ok(());
+        };
+        if let Some(answer) = self.0.of(stream).and_then(|queue| queue.take(*frame)) {
+            let place = match module {
+                Some(module) => format!("by the module {module}"),
+                None => "before the first module".to_owned(),
+            };
+            let what = format!("the picture was dropped {place}: {reason}");
+            let error = ApiError::new(Refusal::Unavailable, what).retry_after(1);
+            answer.send(Err(error.hint(
+                "the engine has more to do than it can do in time: try again later",
+            )));
+        }
+        Ok(())
+    }
+
+    fn on_stream_removed(&mut self, stream: &str) -> Result<(), SinkError> {
+        if let Some(queue) = self.0.of(stream) {
+            queue.end();
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self) -> Result<(), SinkError> {
+        // Each picture that its source has read was delivered or dropped.
+        Ok(())
+    }
+}
