@@ -7,14 +7,16 @@ from typing import NoReturn
 import onnxruntime
 
 
-def open_session(path: str, threads: int = 1) -> onnxruntime.InferenceSession:
-    """A CPU session of the model at `path`."""
+def open_session(path: str, threads: int = 1, spins: bool = True) -> onnxruntime.InferenceSession:
+    """A CPU session of the model at `path`. Threads that wait for work give up the core unless the session spins."""
     if not os.path.isfile(path):
         fail(f"no model at {path}")
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
     options.log_severity_level = 3
+    if not spins:
+        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
 
 
