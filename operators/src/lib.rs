@@ -16,7 +16,7 @@ pub mod pixels;
 pub mod sinks;
 
 pub use catalog::{heads, operators};
-pub use ffmpeg_info::{ffmpeg_versions, h264_encoder};
+pub use ffmpeg_info::{VideoDevices, ffmpeg_versions, h264_encoder, video_devices};
 pub use files::reopen;
 pub use gpu::{DeviceFacts, device_facts};
 pub use heads::UNREAD_NAMES;

@@ -4,7 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
-use weir_flow::{DeviceKind, Frame, Rect, Source, SourceCounts, SourceError, StopFlag};
+use weir_flow::{Frame, Rect, Source, SourceCounts, SourceError, StopFlag, VideoDecoder};
 use weir_operators::media::{SourceOptions, source};
 use weir_operators::sinks::sink;
 
@@ -97,7 +97,7 @@ fn a_source_for_a_gpu_that_is_not_there_is_decoded_on_the_cpu() {
     let (expected, _) = drain(open(&path).unwrap().as_mut());
     let options = SourceOptions {
         // No machine has so many.
-        decoder: DeviceKind::Cuda(4_000),
+        decoder: VideoDecoder::Cuda(4_000),
         ..SourceOptions::default()
     };
     let mut source = source(path.to_str().unwrap(), options)

@@ -41,7 +41,7 @@ pub use catalog::{
 };
 pub use coco::{COCO, COCO_LABEL};
 pub use delivery::{DeliveredObject, Delivery, Notice, RunHeader, StreamHeader};
-pub use device::DeviceKind;
+pub use device::{DeviceKind, VideoDecoder};
 pub use error::{SessionError, SinkError, SourceError};
 pub use frame::{ColorMatrix, DevicePlanes, Frame, Image, MemoryGuard, OwnedPlanes, PixelFormat, Planes};
 pub use generate::{

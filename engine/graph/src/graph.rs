@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use weir_analytics::transforms::{ObjectFilter, TimeZone, TransformSpec};
 use weir_config::Diagnostic;
-use weir_flow::{Connection, DeviceKind, Settings, StreamNames};
+use weir_flow::{Connection, Settings, StreamNames, VideoDecoder};
 use weir_planner::Plan;
 use weir_policy::gears::{Fallback, Settle};
 use weir_policy::lengths::LengthNets;
@@ -99,7 +99,7 @@ pub struct SourceNode {
     /// Share of its frames that is decoded under overload, if the source is live.
     pub decoding: Decoding,
     /// Device that decodes it. A GPU decodes what its hardware supports; the CPU decodes the rest.
-    pub decoder: DeviceKind,
+    pub decoder: VideoDecoder,
     /// Its motion gate; `None`: every frame is looked at.
     pub gate: Option<MotionGateNode>,
     /// Whether it restarts at its end.
@@ -135,7 +135,7 @@ impl SourceNode {
             fps: None,
             sample: None,
             decoding: Decoding::default(),
-            decoder: DeviceKind::Cpu,
+            decoder: VideoDecoder::Cpu,
             gate: None,
             repeat: false,
             slo: None,

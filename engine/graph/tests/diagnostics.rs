@@ -584,14 +584,15 @@ fn invalid_profiles_are_reported() {
 
 #[test]
 fn invalid_decoders_of_sources_are_reported() {
-    check_with("mode = \"live\"", "decoder = \"cuda:1\"", &[]);
-    check_with("mode = \"live\"", "decoder = \"cpu\"", &[]);
-    for wrong in ["gpu", "cuda", "cuda:", "cuda:x", "cuda:-1"] {
+    for name in ["cuda:1", "cpu", "auto", "qsv", "vaapi"] {
+        check_with("mode = \"live\"", &format!("decoder = \"{name}\""), &[]);
+    }
+    for wrong in ["gpu", "cuda", "cuda:", "cuda:x", "cuda:-1", "vaapi:0", "nvdec"] {
         check_with(
             "mode = \"live\"",
             &format!("decoder = \"{wrong}\""),
             &[&format!(
-                "11: `decoder` cannot be \"{wrong}\" | it is \"cpu\", or a GPU: \"cuda:0\""
+                "11: `decoder` cannot be \"{wrong}\" | it is \"cpu\", \"auto\", \"qsv\", \"vaapi\", or an NVIDIA GPU: \"cuda:0\""
             )],
         );
     }

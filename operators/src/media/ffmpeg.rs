@@ -4,11 +4,10 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-use ffmpeg_next::codec::threading;
-use ffmpeg_next::{Discard, Error, Packet, codec, decoder, format, frame, media, picture};
+use ffmpeg_next::{Discard, Error, Packet, codec, format, frame, media, picture};
 use weir_flow::{
-    DecodeLevel, DecodeLimit, DeviceKind, Frame, FrameSkip, GroupCounts, Joined, PacketFormat, PacketGate,
-    PacketKind, PacketTap, Source, SourceCounts, SourceError, SourceInfo, StopFlag,
+    DecodeLevel, DecodeLimit, Frame, FrameSkip, GroupCounts, Joined, PacketFormat, PacketGate, PacketKind,
+    PacketTap, Source, SourceCounts, SourceError, SourceInfo, StopFlag,
 };
 
 use super::access::is_remote;
@@ -23,8 +22,9 @@ use super::packet_selection::{LeftOut, PacketSelection, PacketUse};
 use super::packet_times::PacketTimes;
 use super::picture::{Pictures, square_size};
 use super::played::{Played, Resumption};
+use super::stream_decoder::StreamDecoder;
 use super::timeline::Timeline;
-use super::{DEFAULT_FPS, SourceOptions, cannot_open, container, ffi, hardware, open};
+use super::{DEFAULT_FPS, SourceOptions, cannot_open, container, ffi, open};
 
 /// Frames of a recording among which it is joined: minutes, however long it is.
 const MAX_JOINED: u64 = 9_000;
@@ -48,7 +48,7 @@ pub struct FfmpegSource {
     resumption: Option<Resumption>,
     /// Of a decoder that does not say which pictures it made up.
     damage: Option<Damage>,
-    decoder: decoder::Video,
+    decoder: StreamDecoder,
     stream: usize,
     /// Milliseconds per tick of the stream's timestamps.
     tick_ms: f64,
@@ -122,20 +122,8 @@ impl FfmpegSource {
             })
             .ok_or_else(|| cannot_open(uri, open::no_video_reason(uri, &input)))?;
         let fail = |error: Error| cannot_open(uri, format!("its video cannot be decoded: {error}"));
-        let mut context = codec::Context::from_parameters(stream.parameters()).map_err(fail)?;
-        // One thread means no thread besides the caller's, and no delay of frames.
-        let kind = if options.threads > 1 {
-            threading::Type::Frame
-        } else {
-            threading::Type::None
-        };
-        context.set_threading(threading::Config {
-            kind,
-            count: options.threads.max(1),
-            ..threading::Config::default()
-        });
-        let ordinal = hardware::decoding_gpu(&mut context, uri, options.decoder);
-        let decoder = context.decoder().video().map_err(fail)?;
+        let decoder = StreamDecoder::open(stream.parameters().clone(), uri, options).map_err(fail)?;
+        let gpu = decoder.gpu();
         let time_base = stream.time_base();
         let stamped = !open::lacks_timestamps(&input);
         let frames = u64::try_from(stream.frames()).ok().filter(|frames| *frames > 0);
@@ -148,8 +136,7 @@ impl FfmpegSource {
         let matrix = ffi::display_matrix(&stream);
         let orientation = matrix.and_then(|matrix| Orientation::of_matrix(&matrix));
         let aspect = ffi::sample_aspect(&stream);
-        let coded = (decoder.width(), decoder.height());
-        let square = square_size(coded, aspect.unwrap_or_else(|| decoder.aspect_ratio()));
+        let square = square_size(decoder.size(), aspect.unwrap_or_else(|| decoder.aspect_ratio()));
         let (width, height) = orientation.unwrap_or_default().size(square);
         let truncation =
             open::local_path(uri).and_then(|path| container::truncation(path, input.format().name()));
@@ -197,7 +184,7 @@ impl FfmpegSource {
             stop: stop.clone(),
             limit: None,
             tap: None,
-            pictures: Pictures::of_gpu(ordinal).with_aspect(aspect),
+            pictures: Pictures::of_gpu(gpu).with_aspect(aspect),
             orientation,
             timeline: None,
             stamped,
@@ -248,13 +235,13 @@ impl FfmpegSource {
                     // Pictures with concealed errors are delivered, marked and counted.
                     let concealed = picture.is_corrupt() || picture.has_decode_errors() || made_up;
                     let orientation = self.orientation_of(&picture);
-                    let was_surface = hardware::is_surface(&picture);
+                    let misses_device = self.decoder.misses_device(&picture);
                     let Some(image) = self.pictures.image(picture, orientation) else {
                         self.counts.damaged += 1;
                         continue;
                     };
                     self.counts.concealed += u64::from(concealed);
-                    if self.options.decoder != DeviceKind::Cpu && !was_surface {
+                    if misses_device {
                         self.on_cpu_decoded();
                     }
                     let mut frame = Frame::new(index, pts_ms, image);
@@ -276,16 +263,18 @@ impl FfmpegSource {
         }
     }
 
-    /// Counts a picture that the CPU decoded although a GPU is to, and says once where that is by the GPU's own choice: that there
-    /// is none was said when the source was opened.
+    /// Counts a picture that the CPU decoded although a device is to. The first one is logged where the device left it to the CPU; that
+    /// there is no device was logged before.
     fn on_cpu_decoded(&mut self) {
         self.counts.cpu_decoded += 1;
-        if self.counts.cpu_decoded == 1 && self.pictures.has_gpu() {
+        if self.counts.cpu_decoded == 1
+            && let Some(device) = self.decoder.device_name()
+        {
             let (uri, codec) = (
                 weir_flow::mask_credentials(&self.uri),
                 self.info.codec.unwrap_or("video"),
             );
-            tracing::warn!("{uri} is decoded on the CPU: the GPU does not decode this {codec}");
+            tracing::warn!("{uri} is decoded on the CPU: {device} does not decode this {codec}");
         }
     }
 
@@ -509,7 +498,8 @@ impl FfmpegSource {
     /// Why none of its pictures was decoded, if there were any.
     fn undecoded_reason(&self) -> Option<String> {
         let pictures = self.packets_read;
-        let has_no_size = self.decoder.width() == 0 || self.decoder.height() == 0;
+        let (width, height) = self.decoder.size();
+        let has_no_size = width == 0 || height == 0;
         if pictures == 0 || self.index > 0 || !has_no_size {
             return None;
         }

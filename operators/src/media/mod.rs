@@ -39,6 +39,7 @@ mod picture_index;
 mod played;
 mod redirect;
 mod relay;
+mod stream_decoder;
 #[cfg(feature = "cuda")]
 mod surfaces;
 mod timeline;
@@ -54,13 +55,14 @@ use driver_thread::DriverThread;
 use main_stream::TwoStreams;
 use played::Played;
 use weir_flow::{
-    Connection, DeviceKind, Source, SourceError, SourceFactory, StopFlag, is_image, with_small_scheme,
+    Connection, Source, SourceError, SourceFactory, StopFlag, VideoDecoder, is_image, with_small_scheme,
 };
 
 pub use concatenation::concatenate;
 pub use encoder::{Encoding, VideoCodec};
 pub(crate) use ffi::Converter;
 pub use ffmpeg::FfmpegSource;
+pub(crate) use hardware::{Accelerator, device_types, render_nodes};
 pub use images::{ImageSource, picture_from};
 pub(crate) use open::init_ffmpeg;
 pub use options::CONNECTION_OPTIONS;
@@ -83,7 +85,7 @@ pub struct SourceOptions {
     /// Decoder threads. One by default: cores belong to the workers, and streams decode concurrently.
     pub threads: usize,
     /// Device that decodes. A GPU decodes only the formats that it supports; the CPU decodes the others.
-    pub decoder: DeviceKind,
+    pub decoder: VideoDecoder,
     /// Settings of the connection to a network source.
     pub connection: Connection,
 }
@@ -94,7 +96,7 @@ impl Default for SourceOptions {
             fps: None,
             timeout_s: 10.0,
             threads: 1,
-            decoder: DeviceKind::Cpu,
+            decoder: VideoDecoder::Cpu,
             connection: Connection::default(),
         }
     }

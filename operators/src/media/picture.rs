@@ -41,7 +41,11 @@ pub(crate) struct Pictures {
     scaler: Option<(Converter, (u32, u32))>,
     /// Width of a pixel by its height as the container states it; 0: as the picture does.
     aspect: Option<Rational>,
-    /// The GPU that decodes them.
+    /// The CUDA GPU that decodes them.
+    #[cfg_attr(
+        not(feature = "cuda"),
+        expect(dead_code, reason = "a build without CUDA copies all surfaces to the host")
+    )]
     gpu: Option<u32>,
     /// Copies surfaces within the memory of the GPU; `None` before the first frame, and if copies go to the
     /// host.
@@ -61,11 +65,6 @@ impl Pictures {
     /// With pixels that are so much wider than high, as the container states it.
     pub(super) fn with_aspect(self, aspect: Option<Rational>) -> Self {
         Self { aspect, ..self }
-    }
-
-    /// Whether a GPU is to decode them.
-    pub(super) fn has_gpu(&self) -> bool {
-        self.gpu.is_some()
     }
 
     /// The picture in `frame`, rotated for display; `None` if it can be neither used nor converted.

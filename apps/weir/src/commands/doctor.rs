@@ -46,6 +46,11 @@ pub(crate) fn doctor(settings: &Settings, zoo: &Zoo) -> anyhow::Result<()> {
             needed: false,
         },
         ModuleOutput {
+            what: "video decoders",
+            state: video_decoders(),
+            needed: false,
+        },
+        ModuleOutput {
             what: "models",
             state: Ok(models(zoo)),
             needed: false,
@@ -104,6 +109,41 @@ fn cuda() -> Result<String, String> {
         format!("; frames are decoded on the CPU: {problem}")
     });
     Ok(facts.summary() + &video)
+}
+
+/// The devices of `decoder`, and why others are not used.
+fn video_decoders() -> Result<String, String> {
+    let found = weir_operators::video_devices();
+    let usable: Vec<&str> = found
+        .devices
+        .iter()
+        .filter(|(_, state)| state.is_ok())
+        .map(|(name, _)| *name)
+        .collect();
+    let listed = |names: &[String]| match names {
+        [] => "none".to_owned(),
+        names => names.join(", "),
+    };
+    let facts = format!(
+        "render nodes: {}; FFmpeg's devices: {}",
+        listed(&found.nodes),
+        listed(&found.types)
+    );
+    let reasons = found
+        .devices
+        .iter()
+        .filter_map(|(name, state)| Some(format!("{name}: {}", state.as_ref().err()?)));
+    let lines = |first: String| {
+        std::iter::once(first)
+            .chain(reasons)
+            .collect::<Vec<_>>()
+            .join(&format!("\n{:24}", ""))
+    };
+    if usable.is_empty() {
+        Err(lines(format!("the CPU decodes; {facts}")))
+    } else {
+        Ok(lines(format!("{}; {facts}", usable.join(", "))))
+    }
 }
 
 fn models(zoo: &Zoo) -> String {

@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 
 use weir_analytics::transforms::{TimeZone, time_zone};
 use weir_config::{Content, Diagnostics, Entry, Field, Fields, Spanned, absolute, spelling};
-use weir_flow::{DeviceKind, KeySpec, Value};
+use weir_flow::{KeySpec, Value, VideoDecoder};
 use weir_policy::StreamShare;
 use weir_types::Span;
 
@@ -193,19 +193,14 @@ fn queued(
     })
 }
 
-/// Reads the device that decodes the source: the CPU, or a GPU.
-fn decoder(fields: &Fields<'_>, is_emulated: bool, diagnostics: &mut Diagnostics) -> DeviceKind {
+/// Reads the device that decodes the source.
+fn decoder(fields: &Fields<'_>, is_emulated: bool, diagnostics: &mut Diagnostics) -> VideoDecoder {
     let field = fields.text("decoder", diagnostics).and_then(|spanned| {
-        let number = spanned.value.strip_prefix("cuda:").map(str::parse);
-        let decoder = match number {
-            Some(Ok(ordinal)) => Some(DeviceKind::Cuda(ordinal)),
-            None if spanned.value == "cpu" => Some(DeviceKind::Cpu),
-            _ => None,
-        };
+        let decoder = VideoDecoder::named(&spanned.value);
         if decoder.is_none() {
             let message = format!("`decoder` cannot be \"{}\"", spanned.value);
-            let hint = "it is \"cpu\", or a GPU: \"cuda:0\", \"cuda:1\" and so on".to_owned();
-            diagnostics.add(spanned.at, message, Some(hint));
+            let hint = "it is \"cpu\", \"auto\", \"qsv\", \"vaapi\", or an NVIDIA GPU: \"cuda:0\", \"cuda:1\" and so on";
+            diagnostics.add(spanned.at, message, Some(hint.to_owned()));
         }
         decoder
     });
@@ -213,7 +208,7 @@ fn decoder(fields: &Fields<'_>, is_emulated: bool, diagnostics: &mut Diagnostics
         let message = "`decoder` is for streams that are decoded, not for emulated ones";
         diagnostics.add(entry.at, message, Some("leave it out".to_owned()));
     }
-    field.into_value().unwrap_or(DeviceKind::Cpu)
+    field.into_value().unwrap_or_default()
 }
 
 /// Streams that are added bring their own keys.

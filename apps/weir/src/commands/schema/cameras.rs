@@ -69,7 +69,7 @@ fn source_keys(catalog: &Catalog) -> Map<String, Value> {
         (
             "decoder",
             text(),
-            "What decodes it: cpu, or a GPU such as cuda:0 whatever it can; default cpu.",
+            "Its decoder: cpu, auto, qsv, vaapi, or an NVIDIA GPU such as cuda:0; the CPU decodes what a device cannot; default cpu.",
         ),
         (
             "gate",
