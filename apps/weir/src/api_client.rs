@@ -58,14 +58,14 @@ impl Client {
         };
         let unreachable = |error: ureq::Error| {
             UserError::new(format!(
-                "no engine answers at {}: {error}; start one by weir serve, or say where it is by --at",
+                "cannot connect to an engine at {}: {error}; start it with weir serve, or give its address with --at",
                 self.at
             ))
         };
         let mut response = answered.map_err(unreachable)?;
         let text = response.body_mut().read_to_string().map_err(unreachable)?;
-        let value: Value =
-            serde_json::from_str(&text).context("the answer is no JSON: is this an engine?")?;
+        let value: Value = serde_json::from_str(&text)
+            .context("the answer is not JSON; is this the address of a weir engine?")?;
         if response.status().is_success() {
             return Ok(value);
         }

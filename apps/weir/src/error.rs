@@ -34,7 +34,7 @@ impl ErrorList {
         let more = lines.len().saturating_sub(MAX_LINES);
         lines.truncate(MAX_LINES);
         if more > 0 {
-            lines.push(format!("and {more} more: mend these first"));
+            lines.push(format!("and {more} more: fix these first"));
         }
         let all = lines.join("\n");
         Err(if self.0.iter().all(is_mendable) {

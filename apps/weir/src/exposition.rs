@@ -73,7 +73,7 @@ const SINK_UP: Family = family(
 const SINK_EVENTS: Family = family(
     "weir_sink_events_total",
     "counter",
-    "Events of a sink for another program, by what became of them: delivered, in the file of dead letters, lost.",
+    "Events of a sink for another program, by outcome: delivered, written to the dead-letter file, lost.",
 );
 const SINK_RETRIES: Family = family(
     "weir_sink_retries_total",
@@ -88,7 +88,7 @@ const SINK_WAITING: Family = family(
 const SINK_LOST: Family = family(
     "weir_sink_lost_total",
     "counter",
-    "What a sink counts itself as not written or written in part: packets, clips, messages.",
+    "Packets, clips or messages that a sink could not write, or wrote only in part.",
 );
 const SINK_FREE: Family = family(
     "weir_sink_free_bytes",

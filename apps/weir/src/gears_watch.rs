@@ -37,7 +37,7 @@ fn next(path: &Path, graph: &Graph, in_force: &mut Gears) -> Option<Gears> {
             Some(gears)
         }
         Err(reason) => {
-            tracing::error!("{}: {reason}; the gears in force go on", path.display());
+            tracing::error!("{}: {reason}; the current gears stay active", path.display());
             None
         }
     }

@@ -14,12 +14,12 @@ fn failure(health: &StreamHealth) -> Option<String> {
     match health.state {
         StreamStanding::Running | StreamStanding::Ended => None,
         StreamStanding::NeverReached => Some(match reason {
-            Some(reason) => format!("it never gave a frame, in {:.1} s: {reason}", health.down_s),
-            None => "it never gave a frame before the run ended".to_owned(),
+            Some(reason) => format!("no frame was received in {:.1} s: {reason}", health.down_s),
+            None => "no frame was received before the run ended".to_owned(),
         }),
         StreamStanding::Down => Some(format!(
             "it was down when the run ended: {}",
-            reason.unwrap_or("no reason is known")
+            reason.unwrap_or("the reason is unknown")
         )),
     }
 }
@@ -31,17 +31,20 @@ pub(crate) fn remarks(health: &StreamHealth) -> Vec<String> {
         remarks.push(outages(health));
     }
     let counts = [
-        (health.stale, "frames were older than the slo when they came"),
+        (health.stale, "frames arrived older than the slo"),
         (
             health.discontinuities,
-            "jumps of its time stamps, media time went on from there",
+            "jumps of its time stamps; media time continued without a gap",
         ),
-        (health.concealed, "frames that the decoder had to make up in part"),
+        (
+            health.concealed,
+            "frames that the decoder had to reconstruct in part",
+        ),
         (health.unreadable, "files that could not be read"),
         (health.not_sampled, "frames not sampled"),
         (
             health.not_decoded,
-            "frames not decoded, since no more of it could be used",
+            "frames not decoded, because the engine could use no more of them",
         ),
         (health.cpu_decoded, "frames decoded on the CPU instead of the GPU"),
     ];
@@ -64,7 +67,7 @@ fn outages(health: &StreamHealth) -> String {
     } else {
         String::new()
     };
-    let reason = health.first_outage.as_deref().unwrap_or("no reason is known");
+    let reason = health.first_outage.as_deref().unwrap_or("the reason is unknown");
     let back = match health.reconnects {
         0 => String::new(),
         1 => ", came back once".to_owned(),
@@ -106,7 +109,7 @@ mod tests {
         };
         let words = "down 2 times, at longest 6.0 s, 8.0 s in all (2.0 s of it connected and silent), came back 2 times; \
                      first: silent: nothing came for 2s";
-        let old = "175 frames were older than the slo when they came";
+        let old = "175 frames arrived older than the slo";
         assert_eq!(remarks(&health), [words, old]);
         assert_eq!(failure(&health), None);
         health.state = StreamStanding::Down;
@@ -116,7 +119,7 @@ mod tests {
             Some("it was down when the run ended: refused")
         );
         health.state = StreamStanding::NeverReached;
-        let never = "it never gave a frame, in 8.0 s: refused";
+        let never = "no frame was received in 8.0 s: refused";
         assert_eq!(failure(&health).as_deref(), Some(never));
         health.down_because = None;
         assert!(failure(&health).unwrap().contains("before the run ended"));

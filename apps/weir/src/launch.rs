@@ -477,7 +477,7 @@ pub(crate) fn serve(
 }
 
 /// Printed when a run is asked to stop.
-pub(crate) const STOPPING: &str = "stopping: what is in flight comes out; once more to leave at once";
+pub(crate) const STOPPING: &str = "stopping: finishing frames in progress; press Ctrl-C again to quit now";
 
 /// True if a sink writes to standard output.
 pub(crate) fn writes_lines(graph: &Graph) -> bool {

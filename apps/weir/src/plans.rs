@@ -21,7 +21,7 @@ pub(crate) fn watch(path: PathBuf) -> NextPlan {
                 Some(plan)
             }
             Err(reason) => {
-                tracing::error!("{}: {reason}; the plan in force goes on", path.display());
+                tracing::error!("{}: {reason}; the current plan stays active", path.display());
                 None
             }
         }

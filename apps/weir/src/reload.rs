@@ -435,7 +435,7 @@ fn reload(file: &Path, (anew, settled): (bool, Option<u64>), service: &Service) 
             });
             let lines: Vec<String> = lines.collect();
             output::remark(&format!(
-                "{}\n{shown} is refused: the graph in force goes on",
+                "{}\n{shown} is invalid and was not loaded; the running graph is unchanged",
                 lines.join("\n")
             ));
         }

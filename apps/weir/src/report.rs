@@ -197,7 +197,7 @@ fn remarks(report: &Report) -> Vec<String> {
     }
     if let Some(efficiency) = report.efficiency.filter(|efficiency| efficiency.dropping_s > 0.0) {
         remarks.push(format!(
-            "goodput: {} of the {:.1}/s that an ideal use of the processor would have had; {} of it was idle in the {:.1} s in \
+            "goodput: {} of the {:.1}/s possible with ideal use of the processor; it was {} idle during the {:.1} s in \
              which frames were lost",
             percent(efficiency.of_bound),
             efficiency.bound_rps,
@@ -234,7 +234,7 @@ fn remarks(report: &Report) -> Vec<String> {
     for (name, sink) in &report.sinks {
         if sink.closed {
             remarks.push(format!(
-                "sink {name}: {} written, then its reader went away",
+                "sink {name}: {} written, then the reader closed the pipe",
                 sink.written
             ));
         } else if sink.skipped > 0 || sink.lost > 0 || sink.notices_lost > 0 || sink.error.is_some() {

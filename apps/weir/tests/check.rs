@@ -120,9 +120,12 @@ fn what_check_cannot_open_without_waiting_is_said() {
     for (uri, word) in [
         (
             "rtsp://user:secret@127.0.0.1:1/live",
-            "source camera: its address was not called",
+            "source camera: not contacted (weir check does not open network sources)",
         ),
-        ("fifo", "source camera: it is a device or a pipe"),
+        (
+            "fifo",
+            "source camera: not opened (weir check does not open devices and pipes)",
+        ),
     ] {
         if uri == "fifo" {
             let made = Command::new("mkfifo").arg(place.at(uri)).status().unwrap();
@@ -167,21 +170,20 @@ fn a_model_whose_outputs_look_wrong_is_warned_of() {
         (stderr(&output), warnings)
     };
     let (said, warnings) = replay("model = \"embedded:street-detector\"\nscore_threshold = 1.0\n");
-    assert_eq!(
-        said.matches("nothing was found in its first").count(),
-        1,
-        "{said}"
-    );
+    assert_eq!(said.matches("no objects found in the first").count(), 1, "{said}");
     assert!(
-        warnings[0].as_str().unwrap().contains("nothing was found"),
+        warnings[0].as_str().unwrap().contains("no objects found"),
         "{warnings}"
     );
     let (said, warnings) = replay("model = \"embedded:street-detector\"\nstd = \"1e-38\"\n");
-    assert_eq!(said.matches("not finite").count(), 1, "{said}");
-    assert!(warnings[0].as_str().unwrap().contains("not finite"), "{warnings}");
+    assert_eq!(said.matches("NaN or infinite values").count(), 1, "{said}");
+    assert!(
+        warnings[0].as_str().unwrap().contains("NaN or infinite values"),
+        "{warnings}"
+    );
     let (said, warnings) = replay("device = \"emulated:any\"\nprofile = { \"1\" = \"1ms\" }\n");
     assert!(warnings.is_null(), "{warnings}");
-    for words in ["nothing was found", "not finite"] {
+    for words in ["no objects found", "NaN or infinite values"] {
         assert!(!said.contains(words), "{said}");
     }
 }

@@ -130,7 +130,7 @@ fn items_without_truth_are_no_samples() {
         assert_eq!(text.matches("error: ").count(), 1, "{text}");
         assert!(!folder.path().join("samples.jsonl").exists());
     };
-    refused("names", "no item could be held against the truth");
+    refused("names", "no item matches the ground truth");
     refused("empty.jsonl", "empty.jsonl");
     refused("missing.jsonl", "missing.jsonl");
 }

@@ -86,7 +86,7 @@ fn written_over(command: &str, folder: &Path) {
 
     let second = gears(2, 20);
     std::fs::write(at("gears.toml"), &second[..second.len() / 2]).unwrap();
-    wait_for(&mut log, "the gears in force go on");
+    wait_for(&mut log, "the current gears stay active");
     std::fs::write(at("gears.toml"), second).unwrap();
     wait_for(&mut log, "other gears were written");
     wait_for(&mut log, "another gear is in force");

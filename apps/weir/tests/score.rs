@@ -227,7 +227,7 @@ fn every_stream_of_a_loop_is_held_against_the_same_truth() {
     let arguments = ["--events", "events.jsonl", "--truth", "truth.jsonl"];
     refuses(
         &place.score(&arguments),
-        &["stream a does not have frame 2 and 2 others", "--loop"],
+        &["stream a has no frame 2 and 2 others", "--loop"],
     );
     let looped = [&arguments[..], &["--loop", "--report", "score.json"]].concat();
     stdout(&place.score(&looped));
@@ -266,10 +266,7 @@ fn a_run_is_scored_beside_its_report() {
     // A truth of another clip: the run is reported, and then the mistake.
     place.truth("truth.jsonl", 4);
     let output = place.score(&arguments);
-    refuses(
-        &output,
-        &["truth of stream street does not have frame 4 and 1 other"],
-    );
+    refuses(&output, &["truth of stream street has no frame 4 and 1 other"]);
     assert!(String::from_utf8_lossy(&output.stdout).contains("blind, policy"));
 }
 

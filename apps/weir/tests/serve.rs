@@ -178,7 +178,10 @@ fn what_no_engine_answers_is_said() {
         .args(["streams", "list", "--at", "127.0.0.1:1"])
         .output()
         .unwrap();
-    refuses(&list, &["no engine answers at 127.0.0.1:1", "weir serve"]);
+    refuses(
+        &list,
+        &["cannot connect to an engine at 127.0.0.1:1", "weir serve"],
+    );
 }
 
 #[test]

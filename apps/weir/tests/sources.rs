@@ -144,7 +144,7 @@ fn cameras_that_are_away_are_waited_for_and_named() {
     output.stderr = said.into_bytes();
     let complaint = refuses(
         &output,
-        &["stream rtsp", "stream web", "never gave a frame", "refused"],
+        &["stream rtsp", "stream web", "no frame was received", "refused"],
     );
     assert!(complaint.contains("no source delivers"), "{complaint}");
     for name in ["rtsp", "web"] {

@@ -278,7 +278,7 @@ fn slips_are_answered_with_what_was_meant() {
     );
     refused(
         &["run", "graph.toml", "--duration", "0s"],
-        &["nothing runs in no time"],
+        &["the time must be above zero"],
     );
     std::fs::write(folder.path().join("mine.toml"), "frame_memroy = \"1MiB\"\n").unwrap();
     refused(

@@ -107,7 +107,10 @@ pub(super) fn duration(text: &str) -> Result<Span, String> {
         .parse()
         .map_err(|error: weir_types::ParseSpanError| error.to_string())?;
     if span == Span::ZERO {
-        return Err("nothing runs in no time; leave it out to run until the sources end".to_owned());
+        return Err(
+            "the time must be above zero, such as 60s; without it, the run lasts until the sources end"
+                .to_owned(),
+        );
     }
     Ok(span)
 }

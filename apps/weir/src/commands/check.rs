@@ -29,7 +29,7 @@ pub(crate) fn check(args: &Check, settings: &Settings, zoo: &Zoo) -> anyhow::Res
     let graph = replace_sources(graph, &args.videos)?;
     let verdict = verdict(&graph);
     let aside = if args.quick {
-        vec!["only the text was looked at".to_owned()]
+        vec!["only the text was checked: no source, model or sink was opened (--quick)".to_owned()]
     } else {
         open_all(graph, settings, zoo)?
     };
@@ -78,11 +78,14 @@ fn open_all(graph: Graph, settings: &Settings, zoo: &Zoo) -> anyhow::Result<Vec<
         ));
     }
     if graph.sources().is_empty() && graph.queues().is_empty() {
-        aside.push("it has no sources: streams are added to it while weir serve runs it".to_owned());
+        aside.push("the graph has no sources: add streams while weir serve runs it".to_owned());
     }
     for worker in graph.workers() {
         if worker.address.is_some() {
-            aside.push(format!("worker {}: it was not called", worker.name));
+            aside.push(format!(
+                "worker {}: not contacted (weir check does not connect to workers)",
+                worker.name
+            ));
         }
     }
     let mut seen = BTreeSet::new();
@@ -209,12 +212,14 @@ fn open_source(uri: &str, options: SourceOptions) -> Result<Opened, SourceError>
         Ok(found) if found.is_file() || found.is_dir() => {}
         Ok(_) => {
             return Ok(Opened::Not(
-                "it is a device or a pipe, and was not opened".to_owned(),
+                "not opened (weir check does not open devices and pipes)".to_owned(),
             ));
         }
         Err(_) if uri.contains("://") => {
             source(uri, options).check(&StopFlag::default())?;
-            return Ok(Opened::Not("its address was not called".to_owned()));
+            return Ok(Opened::Not(
+                "not contacted (weir check does not open network sources)".to_owned(),
+            ));
         }
         // Opening it says what is wrong.
         Err(_) => {}

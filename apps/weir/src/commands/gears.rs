@@ -106,7 +106,7 @@ pub(crate) fn sample(args: GearsSample, settings: &Settings, zoo: &Zoo) -> anyho
         lines.extend(rated);
     }
     if lines.is_empty() {
-        let message = "no item could be held against the truth: is it of this clip, and does it have what the cascade says?";
+        let message = "no item matches the ground truth: does it belong to this clip, and does it have the attribute that the cascade reads?";
         return Err(UserError::new(message).into());
     }
     file.write(&samples::text(&header, &lines)?)
@@ -117,7 +117,7 @@ pub(crate) fn sample(args: GearsSample, settings: &Settings, zoo: &Zoo) -> anyho
         frames.len(),
         args.out.display(),
         if unjudged > 0 {
-            format!("; {unjudged} are of nothing that the truth has, and left out")
+            format!("; {unjudged} match no object of the ground truth and are left out")
         } else {
             String::new()
         }
@@ -274,7 +274,7 @@ fn rate(
         .and_then(|truth| truth.frames.iter().find(|frame| frame.frame == first.frame));
     let Some(truth) = truth else {
         let message = format!(
-            "the truth of stream {stream} does not have frame {}: is it of this clip?",
+            "the ground truth of stream {stream} has no frame {}: does it belong to this clip?",
             first.frame
         );
         return Err(UserError::new(message).into());

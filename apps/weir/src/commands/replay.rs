@@ -46,7 +46,7 @@ pub(super) fn load_graph(path: &Path, playback: &Playback, zoo: &Zoo) -> anyhow:
     let graph = apply_playback(graph, playback)?.with_policy(policy);
     zoo::require(&graph, zoo)?;
     if playback.repeat && playback.speed == Speed::Max && playback.run_args.duration.is_none() {
-        crate::output::remark("this run has no end: stop it by Ctrl-C, or give --duration");
+        crate::output::remark("this run does not end by itself: stop it with Ctrl-C, or give --duration");
     }
     playback.out.as_deref().map(make_folder).transpose()?;
     Ok(graph)

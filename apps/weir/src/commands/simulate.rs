@@ -44,7 +44,7 @@ pub(crate) fn simulate(args: &Simulate, zoo: &Zoo) -> anyhow::Result<()> {
     let stop = StopFlag::default();
     interrupt::watch(
         &stop,
-        "stopping: runs that have begun are finished; once more to leave at once",
+        "stopping: finishing the runs in progress; press Ctrl-C again to quit now",
     )?;
     let shown = |done| bar.set_position(done as u64);
     let reports = experiment::run_while(runs, threads, &reduce, &shown, &|| !stop.is_raised());

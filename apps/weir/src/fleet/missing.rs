@@ -15,7 +15,7 @@ use crate::service::Service;
 
 fn missing(what: &str) -> anyhow::Error {
     let message = format!(
-        "{what}: this build knows no fleets: build weir with `--features fleet`, or take a release, which does"
+        "{what}: this build does not support fleets: use a release, or build weir with `--features fleet`"
     );
     UserError::new(message).into()
 }

@@ -72,7 +72,7 @@ pub(super) fn feed(jobs: &Jobs, control: &Control, stop: &StopFlag, waits: bool)
             Ok(()) => {}
             // What an engine that serves does meanwhile goes on.
             Err(error) if waits && is_absence(&error) => {
-                tracing::error!("{error}; jobs wait and are tried again");
+                tracing::error!("{error}; jobs wait and will be retried");
                 sleep(ABSENCE_RETRY_INTERVAL, stop);
             }
             Err(error) => {
@@ -150,7 +150,7 @@ fn turn(
             if !waits {
                 return Err(anyhow::anyhow!("{problem}"));
             }
-            tracing::error!("{problem}; jobs wait and are tried again");
+            tracing::error!("{problem}; jobs wait and will be retried");
             sleep(STORAGE_RETRY_INTERVAL, stop);
         }
     }

@@ -154,7 +154,7 @@ pub(crate) fn check(graph: &Graph) -> Result<(), UserError> {
         for sink in sinks {
             let Some(form) = form(&sink.kind) else {
                 return Err(UserError::new(format!(
-                    "sink {}: a sink of type {} cannot take results of the queued source {}, since it cannot take them back \
+                    "sink {}: a sink of type {} cannot store results of the queued source {}, because it cannot undo them \
                      after a crash: use jsonl or mp4",
                     sink.name, sink.kind, node.source
                 )));

@@ -123,9 +123,7 @@ pub(crate) enum EventError {
         reason: serde_json::Error,
     },
     /// A frame occurs twice.
-    #[error(
-        "line {line} says frame {frame} of stream {stream} a second time: give the events of one run and one sink"
-    )]
+    #[error("line {line} repeats frame {frame} of stream {stream}: give the events of one run and one sink")]
     Twice { line: usize, frame: u64, stream: String },
 }
 

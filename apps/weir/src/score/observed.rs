@@ -45,8 +45,8 @@ pub(crate) enum Mismatch {
     TooMany(String, u64),
     /// Frames that the truth does not have.
     #[error(
-        "the truth of stream {stream} does not have frame {first}{}: is it of this clip? where the clip starts again at its \
-         end, give --loop", others_note(*.count)
+        "the ground truth of stream {stream} has no frame {first}{}: does it belong to this clip? If the clip was looped, \
+         give --loop", others_note(*.count)
     )]
     Unknown { stream: String, first: u64, count: u64 },
 }
@@ -198,7 +198,7 @@ mod tests {
             ..truth.clone()
         };
         let error = observe(&[play(&gap, 3, None)]).expect_err("frame 0 is not there");
-        assert!(error.to_string().contains("does not have frame 0:"), "{error}");
+        assert!(error.to_string().contains("has no frame 0:"), "{error}");
     }
 
     #[test]

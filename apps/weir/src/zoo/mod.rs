@@ -108,7 +108,7 @@ impl Zoo {
                 format!("{} is not the model zoo:{name}: {reason}; {how}", path.display())
             }
             Some((path, reason)) => format!(
-                "{} is not the model zoo:{name}: {reason}; mend the mirror, or {how} without it",
+                "{} is not the model zoo:{name}: {reason}; fix the mirror, or {how} without it",
                 path.display()
             ),
             None => format!("the model zoo:{name} is not here; {how} or set WEIR_MODEL_MIRROR"),
@@ -259,7 +259,7 @@ pub(crate) fn require(graph: &Graph, zoo: &Zoo) -> anyhow::Result<()> {
     let (listed, names) = (missing.join(", "), missing.join(" "));
     let how = match zoo.mirror() {
         Some(mirror) if !mirror.is_dir() => {
-            format!("mend WEIR_MODEL_MIRROR: there is no folder {}", mirror.display())
+            format!("fix WEIR_MODEL_MIRROR: there is no folder {}", mirror.display())
         }
         _ => "set WEIR_MODEL_MIRROR to a folder that has them".to_owned(),
     };

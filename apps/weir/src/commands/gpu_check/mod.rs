@@ -75,7 +75,7 @@ pub(super) fn gpu_check(args: &GpuCheck, settings: &Settings, zoo: &Zoo) -> anyh
     output::say(page.trim_end())?;
     match report.failures.as_slice() {
         [] => Ok(()),
-        failures => Err(UserError::new(format!("does not hold: {}", failures.join("; "))).into()),
+        failures => Err(UserError::new(format!("checks failed: {}", failures.join("; "))).into()),
     }
 }
 

@@ -82,10 +82,10 @@ pub(super) fn page(report: &GpuReport) -> String {
     }
     line(String::new());
     match report.failures.as_slice() {
-        [] => line("All of it holds.".to_owned()),
+        [] => line("All checks passed.".to_owned()),
         failures => failures
             .iter()
-            .for_each(|failure| line(format!("Does not hold: {failure}."))),
+            .for_each(|failure| line(format!("Failed: {failure}."))),
     }
     page
 }

@@ -34,12 +34,12 @@ pub(super) fn look(uri: &str, timeout: Span) -> Result<SourceInfo, UserError> {
     let timeout = Duration::from_micros(timeout.micros());
     match receiver.recv_timeout(timeout) {
         Ok(Ok(Some(info))) => Ok(info),
-        Ok(Ok(None)) => Err(failed("there is no picture in it")),
+        Ok(Ok(None)) => Err(failed("it contains no picture")),
         Ok(Err(error)) => Err(UserError::new(error.to_string())),
         Err(_) => {
             stop.raise();
             let _ = receiver.recv_timeout(MAX_STOP);
-            Err(failed("it gave no picture in time; --timeout waits longer"))
+            Err(failed("no picture arrived within the timeout; raise --timeout"))
         }
     }
 }

@@ -40,7 +40,7 @@ pub(super) struct Setup<'a> {
 pub(super) fn graph(setup: &Setup<'_>) -> Result<String, UserError> {
     let stream = stream_name(setup);
     let (model, remark) = if let Some(file) = setup.model {
-        let remark = "Its head and the names of its classes are found by the file. Where it names none, say\n# labels = [\"a\", \"b\"], \
+        let remark = "Its head and class names are read from the file. If the file has no class names, add\n# labels = [\"a\", \"b\"], \
                       or labels = [\"coco\"] for the 80 classes of COCO."
             .to_owned();
         (quoted(&address(&file.display().to_string(), setup.out)?), remark)
