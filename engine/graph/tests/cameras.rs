@@ -148,7 +148,7 @@ fn what_is_wrong_with_a_camera_is_reported_where_it_was_written() {
         (
             "zones.porch = { points = [[0, 0], [1, 0], [0, 1]], classes = [\"dog\"] }",
             3,
-            "\"door.porch\" can never hold: none of its inputs finds the class \"dog\"",
+            "\"door.porch\" can never match: none of its inputs finds the class \"dog\"",
         ),
         (
             "zones.porch = { type = \"zone\" }",

@@ -286,7 +286,7 @@ fn likely_mistakes_are_warnings() {
             "34: nothing takes what module \"plates\" finds",
             "43: `inputs` names \"detect\" twice",
             "44: no module uses model \"unused\"",
-            "48: nothing takes the frames of source \"east\"",
+            "48: no module or sink uses the frames of source \"east\"",
         ]
     );
     assert_eq!((graph.models().len(), graph.devices().len()), (2, 1));

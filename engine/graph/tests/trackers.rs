@@ -66,7 +66,7 @@ fn a_graph_without_its_tracker_is_another_graph() {
 fn what_no_sink_is_shown_is_remarked_on() {
     let graph = graph(&text(FOLLOWS).replace("[\"plates\", \"cars\"]", "[\"plates\"]"));
     let warnings: Vec<&str> = graph.warnings().iter().map(|warning| &*warning.message).collect();
-    assert_eq!(warnings, ["no sink is shown the tracks of \"cars\""]);
+    assert_eq!(warnings, ["no sink receives the tracks of \"cars\""]);
 }
 
 #[test]

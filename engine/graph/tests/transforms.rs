@@ -129,7 +129,7 @@ fn streams_that_are_not_there_are_reported() {
         &alone,
         &[&at(
             5,
-            "no frame of \"south\" comes to \"gate\" | what comes there is: north",
+            "frames of \"south\" never reach \"gate\" | streams that reach it: north",
         )],
     );
     let rule = "[transforms.night]\ntype = \"rule\"\ninputs = [\"cars\"]\nzones = [\"yard\"]\nstreams = [\"north\", \"south\"]";
@@ -138,7 +138,7 @@ fn streams_that_are_not_there_are_reported() {
         &text(&format!("{rule}\n{yard}")),
         &[&at(
             5,
-            "\"night\" can never hold on \"south\": none of its zones is for that stream",
+            "\"night\" can never match on \"south\": none of its zones is for that stream",
         )],
     );
     graph(&text(&format!(
@@ -256,7 +256,7 @@ fn what_can_never_hold_is_refused() {
             rule("attributes = [\"identity=unknown\"]"),
             "",
             "attributes",
-            "no module gives the attribute `identity`",
+            "no module produces the attribute `identity`",
         ),
     ] {
         let text = ends(&transforms, tracker);
@@ -266,7 +266,7 @@ fn what_can_never_hold_is_refused() {
             .skip(begin)
             .position(|line| line.starts_with(key))
             .unwrap();
-        let expected = format!("{}: \"r\" can never hold: {expected}", begin + line + 1);
+        let expected = format!("{}: \"r\" can never match: {expected}", begin + line + 1);
         check(&text, &[&expected]);
     }
     for holds in [
@@ -294,7 +294,8 @@ fn rules_on_attributes_that_nobody_gives_are_refused_by_default_names_too() {
         .unwrap()
         + 1;
     for attribute in ["plate", "Text", "text_tokens"] {
-        let expected = format!("{line}: \"r\" can never hold: no module gives the attribute `{attribute}`");
+        let expected =
+            format!("{line}: \"r\" can never match: no module produces the attribute `{attribute}`");
         check(&text(&rule(attribute)), &[&expected]);
     }
 }
@@ -381,5 +382,5 @@ fn a_transform_that_no_sink_is_given_is_remarked_on() {
     let unused = text(&format!("{GATE}\n{YARD}"));
     let warnings = graph(&unused).warnings().to_vec();
     let warnings: Vec<&str> = warnings.iter().map(|warning| &*warning.message).collect();
-    assert_eq!(warnings, ["no sink is given what \"yard\" finds"]);
+    assert_eq!(warnings, ["no sink receives the results of \"yard\""]);
 }

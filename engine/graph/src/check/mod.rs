@@ -257,7 +257,7 @@ fn warn_unused(
     let sources = raw.sources.iter().map(|source| &source.name);
     for (index, name) in sources.chain(&raw.templates).enumerate() {
         if !used(Vertex::Source(index)) {
-            let message = format!("nothing takes the frames of source \"{}\"", name.value);
+            let message = format!("no module or sink uses the frames of source \"{}\"", name.value);
             diagnostics.warn(name.at, message, None);
         }
     }
@@ -277,7 +277,7 @@ fn warn_unused(
             .iter()
             .any(|taken| taken.trackers.contains(&index));
         if !is_taken && wiring.sink_trackers.iter().all(|shown| !shown.contains(&index)) {
-            let message = format!("no sink is shown the tracks of \"{}\"", tracker.name.value);
+            let message = format!("no sink receives the tracks of \"{}\"", tracker.name.value);
             let hint = format!("inputs = [\"{}\", ...] of a sink", tracker.name.value);
             diagnostics.warn(tracker.name.at, message, Some(hint));
         }

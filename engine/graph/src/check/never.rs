@@ -52,7 +52,7 @@ fn check_zones(
         return;
     }
     let message = format!(
-        "\"{}\" can never hold: its zones take none of its classes",
+        "\"{}\" can never match: its zones take none of its classes",
         transform.name.value
     );
     let zones: BTreeSet<&str> = zones
@@ -79,7 +79,7 @@ fn check_attributes(
     let at = position(transform, "attributes");
     for (name, text) in contradictions(rule) {
         let message = format!(
-            "\"{}\" can never hold: it wants `{name}` to be \"{text}\", and not to be",
+            "\"{}\" can never match: it wants `{name}` to be \"{text}\", and not to be",
             transform.name.value
         );
         diagnostics.add(at, message, None);
@@ -90,7 +90,7 @@ fn check_attributes(
     let names: BTreeSet<&str> = rule.attributes.iter().map(|(name, _)| &**name).collect();
     for name in names.into_iter().filter(|name| !given.contains(*name)) {
         let message = format!(
-            "\"{}\" can never hold: no module gives the attribute `{name}`",
+            "\"{}\" can never match: no module produces the attribute `{name}`",
             transform.name.value
         );
         let hint = spelling::hint(name, "attributes", given.iter().map(String::as_str));

@@ -111,8 +111,8 @@ impl Part<'_> {
             }
             let (message, hint) = if is_any(&all) {
                 (
-                    format!("no frame of \"{}\" comes to \"{}\"", name.value, self.name),
-                    spelling::list("what comes there is", reaching.iter().copied()),
+                    format!("frames of \"{}\" never reach \"{}\"", name.value, self.name),
+                    spelling::list("streams that reach it", reaching.iter().copied()),
                 )
             } else {
                 (

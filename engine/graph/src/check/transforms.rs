@@ -69,7 +69,7 @@ fn check_classes(
         let meant = spelling::nearest(class, known()).map(|meant| format!("did you mean \"{meant}\"? "));
         let list = spelling::list("its inputs find", known()).unwrap_or_default();
         let message = format!(
-            "\"{}\" can never hold: none of its inputs finds the class \"{class}\"",
+            "\"{}\" can never match: none of its inputs finds the class \"{class}\"",
             transform.name.value
         );
         let hint = Some(format!("{}{list}", meant.unwrap_or_default()));
@@ -100,7 +100,7 @@ fn check_followed(
             continue;
         }
         let message = format!(
-            "\"{}\" can never hold: no tracker among its inputs follows the class \"{class}\"",
+            "\"{}\" can never match: no tracker among its inputs follows the class \"{class}\"",
             transform.name.value
         );
         let hint = "the tracker leaves it out by `classes`, or has it as a part of others by `parts`";
@@ -172,7 +172,7 @@ fn check_streams_of_zones(
             continue;
         }
         let message = format!(
-            "\"{}\" can never hold on \"{source}\": none of its zones is for that stream",
+            "\"{}\" can never match on \"{source}\": none of its zones is for that stream",
             rule.name.value
         );
         let hint =
@@ -219,7 +219,7 @@ pub(super) fn warn_unused(raw: &RawGraph, wiring: &Wiring, diagnostics: &mut Dia
         let is_shown = transform.kind == Some("best-shot")
             && wiring.sink_transforms.iter().any(|given| !given.is_empty());
         if !is_given && !is_shown && !is_taken && !raw.transforms.iter().any(is_zone_of) {
-            let message = format!("no sink is given what \"{name}\" finds");
+            let message = format!("no sink receives the results of \"{name}\"");
             let hint = format!("inputs = [\"{name}\", ...] of a sink");
             diagnostics.warn(transform.name.at, message, Some(hint));
         }
