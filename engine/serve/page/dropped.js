@@ -11,8 +11,8 @@ const ASK_MS = 2000;
 
 const COLUMNS = [
   ["Frame", "Its number in its stream, and when it arrived, by the clock of this engine", "words"],
-  ["Why", "The reason as reports and metrics have it, and the module that dropped it, or the source", "words"],
-  ["Needed, and had", "By the estimates of that moment: waiting, execution and what comes after it; the mark is what was left until its deadline", "words wide"],
+  ["Reason", "The reason for the drop, with the same name as in reports and metrics, and the module that dropped it, or the source", "words"],
+  ["Needed, and had", "Estimates at the time of the drop: waiting, execution and everything after it; the mark is the time left until the deadline", "words wide"],
 ];
 
 const PARTS = [["wait", "queue", "waiting"], ["execution", "exec", "execution"], ["downstream", "wait", "after it"]];
@@ -79,7 +79,7 @@ export class DroppedFrames {
 
   #show(drops) {
     if (!drops.length) {
-      byId("dropped").replaceChildren(el("p", { class: "nothing", text: "None of late." }));
+      byId("dropped").replaceChildren(el("p", { class: "nothing", text: "No recent drops." }));
       return;
     }
     replaceTable(byId("dropped"), COLUMNS, drops.slice(0, MAX_SHOWN).map((drop) => [

@@ -95,7 +95,7 @@ async function poll() {
       return;
     }
     byId("tiles").classList.add("stale");
-    warn(shown ? `${error.message} What is shown is what it said last; it is asked again.` : error.message);
+    warn(shown ? `${error.message} The page shows the last known state and keeps trying.` : error.message);
     wait = 2 * POLL_MS;
   }
   if (!document.hidden) timer = setTimeout(poll, wait);

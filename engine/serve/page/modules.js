@@ -48,8 +48,8 @@ const REASONS = {
 };
 
 const DROPS = [
-  ["Where", "The module that dropped it, or the source", "words"],
-  ["Why", "The reason as reports and metrics have it", "words wrap"],
+  ["Module", "The module that dropped it, or the source", "words"],
+  ["Reason", "The reason for the drop, with the same name as in reports and metrics", "words wrap"],
   ["Now, frames/s", "Dropped a second, over the last ten seconds"],
   ["Since start", "Frames dropped since the start"],
 ];

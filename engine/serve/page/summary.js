@@ -5,8 +5,8 @@ import { count, ms, percent, rate } from "./format.js";
 import { perSecond } from "./history.js";
 
 const FIGURES = [
-  ["goodput", "Goodput", "frames/s", "Frames a second that came out within their latency objective, over the last ten seconds; beside it, since the start, the part of what an ideal use of the processor would have given"],
-  ["arrived", "Arrived", "frames/s", "Frames a second that arrived from all cameras, over the last ten seconds"],
+  ["goodput", "Goodput", "frames/s", "Frames per second that were delivered within their latency objective, over the last ten seconds; beside it, since the start, as a share of the goodput that ideal use of the processor would allow"],
+  ["arrived", "Arrived", "frames/s", "Frames per second that arrived from all cameras, over the last ten seconds"],
   ["dropRate", "Drop rate", "", "Frames that were dropped or late, of those that arrived, over the last ten seconds"],
   ["latency", "p95 latency", "", "From arrival to delivery: 95 of 100 frames took less, since the start"],
   ["flight", "In flight", "frames", "Frames in the graph now"],

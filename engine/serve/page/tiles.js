@@ -6,19 +6,19 @@ import { perSecond } from "./history.js";
 import { shareBar, sparkline } from "./charts.js";
 
 const STATES = {
-  connecting: "It is being opened, or its first frame is awaited.",
+  connecting: "The source is being opened, or its first frame has not arrived yet.",
   live: "Frames arrive.",
-  stalled: "It is connected and sends no pictures that can be decoded; it is opened again.",
-  waiting: "It was lost or could not be opened; it is tried again.",
-  gone: "Its source has ended; it stays until it is removed.",
-  paused: "Its source is closed until it is resumed.",
-  removing: "What is in flight comes out; then it is gone.",
+  stalled: "Connected, but no picture could be decoded; the source is being reopened.",
+  waiting: "The connection was lost or could not be opened; retrying.",
+  gone: "The source has ended. The camera stays listed until it is removed.",
+  paused: "The source is closed until the camera is resumed.",
+  removing: "Frames in flight are finished; then the camera is removed.",
 };
 
 const FIGURES = [
-  ["arrived", "Arrived", "Frames a second that arrived from the camera, over the last ten seconds"],
-  ["late", "Late", "Frames a second that came out after their deadline"],
-  ["dropped", "Dropped", "Frames a second that were ended before they came out"],
+  ["arrived", "Arrived", "Frames per second that arrived from the camera, over the last ten seconds"],
+  ["late", "Late", "Frames per second that were delivered after their deadline"],
+  ["dropped", "Dropped", "Frames per second that were dropped before they were delivered"],
   ["latency", "p95 latency", "From arrival to delivery: 95 of 100 frames took less, since the start"],
 ];
 
@@ -48,7 +48,7 @@ class Tile {
       el("div", { class: "tile-head" }, el("h3", { text: name, title: name }), this.state),
       view,
       this.reason,
-      el("div", { class: "main-figure", title: "Frames a second that came out within their objective, over the last ten seconds" },
+      el("div", { class: "main-figure", title: "Frames per second that were delivered within their objective, over the last ten seconds" },
         el("div", {}, this.goodput, " ", this.share), this.course.root),
       this.bar.root,
       el("dl", { class: "figures" }, ...figures),
