@@ -257,7 +257,10 @@ fn what_cannot_be_done_with_a_queue_on_a_server_is_one_clear_error() {
     refused(&["jobs", &server.queue("none")], "there is no queue");
     refused(&["jobs", &queue, "--cancel", "9"], "no job 9");
     refused(&["jobs", "nats://user:secret@a:4222/jobs"], "WEIR_NATS_USERNAME");
-    refused(&["jobs", "nats://nats.lan:4222/jobs"], "needs to know who comes");
+    refused(
+        &["jobs", "nats://nats.lan:4222/jobs"],
+        "a queue server on another machine needs credentials",
+    );
     let other = server.queue("other");
     let path = paths[0].to_str().unwrap();
     refused(

@@ -94,5 +94,5 @@ fn credentials_of_an_account_may_do_what_a_queue_needs_and_no_one_else_may() {
     let words = refusal(&server, &ServerOptions::default());
     assert!(words.contains("WEIR_NATS_CREDENTIALS_FILE"), "{words}");
     let words = refusal(&server, &with(accounts));
-    assert!(words.contains("holds no credentials of NATS"), "{words}");
+    assert!(words.contains("contains no NATS credentials"), "{words}");
 }

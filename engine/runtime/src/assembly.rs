@@ -142,7 +142,7 @@ pub enum RunError {
     Sink(#[from] SinkError),
     /// No frame could ever be on time.
     #[error(
-        "the graph takes {execution} alone on this machine, and the slo is {slo}: every frame would be late; raise the slo, \
+        "a single frame takes {execution} through the graph on this machine, and the slo is {slo}: every frame would be late; raise the slo, \
          use smaller models, or read the sources with mode = \"lossless\""
     )]
     SloTooShort {
@@ -160,7 +160,7 @@ pub enum RunError {
         reason: std::io::Error,
     },
     /// A thread could not be started.
-    #[error("the machine has no thread left: {0}")]
+    #[error("cannot start a thread: {0}")]
     Thread(#[from] std::io::Error),
     /// It was asked to stop before it began.
     #[error("stopped before sources began: nothing was run")]

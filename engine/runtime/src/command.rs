@@ -148,13 +148,13 @@ pub enum StreamError {
         keys: Vec<&'static str>,
     },
     /// Another graph cannot be made ready.
-    #[error("the graph cannot be put into force: {0}")]
+    #[error("the graph cannot be activated: {0}")]
     Graph(#[source] Box<RunError>),
     /// Another plan came into force while a graph was made ready.
-    #[error("another plan came into force while the graph was made ready: apply the graph again")]
+    #[error("the plan changed while the graph was being prepared: apply the graph again")]
     PlanChanged,
     /// The machine gives no thread for another graph.
-    #[error("the machine has no thread left for another graph")]
+    #[error("cannot start a thread for another graph: the machine has none left")]
     Machine,
     /// There are as many as may be.
     #[error("there are {MAX_STREAMS} streams, and no more may be added: remove one")]
@@ -163,7 +163,7 @@ pub enum StreamError {
     #[error(transparent)]
     Source(#[from] SourceError),
     /// A thread could not be started.
-    #[error("the machine has no thread left: {0}")]
+    #[error("cannot start a thread: {0}")]
     Thread(#[from] std::io::Error),
     /// The engine is stopping, or has ended.
     #[error("the engine is stopping: nothing is changed any more")]

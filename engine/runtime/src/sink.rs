@@ -355,7 +355,7 @@ impl Writer {
         if progress.report.error.is_none() {
             tracing::warn!(
                 sink = self.name,
-                "{error}; the run goes on without what this sink cannot write"
+                "{error}; the run continues, and results that this sink cannot write are lost"
             );
             progress.report.error = Some(error);
         }

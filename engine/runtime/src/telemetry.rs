@@ -59,7 +59,10 @@ pub fn describe_metrics() {
         "Batches of a module that did not end in many times their expected time."
     );
     metrics::describe_gauge!(STREAM_STATE, "1 for the state that a stream is in, else 0.");
-    metrics::describe_counter!(STREAM_STATE_CHANGES, "How often a stream came into a state.");
+    metrics::describe_counter!(
+        STREAM_STATE_CHANGES,
+        "Number of times that a stream entered a state."
+    );
     metrics::describe_gauge!(FRAME_BYTES, "Bytes of decoded frames in flight.");
     metrics::describe_gauge!(GEAR, "The gear in force, the one for the lowest load being 0.");
     metrics::describe_counter!(

@@ -58,7 +58,7 @@ fn check_local(method: &Method, uri: &Uri, headers: &HeaderMap) -> Result<(), Ap
     if !method.is_safe() && !origin.is_none_or(own) {
         return Err(ApiError::with_status(
             StatusCode::FORBIDDEN,
-            "a page of another site may change nothing here",
+            "pages of other sites cannot change anything on this engine",
         ));
     }
     Ok(())

@@ -75,7 +75,7 @@ impl Api {
         let allowed = access::check(method, uri, headers, self.token.as_ref());
         let denied = allowed.map(|()| peer.0.trust()).err();
         denied.unwrap_or_else(|| {
-            ApiError::with_status(status, what).hint("GET /api/openapi.json describes what there is")
+            ApiError::with_status(status, what).hint("GET /api/openapi.json describes all paths")
         })
     }
 

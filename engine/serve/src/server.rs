@@ -62,7 +62,7 @@ pub enum ServeError {
         reason: io::Error,
     },
     /// The machine gives no thread.
-    #[error("the machine has no thread left: {0}")]
+    #[error("cannot start a thread: {0}")]
     Thread(#[from] io::Error),
 }
 
@@ -192,7 +192,7 @@ fn router(api: &Arc<Api>) -> Router {
         .fallback(unknown(StatusCode::NOT_FOUND, "there is nothing at this path"))
         .method_not_allowed_fallback(unknown(
             StatusCode::METHOD_NOT_ALLOWED,
-            "this path takes another method",
+            "this path does not support the method",
         ))
 }
 

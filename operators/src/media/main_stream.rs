@@ -219,7 +219,7 @@ impl Source for WithMain {
             reader.shared.changed.notify_all();
         }) {
             Ok(thread) => (self.thread, self.tap) = (Some(thread), Some(tap)),
-            Err(error) => tap.on_open(Err(format!("the machine has no thread left: {error}"))),
+            Err(error) => tap.on_open(Err(format!("cannot start a thread: {error}"))),
         }
     }
 

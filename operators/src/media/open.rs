@@ -224,7 +224,7 @@ fn pipe(uri: &str, path: &Path, options: &SourceOptions, stop: &StopFlag) -> Res
                     "nothing was written into this named pipe within {timeout_s} s: start its writer first"
                 )
             }
-            ErrorKind::UnexpectedEof => "the named pipe was closed without a byte in it".to_owned(),
+            ErrorKind::UnexpectedEof => "the named pipe was closed before any data was written".to_owned(),
             _ => error.to_string(),
         };
         cannot_open(uri, reason)

@@ -278,7 +278,7 @@ fn connect_options(place: &ServerPlace, options: &ServerOptions) -> Result<Conne
         let credentials = secret(file)?;
         // The last line is complete only with a line break.
         let read = connect.credentials(&format!("{credentials}\n"));
-        connect = read.map_err(|_| format!("{} holds no credentials of NATS", file.display()))?;
+        connect = read.map_err(|_| format!("{} contains no NATS credentials", file.display()))?;
     } else if let Some(user) = &options.username {
         let password = options.password_file.as_deref().map(secret).transpose()?;
         connect = connect.user_and_password(user.clone(), password.unwrap_or_default());
@@ -288,7 +288,7 @@ fn connect_options(place: &ServerPlace, options: &ServerOptions) -> Result<Conne
     let is_near = place.is_loopback();
     if !is_near && !shows_user {
         return Err(
-            "its server is on another machine, which needs to know who comes: set WEIR_NATS_CREDENTIALS_FILE, \
+            "a queue server on another machine needs credentials: set WEIR_NATS_CREDENTIALS_FILE, \
              WEIR_NATS_USERNAME and WEIR_NATS_PASSWORD_FILE, or WEIR_NATS_CERTIFICATE_FILE and WEIR_NATS_KEY_FILE"
                 .to_owned(),
         );

@@ -178,11 +178,11 @@ impl fmt::Display for BatchFailure {
         match self {
             Self::Session(reason) => write!(f, "the partition failed: {reason}"),
             Self::Panicked(reason) => write!(f, "the partition panicked: {reason}"),
-            Self::NotHeld => f.write_str("the worker does not hold the partition on that share"),
-            Self::QueueFull => f.write_str("too much waits for the share or the link"),
+            Self::NotHeld => f.write_str("the worker has not loaded the partition on that share"),
+            Self::QueueFull => f.write_str("the queue of the share or the link is full"),
             Self::Unreachable(reason) => write!(f, "the next worker cannot be reached: {reason}"),
-            Self::WorkerDown(reason) => write!(f, "the worker went away: {reason}"),
-            Self::Lost => f.write_str("nothing was heard of the batch for too long"),
+            Self::WorkerDown(reason) => write!(f, "the connection to the worker was lost: {reason}"),
+            Self::Lost => f.write_str("no report on the batch arrived within the timeout"),
         }
     }
 }

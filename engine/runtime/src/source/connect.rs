@@ -105,7 +105,7 @@ impl SourceThread {
         let wait = playback.backoff.next_wait();
         if playback.reason.is_none() {
             playback.outages += 1;
-            let message = format!("{reason}; it is tried again until the run ends");
+            let message = format!("{reason}; retrying until the run ends");
             // The first outage of a stream is an error, later ones are warnings.
             if playback.outages == 1 {
                 tracing::error!(stream = %self.name, "{message}");

@@ -180,7 +180,7 @@ impl SourceThread {
             if playback.rebased == 1 {
                 tracing::warn!(
                     stream = %self.name, frame = frame.index,
-                    "its time stamps jump; media time goes on from here, and further jumps are counted"
+                    "its time stamps jumped; media time continues without a gap, and further jumps are only counted"
                 );
             }
         }

@@ -51,7 +51,7 @@ impl Line {
         let (sender, signals) = channel();
         let thread = std::thread::Builder::new().name("weir-mqtt-line".to_owned());
         let thread = thread.spawn(move || drive(connection, &sender));
-        thread.map_err(|error| format!("the machine has no thread left: {error}"))?;
+        thread.map_err(|error| format!("cannot start a thread: {error}"))?;
         Ok(Self {
             client,
             signals,

@@ -70,7 +70,7 @@ impl Outbox {
         let thread = std::thread::Builder::new().name(format!("weir-{name}"));
         let thread = thread.spawn(move || delivery.run()).map_err(|error| SinkError {
             target: format!("by {name}"),
-            reason: format!("the machine has no thread left: {error}"),
+            reason: format!("cannot start a thread: {error}"),
         })?;
         Ok(Self {
             queue,

@@ -106,7 +106,7 @@ impl<T: Send + 'static> Recorder<T> {
         let thread = std::thread::Builder::new().name("weir-record".to_owned());
         let thread = thread.spawn(record).map_err(|error| SinkError {
             target: "recordings".to_owned(),
-            reason: format!("the machine has no thread left: {error}"),
+            reason: format!("cannot start a thread: {error}"),
         })?;
         Ok(Self {
             queue,

@@ -148,7 +148,7 @@ impl Handler<StreamStateChanged> for Egress {
         if !self.all_down_logged && health.all(HealthTracker::is_down) {
             self.all_down_logged = true;
             tracing::error!(
-                "no source delivers; they are tried again until the run is stopped or its duration is over"
+                "no source delivers frames; retrying until the run is stopped or its duration is over"
             );
         }
         // What comes after another connection is another scene.

@@ -25,8 +25,8 @@ impl OutputCheck {
         if !self.not_finite && inferences.iter().any(bad) {
             self.not_finite = true;
             warnings.push(format!(
-                "the model gave outputs that are not finite, first at item {}: results of such items mean nothing; \
-                 check the file, and how its input is normalised",
+                "the model returned NaN or infinite values, first at item {}: these results are meaningless; \
+                 check the model file and the normalisation of its input",
                 self.items + 1 + inferences.iter().position(bad).unwrap_or(0) as u64
             ));
         }
@@ -48,8 +48,8 @@ impl OutputCheck {
         if !self.settled && self.items >= MAX_EMPTY_ITEMS {
             self.settled = true;
             warnings.push(format!(
-                "nothing was found in its first {} items: where something is in them, check the head, the keys of the \
-                 input, and the threshold",
+                "no objects found in the first {} items: if they contain any, check the head, the keys of the \
+                 input and the threshold",
                 self.items
             ));
         }
