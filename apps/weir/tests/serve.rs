@@ -128,7 +128,7 @@ fn clients_name_no_files_of_this_machine_and_no_variables() {
     );
     refuses(
         &service.streams(&["add", &"n".repeat(201), "emulated:uniform?rate=1"]),
-        &["has 201 bytes", "choose a shorter one"],
+        &["has 201 bytes", "choose a shorter name"],
     );
     refuses(
         &service.streams(&["add", "a", "emulated:uniform?rate=1", "--mode", "fast"]),

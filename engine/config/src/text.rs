@@ -22,7 +22,7 @@ pub fn toml_error(text: &str, error: &toml::de::Error) -> String {
 /// The reason why it cannot be read.
 pub fn read_text(path: &Path) -> Result<String, String> {
     weir_files::read_text(path, MAX_FILE_BYTES).map_err(|error| match error {
-        FileError::TooLarge { .. } => format!("{error}, which no graph, labels or profile does"),
+        FileError::TooLarge { .. } => format!("{error}: graphs, labels and profiles are smaller"),
         error => error.to_string(),
     })
 }

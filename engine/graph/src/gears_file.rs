@@ -176,7 +176,7 @@ impl StageFile {
             None => Span::MAX,
             Some(_) if self.items.is_none() => {
                 return Err(format!(
-                    "`wait` of \"{model}\" is for how long it waits for `items`, which it has not"
+                    "`wait` of \"{model}\" is the longest wait for `items`, and `items` is missing"
                 ));
             }
             Some(text) => (text.parse::<Span>())
@@ -279,7 +279,7 @@ pub fn parse_gears_of(text: &str, path: &Path, name: &str, stages: &[CascadeStag
         let before = gears.last().map_or(0.0, |before| before.up_to);
         if !(gear.up_to.is_finite() && gear.up_to > before) {
             return Err(format!(
-                "gear {number} is meant up to {} requests a second, the one before it up to {before}: ranges must ascend",
+                "gear {number} is for up to {} requests a second, the one before it for up to {before}: ranges must ascend",
                 gear.up_to
             ));
         }

@@ -128,7 +128,7 @@ fn operations(fields: &Fields<'_>, diagnostics: &mut Diagnostics) -> Option<Queu
             _ => None,
         };
         let Some(operation) = read else {
-            let message = "`operations` has what is none of planned queues";
+            let message = "`operations` has an entry that is no operation of planned queues";
             let hint = "there are \"pull\", \"balance\", \"warm-start\" and \"reorder\"".to_owned();
             diagnostics.add(word.at, message, Some(hint));
             return None;

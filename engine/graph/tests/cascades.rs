@@ -119,7 +119,7 @@ fn what_is_wrong_with_a_cascade_is_said() {
     wrong(&format!("{CASCADE}\nescalate = \"crops\""), &["21: `escalate`"]);
     wrong(
         &format!("{CASCADE}\nescalate = \"regions\"\nregions = [\"car\"]"),
-        &["21: \"read\" takes crops of objects, and `escalate = \"regions\"` is of detectors"],
+        &["21: \"read\" takes crops of objects, and `escalate = \"regions\"` is for detectors"],
     );
     wrong(
         &CASCADE.replace("large", "lage"),
@@ -151,7 +151,7 @@ fn models_of_stages_say_how_certain_they_are_and_know_the_same_classes() {
     let same = "model = \"embedded:street-detector\"";
     check(
         &detectors(same),
-        &["33: stage 1 of \"detect\" asks how certain \"other\" is, whose head \"yolox\" does not say"],
+        &["33: stage 1 of \"detect\" needs the certainty of \"other\", whose head \"yolox\" reports none"],
     );
     let mut catalog = catalog();
     let yolox = &mut catalog.heads[0];
@@ -187,7 +187,7 @@ fn models_of_stages_say_how_certain_they_are_and_know_the_same_classes() {
         .unwrap_err()
         .to_string();
     assert!(
-        error.contains("`escalate = \"regions\"` of \"detect\" is of detectors"),
+        error.contains("`escalate = \"regions\"` of \"detect\" is for detectors"),
         "{error}"
     );
     catalog.heads[0].output = weir_flow::HeadOutput::Boxes;

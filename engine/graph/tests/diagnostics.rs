@@ -303,7 +303,7 @@ fn missing_tables_and_keys_are_reported() {
         "head = \"ctc\"\n",
         "",
         &[
-            "35: operator \"read-text\" cannot run \"reader\" without its `head`: by itself the head of a detector is found | it runs heads: ctc",
+            "35: operator \"read-text\" cannot run \"reader\" without its `head`: only the head of a detector is found automatically | it runs heads: ctc",
         ],
     );
     check("", &["1: no [app]", "1: no sources", "1: no modules"]);

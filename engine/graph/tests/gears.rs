@@ -104,7 +104,7 @@ fn what_is_wrong_with_a_gears_file_is_said() {
     wrong(
         "up_to = 90",
         "up_to = 30",
-        "gear 2 is meant up to 30 requests a second, the one before it up to 30",
+        "gear 2 is for up to 30 requests a second, the one before it for up to 30",
     );
     wrong("up_to = 90", "upto = 90", "line 12: unknown field `upto`");
     wrong(
@@ -145,7 +145,7 @@ fn what_is_wrong_with_a_gears_file_is_said() {
     wrong(
         "\"large\" }",
         "\"large\", wait = \"5ms\" }",
-        "`wait` of \"large\" is for how long it waits for `items`, which it has not",
+        "`wait` of \"large\" is the longest wait for `items`, and `items` is missing",
     );
     wrong(
         "\"large\" }",

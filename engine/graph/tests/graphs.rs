@@ -372,7 +372,7 @@ fn reserves_beyond_a_device_are_a_warning() {
             .collect::<Vec<_>>()
     };
     assert_eq!(warnings("190"), []);
-    let expected = "the sources reserve 125 % of what device \"cpu\" can do by the declared profiles";
+    let expected = "the sources reserve 125 % of the capacity of device \"cpu\" by the declared profiles";
     assert_eq!(warnings("250"), [(12, expected.to_owned())]);
 }
 

@@ -70,7 +70,7 @@ fn a_model_without_a_prediction_is_one_clear_error() {
     };
     for length in ["experts", "single"] {
         let says =
-            format!("length = \"{length}\" of [policy] has nets predict lengths, and model \"m\" has none");
+            format!("length = \"{length}\" of [policy] predicts lengths with nets, and model \"m\" has none");
         refused(
             length,
             "model = \"embedded:without\"",

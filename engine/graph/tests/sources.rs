@@ -103,7 +103,7 @@ fn problems_and_drawings_show_no_credentials() {
         "rtsp://user:secret@camera/stream?x=1",
         "rtsp://user:sec/ret@camera/stream?x=1",
         &[
-            "14: `uri`: the password of rtsp://***@camera/stream?x=1 holds a `/`, which ends it | write %2F for it",
+            "14: `uri`: the password of rtsp://***@camera/stream?x=1 contains a `/`, which ends the password | write %2F for it",
         ],
     );
     for uri in [

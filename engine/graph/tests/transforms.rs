@@ -250,7 +250,7 @@ fn what_can_never_hold_is_refused() {
             rule("attributes = [\"plate=A1\", \"plate!=A1\"]"),
             "",
             "attributes",
-            "it wants `plate` to be \"A1\", and not to be",
+            "it requires `plate` to be both equal and unequal to \"A1\"",
         ),
         (
             rule("attributes = [\"identity=unknown\"]"),

@@ -89,7 +89,7 @@ fn plans_and_workers_require_each_other() {
     check_with(
         "plan =",
         "workers = 2\nplan =",
-        &["36: has a plan, which says what `workers` would"],
+        &["36: has a plan, which replaces `workers`"],
     );
     check_with(
         "plan = \"plan.toml\"",

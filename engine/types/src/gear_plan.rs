@@ -73,7 +73,7 @@ pub enum GearPlanError {
     Empty,
     /// Ranges overlap, are empty, or one has no end.
     #[error(
-        "gear {gear} is meant up to {up_to} requests a second, the one before it up to {before}: ranges must ascend"
+        "gear {gear} is for up to {up_to} requests a second, the one before it for up to {before}: ranges must ascend"
     )]
     Ranges {
         /// The gear, from 0.

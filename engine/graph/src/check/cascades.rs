@@ -39,7 +39,7 @@ pub(super) fn check(
             _ if !is_needed => {}
             _ => {
                 let message = format!(
-                    "stage {} of \"{}\" asks how certain \"{}\" is, whose head \"{head}\" does not say",
+                    "stage {} of \"{}\" needs the certainty of \"{}\", whose head \"{head}\" reports none",
                     stage.index + 1,
                     stage.cascade,
                     node.name.value
@@ -83,7 +83,7 @@ fn check_classes(raw: &RawGraph, models: &[Option<usize>], diagnostics: &mut Dia
                 "the stages of \"{}\" know different classes: \"{}\" knows \"{class}\", \"{}\" does not",
                 stage.cascade, has.name.value, lacks.name.value
             );
-            let hint = Some("their `labels` must name the same things alike".to_owned());
+            let hint = Some("their `labels` must use the same names for the same classes".to_owned());
             diagnostics.add_if_parsed(stage.certainty.at, message, hint);
         }
     }
@@ -103,10 +103,10 @@ fn check_regions(raw: &RawGraph, models: &[Option<usize>], catalog: &Catalog, di
             .is_some_and(|regions| !regions.value.is_empty())
         {
             let message = format!(
-                "\"{}\" takes crops of objects, and `escalate = \"regions\"` is of detectors that take whole frames",
+                "\"{}\" takes crops of objects, and `escalate = \"regions\"` is for detectors that take whole frames",
                 stage.cascade
             );
-            let hint = Some("leave `escalate` out: crops are handed on as they are".to_owned());
+            let hint = Some("remove `escalate`: crops are always handed on whole".to_owned());
             diagnostics.add(at, message, hint);
             continue;
         }
@@ -116,10 +116,10 @@ fn check_regions(raw: &RawGraph, models: &[Option<usize>], catalog: &Catalog, di
         let spec = catalog.heads.iter().find(|spec| spec.name == head);
         if spec.is_some_and(|spec| spec.output == HeadOutput::Attribute) {
             let message = format!(
-                "`escalate = \"regions\"` of \"{}\" is of detectors, and its first model finds no objects",
+                "`escalate = \"regions\"` of \"{}\" is for detectors, and its first model finds no objects",
                 stage.cascade
             );
-            let hint = Some("leave it out: items are handed on as they are".to_owned());
+            let hint = Some("remove it: items are always handed on whole".to_owned());
             diagnostics.add_if_parsed(at, message, hint);
         }
     }

@@ -17,10 +17,10 @@ pub(super) fn check(raw: &RawGraph, models: &[Option<usize>], diagnostics: &mut 
         }
         let name = source.name();
         let message = format!(
-            "length = \"{name}\" of [policy] has nets predict lengths, and model \"{}\" has none",
+            "length = \"{name}\" of [policy] predicts lengths with nets, and model \"{}\" has none",
             model.name.value
         );
-        let hint = "name their file, lengths = \"FILE.json\", on an emulated device say length_error = 0.3, or else length = \"mean\"";
+        let hint = "set their file, lengths = \"FILE.json\"; on an emulated device, set length_error = 0.3; or set length = \"mean\"";
         diagnostics.add_if_parsed(model.name.at, message, Some(hint.to_owned()));
     }
 }

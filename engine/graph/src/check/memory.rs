@@ -11,13 +11,13 @@ use crate::raw::RawGraph;
 pub(super) fn check(raw: &RawGraph, devices: &Devices, diagnostics: &mut Diagnostics) {
     if raw.policy.queues.is_some() && raw.devices.iter().all(|device| device.memory.is_none()) {
         let message =
-            "`queues` of [policy] is for devices with `memory`, and there is none: all models stay open";
-        let hint = "leave it out, or say what a device has: [devices.cpu] memory = \"96MiB\"".to_owned();
+            "`queues` of [policy] is for devices with `memory`, and no device has it: all models stay open";
+        let hint = "remove it, or set the memory of a device: [devices.cpu] memory = \"96MiB\"".to_owned();
         diagnostics.add_if_parsed(raw.policy_at, message, Some(hint));
     }
     if !raw.policy.queues.is_some_and(SlotQueues::plans) && !raw.policy.slot_planning().is_default() {
-        let message = "`delta` and `operations` of [policy] are for queues that are planned";
-        let hint = "leave them out, or say queues = \"virtual\"".to_owned();
+        let message = "`delta` and `operations` of [policy] are for planned queues only";
+        let hint = "remove them, or set queues = \"virtual\"".to_owned();
         diagnostics.add_if_parsed(raw.policy_at, message, Some(hint));
     }
     for device in &raw.devices {
@@ -33,7 +33,7 @@ pub(super) fn check(raw: &RawGraph, devices: &Devices, diagnostics: &mut Diagnos
                 "device \"{}\" has `memory`, and with mailbox = \"worker\" each worker has one model that is always open",
                 node.name
             );
-            let hint = "say mailbox = \"pool\", or leave `memory` out".to_owned();
+            let hint = "set mailbox = \"pool\", or remove `memory`".to_owned();
             diagnostics.add(memory.at, message, Some(hint));
         }
         if node.prepare == PrepareMode::Overlap {
@@ -44,7 +44,7 @@ pub(super) fn check(raw: &RawGraph, devices: &Devices, diagnostics: &mut Diagnos
             diagnostics.add(memory.at, message, Some("add prepare = \"inline\"".to_owned()));
         }
         if node.class == DeviceClass::Workers {
-            let message = "`memory` is not for partition workers: a plan says what they hold";
+            let message = "`memory` is not for partition workers: the plan decides which models they hold";
             diagnostics.add(memory.at, message, Some("leave it out".to_owned()));
         }
         let placed = raw.models.iter().zip(&devices.of_model);
@@ -72,10 +72,10 @@ pub(super) fn check(raw: &RawGraph, devices: &Devices, diagnostics: &mut Diagnos
             let Some(needed) = &model.memory else {
                 if !matches!(node.class, DeviceClass::Cpu | DeviceClass::Workers) {
                     let message = format!(
-                        "model \"{name}\" has no `memory`, and what it takes of device \"{}\" cannot be measured",
+                        "model \"{name}\" has no `memory`, and its memory on device \"{}\" cannot be measured",
                         node.name
                     );
-                    let hint = "say what one session takes: memory = \"20MiB\"".to_owned();
+                    let hint = "set the memory of one session: memory = \"20MiB\"".to_owned();
                     diagnostics.add_if_parsed(model.name.at, message, Some(hint));
                 }
                 continue;

@@ -79,7 +79,7 @@ fn check_attributes(
     let at = position(transform, "attributes");
     for (name, text) in contradictions(rule) {
         let message = format!(
-            "\"{}\" can never match: it wants `{name}` to be \"{text}\", and not to be",
+            "\"{}\" can never match: it requires `{name}` to be both equal and unequal to \"{text}\"",
             transform.name.value
         );
         diagnostics.add(at, message, None);

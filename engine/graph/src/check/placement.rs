@@ -122,10 +122,10 @@ fn workers_of_class(
 fn check_generates(model: &RawModel, node: &DeviceNode, diagnostics: &mut Diagnostics) {
     if matches!(node.class, DeviceClass::Worker(_)) && !model.generates() {
         let message = format!(
-            "model \"{}\" does not generate, and worker devices run models that do",
+            "model \"{}\" is not generative, and worker devices run generative models only",
             model.name.value
         );
-        let hint = "spread it over workers by a plan: weir plan, then plan = \"FILE\"";
+        let hint = "to spread it over workers, make a plan with weir plan and set plan = \"FILE\"";
         diagnostics.add_if_parsed(model.name.at, message, Some(hint.to_owned()));
     }
 }
@@ -186,7 +186,8 @@ fn check_worker(
         return None;
     };
     if worker.address.is_none() {
-        let message = format!("worker \"{name}\" is in this process, and a device is one with an `address`");
+        let message =
+            format!("worker \"{name}\" runs in this process, and a device needs a worker with an `address`");
         let hint = "start weir worker --listen HOST:PORT, and name it as `address`; or use a part of the CPU, \"cpu:NAME\"";
         diagnostics.add(spanned.at, message, Some(hint.to_owned()));
         return None;
@@ -230,7 +231,7 @@ pub(super) fn check_plans(raw: &RawGraph, diagnostics: &mut Diagnostics) {
                 diagnostics.add(device.at, message, hint);
             }
             (None, Some(device)) if on_workers => {
-                let hint = Some("make one by weir plan, and name it: plan = \"FILE\"".to_owned());
+                let hint = Some("make one with weir plan, and set plan = \"FILE\"".to_owned());
                 let message = format!(
                     "model \"{}\" is on partition workers and has no `plan`",
                     model.name.value
@@ -296,7 +297,7 @@ pub(super) fn check_exclusive_slots(
                 "module \"{}\" shares \"{}\" with \"{}\", but `mailbox` is \"worker\"",
                 module.name.value, devices.nodes[device].name, raw.modules[first].name.value
             );
-            let hint = "give each module a model and a device of its own, or say mailbox = \"pool\"";
+            let hint = "give each module a model and a device of its own, or set mailbox = \"pool\"";
             diagnostics.add_if_parsed(module.name.at, message, Some(hint.to_owned()));
         }
     }

@@ -51,7 +51,7 @@ fn fits_models(raw: &RawGraph, plan: &Plan, diagnostics: &mut Diagnostics) {
         let served = plan.problem.model(name);
         if served.is_none_or(|served| served.blocks.layers.is_empty()) {
             let hint =
-                Some("measure the model by weir profile --blocks, and plan with that profile".to_owned());
+                Some("measure the model with weir profile --blocks, and plan with that profile".to_owned());
             let message = format!("the plan does not say where \"{name}\" is cut: its profile has no layers");
             diagnostics.add(model.name.at, message, hint);
         }

@@ -47,7 +47,7 @@ pub(super) fn warn(
         if let Some(slots) = slots(node).filter(|slots| needed > f64::from(*slots)) {
             let percent = 100.0 * needed / f64::from(slots);
             let message = format!(
-                "the sources reserve {percent:.0} % of what device \"{}\" can do by the declared profiles",
+                "the sources reserve {percent:.0} % of the capacity of device \"{}\" by the declared profiles",
                 node.name
             );
             let hint = "reserves are kept as far as the machine can: lower `reserve`, or add slots";

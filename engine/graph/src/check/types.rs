@@ -59,7 +59,7 @@ pub(super) fn check_trackers(
                 followed.name.value
             );
             let at = tracker.inputs.given().map_or(tracker.name.at, |list| list.at);
-            let hint = "name a module with a detector; what others find out about its objects belongs to their tracks anyway";
+            let hint = "name a module with a detector; results of other modules about its objects are added to their tracks anyway";
             diagnostics.add_if_parsed(at, message, Some(hint.to_owned()));
         }
     }
@@ -81,7 +81,7 @@ fn check_appearance(raw: &RawGraph, tracker: &RawTracker, diagnostics: &mut Diag
         Some(_) => {
             let hint = "name one with operator = \"embed\" and vector = true".to_owned();
             (
-                format!("`appearance`: \"{named}\" hands on no embeddings"),
+                format!("`appearance`: \"{named}\" produces no embeddings"),
                 Some(hint),
             )
         }
@@ -142,7 +142,7 @@ fn check_model(
         (Some(spec), HeadName::Known(head)) if !spec.heads.contains(&head.as_str()) => {
             let message = if head == AUTO {
                 format!(
-                    "operator \"{}\" cannot run \"{name}\" without its `head`: by itself the head of a detector is found",
+                    "operator \"{}\" cannot run \"{name}\" without its `head`: only the head of a detector is found automatically",
                     spec.name
                 )
             } else {
@@ -223,7 +223,7 @@ fn check_frames(module: &RawModule, at: usize, diagnostics: &mut Diagnostics) {
         diagnostics.warn(
             at,
             message,
-            Some("leave out what is about crops of objects".to_owned()),
+            Some("remove the keys for crops of objects".to_owned()),
         );
     }
 }
@@ -338,7 +338,7 @@ fn check_items(module: &RawModule, input: OperatorInput, upstream: &Upstream, di
         return;
     }
     if !upstream.objects {
-        let message = format!("`regions` are of objects, but no module upstream of \"{name}\" finds any");
+        let message = format!("`regions` selects objects, but no module upstream of \"{name}\" finds any");
         diagnostics.add_if_parsed(
             regions.at,
             message,

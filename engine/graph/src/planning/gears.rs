@@ -174,7 +174,11 @@ fn read(fields: &mut Fields<'_>, folder: &Path, diagnostics: &mut Diagnostics) -
         Some(path)
     };
     let graph = file("graph", "the path of the graph", diagnostics);
-    let samples = file("samples", "the path of what weir gears sample wrote", diagnostics);
+    let samples = file(
+        "samples",
+        "the path of the samples that weir gears sample wrote",
+        diagnostics,
+    );
     let trace = file(
         "trace",
         "the path of the load to plan for, a CSV file with t_s,rate_rps",

@@ -59,11 +59,11 @@ fn resolve(key: &str, uri: &Spanned<String>, context: &mut Context<'_>) -> Optio
     }
     if let Some((raw, code)) = weir_flow::raw_in_password(text) {
         let message = format!(
-            "`{key}`: the password of {} holds a `{raw}`, which ends it",
+            "`{key}`: the password of {} contains a `{raw}`, which ends the password",
             mask_credentials(text)
         );
         let hint = Some(format!(
-            "write {code} for it, or give the password by a variable: ${{PASSWORD}}"
+            "write {code} for it, or take the password from a variable: ${{PASSWORD}}"
         ));
         context.diagnostics.add(at, message, hint);
         return None;
@@ -77,7 +77,7 @@ fn resolve(key: &str, uri: &Spanned<String>, context: &mut Context<'_>) -> Optio
         return Some(weir_flow::with_small_scheme(text).into_owned());
     }
     if let Cow::Owned(shown) = mask_credentials(text) {
-        let hint = Some("addresses have two slashes behind the colon: rtsp://camera/stream".to_owned());
+        let hint = Some("addresses have two slashes after the colon: rtsp://camera/stream".to_owned());
         let message = format!("`{key}`: \"{shown}\" is not an address");
         context.diagnostics.add(at, message, hint);
         return None;

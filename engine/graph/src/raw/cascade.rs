@@ -43,7 +43,7 @@ pub(super) fn expand(module: RawModule, fields: &Fields<'_>, context: &mut Conte
     }
     if let Some(on_drop) = fields.entry("on_drop") {
         let hint = Some(
-            "say `on_late = \"accept\"`: then answers of earlier stages count where there is no time"
+            "set `on_late = \"accept\"`: answers of earlier stages then count if there is no time for the next stage"
                 .to_owned(),
         );
         let message = format!("{} has a `cascade`, and `on_drop` beside it", fields.owner);

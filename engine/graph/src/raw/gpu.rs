@@ -35,7 +35,7 @@ pub(super) fn read(fields: &Fields<'_>, context: &mut Context<'_>) -> GpuSetting
         for key in ["provider", "precision", "cuda_graphs"] {
             if let Some(entry) = fields.entry(key) {
                 let message = format!("`{key}` is for models on a GPU, and {} is on none", fields.owner);
-                let hint = "leave it out, or say device = \"cuda:0\"".to_owned();
+                let hint = "remove it, or set device = \"cuda:0\"".to_owned();
                 diagnostics.add(entry.at, message, Some(hint));
             }
         }
@@ -46,7 +46,7 @@ pub(super) fn read(fields: &Fields<'_>, context: &mut Context<'_>) -> GpuSetting
         && gpu.provider != GpuProvider::TensorRt
     {
         let message = "`precision = \"fp16\"` is computed by TensorRT alone: CUDA computes a model in the numbers of its file";
-        let hint = "add provider = \"tensorrt\", or say precision = \"tf32\"".to_owned();
+        let hint = "add provider = \"tensorrt\", or set precision = \"tf32\"".to_owned();
         diagnostics.add(entry.at, message, Some(hint));
     }
     if let Some(entry) = fields.entry("cuda_graphs")

@@ -349,7 +349,7 @@ fn check_name(name: &Spanned<String>, diagnostics: &mut Diagnostics) {
             begin.escape_debug(),
             name.value.len()
         );
-        let hint = Some("files are called after names: choose a shorter one".to_owned());
+        let hint = Some("files are named after it: choose a shorter name".to_owned());
         diagnostics.add(name.at, message, hint);
         return;
     }

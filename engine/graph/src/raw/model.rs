@@ -225,7 +225,7 @@ fn plan(fields: &Fields<'_>, context: &mut Context<'_>) -> Option<Spanned<PathBu
     for key in ["workers", "profile"] {
         if let Some(entry) = fields.entry(key) {
             let hint = Some("leave it out".to_owned());
-            let message = format!("{} has a plan, which says what `{key}` would", fields.owner);
+            let message = format!("{} has a plan, which replaces `{key}`", fields.owner);
             context.diagnostics.add(entry.at, message, hint);
         }
     }

@@ -23,7 +23,7 @@ pub(super) fn read(fields: &Fields<'_>, context: &mut Context<'_>) -> Option<Raw
     });
     if let Some(given) = until.given().filter(|given| !(0.0..=1.0).contains(&given.value)) {
         let message = format!("`until` must lie between 0 and 1, not {}", given.value);
-        let hint = "how certain the settled attribute is from which on the module runs no more for a track";
+        let hint = "the certainty of the attribute from which on the module no longer runs for a track";
         context.diagnostics.add(given.at, message, Some(hint.to_owned()));
     }
     let once = own
@@ -32,7 +32,7 @@ pub(super) fn read(fields: &Fields<'_>, context: &mut Context<'_>) -> Option<Raw
         .unwrap_or(false);
     if once && let Some(entry) = own.entry("every").or(own.entry("until")) {
         let message =
-            "`once` stands alone: it runs one time for each track, however certain that was".to_owned();
+            "`once` stands alone: the module runs one time per track, whatever the certainty".to_owned();
         let hint = "leave out `every` and `until`, or `once`";
         context.diagnostics.add(entry.at, message, Some(hint.to_owned()));
     }

@@ -239,7 +239,7 @@ fn share(fields: &Fields<'_>, diagnostics: &mut Diagnostics) -> StreamShare {
         diagnostics.add(spanned.at, message, Some(hint.to_owned()));
         None
     };
-    let relative = "weights are relative: 1 and 3 share as 1 to 3; leave a source out that is to get nothing";
+    let relative = "weights are relative: 1 and 3 share as 1 to 3; remove a source that should get nothing";
     let weight = number("weight", StreamShare::WEIGHTS, relative).unwrap_or(1.0);
     let rate = "frames a second that are kept for this source: reserve = 5; without the key nothing is";
     StreamShare {
@@ -265,7 +265,7 @@ pub(super) fn device(name: Spanned<String>, entry: &Entry, context: &mut Context
     let host_memory = fields.bytes("host_memory", context.diagnostics);
     if let Some(host) = host_memory.given().filter(|_| fields.entry("memory").is_none()) {
         let message = "`host_memory` keeps models that are not open, and without `memory` all are open";
-        let hint = "say what the device's models may take together: memory = \"96MiB\"".to_owned();
+        let hint = "set the memory for all models of the device together: memory = \"96MiB\"".to_owned();
         context.diagnostics.add(host.at, message, Some(hint));
     }
     let slowdown = super::worker::slowdown(&fields, context)?;

@@ -28,10 +28,7 @@ pub(super) fn read(model: &str, fields: &Fields<'_>, context: &mut Context<'_>) 
         return None;
     };
     for (key, reason) in [
-        (
-            "model",
-            "the model is the server's: say `name` for its name there",
-        ),
+        ("model", "the server has the model: set `name` to its name there"),
         ("device", "it runs where its servers run it"),
         ("devices", "it runs where its servers run it"),
         ("plan", "a server runs it whole"),
@@ -93,7 +90,7 @@ fn urls(fields: &Fields<'_>, context: &mut Context<'_>) -> Option<Vec<String>> {
         }
         if listed[..place].iter().any(|other| other.value == url.value) {
             let message = "`url` names a server twice";
-            let hint = "say `workers` for more calls to it at a time".to_owned();
+            let hint = "set `workers` for more concurrent calls".to_owned();
             diagnostics.add(url.at, message, Some(hint));
             return None;
         }
