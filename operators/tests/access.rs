@@ -331,7 +331,7 @@ fn the_safest_challenge_of_a_camera_is_answered() {
     ] {
         let camera = camera_offering(&offers);
         let reason = refused(&format!("rtsp://admin:geheim@127.0.0.1:{}/1", camera.port));
-        assert!(reason.contains("nothing at this path"), "{offers:?}: {reason}");
+        assert!(reason.contains("no video at this path"), "{offers:?}: {reason}");
         let requests = camera.requests();
         let [_, first, second] = &requests[..] else {
             panic!("{requests:?}")
@@ -392,7 +392,7 @@ fn each_way_to_fail_at_a_login_has_its_own_reason() {
         .into_bytes()
     });
     let wrong = refused(&format!("rtsp://admin:geheim@127.0.0.1:{}/1", camera.port));
-    assert!(wrong.contains("does not take this user and password"), "{wrong}");
+    assert!(wrong.contains("rejects this user and password"), "{wrong}");
     assert_eq!(camera.requests().len(), 2, "{:?}", camera.requests());
 }
 

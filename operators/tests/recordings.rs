@@ -406,7 +406,7 @@ fn a_pipe_is_read_like_a_file_until_a_stop() {
     };
     let silent = open_with(&pipe, options.clone()).err().unwrap().to_string();
     assert!(
-        silent.contains("nothing was written into this named pipe within 0.1 s"),
+        silent.contains("no data was written into this named pipe within 0.1 s"),
         "{silent}"
     );
     let stop = StopFlag::default();

@@ -156,7 +156,7 @@ fn what_the_cluster_refuses_is_in_the_file_and_what_it_cannot_do_now_is_tried_ag
     let taken = records(&cluster).into_values().flatten();
     let taken: Vec<String> = taken.map(|(_, _, incident)| incident).collect();
     check(4, &taken, &given_up);
-    assert!(reasons(&path)[0].contains("does not take it"));
+    assert!(reasons(&path)[0].contains("the cluster rejected it"));
     std::fs::remove_file(&path).unwrap();
 
     let mut nowhere = open_topic("nothing-there", 0.05);

@@ -297,7 +297,7 @@ fn compile(context: &Arc<CudaContext>) -> Result<Arc<cudarc::driver::CudaModule>
     if !unsafe { nvrtc::sys::is_culib_present() } {
         let hint = "install libnvrtc of the CUDA toolkit";
         return Err(format!(
-            "libnvrtc, which compiles what prepares pictures, is not found: {hint}"
+            "libnvrtc, which compiles the CUDA kernels for pictures, is not found: {hint}"
         ));
     }
     let options = CompileOptions {
@@ -306,7 +306,7 @@ fn compile(context: &Arc<CudaContext>) -> Result<Arc<cudarc::driver::CudaModule>
         ..CompileOptions::default()
     };
     let code = nvrtc::compile_ptx_with_opts(KERNEL_SOURCE, options)
-        .map_err(|error| format!("what prepares pictures does not compile: {error}"))?;
+        .map_err(|error| format!("the CUDA kernels for pictures do not compile: {error}"))?;
     context.load_module(code).map_err(text)
 }
 

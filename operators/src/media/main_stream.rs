@@ -283,7 +283,7 @@ impl MainReader {
                 continue;
             }
             if let Err(reason) = self.read() {
-                tracing::warn!("its packets are not to be had: {reason}");
+                tracing::warn!("its packets cannot be read: {reason}");
                 self.tap.on_open(Err(reason));
             }
             if self.shared.lock().is_recording {

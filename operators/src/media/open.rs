@@ -221,7 +221,7 @@ fn pipe(uri: &str, path: &Path, options: &SourceOptions, stop: &StopFlag) -> Res
             _ if stop.is_raised() => "stopped while opening".to_owned(),
             ErrorKind::TimedOut => {
                 format!(
-                    "nothing was written into this named pipe within {timeout_s} s: start its writer first"
+                    "no data was written into this named pipe within {timeout_s} s: start its writer first"
                 )
             }
             ErrorKind::UnexpectedEof => "the named pipe was closed before any data was written".to_owned(),
@@ -355,7 +355,7 @@ fn reason(error: Error, said: Option<String>, uri: &str, path: &Path, stop: &Sto
             "FFmpeg finds no video in it: check that it is a video file, for example with ffprobe".to_owned()
         }
         Error::ProtocolNotFound => {
-            "FFmpeg does not know this kind of address: check its beginning".to_owned()
+            "FFmpeg does not support this kind of address: check the part before ://".to_owned()
         }
         // The system's error as FFmpeg passes it on.
         Error::Other { errno } if !is_remote(uri) => io_reason(&std::io::Error::from_raw_os_error(errno)),
@@ -365,14 +365,14 @@ fn reason(error: Error, said: Option<String>, uri: &str, path: &Path, stop: &Sto
             scheme(uri).unwrap_or_default()
         ),
         Error::HttpUnauthorized => format!(
-            "{error}{said}: it does not take this user and password: check both, and write characters \
+            "{error}{said}: it rejects this user and password: check both, and write characters \
              such as `@` as `%40`"
         ),
         Error::HttpForbidden => {
-            format!("{error}{said}: check what this user may see in the settings of the camera")
+            format!("{error}{said}: check the permissions of this user in the settings of the camera")
         }
         Error::HttpNotFound => {
-            format!("{error}{said}: it has nothing at this path: check the path of the address")
+            format!("{error}{said}: there is no video at this path: check the path of the address")
         }
         other if is_remote(uri) => {
             format!("{other}{said}: check the address, the network and the credentials")

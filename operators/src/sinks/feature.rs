@@ -12,7 +12,7 @@ pub(super) fn missing(kind: &str) -> SinkError {
     SinkError {
         target: format!("a sink of type {kind}"),
         reason: format!(
-            "this build has no such sinks: build weir with `--features {kind}`, or take a release, which has them"
+            "this build has no such sinks: use a release, or build weir with `--features {kind}`"
         ),
     }
 }

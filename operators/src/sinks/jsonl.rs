@@ -220,7 +220,7 @@ fn rotate(output: &mut LineFile) {
     if let Err(error) = output.rotate() {
         output.stop_rotating();
         tracing::warn!(
-            "{} cannot be rotated: {error}; it grows on",
+            "{} cannot be rotated: {error}; it keeps growing",
             output.path().display()
         );
     }

@@ -402,7 +402,7 @@ impl RotatedFiles {
         for number in &numbers[..surplus] {
             let path = self.path(*number);
             if let Err(error) = std::fs::remove_file(&path) {
-                tracing::warn!("the old file {} cannot be taken away: {error}", path.display());
+                tracing::warn!("cannot remove the old file {}: {error}", path.display());
             }
         }
     }

@@ -208,7 +208,7 @@ fn what_finds_nobody_is_in_the_file_and_what_finds_no_room_there_is_counted() {
     let counts = wait(&*full, |_| {});
     assert_eq!((counts["dead_letters"], counts["lost"]), (0, 3));
     let error = full.finish().unwrap_err().to_string();
-    assert!(error.contains("3 were not taken"), "{error}");
+    assert!(error.contains("3 events were not accepted"), "{error}");
 }
 
 /// Answers one request: 500 to some events, always, and takes all others.
@@ -410,7 +410,7 @@ fn an_authority_is_refused_where_it_is_of_no_use_or_none() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("authority.pem");
     std::fs::write(&path, "no certificate\n").unwrap();
-    for (url, expected) in [("http://a/", "of no use"), ("https://a/", "authority.pem")] {
+    for (url, expected) in [("http://a/", "has no effect"), ("https://a/", "authority.pem")] {
         let keys = [("url", url), ("ca_file", path.to_str().unwrap())];
         let keys = keys.map(|(key, value)| (key.to_owned(), text(value)));
         let error = sink("webhook", &weir_flow::Settings(keys.into())).err().unwrap();

@@ -85,7 +85,7 @@ fn certificates_of_cameras_are_verified() {
     );
     assert_eq!(open(&other, &[("tls_verify", Value::Flag(false))]), Ok(160));
     let wrong = open(&own.replace("geheim", "falsch"), &[pin(&fingerprint)]).unwrap_err();
-    assert!(wrong.contains("does not take this user"), "{wrong}");
+    assert!(wrong.contains("rejects this user"), "{wrong}");
     let unencrypted = open(&format!("rtsps://127.0.0.1:{}/live", plain.port), &[]).unwrap_err();
     assert!(unencrypted.contains("use rtsp:// if"), "{unencrypted}");
 }

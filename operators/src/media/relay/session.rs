@@ -307,7 +307,7 @@ impl Session {
             let is_new = *nonce != challenge.nonce && (challenge.stale || self.is_accepted);
             if !is_new || request.sent >= MAX_SENT {
                 return Err(
-                    "401 Unauthorized: the camera does not take this user and password: check both, and \
+                    "401 Unauthorized: the camera rejects this user and password: check both, and \
                      write characters such as `@` as `%40`"
                         .to_owned(),
                 );
@@ -453,7 +453,10 @@ mod tests {
         };
         let offers: Vec<String> = (0..9).map(|n| offer(&n.to_string(), "")).collect();
         let (count, reason) = described("rtsp://u:p@cam/1", &offers);
-        assert!(count == 1 && reason.contains("does not take"), "{count} {reason}");
+        assert!(
+            count == 1 && reason.contains("rejects this user"),
+            "{count} {reason}"
+        );
         let stale: Vec<String> = (0..9).map(|n| offer(&n.to_string(), ", stale=true")).collect();
         assert_eq!(described("rtsp://u:p@cam/1", &stale).0, 2);
         let (count, reason) = described("rtsp://cam/1", &offers);

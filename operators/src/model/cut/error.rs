@@ -37,7 +37,7 @@ pub enum CutError {
     Cycle(String),
     /// The type of a value is unknown, or cannot be sent.
     #[error(
-        "what value {0} holds is not known, or nothing that can be sent; the model cannot be cut where it crosses"
+        "the content of value {0} is unknown or cannot be sent; the model cannot be cut where this value crosses"
     )]
     Unknown(String),
     /// The range of layers is invalid.
@@ -54,7 +54,7 @@ pub enum CutError {
     #[error("two models that are decoded together cannot be cut")]
     Second,
     /// The size of an input is unknown.
-    #[error("input {0} leaves sizes free besides the batch; say by a head or a side how large it is to be")]
+    #[error("input {0} has free sizes besides the batch; set them by a head or a side")]
     Free(String),
     /// An input is too large.
     #[error("input {0} takes more than 1 GiB at once; the file declares it so, or the side is too large")]

@@ -127,7 +127,7 @@ impl Ports {
         };
         if let Some(port) = inputs.iter().find(|port| !is_known(port)) {
             return Err(format!(
-                "it is not known what its input {} is: a decoder takes `input_ids`, `position_ids`, `attention_mask`, and caches \
+                "its input {} is not recognised: a decoder takes `input_ids`, `position_ids`, `attention_mask`, and caches \
                  whose names begin with `past` (now \"{past}\")",
                 port.name
             ));

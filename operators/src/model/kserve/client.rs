@@ -80,7 +80,7 @@ impl Client {
             .map_err(|error| self.failed(&error, self.timeout))?;
         self.check_status(answer.status().as_u16(), &body)?;
         serde_json::from_slice(&body)
-            .map_err(|error| self.says(&format!("what it says of the model cannot be read: {error}")))
+            .map_err(|error| self.says(&format!("its description of the model cannot be read: {error}")))
     }
 
     /// Runs a batch; `buffer` is where its answer is read to. A connection that the server has closed since the last batch is
@@ -133,7 +133,7 @@ impl Client {
             (_, Some(reason)) => format!("it answers {status}: {reason}"),
             (300..=399, None) => {
                 format!(
-                    "it answers {status} and sends calls elsewhere, which is not followed: name that address"
+                    "it answers {status} and redirects calls, which is not followed: set the address that it redirects to"
                 )
             }
             (401 | 403, None) => format!("it answers {status}: name a `token_file` that it accepts"),

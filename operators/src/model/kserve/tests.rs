@@ -281,7 +281,7 @@ fn a_server_that_fails_makes_its_batch_fail_in_a_word_and_is_used_again() {
         (Mood::WrongName, "its answer lacks the output"),
         (Mood::WrongShape, "has shape [1, 1] for 2 items"),
         (Mood::Closes, "cannot be reached"),
-        (Mood::Elsewhere, "sends calls elsewhere"),
+        (Mood::Elsewhere, "redirects calls"),
     ] {
         server.set(mood);
         let error = session.run(&items, &mut |_| ()).expect_err("fails").to_string();

@@ -15,7 +15,7 @@ pub enum RuntimeLibraryError {
     )]
     NotInstalled,
     /// The file is no such library, or not one for this machine.
-    #[error("{} is no ONNX Runtime that can be loaded: {reason}; {remedy}", path.display())]
+    #[error("cannot load ONNX Runtime from {}: {reason}; {remedy}", path.display())]
     NotLoadable {
         /// Path of the library.
         path: PathBuf,

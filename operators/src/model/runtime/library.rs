@@ -26,7 +26,7 @@ pub(super) fn environment() -> Result<Environment, RuntimeLibraryError> {
             path: path.clone(),
             reason: error.to_string(),
             remedy: if std::env::var_os(VARIABLE).is_some_and(|path| !path.is_empty()) {
-                "unset ORT_DYLIB_PATH or let it name libonnxruntime.so"
+                "unset ORT_DYLIB_PATH, or set it to the path of libonnxruntime.so"
             } else {
                 "run `make setup`"
             },

@@ -219,7 +219,7 @@ fn outcome(error: &Error, topic: &str) -> Outcome {
     };
     match protocol_error {
         ProtocolError::MessageTooLarge | ProtocolError::RecordListTooLarge | ProtocolError::InvalidRecord => {
-            Outcome::Refused(format!("the cluster does not take it: {protocol_error}"))
+            Outcome::Refused(format!("the cluster rejected it: {protocol_error}"))
         }
         ProtocolError::UnknownTopicOrPartition => Outcome::Failed(missing_topic(topic)),
         other => Outcome::Failed(other.to_string()),

@@ -114,7 +114,7 @@ impl Line {
         self.published += 1;
         while self.acknowledged < self.published {
             if slices == 0 {
-                return Err("the broker acknowledges nothing".to_owned());
+                return Err("the broker sends no acknowledgements".to_owned());
             }
             let is_silent = !self.wait(slice)?;
             slices -= u32::from(is_silent);

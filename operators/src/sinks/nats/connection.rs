@@ -91,7 +91,7 @@ impl NatsConnector {
             // Its last line is read as one.
             let read = options.credentials(&format!("{credentials}\n"));
             options =
-                read.map_err(|_| failed("`credentials_file` holds no credentials of NATS".to_owned()))?;
+                read.map_err(|_| failed("`credentials_file` contains no NATS credentials".to_owned()))?;
         } else if let Some(user) = settings.text("username").filter(|user| !user.is_empty()) {
             let password = secret(settings, "password", "password_file")?;
             options = options.user_and_password(user.to_owned(), password.unwrap_or_default());
@@ -252,7 +252,7 @@ impl Line for NatsLine {
     fn send(&mut self, message: &Message) -> Outcome {
         match self.runtime.run(TIMEOUT, &self.broken, self.route.send(message)) {
             Waited::Done(outcome) => outcome,
-            Waited::TimedOut => Outcome::Failed("the server acknowledges nothing".to_owned()),
+            Waited::TimedOut => Outcome::Failed("the server sends no acknowledgements".to_owned()),
             Waited::Stopped => {
                 let closed = || "the server closed the connection".to_owned();
                 Outcome::Failed(cause(&self.relay).unwrap_or_else(closed))

@@ -54,7 +54,7 @@ impl Books {
         let unwritten = appended.err();
         let mut trouble = self.trouble();
         if let (None, Some(reason)) = (&trouble.unwritten, &unwritten) {
-            tracing::error!("events are lost, since the file of dead letters cannot be written: {reason}");
+            tracing::error!("events are lost, because the dead-letter file cannot be written: {reason}");
         }
         trouble.unwritten = unwritten;
     }

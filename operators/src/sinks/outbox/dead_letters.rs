@@ -77,7 +77,7 @@ impl DeadLetters {
         let line = format!("{torn}{letter}\n");
         if self.bytes + line.len() as u64 > self.max_bytes {
             return Err(format!(
-                "{} has no room: move it away, or raise `dead_letter_bytes`",
+                "{} has reached its largest size: move it away, or raise `dead_letter_bytes`",
                 self.path.display()
             ));
         }

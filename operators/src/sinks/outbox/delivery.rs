@@ -84,7 +84,7 @@ impl Outbox {
         self.books.events.fetch_add(1, Ordering::Relaxed);
         if let Err(message) = self.queue.push(message, now()) {
             self.books
-                .give_up(&message, "too many events wait for the other side");
+                .give_up(&message, "too many events wait for the receiver");
         }
     }
 
@@ -117,7 +117,7 @@ impl Outbox {
         match self.books.lost.load(Ordering::Relaxed) {
             0 => Ok(()),
             lost => Err(failed(format!(
-                "{lost} were not taken by the other side, and are in no file of dead letters: name one by `path`, or raise \
+                "{lost} events were not accepted by the receiver, and are in no dead-letter file: set `path`, or raise \
                  `dead_letter_bytes`"
             ))),
         }
@@ -211,7 +211,10 @@ impl<T: Transport> Delivery<T> {
                 }
                 if is_set_aside && !self.queue.is_empty() {
                     let id = &held.waiting.message.id;
-                    tracing::warn!("{}: {id} fails again and again, others go past it", self.name);
+                    tracing::warn!(
+                        "{}: {id} fails repeatedly; other events are delivered before it",
+                        self.name
+                    );
                 }
                 self.on_failed(failed, is_passed);
             }
@@ -233,7 +236,7 @@ impl<T: Transport> Delivery<T> {
             return;
         }
         if !std::mem::replace(&mut self.is_down, true) {
-            tracing::error!("{}: {reason}; events wait and are tried again", self.name);
+            tracing::error!("{}: {reason}; events wait and will be retried", self.name);
         }
         self.books.set_down(Some(reason));
     }
@@ -243,7 +246,7 @@ impl<T: Transport> Delivery<T> {
         self.unreached = None;
         self.backoff.reset();
         if was_down {
-            tracing::warn!("{}: events are taken again", self.name);
+            tracing::warn!("{}: the receiver accepts events again", self.name);
             self.books.set_down(None);
         }
         if let Some(held) = self.held.remove(index) {
@@ -303,7 +306,7 @@ impl<T: Transport> Delivery<T> {
             return;
         }
         let gone = self.unreached.take().map(|(_, _, reason)| reason);
-        let gone = gone.unwrap_or_else(|| "the run ended before the other side took it".to_owned());
+        let gone = gone.unwrap_or_else(|| "the run ended before the receiver accepted it".to_owned());
         loop {
             while let Some(held) = self.held.get_mut(0) {
                 let reason = held.reason.take();

@@ -37,7 +37,7 @@ impl Books {
         let WriteError { is_disk_full, error } = failure;
         let mut state = self.lock();
         if state.outage.replace(error.to_string()).is_none() {
-            tracing::error!("{error}; what is recorded until that is mended is lost and counted");
+            tracing::error!("{error}; recordings are lost and counted until this is fixed");
             *state.counts.entry("outages").or_default() += 1;
         }
         // A full disk is an outcome of recording, not a failure of the run.

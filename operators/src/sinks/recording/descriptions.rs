@@ -104,7 +104,11 @@ fn adopt_one(early: &Path, adopted: &mut Adopted) {
         }
     }
     if let Err(error) = fs::remove_file(early) {
-        tracing::warn!("{} cannot be removed: {error}", early.display());
+        tracing::warn!(
+            "{} cannot be removed: {}",
+            early.display(),
+            weir_files::io_reason(&error)
+        );
     }
 }
 

@@ -271,7 +271,11 @@ fn remove(stem: &Path) -> u64 {
         match fs::remove_file(&path) {
             Ok(()) => removed += 1,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-            Err(error) => tracing::warn!("{} cannot be removed: {error}", Path::new(&path).display()),
+            Err(error) => tracing::warn!(
+                "{} cannot be removed: {}",
+                Path::new(&path).display(),
+                weir_files::io_reason(&error)
+            ),
         }
     }
     removed

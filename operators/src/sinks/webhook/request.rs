@@ -51,7 +51,7 @@ pub(super) fn checked_tls(url: &str, settings: &Settings) -> Result<Option<TlsCo
     {
         return Err(SinkError {
             target: "to a webhook".to_owned(),
-            reason: "`ca_file` is of no use with an address that begins with http://: name one with https://"
+            reason: "`ca_file` has no effect with an address that begins with http://: use an address with https://"
                 .to_owned(),
         });
     }
@@ -133,7 +133,7 @@ impl HttpTransport {
         match status {
             200..=299 => Outcome::Delivered,
             300..=399 => Outcome::Refused(self.said(&format!(
-                "it answers {status} and sends events elsewhere, which is not followed: name that address"
+                "it answers {status} and redirects events, which is not followed: set the address that it redirects to"
             ))),
             // Not now, or a fault of the server: it may take the event later.
             408 | 425 | 429 | 500.. => Outcome::Failed(self.said(&format!("it answers {status}"))),
