@@ -120,6 +120,8 @@ fn explanation(problem: &Problem, solution: &Solution) -> Vec<String> {
 
 fn write(plan: &weir_planner::Plan, path: &Path) -> anyhow::Result<()> {
     let text = planning::plan_text(plan).map_err(anyhow::Error::msg)?;
-    write_whole(path, &text)
-        .map_err(|error| UserError::new(format!("cannot write the plan {}: {error}", path.display())).into())
+    write_whole(path, &text).map_err(|error| {
+        let reason = weir_files::io_reason(&error);
+        UserError::new(format!("cannot write the plan {}: {reason}", path.display())).into()
+    })
 }

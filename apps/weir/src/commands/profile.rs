@@ -257,7 +257,8 @@ fn write(path: &Path, text: &str) -> anyhow::Result<()> {
     std::fs::create_dir_all(path.parent().unwrap_or(Path::new("")))
         .and_then(|()| write_whole(path, text))
         .map_err(|error| {
-            UserError::new(format!("cannot write the profile {}: {error}", path.display())).into()
+            let reason = weir_files::io_reason(&error);
+            UserError::new(format!("cannot write the profile {}: {reason}", path.display())).into()
         })
 }
 

@@ -80,7 +80,8 @@ fn writable(path: &Path) -> anyhow::Result<()> {
 fn write(report: &ExperimentReport, path: &Path) -> anyhow::Result<()> {
     let text = serde_json::to_string_pretty(report)? + "\n";
     write_whole(path, &text).map_err(|error| {
-        UserError::new(format!("cannot write the report {}: {error}", path.display())).into()
+        let reason = weir_files::io_reason(&error);
+        UserError::new(format!("cannot write the report {}: {reason}", path.display())).into()
     })
 }
 

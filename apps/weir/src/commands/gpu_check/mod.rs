@@ -48,8 +48,10 @@ pub(super) fn gpu_check(args: &GpuCheck, settings: &Settings, zoo: &Zoo) -> anyh
     {
         return output::say(&format!("gpu-check: nothing was checked: {problem}"));
     }
-    std::fs::create_dir_all(&args.out)
-        .map_err(|error| UserError::new(format!("cannot make {}: {error}", args.out.display())))?;
+    std::fs::create_dir_all(&args.out).map_err(|error| {
+        let reason = weir_files::io_reason(&error);
+        UserError::new(format!("cannot make the folder {}: {reason}", args.out.display()))
+    })?;
     output::remark(&facts.summary());
     let mut models = models::check(args, zoo)?;
     models.sort_by(|a, b| a.name.cmp(&b.name));
@@ -102,6 +104,8 @@ fn device_name(device: DeviceKind) -> String {
 }
 
 fn write(path: &Path, text: &str) -> anyhow::Result<()> {
-    write_whole(path, text)
-        .map_err(|error| UserError::new(format!("cannot write {}: {error}", path.display())).into())
+    write_whole(path, text).map_err(|error| {
+        let reason = weir_files::io_reason(&error);
+        UserError::new(format!("cannot write {}: {reason}", path.display())).into()
+    })
 }

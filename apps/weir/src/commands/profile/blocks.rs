@@ -234,7 +234,10 @@ fn text(profile: &Blocks) -> anyhow::Result<String> {
 fn write(path: &Path, text: &str) -> Result<(), UserError> {
     std::fs::create_dir_all(path.parent().unwrap_or(Path::new("")))
         .and_then(|()| write_whole(path, text))
-        .map_err(|error| UserError::new(format!("cannot write {}: {error}", path.display())))
+        .map_err(|error| {
+            let reason = weir_files::io_reason(&error);
+            UserError::new(format!("cannot write {}: {reason}", path.display()))
+        })
 }
 
 fn table(
