@@ -22,7 +22,7 @@ pub enum FabricError {
     Address(String),
     /// Other machines can reach the address, but there are no certificates.
     #[error(
-        "{0} is reached by other machines, which takes certificates: make them by weir fleet keys, and name their folder \
+        "{0} can be reached by other machines, so it needs certificates: make them with weir fleet keys, and set their folder \
          as `certificates`"
     )]
     NotLoopback(String),

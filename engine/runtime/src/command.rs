@@ -142,7 +142,7 @@ pub enum StreamError {
         slo: Span,
     },
     /// The policy departs from the one in force in what is fixed while a graph runs.
-    #[error("{} of the policy cannot be changed while the graph runs: start it again", .keys.join(", "))]
+    #[error("{} of the policy cannot be changed while the graph runs: restart weir", .keys.join(", "))]
     FixedPolicy {
         /// Keys of `[policy]`.
         keys: Vec<&'static str>,
@@ -166,7 +166,7 @@ pub enum StreamError {
     #[error("cannot start a thread: {0}")]
     Thread(#[from] std::io::Error),
     /// The engine is stopping, or has ended.
-    #[error("the engine is stopping: nothing is changed any more")]
+    #[error("the engine is stopping and accepts no more changes")]
     Stopping,
 }
 

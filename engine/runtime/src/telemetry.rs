@@ -50,21 +50,24 @@ pub fn describe_metrics() {
         QUEUE_SECONDS,
         "Recent queueing delay of a module, as policies see it."
     );
-    metrics::describe_gauge!(INPUT_ITEMS, "Items a second that arrive in a module.");
-    metrics::describe_gauge!(THROUGHPUT_ITEMS, "Items a second that a module can do.");
+    metrics::describe_gauge!(INPUT_ITEMS, "Items per second that arrive at a module.");
+    metrics::describe_gauge!(THROUGHPUT_ITEMS, "Capacity of a module in items per second.");
     metrics::describe_counter!(REQUESTS, "Frames by outcome.");
     metrics::describe_counter!(BATCHES_LOST, "Batches of a module that failed.");
     metrics::describe_counter!(
         BATCHES_OVERDUE,
-        "Batches of a module that did not end in many times their expected time."
+        "Batches of a module that ran for many times their expected time."
     );
-    metrics::describe_gauge!(STREAM_STATE, "1 for the state that a stream is in, else 0.");
+    metrics::describe_gauge!(STREAM_STATE, "1 for the current state of a stream, else 0.");
     metrics::describe_counter!(
         STREAM_STATE_CHANGES,
         "Number of times that a stream entered a state."
     );
     metrics::describe_gauge!(FRAME_BYTES, "Bytes of decoded frames in flight.");
-    metrics::describe_gauge!(GEAR, "The gear in force, the one for the lowest load being 0.");
+    metrics::describe_gauge!(
+        GEAR,
+        "Index of the active gear; 0 is the gear for the lowest load."
+    );
     metrics::describe_counter!(
         INVARIANT_VIOLATIONS,
         "Broken invariants; any is a defect of the engine."
@@ -145,7 +148,7 @@ pub(crate) fn record_stream_removed(stream: &str) {
     record_frame_bytes(stream, 0);
 }
 
-/// The gear in force, the one for the lowest load being 0.
+/// Index of the active gear; 0 is the gear for the lowest load.
 pub(crate) fn record_gear(gear: usize) {
     metrics::gauge!(GEAR).set(gear as f64);
 }

@@ -111,7 +111,7 @@ pub(crate) async fn watch(api: Arc<Api>, request: Request, peer: Peer) -> Result
         Err(error) => return Err(error),
     };
     let upgrade = upgrade.ok_or_else(|| {
-        let error = ApiError::new(Refusal::Invalid, "this path is a WebSocket");
+        let error = ApiError::new(Refusal::Invalid, "this path is for WebSocket connections");
         error.hint("the page at / shows what it sends")
     })?;
     let upgrade = upgrade.max_message_size(MAX_MESSAGE_BYTES);

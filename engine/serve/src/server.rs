@@ -49,7 +49,7 @@ pub struct ServeOptions {
 pub enum ServeError {
     /// The address is open to other machines.
     #[error(
-        "{0} is reached from other machines, which needs a token: give --token-file FILE or WEIR_API_TOKEN, or listen on \
+        "other machines can reach {0}, so it needs a token: give --token-file FILE or WEIR_API_TOKEN, or listen on \
          127.0.0.1"
     )]
     TokenMissing(SocketAddr),

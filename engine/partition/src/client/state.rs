@@ -241,7 +241,7 @@ impl ClientState {
     pub(super) fn fault(&self, worker: WorkerId, load_timeout: Span, now: Timestamp) -> Option<&'static str> {
         let connection = self.workers.get(&worker)?.connection.as_ref()?;
         if connection.overflowed {
-            return Some("too much waits for it");
+            return Some("its queue is full");
         }
         let slow = |(_, since)| now.since(since) > load_timeout;
         connection

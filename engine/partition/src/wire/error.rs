@@ -23,10 +23,10 @@ pub enum WireError {
     #[error("a message was lost on the way")]
     Lost,
     /// No node of that name is present in the fleet.
-    #[error("no node {0} of the fleet is there")]
+    #[error("node {0} of the fleet is not connected")]
     NotThere(String),
     /// Nothing was received for this long.
-    #[error("the peer is silent for {0:?}")]
+    #[error("the peer is silent: it sent nothing for {0:?}")]
     Silent(std::time::Duration),
     /// The peer does not speak this protocol.
     #[error("the peer does not speak Weir's protocol")]

@@ -120,7 +120,7 @@ pub enum WorkerError {
     /// The address is reachable from other machines. Partitions are programs, and this protocol has no
     /// authentication.
     #[error(
-        "{0} is reached from other machines, and any of them could have this worker run programs: make it a node of a fleet, which \
+        "other machines can reach {0} and could have this worker run programs: make it a node of a fleet, which \
          shows and asks for certificates (weir fleet keys DIR --node NAME=HOST, then weir worker --fleet FLEET.toml --node NAME), \
          or listen on 127.0.0.1"
     )]

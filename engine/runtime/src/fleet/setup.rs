@@ -81,7 +81,7 @@ impl PartitionSetup {
                 Some(active)
             }
             Err(reason) => {
-                tracing::error!("the new plan cannot be used, the one in force goes on: {reason}");
+                tracing::error!("the new plan cannot be used, the current plan stays active: {reason}");
                 None
             }
         }

@@ -111,11 +111,11 @@ impl PartitionSite {
                 tracing::warn!("a switch of plans is not complete yet; the newer plan is ignored");
             }
             GiveUpReason::NoWorker { blocks: (first, end) } => tracing::error!(
-                "the new plan is given up, the one in force goes on: the stage of blocks {first}..{end} has no worker that \
+                "the new plan is not used and the current plan stays active: the stage of blocks {first}..{end} has no worker that \
                  is up"
             ),
             GiveUpReason::NotLoaded(_) => {
-                tracing::error!("the new plan is given up; the one in force goes on");
+                tracing::error!("the new plan is not used; the current plan stays active");
             }
         }
     }
