@@ -58,7 +58,7 @@ const SLOTS: Family = family(
 const OVERDUE_SLOTS: Family = family(
     "weir_module_overdue_slots",
     "gauge",
-    "Slots of a module that are out of use, since a batch there does not end.",
+    "Slots of a module that are out of use, because a batch on them hangs.",
 );
 const SINKS: Family = family(
     "weir_sink_deliveries_total",
@@ -143,17 +143,17 @@ const FLEET_UP: Family = family(
 const FLEET_STREAMS: Family = family(
     "weir_fleet_streams",
     "gauge",
-    "Streams of the fleet that this engine has frames of.",
+    "Streams of the fleet that this engine receives frames from.",
 );
 const FLEET_CAPACITY: Family = family(
     "weir_fleet_capacity_frames_per_second",
     "gauge",
-    "Frames a second that this engine can serve in time.",
+    "Frames per second that this engine can serve in time.",
 );
 const FLEET_LOAD: Family = family(
     "weir_fleet_offered_frames_per_second",
     "gauge",
-    "Frames a second that the streams of this engine bring.",
+    "Frames per second that the streams of this engine deliver.",
 );
 const FLEET_MOVES: Family = family(
     "weir_fleet_moves_total",

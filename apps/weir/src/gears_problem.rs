@@ -46,7 +46,7 @@ impl GearsProblem {
             |reason: String| UserError::new(format!("samples {}: {reason}", planning.samples.display()));
         if header.graph != graph.name() {
             return Err(wrong(format!(
-                "they are of the graph \"{}\", and this is \"{}\": sample this one",
+                "they are for the graph \"{}\", and this is \"{}\": sample this graph",
                 header.graph,
                 graph.name()
             )));
@@ -167,7 +167,7 @@ impl<'a> Builder<'a> {
                 .is_none_or(|sampled| *sampled != names)
             {
                 return Err(format!(
-                    "they are not of the cascade \"{name}\" of {}: sample the graph as it is",
+                    "they are not for the cascade \"{name}\" of {}: sample the graph again",
                     names.join(", ")
                 ));
             }
@@ -270,7 +270,9 @@ impl<'a> Builder<'a> {
         let begins = points.iter().any(|(size, _)| *size == 1);
         Profile::new(points).filter(|_| begins).ok_or_else(|| {
             let name = &node.name;
-            format!("they do not say how long a batch of one takes of {name}; sample again, or give it a `profile`")
+            format!(
+                "they have no duration of a batch of one for {name}; sample again, or give it a `profile`"
+            )
         })
     }
 
@@ -279,7 +281,7 @@ impl<'a> Builder<'a> {
         let known = declared.or_else(|| self.header.session_bytes.get(&node.name));
         known.copied().ok_or_else(|| {
             format!(
-                "they do not say what a session of {} takes of `memory`: give sessions = {{ {} = \"12MiB\" }}",
+                "they have no memory of a session of {}: set sessions = {{ {} = \"12MiB\" }}",
                 node.name, node.name
             )
         })
@@ -317,7 +319,7 @@ fn arrivals(planning: &GearsPlanning) -> Result<Vec<Timestamp>, UserError> {
     let times = Arrivals::new(&trace, ArrivalProcess::Poisson, planning.seed);
     let times: Vec<Timestamp> = times.map(|at| Timestamp::ZERO + at).collect();
     if times.is_empty() {
-        return Err(wrong("no request comes in it".to_owned()));
+        return Err(wrong("it contains no request".to_owned()));
     }
     Ok(times)
 }

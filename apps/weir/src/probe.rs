@@ -116,7 +116,7 @@ pub(crate) fn probe(request: &LoadRequest<'_>) -> Result<(), UserError> {
         Err(error) => {
             tracing::warn!(
                 model = request.name,
-                "it is opened without bounds: no process can be started: {error}"
+                "it is opened without limits, because no process can be started: {error}"
             );
             return Ok(());
         }

@@ -136,13 +136,12 @@ impl LoadedGraph {
             .map_err(|error| vec![Problem::new(error.what(), None)])?;
         let is_queued = !self.graph.queues().is_empty() || !graph.queues().is_empty();
         if is_queued && text != self.text {
-            let message =
-                "a graph with queued sources is not changed while it runs: each of its jobs is for one graph";
-            return Err(vec![Problem::new(message, Some("start weir serve again"))]);
+            let message = "a graph with queued sources cannot be changed while it runs: each of its jobs is for one graph";
+            return Err(vec![Problem::new(message, Some("restart weir serve"))]);
         }
         if service.is_in_fleet() && text != self.text {
-            let message = "a graph whose streams a fleet shares is not changed while it runs";
-            let hint = "change it for all engines, and start them again one after the other";
+            let message = "a graph whose streams are shared by a fleet cannot be changed while it runs";
+            let hint = "change it for all engines, and restart them one after the other";
             return Err(vec![Problem::new(message, Some(hint))]);
         }
         let is_another = is_another(&changes, &self.graph);

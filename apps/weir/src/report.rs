@@ -214,7 +214,7 @@ fn remarks(report: &Report) -> Vec<String> {
     for (name, stream) in &report.streams {
         if stream.damaged > 0 {
             remarks.push(format!(
-                "stream {}: {} damaged packets passed over",
+                "stream {}: {} damaged packets skipped",
                 line(name),
                 stream.damaged
             ));

@@ -193,7 +193,7 @@ impl Service {
     /// View of the fleet for clients. From now on, clients cannot change streams of the graph.
     #[cfg_attr(
         not(feature = "fleet"),
-        expect(dead_code, reason = "this build knows no fleets")
+        expect(dead_code, reason = "this build does not support fleets")
     )]
     pub(crate) fn share_fleet(&self) -> Arc<Mutex<Value>> {
         Arc::clone(self.fleet.get_or_init(Arc::default))
@@ -221,7 +221,7 @@ impl Service {
             Refusal::Conflict,
             format!("the stream {name} is shared by a fleet"),
         );
-        Err(error.hint("change the graph of all its engines, and start them again one after the other"))
+        Err(error.hint("change the graph of all its engines, and restart them one after the other"))
     }
 
     pub(crate) fn graph_file(&self) -> &Path {

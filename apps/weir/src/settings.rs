@@ -243,7 +243,7 @@ impl<'de> Deserialize<'de> for TraceRate {
         match text.parse() {
             Ok(rate) if (0.0..=1.0).contains(&rate) => Ok(Self(rate)),
             _ => Err(serde::de::Error::custom(format!(
-                "\"{text}\" is no share of requests: write a number from 0 to 1"
+                "\"{text}\" is not a share of requests: write a number from 0 to 1"
             ))),
         }
     }

@@ -82,7 +82,7 @@ fn samples_that_are_none_are_refused_with_their_line() {
     refused(
         &SAMPLES.replacen("\"small\":{\"1\":2.0},", "", 1),
         &[],
-        "do not say how long a batch of one takes",
+        "have no duration of a batch of one",
     );
 }
 

@@ -168,12 +168,12 @@ fn what_cannot_be_planned_is_one_clear_error() {
     with(
         "samples.jsonl",
         samples.replacen("street", "yard", 1),
-        "they are of the graph \"yard\"",
+        "they are for the graph \"yard\"",
     );
     with(
         "samples.jsonl",
         samples.replacen("\"small\",\"large\"", "\"large\",\"small\"", 1),
-        "they are not of the cascade \"read\" of small, large",
+        "they are not for the cascade \"read\" of small, large",
     );
     let header = samples.lines().next().unwrap_or_default().to_owned();
     with(
@@ -204,7 +204,7 @@ fn what_cannot_be_planned_is_one_clear_error() {
     with(
         "problem.toml",
         problem("memory = \"64MiB\"\n"),
-        "they do not say what a session of small takes of `memory`",
+        "they have no memory of a session of small",
     );
     place.write("samples.jsonl", &samples);
     // A load that nothing sustains, of nothing, of too much.
@@ -216,7 +216,7 @@ fn what_cannot_be_planned_is_one_clear_error() {
     with(
         "day.csv",
         "t_s,rate_rps\n0,0\n1,0\n".to_owned(),
-        "no request comes in it",
+        "it contains no request",
     );
     with(
         "day.csv",

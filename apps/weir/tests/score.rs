@@ -318,7 +318,7 @@ fn files_that_are_wrong_are_one_line() {
     check(
         "b=truth.jsonl",
         "events.jsonl",
-        &["stream a has no truth: give --truth a=FILE"],
+        &["stream a has no ground truth: give --truth a=FILE"],
     );
     // No event at all is a run that delivered nothing.
     let nothing = stdout(&place.score(&["--truth", "truth.jsonl", "--events", "empty.jsonl"]));

@@ -176,7 +176,7 @@ fn points_outside(graph: &Graph, sizes: &BTreeMap<String, (u32, u32)>) -> Vec<St
                 ));
             } else if let Some(edge) = edge_of_pixels(&node.spec, *width, *height) {
                 problems.push(format!(
-                    "transform {}: nothing can cross a line on the {edge} edge of the frames of source {}, which are {width} x {height}",
+                    "transform {}: no object can cross a line on the {edge} edge of the frames of source {}, which are {width} x {height}",
                     node.name, source.name
                 ));
             }

@@ -158,7 +158,7 @@ fn models(zoo: &Zoo) -> String {
         .map(|mirror| format!(", mirror {}", mirror.display()))
         .unwrap_or_default();
     let hint = if here < known {
-        "; `weir models pull` fetches the rest"
+        "; `weir models pull` downloads the others"
     } else {
         ""
     };

@@ -367,7 +367,7 @@ pub(crate) fn curve(args: &GearsCurve) -> anyhow::Result<()> {
         .collect();
     let Some(work) = work else {
         let message = format!(
-            "the samples do not say how long a batch of one takes of each of {}",
+            "the samples have no duration of a batch of one for each of {}",
             models.join(", ")
         );
         return Err(UserError::new(message).into());

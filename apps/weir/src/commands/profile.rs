@@ -140,7 +140,7 @@ fn files(args: &Profile, zoo: &Zoo, is_model: bool) -> Files {
 fn single_model(single: SingleModel, args: &Profile) -> anyhow::Result<ProfiledModel> {
     let (head, settings) = single
         .head
-        .ok_or_else(|| UserError::new("say by --head how the model is fed and read, such as --head yolox"))?;
+        .ok_or_else(|| UserError::new("set its head with --head, such as --head yolox"))?;
     let batches = sizes(&args.batches, &BATCHES);
     let model = weir_operators::load(&LoadRequest {
         name: &single.name,

@@ -185,7 +185,7 @@ impl Truths {
         }
         match streams.iter().find(|stream| self.for_stream(stream).is_none()) {
             Some(stream) => Err(UserError::new(format!(
-                "stream {stream} has no truth: give --truth {stream}=FILE, or --truth FILE for all streams"
+                "stream {stream} has no ground truth: give --truth {stream}=FILE, or --truth FILE for all streams"
             ))
             .into()),
             None => Ok(()),

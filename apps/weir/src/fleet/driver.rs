@@ -338,7 +338,7 @@ impl Driver {
             Err(error) => {
                 let reason = error.to_string();
                 if self.problems.get(&key) != Some(&reason) {
-                    tracing::error!(stream = %node.name, %reason, "it cannot be taken, and is tried again");
+                    tracing::error!(stream = %node.name, %reason, "the stream cannot be taken over; retrying");
                     self.problems.insert(key, reason);
                 }
             }

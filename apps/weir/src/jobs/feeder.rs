@@ -440,7 +440,7 @@ fn finish(queue: &OpenQueue, (job, video): (u64, usize), claim: &Claim) -> anyho
     let state = match &claim.video().truncation {
         None => VideoState::Done,
         Some(how) => VideoState::Failed {
-            reason: format!("the video was cut off ({how}): what there is of it was processed"),
+            reason: format!("the video was cut off ({how}): the part before the cut was processed"),
         },
     };
     queue.queue.end(job, video, state, now_ms())?;
@@ -497,7 +497,7 @@ fn end(
     let reason = match (stream.problem(), stream.standing()) {
         (Some(Problem::Storage(reason)), _) => return Ok(Some(reason)),
         (Some(Problem::Video(reason)), _) | (None, Standing::Broken(Problem::Video(reason))) => reason,
-        _ => "not all of its segments came out".to_owned(),
+        _ => "not all of its segments were processed".to_owned(),
     };
     let key = (
         stream.spec.queue.place().to_string(),

@@ -252,7 +252,7 @@ mod tests {
         assert!(torn.to_string().starts_with("line 2 is no event: "), "{torn}");
         let twice = read(format!("{good}\n{good}\n")).expect_err("twice");
         assert!(
-            twice.to_string().contains("line 2 says frame 0 of stream a"),
+            twice.to_string().contains("line 2 repeats frame 0 of stream a"),
             "{twice}"
         );
     }

@@ -38,7 +38,7 @@ pub(crate) struct PlayedStream<'a> {
 #[derive(Debug, Error)]
 pub(crate) enum Mismatch {
     /// The ground truth has no frame.
-    #[error("the truth of stream {0} has no frame")]
+    #[error("the ground truth of stream {0} has no frames")]
     NoFrame(String),
     /// More frames than are scored.
     #[error("stream {0} has {1} frames, which is more than can be scored: is a frame's number wrong?")]

@@ -51,7 +51,7 @@ pub(crate) fn table(score: &Score) -> String {
         let unknown = all.unknown_classes.iter();
         let unknown: Vec<String> = unknown.map(|(class, count)| format!("{class} {count}")).collect();
         parts.push(format!(
-            "classes that the truth never has: {}",
+            "classes that the ground truth never has: {}",
             unknown.join(", ")
         ));
     }

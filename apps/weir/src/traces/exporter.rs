@@ -125,13 +125,13 @@ impl Sender {
             count.fetch_add(spans, Ordering::Relaxed);
             match sent {
                 Ok(()) if std::mem::take(&mut self.is_down) => {
-                    tracing::warn!("traces are taken again");
+                    tracing::warn!("the collector accepts traces again");
                 }
                 Err(reason) if !std::mem::replace(&mut self.is_down, true) => {
                     let shown = mask_credentials(&self.url);
                     let reason = reason.replace(&self.url, &shown);
                     tracing::error!(
-                        "traces are not taken by {shown}: {reason}; their spans are counted as lost"
+                        "{shown} does not accept traces: {reason}; their spans are counted as lost"
                     );
                 }
                 _ => {}

@@ -106,7 +106,7 @@ fn fetch(name: &str, entry: &Entry) -> anyhow::Result<Vec<u8>> {
                 tries += 1;
             }
             Err(error) => {
-                let hint = "set WEIR_MODEL_MIRROR to a folder that has it where this machine is offline";
+                let hint = "set WEIR_MODEL_MIRROR to a folder that has it if this machine is offline";
                 return Err(error).with_context(|| format!("cannot fetch zoo:{name} from {url} ({hint})"));
             }
         }

@@ -52,7 +52,7 @@ pub(crate) fn init(args: &Init, zoo: &Zoo) -> anyhow::Result<()> {
     output::say(&format!("{file}: {}", text::seen(&setup)))?;
     if is_secret {
         output::remark(&format!(
-            "the address with its password is in {file}, which you alone can read, and no service under another account; \
+            "{file} contains the address with its password; only you can read it, and no service under another account; \
              rtsp://${{CAMERA_USER}}:${{CAMERA_PASSWORD}}@HOST takes them from variables"
         ));
     }

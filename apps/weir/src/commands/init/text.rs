@@ -50,7 +50,7 @@ pub(super) fn graph(setup: &Setup<'_>) -> Result<String, UserError> {
     } else {
         let remark = format!(
             "This one ships with the program and was trained on rendered streets: for real pictures\n# run \
-             `weir models pull {PUBLIC_MODEL}`, and say model = \"zoo:{PUBLIC_MODEL}\"."
+             `weir models pull {PUBLIC_MODEL}`, and set model = \"zoo:{PUBLIC_MODEL}\"."
         );
         (quoted("embedded:street-detector"), remark)
     };
@@ -143,7 +143,7 @@ fn source_table(setup: &Setup<'_>, stream: &str) -> Result<String, UserError> {
     }
     if !info.live && info.codec.is_some() {
         suggest(
-            "Every frame, however long that takes, instead of dropping what would be late.",
+            "Every frame is processed, however long that takes, instead of dropping late frames.",
             "mode = \"lossless\"",
         );
         suggest("Begin again at the end.", "loop = true");
