@@ -46,18 +46,18 @@ fn document(catalog: &Catalog) -> Value {
         "properties": {
             "app": reference("app"),
             "policy": reference("policy"),
-            "sources": tables("source", "Where frames come from."),
+            "sources": tables("source", "Sources of frames: cameras, recordings, folders of images."),
             "cameras": tables("camera", "Sources with the masks, zones, lines and rules of their pictures."),
             "defaults": reference("defaults"),
             "devices": tables("device", "Slots of devices: cpu, \"cuda:0\", \"emulated:NAME\"."),
             "workers": tables("worker", "Partition workers, for models with a plan."),
-            "models": tables("model", "What modules run."),
-            "modules": tables("module", "What is done with frames and objects."),
-            "transforms": tables("transform", "What happens to tracked objects."),
-            "sinks": tables("sink", "Where deliveries go."),
+            "models": tables("model", "Models that modules run."),
+            "modules": tables("module", "Modules: operators that process frames and objects."),
+            "transforms": tables("transform", "Transforms of tracked objects: zones, lines, rules and others."),
+            "sinks": tables("sink", "Outputs of deliveries."),
         },
         "definitions": {
-            "variable": { "type": "string", "pattern": "\\$\\{", "description": "${NAME} or ${NAME:-default} of the environment." },
+            "variable": { "type": "string", "pattern": "\\$\\{", "description": "An environment variable: ${NAME} or ${NAME:-default}." },
             "app": app(),
             "policy": policy(),
             "source": cameras::source(catalog),
@@ -66,12 +66,12 @@ fn document(catalog: &Catalog) -> Value {
             "schedule": cameras::schedule(),
             "object": cameras::object(),
             "device": closed(&[], properties(&[
-                ("slots", integer(1), "How many batches the device runs at once; default one a core on cpu, otherwise one."),
-                ("prepare", words(&["overlap", "inline"]), "Whether the inputs of a batch are prepared while the one before runs, or by the thread that runs it; default overlap on cuda, otherwise inline."),
-                ("prepare_threads", integer(1), "On cuda: how many threads share the inputs of a batch; default half of the cores, at most 8."),
-                ("memory", text(), "What its models may take together, such as \"96MiB\": they are opened and closed as they are needed; default all stay open."),
-                ("host_memory", text(), "Beside `memory`: host memory for what models are opened from faster than from their files; default 512MiB."),
-                ("slowdown", json!({ "type": "number", "minimum": 1 }), "Factor by which what runs on it is slowed down, to stand for a slower device; default 1."),
+                ("slots", integer(1), "Number of batches that the device runs at once; default one per core on cpu, otherwise one."),
+                ("prepare", words(&["overlap", "inline"]), "Preparation of the inputs of a batch: overlap, while the batch before runs; inline, by the thread that runs it. Default overlap on cuda, otherwise inline."),
+                ("prepare_threads", integer(1), "On cuda: number of threads that prepare the inputs of a batch; default half of the cores, at most 8."),
+                ("memory", text(), "Memory for all its models together, such as \"96MiB\": models are opened and closed as needed. By default all stay open."),
+                ("host_memory", text(), "With `memory`: host memory that caches models, so that they open faster than from their files; default 512MiB."),
+                ("slowdown", json!({ "type": "number", "minimum": 1 }), "Factor by which execution is slowed down, to emulate a slower device; default 1."),
             ])),
             "worker": worker(),
             "model": model(catalog),
@@ -87,17 +87,17 @@ fn app() -> Value {
         (
             "name",
             text(),
-            "The application, in reports; default the name of the file.",
+            "The name of the application in reports; default the name of the file.",
         ),
         (
             "slo",
             text(),
-            "The time that every frame has from its arrival to coming out, such as \"400ms\".",
+            "The longest time from the arrival of a frame to its delivery, such as \"400ms\".",
         ),
         (
             "gears",
             text(),
-            "The file of the gears that cascades are shifted by (docs/explain/gears.md).",
+            "The file of the gears of cascades (docs/explain/gears.md).",
         ),
         ("timezone", text(), cameras::TIMEZONE),
         (
@@ -124,82 +124,82 @@ fn policy() -> Value {
         (
             "preset",
             words(&Policy::presets()),
-            "The whole policy by a name, from which the other keys depart; default pard.",
+            "A preset for the whole policy, which the other keys override; default pard.",
         ),
         (
             "drop",
             drop,
-            "When a request is dropped: a rule's name, or a table with `rule` and its parameters.",
+            "The rule that drops requests: its name, or a table with `rule` and its parameters.",
         ),
         (
             "order",
             words(&["adaptive", "fcfs", "hbf", "lbf", "instant"]),
-            "Which request of a mailbox is looked at first; default adaptive.",
+            "Order in which requests of a mailbox are considered; default adaptive.",
         ),
         (
             "forming",
             words(&["eager", "late"]),
-            "When requests are bound to a batch; default late.",
+            "Time at which requests are bound to a batch; default late.",
         ),
         (
             "arbitration",
             words(&["least-slack", "downstream-first", "fifo", "weighted"]),
-            "Which module's batch runs next on a shared slot; default downstream-first.",
+            "Choice of the module whose batch runs next on a shared slot; default downstream-first.",
         ),
         (
             "queues",
             words(&["fcfs", "edf", "shepherd", "sticky", "virtual"]),
-            "Which work is served next on a device with memory for some of its models; default by the arbitration and turns.",
+            "Choice of the next work on a device with memory for some of its models; default by the arbitration and turns.",
         ),
         (
             "delta",
             json!({ "type": "integer", "minimum": 1, "maximum": SlotPlanning::MAX_DELTA }),
-            "Batches that a group of planned queues has at most; default 4.",
+            "Maximum number of batches in a group of planned queues; default 4.",
         ),
         (
             "operations",
             json!({ "type": "array", "items": words(&["pull", "balance", "warm-start", "reorder"]), "contains": { "const": "pull" } }),
-            "What planned queues may do, `pull` always; default all.",
+            "Operations of planned queues, which must include `pull`; default all.",
         ),
         (
             "mailbox",
             words(&["pool", "worker"]),
-            "Where requests wait; default pool.",
+            "Place where requests wait; default pool.",
         ),
         (
             "sizing",
             words(&["fair", "together"]),
-            "How batch sizes are chosen.",
+            "Rule that chooses batch sizes.",
         ),
         (
             "length",
             words(&["mean", "history", "stream", "experts", "single"]),
-            "How many tokens a sequence of a model that generates is expected to have; default mean.",
+            "Prediction of the number of tokens in a sequence of a generative model; default mean.",
         ),
         (
             "tables",
             words(&["intervals", "until"]),
-            "What reservations remember; default intervals.",
+            "Bookings that reservations keep: all intervals, or only the end of the last one (until); default intervals.",
         ),
         (
             "sweep",
             flag(),
-            "Whether what certainly misses its deadline is dropped at once; default true.",
+            "true: requests that will certainly miss their deadline are dropped at once; default true.",
         ),
         (
             "fair",
             flag(),
-            "Whether requests that are about equally urgent go in random order; default true.",
+            "true: requests that are about equally urgent run in random order; default true.",
         ),
         (
             "head_min_fraction",
             number(0.0, 1.0),
-            "For models with a plan: the least batch, as a part of the planned one; default 0.95.",
+            "For models with a plan: the smallest batch, as a fraction of the planned batch; default 0.95.",
         ),
         (
             "booking_margin",
             number(0.0, 1.0),
-            "For models with a plan: the part of the SLO that is kept back; default 0.02.",
+            "For models with a plan: the fraction of the SLO that is kept as a margin; default 0.02.",
         ),
     ]);
     for name in weir_graph::POLICY_PARTS {
@@ -211,40 +211,36 @@ fn policy() -> Value {
 
 fn worker() -> Value {
     let keys = [
-        (
-            "class",
-            text(),
-            "The class of device that it is, as the plan names it.",
-        ),
+        ("class", text(), "The class of its device, as named in the plan."),
         (
             "address",
             text(),
-            "HOST:PORT of its process; without it, it runs in this one.",
+            "HOST:PORT of its process; without it, the worker runs in this process.",
         ),
         (
             "server",
             text(),
-            "The server that it is on; default its own name.",
+            "The server on which it runs; default its own name.",
         ),
         (
             "bandwidth",
             text(),
-            "What the link of its server carries each way; default 10Gbps.",
+            "Bandwidth of its server's link in each direction; default 10Gbps.",
         ),
         (
             "emulated",
             flag(),
-            "It stands for a device of its class; default false.",
+            "true: it emulates a device of its class; default false.",
         ),
         (
             "slowdown",
             json!({ "type": "number", "minimum": 1 }),
-            "In this process: takes so many times as long; default 1.",
+            "In this process: factor by which execution is slowed down; default 1.",
         ),
         (
             "core",
             integer(0),
-            "In this process: the core that it is pinned to.",
+            "In this process: the core to which it is pinned.",
         ),
     ];
     closed(&["class"], properties(&keys))
@@ -258,7 +254,7 @@ fn module(catalog: &Catalog) -> Value {
             (
                 "certainty",
                 number(0.0, 1.0),
-                "Answers that are less certain are handed on.",
+                "Answers with a lower certainty go to the next stage.",
             ),
         ]),
     );
@@ -268,17 +264,17 @@ fn module(catalog: &Catalog) -> Value {
             (
                 "every",
                 text(),
-                "Once in this media time for each track; default 1s.",
+                "Interval between runs for a track, in media time; default 1s.",
             ),
             (
                 "until",
                 number(0.0, 1.0),
-                "No more once what it read is as certain as that.",
+                "Certainty of the attribute from which on the module no longer runs for a track.",
             ),
             (
                 "once",
                 flag(),
-                "One time for each track, as soon as it counts; alone.",
+                "true: one run per track, as soon as the track counts; not with the other keys.",
             ),
         ]),
     );
@@ -287,27 +283,27 @@ fn module(catalog: &Catalog) -> Value {
         (
             "cascade",
             json!({ "type": "array", "minItems": 2, "maxItems": 8, "items": stage }),
-            "Several models in its place, the smallest first.",
+            "Several models in place of `model`, the smallest first.",
         ),
         (
             "settle",
             words(&["last", "surest"]),
-            "Whose answer of a cascade counts; default last.",
+            "Stage of the cascade whose answer counts; default last.",
         ),
         (
             "on_late",
             words(&["drop", "accept"]),
-            "What happens where the next stage of a cascade would be late; default drop.",
+            "Handling of a frame for which the next stage of a cascade would be late; default drop.",
         ),
         (
             "escalate",
             words(&["frames", "regions"]),
-            "What a detector in a cascade hands on of a frame; default frames.",
+            "Part of a frame that a detector in a cascade hands on; default frames.",
         ),
         (
             "on_drop",
             words(&["drop", "degrade"]),
-            "What happens to a frame that it cannot serve in time; default drop.",
+            "Handling of a frame that the module cannot serve in time; default drop.",
         ),
         (
             "inputs",
@@ -319,7 +315,11 @@ fn module(catalog: &Catalog) -> Value {
             texts(),
             "Classes of objects whose crops are its items.",
         ),
-        ("per_track", per_track, "It runs for a track now and then."),
+        (
+            "per_track",
+            per_track,
+            "Limits how often the module runs for a track.",
+        ),
         (
             "streams",
             texts(),
@@ -388,7 +388,7 @@ fn transform() -> Value {
 fn sink(catalog: &Catalog) -> Value {
     let when_slow = described(
         words(&["wait", "skip"]),
-        "wait: its requests keep their permits until it has written them; skip: it loses deliveries, counted.",
+        "wait: requests keep their permits until the sink has written them; skip: the sink skips deliveries and counts them.",
     );
     let variants = catalog.sinks.iter().map(|sink| {
         let about = "Names of the sources, modules, trackers and transforms whose deliveries it takes.";

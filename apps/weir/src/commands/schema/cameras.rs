@@ -28,7 +28,7 @@ fn source_keys(catalog: &Catalog) -> Map<String, Value> {
         (
             "detect_uri",
             text(),
-            "The address of a smaller stream of the same pictures: frames come from it.",
+            "The address of a smaller stream of the same pictures, from which frames are taken.",
         ),
         (
             "template",
@@ -55,33 +55,41 @@ fn source_keys(catalog: &Catalog) -> Map<String, Value> {
             json!({ "type": "integer", "minimum": 1, "maximum": 64 }),
             "Videos of a queued source at a time; default 2.",
         ),
-        ("fps", positive(), "Frames a second of streams that do not say."),
+        (
+            "fps",
+            positive(),
+            "Frames per second of streams that do not declare a rate.",
+        ),
         (
             "sample",
             text(),
-            "How many frames are taken, such as \"5fps\"; default all.",
+            "Rate of the frames that are taken, such as \"5fps\"; default all.",
         ),
         (
             "decode",
             words(&["as-needed", "all"]),
-            "How much of a live source is decoded under overload; default as-needed.",
+            "Frames of a live source that are decoded under overload; default as-needed.",
         ),
         (
             "decoder",
             text(),
-            "Its decoder: cpu, auto, qsv, vaapi, or an NVIDIA GPU such as cuda:0; the CPU decodes what a device cannot; default cpu.",
+            "Decoder: cpu, auto, qsv, vaapi, or an NVIDIA GPU such as cuda:0; the CPU decodes what a device cannot; default cpu.",
         ),
         (
             "gate",
             words(&["motion", "none"]),
-            "Whether frames in which nothing changes are passed over: motion, or none; default none.",
+            "motion: frames without changes are skipped; none: all frames are processed. Default none.",
         ),
         (
             "gate_ignore",
             json!({ "type": "array", "maxItems": 32 }),
-            "Polygons in fractions of the picture within which changes do not count.",
+            "Polygons, in fractions of the picture, in which changes do not count.",
         ),
-        ("loop", flag(), "Begin again at the end; default false."),
+        (
+            "loop",
+            flag(),
+            "true: a recording restarts at its end; default false.",
+        ),
         (
             "slo",
             text(),
@@ -95,12 +103,12 @@ fn source_keys(catalog: &Catalog) -> Map<String, Value> {
         (
             "reserve",
             json!({ "type": "number", "minimum": 0 }),
-            "Frames a second that it gets through before all others.",
+            "Frames per second that are reserved for it before all others.",
         ),
         (
             "transport",
             words(&["tcp", "udp"]),
-            "How an rtsp:// camera sends; default tcp.",
+            "Transport of an rtsp:// camera; default tcp.",
         ),
         ("options", options, "Options of FFmpeg."),
         ("timezone", text(), TIMEZONE),
@@ -268,7 +276,7 @@ pub(super) fn object() -> Value {
             (
                 "min_score",
                 number(0.0, 1.0),
-                "Least confidence; weaker objects are of use to trackers alone.",
+                "Lowest score; objects below it are used by trackers only.",
             ),
         ]),
     )

@@ -26,7 +26,7 @@ pub(super) fn model(catalog: &Catalog) -> Value {
         (
             "devices",
             texts(),
-            "In place of device: several of unequal speed, each with slots that are this model's alone.",
+            "Instead of device: several devices of unequal speed, each with slots for this model alone.",
         ),
         (
             "batch",
@@ -36,12 +36,12 @@ pub(super) fn model(catalog: &Catalog) -> Value {
         (
             "workers",
             integer(1),
-            "On how many of the device's slots it is placed; default all.",
+            "Number of the device's slots on which it is placed; default all.",
         ),
         (
             "plan",
             text(),
-            "The file of a plan by which it is cut and spread over [workers].",
+            "The file of a plan that cuts the model and spreads it over [workers].",
         ),
         (
             "profile",
@@ -51,62 +51,62 @@ pub(super) fn model(catalog: &Catalog) -> Value {
         (
             "profiles",
             json!({ "type": "object", "additionalProperties": durations.clone() }),
-            "Of `devices`: for each by its name what `profile` is for all.",
+            "With `devices`: a `profile` for each device, by its name.",
         ),
         (
             "preparation",
             durations,
-            "On emulated devices: how long inputs are prepared, by batch size.",
+            "On emulated devices: preparation time of inputs, by batch size.",
         ),
         (
             "provider",
             words(&["cuda", "tensorrt"]),
-            "On a GPU: what runs it; default cuda.",
+            "On a GPU: the execution provider; default cuda.",
         ),
         (
             "precision",
             words(&["fp32", "tf32", "fp16"]),
-            "On a GPU: in which numbers it is computed; default fp32. fp16 by TensorRT alone.",
+            "On a GPU: the precision of the computation; default fp32. fp16 needs TensorRT.",
         ),
         (
             "cuda_graphs",
             flag(),
-            "On a GPU by CUDA: launches of a batch are recorded once by batch size and replayed as one; default false.",
+            "On a GPU with CUDA: the launches of a batch are recorded once per batch size and replayed as one; default false.",
         ),
         (
             "memory",
             text(),
-            "What one session takes, such as \"20MiB\", where its device has `memory`; default measured on cpu, required elsewhere.",
+            "Memory of one session, such as \"20MiB\", if its device has `memory`; default measured on cpu, required elsewhere.",
         ),
         (
             "open_cold",
             text(),
-            "On emulated devices: how long it takes to open from its file; default no time.",
+            "On emulated devices: time to open it from its file; default no time.",
         ),
         (
             "open_warm",
             text(),
-            "On emulated devices: how long it takes to open from host memory; default as open_cold.",
+            "On emulated devices: time to open it from host memory; default as open_cold.",
         ),
         (
             "fail_every",
             integer(1),
-            "On emulated devices: every such batch fails.",
+            "On emulated devices: every Nth batch fails, such as every third for 3.",
         ),
         (
             "lengths",
             text(),
-            "Of a model that generates: the file of nets that predict how long its texts become; default what it ships with.",
+            "Of a generative model: the file of nets that predict the lengths of its texts; default the nets that it ships with.",
         ),
         (
             "length_error",
             number(0.0, 2.0),
-            "On emulated devices, of a model that generates: how far predicted lengths are off, as the deviation of their logarithms.",
+            "On emulated devices, of a generative model: error of predicted lengths, as the standard deviation of their logarithms.",
         ),
         (
             "backend",
             words(&["onnx", "kserve"]),
-            "What runs it: ONNX Runtime here, or model servers by KServe v2; default onnx.",
+            "The runtime: ONNX Runtime in this process, or model servers by KServe v2; default onnx.",
         ),
         (
             "url",
@@ -126,12 +126,12 @@ pub(super) fn model(catalog: &Catalog) -> Value {
         (
             "token_file",
             text(),
-            "On model servers: the file of a token that is sent along.",
+            "On model servers: the file of a token that is sent with each call.",
         ),
         (
             "timeout",
             text(),
-            "On model servers: the longest that a call may take; default 5s.",
+            "On model servers: timeout of a call; default 5s.",
         ),
     ]);
     let mut variants = Vec::new();
