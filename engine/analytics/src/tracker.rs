@@ -29,13 +29,13 @@ pub const KEYS: &[KeySpec] = &[
     KeySpec {
         name: "lost_after",
         kind: KeyKind::Duration,
-        about: "a track ends when nothing of it was seen for this long, in media time; default \"2s\"",
+        about: "time without an observation after which a track ends, in media time; default \"2s\"",
     },
     KeySpec {
         name: "still_lost_after",
         kind: KeyKind::Duration,
-        about: "the same of a track that stood still for two seconds, such as a parked car behind a truck: it goes on where an \
-                object is at its place again; not below `lost_after`; default five times that",
+        about: "the same of a track that stood still for two seconds, such as a parked car behind a truck: the track \
+                continues when an object is at its place again; not below `lost_after`; default five times that",
     },
     KeySpec {
         name: "high",
@@ -96,7 +96,7 @@ pub const KEYS: &[KeySpec] = &[
     KeySpec {
         name: "remember",
         kind: KeyKind::Duration,
-        about: "for how long a track that has an embedding is known again by that alone, with `appearance`; default `lost_after`",
+        about: "time for which a track is recognised again by its embedding alone, with `appearance`; default `lost_after`",
     },
 ];
 

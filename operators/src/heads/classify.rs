@@ -24,12 +24,12 @@ const KEYS: &[KeySpec] = &[
     KeySpec {
         name: "score_threshold",
         kind: KeyKind::Number { min: 0.0, max: 1.0 },
-        about: "a class below this probability is not given; default 0",
+        about: "a class below this probability is left out; default 0",
     },
     KeySpec {
         name: "certainty",
         kind: KeyKind::OneOf(&["top-1", "margin", "entropy"]),
-        about: "what an answer is certain by, in a cascade: top-1, the default, its probability; margin, that less the \
+        about: "certainty of an answer in a cascade: top-1, the default, its probability; margin, that less the \
                 second; entropy, 1 less the entropy of all over its largest",
     },
 ];

@@ -55,7 +55,7 @@ const KEYS: &[KeySpec] = &[
     KeySpec {
         name: "blank",
         kind: KeyKind::OneOf(&["first", "last"]),
-        about: "where the blank is; default: last for lprnet, else first",
+        about: "position of the blank; default: last for lprnet, else first",
     },
     KeySpec {
         name: "max_width",
@@ -70,7 +70,7 @@ const KEYS: &[KeySpec] = &[
     KeySpec {
         name: "min_characters",
         kind: KeyKind::Integer { min: 1, max: 1000 },
-        about: "text with fewer characters is not given; default 1",
+        about: "text with fewer characters is left out; default 1",
     },
     KeySpec {
         name: "leave_out",
@@ -86,7 +86,7 @@ const KEYS: &[KeySpec] = &[
     KeySpec {
         name: "certainty",
         kind: KeyKind::OneOf(&["least", "mean"]),
-        about: "what an answer is certain by, in a cascade: the probability of its least certain character, the default, or \
+        about: "certainty of an answer in a cascade: the probability of its least certain character, the default, or \
                 the mean of all",
     },
 ];

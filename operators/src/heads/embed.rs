@@ -26,8 +26,8 @@ pub(super) const KIND: HeadKind = HeadKind {
         &[KeySpec {
             name: "certainty",
             kind: KeyKind::OneOf(&["margin"]),
-            about: "what an answer is certain by, in a cascade: margin, the cosine to the nearest name of the gallery less \
-                    that to the next; the operator's gallery says it",
+            about: "certainty of an answer in a cascade: margin, the cosine to the nearest name of the operator's \
+                    gallery less that to the next",
         }],
         INPUT_KEYS,
     ],

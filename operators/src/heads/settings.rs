@@ -46,17 +46,17 @@ pub(super) const INPUT_KEYS: &[KeySpec] = &[
     KeySpec {
         name: "mean",
         kind: KeyKind::Text,
-        about: "taken off values 0 to 255, one number or three in the order of `channels`; default by head",
+        about: "subtracted from values 0 to 255, one number or three in the order of `channels`; default by head",
     },
     KeySpec {
         name: "std",
         kind: KeyKind::Text,
-        about: "what values are divided by afterwards, one number or three; default by head",
+        about: "divisor of the values afterwards, one number or three; default by head",
     },
     KeySpec {
         name: "resize",
         kind: KeyKind::OneOf(&["stretch", "letterbox", "centre"]),
-        about: "how an item is laid into the input; default by head",
+        about: "placement of an item in the input; default by head",
     },
     number(
         "fill",
@@ -70,8 +70,8 @@ pub(super) const INPUT_KEYS: &[KeySpec] = &[
 pub(super) const DETECTION_CERTAINTY: KeySpec = KeySpec {
     name: "certainty",
     kind: KeyKind::OneOf(&["distance"]),
-    about: "what an answer is certain by, in a cascade: distance, the least distance of a score from the operating \
-            threshold of its class, 0 at it and 1 at a score of 1 or of half of it",
+    about: "certainty of an answer in a cascade: distance, the least distance of a score from the operating threshold \
+            of its class, 0 at it and 1 at a score of 1 or of half of it",
 };
 
 /// Keys of detectors.
@@ -85,9 +85,10 @@ pub(super) const DETECTION_KEYS: &[KeySpec] = &[
     KeySpec {
         name: "class_thresholds",
         kind: KeyKind::Texts,
-        about: "operating thresholds of classes, such as [\"car 0.45\", \"person 0.4\"]: what is below that of its class is in \
-                no event and goes to no other module, but trackers and `weir score` see it (docs/explain/score.md); default \
-                `score_threshold`, and those of a shipped model where the graph does not set `score_threshold`",
+        about: "operating thresholds of classes, such as [\"car 0.45\", \"person 0.4\"]: objects below the threshold \
+                of their class are in no event and go to no other module, but trackers and `weir score` see them \
+                (docs/explain/score.md); default `score_threshold`, and those of a shipped model where the graph does \
+                not set `score_threshold`",
     },
     number(
         "nms_iou",

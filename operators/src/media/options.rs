@@ -18,7 +18,7 @@ pub const CONNECTION_OPTIONS: &[KeySpec] = &[
             min: 32,
             max: MAX_BYTES,
         },
-        about: "bytes that are read at most to find out what a stream holds; default 5000000",
+        about: "maximum number of bytes that are read to detect the contents of a stream; default 5000000",
     },
     KeySpec {
         name: "analyzeduration",
@@ -26,7 +26,7 @@ pub const CONNECTION_OPTIONS: &[KeySpec] = &[
             min: 0,
             max: MINUTE_US,
         },
-        about: "microseconds of a stream that are read at most to find out what it holds; default up to 5000000",
+        about: "maximum length of a stream, in microseconds, that is read to detect its contents; default up to 5000000",
     },
     KeySpec {
         name: "fflags",
@@ -40,7 +40,7 @@ pub const CONNECTION_OPTIONS: &[KeySpec] = &[
             min: 0,
             max: MINUTE_US,
         },
-        about: "microseconds that a datagram of RTSP is waited for where a later one has come; default 100000",
+        about: "microseconds to wait for a missing datagram of RTSP after a later one has arrived; default 100000",
     },
     KeySpec {
         name: "reorder_queue_size",
@@ -68,7 +68,7 @@ pub const CONNECTION_OPTIONS: &[KeySpec] = &[
     KeySpec {
         name: "tls_verify",
         kind: KeyKind::Flag,
-        about: "whether the certificate of an RTSPS camera or an HTTPS server is verified; default true",
+        about: "true: the certificate of an RTSPS camera or an HTTPS server is verified; default true",
     },
     KeySpec {
         name: "ca_file",
@@ -87,7 +87,7 @@ pub const CONNECTION_OPTIONS: &[KeySpec] = &[
             min: -1_000,
             max: 1_000,
         },
-        about: "the segment that a live HLS stream begins with, from its end where below zero; default -3",
+        about: "first segment of a live HLS stream; negative numbers count from its end; default -3",
     },
     KeySpec {
         name: "video_size",
@@ -100,7 +100,7 @@ pub const CONNECTION_OPTIONS: &[KeySpec] = &[
             min: 0.1,
             max: 1_000.0,
         },
-        about: "frames a second that a capture device is set to",
+        about: "frames per second that a capture device is set to",
     },
     KeySpec {
         name: "input_format",

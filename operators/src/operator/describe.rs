@@ -28,7 +28,7 @@ pub(super) const KEYS: &[KeySpec] = &[
     KeySpec {
         name: "object",
         kind: KeyKind::Text,
-        about: "what {objects} says of each: {class}, {place} (such as top left), and its attributes by their names ({plate}), \
+        about: "text of {objects} for each object: {class}, {place} (such as top left), and its attributes by their names ({plate}), \
                 those of objects found within it and of its `parts` included; default \"{class} {place}\"",
     },
     KeySpec {
@@ -39,18 +39,18 @@ pub(super) const KEYS: &[KeySpec] = &[
     KeySpec {
         name: "objects",
         kind: KeyKind::Texts,
-        about: "classes that {objects} and {scene} speak of; default all but those within others and `parts`",
+        about: "classes that {objects} and {scene} list; default all but those within others and `parts`",
     },
     KeySpec {
         name: "parts",
         kind: KeyKind::Texts,
-        about: "classes found in the whole frame that are parts of others, such as [\"plate of car, van\"]: what was read of them \
-                is said of what they are part of; default none",
+        about: "classes found in the whole frame that are parts of others, such as [\"plate of car, van\"]: their \
+                attributes are added to the objects that they are part of; default none",
     },
     KeySpec {
         name: "max_tokens",
         kind: KeyKind::Integer { min: 1, max: 65_536 },
-        about: "most tokens that are generated; default 64",
+        about: "maximum number of generated tokens; default 64",
     },
     KeySpec {
         name: "stop",
@@ -60,23 +60,23 @@ pub(super) const KEYS: &[KeySpec] = &[
     KeySpec {
         name: "cut_short",
         kind: KeyKind::OneOf(&["keep", "sentence", "leave-out"]),
-        about: "what becomes of a text that has `max_tokens` before it ends: keep: as far as it came; sentence: up to its last \
+        about: "handling of a text that reaches `max_tokens` before it ends: keep: as it is; sentence: up to its last \
                 full stop; leave-out: no attribute; default keep",
     },
     KeySpec {
         name: "temperature",
         kind: KeyKind::Number { min: 0.0, max: 10.0 },
-        about: "what logits are divided by before a token is drawn; 0: always the most probable; default 0",
+        about: "divisor of the logits before a token is drawn; 0: always the most probable token; default 0",
     },
     KeySpec {
         name: "top_k",
         kind: KeyKind::Integer { min: 0, max: 1 << 20 },
-        about: "so many of the most probable tokens are drawn from; 0: all; default 0",
+        about: "number of most probable tokens to draw from; 0: all; default 0",
     },
     KeySpec {
         name: "seed",
         kind: KeyKind::Integer { min: 0, max: 1 << 32 },
-        about: "of the draws, which differ by frame; default 1",
+        about: "seed of the draws, which differ by frame; default 1",
     },
 ];
 

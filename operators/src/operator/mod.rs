@@ -196,7 +196,7 @@ const KINDS: &[OperatorKind] = &[
     },
     OperatorKind {
         name: "describe",
-        about: "lets a model that generates text go on from a prompt, which is made of what the modules before found, for the \
+        about: "generates text with a model from a prompt, which is made of the results of the modules before it, for the \
                 frame or for each of `regions`",
         heads: &[crate::model::generate::HEAD],
         min_side: 1.0,
@@ -277,7 +277,7 @@ const GALLERY_KEYS: &[KeySpec] = &[
     KeySpec {
         name: "vector",
         kind: KeyKind::Flag,
-        about: "whether events carry the embedding itself; default false",
+        about: "true: events carry the embedding itself; default false",
     },
 ];
 

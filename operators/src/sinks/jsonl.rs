@@ -53,7 +53,7 @@ const KEYS: &[KeySpec] = &[
     KeySpec {
         name: "keep",
         kind: KeyKind::Integer { min: 1, max: 100_000 },
-        about: "how many renamed files are kept, the oldest are removed first; default all",
+        about: "number of renamed files that are kept, the oldest are removed first; default all",
     },
 ];
 

@@ -10,7 +10,7 @@ use super::outbox::{DeadLetters, OutboxOptions};
 pub(super) const PATH: KeySpec = KeySpec {
     name: "path",
     kind: KeyKind::Text,
-    about: "file that events are appended to which could not be delivered, a JSON line each; without it they are lost, and counted",
+    about: "file for events that could not be delivered, a JSON line each (dead letters); without it they are lost, and counted",
 };
 
 pub(super) const DEAD_LETTER_BYTES: KeySpec = KeySpec {
@@ -25,13 +25,13 @@ pub(super) const QUEUE: KeySpec = KeySpec {
         min: 1,
         max: 1_000_000,
     },
-    about: "how many events may wait while the other side is slow or gone, and at most 64 MiB of them; further ones are given up (default 10000)",
+    about: "maximum number of events that wait while the receiver is slow or offline, at most 64 MiB of them; further events are given up (default 10000)",
 };
 
 pub(super) const GIVE_UP_AFTER: KeySpec = KeySpec {
     name: "give_up_after",
     kind: KeyKind::Duration,
-    about: "how long an event is tried (default `\"10m\"`)",
+    about: "time for which delivery of an event is retried (default `\"10m\"`)",
 };
 
 /// Bytes of events that may wait.

@@ -14,19 +14,19 @@ use super::target::failed;
 pub(super) const TLS: KeySpec = KeySpec {
     name: "tls",
     kind: KeyKind::Flag,
-    about: "encrypts the connection; default true where one of the files below is named, else false",
+    about: "encrypts the connection; default true if one of the files below is set, else false",
 };
 
 pub(super) const CA_FILE: KeySpec = KeySpec {
     name: "ca_file",
     kind: KeyKind::File,
-    about: "certificates of the authorities that are believed, as PEM (default those of the system)",
+    about: "certificates of the trusted authorities, as PEM (default those of the system)",
 };
 
 pub(super) const CERTIFICATE_FILE: KeySpec = KeySpec {
     name: "certificate_file",
     kind: KeyKind::File,
-    about: "certificate that is shown to the other side, as PEM; needs `key_file`",
+    about: "client certificate, as PEM; needs `key_file`",
 };
 
 pub(super) const KEY_FILE: KeySpec = KeySpec {

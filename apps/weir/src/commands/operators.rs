@@ -22,7 +22,7 @@ const MODULE_KEYS: &[[&str; 3]] = &[
     [
         "operator",
         "text",
-        "what the module does: one of the names below, or `emulate`, which has none of the keys below `weight`, or `track`, which \
+        "function of the module: one of the names below, or `emulate`, which has none of the keys below `weight`, or `track`, which \
          has keys of its own (required)",
     ],
     [
@@ -39,20 +39,20 @@ const MODULE_KEYS: &[[&str; 3]] = &[
     [
         "settle",
         "\"last\" or \"surest\"",
-        "whose answer of a cascade counts: the last stage's that gave a valid one, or the one of the highest certainty; default \
-         last",
+        "answer of a cascade that counts: last, that of the last stage with a valid answer; surest, the answer with \
+         the highest certainty; default last",
     ],
     [
         "on_late",
         "\"drop\" or \"accept\"",
-        "what happens where the next stage of a cascade would be late: the frame is dropped, or goes on with the answers that \
-         it has; default drop",
+        "handling of a frame for which the next stage of a cascade would be late: it is dropped, or continues with \
+         the answers that it has; default drop",
     ],
     [
         "escalate",
         "\"frames\" or \"regions\"",
-        "what a detector in a cascade hands on of a frame: all of it, or crops around what it is not certain of, whose objects \
-         take the place of the old ones; default frames",
+        "part of a frame that a detector in a cascade hands on: the whole frame, or crops around uncertain objects, \
+         whose results replace the old ones; default frames",
     ],
     [
         "on_drop",

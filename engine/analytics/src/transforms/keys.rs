@@ -28,13 +28,13 @@ const CLASSES: KeySpec = key(
 const ANCHOR: KeySpec = key(
     "anchor",
     KeyKind::OneOf(&["bottom", "center"]),
-    "which point of a box stands for the object: the middle of its lower edge, where it stands on the ground, or its centre; \
+    "point of a box that stands for the object: the middle of its lower edge, where it stands on the ground, or its centre; \
      default bottom",
 );
 const UNITS: KeySpec = key(
     "units",
     KeyKind::OneOf(&["parts", "pixels"]),
-    "what coordinates are: parts of the frame's width and height, 0 to 1, or pixels of its frames; default parts",
+    "unit of coordinates: parts of the frame's width and height, 0 to 1, or pixels of its frames; default parts",
 );
 const EVERY: KeySpec = key(
     "every",
@@ -56,19 +56,19 @@ const AREA_POINTS: KeySpec = key(
 pub const TRANSFORM_TYPES: &[TransformType] = &[
     TransformType {
         name: "zone",
-        about: "visits of a polygon: who comes in, who leaves, for how long each stays, how many there are",
+        about: "visits of a polygon: objects that enter and leave it, the length of each stay, and the number of objects in it",
         keys: &[
             ZONE_POINTS,
             key(
                 "margin",
                 PARTS,
-                "how far from the border an object must be, in parts of its size, for its coming or going to be certain at once; \
-                 default 0.1",
+                "distance from the border, in parts of its size, from which on an object counts as inside or outside \
+                 at once; default 0.1",
             ),
             key(
                 "settle",
                 KeyKind::Duration,
-                "after how long nearer to the border it is certain as well; default \"2s\"",
+                "time after which an object nearer to the border counts as well; default \"2s\"",
             ),
             CLASSES,
             ANCHOR,
@@ -90,12 +90,13 @@ pub const TRANSFORM_TYPES: &[TransformType] = &[
             key(
                 "margin",
                 PARTS,
-                "how far behind the line an object must be, in parts of its size, for its crossing to count; default 0.1",
+                "distance behind the line, in parts of its size, that an object must reach for its crossing to count; default 0.1",
             ),
             key(
                 "settle",
                 KeyKind::Duration,
-                "for how long it must be there; two frames in a row are enough further away than half of its size; default \"1s\"",
+                "time that it must be there; at more than half of its size away, two frames in a row are enough; \
+                 default \"1s\"",
             ),
             CLASSES,
             ANCHOR,
@@ -114,12 +115,12 @@ pub const TRANSFORM_TYPES: &[TransformType] = &[
             key(
                 "ground",
                 KeyKind::Points,
-                "where these points are on the ground, in metres, in the same order (required)",
+                "positions of these points on the ground, in metres, in the same order (required)",
             ),
             key(
                 "window",
                 KeyKind::Duration,
-                "over how long a speed is measured; default \"1s\"",
+                "time over which a speed is measured; default \"1s\"",
             ),
             key(
                 "above_kmh",
@@ -140,11 +141,15 @@ pub const TRANSFORM_TYPES: &[TransformType] = &[
         about: "objects that stand still",
         keys: &[
             AREA_POINTS,
-            key("after", KeyKind::Duration, "from when on; default \"3s\""),
+            key(
+                "after",
+                KeyKind::Duration,
+                "time after which it is an incident; default \"3s\"",
+            ),
             key(
                 "within",
                 PARTS,
-                "how far an object may move and stand still, in parts of its size; default 0.2",
+                "distance that an object may move and still count as standing, in parts of its size; default 0.2",
             ),
             CLASSES,
             ANCHOR,
@@ -165,7 +170,7 @@ pub const TRANSFORM_TYPES: &[TransformType] = &[
             key(
                 "after",
                 KeyKind::Duration,
-                "over how long the direction of an object is taken; default \"1s\"",
+                "time over which the direction of an object is measured; default \"1s\"",
             ),
             key(
                 "tolerance_deg",
@@ -183,11 +188,15 @@ pub const TRANSFORM_TYPES: &[TransformType] = &[
         about: "objects that are in a polygon for long, standing or walking",
         keys: &[
             ZONE_POINTS,
-            key("after", KeyKind::Duration, "from when on; default \"30s\""),
+            key(
+                "after",
+                KeyKind::Duration,
+                "time after which it is an incident; default \"30s\"",
+            ),
             key(
                 "leave",
                 KeyKind::Duration,
-                "for how long an object may be outside meanwhile; default \"5s\"",
+                "time that an object may be outside meanwhile; default \"5s\"",
             ),
             CLASSES,
             ANCHOR,
@@ -200,16 +209,20 @@ pub const TRANSFORM_TYPES: &[TransformType] = &[
         about: "objects that stand still for long, also where they are hidden for a moment and get another track",
         keys: &[
             AREA_POINTS,
-            key("after", KeyKind::Duration, "from when on; default \"60s\""),
+            key(
+                "after",
+                KeyKind::Duration,
+                "time after which it is an incident; default \"60s\"",
+            ),
             key(
                 "within",
                 PARTS,
-                "how far an object may move and stand still, in parts of its size; default 0.2",
+                "distance that an object may move and still count as standing, in parts of its size; default 0.2",
             ),
             key(
                 "rejoin",
                 KeyKind::Duration,
-                "for how long another track at the same place is the same object; default \"10s\"",
+                "time within which another track at the same place counts as the same object; default \"10s\"",
             ),
             CLASSES,
             ANCHOR,
@@ -225,12 +238,12 @@ pub const TRANSFORM_TYPES: &[TransformType] = &[
             key(
                 "min",
                 KeyKind::Integer { min: 1, max: 10_000 },
-                "from how many on; default 5",
+                "number of objects from which on it is a crowd; default 5",
             ),
             key(
                 "after",
                 KeyKind::Duration,
-                "for how long there must be so many, or fewer again; default \"2s\"",
+                "time for which there must be so many, or fewer again; default \"2s\"",
             ),
             CLASSES,
             ANCHOR,
@@ -246,7 +259,7 @@ pub const TRANSFORM_TYPES: &[TransformType] = &[
             key(
                 "after",
                 KeyKind::Duration,
-                "for how long there must be none; default \"30s\"",
+                "time for which there must be no object; default \"30s\"",
             ),
             CLASSES,
             ANCHOR,
@@ -256,7 +269,7 @@ pub const TRANSFORM_TYPES: &[TransformType] = &[
     },
     TransformType {
         name: "rule",
-        about: "tracks that pass a filter, all of which must hold",
+        about: "tracks that match all conditions of a filter",
         keys: &[
             CLASSES,
             key(
@@ -297,18 +310,19 @@ pub const TRANSFORM_TYPES: &[TransformType] = &[
             key(
                 "attributes",
                 KeyKind::Texts,
-                "what it must say of the object, such as \"identity=unknown\", \"identity!=unknown\", \"plate=WR 123\", \"plate=*\" (any \
-                 text) or \"health=0..20\"; of several of one name one must hold, and all of those with !=",
+                "attributes that the object must have, such as \"identity=unknown\", \"identity!=unknown\", \
+                 \"plate=WR 123\", \"plate=*\" (any text) or \"health=0..20\"; conditions on the same attribute are \
+                 alternatives, and every != must hold",
             ),
             key(
                 "after",
                 KeyKind::Duration,
-                "for how long the filter must hold; default at once",
+                "time for which the filter must match; default at once",
             ),
             key(
                 "end_after",
                 KeyKind::Duration,
-                "for how long it must not hold until the incident is over; default \"2s\"",
+                "time without a match after which the incident is over; default \"2s\"",
             ),
             EVERY,
         ],
@@ -326,7 +340,7 @@ pub const TRANSFORM_TYPES: &[TransformType] = &[
             key(
                 "margin",
                 KeyKind::Number { min: 0.0, max: 2.0 },
-                "what is shown around an object, in parts of the sides of its box; default 0.15",
+                "margin around an object, in parts of the sides of its box; default 0.15",
             ),
             key(
                 "max_side",
@@ -341,12 +355,13 @@ pub const TRANSFORM_TYPES: &[TransformType] = &[
             key(
                 "min_gain",
                 KeyKind::Number { min: 1.0, max: 10.0 },
-                "how many times better a picture must be than the one before to take its place; default 1.15",
+                "factor by which a picture must be better than the one before to replace it; default 1.15",
             ),
             key(
                 "per_second",
                 KeyKind::Number { min: 0.1, max: 100.0 },
-                "pictures that are taken of a stream within a second of media time; others are passed over, and half are for objects that have none; default 10",
+                "pictures that are taken of a stream within a second of media time; others are skipped, and half are \
+                 for objects without a picture; default 10",
             ),
             key(
                 "keep",

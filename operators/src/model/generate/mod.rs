@@ -59,17 +59,17 @@ const KEYS: &[KeySpec] = &[
     KeySpec {
         name: "max_sequence_tokens",
         kind: KeyKind::Integer { min: 2, max: 1 << 20 },
-        about: "most tokens of a sequence, its prompt included; default 512",
+        about: "maximum number of tokens of a sequence, its prompt included; default 512",
     },
     KeySpec {
         name: "max_step_tokens",
         kind: KeyKind::Integer { min: 1, max: 65_536 },
-        about: "most tokens that a step computes, of all sequences together; default 256",
+        about: "maximum number of tokens that a step computes, of all sequences together; default 256",
     },
     KeySpec {
         name: "max_sequences",
         kind: KeyKind::Integer { min: 1, max: 1024 },
-        about: "most sequences that run at once on a slot; default 32",
+        about: "maximum number of sequences that run at once on a slot; default 32",
     },
     KeySpec {
         name: "cache_tokens",
@@ -104,13 +104,10 @@ const KEYS: &[KeySpec] = &[
         "input of the mask: f32 [batch, 1, tokens, past + tokens] that is added, or numbers [batch, past + tokens]; default \
          attention_mask, attn_mask or mask",
     ),
-    text(
-        "past",
-        "what the names of inputs for caches begin with; default past",
-    ),
+    text("past", "prefix of the names of inputs for caches; default past"),
     text(
         "present",
-        "what the names of outputs of caches begin with; default present",
+        "prefix of the names of outputs of caches; default present",
     ),
     text(
         "logits",

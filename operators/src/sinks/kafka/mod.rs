@@ -27,7 +27,7 @@ const KEYS: &[KeySpec] = &[
     KeySpec {
         name: "topic",
         kind: KeyKind::Text,
-        about: "topic that events go to; it has to be there (default `\"weir\"`)",
+        about: "topic for the events, which must exist (default `\"weir\"`)",
     },
     event_sink::TRACKS,
     KeySpec {
@@ -48,7 +48,7 @@ const KEYS: &[KeySpec] = &[
     KeySpec {
         name: "sasl",
         kind: KeyKind::OneOf(&["scram-sha-512", "scram-sha-256", "plain"]),
-        about: "how user and password are proved (default `\"scram-sha-512\"`)",
+        about: "SASL mechanism for user and password (default `\"scram-sha-512\"`)",
     },
     tls::TLS,
     tls::CA_FILE,

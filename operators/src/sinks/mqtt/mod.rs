@@ -66,7 +66,7 @@ const KEYS: &[KeySpec] = &[
     KeySpec {
         name: "prefix",
         kind: KeyKind::Text,
-        about: "what all topics begin with, without wildcards (default `\"weir\"`)",
+        about: "prefix of all topics, without wildcards (default `\"weir\"`)",
     },
     KeySpec {
         name: "client_id",

@@ -27,12 +27,12 @@ const KEYS: &[KeySpec] = &[
     KeySpec {
         name: "prefix",
         kind: KeyKind::Text,
-        about: "what all subjects begin with, without wildcards (default `\"weir\"`)",
+        about: "prefix of all subjects, without wildcards (default `\"weir\"`)",
     },
     KeySpec {
         name: "jetstream",
         kind: KeyKind::Flag,
-        about: "an event is delivered when a stream of JetStream has stored it; false: when the server has passed it on, whoever listens (default true)",
+        about: "true: an event is delivered when a stream of JetStream has stored it; false: when the server has passed it on, with or without a subscriber (default true)",
     },
     event_sink::TRACKS,
     KeySpec {

@@ -31,7 +31,7 @@ const KEYS: &[KeySpec] = &[
     KeySpec {
         name: "rows",
         kind: KeyKind::OneOf(&["objects", "tracks"]),
-        about: "what a row is: an object in a frame, or a track that ended (default `\"objects\"`)",
+        about: "content of a row: an object in a frame, or a track that ended (default `\"objects\"`)",
     },
     KeySpec {
         name: "row_group",

@@ -17,7 +17,7 @@ use super::retention;
 
 pub(in super::super) const KIND: SinkKind = SinkKind {
     name: "clips",
-    about: "what cameras sent around incidents, as it came, an MP4 each, with a JPEG and a JSON (docs/reference/recording.md)",
+    about: "clips of cameras around incidents, as the camera sent them: an MP4 each, with a JPEG and a JSON (docs/reference/recording.md)",
     keys: KEYS,
     file_per_stream: true,
     create,
@@ -28,22 +28,22 @@ const KEYS: &[KeySpec] = &[
     KeySpec {
         name: "before",
         kind: KeyKind::Duration,
-        about: "how long before its incident a clip begins; it begins with the key frame at or before that (default `\"5s\"`)",
+        about: "time that a clip begins before its incident; it begins with the key frame at or before that time (default `\"5s\"`)",
     },
     KeySpec {
         name: "after",
         kind: KeyKind::Duration,
-        about: "how long after the end of its incident a clip ends (default `\"5s\"`)",
+        about: "time that a clip continues after the end of its incident (default `\"5s\"`)",
     },
     KeySpec {
         name: "max_length",
         kind: KeyKind::Duration,
-        about: "a clip that is as long ends, though its incident goes on (default `\"5m\"`)",
+        about: "maximum length of a clip; it ends then even if its incident continues (default `\"5m\"`)",
     },
     KeySpec {
         name: "memory",
         kind: KeyKind::Bytes,
-        about: "how much of each stream is kept in memory for what comes before an incident; a shorter time where that is less (default `\"32MiB\"`)",
+        about: "memory per stream for the time before an incident; the time is shorter if the memory does not suffice (default `\"32MiB\"`)",
     },
     retention::KEYS[0],
     retention::KEYS[1],

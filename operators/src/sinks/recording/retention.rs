@@ -23,12 +23,12 @@ pub(super) const KEYS: [KeySpec; 2] = [
     KeySpec {
         name: "keep",
         kind: KeyKind::Duration,
-        about: "what is older than this is removed (default `\"7d\"`)",
+        about: "recordings older than this are removed (default `\"7d\"`)",
     },
     KeySpec {
         name: "max_bytes",
         kind: KeyKind::Bytes,
-        about: "how much the recordings of all streams may take together; beyond it the oldest are removed (default `\"10GiB\"`)",
+        about: "maximum size of the recordings of all streams together; beyond it the oldest are removed (default `\"10GiB\"`)",
     },
 ];
 

@@ -16,7 +16,7 @@ use super::secret::secret;
 
 pub(super) const KIND: SinkKind = SinkKind {
     name: "webhook",
-    about: "incidents to a web server, by POST, tried again until it has taken them (docs/reference/sinks.md)",
+    about: "incidents to a web server, by POST, retried until the server has accepted them (docs/reference/sinks.md)",
     keys: KEYS,
     file_per_stream: false,
     create,
@@ -26,7 +26,7 @@ const KEYS: &[KeySpec] = &[
     KeySpec {
         name: "url",
         kind: KeyKind::Text,
-        about: "where to post to: `http://` or `https://` (required)",
+        about: "address to post to: `http://` or `https://` (required)",
     },
     KeySpec {
         name: "secret",
@@ -41,13 +41,13 @@ const KEYS: &[KeySpec] = &[
     KeySpec {
         name: "ca_file",
         kind: KeyKind::File,
-        about: "certificates of the authorities that are believed, as PEM, of an address with `https://` (default those that Mozilla believes)",
+        about: "certificates of the trusted authorities, as PEM, for an address with `https://` (default those that Mozilla trusts)",
     },
     event_sink::TRACKS,
     KeySpec {
         name: "timeout",
         kind: KeyKind::Duration,
-        about: "how long one attempt may take (default `\"5s\"`)",
+        about: "timeout of one attempt (default `\"5s\"`)",
     },
     outbox_keys::PATH,
     outbox_keys::DEAD_LETTER_BYTES,
