@@ -6,20 +6,20 @@ The table at the end
 
 A request is one frame and its path through the graph. It ends once:
   arrived      frames that sources sent
-  delivered    out within the SLO (slo of [app])
-  late         out after it; counts as dropped in every rate
-  dropped      ended before they came out, with a reason (below)
-  in flight    had not ended when the run did
-  goodput/s    delivered in a second
+  delivered    completed within the SLO (slo of [app])
+  late         completed after the SLO; counts as dropped in every rate
+  dropped      not completed, with a reason (below)
+  in flight    not ended when the run ended
+  goodput/s    delivered per second
   drop rate    (dropped + late) / arrived
   invalid rate device time spent on frames that were not delivered / all device time
-  p50, p99     half, and 99 of 100, of what was delivered or late took no longer, in ms
+  p50, p99     latency in ms that 50 % and 99 % of the delivered and late frames did not exceed
 
 A module runs a model on items: whole frames, or crops of them.
   batches      runs of the model
   items        items in them; mean batch is items / batches
   busy s       seconds of its devices that it used
-  wasted s     those of them that went into frames which were not delivered
+  wasted s     seconds of them spent on frames that were not delivered
   dropped      frames that it dropped
   failed       batches that ended with an error
   queue p50    ms from the arrival of a frame at the module until its batch was chosen
@@ -28,11 +28,11 @@ A module runs a model on items: whole frames, or crops of them.
 Reasons of drops:
   infeasible   it would miss its deadline
   over-budget  it used more than its share of the SLO (rules with shares)
-  shed         too much arrives: some is dropped on arrival so that the rest is in time
+  shed         too many frames arrive: some are dropped on arrival so that the rest is in time
   superseded   a newer frame of its stream took its place (drop = \"newest\")
-  stream-full  its stream has as many frames in flight as it may
-  memory-full  decoded frames take what they may (setting frame_memory)
-  not-decoded  its decoder left it out: no more of its stream can be used (decode of [sources])
+  stream-full  its stream has the maximum number of frames in flight
+  memory-full  decoded frames use all of their memory (setting frame_memory)
+  not-decoded  the decoder left it out: the engine can use no more of its stream (decode of [sources])
   failed       its batch failed
   stopped      the run ended first
 
