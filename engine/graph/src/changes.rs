@@ -3,7 +3,8 @@
 
 use weir_policy::Policy;
 
-use crate::graph::{Graph, ModuleNode, SinkNode, SourceNode, Vertex};
+use crate::graph::{Graph, ModuleNode, SinkNode, Vertex};
+use crate::source_node::SourceNode;
 use weir_policy::gears::Gears;
 
 /// Changes that turn a running graph into another one.

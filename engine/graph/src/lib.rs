@@ -22,6 +22,7 @@ mod raw;
 mod render;
 mod settings;
 mod slots;
+mod source_node;
 mod sources;
 mod stream_places;
 mod trace;
@@ -42,9 +43,8 @@ pub use gears_file::{
 };
 pub use gpu_settings::{GpuPrecision, GpuProvider, GpuSettings};
 pub use graph::{
-    Decoding, EMULATE, EndNode, Escalate, Graph, LengthPredictor, ModelNode, ModelOrigin, ModuleNode, OnDrop,
-    OnLate, PerTrackNode, SinkNode, SourceMode, SourceNode, StageNode, TRACK, TrackerNode, TransformNode,
-    Vertex, WhenSlow, WorkerNode,
+    EMULATE, EndNode, Escalate, Graph, LengthPredictor, ModelNode, ModelOrigin, ModuleNode, OnDrop, OnLate,
+    PerTrackNode, SinkNode, StageNode, TRACK, TrackerNode, TransformNode, Vertex, WhenSlow, WorkerNode,
 };
 pub use model_servers::{ModelServers, ServerProtocol};
 pub use motion_gate::MotionGateNode;
@@ -52,6 +52,7 @@ pub use policy::{PARTS as POLICY_PARTS, read as read_policy};
 pub use queue_node::QueueNode;
 pub use raw::{MODULE_KEYS, section_keys};
 pub use slots::{GraphSlots, ModelSlot, SlotNode};
+pub use source_node::{Decoding, SourceMode, SourceNode};
 pub use sources::Sources;
 pub use stream_places::StreamPlaces;
 pub use trace::{ArrivalProcess, Arrivals, MAX_CV, Trace, TraceError, read_trace_text, trace_rows};

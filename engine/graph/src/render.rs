@@ -6,9 +6,9 @@ use weir_flow::mask_credentials;
 
 use crate::emulated::{self, EmulatedLoad, EmulatedStream};
 use crate::graph::{
-    Escalate, Graph, ModelNode, ModuleNode, SinkNode, SourceMode, SourceNode, TRACK, TrackerNode,
-    TransformNode, Vertex,
+    Escalate, Graph, ModelNode, ModuleNode, SinkNode, TRACK, TrackerNode, TransformNode, Vertex,
 };
+use crate::source_node::{SourceMode, SourceNode};
 
 impl Graph {
     /// The graph as a Mermaid flowchart.

@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 
 use crate::critical_path::modules_of;
-use crate::graph::{Graph, SourceNode, Vertex};
+use crate::graph::{Graph, Vertex};
+use crate::source_node::SourceNode;
 
 /// A consumer of the output of a source or a module.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

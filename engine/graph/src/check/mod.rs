@@ -23,10 +23,11 @@ use weir_types::Span;
 use crate::critical_path;
 use crate::gears_file;
 use crate::graph::{
-    EndNode, Graph, ModelNode, ModuleNode, OnDrop, PerTrackNode, SinkNode, SourceMode, SourceNode, StageNode,
-    TrackerNode, TransformNode, Vertex,
+    EndNode, Graph, ModelNode, ModuleNode, OnDrop, PerTrackNode, SinkNode, StageNode, TrackerNode,
+    TransformNode, Vertex,
 };
 use crate::raw::{HeadName, RawGraph, RawModel, RawModule, RawPerTrack, RawSource, RawStage};
+use crate::source_node::{SourceMode, SourceNode};
 use wiring::Wiring;
 
 /// Checks the tables against each other. `None` only where something was reported.

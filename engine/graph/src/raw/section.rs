@@ -13,10 +13,11 @@ use super::required::{required, required_inputs, streams};
 use super::tables::{RawDevice, RawModule, RawModuleTable, RawSink, RawSource};
 use super::{address, cascade, connection, gate, objects, per_track, tracker};
 use crate::device::PrepareMode;
-use crate::graph::{Decoding, OnDrop, SourceMode, WhenSlow};
 use crate::graph::{EMULATE, TRACK};
+use crate::graph::{OnDrop, WhenSlow};
 use crate::queue_node::QueueNode;
 use crate::settings;
+use crate::source_node::{Decoding, SourceMode};
 
 /// Slots of a device; bounds the threads of a run.
 const MAX_SLOTS: u32 = 1_024;

@@ -9,9 +9,10 @@ use weir_policy::gears::Settle;
 use weir_types::Span;
 
 use crate::device::PrepareMode;
-use crate::graph::{Decoding, Escalate, OnDrop, OnLate, SourceMode, WhenSlow};
+use crate::graph::{Escalate, OnDrop, OnLate, WhenSlow};
 use crate::motion_gate::MotionGateNode;
 use crate::queue_node::QueueNode;
+use crate::source_node::{Decoding, SourceMode};
 
 pub(crate) struct RawSource {
     pub(crate) name: Spanned<String>,
