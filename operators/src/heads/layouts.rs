@@ -33,6 +33,8 @@ pub(crate) enum Layout {
     Detr,
     /// `dets [queries, 4]`, `labels [queries, classes]`.
     RfDetr,
+    /// `dets [n, 5]`: corners and score; `labels [n]`: whole numbers.
+    MmDeploy,
     /// `labels [n]`, `boxes [n, 4]`, `scores [n]`, and the size of the picture as an input.
     RtDetr,
     /// `[n, 6]`: class, score, corners; a count beside it, and the scale of the picture as an input.
@@ -92,6 +94,10 @@ impl Layout {
             Self::RfDetr => (
                 "an RF-DETR model (relative boxes and logits)",
                 "use the head detr instead",
+            ),
+            Self::MmDeploy => (
+                "a detector of MMDetection as MMDeploy exports it (dets: left, top, right, bottom, score; labels: classes)",
+                "no head reads it: join both outputs to rows of left, top, right, bottom, score, class for the head end2end",
             ),
             Self::RtDetr => (
                 "an RT-DETR or D-FINE model with its post-processing (labels, boxes, scores)",

@@ -200,6 +200,16 @@ pub(crate) fn has_anchors(input: &Input, specs: &[OutputSpec]) -> bool {
     each.any(|each| each > 1)
 }
 
+/// Whether the only output may have an objectness beside its classes, where nothing names these: box after box, of one box a cell, and
+/// another number of values than that of COCO's classes, which is known.
+pub(crate) fn may_have_objectness(input: &Input, specs: &[OutputSpec]) -> bool {
+    let [output] = specs else { return false };
+    let &[boxes, values] = &output.shape[..] else {
+        return false;
+    };
+    layouts::boxes_per_cell(input, boxes) == Some(1) && values > 5 && values != 4 + labels::COCO.len()
+}
+
 /// Heads that decode the outputs of single items; `generate` is not among them.
 pub(crate) static KINDS: &[HeadKind] = &[
     AUTO_KIND,

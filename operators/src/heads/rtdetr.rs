@@ -103,16 +103,16 @@ impl Head for Queries {
             })
         };
         let (low, high) = range(0, 4);
+        let other = match self.columns {
+            7 => format!("; {}", Layout::EndToEndBatch.found()),
+            _ => String::new(),
+        };
         if low < -1.0 || high > 2.0 {
             return Err(format!(
-                "its boxes are from {low} to {high}, and those of a transformer are from 0 to 1, relative to the input"
+                "its boxes are from {low} to {high}, and those of a transformer are from 0 to 1, relative to the input{other}"
             ));
         }
         if (low, high) == (0.0, 0.0) && range(4, self.columns) == (0.0, 0.0) {
-            let other = match self.columns {
-                7 => format!("; {}", Layout::EndToEndBatch.found()),
-                _ => String::new(),
-            };
             return Err(format!(
                 "all its values for a blank picture are 0, and the boxes of a transformer never are{other}"
             ));

@@ -81,8 +81,8 @@ impl Head for Yolox {
         let (width, height) = (input.spec.width as f32, input.spec.height as f32);
         if span(0) > width / 2.0 && span(1) > height / 2.0 {
             return Err(
-                "its boxes are decoded already: export it with raw cells (YOLOX: without --decode_in_inference), or use the head \
-                 yolov5 with channels = \"bgr\" and std = \"1\""
+                "its boxes are decoded already: use the head yolov5, as it is for YOLOv6, and with channels = \"bgr\" and std = \"1\" \
+                 for YOLOX (which has raw cells without --decode_in_inference)"
                     .to_owned(),
             );
         }

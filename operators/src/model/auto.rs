@@ -9,7 +9,7 @@ use super::{input_of, outputs};
 use crate::heads::layouts::family;
 use crate::heads::{
     AUTO, Head, HeadKind, Input, KINDS, OutputSpec, UNREAD_NAMES, declared_classes, has_anchors,
-    outputs_in_words,
+    may_have_objectness, outputs_in_words,
 };
 
 /// Heads that layouts distinguish. A graph names those of other models.
@@ -26,21 +26,23 @@ const COUNTING: [&str; 3] = ["yolov8", "yolov5", "yolox"];
 pub(super) fn choose(opened: &mut Opened, settings: &Settings) -> Result<&'static HeadKind, ModelError> {
     let mut model = Measured::new(opened, settings)?;
     let mut fits: Vec<&'static HeadKind> = Vec::new();
-    let (mut way_on, mut first) = (None, None);
+    let (mut of_family, mut of_values, mut of_layout, mut first) = (None, None, None, None);
     for kind in CANDIDATES.into_iter().filter_map(HeadKind::named) {
         match model.judge(kind) {
             Verdict::Fits(_) => fits.push(kind),
             // Its shapes fit: what its values are says more than what other heads expect.
             Verdict::OtherValues(reason) => {
-                way_on = Some(format!("by its shapes it could be {}; {reason}", kind.name));
+                of_values =
+                    of_values.or_else(|| Some(format!("by its shapes it could be {}; {reason}", kind.name)));
             }
-            Verdict::No(reason) if model.is_family_of(kind) => way_on = Some(reason),
+            Verdict::No(reason) if model.is_family_of(kind) => of_family = Some(reason),
             Verdict::No(reason) => {
-                way_on = way_on.or_else(|| layout_of(&reason));
+                of_layout = of_layout.or_else(|| layout_of(&reason));
                 first = first.or(Some(reason));
             }
         }
     }
+    let way_on = of_family.or(of_values).or(of_layout);
     match fits[..] {
         [kind] => Ok(kind),
         [] => {
@@ -134,7 +136,13 @@ impl<'a> Measured<'a> {
                 "its output is of {found} classes, and {classes} are named"
             ));
         }
+        let is_unsure = kind.name == "yolov8" && classes.is_none() && may_have_objectness(&input, specs);
         match metadata::inspect(self.opened, &input, &*head) {
+            Ok(Ok(_)) if is_unsure => Verdict::OtherValues(format!(
+                "its boxes have {found} classes, or an objectness and {} classes (YOLOv6, YOLOX, for the head yolov5): name all classes \
+                 by `labels`, whose number distinguishes them, or name the head",
+                found - 1
+            )),
             Ok(Ok(_)) => Verdict::Fits(head),
             Ok(Err(reason)) => Verdict::OtherValues(reason),
             Err(reason) => Verdict::No(reason),
@@ -370,6 +378,11 @@ mod tests {
             (
                 constant(&[(&[8400, 85], &grid(85, 8400, true))], None),
                 "boxes are decoded already",
+            ),
+            // Four classes, or an objectness and three: the objectness would be the best class of nearly every box.
+            (
+                constant(&[(&[8400, 8], &grid(8, 8400, true))], None),
+                "have 4 classes, or an objectness and 3 classes",
             ),
         ] {
             let error = chosen(&model).expect_err("refused");

@@ -101,5 +101,11 @@ fn other_shapes_are_refused() {
             build_of(&[("output0", shape, true)], &three).is_err(),
             "{shape:?}"
         );
-    }
+    } // Rows of another layout are as wide as queries of three classes.
+    let head = build_of(&[("output0", &[100, 7], true)], &three).expect("fits");
+    let rows = [0.0, 10.0, 20.0, 110.0, 220.0, 2.0, 0.75].repeat(100);
+    let error = head
+        .inspect(&[Output { data: &rows }], &input())
+        .expect_err("pixels");
+    assert!(error.contains("each row is picture, left"), "{error}");
 }
