@@ -132,6 +132,7 @@ define BENCH_LIST
   openings          opening times of nets, cold and warm, beside their run times
   routing           routing over three workers of different speeds, one of them killed (nine minutes, asset pack)
   partitioned       traffic monitoring over three worker processes, one of them killed and started again
+  heads             exports of detectors by three frameworks against their own post-processing (an hour, 8 GB, asset pack)
   links             partitions over links that lose, delay and break (five minutes, root)
   fleet-live        three engines that come and go with 24 emulated cameras (CHURN_S, half an hour)
   idle-connections  goodput under overload with a thousand idle connections to the API (three minutes)
@@ -171,11 +172,12 @@ bench-routing = @scripts/bench-routing.sh
 bench-partitioned = @scripts/bench-partitioned.sh $(ARGS)
 bench-links = @scripts/bench-links.py $(ARGS)
 bench-fleet-live = @python3 benches/soak/fleet.py "$(or $(WEIR),$(or $(CARGO_TARGET_DIR),target)/release/weir)" out/fleet
+bench-heads = @scripts/bench-heads.sh $(ARGS)
 bench-idle-connections = @scripts/bench-idle-connections.sh
 bench-watchers = @scripts/bench-watchers.sh
 
 BENCHES_AFTER_SETUP := overhead partitioned
-BENCHES_AFTER_BUILD := cameras per-track gears accept reports accuracy stillness shared box openings routing links fleet-live \
+BENCHES_AFTER_BUILD := cameras per-track gears accept heads reports accuracy stillness shared box openings routing links fleet-live \
 	idle-connections watchers
 ifneq ($(filter $(NAME),links fleet-live),)
 bench: WEIR_FLEET := 1
