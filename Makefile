@@ -42,7 +42,8 @@ demo: build
 test: setup
 	@scripts/test.sh
 
-# The package for Python, with its tests, in a virtual environment: apart from `make test`, since it compiles the product once more.
+# The package for Python, with its tests, in a virtual environment: apart from `make test`, since it compiles the product once more
+# (about fifty crates, some ten minutes on two cores, where `target` has a build of the main workspace).
 # WHEEL=1 makes a release wheel in dist/ instead.
 python: setup
 	@scripts/python.sh

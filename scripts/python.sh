@@ -9,6 +9,8 @@ python=${WEIR_PYTHON:-python3}
 environment=out/python
 [ -x $environment/bin/python ] || "$python" -m venv $environment || fail "venv is missing: apt-get install python3-venv"
 $environment/bin/pip install --quiet --requirement bindings/python/requirements.txt
+# Beside what the main workspace has built: most crates of others are the same there.
+export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$PWD/target}
 export VIRTUAL_ENV=$PWD/$environment PATH=$PWD/$environment/bin:$PATH
 
 if [ "${WHEEL:-}" = 1 ]; then

@@ -50,6 +50,7 @@ mod version;
 mod whole_file;
 mod zoo;
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -80,15 +81,20 @@ pub fn command_line() -> clap::Command {
 /// Carries out the command line of this process.
 #[must_use]
 pub fn main() -> ExitCode {
+    carry_out(&std::env::args_os().collect::<Vec<_>>(), &probe::own_program())
+}
+
+/// Carries out a command line in a process of another program, such as an interpreter. The first of `arguments` is the name of the
+/// program. `program` is a command that carries out the arguments after it: models are opened first by a process of it. The
+/// process handles signals and logs as the program does from then on, so it is called once and ends the process.
+#[must_use]
+pub fn carry_out(arguments: &[OsString], program: &[OsString]) -> ExitCode {
     weir_operators::limit_heap_arenas();
-    if std::env::args_os()
-        .nth(1)
-        .is_some_and(|first| first == probe::COMMAND)
-    {
+    if arguments.get(1).is_some_and(|first| first == probe::COMMAND) {
         return probe::child::run();
     }
-    probe::enable();
-    let args = match args::Args::try_parse() {
+    probe::enable(program);
+    let args = match args::Args::try_parse_from(arguments) {
         Ok(args) => args,
         Err(error) => return args::refuse(&error),
     };

@@ -4,9 +4,9 @@
 pub(crate) mod child;
 
 use std::collections::BTreeSet;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
@@ -38,8 +38,8 @@ const COPIES_OF_WEIGHTS: u64 = 8;
 /// Time between two looks whether the program is asked to stop.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Set if this program understands [`COMMAND`]; other programs that use this library may not.
-static IS_ENABLED: OnceLock<()> = OnceLock::new();
+/// The command that starts this program, which understands [`COMMAND`]; programs of others that use this library may not.
+static PROGRAM: OnceLock<Vec<OsString>> = OnceLock::new();
 /// Raised when the program is to end.
 static STOP: OnceLock<StopFlag> = OnceLock::new();
 /// Hashes of the models that passed.
@@ -75,9 +75,18 @@ enum ProbeLine {
     Refused(String),
 }
 
-/// This program answers [`COMMAND`].
-pub(crate) fn enable() {
-    let _ = IS_ENABLED.set(());
+/// The program that answers [`COMMAND`], with arguments before it.
+pub(crate) fn enable(program: &[OsString]) {
+    let _ = PROGRAM.set(program.to_vec());
+}
+
+/// The program of this process.
+pub(crate) fn own_program() -> Vec<OsString> {
+    if cfg!(target_os = "linux") {
+        // It can be started even where its file was replaced since.
+        return vec!["/proc/self/exe".into()];
+    }
+    std::env::current_exe().into_iter().map(OsString::from).collect()
 }
 
 /// A probe ends when `stop` is raised.
@@ -93,9 +102,9 @@ pub(crate) fn probe(request: &LoadRequest<'_>) -> Result<(), UserError> {
     let ModelFile::Path(path) = &request.file else {
         return Ok(());
     };
-    if IS_ENABLED.get().is_none() || !path.is_file() {
+    let Some(program) = PROGRAM.get().filter(|_| path.is_file()) else {
         return Ok(());
-    }
+    };
     let weights = weights_bytes(path, request.settings);
     let own = ProbeRequest {
         name: request.name.to_owned(),
@@ -111,7 +120,7 @@ pub(crate) fn probe(request: &LoadRequest<'_>) -> Result<(), UserError> {
     if key.is_some_and(has_passed) {
         return Ok(());
     }
-    let child = match start(&own) {
+    let child = match start(program, &own) {
         Ok(child) => child,
         Err(error) => {
             tracing::warn!(
@@ -145,10 +154,7 @@ pub(crate) fn describe(
         memory: BASE_BYTES + weights.saturating_mul(2 * COPIES_OF_WEIGHTS),
         describes: true,
     };
-    let started = match IS_ENABLED.get() {
-        Some(()) => start(&request).ok(),
-        None => None,
-    };
+    let started = PROGRAM.get().and_then(|program| start(program, &request).ok());
     let Some(child) = started else {
         let described = weir_operators::inspect(path, head, settings);
         return described.map_err(|error| UserError::new(format!("{}: {error}", request.name)));
@@ -214,14 +220,10 @@ impl Drop for ProbeProcess {
     }
 }
 
-fn start(request: &ProbeRequest) -> std::io::Result<ProbeProcess> {
-    let program = if cfg!(target_os = "linux") {
-        // It can be started even where its file was replaced since.
-        PathBuf::from("/proc/self/exe")
-    } else {
-        std::env::current_exe()?
-    };
+fn start(program: &[OsString], request: &ProbeRequest) -> std::io::Result<ProbeProcess> {
+    let (program, arguments) = program.split_first().ok_or(ErrorKind::NotFound)?;
     let mut child = Command::new(program)
+        .args(arguments)
         .arg(COMMAND)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())

@@ -3,13 +3,13 @@
 
 use std::path::PathBuf;
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError};
 use std::time::Duration;
 
 use pyo3::exceptions::{PyOSError, PyRuntimeError, PyStopAsyncIteration, PyStopIteration, PyValueError};
 use pyo3::prelude::*;
 use weir::Setup;
-use weir::flow::StopFlag;
+use weir::flow::{StopFlag, StreamNames};
 use weir::graph::{Graph, WhenSlow, parse_streams};
 use weir::runtime::{Assembly, Control, Engine as LiveEngine, Handle, NewStream, Pace, RunOptions};
 use weir_policy::Report;
@@ -24,6 +24,21 @@ const SIGNAL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Name of the sink that deliveries go to Python through; no sink of a graph can have it. Reports list it so.
 const SINK: &str = "(python)";
+
+/// Default of `RUST_LOG`, as the command has it.
+const DEFAULT_LOG: &str =
+    "error,ffmpeg=off,weir_operators::media::video_place=warn,weir_operators::sinks=warn";
+
+/// Settings and models of this machine.
+fn load_setup() -> anyhow::Result<Setup> {
+    static BEFORE_FIRST: Once = Once::new();
+    BEFORE_FIRST.call_once(|| {
+        // As in the program: a broken invariant is counted and logged, and the run goes on.
+        weir_types::invariant::set_mode(weir_types::invariant::Mode::Count);
+        weir_terminal::log_to_stderr(DEFAULT_LOG);
+    });
+    Setup::load()
+}
 
 /// A graph as Python names it: a file, or a text that stands for one.
 struct GraphText {
@@ -43,7 +58,9 @@ impl GraphText {
 /// The parts of the graph, with the queue beside its sinks.
 fn assemble(graph: Graph, setup: &Setup, queue: &Arc<Queue>) -> anyhow::Result<Assembly> {
     let mut assembly = setup.assemble(graph)?;
-    assembly.graph = assembly.graph.with_observer(SINK, "python", queue.when_slow(), StreamNames::default());
+    assembly.graph = assembly
+        .graph
+        .with_observer(SINK, "python", queue.when_slow(), StreamNames::default());
     assembly.sinks.push(Box::new(QueueFactory(Arc::clone(queue))));
     Ok(assembly)
 }
@@ -53,7 +70,7 @@ fn assemble(graph: Graph, setup: &Setup, queue: &Arc<Queue>) -> anyhow::Result<A
 #[pyo3(signature = (path, text=None))]
 pub(crate) fn check(py: Python<'_>, path: PathBuf, text: Option<String>) -> PyResult<Vec<String>> {
     let graph = GraphText { path, text };
-    let read = py.detach(|| Setup::load().and_then(|setup| graph.read(&setup)));
+    let read = py.detach(|| load_setup().and_then(|setup| graph.read(&setup)));
     let graph = read.map_err(|error| raised(&error))?;
     Ok(graph.warnings().iter().map(ToString::to_string).collect())
 }
@@ -111,7 +128,7 @@ impl Engine {
         let stop = StopFlag::default();
         let own_stop = stop.clone();
         let start = move || -> anyhow::Result<Running> {
-            let setup = Arc::new(Setup::load()?);
+            let setup = Arc::new(load_setup()?);
             let read = graph.read(&setup)?;
             let when_slow = when_slow.unwrap_or_else(|| default_when_slow(&read));
             let queue = Queue::new(capacity, when_slow, frames);

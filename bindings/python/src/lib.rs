@@ -4,6 +4,7 @@
 //! No thread of the engine takes the interpreter lock: deliveries go through [`queue`], from which Python takes them.
 
 mod attributes;
+mod command;
 mod delivery;
 mod engine;
 mod errors;
@@ -13,12 +14,10 @@ mod queue;
 
 use pyo3::prelude::*;
 
-/// Default of `RUST_LOG`, as the command has it.
-const DEFAULT_LOG: &str =
-    "error,ffmpeg=off,weir_operators::media::video_place=warn,weir_operators::sinks=warn";
-
 #[pymodule]
 mod _weir {
+    #[pymodule_export]
+    use super::command::main;
     #[pymodule_export]
     use super::delivery::{Delivery, Object, Track};
     #[pymodule_export]
@@ -31,9 +30,6 @@ mod _weir {
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
-        // As in the program: a broken invariant is counted and logged, and the run goes on.
-        weir_types::invariant::set_mode(weir_types::invariant::Mode::Count);
-        weir_terminal::log_to_stderr(super::DEFAULT_LOG);
         module.add("__version__", env!("CARGO_PKG_VERSION"))
     }
 }

@@ -173,7 +173,8 @@ def test_dropped_frames_are_notices() -> None:
     drops = [notice for notice in engine.notices() if notice.kind == "dropped"]
     counts = engine.report()["requests"]
     assert drops and all(notice.reason for notice in drops)
-    assert counts["dropped"] == len(drops) and delivered == counts["delivered"] + counts["late"]
+    # Of a live stream, frames that come out late are dropped at the end.
+    assert counts["dropped"] + counts["late"] == len(drops) and delivered == counts["delivered"]
 
 
 def test_missing_video_is_an_error_with_its_name(tmp_path: object) -> None:

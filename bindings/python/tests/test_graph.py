@@ -50,7 +50,7 @@ def test_problems_of_a_built_graph_have_lines_of_python() -> None:
 
 def test_texts_survive_as_they_are(tmp_path: Path) -> None:
     graph = weir.Graph('a "quoted"\tname\x7f \u00e4\U0001f600', slo="1s")
-    camera = graph.source("camera one", "emulated:uniform?rate=10&frames=1")
+    camera = graph.source("camera.one", "emulated:uniform?rate=10&frames=1")
     model = graph.model("any", device="emulated:a", profile={"1": "1ms"})
     graph.module("look", "emulate", model=model, inputs=[camera])
     unused = weir.check(graph)

@@ -81,7 +81,7 @@ fn a_model_that_generates_may_be_on_workers_of_a_class() {
     for (devices, expected) in [
         ("\"workers:edg\"", "there is no worker of class \"edg\""),
         ("\"worker:w\"", "there is no worker \"w\""),
-        ("\"worker:z\"", "worker \"z\" is in this process"),
+        ("\"worker:z\"", "worker \"z\" runs in this process"),
     ] {
         let problems = read_generating(&text(devices)).expect_err("it is none");
         assert!(problems.contains(expected), "{problems}");

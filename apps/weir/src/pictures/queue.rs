@@ -81,7 +81,7 @@ impl PictureQueue {
         None
     }
 
-    /// Clients whose pictures were not read are told so by the end of their senders; those in the graph are answered by its sink.
+    /// Ends the source: pictures that it has not read are answered by the end of their senders, the others by the sink.
     fn close(&self) {
         let mut state = lock(&self.state);
         state.closed = true;
