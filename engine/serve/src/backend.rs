@@ -217,8 +217,8 @@ pub trait Backend: Send + Sync + 'static {
     /// # Errors
     /// Everything that is wrong with it; nothing was changed then.
     fn apply_graph(&self, text: String) -> Result<Value, ApiError>;
-    /// Takes a picture through the modules of the graph; `answer` is given what was found in it, which may be
-    /// after this returned.
+    /// Takes a picture through the modules of the graph. `answer` receives its objects, which may be after this
+    /// returned.
     ///
     /// # Errors
     /// There is no such picture or source, or too much waits.

@@ -38,16 +38,16 @@ impl Default for PicturePlaces {
 /// A picture of a client, encoded as JPEG or PNG.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PictureRequest {
-    /// Its bytes.
+    /// The bytes of the file, 16 MiB at most.
     pub bytes: Vec<u8>,
     /// Source of the graph whose modules take it; `None`: those of all sources.
     pub like: Option<String>,
 }
 
-/// Encodes the picture with what was found in it as a PNG.
+/// Draws the objects on the picture and encodes it as a PNG.
 pub type Drawing = Box<dyn FnOnce() -> Result<Vec<u8>, String> + Send>;
 
-/// What was found in a picture.
+/// The objects of a picture.
 pub struct PictureAnswer {
     /// Event line of the frame, without a line break.
     pub line: String,

@@ -1,6 +1,6 @@
 //! Pictures that clients of the API send one at a time: each passes the modules of the graph as a frame of a camera does, with the
-//! same objective and policy, and its client is given what was found in it. They are frames of streams of their own, one for
-//! each source that clients name, which begin with their first picture. No tracker, transform or sink of the graph sees them.
+//! same objective and policy, and its client receives its objects. Pictures are frames of streams of their own, one for each
+//! source that clients name, which begin with their first picture. No tracker, transform or sink of the graph sees them.
 
 mod queue;
 mod sink;

@@ -1,4 +1,4 @@
-//! The sink that gives clients what was found in their pictures, or why nothing was.
+//! The sink that sends clients the objects of their pictures, or the reason why a picture was dropped.
 
 use std::sync::Arc;
 
