@@ -17,6 +17,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from cameras import busy_time, clip_of
+
 ROOT = Path(__file__).resolve().parent.parent
 OUT = ROOT / "out" / "cameras"
 WEIR = os.environ.get("WEIR", str(Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "release" / "weir"))
@@ -53,28 +55,6 @@ def graph(name: str, video: Path, decode: str, policy: str) -> str:
     text = (ROOT / "apps" / "traffic-monitoring" / "graph.toml").read_text()
     text = text.replace("[sources.camera]\n", f'[sources.camera]\ndecode = "{decode}"\n', 1)
     return f'{text}\n[policy]\npreset = "{policy}"\n'
-
-
-def ffmpeg(*arguments: str) -> None:
-    subprocess.run(["ffmpeg", "-v", "error", "-y", *arguments], check=True)
-
-
-def clip_of(source: Path, kind: str, lines: int) -> Path:
-    """The clip as it is, or encoded with key frames a second (`plain`, without bidirectional frames) or eight seconds apart."""
-    if kind == "original" and lines == 360:
-        return source
-    clip = OUT / f"{kind}-{lines}.mp4"
-    if not clip.exists():
-        frames = ["-bf", "0", "-g", "30"] if kind == "plain" else ["-bf", "2", "-g", "240"]
-        encode = ["-c:v", "libx264", "-preset", "veryfast", *frames, "-sc_threshold", "0", "-r", "30"]
-        ffmpeg("-stream_loop", "-1", "-i", str(source), "-an", "-t", "40", *encode, str(clip))
-    return clip
-
-
-def busy_time() -> float:
-    """Processor seconds of this machine so far that something ran in."""
-    user, nice, system, _, _, irq, softirq = map(int, Path("/proc/stat").read_text().split()[1:8])
-    return (user + nice + system + irq + softirq) / os.sysconf("SC_CLK_TCK")
 
 
 def measured(command: list[str], environment: dict[str, str] | None = None) -> tuple[str, float]:
@@ -163,7 +143,7 @@ def main() -> None:
     row([*heads, "rest s", "others s"])
     print("|" + "---|" * (14 + len(KINDS)), flush=True)
     for clip in args.clips:
-        name, video = names[clip], clip_of(source, clip, args.lines)
+        name, video = names[clip], clip_of(source, clip, args.lines, OUT)
         for cameras in counts:
             for decode in args.decode:
                 if decode == "peer":

@@ -21,6 +21,8 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
 
+from cameras import busy_time, clip_of
+
 ROOT = Path(__file__).resolve().parent.parent
 OUT = ROOT / "out" / "peers"
 WEIR = os.environ.get("WEIR", str(Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "release" / "weir"))
@@ -93,15 +95,6 @@ class Row:
     error: str | None = None
 
 
-def plain_clip(source: Path) -> Path:
-    """The clip as cameras encode: without bidirectional frames, its key frames a second apart."""
-    clip = OUT / "plain.mp4"
-    if not clip.exists():
-        encode = ["-c:v", "libx264", "-preset", "veryfast", "-bf", "0", "-g", "30", "-sc_threshold", "0"]
-        subprocess.run(["ffmpeg", "-v", "error", "-y", "-i", str(source), "-an", *encode, str(clip)], check=True)
-    return clip
-
-
 def command(system: str, args: argparse.Namespace, video: Path, cameras: int) -> tuple[list[str], Path]:
     """The command of a system and the file of its results."""
     model = args.assets / "models" / "yolox_nano_416.onnx"
@@ -165,12 +158,6 @@ def usage(session: int) -> tuple[float, int]:
     ticks = sum(int(fields[11]) + int(fields[12]) for fields in found)
     pages = sum(int(fields[21]) for fields in found)
     return ticks / os.sysconf("SC_CLK_TCK"), pages * os.sysconf("SC_PAGE_SIZE")
-
-
-def busy_time() -> float:
-    """Processor seconds of this machine so far that something ran in."""
-    user, nice, system, _, _, irq, softirq = map(int, Path("/proc/stat").read_text().split()[1:8])
-    return (user + nice + system + irq + softirq) / os.sysconf("SC_CLK_TCK")
 
 
 def read_results(path: Path) -> list[Result]:
@@ -351,7 +338,7 @@ def main() -> None:
     args = parser.parse_args()
     OUT.mkdir(parents=True, exist_ok=True)
     source = args.assets / "videos" / "o4n_traffic_city_640x360.mp4"
-    video = plain_clip(source) if args.clip == "plain" else source
+    video = clip_of(source, args.clip, 360, OUT)
     args.fps = output_of("ffprobe", "-v", "error", "-select_streams", "v", "-show_entries", "stream=avg_frame_rate", "-of", "csv=p=0", str(video))
     facts, rows, reasons = setup(args, video), [], {}
     for name, fact in facts.items():
