@@ -1,5 +1,9 @@
 //! Errors that the user can fix, and lists of errors that are reported together.
 
+use std::fmt::Display;
+use std::io;
+
+use weir_files::io_reason;
 pub(crate) use weir_terminal::UserError;
 use weir_terminal::error_line;
 
@@ -43,6 +47,11 @@ impl ErrorList {
             anyhow::anyhow!(all)
         })
     }
+}
+
+/// Error of a file that cannot be written, with the reason in words. `file` names it, such as `the plan out.toml`.
+pub(crate) fn write_error(file: impl Display, error: &io::Error) -> UserError {
+    UserError::new(format!("cannot write {file}: {}", io_reason(error)))
 }
 
 /// True if the user can fix the error: a [`UserError`], or problems of a graph.

@@ -4,10 +4,9 @@ use std::path::Path;
 
 use comfy_table::{CellAlignment, Table, presets};
 use serde::Serialize;
-use weir_files::io_reason;
 use weir_policy::{DecodingReport, Quantiles, Report};
 
-use crate::error::UserError;
+use crate::error::write_error;
 use crate::health;
 use crate::printable::line;
 use crate::whole_file::ReservedFile;
@@ -20,7 +19,7 @@ pub(crate) fn write(report: &impl Serialize, to: ReservedFile) -> anyhow::Result
     let text = serde_json::to_string_pretty(report)?;
     let path = to.path().to_owned();
     to.write(&(text + "\n"))
-        .map_err(|error| write_error(&path, &error))
+        .map_err(|error| report_error(&path, &error))
 }
 
 /// Says before a long run, not after it, that its report cannot be written.
@@ -28,16 +27,11 @@ pub(crate) fn write(report: &impl Serialize, to: ReservedFile) -> anyhow::Result
 /// # Errors
 /// [`UserError`] with the reason.
 pub(crate) fn reserve(path: &Path) -> anyhow::Result<ReservedFile> {
-    ReservedFile::new(path).map_err(|error| write_error(path, &error))
+    ReservedFile::new(path).map_err(|error| report_error(path, &error))
 }
 
-fn write_error(path: &Path, error: &std::io::Error) -> anyhow::Error {
-    UserError::new(format!(
-        "cannot write the report {}: {}",
-        path.display(),
-        io_reason(error)
-    ))
-    .into()
+fn report_error(path: &Path, error: &std::io::Error) -> anyhow::Error {
+    write_error(format_args!("the report {}", path.display()), error).into()
 }
 
 /// The report as a few small tables.
@@ -349,7 +343,7 @@ mod tests {
         assert!(
             reserve(&folder.path().join("no/such/folder.json"))
                 .unwrap_err()
-                .is::<UserError>()
+                .is::<crate::error::UserError>()
         );
     }
 }

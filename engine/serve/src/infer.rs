@@ -9,10 +9,8 @@ use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use tokio::sync::{Semaphore, oneshot};
 
-use crate::access;
-use crate::connections::Peer;
 use crate::error::{ApiError, Refusal};
-use crate::requests::Api;
+use crate::requests::{Api, engine_failed, file};
 
 /// The largest picture as it is sent: photographs of 40 megapixels take about as much.
 const MAX_PICTURE_BYTES: usize = 16 << 20;
@@ -83,15 +81,8 @@ struct Asked {
     draw: bool,
 }
 
-/// Answers a request with a picture.
-pub(crate) async fn answer(api: Arc<Api>, request: Request, peer: Peer) -> Result<Response, ApiError> {
-    access::check(
-        request.method(),
-        request.uri(),
-        request.headers(),
-        api.token.as_ref(),
-    )?;
-    peer.0.trust();
+/// Answers a request with a picture, of a client that may ask.
+pub(crate) async fn answer(api: &Api, request: Request) -> Result<Response, ApiError> {
     let asked = Query::<Asked>::try_from_uri(request.uri());
     let Query(asked) = asked.map_err(|error| {
         ApiError::new(Refusal::Invalid, error.body_text())
@@ -108,13 +99,12 @@ pub(crate) async fn answer(api: Arc<Api>, request: Request, peer: Peer) -> Resul
     let bytes = picture(request).await?;
     let (sender, receiver) = oneshot::channel();
     let picture = PictureRequest {
-        bytes: bytes.to_vec(),
+        bytes: bytes.into(),
         like: asked.like,
     };
-    let failed = |_| ApiError::new(Refusal::Failed, "the engine failed");
     let backend = Arc::clone(&api.backend);
     let begun = tokio::task::spawn_blocking(move || backend.infer(picture, PictureSender(sender)));
-    begun.await.map_err(failed)??;
+    begun.await.map_err(engine_failed)??;
     let stopped = |_| {
         ApiError::new(
             Refusal::Unavailable,
@@ -127,19 +117,14 @@ pub(crate) async fn answer(api: Arc<Api>, request: Request, peer: Peer) -> Resul
     }
     let png = tokio::task::spawn_blocking(answer.drawing)
         .await
-        .map_err(failed)?;
+        .map_err(engine_failed)?;
     let png = png.map_err(|reason| {
         ApiError::new(
             Refusal::Failed,
             format!("the drawn picture cannot be encoded: {reason}"),
         )
     })?;
-    let headers = [
-        (header::CONTENT_TYPE, "image/png"),
-        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
-        (header::CACHE_CONTROL, "no-store"),
-    ];
-    Ok((headers, png).into_response())
+    Ok(file("image/png", png))
 }
 
 /// The bytes of the picture: the body, or the first file of a form.

@@ -10,6 +10,7 @@ use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
+use tokio::task::JoinError;
 use tokio::time::Instant;
 
 use crate::access;
@@ -91,12 +92,12 @@ impl Api {
         if matches!(operation, Operation::Watch | Operation::WatchAll) {
             return live::watch(self, request, peer).await;
         }
-        if operation == Operation::Infer {
-            return infer::answer(self, request, peer).await;
-        }
         let (method, uri, headers) = (request.method(), request.uri(), request.headers());
         access::check(method, uri, headers, self.token.as_ref())?;
         peer.0.trust();
+        if operation == Operation::Infer {
+            return infer::answer(&self, request).await;
+        }
         let kind = headers.get(header::CONTENT_TYPE).map(|kind| kind.as_bytes());
         let is_text = kind.is_some_and(|kind| kind.starts_with(b"text/plain"));
         let (mut parts, body) = request.into_parts();
@@ -109,8 +110,7 @@ impl Api {
             )
         })?;
         let answered = tokio::task::spawn_blocking(move || self.carry_out(operation, &name, &body, is_text));
-        let failed = |_| ApiError::with_status(StatusCode::INTERNAL_SERVER_ERROR, "the engine failed");
-        answered.await.map_err(failed)?
+        answered.await.map_err(engine_failed)?
     }
 
     /// `is_text`: the body is plain text rather than JSON.
@@ -200,6 +200,11 @@ impl Api {
     }
 }
 
+/// The thread of a request panicked.
+pub(crate) fn engine_failed(_: JoinError) -> ApiError {
+    ApiError::new(Refusal::Failed, "the engine failed")
+}
+
 /// A text whose bytes all who ask share.
 struct SharedText(Arc<str>);
 
@@ -210,7 +215,7 @@ impl AsRef<[u8]> for SharedText {
 }
 
 /// Returns a picture or a video as a response that no client may cache.
-fn file(kind: &'static str, bytes: Vec<u8>) -> Response {
+pub(crate) fn file(kind: &'static str, bytes: Vec<u8>) -> Response {
     let headers = [
         (header::CONTENT_TYPE, kind),
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),

@@ -13,6 +13,7 @@ use weir_flow::{
 use super::access::is_remote;
 use super::damage::Damage;
 use super::driver_thread::DriverThread;
+use super::hardware::warn_of_cpu;
 use super::held_group::{HeldGroup, HeldUse};
 use super::limited::decode_watched;
 use super::orientation::Orientation;
@@ -270,11 +271,8 @@ impl FfmpegSource {
         if self.counts.cpu_decoded == 1
             && let Some(device) = self.decoder.device_name()
         {
-            let (uri, codec) = (
-                weir_flow::mask_credentials(&self.uri),
-                self.info.codec.unwrap_or("video"),
-            );
-            tracing::warn!("{uri} is decoded on the CPU: {device} does not decode this {codec}");
+            let codec = self.info.codec.unwrap_or("video");
+            warn_of_cpu(&self.uri, &format!("{device} does not decode this {codec}"));
         }
     }
 

@@ -356,11 +356,18 @@ pub(super) fn choose_device(
     match use_device(context, named) {
         Ok(codec) => Some((named, codec)),
         Err(reason) => {
-            let uri = weir_flow::mask_credentials(uri);
-            tracing::warn!("{uri} is decoded on the CPU: {reason}");
+            warn_of_cpu(uri, &reason);
             None
         }
     }
+}
+
+/// Logs that the CPU decodes a stream for which a device was named.
+pub(super) fn warn_of_cpu(uri: &str, reason: &str) {
+    tracing::warn!(
+        "{} is decoded on the CPU: {reason}",
+        weir_flow::mask_credentials(uri)
+    );
 }
 
 /// The first device of this machine that takes the codec.

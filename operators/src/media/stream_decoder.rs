@@ -6,10 +6,10 @@
 
 use ffmpeg_next::codec::threading;
 use ffmpeg_next::{Dictionary, Discard, Error, Packet, Rational, codec, decoder, frame};
-use weir_flow::{VideoDecoder, mask_credentials};
+use weir_flow::VideoDecoder;
 
 use super::SourceOptions;
-use super::hardware::{self, Accelerator};
+use super::hardware::{self, Accelerator, warn_of_cpu};
 
 /// Consecutive failures of a device after which the CPU decodes: a second of video.
 const MAX_FAILURES: u32 = 25;
@@ -80,7 +80,7 @@ impl StreamDecoder {
                 skip: Discard::Default,
             }),
             Err(error) => {
-                warn(
+                warn_of_cpu(
                     uri,
                     &format!("its decoder on {} does not open: {error}", accelerator.name()),
                 );
@@ -165,7 +165,7 @@ impl StreamDecoder {
         } else {
             format!("{name} failed {} times in a row ({error})", device.failures)
         };
-        warn(&device.uri, &reason);
+        warn_of_cpu(&device.uri, &reason);
         self.decoder = decoder;
         self.device = None;
         true
@@ -205,10 +205,6 @@ impl StreamDecoder {
     pub(super) fn frame_rate(&self) -> Option<Rational> {
         self.decoder.frame_rate()
     }
-}
-
-fn warn(uri: &str, reason: &str) {
-    tracing::warn!("{} is decoded on the CPU: {reason}", mask_credentials(uri));
 }
 
 fn context(parameters: &codec::Parameters, options: &SourceOptions) -> Result<codec::Context, Error> {

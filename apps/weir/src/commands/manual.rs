@@ -4,10 +4,9 @@ use std::io::Write;
 use std::path::Path;
 
 use clap::{Command, CommandFactory};
-use weir_files::io_reason;
 
 use crate::args::{Args, Completions, Man};
-use crate::error::UserError;
+use crate::error::write_error;
 use crate::output;
 
 /// Prints what a shell reads to complete command lines.
@@ -32,7 +31,7 @@ pub(crate) fn man(args: &Man) -> anyhow::Result<()> {
         return Ok(std::io::stdout().write_all(&page(&command)?)?);
     };
     let mut written = 0;
-    std::fs::create_dir_all(folder).map_err(|error| write_error(folder, &error))?;
+    std::fs::create_dir_all(folder).map_err(|error| write_error(folder.display(), &error))?;
     all_pages(&command, folder, &mut written)?;
     output::say(&format!("{}: {written} pages", folder.display()))?;
     Ok(())
@@ -42,7 +41,7 @@ pub(crate) fn man(args: &Man) -> anyhow::Result<()> {
 fn all_pages(command: &Command, folder: &Path, written: &mut u32) -> anyhow::Result<()> {
     let name = command.get_display_name().unwrap_or_else(|| command.get_name());
     let path = folder.join(format!("{name}.1"));
-    std::fs::write(&path, page(command)?).map_err(|error| write_error(&path, &error))?;
+    std::fs::write(&path, page(command)?).map_err(|error| write_error(path.display(), &error))?;
     *written += 1;
     command
         .get_subcommands()
@@ -57,8 +56,4 @@ fn page(command: &Command) -> std::io::Result<Vec<u8>> {
         .title(name.to_uppercase())
         .render(&mut page)?;
     Ok(page)
-}
-
-fn write_error(path: &Path, error: &std::io::Error) -> UserError {
-    UserError::new(format!("cannot write {}: {}", path.display(), io_reason(error)))
 }

@@ -7,7 +7,7 @@ use weir_graph::planning;
 use weir_planner::{Objective, Problem, Resource, Solution};
 
 use crate::args::Plan;
-use crate::error::UserError;
+use crate::error::{UserError, write_error};
 use crate::output;
 use crate::outputs::Files;
 use crate::report::plain_table;
@@ -120,8 +120,6 @@ fn explanation(problem: &Problem, solution: &Solution) -> Vec<String> {
 
 fn write(plan: &weir_planner::Plan, path: &Path) -> anyhow::Result<()> {
     let text = planning::plan_text(plan).map_err(anyhow::Error::msg)?;
-    write_whole(path, &text).map_err(|error| {
-        let reason = weir_files::io_reason(&error);
-        UserError::new(format!("cannot write the plan {}: {reason}", path.display())).into()
-    })
+    write_whole(path, &text)
+        .map_err(|error| write_error(format_args!("the plan {}", path.display()), &error).into())
 }

@@ -18,7 +18,7 @@ use weir_types::Span;
 use crate::args::Profile;
 use crate::assemble;
 use crate::catalog;
-use crate::error::UserError;
+use crate::error::{UserError, write_error};
 use crate::output;
 use crate::outputs::Files;
 use crate::report::plain_table;
@@ -256,10 +256,7 @@ fn profile_file(
 fn write(path: &Path, text: &str) -> anyhow::Result<()> {
     std::fs::create_dir_all(path.parent().unwrap_or(Path::new("")))
         .and_then(|()| write_whole(path, text))
-        .map_err(|error| {
-            let reason = weir_files::io_reason(&error);
-            UserError::new(format!("cannot write the profile {}: {reason}", path.display())).into()
-        })
+        .map_err(|error| write_error(format_args!("the profile {}", path.display()), &error).into())
 }
 
 #[cfg(test)]

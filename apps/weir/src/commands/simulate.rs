@@ -8,7 +8,7 @@ use weir_sim::BoundCache;
 use weir_sim::experiment::{self, Estimate, ExperimentReport, Row, RunReport};
 
 use crate::args::Simulate;
-use crate::error::UserError;
+use crate::error::{UserError, write_error};
 use crate::outputs::Files;
 use crate::process::cores;
 use crate::report::plain_table;
@@ -79,10 +79,8 @@ fn writable(path: &Path) -> anyhow::Result<()> {
 
 fn write(report: &ExperimentReport, path: &Path) -> anyhow::Result<()> {
     let text = serde_json::to_string_pretty(report)? + "\n";
-    write_whole(path, &text).map_err(|error| {
-        let reason = weir_files::io_reason(&error);
-        UserError::new(format!("cannot write the report {}: {reason}", path.display())).into()
-    })
+    write_whole(path, &text)
+        .map_err(|error| write_error(format_args!("the report {}", path.display()), &error).into())
 }
 
 fn table(rows: &[Row]) -> String {

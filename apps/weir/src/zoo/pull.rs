@@ -10,7 +10,7 @@ use weir_files::io_reason;
 
 use super::verified::{wrong_size, wrong_sum};
 use super::{Entry, Origin, Zoo, sha256};
-use crate::error::UserError;
+use crate::error::{UserError, write_error};
 
 /// Tries of one download: a network that fails three times running will not mend by itself.
 const MAX_TRIES: u32 = 3;
@@ -156,7 +156,7 @@ fn write_whole(bytes: &[u8], path: &Path) -> anyhow::Result<()> {
         .and_then(|()| std::fs::rename(&part, path));
     written.map_err(|error| {
         let _ = std::fs::remove_file(&part);
-        UserError::new(format!("cannot write {}: {}", path.display(), io_reason(&error))).into()
+        write_error(path.display(), &error).into()
     })
 }
 

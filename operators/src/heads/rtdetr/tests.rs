@@ -101,7 +101,8 @@ fn other_shapes_are_refused() {
             build_of(&[("output0", shape, true)], &three).is_err(),
             "{shape:?}"
         );
-    } // Rows of another layout are as wide as queries of three classes.
+    }
+    // Rows of another layout are as wide as queries of three classes.
     let head = build_of(&[("output0", &[100, 7], true)], &three).expect("fits");
     let rows = [0.0, 10.0, 20.0, 110.0, 220.0, 2.0, 0.75].repeat(100);
     let error = head

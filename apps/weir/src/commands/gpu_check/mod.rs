@@ -14,7 +14,7 @@ use serde::Serialize;
 use weir_flow::DeviceKind;
 
 use crate::args::GpuCheck;
-use crate::error::UserError;
+use crate::error::{UserError, write_error};
 use crate::gpu::facts::GpuFacts;
 use crate::output;
 use crate::settings::Settings;
@@ -104,8 +104,5 @@ fn device_name(device: DeviceKind) -> String {
 }
 
 fn write(path: &Path, text: &str) -> anyhow::Result<()> {
-    write_whole(path, text).map_err(|error| {
-        let reason = weir_files::io_reason(&error);
-        UserError::new(format!("cannot write {}: {reason}", path.display())).into()
-    })
+    write_whole(path, text).map_err(|error| write_error(path.display(), &error).into())
 }

@@ -9,10 +9,8 @@ use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-use weir_files::io_reason;
-
 use crate::args::Init;
-use crate::error::UserError;
+use crate::error::{UserError, write_error};
 use crate::zoo::Zoo;
 use crate::{catalog, output};
 use text::{Setup, graph};
@@ -89,7 +87,7 @@ fn write_new(path: &Path, text: &str, is_secret: bool) -> Result<(), UserError> 
         .and_then(|mut file| file.write_all(text.as_bytes()));
     written.map_err(|error| match error.kind() {
         std::io::ErrorKind::AlreadyExists => already_there(path),
-        _ => UserError::new(format!("cannot write {}: {}", path.display(), io_reason(&error))),
+        _ => write_error(path.display(), &error),
     })
 }
 

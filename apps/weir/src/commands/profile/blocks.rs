@@ -16,7 +16,7 @@ use super::layers::LayerCosts;
 use super::single::SingleModel;
 use super::{RUNS, sizes};
 use crate::args::{BlockedProfile, Profile};
-use crate::error::UserError;
+use crate::error::{UserError, write_error};
 use crate::output;
 use crate::report::plain_table;
 use crate::whole_file::write_whole;
@@ -234,10 +234,7 @@ fn text(profile: &Blocks) -> anyhow::Result<String> {
 fn write(path: &Path, text: &str) -> Result<(), UserError> {
     std::fs::create_dir_all(path.parent().unwrap_or(Path::new("")))
         .and_then(|()| write_whole(path, text))
-        .map_err(|error| {
-            let reason = weir_files::io_reason(&error);
-            UserError::new(format!("cannot write {}: {reason}", path.display()))
-        })
+        .map_err(|error| write_error(path.display(), &error))
 }
 
 fn table(

@@ -248,10 +248,11 @@ impl MotionGate {
             .is_none_or(|(looked_ms, _)| at_ms - looked_ms >= refresh_ms);
         if holds {
             self.refreshes = 0;
-        } else if is_old && !self.failed && self.answered {
+        } else if self.answered && !self.failed {
+            if !is_old {
+                return GateDecision::Still;
+            }
             self.refreshes = self.refreshes.saturating_add(1);
-        } else if !is_old && !self.failed && self.answered {
-            return GateDecision::Still;
         }
         self.looked = Some((at_ms, frame));
         self.failed = false;
