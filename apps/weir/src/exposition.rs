@@ -80,6 +80,11 @@ const SINK_RETRIES: Family = family(
     "counter",
     "Tries of events that failed, by sink.",
 );
+const SINK_HELD: Family = family(
+    "weir_sink_held_total",
+    "counter",
+    "Alarms of a sink that were held back, by reason: cooldown, quiet.",
+);
 const SINK_WAITING: Family = family(
     "weir_sink_events_waiting",
     "gauge",
@@ -383,6 +388,15 @@ fn sink_events(out: &mut String, report: &Report) {
     write(out, &SINK_EVENTS, events);
     let retries = sinks().map(|(name, sink)| (label(name), of(sink, "retries")));
     write(out, &SINK_RETRIES, retries);
+    let held = sinks().filter(|(_, sink)| sink.counts.contains_key("held_quiet"));
+    let held = held.flat_map(|(name, sink)| {
+        ["cooldown", "quiet"].map(|reason| {
+            let mut labels = label(name);
+            labels.push(("reason", reason.to_owned()));
+            (labels, of(sink, &format!("held_{reason}")))
+        })
+    });
+    write(out, &SINK_HELD, held);
     let waiting = sinks().map(|(name, sink)| (label(name), of(sink, "waiting")));
     write(out, &SINK_WAITING, waiting);
 }

@@ -12,10 +12,11 @@ use serde_json::Value;
 use crate::common::service::Service;
 
 /// Recorded only now and then: not by a service where nothing goes wrong, that traces no requests, or that is in no fleet.
-const RARE: [&str; 17] = [
+const RARE: [&str; 18] = [
     "weir_sink_events_total",
     "weir_sink_events_waiting",
     "weir_sink_free_bytes",
+    "weir_sink_held_total",
     "weir_sink_lost_total",
     "weir_sink_retries_total",
     "weir_batches_lost_total",

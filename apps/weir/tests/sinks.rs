@@ -78,3 +78,30 @@ fn topics_with_wildcards_are_refused_before_a_run() {
     assert_eq!(checked.status.code(), Some(2));
     assert!(said.contains("holds a wildcard"), "{said}");
 }
+
+#[test]
+fn faults_of_templates_and_quiet_hours_are_refused_with_their_lines() {
+    let sink = "\n[sinks.alarm]\ntype = \"webhook\"\nurl = \"http://127.0.0.1/SECRETpath\"\ninputs = [\"look\"]\n\
+                body = '''{\"a\":\n \"{{ strem }}\"}'''\nquiet_hours = \"22-6\"\n";
+    let line = |text: &str| {
+        let graph = format!("{GRAPH}{sink}");
+        1 + graph.lines().position(|line| line.starts_with(text)).unwrap()
+    };
+    let checked = check_sink(sink);
+    let said = String::from_utf8_lossy(&checked.stderr).into_owned();
+    assert_eq!(checked.status.code(), Some(2), "{said}");
+    for (key, message) in [
+        ("body", "sink \"alarm\": `body`: line 2: \"strem\" is no variable"),
+        (
+            "quiet_hours",
+            "sink \"alarm\": `quiet_hours`: \"22-6\" is not a time of day",
+        ),
+    ] {
+        let place = format!("graph.toml:{}", line(key));
+        let found = said
+            .lines()
+            .any(|said| said.contains(&place) && said.contains(message));
+        assert!(found, "{place} {message}: {said}");
+    }
+    assert!(!said.contains("SECRET"), "{said}");
+}

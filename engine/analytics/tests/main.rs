@@ -1,5 +1,6 @@
 //! Tests of analytics, in one program.
 
+mod alarms;
 mod confirmed;
 mod properties;
 mod schedule;

@@ -29,6 +29,14 @@ const SECRET_KEYS: [&str; 14] = [
     "sas",
 ];
 
+/// Beginnings of addresses, behind the scheme, whose path is a secret: hooks of services for messages.
+const SECRET_PATHS: [&str; 4] = [
+    "hooks.slack.com/",
+    "discord.com/api/webhooks/",
+    "discordapp.com/api/webhooks/",
+    "api.telegram.org/bot",
+];
+
 /// True if the file name is that of a JPEG or PNG image.
 #[must_use]
 pub fn is_image(path: &Path) -> bool {
@@ -37,8 +45,8 @@ pub fn is_image(path: &Path) -> bool {
     extension.is_some_and(|extension| known.iter().any(|known| extension.eq_ignore_ascii_case(known)))
 }
 
-/// The address with user and password, and values of secret keys (`token=`, `password=`, `key=`), replaced by `***`. Local
-/// paths are unchanged. Masking is idempotent.
+/// The address with user and password, values of secret keys (`token=`, `password=`, `key=`), and paths of known hooks, replaced
+/// by `***`. Local paths are unchanged. Masking is idempotent.
 #[must_use]
 pub fn mask_credentials(uri: &str) -> Cow<'_, str> {
     let Some(start) = authority(uri) else {
@@ -61,7 +69,26 @@ pub fn mask_credentials(uri: &str) -> Cow<'_, str> {
         rest = &rest[next..];
     }
     out.push_str(rest);
-    Cow::Owned(format!("{}{}", &uri[..start], masked_values(&out)))
+    let masked = masked_hooks(masked_values(&out));
+    Cow::Owned(format!("{}{masked}", &uri[..start]))
+}
+
+/// The text with the paths of hooks masked, up to a query, a blank or a quote.
+fn masked_hooks(mut text: String) -> String {
+    for begin in SECRET_PATHS {
+        let mut from = 0;
+        while let Some(at) = text[from..].to_ascii_lowercase().find(begin) {
+            let path = from + at + begin.len();
+            let rest = &text[path..];
+            let end = rest.find(|c: char| c.is_whitespace() || "?#\"'`".contains(c));
+            let end = path + end.unwrap_or(rest.len());
+            if end > path {
+                text.replace_range(path..end, MASK);
+            }
+            from = path;
+        }
+    }
+    text
 }
 
 /// Returns the address with its scheme in lower case. `RTSP://` equals `rtsp://` (RFC 3986, 3.1), but not in
@@ -269,6 +296,19 @@ mod tests {
                 "http://proxy/?url=rtsp://u:p@cam/1",
                 "http://proxy/?url=rtsp://***@cam/1",
             ),
+            (
+                "https://hooks.slack.com/services/T0/B0/x1 and more",
+                "https://hooks.slack.com/*** and more",
+            ),
+            (
+                "https://Discord.com/api/webhooks/1/x1?wait=true",
+                "https://Discord.com/api/webhooks/***?wait=true",
+            ),
+            (
+                "https://api.telegram.org/bot1:x1/sendMessage",
+                "https://api.telegram.org/bot***",
+            ),
+            ("https://hooks.slack.com/", "https://hooks.slack.com/"),
             ("rtsp://[::1]:554/a@b", "rtsp://[::1]:554/a@b"),
             ("rtsp://[::1]/a@b", "rtsp://[::1]/a@b"),
             ("http://host/users/@me", "http://host/users/@me"),

@@ -3,8 +3,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use weir_flow::{Delivery, Incident, KeyKind, KeySpec, Notice, Settings, Sink, SinkError, TrackEnd};
+use serde_json::Value;
+use weir_analytics::{AlarmGate, AlarmVerdict, HeldBy};
+use weir_flow::{
+    BestShot, Delivery, Incident, KeyKind, KeySpec, Notice, Settings, Sink, SinkError, TrackEnd,
+};
 
+use super::alarm_keys;
 use super::event::{incident_value, track_value};
 use super::outbox::{Message, Outbox};
 
@@ -21,40 +26,128 @@ pub(super) enum EventKind {
     Track,
 }
 
+/// Counts of alarms that were held back, by reason.
+#[derive(Debug, Default)]
+pub(super) struct HeldAlarms {
+    is_limited: bool,
+    cooldown: u64,
+    quiet: u64,
+}
+
+impl HeldAlarms {
+    pub(super) fn new(settings: &Settings) -> Self {
+        let keys = ["cooldown", "quiet_hours", "quiet_days"];
+        Self {
+            is_limited: keys.iter().any(|key| settings.0.contains_key(*key)),
+            ..Self::default()
+        }
+    }
+
+    /// Counts an alarm that is held back. For an event to be sent, returns how many alarms were held back before it.
+    pub(super) fn count(&mut self, verdict: AlarmVerdict) -> Option<u64> {
+        match verdict {
+            AlarmVerdict::Alarm { held_back } => return Some(held_back),
+            AlarmVerdict::FollowUp => return Some(0),
+            AlarmVerdict::Held(HeldBy::Cooldown) => self.cooldown += 1,
+            AlarmVerdict::Held(HeldBy::Quiet) => self.quiet += 1,
+            AlarmVerdict::HeldFollowUp => {}
+        }
+        None
+    }
+
+    /// Adds the counts to those of a sink whose keys hold alarms back.
+    pub(super) fn add_to(&self, counts: &mut BTreeMap<&'static str, u64>) {
+        if self.is_limited {
+            counts.insert("held_cooldown", self.cooldown);
+            counts.insert("held_quiet", self.quiet);
+        }
+    }
+}
+
+/// The line of an incident, with the number of alarms held back before it as `held_back`, if there were any.
+pub(super) fn with_held_back(stream: &str, incident: &Incident, held_back: u64) -> Value {
+    let mut event = incident_value(stream, incident);
+    if let (1.., Some(fields)) = (held_back, event.as_object_mut()) {
+        fields.insert("held_back".to_owned(), held_back.into());
+    }
+    event
+}
+
 /// See the module. `topic` says where the events of a stream go.
 pub(super) struct EventSink<T> {
     outbox: Outbox,
     tracks: bool,
+    /// Whether incidents are sent again as they change and end.
+    updates: bool,
+    pictures: bool,
+    gate: AlarmGate,
+    held: HeldAlarms,
     topic: T,
 }
 
 impl<T: Fn(&str, EventKind) -> String> EventSink<T> {
-    pub(super) fn new(outbox: Outbox, settings: &Settings, topic: T) -> Self {
-        Self {
+    /// # Errors
+    /// Faults in the keys that hold alarms back.
+    pub(super) fn new(outbox: Outbox, settings: &Settings, topic: T) -> Result<Self, SinkError> {
+        Ok(Self {
             outbox,
             tracks: settings.flag("tracks", false),
+            updates: true,
+            pictures: false,
+            gate: alarm_keys::gate(settings)?,
+            held: HeldAlarms::new(settings),
             topic,
+        })
+    }
+
+    /// Whether incidents are sent again as they change and end, and whether events have their pictures.
+    pub(super) fn with(self, updates: bool, pictures: bool) -> Self {
+        Self {
+            updates,
+            pictures,
+            ..self
         }
     }
 
-    fn push(&self, stream: &Arc<str>, ended_tracks: &[TrackEnd], incidents: &[Incident]) {
-        let message = |kind: EventKind, id: String, event: &serde_json::Value| Message {
+    fn push(&mut self, stream: &Arc<str>, ended_tracks: &[TrackEnd], incidents: &[Incident]) {
+        for track in ended_tracks.iter().filter(|_| self.tracks) {
+            let id = format!("{stream}/track/{}", track.id);
+            let event = track_value(stream, track);
+            self.send(stream, EventKind::Track, id, &event, None);
+        }
+        for incident in incidents {
+            let verdict = self.gate.on_event(stream, incident);
+            if verdict == AlarmVerdict::FollowUp && !self.updates {
+                continue;
+            }
+            let Some(held_back) = self.held.count(verdict) else {
+                continue;
+            };
+            // Of one incident, several updates may come.
+            let id = format!("{}/{}/{}", incident.id, incident.phase.name(), incident.time_ms);
+            let event = with_held_back(stream, incident, held_back);
+            let picture = incident.best.as_ref().filter(|_| self.pictures);
+            // Encoded here, so that the queue holds no pixels.
+            let picture = picture.filter(|picture| !picture.jpeg().is_empty());
+            self.send(stream, EventKind::Incident, id, &event, picture);
+        }
+    }
+
+    fn send(
+        &self,
+        stream: &Arc<str>,
+        kind: EventKind,
+        id: String,
+        event: &Value,
+        picture: Option<&Arc<BestShot>>,
+    ) {
+        self.outbox.push(Message {
             stream: Arc::clone(stream),
             id,
             body: event.to_string().into_bytes(),
             topic: (self.topic)(stream, kind),
-        };
-        for track in ended_tracks.iter().filter(|_| self.tracks) {
-            let id = format!("{stream}/track/{}", track.id);
-            let event = track_value(stream, track);
-            self.outbox.push(message(EventKind::Track, id, &event));
-        }
-        for incident in incidents {
-            // Of one incident, several updates may come.
-            let id = format!("{}/{}/{}", incident.id, incident.phase.name(), incident.time_ms);
-            let event = incident_value(stream, incident);
-            self.outbox.push(message(EventKind::Incident, id, &event));
-        }
+            picture: picture.cloned(),
+        });
     }
 }
 
@@ -76,8 +169,15 @@ impl<T: Fn(&str, EventKind) -> String + Send> Sink for EventSink<T> {
         Ok(())
     }
 
+    fn on_stream_removed(&mut self, stream: &str) -> Result<(), SinkError> {
+        self.gate.on_stream_removed(stream);
+        Ok(())
+    }
+
     fn counts(&self) -> BTreeMap<&'static str, u64> {
-        self.outbox.counts()
+        let mut counts = self.outbox.counts();
+        self.held.add_to(&mut counts);
+        counts
     }
 
     fn outage(&self) -> Option<String> {

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 #![allow(clippy::print_stdout, reason = "a test that skips says so")]
 
+mod alarms;
 mod delivered;
 mod floods;
 mod mqtt;

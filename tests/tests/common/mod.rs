@@ -93,6 +93,7 @@ pub(crate) fn catalog_with_sink(name: &'static str) -> Catalog {
             name,
             about: "",
             keys: &[],
+            check: Default::default(),
         }],
         ..Catalog::default()
     }

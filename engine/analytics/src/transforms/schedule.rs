@@ -163,7 +163,7 @@ fn parse_minute(text: &str) -> Option<u32> {
 ///
 /// # Errors
 /// A message about a text that is none.
-pub(super) fn parse_hours(text: &str) -> Result<Hours, (String, &'static str)> {
+pub(crate) fn parse_hours(text: &str) -> Result<Hours, (String, &'static str)> {
     let span = text
         .split_once('-')
         .and_then(|(from, until)| parse_minute(from).zip(parse_minute(until)))
@@ -185,7 +185,7 @@ pub(super) fn parse_hours(text: &str) -> Result<Hours, (String, &'static str)> {
 ///
 /// # Errors
 /// A message about the first text that names none.
-pub(super) fn parse_days(texts: &[String]) -> Result<[bool; 7], (String, &'static str)> {
+pub(crate) fn parse_days(texts: &[String]) -> Result<[bool; 7], (String, &'static str)> {
     let hint = "days = [\"mon-fri\", \"sun\"]: mon, tue, wed, thu, fri, sat and sun";
     if texts.is_empty() {
         return Err(("`days` is empty".to_owned(), hint));
@@ -210,7 +210,7 @@ pub(super) fn parse_days(texts: &[String]) -> Result<[bool; 7], (String, &'stati
 ///
 /// # Errors
 /// A message about the first text that is no date.
-pub(super) fn parse_exceptions(texts: &[String]) -> Result<Vec<Exception>, (String, &'static str)> {
+pub(crate) fn parse_exceptions(texts: &[String]) -> Result<Vec<Exception>, (String, &'static str)> {
     let hint = "except = [\"2026-12-24\", \"2027-07-26..2027-09-03\", \"12-25\"]: dates, from one to another, or of every year";
     if texts.len() > MAX_EXCEPTIONS {
         let message = format!(
@@ -279,6 +279,18 @@ pub fn time_zone(name: &str) -> Result<TimeZone, String> {
             || "such as \"Europe/Berlin\" or \"America/New_York\"".to_owned(),
             |meant| format!("did you mean \"{meant}\"?"),
         )
+    })
+}
+
+/// A time in milliseconds since 1970 (UTC) as the clock of a zone shows it, such as `2026-11-30 22:13:05 CET`; empty beyond the year
+/// 9999.
+#[must_use]
+pub fn clock_text(time_ms: u64, zone: &TimeZone) -> String {
+    let time = i64::try_from(time_ms).ok();
+    let time = time.and_then(|time| Timestamp::from_millisecond(time).ok());
+    let zoned = time.map(|time| time.to_zoned_datetime(zone.clone()));
+    zoned.map_or_else(String::new, |zoned| {
+        zoned.strftime("%Y-%m-%d %H:%M:%S %Z").to_string()
     })
 }
 

@@ -44,9 +44,8 @@ impl SinkFactory for KafkaFactory {
         let connector = KafkaConnector::new(settings)?;
         let topic = connector.topic.clone();
         let outbox = Outbox::start("kafka", Connections::new(connector), outbox_options(settings)?)?;
-        Ok(Box::new(EventSink::new(outbox, settings, move |_, _| {
-            topic.clone()
-        })))
+        let topic = move |_: &str, _| topic.clone();
+        Ok(Box::new(EventSink::new(outbox, settings, topic)?))
     }
 
     fn targets(&self) -> Vec<PathBuf> {

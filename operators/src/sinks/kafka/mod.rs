@@ -8,7 +8,7 @@ mod murmur2;
 use weir_flow::{KeyKind, KeySpec, Settings, SinkError, SinkFactory};
 
 use super::addresses::addresses;
-use super::{SinkKind, event_sink, outbox_keys, tls};
+use super::{SinkKind, alarm_keys, event_sink, outbox_keys, tls};
 
 pub(super) const KIND: SinkKind = SinkKind {
     name: "kafka",
@@ -54,6 +54,11 @@ const KEYS: &[KeySpec] = &[
     tls::CA_FILE,
     tls::CERTIFICATE_FILE,
     tls::KEY_FILE,
+    alarm_keys::COOLDOWN,
+    alarm_keys::QUIET_HOURS,
+    alarm_keys::QUIET_DAYS,
+    alarm_keys::QUIET_EXCEPT,
+    alarm_keys::TIMEZONE,
     outbox_keys::PATH,
     outbox_keys::DEAD_LETTER_BYTES,
     outbox_keys::QUEUE,
@@ -64,6 +69,7 @@ fn create(settings: &Settings, _streams: &[String]) -> Result<Box<dyn SinkFactor
     addresses(settings, "brokers", 9092, "to Kafka")?;
     checked_topic(settings)?;
     tls::tls_config(settings)?;
+    alarm_keys::gate(settings)?;
     build(settings)
 }
 

@@ -11,6 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use weir_analytics::AlarmGate;
 use weir_flow::{
     Delivery, Incident, KeyKind, KeySpec, Notice, Settings, Sink, SinkError, SinkFactory, StreamState,
 };
@@ -19,11 +20,11 @@ use self::counts::Counts;
 use self::events::Events;
 use self::topics::Topics;
 use self::transport::{Broker, MqttTransport, States};
-use super::SinkKind;
-use super::event::incident_value;
+use super::event_sink::{HeldAlarms, with_held_back};
 use super::outbox::{Message, Outbox};
 use super::outbox_keys::{self, outbox_options};
 use super::secret::secret;
+use super::{SinkKind, alarm_keys};
 
 pub(super) const KIND: SinkKind = SinkKind {
     name: "mqtt",
@@ -83,6 +84,11 @@ const KEYS: &[KeySpec] = &[
         kind: KeyKind::Duration,
         about: "time between two updates of a track about which nothing changed but its place (default `\"5s\"`)",
     },
+    alarm_keys::COOLDOWN,
+    alarm_keys::QUIET_HOURS,
+    alarm_keys::QUIET_DAYS,
+    alarm_keys::QUIET_EXCEPT,
+    alarm_keys::TIMEZONE,
     outbox_keys::PATH,
     outbox_keys::DEAD_LETTER_BYTES,
     outbox_keys::QUEUE,
@@ -98,6 +104,7 @@ const MAX_SNAPSHOTS: usize = 1_024;
 fn create(settings: &Settings, streams: &[String]) -> Result<Box<dyn SinkFactory>, SinkError> {
     Topics::new(settings)?;
     Broker::new(settings)?;
+    alarm_keys::gate(settings)?;
     Ok(Box::new(MqttFactory(settings.clone(), streams.to_vec())))
 }
 
@@ -119,6 +126,8 @@ impl SinkFactory for MqttFactory {
             owned: self.1.iter().map(|stream| stream.as_str().into()).collect(),
             dark: BTreeMap::new(),
             outbox: Outbox::start("mqtt", transport, outbox_options(settings)?)?,
+            gate: alarm_keys::gate(settings)?,
+            held: HeldAlarms::new(settings),
             states,
             events: Events::new((settings.number("update_interval", 5.0) * 1e3) as u64),
             counts: Counts::default(),
@@ -134,6 +143,8 @@ impl SinkFactory for MqttFactory {
 
 struct Mqtt {
     outbox: Outbox,
+    gate: AlarmGate,
+    held: HeldAlarms,
     states: Arc<States>,
     events: Events,
     counts: Counts,
@@ -179,11 +190,18 @@ impl Mqtt {
     fn push_incidents(&mut self, stream: &Arc<str>, incidents: &[Incident]) {
         for incident in incidents {
             self.set_snapshot(stream, incident);
+            let verdict = self.gate.on_event(stream, incident);
+            let Some(held_back) = self.held.count(verdict) else {
+                continue;
+            };
             self.outbox.push(Message {
                 stream: Arc::clone(stream),
                 id: format!("{}/{}/{}", incident.id, incident.phase.name(), incident.time_ms),
-                body: incident_value(stream, incident).to_string().into_bytes(),
+                body: with_held_back(stream, incident, held_back)
+                    .to_string()
+                    .into_bytes(),
                 topic: self.topics.incidents(),
+                picture: None,
             });
         }
     }
@@ -212,6 +230,7 @@ impl Mqtt {
                 id: event.id,
                 body: event.body.to_string().into_bytes(),
                 topic: self.topics.events(),
+                picture: None,
             });
         }
     }
@@ -279,11 +298,14 @@ impl Sink for Mqtt {
         self.set_counts(stream, changed);
         self.events.remove(stream);
         self.dark.remove(stream);
+        self.gate.on_stream_removed(stream);
         Ok(())
     }
 
     fn counts(&self) -> BTreeMap<&'static str, u64> {
-        self.outbox.counts()
+        let mut counts = self.outbox.counts();
+        self.held.add_to(&mut counts);
+        counts
     }
 
     fn outage(&self) -> Option<String> {

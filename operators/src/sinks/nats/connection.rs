@@ -46,7 +46,7 @@ impl SinkFactory for NatsFactory {
         let transport = Connections::new(NatsConnector::new(settings)?);
         let outbox = Outbox::start("nats", transport, outbox_options(settings)?)?;
         let topic = move |stream: &str, kind| subjects.of(stream, kind);
-        Ok(Box::new(EventSink::new(outbox, settings, topic)))
+        Ok(Box::new(EventSink::new(outbox, settings, topic)?))
     }
 
     fn targets(&self) -> Vec<PathBuf> {

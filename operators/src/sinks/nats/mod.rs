@@ -8,7 +8,7 @@ use weir_flow::{KeyKind, KeySpec, Settings, SinkError, SinkFactory};
 
 use self::subjects::Subjects;
 use super::addresses::addresses;
-use super::{SinkKind, event_sink, outbox_keys, tls};
+use super::{SinkKind, alarm_keys, event_sink, outbox_keys, tls};
 
 pub(super) const KIND: SinkKind = SinkKind {
     name: "nats",
@@ -59,6 +59,11 @@ const KEYS: &[KeySpec] = &[
     tls::CA_FILE,
     tls::CERTIFICATE_FILE,
     tls::KEY_FILE,
+    alarm_keys::COOLDOWN,
+    alarm_keys::QUIET_HOURS,
+    alarm_keys::QUIET_DAYS,
+    alarm_keys::QUIET_EXCEPT,
+    alarm_keys::TIMEZONE,
     outbox_keys::PATH,
     outbox_keys::DEAD_LETTER_BYTES,
     outbox_keys::QUEUE,
@@ -69,6 +74,7 @@ fn create(settings: &Settings, _streams: &[String]) -> Result<Box<dyn SinkFactor
     addresses(settings, "servers", 4222, "to NATS")?;
     Subjects::new(settings)?;
     tls::tls_config(settings)?;
+    alarm_keys::gate(settings)?;
     build(settings)
 }
 

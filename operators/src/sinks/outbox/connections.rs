@@ -54,6 +54,7 @@ impl<C: Connector> Transport for Connections<C> {
             Outcome::Failed(reason) => return Outcome::Failed(format!("{target}: {reason}")),
             Outcome::Unreached(reason) => return Outcome::Unreached(format!("{target}: {reason}")),
             Outcome::Refused(reason) => Outcome::Refused(format!("{target}: {reason}")),
+            Outcome::Limited(reason, wait) => Outcome::Limited(format!("{target}: {reason}"), wait),
             Outcome::Delivered => Outcome::Delivered,
         };
         self.line = Some(line);

@@ -21,6 +21,9 @@ const IDLE: Duration = Duration::from_millis(100);
 /// Time for the last attempts after the outbox was closed.
 const FLUSH: Duration = Duration::from_secs(4);
 
+/// Longest wait that another side may ask for.
+const MAX_LIMITED: Duration = Duration::from_secs(10 * 60);
+
 /// Duration from which an attempt that does not reach the target counts as slow.
 const SLOW: Duration = Duration::from_secs(1);
 
@@ -222,11 +225,20 @@ impl<T: Transport> Delivery<T> {
                 let wait = self.backoff.next_wait();
                 let due = ended + if is_closed { wait.min(FLUSH / 20) } else { wait };
                 held.reason = Some(failed.clone());
-                self.held.iter_mut().for_each(|held| held.due = held.due.max(due));
-                self.unreached = Some((due, cost, failed.clone()));
-                self.on_failed(failed, false);
+                self.on_unreached(due, cost, failed);
+            }
+            Outcome::Limited(failed, wait) => {
+                held.reason = Some(failed.clone());
+                self.on_unreached(ended + wait.min(MAX_LIMITED), cost, failed);
             }
         }
+    }
+
+    /// No event is taken before `due`.
+    fn on_unreached(&mut self, due: Instant, cost: Duration, reason: String) {
+        self.held.iter_mut().for_each(|held| held.due = held.due.max(due));
+        self.unreached = Some((due, cost, reason.clone()));
+        self.on_failed(reason, false);
     }
 
     /// `is_passed`: others are delivered meanwhile, so it fails on that event alone.

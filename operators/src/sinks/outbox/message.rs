@@ -1,9 +1,12 @@
 //! Events for other programs, the transports that deliver them, and the outcome of an attempt.
 
 use std::sync::Arc;
+use std::time::Duration;
+
+use weir_flow::BestShot;
 
 /// An event for another program.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub(in crate::sinks) struct Message {
     /// The stream that it is of.
     pub(in crate::sinks) stream: Arc<str>,
@@ -13,6 +16,16 @@ pub(in crate::sinks) struct Message {
     pub(in crate::sinks) body: Vec<u8>,
     /// Topic of the event, for transports with several topics.
     pub(in crate::sinks) topic: String,
+    /// Picture of the event, encoded already, for transports that send it.
+    pub(in crate::sinks) picture: Option<Arc<BestShot>>,
+}
+
+impl Message {
+    /// Bytes of the event and its picture.
+    pub(super) fn bytes(&self) -> usize {
+        let picture = self.picture.as_ref().map_or(0, |picture| picture.jpeg().len());
+        self.body.len() + picture
+    }
 }
 
 /// Outcome of an attempt to deliver an event.
@@ -26,6 +39,8 @@ pub(in crate::sinks) enum Outcome {
     Failed(String),
     /// The other side is not reached: no event is.
     Unreached(String),
+    /// The other side takes no event for that time, because it got too many.
+    Limited(String, Duration),
 }
 
 /// Delivers events; used by one thread.

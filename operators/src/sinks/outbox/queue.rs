@@ -47,7 +47,7 @@ impl Queue {
     /// Adds an event, or gives it back where there is no room.
     pub(super) fn push(&self, message: Message, since: Instant) -> Result<(), Message> {
         let mut state = self.lock();
-        let bytes = message.body.len();
+        let bytes = message.bytes();
         if state.is_closed
             || state.messages.len() >= self.max_messages
             || state.bytes + bytes > self.max_bytes
@@ -76,7 +76,7 @@ impl Queue {
     pub(super) fn settle(&self, message: &Message) {
         let mut state = self.lock();
         state.taken = state.taken.saturating_sub(1);
-        state.bytes = state.bytes.saturating_sub(message.body.len());
+        state.bytes = state.bytes.saturating_sub(message.bytes());
     }
 
     /// Waits as long, or until it is closed.

@@ -1,76 +1,106 @@
-//! Incidents to a web server, by POST.
+//! Incidents to a web server, by POST: as event lines, by templates, or to a service that brings messages to phones.
 
+mod address;
+mod answer;
+mod base64;
+mod encoding;
+mod form;
+mod keys;
+mod preset;
 mod request;
 mod signature;
+mod template;
+mod template_scan;
+mod variables;
 
 use std::path::PathBuf;
 
-use weir_flow::{KeyKind, KeySpec, Settings, Sink, SinkError, SinkFactory};
+use weir_flow::{KeyFault, Settings, Sink, SinkError, SinkFactory};
 
+use self::address::Receiver;
+use self::form::{Form, fault};
 use self::request::HttpTransport;
-use super::SinkKind;
-use super::event_sink::{self, EventSink};
+use self::signature::Signer;
+use super::event_sink::EventSink;
 use super::outbox::Outbox;
-use super::outbox_keys::{self, outbox_options};
+use super::outbox_keys::outbox_options;
 use super::secret::secret;
+use super::{SinkKind, alarm_keys};
 
 pub(super) const KIND: SinkKind = SinkKind {
     name: "webhook",
-    about: "incidents to a web server, by POST, retried until the server has accepted them (docs/reference/sinks.md)",
-    keys: KEYS,
+    about: "incidents to a web server or a phone, by POST, retried until the server has accepted them (docs/reference/webhooks.md)",
+    keys: keys::KEYS,
     file_per_stream: false,
     create,
 };
 
-const KEYS: &[KeySpec] = &[
-    KeySpec {
-        name: "url",
-        kind: KeyKind::Text,
-        about: "address to post to: `http://` or `https://` (required)",
-    },
-    KeySpec {
-        name: "secret",
-        kind: KeyKind::Text,
-        about: "key of the signature in `X-Weir-Signature`, as `\"${WEBHOOK_SECRET}\"`; without it nothing is signed",
-    },
-    KeySpec {
-        name: "secret_file",
-        kind: KeyKind::File,
-        about: "file that holds the key, instead of `secret`",
-    },
-    KeySpec {
-        name: "ca_file",
-        kind: KeyKind::File,
-        about: "certificates of the trusted authorities, as PEM, for an address with `https://` (default those that Mozilla trusts)",
-    },
-    event_sink::TRACKS,
-    KeySpec {
-        name: "timeout",
-        kind: KeyKind::Duration,
-        about: "timeout of one attempt (default `\"5s\"`)",
-    },
-    outbox_keys::PATH,
-    outbox_keys::DEAD_LETTER_BYTES,
-    outbox_keys::QUEUE,
-    outbox_keys::GIVE_UP_AFTER,
-];
+/// All faults of the keys; no file is read.
+pub(super) fn faults(settings: &Settings) -> Vec<KeyFault> {
+    let mut faults = alarm_keys::faults(settings);
+    address::check(settings, &mut faults);
+    check_signature(settings, &mut faults);
+    Form::read(settings, &mut faults);
+    faults
+}
+
+fn check_signature(settings: &Settings, faults: &mut Vec<KeyFault>) {
+    let is_set = |key: &str| settings.text(key).is_some_and(|text| !text.is_empty());
+    let has_secret = is_set("secret") || is_set("secret_file");
+    if is_set("signature") && !has_secret {
+        let message = "`signature` is without `secret` and `secret_file`";
+        faults.push(fault("signature", message, "secret = \"${WEBHOOK_SECRET}\""));
+    }
+    if has_secret && is_set("preset") {
+        let message = "`secret`: services for phones check no signature";
+        faults.push(fault("secret", message, "leave it out"));
+    }
+    let inline = settings.text("secret").filter(|secret| !secret.is_empty());
+    if let Some(Err(reason)) = inline.map(|secret| Signer::new(secret, is_standard(settings))) {
+        faults.push(fault("secret", format!("`secret`: {reason}"), ""));
+    }
+}
+
+fn is_standard(settings: &Settings) -> bool {
+    settings.text("signature") == Some("standard")
+}
 
 fn create(settings: &Settings, _streams: &[String]) -> Result<Box<dyn SinkFactory>, SinkError> {
-    request::checked_tls(&request::checked_url(settings)?, settings)?;
-    Ok(Box::new(WebhookFactory(settings.clone())))
+    let faults = faults(settings);
+    if !faults.is_empty() {
+        return Err(alarm_keys::as_error("to a webhook", &faults));
+    }
+    let factory = WebhookFactory(settings.clone());
+    factory.transport()?;
+    Ok(Box::new(factory))
 }
 
 struct WebhookFactory(Settings);
 
+impl WebhookFactory {
+    /// The sender of requests. It contacts nothing before the first event.
+    fn transport(&self) -> Result<HttpTransport, SinkError> {
+        let settings = &self.0;
+        let receiver = Receiver::open(settings)?;
+        let encryption = request::checked_tls(&receiver.address, settings)?;
+        let secret = secret(settings, "secret", "secret_file")?;
+        let signer = secret.map(|secret| Signer::new(&secret, is_standard(settings)));
+        let signer = signer.transpose().map_err(|reason| SinkError {
+            target: "to a webhook".to_owned(),
+            reason: reason.to_owned(),
+        })?;
+        let form = Form::read(settings, &mut Vec::new());
+        Ok(HttpTransport::new(receiver, form, signer, encryption, settings))
+    }
+}
+
 impl SinkFactory for WebhookFactory {
     fn open(&self) -> Result<Box<dyn Sink>, SinkError> {
         let settings = &self.0;
-        let secret = secret(settings, "secret", "secret_file")?;
-        let url = request::checked_url(settings)?;
-        let encryption = request::checked_tls(&url, settings)?;
-        let transport = HttpTransport::new(url, secret, encryption, settings);
-        let outbox = Outbox::start("webhook", transport, outbox_options(settings)?)?;
-        Ok(Box::new(EventSink::new(outbox, settings, |_, _| String::new())))
+        let form = Form::read(settings, &mut Vec::new());
+        let outbox = Outbox::start("webhook", self.transport()?, outbox_options(settings)?)?;
+        let sink = EventSink::new(outbox, settings, |_, _| String::new())?;
+        Ok(Box::new(sink.with(form.updates(), form.has_pictures())))
     }
 
     fn targets(&self) -> Vec<PathBuf> {

@@ -6,49 +6,28 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use ureq::tls::{Certificate, RootCerts, TlsConfig};
 use ureq::{Agent, Timeout};
-use weir_flow::{Settings, SinkError, mask_credentials};
+use weir_flow::{Settings, SinkError};
 
 use super::super::outbox::{Message, Outcome, Transport};
 use super::super::tls;
-use super::signature::signature;
+use super::address::{Address, Receiver};
+use super::answer::Answer;
+use super::encoding::identifier;
+use super::form::{Form, Prepared};
+use super::signature::Signer;
 
 /// Bytes of an answer that are read; the connection is closed on longer ones.
 const MAX_ANSWER: u64 = 16 << 10;
-
-/// The address that `settings` name.
-///
-/// # Errors
-/// There is none, or it is no address of a web server.
-pub(super) fn checked_url(settings: &Settings) -> Result<String, SinkError> {
-    let failed = |reason: &str| SinkError {
-        target: "to a webhook".to_owned(),
-        reason: reason.to_owned(),
-    };
-    let url = settings.text("url").filter(|url| !url.is_empty());
-    let url = url.ok_or_else(|| failed("it has no `url`: name the address to post to"))?;
-    let parsed = url.parse::<ureq::http::Uri>().ok();
-    let parsed =
-        parsed.filter(|uri| matches!(uri.scheme_str(), Some("http" | "https")) && uri.host().is_some());
-    match parsed {
-        Some(_) => Ok(url.to_owned()),
-        None => Err(failed(
-            "its `url` is no address of a web server: it begins with http:// or https://",
-        )),
-    }
-}
 
 /// Encryption of connections, where `settings` name the authorities that are trusted.
 ///
 /// # Errors
 /// The file holds none, or the address needs none.
-pub(super) fn checked_tls(url: &str, settings: &Settings) -> Result<Option<TlsConfig>, SinkError> {
+pub(super) fn checked_tls(address: &Address, settings: &Settings) -> Result<Option<TlsConfig>, SinkError> {
     let Some(path) = settings.text("ca_file").filter(|path| !path.is_empty()) else {
         return Ok(None);
     };
-    if !url
-        .get(..8)
-        .is_some_and(|scheme| scheme.eq_ignore_ascii_case("https://"))
-    {
+    if !address.is_encrypted() {
         return Err(SinkError {
             target: "to a webhook".to_owned(),
             reason: "`ca_file` has no effect with an address that begins with http://: use an address with https://"
@@ -66,14 +45,16 @@ pub(super) fn checked_tls(url: &str, settings: &Settings) -> Result<Option<TlsCo
 
 pub(super) struct HttpTransport {
     agent: Agent,
-    url: String,
-    secret: Option<String>,
+    receiver: Receiver,
+    form: Form,
+    signer: Option<Signer>,
 }
 
 impl HttpTransport {
     pub(super) fn new(
-        url: String,
-        secret: Option<String>,
+        receiver: Receiver,
+        form: Form,
+        signer: Option<Signer>,
         encryption: Option<TlsConfig>,
         settings: &Settings,
     ) -> Self {
@@ -89,61 +70,66 @@ impl HttpTransport {
             .build();
         Self {
             agent: agent.into(),
-            url,
-            secret,
+            receiver,
+            form,
+            signer,
         }
+    }
+
+    fn send(&self, id: &str, prepared: &Prepared) -> Result<ureq::http::Response<ureq::Body>, ureq::Error> {
+        let mut request = self.agent.post(self.receiver.address.with(&prepared.path));
+        for (name, value) in &prepared.headers {
+            request = request.header(name, value);
+        }
+        // Services for phones have no use for these.
+        if !self.form.is_preset() {
+            let (id, now) = (identifier(id), now_s());
+            request = request
+                .header("X-Weir-Event", &id)
+                .header("X-Weir-Timestamp", now.to_string());
+            let signer = self.signer.iter();
+            for (name, value) in signer.flat_map(|signer| signer.headers(&id, now, &prepared.body)) {
+                request = request.header(name, value);
+            }
+        }
+        request.send(&prepared.body[..])
     }
 }
 
 impl Transport for HttpTransport {
     fn attempt(&mut self, message: &Message) -> Outcome {
-        let now = now_s();
-        let mut request = self
-            .agent
-            .post(&self.url)
-            .header("Content-Type", "application/json")
-            .header("X-Weir-Event", header_text(&message.id))
-            .header("X-Weir-Timestamp", now.to_string());
-        if let Some(secret) = &self.secret {
-            let signature = signature(secret.as_bytes(), now, &message.body);
-            request = request.header("X-Weir-Signature", format!("sha256={signature}"));
-        }
-        match request.send(&message.body[..]) {
+        let said = |reason: &str| self.receiver.said(reason);
+        let prepared = match self.form.prepare(&self.receiver.account, message) {
+            Ok(prepared) => prepared,
+            // It would be the same again.
+            Err(reason) => return Outcome::Refused(said(&reason)),
+        };
+        match self.send(&message.id, &prepared) {
             Ok(mut answer) => {
                 let status = answer.status().as_u16();
-                // So that the connection can be used again. What it says changes nothing.
+                let retry_after = answer.headers().get("retry-after");
+                let retry_after = retry_after
+                    .and_then(|value| value.to_str().ok())
+                    .map(str::to_owned);
+                // So that the connection can be used again.
                 let read = answer.body_mut().with_config().limit(MAX_ANSWER).read_to_vec();
                 if let (200..=299, Err(error)) = (status, &read)
                     && !matches!(error, ureq::Error::BodyExceedsLimit(_))
                 {
-                    return Outcome::Failed(self.said(&format!("its answer breaks off: {error}")));
+                    return Outcome::Failed(said(&format!("its answer breaks off: {error}")));
                 }
-                self.outcome(status)
+                let answer = Answer {
+                    status,
+                    retry_after,
+                    body: read.unwrap_or_default(),
+                };
+                answer.outcome(said)
             }
             // Headers that cannot be sent never can.
-            Err(ureq::Error::Http(error)) => Outcome::Refused(self.said(&error.to_string())),
-            Err(error) if is_unreached(&error) => Outcome::Unreached(self.said(&error.to_string())),
-            Err(error) => Outcome::Failed(self.said(&tls::explained(&error.to_string()))),
+            Err(ureq::Error::Http(error)) => Outcome::Refused(said(&error.to_string())),
+            Err(error) if is_unreached(&error) => Outcome::Unreached(said(&error.to_string())),
+            Err(error) => Outcome::Failed(said(&tls::explained(&error.to_string()))),
         }
-    }
-}
-
-impl HttpTransport {
-    fn outcome(&self, status: u16) -> Outcome {
-        match status {
-            200..=299 => Outcome::Delivered,
-            300..=399 => Outcome::Refused(self.said(&format!(
-                "it answers {status} and redirects events, which is not followed: set the address that it redirects to"
-            ))),
-            // Not now, or a fault of the server: it may take the event later.
-            408 | 425 | 429 | 500.. => Outcome::Failed(self.said(&format!("it answers {status}"))),
-            _ => Outcome::Refused(self.said(&format!("it answers {status}"))),
-        }
-    }
-
-    fn said(&self, reason: &str) -> String {
-        let shown = mask_credentials(&self.url);
-        format!("{shown}: {}", reason.replace(&self.url, &shown))
     }
 }
 
@@ -160,15 +146,6 @@ fn is_unreached(error: &ureq::Error) -> bool {
     }
 }
 
-/// A text as it may stand in a header: what is no visible ASCII is percent-encoded.
-fn header_text(text: &str) -> String {
-    let encoded = |byte: u8| match byte {
-        b'%' | 0..=32 | 127.. => format!("%{byte:02X}"),
-        visible => char::from(visible).to_string(),
-    };
-    text.bytes().map(encoded).collect()
-}
-
 #[expect(
     clippy::disallowed_methods,
     reason = "a receiver compares it with its own clock"
@@ -182,13 +159,9 @@ fn now_s() -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use weir_flow::Value;
 
-    #[test]
-    fn names_of_any_script_fit_into_a_header() {
-        assert_eq!(header_text("north/gate/7"), "north/gate/7");
-        assert_eq!(header_text("t\u{fc}r 5%\n"), "t%C3%BCr%205%25%0A");
-    }
+    use super::*;
 
     #[test]
     fn answers_without_an_end_take_bounded_memory() {
@@ -212,13 +185,17 @@ mod tests {
                 let _ = stream.write_all(answer);
                 while stream.write_all(&piece).is_ok() {}
             });
-            let timeout = ("timeout".to_owned(), weir_flow::Value::Number(0.5));
-            let mut transport = HttpTransport::new(url, None, None, &Settings([timeout].into()));
+            let keys = [("timeout", Value::Number(0.5)), ("url", Value::Text(url))];
+            let settings = Settings(keys.map(|(key, value)| (key.to_owned(), value)).into());
+            let form = Form::read(&settings, &mut Vec::new());
+            let receiver = Receiver::open(&settings).unwrap();
+            let mut transport = HttpTransport::new(receiver, form, None, None, &settings);
             let message = Message {
                 stream: "s".into(),
                 topic: String::new(),
                 id: "s/z/1".to_owned(),
                 body: b"{}".to_vec(),
+                picture: None,
             };
             let allocated = allocation_counter::measure(|| {
                 let _ = transport.attempt(&message);

@@ -1,14 +1,61 @@
-//! HMAC-SHA256 (RFC 2104) over a time stamp and a body, in hexadecimal.
+//! Signatures by HMAC-SHA256 (RFC 2104): Weir's own, and that of Standard Webhooks.
 
 use sha2::{Digest, Sha256};
+
+use super::base64;
 
 /// Bytes of a block of SHA-256.
 const BLOCK: usize = 64;
 
-/// The signature of `timestamp`, a full stop, and `body`.
-pub(super) fn signature(key: &[u8], timestamp: u64, body: &[u8]) -> String {
-    let mac = hmac(key, &[timestamp.to_string().as_bytes(), b".", body]);
-    mac.iter().map(|byte| format!("{byte:02x}")).collect()
+/// Prefix of secrets of Standard Webhooks; the key follows in base64.
+const PREFIX: &str = "whsec_";
+
+/// Bytes that such a key may have.
+const KEY_BYTES: std::ops::RangeInclusive<usize> = 24..=64;
+
+/// Key and form of signatures.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Signer {
+    /// Time stamp and body, in hexadecimal.
+    Weir(Vec<u8>),
+    /// Identifier, time stamp and body, in base64 (standardwebhooks.com).
+    Standard(Vec<u8>),
+}
+
+impl Signer {
+    /// The signer for a secret. Reasons never quote it.
+    ///
+    /// # Errors
+    /// The secret is none of Standard Webhooks, where it must be.
+    pub(super) fn new(secret: &str, is_standard: bool) -> Result<Self, &'static str> {
+        if !is_standard {
+            return Ok(Self::Weir(secret.as_bytes().to_vec()));
+        }
+        let key = secret.strip_prefix(PREFIX).and_then(base64::decode);
+        let key = key.filter(|key| KEY_BYTES.contains(&key.len()));
+        key.map(Self::Standard)
+            .ok_or("a secret of Standard Webhooks is `whsec_` and 24 to 64 bytes in base64")
+    }
+
+    /// Headers that sign a body which is sent at `timestamp`, in seconds since 1970.
+    pub(super) fn headers(&self, id: &str, timestamp: u64, body: &[u8]) -> Vec<(&'static str, String)> {
+        let time = timestamp.to_string();
+        match self {
+            Self::Weir(key) => {
+                let mac = hmac(key, &[time.as_bytes(), b".", body]);
+                let hex: String = mac.iter().map(|byte| format!("{byte:02x}")).collect();
+                vec![("X-Weir-Signature", format!("sha256={hex}"))]
+            }
+            Self::Standard(key) => {
+                let mac = hmac(key, &[id.as_bytes(), b".", time.as_bytes(), b".", body]);
+                vec![
+                    ("webhook-id", id.to_owned()),
+                    ("webhook-timestamp", time),
+                    ("webhook-signature", format!("v1,{}", base64::encode(&mac))),
+                ]
+            }
+        }
+    }
 }
 
 fn hmac(key: &[u8], message: &[&[u8]]) -> [u8; 32] {
@@ -49,6 +96,34 @@ mod tests {
             )),
             "60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54"
         );
-        assert_eq!(signature(b"Jefe", 7, b"{}"), hex(&hmac(b"Jefe", &[b"7.{}"])));
+        let signer = Signer::new("Jefe", false).expect("any text");
+        let expected = format!("sha256={}", hex(&hmac(b"Jefe", &[b"7.{}"])));
+        assert_eq!(signer.headers("a", 7, b"{}"), [("X-Weir-Signature", expected)]);
+    }
+
+    /// The vector that libraries of Standard Webhooks share.
+    #[test]
+    fn signatures_of_standard_webhooks_match_the_public_vector() {
+        let signer = Signer::new("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", true).expect("a secret");
+        let id = "msg_p5jXN8AQM9LWM0D4loKWxJek";
+        assert_eq!(
+            signer.headers(id, 1_614_265_330, br#"{"test": 2432232314}"#),
+            [
+                ("webhook-id", id.to_owned()),
+                ("webhook-timestamp", "1614265330".to_owned()),
+                (
+                    "webhook-signature",
+                    "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=".to_owned()
+                ),
+            ]
+        );
+    }
+
+    #[test]
+    fn secrets_that_are_none_of_standard_webhooks_are_refused_unquoted() {
+        for secret in ["hunter2hunter2", "whsec_", "whsec_c2hvcnQ=", "whsec_***"] {
+            let reason = Signer::new(secret, true).expect_err(secret);
+            assert!(!reason.contains(secret) || secret == "whsec_", "{reason}");
+        }
     }
 }
