@@ -3,7 +3,9 @@
 
 use std::path::Path;
 
-use weir_flow::{Attribute, Frame, KeyPoint, Point, Rect, RunHeader, Settings, Sink, Value};
+use weir_flow::{
+    Attribute, Frame, KeyPoint, Mask, Point, Points, Rect, RotatedRect, RunHeader, Settings, Sink, Value,
+};
 use weir_operators::sinks::{event_line, sink};
 
 use crate::common::{delivery, object, picture, reopening, settings};
@@ -22,6 +24,7 @@ fn event_lines_match_their_specification() {
         roll: 0.0,
     };
     let points = Attribute::Points(vec![KeyPoint {
+        name: None,
         at: Point::new(3.333, 4.0),
         score: 0.5,
     }]);
@@ -369,6 +372,28 @@ fn objects_below_the_score_threshold_are_not_drawn() {
     let nothing = written("nothing.mp4", 0.0, vec![]);
     assert_eq!(written("below.mp4", 0.9, vec![found.clone()]), nothing);
     assert_ne!(written("above.mp4", 0.8, vec![found]), nothing);
+}
+
+#[test]
+fn masks_and_rotated_boxes_are_drawn() {
+    let folder = tempfile::tempdir().unwrap();
+    let rect = Rect::new(10.0, 10.0, 50.0, 40.0);
+    let written = |name: &str, points: Points| {
+        let path = folder.path().join(name);
+        let mut video = sink("mp4", &settings(&path)).unwrap().open().unwrap();
+        let mut found = object(0, "car", rect, vec![]);
+        found.object.points = points;
+        video
+            .accept(&delivery("a", 0, 0.0, picture(0, 64, 64), vec![found]))
+            .unwrap();
+        video.finish().unwrap();
+        std::fs::read(path).unwrap()
+    };
+    let plain = written("plain.mp4", Points::None);
+    let mask = Mask::sample(&rect, |x, y| x > y).unwrap();
+    assert_ne!(written("mask.mp4", Points::Mask(mask.into())), plain);
+    let rotated = RotatedRect::new(Point::new(30.0, 25.0), 40.0, 20.0, 0.5);
+    assert_ne!(written("rotated.mp4", Points::Rotated(rotated)), plain);
 }
 
 #[test]

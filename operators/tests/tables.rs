@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use serde_json::Value as Json;
 use weir_flow::{
-    Attribute, DeliveredObject, Delivery, Frame, Image, Object, Points, Rect, Settings, Sink, TrackState,
-    Value,
+    Attribute, DeliveredObject, Delivery, Frame, Image, Mask, Object, Points, Rect, Settings, Sink,
+    TrackState, Value,
 };
 use weir_operators::sinks::sink;
 
@@ -110,4 +110,34 @@ fn coco_results_have_its_categories() {
         { "image_id": 2, "category_id": 3, "bbox": [10.0, 20.0, 30.5, 40.0], "score": 0.75 },
     ]);
     assert_eq!(results, expected);
+}
+
+#[test]
+fn coco_results_have_the_mask_of_an_object() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("results.json");
+    let mut found = object(0, "car", None);
+    let mask = Mask::sample(&Rect::new(1.0, 0.0, 2.0, 2.0), |_, _| true).unwrap();
+    found.object.points = Points::Mask(mask.into());
+    let mut results = open("coco", &path);
+    results
+        .accept(&Delivery {
+            without: Vec::new(),
+            stream: "north".into(),
+            frame: Arc::new(Frame::new(0, 0.0, Image::from_rgb(3, 2, vec![0; 18]))),
+            time_ms: 1_000,
+            latency_ms: 1.0,
+            late: false,
+            still: false,
+            objects: vec![found],
+            ended_tracks: Vec::new(),
+            incidents: Vec::new(),
+            overlays: Vec::new(),
+        })
+        .unwrap();
+    results.finish().unwrap();
+    let written: Json = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+    // Two pixels outside, two within, two outside.
+    let expected = serde_json::json!({ "size": [2, 3], "counts": "222" });
+    assert_eq!(written[0]["segmentation"], expected);
 }

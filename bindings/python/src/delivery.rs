@@ -184,13 +184,18 @@ impl Object {
         corners(&self.inner().object.rect)
     }
 
-    /// Landmarks in pixels of the frame: five of a face, four corners of a plate, or none.
+    /// Landmarks in pixels of the frame: five of a face, four corners of a plate or of a rotated box, or none.
     #[getter]
     fn points(&self) -> Vec<(f32, f32)> {
+        let corners;
         let points = match &self.inner().object.points {
-            Points::None => &[][..],
+            Points::None | Points::Pose(_) | Points::Mask(_) => &[][..],
             Points::Face(points) => points,
             Points::Corners(points) => points,
+            Points::Rotated(rotated) => {
+                corners = rotated.corners();
+                &corners
+            }
         };
         points.iter().map(|point| (point.x, point.y)).collect()
     }

@@ -1,4 +1,4 @@
-//! The classes of COCO, which many public detectors are trained on.
+//! The classes of COCO, which many public detectors are trained on, and the key points of its persons.
 
 /// Name in `labels` that stands for all of [`COCO`]: `labels = ["coco"]`.
 pub const COCO_LABEL: &str = "coco";
@@ -85,4 +85,25 @@ pub const COCO: &[&str] = &[
     "teddy bear",
     "hair drier",
     "toothbrush",
+];
+
+/// The 17 key points of COCO's persons in their usual order.
+pub const COCO_KEY_POINTS: &[&str] = &[
+    "nose",
+    "left_eye",
+    "right_eye",
+    "left_ear",
+    "right_ear",
+    "left_shoulder",
+    "right_shoulder",
+    "left_elbow",
+    "right_elbow",
+    "left_wrist",
+    "right_wrist",
+    "left_hip",
+    "right_hip",
+    "left_knee",
+    "right_knee",
+    "left_ankle",
+    "right_ankle",
 ];

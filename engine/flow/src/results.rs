@@ -5,26 +5,37 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::geometry::{Point, Rect};
+use crate::mask::Mask;
+use crate::rotated::RotatedRect;
 
-/// A named point with its confidence.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+/// A point of an object with its confidence.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct KeyPoint {
+    /// Name, if the model's file or its classes give one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<Arc<str>>,
     /// Position in source pixels.
     pub at: Point,
     /// Confidence, 0 to 1.
     pub score: f32,
 }
 
-/// Landmarks of an object, by which it can be aligned.
+/// Geometry of an object beyond its upright box.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub enum Points {
-    /// The detector gives no points.
+    /// The detector gives no more than the box.
     #[default]
     None,
     /// Eyes, nose, mouth corners; each pair from left to right in the image.
     Face([Point; 5]),
     /// Corners of a quadrilateral such as a plate: top left, top right, bottom right, bottom left in reading direction.
     Corners([Point; 4]),
+    /// Key points in the model's order. The module that found the object makes them its attribute `keypoints`.
+    Pose(Vec<KeyPoint>),
+    /// The box at an angle; the upright one is around it.
+    Rotated(RotatedRect),
+    /// The pixels of the object.
+    Mask(Arc<Mask>),
 }
 
 /// Identifies an object within a request by the module that found it and its index there.
@@ -47,7 +58,7 @@ pub struct Object {
     pub rect: Rect,
     /// Object in whose crop it was found.
     pub parent: Option<ObjectRef>,
-    /// Landmarks in source pixels.
+    /// Landmarks, angle or mask, in source pixels.
     pub points: Points,
     /// True if its score is below the operating threshold of its class. Such an object is no event and no
     /// input of later modules, but trackers use it, and evaluations over all thresholds.

@@ -96,10 +96,11 @@ export function drawTrails(context, place, frames, now) {
   }
 }
 
-export function drawObject(context, place, { box, class: name, track, words, tags, parent }) {
+/** An object with its texts; one at an angle by its corners. */
+export function drawObject(context, place, { box, corners, class: name, track, words, tags, parent }) {
   const [[x0, y0], [x1, y1]] = [at(place, box.slice(0, 2)), at(place, box.slice(2))];
-  context.beginPath();
-  context.rect(x0, y0, x1 - x0, y1 - y0);
+  const outline = corners?.map((corner) => at(place, corner)) ?? [[x0, y0], [x1, y0], [x1, y1], [x0, y1]];
+  path(context, outline, true);
   stroke(context, BOX, 1);
   // A number within the run is short enough to read; the class of what is found within another object is clear from it.
   const number = track === undefined ? "" : String(track % NUMBERS);

@@ -224,6 +224,7 @@ impl Head for Bodypix {
             None => maps.best(),
         };
         let points = found.iter().enumerate().map(|(point, (at, cell))| KeyPoint {
+            name: None,
             at: transform.point(*at),
             score: maps.score(point, *cell),
         });

@@ -48,6 +48,7 @@ impl Head for Iris {
         // The model gives no confidence.
         let attribute = Attribute::Iris {
             eyes: vec![KeyPoint {
+                name: None,
                 at: centre,
                 score: 1.0,
             }],
@@ -70,6 +71,7 @@ mod tests {
             .decode(&[Output { data: &data }], &ItemTransform::identity(64, 64))
             .attribute;
         let eye = KeyPoint {
+            name: None,
             at: Point::new(32.0, 30.0),
             score: 1.0,
         };

@@ -44,6 +44,7 @@ impl Head for PointsHead {
         }
         let (width, height) = (transform.width as f32, transform.height as f32);
         let point = |[x, y, score]: &[f32; 3]| KeyPoint {
+            name: None,
             at: transform.point(Point::new(x * width, y * height)),
             score: score.clamp(0.0, 1.0),
         };

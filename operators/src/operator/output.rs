@@ -10,6 +10,9 @@ use super::{ConfiguredOperator, regions};
 /// since boxes found at different scales agree less than those of one crop.
 const SAME: f32 = 0.35;
 
+/// Attribute of objects whose detector gives key points.
+const KEY_POINTS: &str = "keypoints";
+
 pub(super) fn module_output(
     operator: &ConfiguredOperator,
     module: u32,
@@ -22,6 +25,7 @@ pub(super) fn module_output(
             .flat_map(|(place, inference)| inference.objects.into_iter().map(move |object| (place, object)));
         let objects = objects.filter(|(_, object)| keeps(operator, object));
         output.objects = regions::whole_objects(objects.collect());
+        note_poses(module, &mut output);
         return output;
     }
     for (item, inference) in items.iter().zip(inferences) {
@@ -45,7 +49,23 @@ pub(super) fn module_output(
     if items.len() > 1 {
         output.objects = distinct(output.objects);
     }
+    note_poses(module, &mut output);
     output
+}
+
+/// Makes key points that a detector found with its objects attributes of these, as those of models that look at crops.
+fn note_poses(module: u32, output: &mut ModuleOutput) {
+    for (index, object) in (0..).zip(&mut output.objects) {
+        let Points::Pose(points) = &mut object.points else {
+            continue;
+        };
+        output.attributes.push(ObjectAttribute {
+            object: ObjectRef { module, index },
+            name: KEY_POINTS.into(),
+            attribute: Attribute::Points(std::mem::take(points)),
+        });
+        object.points = Points::None;
+    }
 }
 
 /// Whether the object's class is kept.
@@ -97,10 +117,10 @@ fn note(
     {
         let mut both: Vec<(KeyPoint, f32)> = before_eyes
             .iter()
-            .copied()
+            .cloned()
             .zip(before_radius.iter().copied())
             .collect();
-        both.extend(eyes.iter().copied().zip(radius.iter().copied()));
+        both.extend(eyes.iter().cloned().zip(radius.iter().copied()));
         both.sort_by(|(a, _), (b, _)| a.at.x.total_cmp(&b.at.x));
         (*before_eyes, *before_radius) = both.into_iter().unzip();
         return;

@@ -237,6 +237,7 @@ fn both_eyes_become_one_attribute() {
     let iris = |x: f32| Inference {
         attribute: Some(Attribute::Iris {
             eyes: vec![KeyPoint {
+                name: None,
                 at: Point::new(x, 30.0),
                 score: 1.0,
             }],
@@ -250,6 +251,33 @@ fn both_eyes_become_one_attribute() {
         panic!("no iris")
     };
     assert_eq!((eyes.len(), &radius[..]), (2, &[41.0, 61.0][..]));
+}
+
+#[test]
+fn key_points_of_a_detector_become_attributes_of_its_objects() {
+    let operator = make("detect", &[], &[]);
+    let items = operator.items(&frame(), &RequestResults::default());
+    let rect = Rect::new(0.0, 0.0, 80.0, 80.0);
+    let nose = KeyPoint {
+        name: Some("nose".into()),
+        at: Point::new(40.0, 20.0),
+        score: 0.7,
+    };
+    let inference = Inference {
+        objects: vec![
+            object("car", rect, Points::None),
+            object("person", rect, Points::Pose(vec![nose.clone()])),
+        ],
+        ..Inference::default()
+    };
+    let output = operator.output(5, &items, vec![inference]);
+    assert_eq!(output.objects.len(), 2);
+    let [noted] = &output.attributes[..] else {
+        panic!("{:?}", output.attributes)
+    };
+    let person = ObjectRef { module: 5, index: 1 };
+    assert_eq!((noted.object, &*noted.name), (person, "keypoints"));
+    assert_eq!(noted.attribute, Attribute::Points(vec![nose]));
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Objects and zones of a frame as notes, which the page draws over the video.
 
 use serde_json::{Value, json};
-use weir_flow::{Attribute, DeliveredObject, Delivery, Overlay, Point, Rect};
+use weir_flow::{Attribute, DeliveredObject, Delivery, Overlay, Point, Points, Rect};
 
 /// Objects that are drawn; no person sees more.
 const MAX_OBJECTS: usize = 256;
@@ -56,6 +56,9 @@ fn object(found: &DeliveredObject, size: (u32, u32), overlays: &[Overlay]) -> Va
         "score": object.score,
         "box": parts(object.rect, size),
     });
+    if let Points::Rotated(rotated) = &object.points {
+        note["corners"] = json!(rotated.corners().map(|corner| part(corner, size)));
+    }
     if let Some(parent) = found.parent {
         note["parent"] = parent.into();
     }

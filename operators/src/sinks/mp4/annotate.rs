@@ -10,6 +10,9 @@ use super::palette::{BLACK, Color, WHITE, color_of};
 /// Keypoints below this confidence are not drawn.
 const MIN_SCORE: f32 = 0.4;
 
+/// Opacity of a mask, of 255: the picture is seen through it.
+const MASK_OPACITY: u8 = 100;
+
 /// Edges between the 17 COCO keypoints: face, shoulders, arms, trunk, legs.
 const BONES: [(usize, usize); 18] = [
     (0, 1),
@@ -102,15 +105,19 @@ fn shapes(canvas: &mut Canvas, delivered: &DeliveredObject, style: &Style) {
     let object = &delivered.object;
     let color = color_of(&object.class);
     match &object.points {
-        Points::Corners(corners) => {
-            for index in 0..4 {
-                canvas.line(
-                    at(corners[index]),
-                    at(corners[(index + 1) % 4]),
-                    style.line,
-                    color,
-                );
+        Points::Corners(corners) => quadrilateral(canvas, corners, style, color),
+        Points::Rotated(rotated) => quadrilateral(canvas, &rotated.corners(), style, color),
+        Points::Mask(mask) => {
+            for span in mask.spans() {
+                let column = Area {
+                    x0: span.x.into(),
+                    y0: span.top.into(),
+                    x1: i64::from(span.x) + 1,
+                    y1: span.bottom.into(),
+                };
+                canvas.fill(column, color, MASK_OPACITY);
             }
+            frame(canvas, &object.rect, style, color);
         }
         Points::Face(points) => {
             frame(canvas, &object.rect, style, color);
@@ -118,7 +125,7 @@ fn shapes(canvas: &mut Canvas, delivered: &DeliveredObject, style: &Style) {
                 canvas.disc(at(*point), style.dot * 0.8, color);
             }
         }
-        Points::None => frame(canvas, &object.rect, style, color),
+        Points::None | Points::Pose(_) => frame(canvas, &object.rect, style, color),
     }
     for (_, attribute) in &delivered.attributes {
         match attribute {
@@ -138,6 +145,17 @@ fn shapes(canvas: &mut Canvas, delivered: &DeliveredObject, style: &Style) {
             | Attribute::Number { .. }
             | Attribute::Match { .. } => {}
         }
+    }
+}
+
+fn quadrilateral(canvas: &mut Canvas, corners: &[Point; 4], style: &Style, color: Color) {
+    for index in 0..4 {
+        canvas.line(
+            at(corners[index]),
+            at(corners[(index + 1) % 4]),
+            style.line,
+            color,
+        );
     }
 }
 

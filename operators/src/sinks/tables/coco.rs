@@ -1,10 +1,12 @@
-//! Objects as COCO results (cocodataset.org, "results format"): a JSON array of `image_id`, `category_id`, `bbox`, `score`.
+//! Objects as COCO results (cocodataset.org, "results format"): a JSON array of `image_id`, `category_id`, `bbox`, `score`, and
+//! `segmentation` of objects with a mask.
 
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
 use weir_flow::{DeliveredObject, Delivery, KeyKind, KeySpec, Settings, Sink, SinkError, SinkFactory};
 
+use super::super::event_shapes::MaskEntry;
 use super::super::{SinkKind, required_path};
 use super::categories::Categories;
 use super::csv::FILE_PATH;
@@ -74,13 +76,17 @@ impl Sink for Coco {
         let stem = |file: &str| Path::new(file).file_stem()?.to_str()?.parse::<u64>().ok();
         let image = delivery.frame.file.as_deref().and_then(stem);
         let image = image.unwrap_or(delivery.frame.index);
+        let size = (delivery.frame.image.width, delivery.frame.image.height);
         let row = |object: &DeliveredObject| {
             let category = self.categories.id_of(&object.object.class)?;
             let rect = object.object.rect;
             let tenth = |side: f32| (f64::from(side) * 10.0).round() / 10.0;
             let bbox = [rect.x0, rect.y0, rect.x1 - rect.x0, rect.y1 - rect.y0].map(tenth);
             let score = (f64::from(object.object.score) * 1e4).round() / 1e4;
-            let row = json!({ "image_id": image, "category_id": category, "bbox": bbox, "score": score });
+            let mut row = json!({ "image_id": image, "category_id": category, "bbox": bbox, "score": score });
+            if let Some(mask) = MaskEntry::of(&object.object.points, size) {
+                row["segmentation"] = json!(mask);
+            }
             Some(row.to_string())
         };
         let rows: Vec<String> = delivery.objects.iter().filter_map(row).collect();
