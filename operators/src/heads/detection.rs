@@ -1,10 +1,11 @@
 //! Shared by detectors: candidates in input pixels, non-maximum suppression, and the transform to source pixels.
 
-use weir_flow::{BoxCertainty, Implausible, Inference, Object, Point, Points, Rect, Settings};
+use weir_flow::{BoxCertainty, Implausible, Inference, KeyPoint, Object, Point, Points, Rect, Settings};
 
 use super::groups::Groups;
 use super::input::ItemTransform;
 use super::labels::Labels;
+use super::prob_iou::prob_iou;
 use super::thresholds::ClassThresholds;
 
 /// Candidates that suppression considers, best first: its cost grows with their square.
@@ -23,6 +24,8 @@ pub(crate) struct Candidate {
     pub(crate) rect: Rect,
     /// In input pixels.
     pub(crate) points: Points,
+    /// Number of the box in the output, by which a head finds its other values once suppression is done.
+    pub(crate) index: usize,
 }
 
 impl Candidate {
@@ -32,6 +35,15 @@ impl Candidate {
             score,
             rect,
             points: Points::None,
+            index: 0,
+        }
+    }
+
+    /// Overlap with another box: of rotated boxes by [`prob_iou`], else of the upright ones.
+    fn overlap(&self, other: &Self) -> f32 {
+        match (&self.points, &other.points) {
+            (Points::Rotated(one), Points::Rotated(other)) => prob_iou(one, other),
+            _ => self.rect.iou(&other.rect),
         }
     }
 }
@@ -100,10 +112,8 @@ impl DetectionFilter {
             let (class, probability) = best(&row[first_class..]);
             let (score, rect) = (row[4] * probability, centred_rect(row[0], row[1], row[2], row[3]));
             (score >= self.threshold).then(|| Candidate {
-                class,
-                score,
-                rect,
                 points: points(row),
+                ..Candidate::new(class, score, rect)
             })
         };
         // Few rows have an object, so objectness is tested before the classes.
@@ -115,6 +125,19 @@ impl DetectionFilter {
 
     /// The candidates that survive suppression, as objects in source pixels.
     pub(crate) fn objects(&self, candidates: Vec<Candidate>, transform: &ItemTransform) -> Inference {
+        self.objects_with(candidates, transform, |candidate| {
+            Some(source_points(&candidate.points, transform))
+        })
+    }
+
+    /// As [`Self::objects`], with points in source pixels that the head finds for candidates which survive; `None` leaves an object
+    /// out.
+    pub(crate) fn objects_with(
+        &self,
+        candidates: Vec<Candidate>,
+        transform: &ItemTransform,
+        points: impl Fn(&Candidate) -> Option<Points>,
+    ) -> Inference {
         let implausible = self.implausible(&candidates);
         let candidates = suppress(candidates, self.overlap, &self.groups);
         let boxes: Vec<BoxCertainty> = if self.certainty {
@@ -130,20 +153,21 @@ impl DetectionFilter {
         let kept = candidates
             .into_iter()
             .filter(|candidate| candidate.score >= self.kept);
-        let objects = kept.map(|candidate| Object {
-            candidate: self.operating.is_candidate(candidate.class, candidate.score),
-            class: self.labels.name(candidate.class),
-            score: candidate.score.clamp(0.0, 1.0),
-            rect: transform.rect(&candidate.rect),
-            parent: None,
-            points: match candidate.points {
-                Points::None => Points::None,
-                Points::Face(points) => Points::Face(points.map(|point| transform.point(point))),
-                Points::Corners(corners) => Points::Corners(corners.map(|corner| transform.point(corner))),
-            },
+        let objects = kept.filter_map(|candidate| {
+            let rect = transform.rect(&candidate.rect);
+            // A box within the padding of the input covers no pixel of the picture.
+            let is_seen = rect.area() > 0.0;
+            let points = is_seen.then(|| points(&candidate)).flatten()?;
+            Some(Object {
+                candidate: self.operating.is_candidate(candidate.class, candidate.score),
+                class: self.labels.name(candidate.class),
+                score: candidate.score.clamp(0.0, 1.0),
+                rect,
+                parent: None,
+                points,
+            })
         });
-        // A box within the padding of the input covers no pixel of the picture.
-        let objects = objects.filter(|object| object.rect.area() > 0.0).collect();
+        let objects = objects.collect();
         Inference {
             objects,
             certainty: self.certainty.then_some(least),
@@ -184,6 +208,25 @@ impl DetectionFilter {
     }
 }
 
+/// Points of the input in source pixels.
+fn source_points(points: &Points, transform: &ItemTransform) -> Points {
+    let at = |point: Point| transform.point(point);
+    match points {
+        Points::Face(points) => Points::Face(points.map(at)),
+        Points::Corners(corners) => Points::Corners(corners.map(at)),
+        Points::Rotated(rotated) => Points::Rotated(rotated.mapped(at)),
+        Points::Pose(points) => {
+            let point = |point: &KeyPoint| KeyPoint {
+                at: at(point.at),
+                ..point.clone()
+            };
+            Points::Pose(points.iter().map(point).collect())
+        }
+        // Heads make masks in source pixels.
+        Points::None | Points::Mask(_) => points.clone(),
+    }
+}
+
 /// Greedy suppression within each class and each group of classes, best first; ties in the model's order. Candidates
 /// with values that are not finite are removed.
 fn suppress(mut candidates: Vec<Candidate>, overlap: f32, groups: &Groups) -> Vec<Candidate> {
@@ -198,7 +241,7 @@ fn suppress(mut candidates: Vec<Candidate>, overlap: f32, groups: &Groups) -> Ve
                 true => Some(overlap),
                 false => groups.overlap(better.class, candidate.class),
             };
-            most.is_some_and(|most| better.rect.iou(&candidate.rect) > most)
+            most.is_some_and(|most| better.overlap(&candidate) > most)
         };
         if !kept.iter().any(covered) {
             kept.push(candidate);

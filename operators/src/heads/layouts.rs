@@ -23,6 +23,8 @@ pub(crate) enum Layout {
     NoObjectness,
     /// `[4 + classes + 32, cells]` and prototypes `[32, height, width]`.
     Segmentation,
+    /// `[cells, 5 + classes + 32]` and prototypes: an objectness beside the classes.
+    ObjectnessSegmentation,
     /// `[4 + classes + 3 x points, cells]`: 56 rows for one class and 17 points.
     Pose,
     /// `[4 + classes + 1, cells]`: an angle after the classes.
@@ -57,11 +59,12 @@ impl Layout {
         match self {
             Self::EndToEnd => (
                 "an end-to-end detector (each row is left, top, right, bottom, score, class)",
-                "use the head end2end instead",
+                "use the head end2end instead; where it also finds key points or masks, yolo-pose or yolo-segment",
             ),
             Self::EndToEndBatch => (
                 "an end-to-end detector (each row is picture, left, top, right, bottom, class, score) or one of rotated boxes",
-                "export it without suppression (YOLOv7: without --end2end) for the head yolov5 or yolov8",
+                "use the head yolo-obb for rotated boxes; else export it without suppression (YOLOv7: without --end2end) for the head \
+                 yolov5 or yolov8",
             ),
             Self::Objectness => (
                 "a detector with objectness (YOLOv5, YOLOv7, YOLOX)",
@@ -73,15 +76,19 @@ impl Layout {
             ),
             Self::Segmentation => (
                 "a segmentation model (32 mask coefficients after the classes)",
-                "export a model that was trained for detection instead: masks are not decoded",
+                "use the head yolo-segment instead",
+            ),
+            Self::ObjectnessSegmentation => (
+                "a segmentation model with objectness (YOLOv5, YOLOv7)",
+                "train it as YOLOv8 or later for the head yolo-segment, or for detection: no head reads its masks",
             ),
             Self::Pose => (
                 "a pose model (key points after the classes)",
-                "export a model that was trained for detection instead, or read key points of crops by the head points",
+                "use the head yolo-pose instead",
             ),
             Self::Rotated => (
                 "a detector of rotated boxes (OBB, with an angle after the classes)",
-                "export a model that was trained for upright boxes instead: angles are not decoded",
+                "use the head yolo-obb instead",
             ),
             Self::Queries => (
                 "a transformer's queries as Ultralytics exports RT-DETR (boxes relative to the picture)",
@@ -219,6 +226,8 @@ pub(super) struct BoxValues {
     pub(super) first_class: usize,
     /// Whether the number of boxes is that of a grid over the input.
     is_grid: bool,
+    /// Values of other meaning behind the classes.
+    pub(super) extra: usize,
 }
 
 impl BoxValues {
@@ -241,7 +250,10 @@ impl BoxValues {
         }
         let is_prototype = |output: &OutputSpec| output.shape.len() == 3 && output.shape[0] == 32;
         if specs.len() == 2 && specs.iter().any(is_prototype) {
-            return refused(Layout::Segmentation);
+            return refused(match first_class {
+                5 => Layout::ObjectnessSegmentation,
+                _ => Layout::Segmentation,
+            });
         }
         let [
             OutputSpec {
@@ -253,28 +265,10 @@ impl BoxValues {
         else {
             return Err(unfit(specs, expected));
         };
-        let &[rows, columns] = &shape[..] else {
+        let Some((values, per_cell)) = Self::arranged(input, shape, first_class) else {
             return Err(unfit(specs, expected));
         };
-        let [by_rows, by_columns] = [rows, columns].map(|boxes| boxes_per_cell(input, boxes));
-        let boxes_first = match (by_rows, by_columns) {
-            (Some(_), None) => true,
-            (None, Some(_)) => false,
-            _ => rows > columns,
-        };
-        let (boxes, channels) = if boxes_first {
-            (rows, columns)
-        } else {
-            (columns, rows)
-        };
-        let per_cell = if boxes_first { by_rows } else { by_columns };
-        let values = Self {
-            channels,
-            boxes,
-            boxes_first,
-            first_class,
-            is_grid: per_cell.is_some(),
-        };
+        let (channels, boxes) = (values.channels, values.boxes);
         let declared = DeclaredNames::read(settings)?;
         if let Some(layout) = values.other_layout(settings, &declared, per_cell) {
             return refused(layout);
@@ -305,6 +299,36 @@ impl BoxValues {
             ));
         }
         Ok((values, declared))
+    }
+
+    /// The values of an output of two sizes, and its boxes of each cell where they are those of a grid.
+    pub(super) fn arranged(
+        input: &Input,
+        shape: &[usize],
+        first_class: usize,
+    ) -> Option<(Self, Option<usize>)> {
+        let &[rows, columns] = shape else { return None };
+        let [by_rows, by_columns] = [rows, columns].map(|boxes| boxes_per_cell(input, boxes));
+        let boxes_first = match (by_rows, by_columns) {
+            (Some(_), None) => true,
+            (None, Some(_)) => false,
+            _ => rows > columns,
+        };
+        let (boxes, channels) = if boxes_first {
+            (rows, columns)
+        } else {
+            (columns, rows)
+        };
+        let per_cell = if boxes_first { by_rows } else { by_columns };
+        let values = Self {
+            channels,
+            boxes,
+            boxes_first,
+            first_class,
+            is_grid: per_cell.is_some(),
+            extra: 0,
+        };
+        Some((values, per_cell))
     }
 
     /// The layout, where it is another one.
@@ -338,7 +362,8 @@ impl BoxValues {
             // Families with objectness write box after box, and rotated boxes come value after value.
             (Some(1), false) if per_cell == Some(ANCHORS) || self.boxes_first => Some(Layout::Objectness),
             (Some(1), false) => Some(Layout::Rotated),
-            (Some(32), false) | (Some(33), true) => Some(Layout::Segmentation),
+            (Some(32), false) => Some(Layout::Segmentation),
+            (Some(33), true) => Some(Layout::ObjectnessSegmentation),
             (Some(extra), false) if extra >= 9 && extra > classes && extra % 3 == 0 => Some(Layout::Pose),
             _ => None,
         }
@@ -350,7 +375,8 @@ impl BoxValues {
         match (self.channels, self.first_class) {
             (_, 4) if of_coco == Some(5) => Some(Layout::Objectness),
             (_, 5) if of_coco == Some(4) => Some(Layout::NoObjectness),
-            (_, first) if of_coco == Some(first + 32) => Some(Layout::Segmentation),
+            (_, 4) if of_coco == Some(4 + 32) => Some(Layout::Segmentation),
+            (_, 5) if of_coco == Some(5 + 32) => Some(Layout::ObjectnessSegmentation),
             (56, 4) => Some(Layout::Pose),
             // The 15 classes of DOTA.
             (20, 4) => Some(Layout::Rotated),
@@ -375,7 +401,7 @@ impl BoxValues {
                 (low.min(*value), high.max(*value))
             })
         };
-        let scores: Vec<(f32, f32)> = (4..self.channels).map(range).collect();
+        let scores: Vec<(f32, f32)> = (4..self.channels - self.extra).map(range).collect();
         let all = |scores: &[(f32, f32)]| {
             let low = scores.iter().map(|(low, _)| *low).fold(f32::INFINITY, f32::min);
             (
@@ -395,7 +421,7 @@ impl BoxValues {
                 .map_or(&scores[..0], |last| &scores[..last]);
             let layout = match before_last {
                 [] => Layout::Logits,
-                rest if no_probability(all(rest)) => Layout::Logits,
+                rest if self.extra > 0 || no_probability(all(rest)) => Layout::Logits,
                 _ => Layout::Rotated,
             };
             return Err(format!("its scores are from {low} to {high}; {}", layout.found()));

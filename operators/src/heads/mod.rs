@@ -25,12 +25,19 @@ mod nanodet;
 mod paddle;
 mod plate_corners;
 mod points;
+mod prob_iou;
 mod rtdetr;
 mod selected;
 mod settings;
 mod ssd;
+pub(crate) mod task_rows;
 mod thresholds;
 mod ultraface;
+mod yolo_obb;
+mod yolo_pose;
+mod yolo_segment;
+#[cfg(test)]
+mod yolo_tests;
 mod yolov5;
 mod yolov8;
 mod yolox;
@@ -101,6 +108,10 @@ pub(crate) const NAMES: &str = "names";
 pub const UNREAD_NAMES: &str = "unread-names";
 /// Setting of a head that no graph gives: the task in the metadata of its model, as Ultralytics writes it.
 pub(crate) const TASK: &str = "task";
+/// Setting of a head that no graph gives: number of key points and of their values, in the metadata of its model.
+pub(crate) const KEY_POINT_SHAPE: &str = "kpt_shape";
+/// Setting of a head that no graph gives: names of key points in the metadata of its model.
+pub(crate) const KEY_POINT_NAMES: &str = "kpt_names";
 
 /// Setting of a head that no graph gives: names of the inputs beside the image, which are computed from its shape.
 pub(crate) const INPUTS: &str = "inputs";
@@ -168,8 +179,8 @@ impl HeadKind {
 /// A detector whose head is chosen when its file is opened.
 const AUTO_KIND: HeadKind = HeadKind {
     name: AUTO,
-    about: "a detector whose head is found by its file: `yolov8`, `end2end`, `yolov5`, `yolox`, `detr`, `rtdetr`, `paddle` or `ssd`, \
-            with the defaults of that head",
+    about: "a detector whose head is found by its file: `yolov8`, `end2end`, `yolov5`, `yolox`, `detr`, `rtdetr`, `paddle`, `ssd`, \
+            `yolo-pose`, `yolo-segment` or `yolo-obb`, with the defaults of that head",
     output: HeadOutput::Boxes,
     classes: &[],
     keys: &[
@@ -216,6 +227,9 @@ pub(crate) static KINDS: &[HeadKind] = &[
     yolox::KIND,
     yolov5::KIND,
     yolov8::KIND,
+    yolo_pose::KIND,
+    yolo_segment::KIND,
+    yolo_obb::KIND,
     end2end::KIND,
     detr::KIND,
     rtdetr::KIND,

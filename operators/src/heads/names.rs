@@ -55,6 +55,31 @@ pub(crate) fn parse(text: &str) -> Option<Vec<String>> {
     (rest.next().is_none() && !names.is_empty()).then_some(names)
 }
 
+/// Names of key points, as Ultralytics writes them under `kpt_names`: a list, or a dictionary with a list for each class. `None` if the
+/// text has another form, or classes have other names than the first.
+pub(crate) fn parse_lists(text: &str) -> Option<Vec<String>> {
+    if text.len() > MAX_BYTES {
+        return None;
+    }
+    let mut first: Option<Vec<String>> = None;
+    let mut rest = text;
+    while let Some((before, list)) = rest.split_once('[') {
+        // A quote outside of a list belongs to another form.
+        if before.contains(['\'', '"']) {
+            return None;
+        }
+        let (list, behind) = list.split_once(']')?;
+        let names = parse(&format!("[{list}]"))?;
+        match &first {
+            Some(first) if *first != names => return None,
+            Some(_) => {}
+            None => first = Some(names),
+        }
+        rest = behind;
+    }
+    first
+}
+
 fn skip_spaces(rest: &mut Peekable<Chars<'_>>) {
     while rest.next_if(|c| c.is_whitespace()).is_some() {}
 }
@@ -102,6 +127,28 @@ pub(crate) fn plain(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_of_key_points_are_read_for_all_classes_alike() {
+        let expected = Some(vec!["nose".to_owned(), "left_eye".to_owned()]);
+        for text in [
+            "{0: ['nose', 'left_eye']}",
+            "['nose', 'left_eye']",
+            "{0: ['nose', 'left_eye'], 1: ['nose', 'left_eye']}",
+        ] {
+            assert_eq!(parse_lists(text), expected, "{text}");
+        }
+        for text in [
+            "{0: ['nose', 'left_eye'], 1: ['nose', 'tail']}",
+            "{0: 'nose'}",
+            "{'a[': ['b']}",
+            "{0: ['no]se']}",
+            "[",
+            "",
+        ] {
+            assert_eq!(parse_lists(text), None, "{text}");
+        }
+    }
 
     #[test]
     fn dictionaries_and_lists_are_read() {
@@ -159,6 +206,7 @@ mod tests {
                 text.push_str(pieces[(state >> 33) as usize % pieces.len()]);
             }
             let _ = parse(&text);
+            let _ = parse_lists(&text);
         }
     }
 }

@@ -92,10 +92,8 @@ impl Head for Yunet {
                     Point::new((x + at.x) * stride, (y + at.y) * stride)
                 });
                 candidates.push(Candidate {
-                    class: 0,
-                    score,
-                    rect,
                     points: Points::Face(points),
+                    ..Candidate::new(0, score, rect)
                 });
             }
         }

@@ -6,15 +6,26 @@ use super::adapt::Opened;
 use super::error::ModelError;
 use super::metadata;
 use super::{input_of, outputs};
-use crate::heads::layouts::family;
+use crate::heads::layouts::{Layout, family};
+use crate::heads::task_rows::task_of;
 use crate::heads::{
-    AUTO, Head, HeadKind, Input, KINDS, OutputSpec, UNREAD_NAMES, declared_classes, has_anchors,
-    may_have_objectness, outputs_in_words,
+    AUTO, Head, HeadKind, Input, KEY_POINT_SHAPE, KINDS, OutputSpec, TASK, UNREAD_NAMES, declared_classes,
+    has_anchors, may_have_objectness, outputs_in_words,
 };
 
 /// Heads that layouts distinguish. A graph names those of other models.
-const CANDIDATES: [&str; 8] = [
-    "yolov8", "end2end", "yolov5", "yolox", "detr", "rtdetr", "paddle", "ssd",
+const CANDIDATES: [&str; 11] = [
+    "yolov8",
+    "end2end",
+    "yolov5",
+    "yolox",
+    "detr",
+    "rtdetr",
+    "paddle",
+    "ssd",
+    "yolo-pose",
+    "yolo-segment",
+    "yolo-obb",
 ];
 /// Heads that count their classes by the output, with any number of them.
 const COUNTING: [&str; 3] = ["yolov8", "yolov5", "yolox"];
@@ -41,6 +52,10 @@ pub(super) fn choose(opened: &mut Opened, settings: &Settings) -> Result<&'stati
                 first = first.or(Some(reason));
             }
         }
+    }
+    // Rows that have key points or masks behind their boxes are read wholly.
+    if fits.iter().any(|kind| task_of(kind.name).is_some()) {
+        fits.retain(|kind| kind.name != "end2end");
     }
     let way_on = of_family.or(of_values).or(of_layout);
     match fits[..] {
@@ -130,6 +145,9 @@ impl<'a> Measured<'a> {
             Ok(head) => head,
             Err(reason) => return Verdict::No(reason),
         };
+        if let Some(verdict) = of_task(kind.name, &unread, specs, classes.is_some()) {
+            return verdict;
+        }
         let found = head.classes().len();
         if let Some(classes) = classes.filter(|classes| COUNTING.contains(&kind.name) && *classes != found) {
             return Verdict::No(format!(
@@ -167,6 +185,44 @@ impl<'a> Measured<'a> {
         };
         let (_, specs) = self.outputs.insert(measured);
         Ok((input, specs))
+    }
+}
+
+/// A verdict by the task that the file names, on a head that reads its shapes; `None` if nothing speaks against it.
+fn of_task(head: &str, settings: &Settings, specs: &[OutputSpec], are_named: bool) -> Option<Verdict> {
+    let task = settings.text(TASK);
+    let says = |task: &str| format!("the file says that its task is {task}");
+    if head == "end2end" && matches!(task, Some("pose" | "segment")) {
+        let reason = "its rows have more than boxes: these alone are read by head = \"end2end\"";
+        return Some(Verdict::No(format!("{}, and {reason}", says(task?))));
+    }
+    let own = task_of(head)?;
+    match task {
+        Some(task) if task == own => None,
+        Some(task) => Some(Verdict::No(says(task))),
+        // Prototypes belong to no other layout.
+        None if head == "yolo-segment" => None,
+        None if head == "yolo-pose" => {
+            // Persons of COCO, or points that the file counts.
+            let is_known = settings.texts(KEY_POINT_SHAPE).is_some()
+                || specs
+                    .iter()
+                    .any(|output| [56, 57].iter().any(|values| output.shape.contains(values)));
+            let reason =
+                "nothing in the file says that it finds key points: name the head by head = \"yolo-pose\"";
+            (!is_known).then(|| Verdict::No(reason.to_owned()))
+        }
+        // An angle is a value like any other: an objectness, or the score of one more class.
+        None if !are_named && !specs.iter().any(|output| output.shape.last() == Some(&7)) => Some(
+            Verdict::No("nothing in the file says that its boxes are rotated".to_owned()),
+        ),
+        None => Some(Verdict::OtherValues(format!(
+            "nothing in the file says that its boxes are rotated: name the head by head = \"yolo-obb\" if they are, or {}",
+            match specs {
+                [output] if output.shape.last() == Some(&7) => Layout::EndToEndBatch.found(),
+                _ => Layout::Objectness.found(),
+            }
+        ))),
     }
 }
 
@@ -213,6 +269,12 @@ mod tests {
 
     /// A model with an input of 640 by 640 that always gives the same.
     fn constant(outputs: &[Constant<'_>], names: Option<&str>) -> Vec<u8> {
+        let names = names.map(|names| ("names", names));
+        described(outputs, names.as_slice())
+    }
+
+    /// As [`constant`], with entries of metadata.
+    fn described(outputs: &[Constant<'_>], metadata: &[(&'static str, &str)]) -> Vec<u8> {
         let text = |text: &str| Some(text.to_owned());
         let value = |name: &str, shape: &[usize]| ValueInfoProto {
             name: text(name),
@@ -257,9 +319,9 @@ mod tests {
                 domain: text(""),
                 version: Some(13),
             }],
-            metadata_props: names
-                .map(|names| StringStringEntryProto::new("names", names.to_owned()))
-                .into_iter()
+            metadata_props: metadata
+                .iter()
+                .map(|(key, value)| StringStringEntryProto::new(key, (*value).to_owned()))
                 .collect(),
             ..ModelProto::default()
         };
@@ -332,23 +394,89 @@ mod tests {
             (constant(&[(&[300, 84], &|_| 0.1)], None), "rtdetr"),
             // Relative boxes and two classes are as wide as selected rows.
             (constant(&[(&[300, 6], &|_| 0.1)], Some("['a', 'b']")), "rtdetr"),
-            (
-                constant(
-                    &[(&[300, 57], &selected(57))],
-                    Some("{0: 'person', 1: 'a', 2: 'b'}"),
-                ),
-                "end2end",
-            ),
-            (
-                constant(
-                    &[(&[300, 38], &selected(38)), (&[32, 160, 160], &|_| 0.5)],
-                    Some(THREE),
-                ),
-                "end2end",
-            ),
         ] {
             assert_eq!(chosen(&model), Ok(expected));
         }
+    }
+
+    /// Boxes of a grid with key points of these values behind one class.
+    fn poses(channels: usize, values: usize) -> impl Fn(usize) -> f32 {
+        let boxes = grid(channels, 8400, false);
+        move |place| match (place / 8400).checked_sub(5) {
+            Some(extra) if extra % values < 2 => (place % 8400) as f32 / 8400.0 * 640.0,
+            Some(_) => 0.5,
+            None => boxes(place),
+        }
+    }
+
+    const NONE: &[(&str, &str)] = &[];
+    const PERSON: (&str, &str) = ("names", "{0: 'person'}");
+    const OF_THREE: (&str, &str) = ("names", THREE);
+
+    #[test]
+    fn models_with_more_than_boxes_have_the_head_of_their_task() {
+        let masks = |_: usize| 0.5;
+        let angles = grid(7, 8400, false);
+        let angles = move |place: usize| if place / 8400 == 7 { 0.7 } else { angles(place) };
+        let prototypes: Constant<'_> = (&[32, 160, 160], &masks);
+        for (outputs, metadata, expected) in [
+            (
+                &[(&[56, 8400][..], &poses(56, 3) as &dyn Fn(usize) -> f32)][..],
+                NONE,
+                "yolo-pose",
+            ),
+            (
+                &[(&[56, 8400], &poses(56, 3))],
+                &[PERSON, ("task", "pose"), ("kpt_shape", "[17, 3]")],
+                "yolo-pose",
+            ),
+            (
+                &[(&[39, 8400], &poses(39, 2))],
+                &[PERSON, ("task", "pose"), ("kpt_shape", "[17, 2]")],
+                "yolo-pose",
+            ),
+            (&[(&[300, 57], &row(57, &[0.0, 50.0]))], &[PERSON], "yolo-pose"),
+            (
+                &[(&[300, 57], &row(57, &[0.0, 50.0]))],
+                &[PERSON, ("task", "pose")],
+                "yolo-pose",
+            ),
+            (
+                &[(&[39, 8400], &grid(39, 8400, false)), prototypes],
+                &[OF_THREE],
+                "yolo-segment",
+            ),
+            (
+                &[(&[300, 38], &row(38, &[2.0])), prototypes],
+                &[OF_THREE],
+                "yolo-segment",
+            ),
+            (&[(&[8, 8400], &angles)], &[OF_THREE, ("task", "obb")], "yolo-obb"),
+            (
+                &[(&[300, 7], &row(7, &[2.0, 0.7]))],
+                &[OF_THREE, ("task", "obb")],
+                "yolo-obb",
+            ),
+        ] {
+            assert_eq!(
+                chosen(&described(outputs, metadata)),
+                Ok(expected),
+                "{metadata:?}"
+            );
+        }
+    }
+
+    /// Selected rows: a box and a score, then these values, of which the last goes on; a probability in the place of one.
+    fn row(columns: usize, then: &[f32]) -> impl Fn(usize) -> f32 {
+        let mut values = vec![10.0, 20.0, 110.0, 220.0, 0.01];
+        values.extend(then);
+        let last = values[values.len() - 1];
+        values.resize(columns, last);
+        // Of key points, every third.
+        if columns == 57 {
+            (8..columns).step_by(3).for_each(|place| values[place] = 0.5);
+        }
+        move |place| values[place % columns]
     }
 
     #[test]
@@ -356,14 +484,18 @@ mod tests {
         for (model, words) in [
             (
                 constant(&[(&[56, 8400], &grid(56, 8400, false))], None),
-                "a pose model",
+                "its key points reach to 0.01",
             ),
             (
-                constant(
-                    &[(&[39, 8400], &grid(39, 8400, false)), (&[32, 160, 160], &|_| 0.5)],
-                    Some(THREE),
+                constant(&[(&[8, 8400], &grid(8, 8400, false))], Some(THREE)),
+                "head = \"yolo-obb\"",
+            ),
+            (
+                described(
+                    &[(&[300, 57], &selected(57))],
+                    &[PERSON, ("task", "pose"), ("kpt_shape", "[17, 3]")],
                 ),
-                "a segmentation model",
+                "the probability of a key point is 5",
             ),
             (
                 constant(&[(&[300, 7], &|_| 0.0)], Some(THREE)),
@@ -390,22 +522,55 @@ mod tests {
         }
     }
 
+    fn loaded(model: Vec<u8>, head: &str) -> Result<std::sync::Arc<dyn weir_flow::Model>, String> {
+        let request = LoadRequest {
+            name: "own",
+            file: ModelFile::Bytes(model.into()),
+            head,
+            settings: &Settings::default(),
+            max_batch: 1,
+            dump: None,
+        };
+        load(&request).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn model_for_a_task_loads_under_its_head_and_names_it_elsewhere() {
+        let masks = |_: usize| 0.5;
+        for (outputs, metadata, head) in [
+            (
+                &[(&[56, 8400][..], &poses(56, 3) as &dyn Fn(usize) -> f32)][..],
+                &[PERSON, ("task", "pose")][..],
+                "yolo-pose",
+            ),
+            (
+                &[(&[39, 8400], &grid(39, 8400, false)), (&[32, 160, 160], &masks)],
+                &[OF_THREE, ("task", "segment")],
+                "yolo-segment",
+            ),
+            (
+                &[(&[8, 8400], &grid(8, 8400, false))],
+                &[OF_THREE, ("task", "obb")],
+                "yolo-obb",
+            ),
+        ] {
+            let model = described(outputs, metadata);
+            for name in [head, AUTO] {
+                let opened = loaded(model.clone(), name);
+                assert!(opened.is_ok(), "{head} under {name}: {:?}", opened.err());
+            }
+            let error = loaded(model, "yolov8").err().expect("refused");
+            assert!(error.contains(&format!("use the head {head} instead")), "{error}");
+        }
+    }
+
     #[test]
     fn a_model_without_a_head_is_loaded_by_its_file_and_has_its_names() {
-        let loaded = |model: Vec<u8>| {
-            load(&LoadRequest {
-                name: "own",
-                file: ModelFile::Bytes(model.into()),
-                head: crate::heads::AUTO,
-                settings: &Settings::default(),
-                max_batch: 1,
-                dump: None,
-            })
-        };
+        let loaded = |model: Vec<u8>| loaded(model, AUTO);
         let model = loaded(constant(&[(&[300, 6], &selected(6))], Some(THREE))).expect("loads");
         assert_eq!(model.classes(), ["car".into(), "bus".into(), "van".into()]);
         let unnamed = loaded(constant(&[(&[84, 8400], &grid(84, 8400, false))], None));
-        let error = unnamed.err().expect("refused").to_string();
+        let error = unnamed.err().expect("refused");
         assert!(error.contains("labels = [\"coco\"]"), "{error}");
     }
 }

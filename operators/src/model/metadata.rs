@@ -12,7 +12,9 @@ use super::onnx::read_metadata;
 use super::prepost::output;
 use super::runtime::OutputView;
 use crate::heads::input::ItemTransform;
-use crate::heads::{CHARACTERS, Head, INPUTS, Input, NAMES, Output, TASK, names};
+use crate::heads::{
+    CHARACTERS, Head, INPUTS, Input, KEY_POINT_NAMES, KEY_POINT_SHAPE, NAMES, Output, TASK, names,
+};
 
 /// Target of warnings about outputs, which the log shows by default.
 const OUTPUTS_TARGET: &str = "weir::outputs";
@@ -73,6 +75,13 @@ pub(super) fn of_file(file: &[u8]) -> Settings {
     }
     if let Some(task) = read_metadata(file, TASK) {
         set(TASK, Value::Text(task));
+    }
+    if let Some(shape) = read_metadata(file, KEY_POINT_SHAPE).and_then(|shape| names::parse(&shape)) {
+        set(KEY_POINT_SHAPE, Value::Texts(shape));
+    }
+    if let Some(points) = read_metadata(file, KEY_POINT_NAMES).and_then(|points| names::parse_lists(&points))
+    {
+        set(KEY_POINT_NAMES, Value::Texts(points));
     }
     // Height, then width.
     let sides = read_metadata(file, "imgsz").and_then(|sides| names::parse(&sides));
