@@ -21,7 +21,9 @@ class Service:
         self.folder = folder
         self.log = (folder / "weir.log").open("w+")
         command = [str(weir), "serve", "graph.toml", "--listen", "127.0.0.1:0", "--report", "report.json", *args]
-        self.process = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=self.log)
+        # Streams that the graph's file cannot have are kept here, and not in the user's folder.
+        environment = os.environ | {"XDG_STATE_HOME": str(folder / "state")}
+        self.process = subprocess.Popen(command, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=self.log)
         self.lines, self.slowest_s = 0, 0.0
         self._first_line = ""
         self._reading = threading.Event()

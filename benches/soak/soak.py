@@ -223,7 +223,9 @@ class Soak:
         """The file has another objective and other batch sizes: a graph of its own."""
         before = self.ask("looks at the graph", "GET", "/api/graph")
         self.variant += 1
-        self.write_graph(graph(self.cameras, *VARIANTS[self.variant % len(VARIANTS)]))
+        # Streams that were added have tables at the end of the file.
+        added = (self.folder / "graph.toml").read_text().partition("\n# Added while weir serve ran.\n")
+        self.write_graph(graph(self.cameras, *VARIANTS[self.variant % len(VARIANTS)]) + "".join(added[1:]))
         end = time.monotonic() + SWAP_S
         while before is not None and time.monotonic() < end:
             self.watch(0.5)

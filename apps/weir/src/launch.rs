@@ -444,6 +444,7 @@ pub(crate) fn serve(
     if let Some(fleet) = &mut fleet {
         fleet.begin(handle.control(), &stop, service)?;
     }
+    service.restore_streams();
     on_started()?;
     systemd::watch(handle.control())?;
     let watching = Arc::clone(service);

@@ -78,6 +78,8 @@ pub(crate) struct LoadedGraph {
     pub(crate) text: String,
     /// Texts that were taken since the start.
     pub(crate) reloads: u64,
+    /// Times that the engine has edited the file since the start.
+    pub(crate) edits: u64,
     /// Problems of the last text; empty if it was loaded.
     pub(crate) problems: Vec<Problem>,
 }
@@ -179,7 +181,10 @@ pub(crate) fn probe_models(text: &str, author: Author, service: &Service) -> Res
 }
 
 /// Reads and checks the text of a graph.
-fn read(text: &str, author: Author, file: &Path, zoo: &Zoo) -> Result<Graph, Vec<Problem>> {
+///
+/// # Errors
+/// All problems of it.
+pub(crate) fn read(text: &str, author: Author, file: &Path, zoo: &Zoo) -> Result<Graph, Vec<Problem>> {
     let variable = |name: &str| match author {
         Author::File => std::env::var(name).ok(),
         Author::Client => None,
@@ -400,13 +405,20 @@ pub(crate) fn watch(file: &Path, is_watched: bool, asked: &Receiver<()>, service
 
 /// Reloads the graph from its file. A text whose hash is not `settled` has changed since it was looked at, and is left.
 fn reload(file: &Path, (anew, settled): (bool, Option<u64>), service: &Service) {
-    let read = weir_config::read_text(file);
-    let text = read.map_err(|reason| vec![Problem::new(format!("it cannot be read: {reason}"), None)]);
-    let applied = match text {
-        Ok(text) if settled.is_some_and(|settled| settled != content_hash(&text)) => return,
-        Ok(text) if !anew && service.has_text(&text) => return,
-        Ok(text) => service.apply_text(text, Author::File),
-        Err(problems) => service.refuse_text(problems),
+    let applied = loop {
+        let edits = service.edits();
+        let read = weir_config::read_text(file);
+        let text = read.map_err(|reason| vec![Problem::new(format!("it cannot be read: {reason}"), None)]);
+        let applied = match text {
+            Ok(text) if settled.is_some_and(|settled| settled != content_hash(&text)) => return,
+            Ok(text) if !anew && service.has_text(&text) => return,
+            Ok(text) => service.apply_file(text, edits),
+            Err(problems) => Some(service.refuse_text(problems)),
+        };
+        if let Some(applied) = applied {
+            break applied;
+        }
+        // The engine has edited the file meanwhile: the text is an old one.
     };
     let shown = file.display();
     match applied {

@@ -1,7 +1,8 @@
 //! A file that is written in one piece: it has the old text or the new one, never half of either.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io;
+use std::io::{self, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, fchown};
 use std::path::{Path, PathBuf};
 
 /// Writes `text` beside its place and gives it its name when it is complete. A device or a pipe is
@@ -28,6 +29,45 @@ pub(crate) fn write_whole(path: &Path, text: &(impl AsRef<[u8]> + ?Sized)) -> io
     });
     if written.is_err() {
         // What is left of it says nothing; that it cannot be taken away does no harm.
+        let _ = fs::remove_file(beside);
+    }
+    written
+}
+
+/// As [`write_whole`] for a file that may hold secrets, `path` being no link. A file that is there keeps its owner and its mode, a
+/// new one has the mode 0600, and the file beside it has the mode 0600 as well until it is complete. The bytes are on the disk
+/// before the file takes its name. `is_still` is asked just before that.
+///
+/// # Errors
+/// Those of the disk, and [`io::ErrorKind::Interrupted`] where `is_still` denies; nothing is changed then.
+pub(crate) fn write_private(path: &Path, text: &[u8], is_still: impl FnOnce() -> bool) -> io::Result<()> {
+    let mut beside = path.as_os_str().to_owned();
+    beside.push(format!(".{}.part", std::process::id()));
+    let beside = Path::new(&beside);
+    // Left by a process of this number that was killed.
+    let _ = fs::remove_file(beside);
+    let mut options = OpenOptions::new();
+    let written = options
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(beside)
+        .and_then(|mut file| {
+            file.write_all(text)?;
+            if let Ok(before) = fs::metadata(path) {
+                let own = file.metadata()?;
+                if (own.uid(), own.gid()) != (before.uid(), before.gid()) {
+                    fchown(&file, Some(before.uid()), Some(before.gid()))?;
+                }
+                file.set_permissions(before.permissions())?;
+            }
+            file.sync_all()?;
+            if !is_still() {
+                return Err(io::ErrorKind::Interrupted.into());
+            }
+            fs::rename(beside, path)
+        });
+    if written.is_err() {
         let _ = fs::remove_file(beside);
     }
     written
@@ -120,6 +160,8 @@ impl Drop for ReservedFile {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
 
     #[test]
@@ -137,6 +179,21 @@ mod tests {
         assert_eq!(fs::read_to_string(&path).unwrap(), "new");
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
         assert!(ReservedFile::new(&path).is_ok());
+    }
+
+    #[test]
+    fn a_private_file_keeps_its_mode_and_a_new_one_is_for_its_owner() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("graph.toml");
+        let mode = || fs::metadata(&path).unwrap().mode() & 0o777;
+        write_private(&path, b"one", || true).unwrap();
+        assert_eq!(mode(), 0o600);
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o664)).unwrap();
+        write_private(&path, b"two", || true).unwrap();
+        assert_eq!((mode(), fs::read(&path).unwrap()), (0o664, b"two".to_vec()));
+        assert!(write_private(&path, b"three", || false).is_err());
+        assert_eq!(fs::read(&path).unwrap(), b"two");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
     }
 
     #[test]

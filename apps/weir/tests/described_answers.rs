@@ -76,5 +76,21 @@ fn states_are_as_described() {
             assert_eq!(body["sinks"][0]["inputs"][0], "find");
         }
     }
+    let guest = "/api/streams/guest";
+    let added = r#"{"name": "guest", "uri": "emulated:uniform?rate=50"}"#;
+    for (method, path, body, status) in [
+        ("POST", "/api/streams".to_owned(), added, 201),
+        ("PATCH", guest.to_owned(), r#"{"weight": 2}"#, 200),
+        ("POST", format!("{guest}/pause"), "", 200),
+        ("POST", format!("{guest}/resume"), "", 200),
+        ("DELETE", guest.to_owned(), "", 200),
+    ] {
+        let (answered, body) = service.ask(method, &path, body);
+        assert_eq!(answered, status, "{method} {path}: {body}");
+        let body: Value = serde_json::from_str(&body).unwrap();
+        let kept = &described["components"]["schemas"]["Kept"];
+        let found = departures(kept, &body["kept"], &path, &described);
+        assert!(found.is_empty(), "{method}: {found:#?}");
+    }
     service.drain();
 }

@@ -202,6 +202,8 @@ fn a_stream_that_a_client_added_keeps_its_name_and_the_file_is_refused_until_it_
         })
     };
     let add = |name: &str| service.streams(&["add", name, "emulated:uniform?rate=40"]);
+    // A file that has changed since is not edited: the stream is the client's.
+    write(&folder, &format!("{GRAPH}# A remark.\n"));
     assert_eq!(stdout(&add("second")), "added second\n");
     reload(&changed());
     let state = refused("second");

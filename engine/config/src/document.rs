@@ -10,7 +10,7 @@ use crate::diagnostics::Diagnostics;
 use crate::variables::{Environment, substitute};
 
 /// A value with its position.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Node {
     /// Byte offset into the text.
     pub at: usize,
@@ -19,7 +19,7 @@ pub struct Node {
 }
 
 /// A value, by its kind.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Content {
     /// A text, with its variables substituted.
     Text(String),
@@ -40,7 +40,7 @@ pub enum Content {
 }
 
 /// A key with its value and position.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Entry {
     /// The key as written.
     pub name: String,

@@ -43,6 +43,9 @@ function keys(form) {
   return stream;
 }
 
+/** Says why a change does not outlast the engine, where that is so. */
+const untilRestart = (kept) => (kept?.in === "none" ? ` This holds until the engine restarts: ${kept.why}.` : "");
+
 export class Dialogs {
   #removed = "";
 
@@ -50,12 +53,12 @@ export class Dialogs {
   constructor(done) {
     onSubmit("add", async (form) => {
       const stream = keys(form);
-      await addStream(stream);
-      return `Added ${stream.name}.`;
+      const { kept } = await addStream(stream);
+      return `Added ${stream.name}.${untilRestart(kept)}`;
     }, done);
     onSubmit("remove", async () => {
-      await removeStream(this.#removed);
-      return `Removed ${this.#removed}.`;
+      const { kept } = await removeStream(this.#removed);
+      return `Removed ${this.#removed}.${untilRestart(kept)}`;
     }, done);
     onSubmit("token", async (form) => { setToken(new FormData(form).get("token").trim()); return ""; }, done);
     byId("clip-form").querySelector("[data-close]").addEventListener("click", () => byId("clip-dialog").close());

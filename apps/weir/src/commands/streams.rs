@@ -39,8 +39,11 @@ pub(crate) fn streams(args: &Streams) -> anyhow::Result<()> {
                 reserve: stream.reserve,
                 like: stream.like.clone(),
             };
-            client.ask("POST", "/api/streams", Some(&serde_json::to_string(&request)?))?;
-            output::say(&format!("added {}", stream.name))
+            let body = serde_json::to_string(&request)?;
+            let answer = client.ask("POST", "/api/streams", Some(&body))?;
+            output::say(&format!("added {}", stream.name))?;
+            remark_kept(&answer);
+            Ok(())
         }
         StreamAction::Remove { name } => {
             let report = client.ask("DELETE", &one(name, ""), None)?;
@@ -48,15 +51,21 @@ pub(crate) fn streams(args: &Streams) -> anyhow::Result<()> {
             output::say(&format!(
                 "removed {name}: {} arrived, {} delivered, {} late, {} dropped",
                 counts["arrived"], counts["delivered"], counts["late"], counts["dropped"]
-            ))
+            ))?;
+            remark_kept(&report);
+            Ok(())
         }
         StreamAction::Pause { name } => {
-            client.ask("POST", &one(name, "/pause"), Some(""))?;
-            output::say(&format!("paused {name}"))
+            let answer = client.ask("POST", &one(name, "/pause"), Some(""))?;
+            output::say(&format!("paused {name}"))?;
+            remark_kept(&answer);
+            Ok(())
         }
         StreamAction::Resume { name } => {
-            client.ask("POST", &one(name, "/resume"), Some(""))?;
-            output::say(&format!("resumed {name}"))
+            let answer = client.ask("POST", &one(name, "/resume"), Some(""))?;
+            output::say(&format!("resumed {name}"))?;
+            remark_kept(&answer);
+            Ok(())
         }
         StreamAction::Set(SetStream { name, share }) => {
             let reserve = share.reserve.as_deref().map(reserve).transpose()?;
@@ -66,9 +75,25 @@ pub(crate) fn streams(args: &Streams) -> anyhow::Result<()> {
                 weight: share.weight,
                 reserve,
             };
-            client.ask("PATCH", &one(name, ""), Some(&serde_json::to_string(&patch)?))?;
-            output::say(&format!("changed {name}"))
+            let body = serde_json::to_string(&patch)?;
+            let answer = client.ask("PATCH", &one(name, ""), Some(&body))?;
+            output::say(&format!("changed {name}"))?;
+            remark_kept(&answer);
+            Ok(())
         }
+    }
+}
+
+/// Says where the engine keeps a change for its next start.
+fn remark_kept(answer: &Value) {
+    let kept = &answer["kept"];
+    let text = |key: &str| kept[key].as_str().map(|text| line(text).to_string());
+    let why = text("why").map_or_else(String::new, |why| format!(": {why}"));
+    match (kept["in"].as_str(), text("file")) {
+        (Some("graph"), Some(file)) => output::remark(&format!("kept in {file}")),
+        (Some(_), Some(file)) => output::remark(&format!("kept in {file}{why}")),
+        (Some(_), None) => output::remark(&format!("kept until the engine ends only{why}")),
+        (None, _) => {}
     }
 }
 

@@ -49,6 +49,8 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 pub(crate) fn weir(folder: &Path) -> Command {
     let mut weir = Command::new(env!("CARGO_BIN_EXE_weir"));
     weir.current_dir(folder)
+        .env("XDG_STATE_HOME", folder.join("state"))
+        .env_remove("STATE_DIRECTORY")
         .env_remove("RUST_LOG")
         .env_remove("WEIR_API_TOKEN");
     weir

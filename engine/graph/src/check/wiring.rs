@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use weir_config::{Diagnostics, Field, Spanned, spelling};
 use weir_flow::StreamNames;
 
+use super::like;
 use crate::graph::Vertex;
 use crate::raw::{RawGraph, RawModule, RawStage};
 
@@ -113,9 +114,15 @@ pub(super) fn resolve(raw: &RawGraph, diagnostics: &mut Diagnostics) -> Wiring {
         star: Star::Transforms,
         ..known
     };
-    let sinks: Vec<Inputs> = sinks
+    let mut sinks: Vec<Inputs> = sinks
         .map(|sink| inputs(&sink.inputs, &known, diagnostics))
         .collect();
+    let followers = like::followers(raw, diagnostics);
+    let vertices = sinks.iter_mut().map(|sink| &mut sink.vertices);
+    modules
+        .iter_mut()
+        .chain(vertices)
+        .for_each(|inputs| like::add(inputs, &followers));
     let order = order(&modules);
     report_cycles(raw, &modules, &order, diagnostics);
     let mut ancestors = vec![BTreeSet::new(); modules.len()];
