@@ -12,7 +12,7 @@ use weir_operators::media::{SourceOptions, source};
 use crate::common::service::{Service, folder, weir};
 use crate::common::{has_runtime, report, stdout};
 
-const STREET: &str = r#"
+pub(crate) const STREET: &str = r#"
 [app]
 name = "pictures"
 slo = "20s"
@@ -43,7 +43,7 @@ path = "{stream}.jsonl"
 inputs = ["tracks"]
 "#;
 
-fn png(width: u32, height: u32) -> Vec<u8> {
+pub(crate) fn png(width: u32, height: u32) -> Vec<u8> {
     let mut bytes = Cursor::new(Vec::new());
     let picture = RgbImage::from_pixel(width, height, Rgb([90, 120, 60]));
     picture.write_to(&mut bytes, ImageFormat::Png).unwrap();
@@ -51,7 +51,7 @@ fn png(width: u32, height: u32) -> Vec<u8> {
 }
 
 /// A picture of the street that ships, as JPEG.
-fn street() -> Vec<u8> {
+pub(crate) fn street() -> Vec<u8> {
     let clip = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../videos/street-day.mp4");
     let factory = source(&clip.to_string_lossy(), SourceOptions::default());
     let mut clip = factory.open(&StopFlag::default()).unwrap();

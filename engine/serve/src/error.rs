@@ -71,6 +71,14 @@ impl ApiError {
         self
     }
 
+    /// Moves the hint into the description of the problem, for clients that read nothing else.
+    pub(crate) fn in_one_text(mut self) -> Self {
+        if let Some(hint) = self.hint.take() {
+            self.what = format!("{}: {hint}", self.what);
+        }
+        self
+    }
+
     /// Adds the seconds after which the client may try again, as the header `Retry-After`.
     #[must_use]
     pub fn retry_after(mut self, seconds: u64) -> Self {

@@ -6,8 +6,9 @@ use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::{DefaultBodyLimit, FromRequest, Multipart, Query, Request};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use futures_util::StreamExt;
 use serde::Deserialize;
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::{Semaphore, SemaphorePermit, oneshot};
 
 use crate::error::{ApiError, Refusal};
 use crate::requests::{Api, engine_failed, file};
@@ -15,8 +16,8 @@ use crate::requests::{Api, engine_failed, file};
 /// The largest picture as it is sent: photographs of 40 megapixels take about as much.
 const MAX_PICTURE_BYTES: usize = 16 << 20;
 
-/// Room for the borders of a form around its picture.
-const MAX_FORM_BYTES: usize = MAX_PICTURE_BYTES + (64 << 10);
+/// Room for the borders of a form around its picture, or for the header of a KServe request before it.
+pub(crate) const MAX_FORM_BYTES: usize = MAX_PICTURE_BYTES + (64 << 10);
 
 /// Pictures that are read or wait for their results at a time; 512 MiB of bodies at most.
 const MAX_PICTURES: usize = 32;
@@ -33,22 +34,75 @@ impl Default for PicturePlaces {
     }
 }
 
-/// A picture of a client, encoded as JPEG or PNG.
+impl PicturePlaces {
+    /// Takes a place before a body is read, so that bodies are bounded together.
+    ///
+    /// # Errors
+    /// All are taken.
+    pub(crate) fn take(&self) -> Result<SemaphorePermit<'_>, ApiError> {
+        self.0.try_acquire().map_err(|_| {
+            let what = format!("{MAX_PICTURES} pictures are being processed");
+            ApiError::new(Refusal::Busy, what).retry_after(RETRY_AFTER_S)
+        })
+    }
+}
+
+/// A picture that a client sends.
+#[derive(Clone, PartialEq, Eq)]
+pub enum Picture {
+    /// The bytes of a JPEG or PNG file, 16 MiB at most.
+    File(Vec<u8>),
+    /// Pixels, as a client decoded or drew them.
+    Rgb {
+        /// Width in pixels, at least 1.
+        width: u32,
+        /// Height in pixels, at least 1.
+        height: u32,
+        /// Red, green and blue of each pixel, row by row.
+        samples: Vec<u8>,
+    },
+}
+
+/// Modules of the graph that take the picture of a client.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PictureInput {
+    /// Those that take frames of any source.
+    AnySource,
+    /// Those that take frames of this source.
+    Source(String),
+    /// This module, one of [`Backend::models`](crate::Backend::models).
+    Module(String),
+}
+
+/// A request for the objects of a picture.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PictureRequest {
-    /// The bytes of the file, 16 MiB at most.
-    pub bytes: Vec<u8>,
-    /// Source of the graph whose modules take it; `None`: those of all sources.
-    pub like: Option<String>,
+    /// A file or pixels.
+    pub picture: Picture,
+    /// Modules that take it; the modules behind these follow.
+    pub input: PictureInput,
 }
 
 /// Draws the objects on the picture and encodes it as a PNG.
 pub type Drawing = Box<dyn FnOnce() -> Result<Vec<u8>, String> + Send>;
 
+/// An object of a picture.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PictureObject {
+    /// Name of its class.
+    pub class: Arc<str>,
+    /// Confidence, 0 to 1.
+    pub score: f32,
+    /// Left, top, right and bottom edge of its box in pixels of the picture.
+    pub corners: [f32; 4],
+}
+
 /// The objects of a picture.
 pub struct PictureAnswer {
     /// Event line of the frame, without a line break.
     pub line: String,
+    /// Objects in the order of the line.
+    pub objects: Vec<PictureObject>,
     /// The picture with its objects.
     pub drawing: Drawing,
 }
@@ -56,6 +110,15 @@ pub struct PictureAnswer {
 /// Takes the answer to one picture. Where it is dropped without one, the client reads that the engine stopped.
 #[derive(Debug)]
 pub struct PictureSender(oneshot::Sender<Result<PictureAnswer, ApiError>>);
+
+impl std::fmt::Debug for Picture {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::File(bytes) => write!(f, "File({} bytes)", bytes.len()),
+            Self::Rgb { width, height, .. } => write!(f, "Rgb({width}x{height})"),
+        }
+    }
+}
 
 impl std::fmt::Debug for PictureAnswer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -81,27 +144,12 @@ struct Asked {
     draw: bool,
 }
 
-/// Answers a request with a picture, of a client that may ask.
-pub(crate) async fn answer(api: &Api, request: Request) -> Result<Response, ApiError> {
-    let asked = Query::<Asked>::try_from_uri(request.uri());
-    let Query(asked) = asked.map_err(|error| {
-        ApiError::new(Refusal::Invalid, error.body_text())
-            .hint("?like=SOURCE names a source of the graph, ?draw=true asks for the drawn picture")
-    })?;
-    // Before the body is read, so that bodies are bounded together.
-    let Ok(_place) = api.pictures.0.try_acquire() else {
-        let error = ApiError::new(
-            Refusal::Busy,
-            format!("{MAX_PICTURES} pictures are being processed"),
-        );
-        return Err(error.retry_after(RETRY_AFTER_S));
-    };
-    let bytes = picture(request).await?;
+/// Passes a picture through modules; returns their results.
+///
+/// # Errors
+/// It is refused or dropped, or the engine stops.
+pub(crate) async fn pass(api: &Api, picture: PictureRequest) -> Result<PictureAnswer, ApiError> {
     let (sender, receiver) = oneshot::channel();
-    let picture = PictureRequest {
-        bytes: bytes.into(),
-        like: asked.like,
-    };
     let backend = Arc::clone(&api.backend);
     let begun = tokio::task::spawn_blocking(move || backend.infer(picture, PictureSender(sender)));
     begun.await.map_err(engine_failed)??;
@@ -111,7 +159,42 @@ pub(crate) async fn answer(api: &Api, request: Request) -> Result<Response, ApiE
             "the engine stopped before the picture had its results",
         )
     };
-    let answer = receiver.await.map_err(stopped)??;
+    receiver.await.map_err(stopped)?
+}
+
+/// Reads a body to its end without keeping it. Clients that write all of it before they read would lose an answer that comes
+/// earlier, with their connection.
+pub(crate) async fn discard(body: Body) {
+    let mut left = MAX_FORM_BYTES;
+    let mut data = body.into_data_stream();
+    while let Some(Ok(bytes)) = data.next().await {
+        match left.checked_sub(bytes.len()) {
+            Some(rest) => left = rest,
+            None => break,
+        }
+    }
+}
+
+/// Answers a request with a picture, of a client that may ask.
+pub(crate) async fn answer(api: &Api, request: Request) -> Result<Response, ApiError> {
+    let asked = Query::<Asked>::try_from_uri(request.uri());
+    let Query(asked) = asked.map_err(|error| {
+        ApiError::new(Refusal::Invalid, error.body_text())
+            .hint("?like=SOURCE names a source of the graph, ?draw=true asks for the drawn picture")
+    })?;
+    let _place = match api.pictures.take() {
+        Ok(place) => place,
+        Err(error) => {
+            discard(request.into_body()).await;
+            return Err(error);
+        }
+    };
+    let bytes = picture(request).await?;
+    let request = PictureRequest {
+        picture: Picture::File(bytes.into()),
+        input: asked.like.map_or(PictureInput::AnySource, PictureInput::Source),
+    };
+    let answer = pass(api, request).await?;
     if !asked.draw {
         return Ok(([(header::CONTENT_TYPE, "application/json")], answer.line).into_response());
     }

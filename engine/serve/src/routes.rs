@@ -28,10 +28,22 @@ pub(crate) enum Operation {
     IncidentPicture,
     IncidentClip,
     Infer,
+    KServe(KServeOperation),
     Policy,
     ApplyPolicy,
     Graph,
     ApplyGraph,
+}
+
+/// Operation of the KServe protocol.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum KServeOperation {
+    Server,
+    ServerLive,
+    ServerReady,
+    Model,
+    ModelReady,
+    Infer,
 }
 
 /// Method and path of an operation.
@@ -50,6 +62,10 @@ const fn route(method: &'static str, path: &'static str, operation: Operation) -
         path,
         operation,
     }
+}
+
+const fn kserve(method: &'static str, path: &'static str, operation: KServeOperation) -> RouteSpec {
+    route(method, path, Operation::KServe(operation))
 }
 
 /// All routes of the API; the files of the page are apart.
@@ -75,6 +91,27 @@ pub const ROUTES: &[RouteSpec] = &[
     route("GET", "/api/incidents/{name}/picture", Operation::IncidentPicture),
     route("GET", "/api/incidents/{name}/clip", Operation::IncidentClip),
     route("POST", "/api/infer", Operation::Infer),
+    kserve("GET", "/v2", KServeOperation::Server),
+    kserve("GET", "/v2/health/live", KServeOperation::ServerLive),
+    kserve("GET", "/v2/health/ready", KServeOperation::ServerReady),
+    kserve("GET", "/v2/models/{name}", KServeOperation::Model),
+    kserve("GET", "/v2/models/{name}/ready", KServeOperation::ModelReady),
+    kserve("POST", "/v2/models/{name}/infer", KServeOperation::Infer),
+    kserve(
+        "GET",
+        "/v2/models/{name}/versions/{version}",
+        KServeOperation::Model,
+    ),
+    kserve(
+        "GET",
+        "/v2/models/{name}/versions/{version}/ready",
+        KServeOperation::ModelReady,
+    ),
+    kserve(
+        "POST",
+        "/v2/models/{name}/versions/{version}/infer",
+        KServeOperation::Infer,
+    ),
     route("GET", "/api/policy", Operation::Policy),
     route("PUT", "/api/policy", Operation::ApplyPolicy),
     route("GET", "/api/graph", Operation::Graph),

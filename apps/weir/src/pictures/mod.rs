@@ -1,6 +1,6 @@
 //! Pictures that clients of the API send one at a time: each passes the modules of the graph as a frame of a camera does, with the
 //! same objective and policy, and its client receives its objects. Pictures are frames of streams of their own, one for each
-//! source that clients name, which begin with their first picture. No tracker, transform or sink of the graph sees them.
+//! source or module that clients name, which begin with their first picture. No tracker, transform or sink of the graph sees them.
 
 mod queue;
 mod sink;
@@ -8,11 +8,11 @@ mod sink;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use weir_flow::{SINGLE_PICTURES, Sink, SinkError, SinkFactory, StreamNames};
-use weir_graph::{SourceMode, SourceNode, WhenSlow};
+use weir_flow::{Image, SINGLE_PICTURES, Sink, SinkError, SinkFactory, StreamNames};
+use weir_graph::{Graph, SourceMode, SourceNode, Vertex, WhenSlow};
 use weir_operators::media::picture_from;
 use weir_runtime::{Assembly, Control, NewStream, StreamError};
-use weir_serve::{ApiError, PictureRequest, PictureSender, Refusal};
+use weir_serve::{ApiError, Picture, PictureInput, PictureRequest, PictureSender, Refusal};
 
 use crate::lock::lock;
 use queue::{PictureQueue, QueueFactory};
@@ -27,6 +27,8 @@ pub(crate) struct Pictures {
     queues: Mutex<BTreeMap<String, Arc<PictureQueue>>>,
     /// Held while a picture is decoded: one at a time, so that clients take at most one core from the streams.
     decoding: Mutex<()>,
+    /// Modules of the graph in force that take frames, by the names that events know.
+    models: Mutex<Vec<String>>,
 }
 
 impl Pictures {
@@ -40,10 +42,25 @@ impl Pictures {
         assembly
     }
 
-    /// Passes a picture through the modules of the source that its client names, or of all sources.
+    /// Takes over the modules of the graph in force.
+    pub(crate) fn set_graph(&self, graph: &Graph) {
+        let takes_frames = |inputs: &[Vertex]| inputs.iter().any(|input| matches!(input, Vertex::Source(_)));
+        let modules = graph.modules().iter();
+        // The stages of a cascade are one module, whose first takes the frames.
+        let modules = modules.filter(|module| module.stage.as_ref().is_none_or(|stage| stage.index == 0));
+        let modules = modules.filter(|module| takes_frames(&module.inputs));
+        *lock(&self.models) = modules.map(|module| module.label().to_owned()).collect();
+    }
+
+    /// Names of the modules that take frames.
+    pub(crate) fn models(&self) -> Vec<String> {
+        lock(&self.models).clone()
+    }
+
+    /// Passes a picture through the module or the modules of the source that its client names, or of all sources.
     ///
     /// # Errors
-    /// It is no picture, there is no such source, or too much waits.
+    /// It is no picture, there is no such source or module, or too much waits.
     pub(crate) fn infer(
         &self,
         request: PictureRequest,
@@ -51,26 +68,39 @@ impl Pictures {
         control: &Control,
         refused: impl Fn(&StreamError) -> ApiError,
     ) -> Result<(), ApiError> {
-        let image = {
-            let _turn = lock(&self.decoding);
-            picture_from(request.bytes)
-        };
-        let image = image.map_err(|error| {
-            let error = ApiError::new(Refusal::Invalid, format!("the picture cannot be read: {error}"));
-            error.hint("send the bytes of a JPEG or PNG file, such as by curl --data-binary @car.jpg")
-        })?;
+        let image = self.decode(request.picture)?;
         // A stream without a picture would be one that never had a frame.
         let queue = self
-            .queue(request.like, control)
+            .queue(request.input, control)
             .map_err(|error| refused(&error))?;
         queue.push(image, answer)
     }
 
-    /// The queue of the stream that shares the inputs of that source; the stream is added where there is none.
-    fn queue(&self, like: Option<String>, control: &Control) -> Result<Arc<PictureQueue>, StreamError> {
-        let name = match &like {
-            Some(like) => format!("{SINGLE_PICTURES}:{like})"),
-            None => format!("{SINGLE_PICTURES})"),
+    fn decode(&self, picture: Picture) -> Result<Image, ApiError> {
+        let bytes = match picture {
+            Picture::File(bytes) => bytes,
+            Picture::Rgb {
+                width,
+                height,
+                samples,
+            } => return Ok(Image::from_rgb(width, height, samples)),
+        };
+        let image = {
+            let _turn = lock(&self.decoding);
+            picture_from(bytes)
+        };
+        image.map_err(|error| {
+            let error = ApiError::new(Refusal::Invalid, format!("the picture cannot be read: {error}"));
+            error.hint("send the bytes of a JPEG or PNG file, such as by curl --data-binary @car.jpg")
+        })
+    }
+
+    /// The queue of the stream with that input; the stream is added where there is none.
+    fn queue(&self, input: PictureInput, control: &Control) -> Result<Arc<PictureQueue>, StreamError> {
+        let name = match &input {
+            PictureInput::AnySource => format!("{SINGLE_PICTURES})"),
+            PictureInput::Source(source) => format!("{SINGLE_PICTURES}:{source})"),
+            PictureInput::Module(module) => format!("{SINGLE_PICTURES} into {module})"),
         };
         let mut queues = lock(&self.queues);
         if let Some(queue) = queues.get(&name).filter(|queue| !queue.is_closed()) {
@@ -83,11 +113,16 @@ impl Pictures {
             paced: false,
             ..SourceNode::new(name.as_str(), "pictures of clients")
         };
-        control.add_stream(NewStream {
+        let stream = |like| NewStream {
             node,
             factory: Some(Box::new(QueueFactory(Arc::clone(&queue)))),
             like,
-        })?;
+        };
+        match input {
+            PictureInput::AnySource => control.add_stream(stream(None))?,
+            PictureInput::Source(source) => control.add_stream(stream(Some(source)))?,
+            PictureInput::Module(module) => control.add_stream_into(stream(None), vec![module])?,
+        }
         queues.insert(name, Arc::clone(&queue));
         Ok(queue)
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use weir_flow::{Delivery, Notice, Sink, SinkError};
 use weir_operators::sinks::{annotated_png, event_line};
-use weir_serve::{ApiError, PictureAnswer, Refusal};
+use weir_serve::{ApiError, PictureAnswer, PictureObject, Refusal};
 
 use super::Pictures;
 
@@ -15,8 +15,18 @@ impl Sink for AnsweringSink {
         let queue = self.0.of(&delivery.stream);
         if let Some(answer) = queue.and_then(|queue| queue.take(delivery.frame.index)) {
             let drawn = delivery.clone();
+            let objects = delivery.objects.iter().map(|delivered| {
+                let object = &delivered.object;
+                let rect = object.rect;
+                PictureObject {
+                    class: Arc::clone(&object.class),
+                    score: object.score,
+                    corners: [rect.x0, rect.y0, rect.x1, rect.y1],
+                }
+            });
             answer.send(Ok(PictureAnswer {
                 line: event_line(delivery),
+                objects: objects.collect(),
                 drawing: Box::new(move || annotated_png(&drawn)),
             }));
         }
@@ -39,11 +49,11 @@ impl Sink for AnsweringSink {
             return Ok(());
         };
         if let Some(answer) = self.0.of(stream).and_then(|queue| queue.take(*frame)) {
-            let place = match module {
-                Some(module) => format!("by the module {module}"),
-                None => "before the first module".to_owned(),
+            let what = match module {
+                Some(module) => format!("the picture was dropped by the module {module}: {reason}"),
+                None if *reason == "late" => "the picture was ready after its deadline: late".to_owned(),
+                None => format!("the picture was dropped before the first module: {reason}"),
             };
-            let what = format!("the picture was dropped {place}: {reason}");
             let error = ApiError::new(Refusal::Unavailable, what).retry_after(1);
             answer.send(Err(error.hint(
                 "the engine has more to do than it can do in time: try again later",

@@ -11,13 +11,29 @@ pub(super) fn not_ready(snapshot: &Snapshot) -> Vec<NotReady> {
         what: format!("stream {}", stream.name),
         why: stream.reason.clone().unwrap_or_else(|| phase_name(stream.state)),
     });
-    let hangs =
-        |module: &&ModuleSnapshot| module.overdue_slots > 0 && module.overdue_slots >= module.placed_slots;
-    let modules = snapshot.modules.iter().filter(hangs).map(|module| NotReady {
+    let modules = snapshot.modules.iter().filter(|module| hangs(module));
+    let modules = modules.map(|module| NotReady {
         what: format!("module {}", module.name),
-        why: "it has no slot left: its model hangs in a batch".to_owned(),
+        why: HANGS.to_owned(),
     });
     streams.chain(modules).collect()
+}
+
+/// The reason why no picture can pass a module, or one of its stages.
+pub(super) fn module_trouble(snapshot: &Snapshot, name: &str) -> Option<String> {
+    let is_stage = |module: &str| {
+        let rest = module.strip_prefix(name);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    };
+    let mut modules = snapshot.modules.iter();
+    let module = modules.find(|module| is_stage(&module.name) && hangs(module))?;
+    Some(format!("module {}: {HANGS}", module.name))
+}
+
+const HANGS: &str = "it has no slot left: its model hangs in a batch";
+
+fn hangs(module: &ModuleSnapshot) -> bool {
+    module.overdue_slots > 0 && module.overdue_slots >= module.placed_slots
 }
 
 fn phase_name(phase: StreamPhase) -> String {

@@ -111,7 +111,12 @@ impl<'a> Fuzzer<'a> {
     }
 
     pub(crate) fn next_request(&mut self) -> Sent {
-        let (template, method) = self.pick(&self.operations.clone());
+        // Most streams that are drawn are refused, and the other operations need some.
+        let (template, method) = if self.one_in(12) {
+            ("/api/streams", "post")
+        } else {
+            self.pick(&self.operations.clone())
+        };
         let mut operation = Some((template.to_owned(), method.to_owned()));
         let (mut path, mut method) = (self.path(template), method.to_uppercase());
         if self.one_in(10) {
@@ -147,7 +152,10 @@ impl<'a> Fuzzer<'a> {
 
     /// A path with its parameters.
     fn path(&mut self, template: &str) -> String {
-        let name = if self.one_in(6) {
+        let name = if template.starts_with("/v2/models") && !self.one_in(4) {
+            // The module of the graph.
+            "find"
+        } else if self.one_in(6) {
             self.pick(&ODD_TEXTS)
         } else {
             self.pick(&NAMES)
@@ -164,7 +172,8 @@ impl<'a> Fuzzer<'a> {
             1 => "%".to_owned(),
             _ => coded,
         };
-        template.replace("{name}", &coded)
+        let version = self.pick(&["1", "1", "1", "2", "%FF"]);
+        template.replace("{name}", &coded).replace("{version}", version)
     }
 
     /// A body: mostly one by the schema, changed or not.
@@ -181,6 +190,10 @@ impl<'a> Fuzzer<'a> {
         let mut value = self.value(schema, "");
         if template == "/api/policy" {
             value = self.pick(&POLICIES).parse().unwrap();
+        }
+        if template == "/api/streams" && self.one_in(4) {
+            // Right ones, so that streams come to be.
+            value = json!({ "name": self.pick(&NAMES), "uri": self.pick(&URIS[..3]) });
         }
         if self.one_in(3) {
             self.change(&mut value);

@@ -40,6 +40,8 @@ pub(super) struct LiveStream {
     pub(super) target: Arc<SharedTarget>,
     /// The source of the graph whose inputs it shares, where one was named.
     pub(super) like: Option<String>,
+    /// Names of the modules and sinks that its frames enter, where these were given.
+    pub(super) entered: Option<Vec<String>>,
     pub(super) control: Arc<SourceControl>,
     pub(super) admission: Arc<StreamAdmission>,
     pub(super) tap: Arc<PacketTap>,

@@ -6,9 +6,10 @@ use std::time::{Duration, Instant};
 use ureq::Agent;
 use ureq::http::Response;
 use weir_flow::mask_credentials;
+use weir_kserve::HEADER_LENGTH;
+use weir_kserve::client::{Metadata, ReceivedTensor, read_answer, refusal};
 
 use super::ServerModel;
-use super::protocol::{HEADER_LENGTH, Metadata, ReceivedTensor, read_answer, refusal};
 
 /// Bytes of a server's word on a model or on an error.
 const MAX_WORD: u64 = 1 << 20;

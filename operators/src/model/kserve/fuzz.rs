@@ -1,6 +1,7 @@
 //! Edited answers of model servers on their readers.
 
-use super::protocol::{Metadata, read_answer, refusal};
+use weir_kserve::client::{Metadata, read_answer, refusal};
+
 use crate::edited::{MemoryBound, fuzz};
 
 #[test]

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 
 use weir_flow::Batching;
+use weir_kserve::client::{Metadata, ReceivedTensor, SentTensor, write_request};
+use weir_kserve::{FP32, TensorMetadata};
 
 use super::super::LoadRequest;
 use super::super::batch_probe::{ProbeInput, Rows, compare_rows};
@@ -14,7 +16,6 @@ use super::super::noise::unlike_item;
 use super::super::runtime::GpuOptions;
 use super::super::session::row_shape;
 use super::client::{Call, Client};
-use super::protocol::{FP32, Metadata, ReceivedTensor, SentTensor, TensorMetadata, write_request};
 use super::{KServeModel, OutputShapes, ServerModel};
 use crate::heads::{HeadKind, OutputSpec};
 

@@ -7,20 +7,19 @@
 
 mod client;
 mod load;
-mod protocol;
 mod session;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use weir_flow::{Batching, DeviceKind, Model, Session, SessionError};
+use weir_kserve::client::ReceivedTensor;
 
 use super::loaded::Loaded;
 use super::session::row_shape;
 use crate::heads::OutputSpec;
 use client::Client;
 pub(super) use load::load;
-use protocol::ReceivedTensor;
 use session::ServerSession;
 
 /// A model on one or several servers.

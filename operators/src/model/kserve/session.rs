@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use weir_flow::{Inference, Item, Session, SessionError, Step};
+use weir_kserve::client::{ReceivedTensor, SentTensor, write_request};
 
 use super::super::batch_probe::blank;
 use super::super::loaded::Loaded;
@@ -11,7 +12,6 @@ use super::super::prepost::BatchPrePost;
 use super::super::runtime::Feed;
 use super::OutputShapes;
 use super::client::{Call, Client};
-use super::protocol::{ReceivedTensor, SentTensor, write_request};
 
 /// Calls from one slot to one server.
 pub(super) struct ServerSession {

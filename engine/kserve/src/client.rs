@@ -1,42 +1,20 @@
-//! The KServe v2 inference protocol with its extension for binary tensors: what is sent, and what an answer says.
-//!
-//! A body is a header in JSON, and behind it the bytes of the tensors in their order; `Inference-Header-Content-Length` says
-//! where the one ends. A server that does not know the extension answers with numbers in the JSON, which is read as well.
-//! Nothing here sends or waits.
+//! The client's side: requests with one input of floats, metadata of models, and outputs of floats.
 
 use serde::{Deserialize, Serialize};
 
+use crate::body::{element_count, shown, split};
+use crate::{FP32, TensorMetadata};
+
 /// Metadata of a model, from `GET /v2/models/NAME`.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
-pub(super) struct Metadata {
+pub struct Metadata {
+    /// Inputs of the model.
     #[serde(default)]
-    pub(super) inputs: Vec<TensorMetadata>,
+    pub inputs: Vec<TensorMetadata>,
+    /// Outputs of the model.
     #[serde(default)]
-    pub(super) outputs: Vec<TensorMetadata>,
+    pub outputs: Vec<TensorMetadata>,
 }
-
-/// An input or an output, as a server declares it.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-pub(super) struct TensorMetadata {
-    pub(super) name: String,
-    pub(super) datatype: String,
-    /// -1 for a free size.
-    pub(super) shape: Vec<i64>,
-}
-
-impl TensorMetadata {
-    /// Its sizes; `None` for a free one.
-    pub(super) fn sizes(&self) -> Vec<Option<usize>> {
-        let size = |size: &i64| usize::try_from(*size).ok().filter(|size| *size > 0);
-        self.shape.iter().map(size).collect()
-    }
-}
-
-/// Name of the only type of elements that heads fill and read.
-pub(super) const FP32: &str = "FP32";
-
-/// Name of the HTTP header that says how long the JSON of a body is.
-pub(super) const HEADER_LENGTH: &str = "Inference-Header-Content-Length";
 
 #[derive(Serialize)]
 struct Request<'a> {
@@ -77,17 +55,20 @@ struct BinaryData {
 }
 
 /// A tensor to send.
-pub(super) struct SentTensor<'a> {
-    pub(super) name: &'a str,
-    pub(super) shape: &'a [i64],
-    pub(super) data: &'a [f32],
+pub struct SentTensor<'a> {
+    /// Name of the input.
+    pub name: &'a str,
+    /// Sizes of its dimensions.
+    pub shape: &'a [i64],
+    /// Its elements.
+    pub data: &'a [f32],
 }
 
 /// Writes a request for `outputs` into `body`, which is emptied first; returns the length of its header.
 ///
 /// # Errors
 /// A name that is no JSON text.
-pub(super) fn write_request(
+pub fn write_request(
     input: &SentTensor<'_>,
     outputs: &[String],
     timeout_us: Option<u64>,
@@ -147,34 +128,32 @@ struct AnswerParameters {
 
 /// An output that was received.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct ReceivedTensor {
-    pub(super) shape: Vec<i64>,
-    pub(super) data: Vec<f32>,
+pub struct ReceivedTensor {
+    /// Sizes of its dimensions.
+    pub shape: Vec<i64>,
+    /// Its elements, as many as the shape has.
+    pub data: Vec<f32>,
 }
 
 /// The outputs of an answer, in the order of `names`. `header` is the length of its JSON; all of it where it has no bytes behind.
 ///
 /// # Errors
 /// What the answer lacks, or in what it contradicts itself.
-pub(super) fn read_answer(
+pub fn read_answer(
     body: &[u8],
     header: Option<usize>,
     names: &[String],
 ) -> Result<Vec<ReceivedTensor>, String> {
-    let header = header.unwrap_or(body.len());
-    let (json, mut bytes) = body
-        .split_at_checked(header)
-        .ok_or_else(|| format!("its answer has {} bytes, its header alone {header}", body.len()))?;
+    let (json, mut bytes) = split(body, header).map_err(|reason| format!("its answer {reason}"))?;
     let answer: Answer =
         serde_json::from_slice(json).map_err(|error| format!("its answer cannot be read: {error}"))?;
     let mut received: Vec<Option<ReceivedTensor>> = vec![None; names.len()];
     for output in answer.outputs {
         let data = match output.parameters.binary_data_size {
             Some(size) => {
-                let (own, rest) = bytes
-                    .split_at_checked(size)
+                let own = bytes
+                    .take(size)
                     .ok_or_else(|| format!("its answer ends within the bytes of output {}", output.name))?;
-                bytes = rest;
                 Numbers::Bytes(own)
             }
             None => Numbers::Listed(output.data.unwrap_or_default()),
@@ -189,10 +168,7 @@ pub(super) fn read_answer(
             ));
         }
         let data = data.read();
-        let count = output
-            .shape
-            .iter()
-            .try_fold(1_u64, |all, size| all.checked_mul(*size));
+        let count = element_count(&output.shape);
         let shape: Option<Vec<i64>> = output
             .shape
             .iter()
@@ -241,12 +217,10 @@ struct Refusal {
 }
 
 /// Why a server refused, in its own words: the first line of them, shortened.
-pub(super) fn refusal(body: &[u8]) -> Option<String> {
-    const MOST: usize = 300;
+#[must_use]
+pub fn refusal(body: &[u8]) -> Option<String> {
     let refusal: Refusal = serde_json::from_slice(body).ok()?;
-    let line = refusal.error.lines().next()?.trim();
-    let printable = line.chars().filter(|letter| !letter.is_control());
-    Some(printable.take(MOST).collect())
+    Some(shown(&refusal.error)).filter(|reason| !reason.is_empty())
 }
 
 #[cfg(test)]
