@@ -75,4 +75,12 @@ pub trait PacketObserver: Send + Sync {
     /// Reports that the stream has no observable packets while its source is open; the reason is shown to the
     /// user.
     fn on_refused(&self, _stream: &Arc<str>, _reason: &str) {}
+    /// Reports that the packets of the stream are withheld, and that no picture may take their place.
+    fn on_private(&self, stream: &Arc<str>, reason: &str) {
+        self.on_refused(stream, reason);
+    }
+    /// True if packets are shown to people at once. Those of a camera whose pictures hide something are withheld.
+    fn is_view(&self) -> bool {
+        false
+    }
 }

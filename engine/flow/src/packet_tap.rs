@@ -15,9 +15,43 @@ const MAX_HELD_BYTES: usize = 16 << 20;
 /// single frames.
 const MIN_JUMP_MS: f64 = 500.0;
 
+/// Observers that packets of a stream are withheld from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Withheld {
+    /// All observers get packets.
+    #[default]
+    FromNone,
+    /// Those that show packets to people: pictures of the camera hide something, and its packets would show it.
+    FromViews,
+    /// All: the camera is private.
+    FromAll,
+}
+
+impl Withheld {
+    const PRIVATE: &str = "the camera is private";
+    const MASKED: &str = "its pictures hide what its video shows";
+
+    fn is_from(self, observer: &dyn PacketObserver) -> bool {
+        match self {
+            Self::FromNone => false,
+            Self::FromViews => observer.is_view(),
+            Self::FromAll => true,
+        }
+    }
+
+    fn refuse(self, observer: &dyn PacketObserver, stream: &Arc<str>) {
+        match self {
+            Self::FromNone => {}
+            Self::FromViews => observer.on_refused(stream, Self::MASKED),
+            Self::FromAll => observer.on_private(stream, Self::PRIVATE),
+        }
+    }
+}
+
 /// See the module. Its methods may be called by any thread.
 pub struct PacketTap {
     stream: Arc<str>,
+    withheld: Withheld,
     /// The time in milliseconds since 1970 (UTC).
     utc_ms: Box<dyn Fn() -> u64 + Send + Sync>,
     is_observed: AtomicBool,
@@ -54,8 +88,18 @@ pub struct PacketSubscription {
 impl PacketTap {
     /// The tap of the stream of that name; `utc_ms` is the time in milliseconds since 1970 (UTC).
     pub fn new(stream: &str, utc_ms: impl Fn() -> u64 + Send + Sync + 'static) -> Arc<Self> {
+        Self::withholding(Withheld::FromNone, stream, utc_ms)
+    }
+
+    /// As [`PacketTap::new`], with observers that get no packets.
+    pub fn withholding(
+        withheld: Withheld,
+        stream: &str,
+        utc_ms: impl Fn() -> u64 + Send + Sync + 'static,
+    ) -> Arc<Self> {
         Arc::new(Self {
             stream: stream.into(),
+            withheld,
             utc_ms: Box::new(utc_ms),
             is_observed: AtomicBool::new(false),
             state: Mutex::default(),
@@ -66,6 +110,11 @@ impl PacketTap {
     /// once if it is known, and packets from the next key frame on.
     pub fn observe(&self, observer: Arc<dyn PacketObserver>) -> PacketSubscription {
         let alive = Arc::new(());
+        if self.withheld.is_from(&*observer) {
+            // It is no observer: what nobody else observes is not copied.
+            self.withheld.refuse(&*observer, &self.stream);
+            return PacketSubscription { _alive: alive };
+        }
         let mut state = self.lock();
         match &state.format {
             Some(Ok(format)) => observer.on_format(&self.stream, format),
@@ -328,6 +377,42 @@ mod tests {
         drop(first);
         tap.on_packet(packet(160.0, true));
         assert!(!tap.is_observed(), "nothing is copied any more");
+    }
+
+    #[test]
+    fn packets_are_withheld_from_views_or_from_all() {
+        #[derive(Default)]
+        struct View(Seen);
+        impl PacketObserver for View {
+            fn on_format(&self, stream: &Arc<str>, format: &Arc<PacketFormat>) {
+                self.0.on_format(stream, format);
+            }
+            fn on_packet(&self, stream: &Arc<str>, packet: &Packet) {
+                self.0.on_packet(stream, packet);
+            }
+            fn on_refused(&self, stream: &Arc<str>, reason: &str) {
+                self.0.on_refused(stream, reason);
+            }
+            fn is_view(&self) -> bool {
+                true
+            }
+        }
+        for (withheld, recorded) in [
+            (Withheld::FromViews, "h264 K0/-5@0"),
+            (Withheld::FromAll, "the camera is private"),
+        ] {
+            let tap = PacketTap::withholding(withheld, "north", || 0);
+            let (seen, view) = (Arc::<Seen>::default(), Arc::<View>::default());
+            let _recording = tap.observe(Arc::clone(&seen) as _);
+            let _shown = tap.observe(Arc::clone(&view) as _);
+            tap.on_open(format());
+            tap.on_frame(0.0, 0.0);
+            tap.on_packet(packet(0.0, true));
+            assert_eq!(seen.take(), recorded);
+            let shown = view.0.take();
+            assert!(!shown.contains("h264") && !shown.contains('K'), "{shown}");
+            assert_eq!(tap.is_observed(), withheld == Withheld::FromViews);
+        }
     }
 
     #[test]

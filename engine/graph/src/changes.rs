@@ -114,6 +114,7 @@ impl Graph {
             ("queues", self.queues == other.queues),
             ("the name of the graph", self.name == other.name),
             ("slo", self.slo == other.slo),
+            ("the privacy of [defaults]", self.privacy == other.privacy),
             ("the time zone", self.timezone == other.timezone),
             (
                 "hosts and folders of streams",

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use weir_analytics::Privacy;
 use weir_analytics::transforms::{ObjectFilter, TimeZone};
 use weir_flow::{Connection, VideoDecoder};
 use weir_policy::StreamShare;
@@ -79,6 +80,8 @@ pub struct SourceNode {
     pub connection: Connection,
     /// Objects in its picture that count.
     pub objects: ObjectFilter,
+    /// Objects and regions that its pictures hide; `None`: those of `[defaults]` of the graph.
+    pub privacy: Option<Privacy>,
     /// Its time zone; `None`: that of the graph.
     pub timezone: Option<TimeZone>,
     /// Whether a recording is played at the pace of the run; else as fast as it is processed.
@@ -109,6 +112,7 @@ impl SourceNode {
             share: StreamShare::default(),
             connection: Connection::default(),
             objects: ObjectFilter::default(),
+            privacy: None,
             timezone: None,
             paced: true,
             joined_at: 0.0,

@@ -4,13 +4,14 @@ use image::codecs::jpeg::JpegEncoder;
 use image::{ExtendedColorType, ImageEncoder};
 use weir_flow::{Image, PictureLimits, Rect};
 
-use super::spec;
+use super::{ShownPicture, spec};
 use crate::pixels::{Channels, Sampler};
 
 const QUALITIES: [u8; 4] = [85, 70, 50, 30];
 
 /// A JPEG of a whole picture; empty where even the smallest exceeds the bound.
-pub(super) fn encode(image: &Image, limits: PictureLimits) -> Vec<u8> {
+pub(super) fn encode(picture: &ShownPicture, limits: PictureLimits) -> Vec<u8> {
+    let image = picture.image();
     let longest = image.width.max(image.height).max(1);
     let mut side = longest.min(limits.max_side.max(1));
     while side > 0 {
@@ -48,6 +49,8 @@ fn rgb(image: &Image, width: u32, height: u32) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
+    use weir_flow::Frame;
+
     use super::*;
 
     #[test]
@@ -59,9 +62,10 @@ mod tests {
         };
         let samples: Vec<u8> = (0..300 * 200 * 3).map(|_| random()).collect();
         let image = Image::from_rgb(300, 200, samples);
+        let picture = ShownPicture::of(&Frame::new(0, 0.0, image));
         for max_bytes in [128 << 10, 16 << 10, 4096] {
             let bytes = encode(
-                &image,
+                &picture,
                 PictureLimits {
                     max_side: 300,
                     max_bytes,

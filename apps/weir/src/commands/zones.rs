@@ -4,8 +4,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use weir_analytics::transforms::Outline;
-use weir_flow::{Frame, Overlay, Point, StopFlag, mask_credentials};
+use weir_flow::{Frame, Overlay, Point, PrivacyMask, StopFlag, mask_credentials};
 use weir_graph::{Graph, SourceNode};
+use weir_operators::ShownPicture;
 use weir_operators::media::source;
 use weir_operators::sinks::grid_png;
 use weir_types::Span;
@@ -48,12 +49,24 @@ pub(crate) fn zones(args: &Zones, zoo: &Zoo) -> anyhow::Result<()> {
     }
     files.write("--out", &out);
     files.check()?;
-    let frame = frame(&node, at)?;
+    let mut frame = frame(&node, at)?;
+    if let Some(graph) = &graph {
+        let privacy = graph.privacy_of(&node, None);
+        if let Some(class) = privacy.classes.keys().next() {
+            return Err(UserError::new(format!(
+                "no picture of {} is written: its pictures hide objects such as \"{class}\", which a single frame does not \
+                 show; name its clip or address in place of the graph",
+                node.name
+            ))
+            .into());
+        }
+        frame.privacy = PrivacyMask::settled(privacy.regions_of(frame.size()));
+    }
     let overlays = graph.map_or_else(Vec::new, |graph| {
         overlays(&graph, &node, (frame.image.width, frame.image.height))
     });
     let failed = |reason: String| UserError::new(format!("{}: {reason}", out.display()));
-    let png = grid_png(&frame.image, &overlays).map_err(failed)?;
+    let png = grid_png(&ShownPicture::of(&frame), &overlays).map_err(failed)?;
     write_whole(&out, &png).map_err(|error| failed(error.to_string()))?;
     let (width, height) = (frame.image.width, frame.image.height);
     output::say(&format!(

@@ -25,8 +25,10 @@ struct Watcher {
 #[derive(Default)]
 struct State {
     watchers: Vec<Watcher>,
-    /// Its video is one that browsers do not play.
+    /// Its video is not shown: browsers do not play it, or it is withheld.
     is_refused: bool,
+    /// Nothing of it is shown.
+    is_private: bool,
     /// Arrival of the frame that was shown as a picture last, in milliseconds since 1970 (UTC).
     pictured_ms: Option<u64>,
     format: Option<Arc<PacketFormat>>,
@@ -44,7 +46,7 @@ impl Channel {
     /// One more watches: it gets what has been since the last key frame, or pictures where it plays no video.
     pub(super) fn join(&self, queue: &Arc<LiveQueue>, pictures: bool) {
         let mut state = self.lock();
-        if pictures {
+        if pictures && !state.is_private {
             queue.push(&refused("this browser does not play its video"));
         } else {
             for message in state.setup.iter().chain(&state.group) {
@@ -179,6 +181,15 @@ impl PacketObserver for Channel {
         state.is_refused = true;
         state.set_up(refused(reason));
     }
+
+    fn on_private(&self, stream: &Arc<str>, reason: &str) {
+        self.on_refused(stream, reason);
+        self.lock().is_private = true;
+    }
+
+    fn is_view(&self) -> bool {
+        true
+    }
 }
 
 /// It has no video that is played; pictures may follow.
@@ -192,7 +203,7 @@ impl State {
     fn pictured(&self) -> impl Iterator<Item = &Watcher> {
         self.watchers
             .iter()
-            .filter(|watcher| watcher.pictures || self.is_refused)
+            .filter(|watcher| !self.is_private && (watcher.pictures || self.is_refused))
     }
 
     /// Those that are shown video.

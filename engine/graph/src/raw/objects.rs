@@ -153,7 +153,7 @@ pub(super) fn polygons(key: &'static str, fields: &Fields<'_>, context: &mut Con
 }
 
 /// Whether an entry of a list is a point, and the list one polygon.
-fn is_point(node: Option<&Node>) -> bool {
+pub(super) fn is_point(node: Option<&Node>) -> bool {
     let is_number = |node: &Node| matches!(node.content, Content::Integer(_) | Content::Float(_));
     node.is_some_and(|node| match &node.content {
         Content::List(pair) => pair.first().is_some_and(is_number),
@@ -161,7 +161,12 @@ fn is_point(node: Option<&Node>) -> bool {
     })
 }
 
-fn polygon(key: &'static str, owner: &str, node: &Node, context: &mut Context<'_>) -> Option<Outline> {
+pub(super) fn polygon(
+    key: &'static str,
+    owner: &str,
+    node: &Node,
+    context: &mut Context<'_>,
+) -> Option<Outline> {
     let Content::List(list) = &node.content else {
         if !matches!(node.content, Content::Broken) {
             let message = format!("`{key}` must hold polygons, not {}", node.content.kind());

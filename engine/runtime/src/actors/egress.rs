@@ -3,6 +3,7 @@
 
 mod analytics;
 mod graphs;
+mod privacy;
 mod streams;
 
 use std::collections::BTreeMap;
@@ -245,6 +246,7 @@ impl Egress {
             return;
         };
         let results = self.results_to_show(&request, results);
+        self.settle_privacy(&request, &results);
         let latency = self.clock.now().since(request.sent_at);
         let time_ms = self.clock.utc_ms(request.sent_at);
         let found = self.analyse(&request, &results, time_ms);

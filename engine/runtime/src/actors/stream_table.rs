@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use tokio::sync::oneshot;
 use weir_analytics::transforms::StreamTransforms;
-use weir_analytics::{TrackIdBlocks, TrackIds};
+use weir_analytics::{PrivacyMemory, TrackIdBlocks, TrackIds};
 use weir_flow::{RequestResults, SourceCounts, StreamState};
 use weir_policy::{HealthTracker, Ledger, RunStats, SinkReport, StreamHealth, StreamReport};
 use weir_types::{Span, StreamId, Timestamp};
@@ -48,6 +48,8 @@ pub(super) struct StreamEntry {
     pub(super) scene_ended: bool,
     /// Results of the last frame that was looked at, with the number of the graph that has them; of a stream with a gate.
     pub(super) looked: Option<(u32, RequestResults)>,
+    /// Objects that its pictures hide.
+    pub(super) privacy: PrivacyMemory,
     /// Ids of its tracks, whatever the graph.
     pub(super) track_ids: TrackIds,
     /// Present while the stream is being removed; receives its final report.
@@ -75,6 +77,7 @@ impl StreamEntry {
             transforms_of: None,
             scene_ended: false,
             looked: None,
+            privacy: PrivacyMemory::default(),
             track_ids: TrackIds::new(track_ids),
             removed: None,
         }

@@ -2,7 +2,9 @@
 
 use super::font::Font;
 use super::palette::Color;
+use crate::ShownPicture;
 use crate::media::Rgb;
+use crate::pixels::Sampler;
 
 /// The picture that is drawn on.
 #[derive(Debug, Default)]
@@ -43,11 +45,13 @@ impl Area {
 }
 
 impl Canvas {
-    /// Starts a new picture: `paint` fills `width * height * 3` samples.
-    pub(super) fn begin(&mut self, width: u32, height: u32, paint: impl FnOnce(&mut Vec<u8>)) {
-        (self.width, self.height) = (width, height);
-        paint(&mut self.samples);
-        self.samples.resize(width as usize * height as usize * 3, 0);
+    /// Starts with a new picture.
+    pub(super) fn begin(&mut self, picture: &ShownPicture, sampler: &mut Sampler) {
+        let image = picture.image();
+        (self.width, self.height) = (image.width, image.height);
+        sampler.rgb(image, &mut self.samples);
+        self.samples
+            .resize(image.width as usize * image.height as usize * 3, 0);
     }
 
     pub(super) fn width(&self) -> u32 {

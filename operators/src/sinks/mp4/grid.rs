@@ -1,12 +1,13 @@
 //! A picture with a grid and labels, to take points of zones and lines from.
 
-use weir_flow::{Image, Overlay};
+use weir_flow::Overlay;
 
 use super::canvas::{Area, Canvas};
 use super::font::Font;
 use super::overlays;
 use super::palette::{BLACK, Color, WHITE};
 use super::png::png;
+use crate::ShownPicture;
 use crate::pixels::Sampler;
 
 /// Lines from one edge to the other, in each direction.
@@ -19,13 +20,13 @@ const MIDDLE: Color = [255, 210, 0];
 ///
 /// # Errors
 /// The reason where it cannot be encoded.
-pub fn grid_png(image: &Image, shown: &[Overlay]) -> Result<Vec<u8>, String> {
+pub fn grid_png(picture: &ShownPicture, shown: &[Overlay]) -> Result<Vec<u8>, String> {
     let mut canvas = Canvas::default();
-    let mut sampler = Sampler::new();
-    canvas.begin(image.width, image.height, |samples| sampler.rgb(image, samples));
+    canvas.begin(picture, &mut Sampler::new());
     draw(&mut canvas);
-    let thick = (image.height.min(image.width) as f32 / 300.0).clamp(1.5, 8.0);
-    overlays::draw(&mut canvas, shown, thick, Font::for_lines(image.height));
+    let (width, height) = (canvas.width(), canvas.height());
+    let thick = (height.min(width) as f32 / 300.0).clamp(1.5, 8.0);
+    overlays::draw(&mut canvas, shown, thick, Font::for_lines(height));
     png(canvas.rgb())
 }
 
@@ -73,11 +74,14 @@ fn label(canvas: &mut Canvas, (x, y): (i64, i64), lines: &[String], font: Font) 
 
 #[cfg(test)]
 mod tests {
+    use weir_flow::{Frame, Image};
+
     use super::*;
 
     #[test]
     fn the_picture_keeps_its_size_and_has_lines_where_labels_say() {
         let grey = Image::from_rgb(320, 180, vec![128; 320 * 180 * 3]);
+        let grey = ShownPicture::of(&Frame::new(0, 0.0, grey));
         let png = grid_png(&grey, &[]).expect("memory");
         let picture = image::load_from_memory(&png).expect("a PNG").to_rgb8();
         assert_eq!(picture.dimensions(), (320, 180));

@@ -17,6 +17,7 @@ use weir_flow::{Delivery, KeyKind, KeySpec, Settings, Sink, SinkError, SinkFacto
 use self::canvas::Canvas;
 use super::target::{StreamFiles, Target, failed};
 use super::{SinkKind, required_path};
+use crate::ShownPicture;
 use crate::media::{Encoding, Naming, VideoFile, VideoPlace, part_path};
 use crate::pixels::Sampler;
 
@@ -188,10 +189,8 @@ impl Sink for Mp4 {
         if let Some(Video::Broken { reason, .. }) = self.videos.get(&delivery.stream) {
             return Err(failed(&self.files.path_of(&delivery.stream), reason));
         }
-        let image = &delivery.frame.image;
-        self.canvas.begin(image.width, image.height, |samples| {
-            self.sampler.rgb(image, samples)
-        });
+        let picture = ShownPicture::of(&delivery.frame);
+        self.canvas.begin(&picture, &mut self.sampler);
         annotate::draw(
             &mut self.canvas,
             &delivery.objects,

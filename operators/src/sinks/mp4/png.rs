@@ -7,6 +7,7 @@ use weir_flow::Delivery;
 
 use super::annotate;
 use super::canvas::Canvas;
+use crate::ShownPicture;
 use crate::media::Rgb;
 use crate::pixels::Sampler;
 
@@ -15,9 +16,8 @@ use crate::pixels::Sampler;
 /// # Errors
 /// The reason where it cannot be encoded.
 pub fn annotated_png(delivery: &Delivery) -> Result<Vec<u8>, String> {
-    let image = &delivery.frame.image;
     let (mut canvas, mut sampler) = (Canvas::default(), Sampler::new());
-    canvas.begin(image.width, image.height, |samples| sampler.rgb(image, samples));
+    canvas.begin(&ShownPicture::of(&delivery.frame), &mut sampler);
     annotate::draw(&mut canvas, &delivery.objects, &delivery.overlays, 0.0);
     png(canvas.rgb())
 }

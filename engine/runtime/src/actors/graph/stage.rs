@@ -129,6 +129,11 @@ pub(super) fn add_output(
     let is_detection = inferences.iter().any(|inference| !inference.objects.is_empty());
     let mut output = operator.output(module, items, inferences);
     let request = &branch.request;
+    if is_detection && request.frame.privacy.hides() {
+        // Before objects are left out that do not count.
+        let hidden = request.route.scene.privacy.hidden(&output.objects);
+        request.frame.privacy.add(hidden);
+    }
     let filter = &request.route.scene.objects;
     if is_detection && !filter.is_empty() {
         let image = &request.frame.image;
