@@ -85,6 +85,7 @@ fn known(truth: &Truth) -> BTreeMap<String, usize> {
             class,
             score: 1.0,
             rect: rect(object),
+            is_stationary: false,
             attributes: &[],
         });
         incidents.extend(line.on_frame(&SceneFrame {

@@ -28,6 +28,7 @@ pub fn run_transforms(
             class: &object.class,
             score: object.score,
             rect: object.rect,
+            is_stationary: false,
             attributes: &[],
         };
         let tracks = found.tracks.get(&name).into_iter().flatten();
@@ -37,6 +38,7 @@ pub fn run_transforms(
                 track: Some((*tracker as u32, state.id)),
                 first: found.new_tracks.iter().find(is_it).map(|new| new.first),
                 class: &state.class,
+                is_stationary: state.stationary_ms.is_some(),
                 attributes: &state.attributes,
                 ..plain.clone()
             });

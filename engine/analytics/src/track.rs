@@ -20,6 +20,8 @@ const MAX_BRIDGE_STEPS: u32 = 8;
 
 /// Media time, in milliseconds, after which an object that has not left its place stands still.
 const STOOD_MS: f64 = 2_000.0;
+/// Media time, in milliseconds, after which it is stationary.
+const STATIONARY_MS: f64 = 10_000.0;
 /// Intersection over union down to which a box is at its place.
 const SAME_PLACE: f32 = 0.6;
 /// Part of the box of an object that is being hidden, and still lies where it stood.
@@ -150,6 +152,13 @@ impl Track {
         self.stood.as_ref()
     }
 
+    /// Media time since it came to be at its place, if that is long ago.
+    fn stationary_ms(&self) -> Option<f64> {
+        let (_, since_ms) = self.place;
+        let stood_ms = self.last.pts_ms - since_ms;
+        (stood_ms >= STATIONARY_MS).then_some(stood_ms)
+    }
+
     /// An embedding of it was made.
     pub(crate) fn on_appearance(&mut self, embedding: &[f32]) {
         let known = self
@@ -203,6 +212,7 @@ impl Track {
         Some(TrackState {
             id: self.id?,
             age_ms: self.last.pts_ms - self.first.0.pts_ms,
+            stationary_ms: self.stationary_ms(),
             velocity: self.motion.velocity(),
             class: self.settled.class(),
             attributes: self.settled.attributes(),
@@ -233,4 +243,33 @@ fn between(from: &Rect, to: &Rect, part: f32) -> Rect {
         mix(from.x1, to.x1),
         mix(from.y1, to.y1),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_track_is_stationary_ten_seconds_after_it_came_to_its_place_until_it_leaves() {
+        let time = |pts_ms: f64| FrameTime { pts_ms, time_ms: 0 };
+        let rect = |x: f32| Rect::new(x, 0.0, x + 40.0, 40.0);
+        let mut track = Track::new(rect(0.0), time(0.0));
+        track.id = Some(1);
+        let mut stationary = Vec::new();
+        for (seconds, x) in [
+            (1, 30.0),
+            (2, 60.0),
+            (11, 62.0),
+            (12, 59.0),
+            (20, 61.0),
+            (21, 90.0),
+        ] {
+            track.observe(rect(x), time(f64::from(seconds) * 1e3));
+            stationary.push(track.state().and_then(|state| state.stationary_ms));
+        }
+        assert_eq!(
+            stationary,
+            [None, None, None, Some(10_000.0), Some(18_000.0), None]
+        );
+    }
 }

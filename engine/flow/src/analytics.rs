@@ -15,6 +15,8 @@ pub struct TrackState {
     pub id: u64,
     /// Media time since the track began, in milliseconds.
     pub age_ms: f64,
+    /// Media time since the object came to stand where it is, in milliseconds; `None` unless it is stationary.
+    pub stationary_ms: Option<f64>,
     /// Velocity of the box's centre, in source pixels per second.
     pub velocity: Point,
     /// Most frequent class of the track's objects.

@@ -89,6 +89,7 @@ pub(crate) fn run_identities(
             class,
             score: *score,
             rect: *rect,
+            is_stationary: false,
             attributes: &[],
         });
         incidents.extend(running.on_frame(&SceneFrame {

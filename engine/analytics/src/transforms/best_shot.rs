@@ -151,6 +151,9 @@ impl BestShots {
 
     /// Returns the track as a candidate if it may be seen better than before.
     fn candidate<'a>(&self, subject: &'a Subject, now: f64) -> Option<Candidate<'a>> {
+        if self.spec.skips_stationary && subject.is_stationary {
+            return None;
+        }
         let kept = self.tracks.get(&subject.track);
         let may_be_better = kept.is_none_or(|kept| {
             let is_due = (now - kept.looked).abs() >= LOOK_INTERVAL_MS;
@@ -338,6 +341,7 @@ mod tests {
             min_gain: 1.15,
             per_second: 5.0,
             keep: 4,
+            skips_stationary: false,
         }
     }
 
@@ -384,6 +388,7 @@ mod tests {
                     class: &class,
                     score: *score,
                     rect: *rect,
+                    is_stationary: false,
                     attributes: &[],
                 })
                 .collect();
@@ -518,6 +523,7 @@ mod tests {
             class: &class,
             score: 0.9,
             rect: square(10.0, 10.0, 50.0),
+            is_stationary: false,
             attributes: &[],
         };
         let found = all.on_frame(&SceneFrame {

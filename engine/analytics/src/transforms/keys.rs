@@ -41,6 +41,11 @@ const EVERY: KeySpec = key(
     KeyKind::Duration,
     "media time from one update of an incident to the next; default \"5s\"",
 );
+const STATIONARY: KeySpec = key(
+    "stationary",
+    KeyKind::Flag,
+    "false: objects that have not moved for ten seconds are left out; default true",
+);
 const ZONE_POINTS: KeySpec = key(
     "points",
     KeyKind::Points,
@@ -314,6 +319,7 @@ pub const TRANSFORM_TYPES: &[TransformType] = &[
                  \"plate=WR 123\", \"plate=*\" (any text) or \"health=0..20\"; conditions on the same attribute are \
                  alternatives, and every != must hold",
             ),
+            STATIONARY,
             key(
                 "after",
                 KeyKind::Duration,
@@ -337,6 +343,7 @@ pub const TRANSFORM_TYPES: &[TransformType] = &[
                 KeyKind::Texts,
                 "transforms whose incidents have the pictures of their objects; default all",
             ),
+            STATIONARY,
             key(
                 "margin",
                 KeyKind::Number { min: 0.0, max: 2.0 },

@@ -36,6 +36,7 @@ impl Rule {
                 .any(|(_, attribute)| wanted.is_met_by(attribute))
         };
         subject.score >= spec.min_score
+            && !(spec.skips_stationary && subject.is_stationary)
             && is_in_zone
             && spec.schedule.contains(subject.at.time_ms)
             && spec.attributes.iter().all(has)

@@ -180,6 +180,8 @@ pub struct BestShotSpec {
     pub per_second: f64,
     /// Maximum number of tracks of a stream that have pictures at a time.
     pub keep: usize,
+    /// True if no pictures are taken of stationary objects.
+    pub skips_stationary: bool,
 }
 
 /// A filter over tracks; all of its conditions must hold.
@@ -193,6 +195,8 @@ pub struct RuleSpec {
     pub schedule: Schedule,
     /// Attributes that it must have.
     pub attributes: Vec<(Arc<str>, Wanted)>,
+    /// True if the object must not be stationary.
+    pub skips_stationary: bool,
     /// Time for which the filter must hold before an incident begins.
     pub after_ms: f64,
     /// Time for which the filter must not hold before the incident ends.

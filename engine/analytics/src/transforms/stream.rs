@@ -45,6 +45,8 @@ pub struct SceneObject<'a> {
     pub score: f32,
     /// Box in source pixels.
     pub rect: Rect,
+    /// True if it has not moved for a while.
+    pub is_stationary: bool,
     /// Attributes by name.
     pub attributes: &'a [(Arc<str>, Attribute)],
 }
@@ -277,6 +279,7 @@ impl StreamTransforms {
                 at: frame.at,
                 is_cut,
                 is_cut_above: rect.y0 < 1.0,
+                is_stationary: object.is_stationary,
                 attributes: object.attributes.to_vec(),
                 zones: before.as_ref().map(|it| it.zones.clone()).unwrap_or_default(),
                 before: before.map_or(object.first, |it| Some((it.at, it.rect))),

@@ -25,6 +25,8 @@ pub(crate) struct Subject {
     pub(crate) is_cut: bool,
     /// Whether the upper edge does.
     pub(crate) is_cut_above: bool,
+    /// Whether it has not moved for a while.
+    pub(crate) is_stationary: bool,
     pub(crate) zones: Vec<Arc<str>>,
     pub(crate) attributes: Vec<(Arc<str>, Attribute)>,
 }

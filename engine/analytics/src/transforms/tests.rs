@@ -75,6 +75,7 @@ struct Stream {
     transforms: StreamTransforms,
     class: Arc<str>,
     attributes: Vec<(Arc<str>, Attribute)>,
+    is_stationary: bool,
     found: Vec<Incident>,
     last: FrameTime,
     /// Pictures have so many times the usual width and height.
@@ -94,6 +95,7 @@ impl Stream {
             transforms: StreamTransforms::new("north".into(), transforms, 1_700_000_000),
             class: "car".into(),
             attributes: Vec::new(),
+            is_stationary: false,
             found: Vec::new(),
             last: moment(0.0),
             scale: 1,
@@ -111,6 +113,7 @@ impl Stream {
                 score: 0.9,
                 rect: Rect::new(*x as f32 - 20.0, *y as f32 - 40.0, *x as f32 + 20.0, *y as f32)
                     .scaled(self.scale as f32, self.scale as f32),
+                is_stationary: self.is_stationary,
                 attributes: &self.attributes,
             })
             .collect();
@@ -150,6 +153,7 @@ fn a_track_crosses_from_where_it_was_seen_first_before_it_counted() {
             class: &class,
             score: 0.9,
             rect: rect(x),
+            is_stationary: false,
             attributes: &[],
         }];
         found.extend(stream.transforms.on_frame(&SceneFrame {
@@ -313,6 +317,7 @@ fn a_rule_asks_for_zone_class_hour_and_attribute_and_lasts_while_all_hold() {
             ..Schedule::default()
         },
         attributes: vec![("identity".into(), Wanted::OneOf(vec!["unknown".into()]))],
+        skips_stationary: false,
         after_ms: 500.0,
         end_after_ms: 400.0,
     };
@@ -342,6 +347,25 @@ fn a_rule_asks_for_zone_class_hour_and_attribute_and_lasts_while_all_hold() {
     );
     assert_eq!(held[0].id, held[1].id);
     assert_eq!(held[0].attributes.len(), 1);
+}
+
+#[test]
+fn a_rule_without_stationary_objects_ends_when_its_object_is_stationary() {
+    for skips_stationary in [false, true] {
+        let spec = RuleSpec {
+            skips_stationary,
+            end_after_ms: 400.0,
+            ..RuleSpec::default()
+        };
+        let mut stream = Stream::new(vec![rule(spec)]);
+        for frame in 0..40 {
+            stream.is_stationary = (10..30).contains(&frame);
+            stream.frame(f64::from(frame) * 100.0, &[(1, 300.0, 300.0)]);
+        }
+        let found = stream.end();
+        let began = found.iter().filter(|it| it.phase == Phase::Began).count();
+        assert_eq!(began, if skips_stationary { 2 } else { 1 });
+    }
 }
 
 #[test]
