@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs by apt what is missing of: a C toolchain, libclang (for bindgen), the FFmpeg development files, the ffmpeg
-# program (for the demo and tests), Python (for pip), an RTSP server with what serves H.264 and AAC (for tests), Chromium
+# program (for the demo and tests), Python with NumPy (for pip, and tests of operators in Python), an RTSP server with what serves H.264 and AAC (for tests), Chromium
 # with its driver and npm (for tests of the page), promtool (for tests of metrics), an MQTT broker, a NATS server and OpenSSL (for tests of
 # sinks). Asks no package manager anything while nothing is missing.
 set -euo pipefail
@@ -38,6 +38,11 @@ gi.require_version("GstRtspServer", "1.0")
 from gi.repository import GstRtspServer'
 }
 
+# Tests run operators in Python by the first of these that has NumPy.
+have_numpy() {
+    python3 -c 'import numpy' || /usr/bin/python3 -c 'import numpy'
+}
+
 # An element of GStreamer.
 have_element() {
     /usr/bin/python3 -c 'import sys, gi
@@ -63,6 +68,7 @@ need nats-server test -x /usr/sbin/nats-server
 need openssl command -v openssl
 need python3 command -v python3
 need python3-pip python3 -m pip --version
+need python3-numpy have_numpy
 need python3-gi /usr/bin/python3 -c 'import gi'
 need gir1.2-gst-rtsp-server-1.0 have_rtsp_server
 need gstreamer1.0-plugins-base have_element appsink

@@ -72,6 +72,7 @@ fn batches_of_every_shipped_model_equal_single_items() {
             frame: frame(96, seed),
             region: Region::Whole,
             object: None,
+            class: None,
         };
         let items: Vec<Item> = [3, 5, 8].map(item).into();
         let mut session = model.open(DeviceKind::Cpu).expect("opens");

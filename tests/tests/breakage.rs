@@ -253,6 +253,7 @@ impl Operator for PanickingOperator {
             frame: Arc::clone(frame),
             region: Region::Whole,
             object: None,
+            class: None,
         }]
     }
 

@@ -54,6 +54,7 @@ impl Operator for BreakingOperator {
             frame: Arc::clone(frame),
             region: Region::Whole,
             object: None,
+            class: None,
         }]
     }
 

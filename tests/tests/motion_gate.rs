@@ -95,6 +95,7 @@ impl Operator for Finder {
             frame: Arc::clone(frame),
             region: Region::Whole,
             object: None,
+            class: None,
         }]
     }
 

@@ -145,6 +145,7 @@ impl Operator for WholeFrames {
             frame: Arc::clone(frame),
             region: Region::Whole,
             object: None,
+            class: None,
         }]
     }
 

@@ -29,6 +29,7 @@ impl Operator for Reader {
                 points: Points::None,
             },
             object: Some(object),
+            class: None,
         };
         let objects = results.objects();
         objects.map(|(name, object)| item(name, object.rect)).collect()

@@ -2,6 +2,7 @@
 
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use weir_flow::{Model, Operator, PartitionLoader, PartitionedModel, SinkFactory, SourceFactory, Value};
 use weir_graph::{
@@ -11,7 +12,7 @@ use weir_graph::{
 use weir_operators::media::SourceOptions;
 use weir_operators::{
     GpuOptions, LoadRequest, ModelFile, OnnxModel, OnnxPartitionLoader, OperatorRequest, Precision, Provider,
-    ServerModel,
+    PythonFunction, PythonModel, ServerModel,
 };
 use weir_planner::Plan;
 use weir_runtime::{Assembly, Partitioning, Progress};
@@ -81,7 +82,9 @@ pub(crate) fn assemble_extended(
     }
     let mut errors = ErrorList::default();
     let sinks = errors.take(sinks(&graph, out, extensions));
-    let runs_models = graph.models().iter().any(|node| !graph.is_emulated(node));
+    let needs_runtime =
+        |node: &ModelNode| !graph.is_emulated(node) && python_function(node, &graph).is_none();
+    let runs_models = graph.models().iter().any(needs_runtime);
     // Said once, and not of each model.
     let runtime = match weir_operators::find_runtime() {
         Err(error) if runs_models => errors.take(Err(UserError::new(error.to_string()).into())),
@@ -210,6 +213,9 @@ fn onnx(
     zoo: &Zoo,
     dump: Option<&DumpInputs>,
 ) -> anyhow::Result<Option<Loaded>> {
+    if let Some(function) = python_function(node, graph) {
+        return Ok(Some(Loaded::Whole(Arc::new(PythonModel::new(function)))));
+    }
     with_request(node, graph, zoo, dump, |request| {
         if !is_trusted(node) {
             probe::probe(request)?;
@@ -221,6 +227,24 @@ fn onnx(
             OnnxModel::load(request).map(|model| Loaded::OfItems(Arc::new(model.with_gpu_options(gpu))))
         };
         Ok(model.map_err(|error| UserError::new(error.to_string()))?)
+    })
+}
+
+/// The function that stands for a model, if its operator is in Python.
+fn python_function(node: &ModelNode, graph: &Graph) -> Option<PythonFunction> {
+    let ModelOrigin::Python(python) = &node.origin else {
+        return None;
+    };
+    Some(PythonFunction {
+        name: node.name.clone(),
+        folder: python.folder.clone(),
+        module: python.module.clone(),
+        function: python.function.clone(),
+        interpreter: python.interpreter.clone(),
+        timeout: Duration::from_micros(python.timeout.micros()),
+        memory: python.memory,
+        max_batch: max_batch(node, graph),
+        crops: python.crops,
     })
 }
 
@@ -258,7 +282,7 @@ fn with_request<T>(
             })?;
             ModelFile::Bytes(model.onnx.into())
         }
-        ModelOrigin::Emulated => return Ok(None),
+        ModelOrigin::Emulated | ModelOrigin::Python(_) => return Ok(None),
         ModelOrigin::Server(servers) => ModelFile::Server(server_model(servers)?),
     };
     let Some(head) = &node.head else {
@@ -307,7 +331,7 @@ fn server_model(servers: &ModelServers) -> anyhow::Result<ServerModel> {
         name: servers.name.clone(),
         version: servers.version.clone(),
         token: token.transpose()?,
-        timeout: std::time::Duration::from_micros(servers.timeout.micros()),
+        timeout: Duration::from_micros(servers.timeout.micros()),
     })
 }
 

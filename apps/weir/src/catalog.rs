@@ -20,6 +20,7 @@ pub fn catalog(zoo: &Zoo) -> Catalog {
         connection_options: weir_operators::media::CONNECTION_OPTIONS,
         zoo: zoo.hints(),
         embedded: shipped(),
+        python: zoo.python().map(Path::to_owned),
     }
 }
 

@@ -224,6 +224,9 @@ fn remarks(report: &Report) -> Vec<String> {
     for (name, module) in &report.modules {
         let warnings = module.warnings.iter();
         remarks.extend(warnings.map(|warning| format!("module {name}: {warning}")));
+        let failure = module.last_failure.iter();
+        remarks
+            .extend(failure.map(|reason| format!("module {}: last failure: {}", line(name), line(reason))));
     }
     for (name, sink) in &report.sinks {
         if sink.closed {

@@ -33,6 +33,15 @@ impl Setup {
         Ok(Self { zoo, settings })
     }
 
+    /// Lets graphs name operators in the Python modules of a folder, if there is one.
+    ///
+    /// # Errors
+    /// There is no such folder.
+    pub fn with_python(self, folder: Option<&Path>) -> anyhow::Result<Self> {
+        let zoo = self.zoo.with_python(folder)?;
+        Ok(Self { zoo, ..self })
+    }
+
     /// Reads and checks the graph at `path`. Its variables are those of the environment.
     ///
     /// # Errors

@@ -168,6 +168,7 @@ fn measure_steps(clip: &Path, model: &Arc<dyn Model>) -> anyhow::Result<StepTime
             frame: Arc::clone(frame),
             region: Region::Whole,
             object: None,
+            class: None,
         }];
         let mut last = Instant::now();
         let mut step = 0;

@@ -1,7 +1,7 @@
 //! The engine that Python starts, and what takes its deliveries. All that may take long is done without the interpreter lock, and
 //! looks for Ctrl-C meanwhile.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError};
 use std::time::Duration;
@@ -27,17 +27,17 @@ const SINK: &str = "(python)";
 
 /// Default of `RUST_LOG`, as the command has it.
 const DEFAULT_LOG: &str =
-    "error,ffmpeg=off,weir_operators::media::video_place=warn,weir_operators::sinks=warn";
+    "error,ffmpeg=off,weir_operators::media::video_place=warn,weir_operators::sinks=warn,weir_operators::operator::python=info";
 
-/// Settings and models of this machine.
-fn load_setup() -> anyhow::Result<Setup> {
+/// Settings and models of this machine, with the folder of operators in Python.
+fn load_setup(python: Option<&Path>) -> anyhow::Result<Setup> {
     static BEFORE_FIRST: Once = Once::new();
     BEFORE_FIRST.call_once(|| {
         // As in the program: a broken invariant is counted and logged, and the run goes on.
         weir_types::invariant::set_mode(weir_types::invariant::Mode::Count);
         weir_terminal::log_to_stderr(DEFAULT_LOG);
     });
-    Setup::load()
+    Setup::load()?.with_python(python)
 }
 
 /// A graph as Python names it: a file, or a text that stands for one.
@@ -67,10 +67,15 @@ fn assemble(graph: Graph, setup: &Setup, queue: &Arc<Queue>) -> anyhow::Result<A
 
 /// Reads and checks a graph; gives its warnings.
 #[pyfunction]
-#[pyo3(signature = (path, text=None))]
-pub(crate) fn check(py: Python<'_>, path: PathBuf, text: Option<String>) -> PyResult<Vec<String>> {
+#[pyo3(signature = (path, text=None, python=None))]
+pub(crate) fn check(
+    py: Python<'_>,
+    path: PathBuf,
+    text: Option<String>,
+    python: Option<PathBuf>,
+) -> PyResult<Vec<String>> {
     let graph = GraphText { path, text };
-    let read = py.detach(|| load_setup().and_then(|setup| graph.read(&setup)));
+    let read = py.detach(|| load_setup(python.as_deref()).and_then(|setup| graph.read(&setup)));
     let graph = read.map_err(|error| raised(&error))?;
     Ok(graph.warnings().iter().map(ToString::to_string).collect())
 }
@@ -99,7 +104,7 @@ enum State {
 #[pymethods]
 impl Engine {
     #[new]
-    #[pyo3(signature = (path, text, *, capacity, when_slow, frames, speed, duration, until_stopped))]
+    #[pyo3(signature = (path, text, *, capacity, when_slow, frames, speed, duration, until_stopped, python))]
     #[expect(clippy::too_many_arguments, reason = "the package gives each a default")]
     fn new(
         py: Python<'_>,
@@ -111,6 +116,7 @@ impl Engine {
         speed: Option<f64>,
         duration: Option<f64>,
         until_stopped: bool,
+        python: Option<PathBuf>,
     ) -> PyResult<Self> {
         let when_slow = when_slow.map(parse_when_slow).transpose()?;
         let pace = match speed {
@@ -128,7 +134,7 @@ impl Engine {
         let stop = StopFlag::default();
         let own_stop = stop.clone();
         let start = move || -> anyhow::Result<Running> {
-            let setup = Arc::new(load_setup()?);
+            let setup = Arc::new(load_setup(python.as_deref())?);
             let read = graph.read(&setup)?;
             let when_slow = when_slow.unwrap_or_else(|| default_when_slow(&read));
             let queue = Queue::new(capacity, when_slow, frames);

@@ -368,6 +368,7 @@ fn without_samples(frame: &Frame) -> Arc<Frame> {
         stamp_ms: frame.stamp_ms,
         concealed: frame.concealed,
         file: frame.file.clone(),
+        stream: Arc::clone(&frame.stream),
         ..Frame::new(frame.index, frame.pts_ms, image)
     })
 }

@@ -30,6 +30,8 @@ pub struct Item {
     pub region: Region,
     /// The object that the crop was made for.
     pub object: Option<ObjectRef>,
+    /// Class of that object; `None` where the item is a frame, or its operator does not name it.
+    pub class: Option<Arc<str>>,
 }
 
 /// Certainty of a detector about a box: of its object, or that it holds none.
@@ -48,6 +50,8 @@ pub struct Inference {
     pub objects: Vec<Object>,
     /// Attribute of the object that the item was made for.
     pub attribute: Option<Attribute>,
+    /// Attributes with names of their own, of models that name what they give.
+    pub named: Vec<(Arc<str>, Attribute)>,
     /// Certainty of the answer, 0 to 1, by the measure that the model's head is set to; `None` if the head
     /// gives none. An answer that cannot be right, such as a text that is no plate, has certainty 0.
     pub certainty: Option<f32>,

@@ -243,6 +243,7 @@ impl Operator for EmulatedOperator {
             frame: Arc::clone(frame),
             region: Region::Whole,
             object: None,
+            class: None,
         }]
     }
 

@@ -448,6 +448,7 @@ mod tests {
                 frame: picture(seed),
                 region: Region::Whole,
                 object: None,
+                class: None,
             })
             .collect();
         let prepared = |threads: usize| {
@@ -497,6 +498,7 @@ mod tests {
             frame,
             region: Region::Whole,
             object: None,
+            class: None,
         };
         for bytes in [free, fixed] {
             let request = LoadRequest {

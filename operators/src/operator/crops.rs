@@ -19,6 +19,7 @@ pub(super) fn items(
             frame: Arc::clone(frame),
             region: Region::Whole,
             object: None,
+            class: None,
         }];
     }
     let mut chosen: Vec<(ObjectRef, &Object)> = results
@@ -34,6 +35,7 @@ pub(super) fn items(
             frame: Arc::clone(frame),
             region,
             object: Some(of),
+            class: Some(Arc::clone(&object.class)),
         };
         let crop = |rect| Region::Crop {
             rect,

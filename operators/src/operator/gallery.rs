@@ -68,6 +68,7 @@ impl Gallery {
                     frame,
                     region,
                     object: None,
+                    class: None,
                 }],
                 &mut |_| (),
             )?;
@@ -165,6 +166,7 @@ fn face(finder: &mut dyn Session, frame: &Arc<Frame>) -> Result<Option<Object>, 
         frame: Arc::clone(frame),
         region: Region::Whole,
         object: None,
+        class: None,
     };
     let found = finder.run(&[item], &mut |_| ())?;
     let faces = found.into_iter().flat_map(|inference| inference.objects);

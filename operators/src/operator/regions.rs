@@ -70,6 +70,7 @@ pub(super) fn split(item: &Item, inference: &Inference, least: f32) -> Option<Sp
                 points: Points::None,
             },
             object: item.object,
+            class: item.class.clone(),
         };
         (item, part(Some(place)))
     };
@@ -195,6 +196,7 @@ mod tests {
             frame: Arc::new(Frame::new(0, 0.0, image)),
             region: Region::Whole,
             object: None,
+            class: None,
         }
     }
 

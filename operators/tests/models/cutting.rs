@@ -28,6 +28,7 @@ fn item(assets: &Path, picture: &str) -> Item {
         frame: frame(&assets.join("images").join(picture)),
         region: Region::Whole,
         object: None,
+        class: None,
     }
 }
 

@@ -93,6 +93,7 @@ fn inputs_are_dumped_where_requested() {
         frame: frame(&assets.join("images/darknet_dog.jpg")),
         region: Region::Whole,
         object: None,
+        class: None,
     };
     session.run(&[item], &mut |_| ()).expect("runs");
     let bytes = std::fs::read(folder.path().join("detector-0000000-f0.npy")).expect("dumped");

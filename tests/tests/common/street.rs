@@ -15,6 +15,7 @@ impl Operator for Street {
             frame: Arc::clone(frame),
             region: Region::Whole,
             object: None,
+            class: None,
         }]
     }
 

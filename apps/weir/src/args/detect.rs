@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::Args as Group;
 
+use super::python::PythonArgs;
+
 /// `weir detect`.
 #[derive(Debug, Group)]
 pub(crate) struct Detect {
@@ -16,4 +18,6 @@ pub(crate) struct Detect {
     /// Draw the objects on each image, and write it into this folder as NAME.png
     #[arg(long, value_name = "DIR")]
     pub(crate) draw: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) python: PythonArgs,
 }

@@ -124,13 +124,17 @@ fn operators_chapter(page: &mut String, operators: &[OperatorSpec]) {
     let shared = shared_keys(&keys);
     push_shared_rows(page, &shared, &keys, &[]);
     for operator in operators {
+        let models = if operator.heads.is_empty() {
+            "has no model".to_owned()
+        } else {
+            format!("runs models with the heads {}", join_names(operator.heads))
+        };
         let _ = write!(
             page,
-            "\n### `{}`\n\n{}. Takes {}; runs models with the heads {}.\n",
+            "\n### `{}`\n\n{}. Takes {}; {models}.\n",
             operator.name,
             operator.about,
             operator_input(operator.input),
-            join_names(operator.heads)
         );
         push_own_keys(page, &operator.keys, &shared);
     }

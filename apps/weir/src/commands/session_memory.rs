@@ -53,7 +53,7 @@ fn file_bytes(node: &ModelNode, zoo: &Zoo) -> u64 {
         ModelOrigin::File(path) => size(path),
         ModelOrigin::Zoo(name) => zoo.resolve(name).ok().and_then(|path| size(&path)),
         ModelOrigin::Embedded(name) => weir_models::find(name).map(|model| model.onnx.len() as u64),
-        ModelOrigin::Emulated | ModelOrigin::Server(_) => None,
+        ModelOrigin::Emulated | ModelOrigin::Server(_) | ModelOrigin::Python(_) => None,
     };
     bytes.unwrap_or(0)
 }

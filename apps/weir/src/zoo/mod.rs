@@ -7,6 +7,7 @@ mod pull;
 mod verified;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -27,12 +28,14 @@ const PREFIX: &str = "zoo:";
 /// The zoo of this build.
 const ZOO: &str = include_str!("../../../../models/zoo.toml");
 
-/// The known models, and the folders that they may be in.
+/// The known models, the folders that they may be in, and the folder of operators in Python.
 #[derive(Debug, Clone)]
 pub struct Zoo {
     entries: BTreeMap<String, Entry>,
     cache: PathBuf,
     mirror: Option<PathBuf>,
+    /// Folder of the Python modules that graphs may name operators of; absolute, without links.
+    python: Option<PathBuf>,
     /// Read when it is first asked for.
     verified: Arc<Mutex<Option<Verified>>>,
 }
@@ -60,8 +63,37 @@ impl Zoo {
             entries,
             cache,
             mirror,
+            python: None,
             verified: Arc::default(),
         })
+    }
+
+    /// Lets graphs name operators in the Python modules of a folder, if there is one.
+    ///
+    /// # Errors
+    /// There is no such folder.
+    pub fn with_python(self, folder: Option<&Path>) -> anyhow::Result<Self> {
+        let Some(folder) = folder else { return Ok(self) };
+        let found = folder.canonicalize().and_then(|found| {
+            if found.is_dir() {
+                Ok(found)
+            } else {
+                Err(ErrorKind::NotADirectory.into())
+            }
+        });
+        let found = found.map_err(|error| {
+            let reason = weir_files::io_reason(&error);
+            UserError::new(format!("--python {}: {reason}", folder.display()))
+        })?;
+        Ok(Self {
+            python: Some(found),
+            ..self
+        })
+    }
+
+    /// The folder of Python modules that graphs may name operators of.
+    pub(crate) fn python(&self) -> Option<&Path> {
+        self.python.as_deref()
     }
 
     /// All models by name.

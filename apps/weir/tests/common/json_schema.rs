@@ -92,10 +92,13 @@ fn plain(keyword: &str, says: &Value, value: &Value) -> Result<(), String> {
     Err(format!("{value} does not fit {keyword} {says}"))
 }
 
-/// The patterns that there are: a time in UTC, and a variable.
+/// The patterns that there are: a time in UTC, a variable, and an operator in Python.
 fn matches(pattern: &str, text: &str) -> bool {
     if pattern == "\\$\\{" {
         return text.contains("${");
+    }
+    if pattern == "^python:" {
+        return text.starts_with("python:");
     }
     let digit = |c: char| if c.is_ascii_digit() { '0' } else { c };
     text.chars().map(digit).eq("0000-00-00T00:00:00.000Z".chars())

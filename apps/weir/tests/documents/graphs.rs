@@ -249,6 +249,7 @@ fn check(kind: Kind, table: &Table) -> Result<(), String> {
     let text = toml::to_string(table).unwrap();
     std::fs::write(&path, &text).unwrap();
     let zoo = weir::Zoo::in_folder(folder.path()).unwrap();
+    let zoo = zoo.with_python(path.parent()).unwrap();
     let catalog = weir::catalog(&zoo);
     // Variables without a default are set. Without the asset pack, traces of experiments are generated.
     let environment = |name: &str| {
@@ -300,6 +301,9 @@ fn folder_of(table: &Table) -> TempDir {
             .is_some_and(|(_, extension)| ["onnx", "mp4", "pem", "key", "txt", "jpg"].contains(&extension));
         if is_file && !text.contains(['/', '$', '{']) {
             std::fs::write(here.join(text), "").unwrap();
+        }
+        if let Some(module) = text.strip_prefix("python:").and_then(|name| name.split('.').next()) {
+            std::fs::write(here.join(module).with_extension("py"), "").unwrap();
         }
         if FOLDERS.contains(&text) {
             std::fs::create_dir_all(here.join(text)).unwrap();

@@ -16,6 +16,7 @@ from ._deliveries import Deliveries  # noqa: E402
 from ._engine import Engine, check  # noqa: E402
 from ._errors import EngineError, Error, GraphError, Problem, StreamError  # noqa: E402
 from ._graph import Graph  # noqa: E402
+from ._operators import Found, FrameFacts, Item, operator  # noqa: E402
 from ._weir import Delivery, Image, Incident, Notice, Object, Track, TrackEnd, __version__  # noqa: E402
 
 __all__ = [
@@ -24,10 +25,13 @@ __all__ = [
     "Engine",
     "EngineError",
     "Error",
+    "Found",
+    "FrameFacts",
     "Graph",
     "GraphError",
     "Image",
     "Incident",
+    "Item",
     "Notice",
     "Object",
     "Problem",
@@ -36,4 +40,5 @@ __all__ = [
     "TrackEnd",
     "__version__",
     "check",
+    "operator",
 ]

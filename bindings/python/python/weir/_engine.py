@@ -35,6 +35,7 @@ class Engine:
         speed: float | Literal["max"] = 1.0,
         duration: float | None = None,
         until_stopped: bool = False,
+        python: str | os.PathLike[str] | None = None,
     ) -> None:
         """Checks and starts a graph: returns when its models are open and its sources have begun.
 
@@ -46,6 +47,8 @@ class Engine:
         :param speed: pace of recordings as a multiple of their own, or ``"max"``.
         :param duration: seconds after which sources stop.
         :param until_stopped: goes on while no stream is left, so that streams can be added.
+        :param python: folder of the Python modules that the graph may name operators of (:func:`operator`). They run in
+            processes of their own, each with ``python3`` or the interpreter that the graph names.
         :raises GraphError: the graph has problems.
         :raises EngineError: a model, a source or a sink cannot be opened.
         """
@@ -62,6 +65,7 @@ class Engine:
                 speed=None if speed == "max" else speed,
                 duration=duration,
                 until_stopped=until_stopped,
+                python=_folder(python),
             )
         except GraphError as error:
             raise _placed(graph, error) from None
@@ -181,13 +185,14 @@ class Engine:
                 raise
 
 
-def check(graph: GraphLike) -> list[str]:
+def check(graph: GraphLike, *, python: str | os.PathLike[str] | None = None) -> list[str]:
     """Checks a graph as ``weir check`` does, without opening models or sources, and returns its warnings.
 
+    :param python: folder of the Python modules that the graph may name operators of.
     :raises GraphError: the graph has problems.
     """
     try:
-        return _weir.check(*_source_of(graph))
+        return _weir.check(*_source_of(graph), _folder(python))
     except GraphError as error:
         raise _placed(graph, error) from None
 
@@ -208,6 +213,10 @@ def _source_of(graph: GraphLike) -> tuple[str, str | None]:
     if isinstance(graph, Graph):
         return graph._path(), graph.to_toml()
     return os.fspath(graph), None
+
+
+def _folder(path: str | os.PathLike[str] | None) -> str | None:
+    return None if path is None else os.fspath(path)
 
 
 def _placed(graph: GraphLike, error: GraphError) -> GraphError:

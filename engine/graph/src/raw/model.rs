@@ -12,58 +12,12 @@ use super::gpu;
 use super::lengths;
 use super::section::{check_known, correct, expect_keys};
 use super::server;
-use crate::gpu_settings::GpuSettings;
-use crate::graph::{AUTO, GENERATE, LengthPredictor, ModelOrigin};
+use super::tables::{HeadName, RawModel};
+use crate::graph::{AUTO, GENERATE, ModelOrigin};
 use crate::settings;
 
 /// Larger batches are not useful on any device, and their items are held in memory.
 const MAX_BATCH: u32 = 4_096;
-
-/// The head by which a model's outputs are decoded.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) enum HeadName {
-    /// The head is unknown: the model is emulated, or a problem was reported.
-    Unknown,
-    /// Its name in the catalog.
-    Known(String),
-}
-
-pub(crate) struct RawModel {
-    pub(crate) name: Spanned<String>,
-    pub(crate) origin: Option<ModelOrigin>,
-    pub(crate) head: HeadName,
-    /// Classes of its objects; `None` where they are unknown.
-    pub(crate) classes: Option<Vec<String>>,
-    pub(crate) device: Field<String>,
-    /// Placements of a model on several devices, with their profiles; empty if it is on one device.
-    pub(crate) ends: RawEnds,
-    pub(crate) batch: Vec<u32>,
-    pub(crate) workers: Option<Spanned<u32>>,
-    /// Number of concurrent requests to all model servers of the model, if it is on servers.
-    pub(crate) server_slots: Option<u32>,
-    pub(crate) profile: Vec<(u32, Span)>,
-    pub(crate) preparation: Vec<(u32, Span)>,
-    pub(crate) fail_every: Option<u32>,
-    /// Bytes that one session takes.
-    pub(crate) memory: Option<Spanned<u64>>,
-    pub(crate) open_cold: Option<Span>,
-    pub(crate) open_warm: Option<Span>,
-    pub(crate) gpu: GpuSettings,
-    /// The plan by which it is partitioned over workers.
-    pub(crate) plan: Option<Spanned<PathBuf>>,
-    /// Predictor of the lengths of its texts, if the model generates.
-    pub(crate) predictor: Option<LengthPredictor>,
-    /// Whether the table of the model has a key for the predictor, valid or not.
-    pub(crate) names_predictor: bool,
-    pub(crate) settings: Settings,
-}
-
-impl RawModel {
-    /// Whether it generates token by token.
-    pub(crate) fn generates(&self) -> bool {
-        matches!(&self.head, HeadName::Known(head) if head == GENERATE)
-    }
-}
 
 /// Keys of a model beside those of its head.
 pub(super) const MODEL_KEYS: &[&str] = &[

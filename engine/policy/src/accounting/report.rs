@@ -116,6 +116,9 @@ pub struct ModuleReport {
     /// Number of batches that failed.
     #[serde(default)]
     pub failed: u64,
+    /// Reason of the last batch that failed, shortened.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_failure: Option<String>,
     /// Warnings about the outputs of the module's model.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
@@ -353,12 +356,16 @@ pub struct ModuleTotals {
     pub exec_s: f64,
 }
 
+/// Characters of the reason of a failure in a report.
+const MAX_FAILURE_CHARS: usize = 1_000;
+
 /// Statistics of one module, counted by the driver that carries out its effects.
 #[derive(Debug, Clone, Default)]
 pub struct ModuleStats {
     batches: u64,
     items: u64,
     failed: u64,
+    last_failure: Option<String>,
     warnings: Vec<String>,
     priority_switches: u64,
     stage: Option<StageCounts>,
@@ -421,10 +428,18 @@ impl ModuleStats {
             self.sequences.get_or_insert_default().merge(sequences);
         }
         self.warnings.extend_from_slice(&other.warnings);
+        if other.last_failure.is_some() {
+            self.last_failure.clone_from(&other.last_failure);
+        }
         self.priority_switches += other.priority_switches;
         self.queue.merge(&other.queue);
         self.wait.merge(&other.wait);
         self.exec.merge(&other.exec);
+    }
+
+    /// Stores the reason of a batch that failed.
+    pub fn set_failure(&mut self, reason: &str) {
+        self.last_failure = Some(reason.chars().take(MAX_FAILURE_CHARS).collect());
     }
 
     /// Adds a warning about the outputs of the model.
@@ -496,6 +511,7 @@ impl ModuleStats {
             exec_ms: self.exec.quantiles(),
             priority_switches: self.priority_switches,
             failed: self.failed,
+            last_failure: self.last_failure.clone(),
             warnings: self.warnings.clone(),
             stage: self.stage,
             degraded: self.degraded,

@@ -240,6 +240,7 @@ fn items(count: usize) -> Vec<Item> {
                 frame: Arc::new(frame),
                 region: Region::Whole,
                 object: None,
+                class: None,
             }
         })
         .collect()

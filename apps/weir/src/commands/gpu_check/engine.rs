@@ -11,7 +11,7 @@ use weir_types::Span;
 
 use super::models::ModelCheck;
 use super::{device_name, write};
-use crate::args::{FleetArgs, GpuCheck, RunArgs, Speed};
+use crate::args::{GpuCheck, RunArgs, Speed};
 use crate::catalog;
 use crate::launch::{LaunchOptions, Observers, execute};
 use crate::output;
@@ -105,10 +105,7 @@ fn report(path: &Path, duration: Option<Span>, settings: &Settings, zoo: &Zoo) -
     zoo::require(&graph, zoo)?;
     let run_args = RunArgs {
         duration,
-        report: None,
-        record: None,
-        strict: false,
-        fleet: FleetArgs::default(),
+        ..RunArgs::default()
     };
     let options = LaunchOptions {
         speed: if duration.is_some() {

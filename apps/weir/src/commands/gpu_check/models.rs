@@ -298,6 +298,7 @@ fn whole(frame: &Arc<Frame>) -> Item {
         frame: Arc::clone(frame),
         region: Region::Whole,
         object: None,
+        class: None,
     }
 }
 

@@ -172,6 +172,7 @@ impl ModuleSite {
             }
             Err(reason) if on_path => {
                 shared.losses.on_request_lost(&self.setup.name, &reason);
+                self.stats.set_failure(&reason);
                 if lost {
                     BatchEnd::LostOnPath
                 } else {
@@ -180,6 +181,7 @@ impl ModuleSite {
             }
             Err(reason) => {
                 shared.losses.on_batch_lost(&self.setup.name, slot, &reason);
+                self.stats.set_failure(&reason);
                 BatchEnd::Failed(slot)
             }
         };
