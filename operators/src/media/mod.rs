@@ -24,6 +24,7 @@ mod images;
 mod interlacing;
 mod limited;
 mod log;
+pub mod login;
 mod main_stream;
 mod open;
 mod options;

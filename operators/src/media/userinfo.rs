@@ -33,9 +33,14 @@ pub(super) fn decoded(text: &str) -> Vec<u8> {
 
 /// Value of an `Authorization` header.
 pub(super) fn basic(user: &str) -> String {
+    format!("Basic {}", base64(&decoded(user)))
+}
+
+/// Base64 with padding (RFC 4648, 4).
+pub(super) fn base64(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut out = "Basic ".to_owned();
-    for three in decoded(user).chunks(3) {
+    let mut out = String::new();
+    for three in bytes.chunks(3) {
         let at = |place: usize| u32::from(three.get(place).copied().unwrap_or(0));
         let bits = at(0) << 16 | at(1) << 8 | at(2);
         for digit in 0..4 {

@@ -156,7 +156,7 @@ pub(super) fn hops(text: &str) -> Result<HopNames, String> {
     each.collect()
 }
 
-fn host_and_port(text: &str) -> Option<(String, Option<u16>)> {
+pub(super) fn host_and_port(text: &str) -> Option<(String, Option<u16>)> {
     let bare = |host: &str| host.trim_start_matches('[').trim_end_matches(']').to_owned();
     if text.parse::<std::net::IpAddr>().is_ok() || text.ends_with(']') {
         return Some((bare(text), None));

@@ -198,7 +198,7 @@ impl Browser {
 }
 
 /// The bytes of a text in base64 (RFC 4648, 4).
-fn from_base64(text: &str) -> Vec<u8> {
+pub(crate) fn from_base64(text: &str) -> Vec<u8> {
     const LETTERS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let values = text
         .bytes()

@@ -282,7 +282,7 @@ impl ServerCertVerifier for Verifier {
 ///
 /// # Errors
 /// The system has none.
-pub(super) fn random() -> Result<String, String> {
+pub(in super::super) fn random() -> Result<String, String> {
     let mut bytes = [0; 16];
     let filled = ring::default_provider().secure_random.fill(&mut bytes);
     filled.map_err(|_| "the system gives no random numbers".to_owned())?;

@@ -19,7 +19,7 @@ enum Method {
 
 /// A challenge that can be answered.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Challenge {
+pub(in super::super) struct Challenge {
     method: Method,
     /// Whether the hash of the password covers the nonces too (`MD5-sess`).
     per_session: bool,
@@ -31,14 +31,14 @@ pub(super) struct Challenge {
     algorithm: Option<String>,
     has_qop: bool,
     /// Whether the user and the password were right, and the nonce too old.
-    pub(super) stale: bool,
+    pub(in super::super) stale: bool,
 }
 
 /// Chooses among what `headers` (`WWW-Authenticate`) offer.
 ///
 /// # Errors
 /// Names of what is offered, none of which is known.
-pub(super) fn choose<'a>(headers: impl Iterator<Item = &'a str>) -> Result<Challenge, String> {
+pub(in super::super) fn choose<'a>(headers: impl Iterator<Item = &'a str>) -> Result<Challenge, String> {
     let offers: Vec<Offer> = headers.flat_map(offers).collect();
     let known = offers.iter().filter_map(Offer::challenge);
     known.max_by_key(|challenge| challenge.method).ok_or_else(|| {
@@ -54,9 +54,21 @@ impl Challenge {
         self.method == Method::Sha256
     }
 
+    /// True if the answer contains the password itself.
+    pub(in super::super) fn is_basic(&self) -> bool {
+        self.method == Method::Basic
+    }
+
     /// Value of the `Authorization` of a request. `user` is written as in an address, `count` is the number of requests that
     /// were answered with this challenge so far, with this one.
-    pub(super) fn answer(&self, user: &str, method: &str, address: &str, count: u32, cnonce: &str) -> String {
+    pub(in super::super) fn answer(
+        &self,
+        user: &str,
+        method: &str,
+        address: &str,
+        count: u32,
+        cnonce: &str,
+    ) -> String {
         if self.method == Method::Basic {
             return userinfo::basic(user);
         }

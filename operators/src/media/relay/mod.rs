@@ -23,8 +23,8 @@ use weir_flow::{StopFlag, Transport};
 use super::access::scheme;
 use super::{SourceOptions, userinfo};
 use camera::{Camera, Limit, STOP_CHECK_INTERVAL};
-pub(super) use certificates::Trust;
-use certificates::random;
+pub(super) use certificates::{Trust, random};
+pub(super) use challenge::{Challenge, choose};
 pub(super) use question::unknown_to_ffmpeg;
 use session::{Outbox, Session, Target};
 

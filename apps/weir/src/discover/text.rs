@@ -1,0 +1,82 @@
+//! Texts of devices: control characters are escaped, and lengths bounded, before anything else sees them.
+
+use crate::printable::line;
+
+/// Characters of a name or a message of a device.
+const MAX_CHARS: usize = 120;
+
+/// One line without control characters.
+pub(super) fn clean(text: &str) -> String {
+    let short: String = text.trim().chars().take(MAX_CHARS).collect();
+    line(&short).into_owned()
+}
+
+/// The text of `%20` and the like; bytes that are no UTF-8 are replaced.
+pub(super) fn percent_decoded(text: &str) -> String {
+    let bytes = text.as_bytes();
+    let (mut out, mut at) = (Vec::with_capacity(bytes.len()), 0);
+    while at < bytes.len() {
+        let pair = bytes
+            .get(at + 1..at + 3)
+            .and_then(|pair| std::str::from_utf8(pair).ok());
+        let pair = pair.filter(|pair| pair.bytes().all(|digit| digit.is_ascii_hexdigit()));
+        match pair.and_then(|pair| u8::from_str_radix(pair, 16).ok()) {
+            Some(byte) if bytes[at] == b'%' => {
+                out.push(byte);
+                at += 3;
+            }
+            _ => {
+                out.push(bytes[at]);
+                at += 1;
+            }
+        }
+    }
+    String::from_utf8_lossy(&out).into_owned()
+}
+
+/// The text with the characters that XML reserves as references.
+pub(super) fn xml_escaped(text: &str) -> String {
+    quick_xml::escape::escape(text).into_owned()
+}
+
+/// A name for a table of a graph: small letters, digits and `-`; empty if nothing remains.
+pub(super) fn table_name(text: &str) -> String {
+    let mut name = String::new();
+    for c in text.chars() {
+        if c.is_ascii_alphanumeric() {
+            name.push(c.to_ascii_lowercase());
+        } else if !name.is_empty() && !name.ends_with('-') {
+            name.push('-');
+        }
+        if name.len() >= 40 {
+            break;
+        }
+    }
+    name.trim_end_matches('-').to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_become_one_bounded_line() {
+        assert_eq!(clean(" a\u{1b}[31m\nb "), "a\\u{1b}[31m\\nb");
+        assert_eq!(clean(&"x".repeat(1_000)).len(), MAX_CHARS);
+        assert_eq!(percent_decoded("a%20b%C3%A4%zz%2"), "a b\u{e4}%zz%2");
+    }
+
+    #[test]
+    fn names_have_plain_characters_only() {
+        for (text, name) in [
+            ("Front Door", "front-door"),
+            ("HIKVISION DS-2CD2142", "hikvision-ds-2cd2142"),
+            ("../../etc/passwd", "etc-passwd"),
+            ("\u{e4}\u{1b}[31m", "31m"),
+            ("\u{fc}", ""),
+        ] {
+            assert_eq!(table_name(text), name, "{text}");
+        }
+        assert!(table_name(&"a ".repeat(1_000)).len() <= 40);
+    }
+}

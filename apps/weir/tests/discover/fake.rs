@@ -1,0 +1,172 @@
+//! A server on loopback that answers as a test wants: over HTTP, and to a search over UDP at the same port.
+
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// A request over HTTP.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Request {
+    pub(super) path: String,
+    /// Request line and headers.
+    pub(super) head: String,
+    pub(super) body: String,
+}
+
+impl Request {
+    /// Value of a header; empty without it.
+    pub(super) fn header(&self, name: &str) -> &str {
+        let headers = self.head.lines().filter_map(|line| line.split_once(':'));
+        let mut found = headers.filter(|(key, _)| key.eq_ignore_ascii_case(name));
+        found.next().map_or("", |(_, value)| value.trim())
+    }
+}
+
+/// Answer of a server.
+pub(super) enum Reply {
+    /// The bytes of a response.
+    Bytes(Vec<u8>),
+    /// A response whose body has no end.
+    Endless,
+    /// Nothing, until the client closes the connection.
+    Silence,
+}
+
+impl Reply {
+    /// A response with a status line such as `200 OK`, headers with line ends, and a body.
+    pub(super) fn with(status: &str, headers: &str, body: &str) -> Self {
+        let length = body.len();
+        let text = format!(
+            "HTTP/1.1 {status}\r\n{headers}Content-Length: {length}\r\nConnection: close\r\n\r\n{body}"
+        );
+        Self::Bytes(text.into_bytes())
+    }
+
+    /// An envelope of SOAP with this element in it.
+    pub(super) fn soap(status: &str, body: &str) -> Self {
+        let envelope = format!(
+            "<?xml version=\"1.0\"?><SOAP-ENV:Envelope xmlns:SOAP-ENV=\"http://www.w3.org/2003/05/soap-envelope\"><SOAP-ENV:Body>{body}\
+             </SOAP-ENV:Body></SOAP-ENV:Envelope>"
+        );
+        Self::with(status, "Content-Type: application/soap+xml\r\n", &envelope)
+    }
+}
+
+/// A server that runs until the tests end.
+pub(super) struct Server {
+    pub(super) port: u16,
+    requests: Arc<Mutex<Vec<Request>>>,
+}
+
+impl Server {
+    /// Starts a server; `answer` has a request and the port of the server.
+    pub(super) fn start(answer: impl Fn(&Request, u16) -> Reply + Send + 'static) -> Self {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        Self::on(listener, answer)
+    }
+
+    /// As [`Server::start`], with a device that answers searches: `matched` is its `ProbeMatch`.
+    pub(super) fn with_search(
+        answer: impl Fn(&Request, u16) -> Reply + Send + 'static,
+        matched: impl Fn(u16) -> String + Send + 'static,
+    ) -> Self {
+        // The same port must be free for both.
+        let (listener, socket) = (0..100)
+            .find_map(|_| {
+                let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+                let port = listener.local_addr().unwrap().port();
+                Some((listener, UdpSocket::bind((Ipv4Addr::LOCALHOST, port)).ok()?))
+            })
+            .unwrap();
+        let server = Self::on(listener, answer);
+        let matched = matched(server.port);
+        std::thread::spawn(move || answer_searches(&socket, &matched));
+        server
+    }
+
+    fn on(listener: TcpListener, answer: impl Fn(&Request, u16) -> Reply + Send + 'static) -> Self {
+        let port = listener.local_addr().unwrap().port();
+        let requests = Arc::<Mutex<Vec<Request>>>::default();
+        let seen = Arc::clone(&requests);
+        std::thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                serve(stream, &seen, |request| answer(request, port));
+            }
+        });
+        Self { port, requests }
+    }
+
+    pub(super) fn address(&self) -> String {
+        format!("127.0.0.1:{}", self.port)
+    }
+
+    /// All requests so far.
+    pub(super) fn requests(&self) -> Vec<Request> {
+        self.requests
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+}
+
+fn serve(mut stream: TcpStream, seen: &Mutex<Vec<Request>>, answer: impl Fn(&Request) -> Reply) {
+    let Some(request) = read(&mut stream) else {
+        return;
+    };
+    seen.lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .push(request.clone());
+    match answer(&request) {
+        Reply::Bytes(bytes) => {
+            let _ = stream.write_all(&bytes);
+        }
+        Reply::Endless => {
+            let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n<a>");
+            while stream.write_all(&[b' '; 65_536]).is_ok() {}
+        }
+        Reply::Silence => while stream.read(&mut [0; 1_024]).is_ok_and(|length| length > 0) {},
+    }
+}
+
+fn read(stream: &mut TcpStream) -> Option<Request> {
+    let mut bytes = Vec::new();
+    let mut buffer = [0; 4_096];
+    loop {
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        if let Some((head, body)) = text.split_once("\r\n\r\n") {
+            let request = Request {
+                path: head.split(' ').nth(1).unwrap_or_default().to_owned(),
+                head: head.to_owned(),
+                body: body.to_owned(),
+            };
+            let length: usize = request.header("Content-Length").parse().unwrap_or(0);
+            if body.len() >= length {
+                return Some(request);
+            }
+        }
+        match stream.read(&mut buffer) {
+            Ok(0) | Err(_) => return None,
+            Ok(length) => bytes.extend_from_slice(&buffer[..length]),
+        }
+    }
+}
+
+fn answer_searches(socket: &UdpSocket, matched: &str) {
+    let mut buffer = [0; 65_535];
+    while let Ok((length, from)) = socket.recv_from(&mut buffer) {
+        let question = String::from_utf8_lossy(&buffer[..length]).into_owned();
+        if !question.contains("<d:Types>dn:NetworkVideoTransmitter</d:Types>") {
+            continue;
+        }
+        let answer = format!(
+            "<s:Envelope xmlns:s=\"http://www.w3.org/2003/05/soap-envelope\"><s:Body><d:ProbeMatches \
+             xmlns:d=\"http://schemas.xmlsoap.org/ws/2005/04/discovery\" \
+             xmlns:a=\"http://schemas.xmlsoap.org/ws/2004/08/addressing\"><d:ProbeMatch>{matched}</d:ProbeMatch></d:ProbeMatches></s:Body>\
+             </s:Envelope>"
+        );
+        // Devices repeat their answers.
+        for _ in 0..2 {
+            let _ = socket.send_to(answer.as_bytes(), from);
+        }
+    }
+}
