@@ -18,14 +18,14 @@ pub struct RotatedRect {
 }
 
 impl RotatedRect {
-    /// The box with these sides; half turns are taken from the angle, which change nothing.
+    /// The box with these sides; half turns are taken from the angle, and signs from the sides, which change nothing.
     #[must_use]
     pub fn new(centre: Point, width: f32, height: f32, angle: f32) -> Self {
         let angle = angle.rem_euclid(PI);
         Self {
             centre,
-            width,
-            height,
+            width: width.abs(),
+            height: height.abs(),
             // Rounding can turn an angle just below 0 into pi itself.
             angle: if angle >= PI { 0.0 } else { angle },
         }
@@ -98,6 +98,12 @@ mod tests {
             let turned = RotatedRect::new(Point::default(), 4.0, 2.0, angle);
             assert!((0.0..PI).contains(&turned.angle), "{turned:?}");
         }
+    }
+
+    #[test]
+    fn negative_side_is_the_same_box() {
+        let plain = RotatedRect::new(Point::default(), 4.0, 2.0, 0.5);
+        assert_eq!(RotatedRect::new(Point::default(), 4.0, -2.0, 0.5), plain);
     }
 
     #[test]
