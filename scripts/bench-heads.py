@@ -25,7 +25,7 @@ import common  # noqa: E402
 OUT = ROOT / "out" / "heads"
 WEIR = os.environ.get("WEIR", str(Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "release" / "weir"))
 # Heads that give objects.
-HEADS = ["yolov8", "end2end", "yolov5", "yolox", "detr", "rtdetr", "paddle", "ssd", "nanodet", "fastestdet", "yunet", "ultraface",
+HEADS = ["yolov8", "yolo-pose", "yolo-segment", "yolo-obb", "end2end", "yolov5", "yolox", "detr", "rtdetr", "paddle", "ssd", "nanodet", "fastestdet", "yunet", "ultraface",
          "plate-corners"]
 # Heads that are more particular when they choose themselves than when they are named.
 NAMED_OTHERWISE = ["yolov8", "yolov5", "yolox"]
@@ -36,6 +36,13 @@ MANY = 100
 # For pictures that are resized or padded otherwise, and in half precision, where the same input gives other digits.
 LOOSE = (0.8, 0.1)
 HALF = (0.97, 0.02)
+# Pixels between key points and between corners, overlap of masks. Points below this score are not compared.
+POINT, CORNER, MASK = 0.5, 1.0, 0.99
+# Pixels at the edges of a box in which masks are not compared.
+EDGE = 2
+POINT_SCORE = 0.5
+# Masks of fewer pixels differ by their edge alone.
+SMALL_MASK = 100
 
 GRAPH = """
 [app]
@@ -83,7 +90,7 @@ def made(row: common.Row, assets: Path, fresh: bool) -> dict:
     def found(answer, size: tuple | None) -> list:
         whole = common.pictures(assets, size)
         each = zip(whole, answer(whole))
-        return [[[one.name, one.score, within(one.box, picture.size)] for one in objects] for picture, objects in each]
+        return [[[one.name, one.score, within(one.box, picture.size), one.detail] for one in objects] for picture, objects in each]
 
     if export.answer:
         known["exact"] = found(export.answer, export.size)
@@ -120,17 +127,53 @@ def overlap(a, b) -> float:
     return both / ((a[2] - a[0]) * (a[3] - a[1]) + (b[2] - b[0]) * (b[3] - b[1]) - both)
 
 
+def detail_of(found: dict) -> dict:
+    """Key points, corners or mask of an object in an event line."""
+    points = found["attributes"].get("keypoints")
+    return {
+        "points": points and [[point["at"]["x"], point["at"]["y"], point["score"]] for point in points],
+        "corners": found.get("rotated", {}).get("corners"),
+        "mask": "mask" in found and common.coco_runs(found["mask"]["counts"]),
+    }
+
+
+def same_detail(expected: dict, got: dict, size: list, box: list) -> bool:
+    """Whether key points, corners or pixels are those of the framework, which cuts points off at the edges of the picture."""
+    if "points" in expected:
+        pairs = list(zip(expected["points"], got["points"] or []))
+        apart = [
+            max(abs(min(max(b[axis], 0), size[axis]) - a[axis]) for axis in (0, 1))
+            for a, b in pairs
+            if len(a) < 3 or a[2] > POINT_SCORE + 0.01
+        ]
+        scores = [abs(a[2] - b[2]) for a, b in pairs if len(a) > 2]
+        return len(pairs) == len(expected["points"]) and max(apart, default=0) <= POINT and max(scores, default=0) <= EXACT[1]
+    if "corners" in expected:
+        # The first corner is another one where the sides are exchanged.
+        near = [min((max(abs(a[0] - b[0]), abs(a[1] - b[1])) for b in got["corners"] or []), default=CORNER + 1) for a in expected["corners"]]
+        return max(near) <= CORNER
+    if not got["mask"]:
+        return False
+    a, b = common.pixels_of(expected["mask"]), common.pixels_of(got["mask"])
+    if a.size != b.size or a.size != size[0] * size[1]:
+        return False
+    # At the edge of the box a pixel is taken by its corner there, and by its centre here.
+    left, top, right, bottom = int(box[0]) + EDGE, int(box[1]) + EDGE, int(box[2]) - EDGE, int(box[3]) - EDGE
+    a, b = [pixels.reshape(size[0], size[1])[max(left, 0):max(right, 0), max(top, 0):max(bottom, 0)] for pixels in (a, b)]
+    return bool((a | b).sum() < SMALL_MASK or (a & b).sum() / (a | b).sum() >= MASK)
+
+
 def compare(expected: list, got: list, known: dict, tolerance: tuple) -> dict:
     """How many objects are the same. Those whose score is at the threshold may be missing on either side. A picture with a hundred or more
     is left out, as is one with more than the framework gives: their scores are the same, and it is chance which one suppresses the other."""
     threshold = known["threshold"]
     least, most = tolerance
-    counts = {"objects": 0, "same": 0, "missing": 0, "extra": 0, "least_iou": 1.0, "most_score": 0.0, "examples": []}
+    counts = {"details": 0, "details_same": 0, "objects": 0, "same": 0, "missing": 0, "extra": 0, "least_iou": 1.0, "most_score": 0.0, "examples": []}
     for number, (of_framework, of_weir) in enumerate(zip(expected, got)):
         if len(of_framework) >= min(known["most"], MANY):
             continue
         left = [one for one in of_weir if min(one[2][2] - one[2][0], one[2][3] - one[2][1]) >= THIN]
-        for name, score, box in of_framework:
+        for name, score, box, detail in of_framework:
             if min(box[2] - box[0], box[3] - box[1]) < THIN:
                 continue
             same_class = [one for one in left if one[0] == name]
@@ -141,6 +184,9 @@ def compare(expected: list, got: list, known: dict, tolerance: tuple) -> dict:
             if not fits and score < threshold + 2 * most:
                 continue
             counts["objects"] += 1
+            if fits and detail:
+                counts["details"] += 1
+                counts["details_same"] += same_detail(detail, best[3], known["size"], box)
             if fits:
                 counts["same"] += 1
                 left.remove(best)
@@ -168,7 +214,7 @@ def detect(folder: Path, known: dict, files: list) -> tuple:
     if ran.returncode != 0 or len(lines) != len(files):
         errors = [line for line in ran.stderr.splitlines() if not line.startswith("warning")]
         return None, " ".join(errors)[:600] or f"exit status {ran.returncode}", ran.stderr
-    return [[(o["class"], o["score"], o["box"]) for o in line["objects"]] for line in lines], "", ran.stderr
+    return [[(o["class"], o["score"], o["box"], detail_of(o)) for o in line["objects"]] for line in lines], "", ran.stderr
 
 
 def inspected(folder: Path, known: dict) -> dict:
@@ -226,7 +272,7 @@ def judge(row: common.Row, assets: Path, options) -> dict:
     else:
         counts = compare(known["exact"], objects, known, HALF if "half" in row.options else EXACT)
         found["exact"] = counts
-        good = counts["missing"] == counts["extra"] == 0 and counts["objects"] > 0
+        good = counts["missing"] == counts["extra"] == 0 and counts["objects"] > 0 and counts["details"] == counts["details_same"]
         found["verdict"] = "same" if good else "DIFFERS"
         named = known["keys"].get("head")
         if found["auto"] != known["head"] and not named:
@@ -248,6 +294,8 @@ def line(found: dict) -> str:
     exact, resized = found.get("exact"), found.get("resized")
     cells.append(found.get("known", {}).get("keys", {}).get("head") or found["auto"] or "none")
     cells.append(f"{exact['same']} of {exact['objects']}" + (f", {exact['extra']} more" if exact["extra"] else "") if exact else "")
+    if exact and exact["details"]:
+        cells[-1] += f"; {exact['details_same']} of {exact['details']} with the same points, corners or masks"
     cells.append(found["verdict"])
     cells.append(f"{resized['same']} of {resized['objects']}, {resized['extra']} more" if resized else "")
     wrong = found.get("cross", {})

@@ -20,6 +20,8 @@ class Found:
     name: str
     score: float
     box: tuple
+    # Beside the box: "points" as x, y, score; "corners" as x, y; or "mask", the runs of its pixels down the columns, outside first.
+    detail: dict = field(default_factory=dict)
 
 
 @dataclass
@@ -195,6 +197,35 @@ def score_some(layer, run, part: float, threshold: float, softmax: bool = False,
     if softmax:
         columns = slice(0, -1) if first == 0 else slice(first, None)
     shift(layer, low, columns)
+
+
+def column_runs(mask) -> list:
+    """Lengths of the runs of a mask down its columns, pixels outside first."""
+    pixels = np.asarray(mask, bool).T.reshape(-1)
+    ends = np.flatnonzero(np.diff(pixels)) + 1
+    runs = np.diff(np.concatenate([[0], ends, [pixels.size]])).tolist()
+    return [0, *runs] if pixels.size and pixels[0] else runs
+
+
+def coco_runs(text: str) -> list:
+    """Run lengths in the compressed text of COCO."""
+    counts, value, shift = [], 0, 0
+    for character in text:
+        bits = ord(character) - 48
+        value |= (bits & 0x1F) << shift
+        shift += 5
+        if bits & 0x20:
+            continue
+        if bits & 0x10:
+            value -= 1 << shift
+        counts.append(value + (counts[-2] if len(counts) > 2 else 0))
+        value, shift = 0, 0
+    return counts
+
+
+def pixels_of(runs: list) -> np.ndarray:
+    """The pixels of runs, one after the other."""
+    return np.repeat(np.arange(len(runs)) % 2 == 1, runs)
 
 
 def planes(picture, mean=0.0, std=255.0) -> np.ndarray:

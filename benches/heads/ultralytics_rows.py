@@ -3,7 +3,7 @@
 import shutil
 from pathlib import Path
 
-from common import Export, Found, Row, calibrate_norms, pictures, rescale, score_some
+from common import Export, Found, Row, calibrate_norms, column_runs, pictures, rescale, runs, score_some
 
 IOU = 0.45
 
@@ -46,25 +46,35 @@ def rows(assets: Path) -> list:
         row("rtdetr-l", "default", "rtdetr"),
         row("rtdetr-l", "dynamic=True", "rtdetr", dynamic=True),
     ]
-    others = [
-        row("yolov8n-seg", "segmentation", None),
-        row("yolov8n-seg", "segmentation, nms=True", "end2end", nms=True),
-        row("yolov8n-pose", "pose", None),
-        row("yolov8n-pose", "pose, nms=True", "end2end", nms=True),
-        row("yolov8n-obb", "rotated boxes", None),
-        row("yolov8n-obb", "rotated boxes, nms=True", None, nms=True),
-        row("yolov8n-cls", "classifier", None, imgsz=(224, 224)),
-        row("yolo26n-seg", "segmentation, nms=False", "end2end", nms=False),
-        row("yolo26n-pose", "pose, nms=False", "end2end", nms=False),
-        row("yolo26n-pose", "pose", None),
-        row("yolo26n-obb", "rotated boxes, nms=False", None, nms=False),
-    ]
+    others = [row("yolov8n-cls", "classifier", None, imgsz=(224, 224))]
+    for task, text in [("seg", "segmentation"), ("pose", "pose"), ("obb", "rotated boxes")]:
+        head = {"seg": "yolo-segment"}.get(task, f"yolo-{task}")
+        others += [
+            row(f"yolov8n-{task}", text, head),
+            row(f"yolov8n-{task}", f"{text}, nms=True", head, nms=True),
+            row(f"yolo11n-{task}", f"{text}, dynamic=True", head, dynamic=True),
+            row(f"yolo26n-{task}", text, head),
+            row(f"yolo26n-{task}", f"{text}, nms=False: end-to-end", head, nms=False),
+        ]
     return plain + others
 
 
 def last(branch):
     """The last convolution of each level."""
     return [level[-1] for level in branch]
+
+
+def extra_layers(head) -> list:
+    """The last layers of key points, angles and coefficients of masks."""
+    import torch
+
+    found = []
+    for name in ("cv4", "one2one_cv4", "cv4_kpts", "one2one_cv4_kpts"):
+        for level in getattr(head, name, None) or []:
+            layer = level[-1] if isinstance(level, torch.nn.Sequential) else level
+            if isinstance(layer, torch.nn.Conv2d):
+                found.append(layer)
+    return found
 
 
 def prepare(net, shown, threshold: float) -> None:
@@ -98,6 +108,20 @@ def prepare(net, shown, threshold: float) -> None:
             else:
                 rescale(box, run, 4.0, 1.0)
             score_some(score, run, part, threshold, std=1.2)
+    for layer in extra_layers(head):
+        if runs(layer, run):
+            rescale(layer, run, 0.0, 1.5)
+
+
+def details(result, count: int) -> list:
+    """Key points, corners or mask of each object."""
+    if result.obb is not None:
+        return [{"corners": corners} for corners in result.obb.xyxyxyxy.tolist()]
+    if result.keypoints is not None and count:
+        return [{"points": points} for points in result.keypoints.data.tolist()]
+    if result.masks is not None:
+        return [{"mask": column_runs(mask)} for mask in result.masks.data.cpu().numpy()]
+    return [{}] * count
 
 
 def export(assets: Path, folder: Path, name: str, head: str | None, imgsz=(320, 320), half=False, classes=None, **options) -> Export:
@@ -139,7 +163,7 @@ def export(assets: Path, folder: Path, name: str, head: str | None, imgsz=(320, 
     if head is None:
         return Export(file, (width, height), None)
     by_file = half or "nms" in options
-    task = {"seg": "segment", "pose": "pose"}.get(name.rpartition("-")[2], "detect")
+    task = {"seg": "segment", "pose": "pose", "obb": "obb"}.get(name.rpartition("-")[2], "detect")
     model = make(file, task=task) if by_file else make(weights)
 
     def answer(whole: list) -> list:
@@ -148,12 +172,13 @@ def export(assets: Path, folder: Path, name: str, head: str | None, imgsz=(320, 
             # It takes arrays with blue first.
             array = np.ascontiguousarray(np.asarray(picture)[:, :, ::-1])
             result = model.predict(array, imgsz=size, conf=threshold, iou=IOU, rect=False, device="cpu", verbose=False)[0]
-            boxes = result.boxes
-            each = zip(boxes.cls.tolist(), boxes.conf.tolist(), boxes.xyxy.tolist())
-            found.append([Found(result.names[int(c)], s, tuple(b)) for c, s, b in each])
+            boxes = result.boxes if result.obb is None else result.obb
+            each = zip(boxes.cls.tolist(), boxes.conf.tolist(), boxes.xyxy.tolist(), details(result, len(boxes)))
+            found.append([Found(result.names[int(c)], s, tuple(b), d) for c, s, b, d in each])
         return found
 
-    keys = {} if head in ("end2end", "rtdetr") else {"nms_iou": IOU}
+    # Objects that the file selects are not suppressed again.
+    keys = {} if head in ("end2end", "rtdetr") or "nms" in options else {"nms_iou": IOU}
     # Its padding is on both sides, in whole strides here; Weir's is below.
     padded = (width, height * 7 // 10 // 64 * 64) if height == width else None
     resized = answer if padded and not by_file else None
