@@ -122,6 +122,7 @@ define BENCH_LIST
   The engine, live:
   overhead          the engine against the bare limit of the machine, and single decisions (asset pack)
   cameras           detection on 4 to 64 cameras, then traffic monitoring on 16 (ten minutes)
+  rivals            PARD, weir and the systems of PARD's paper, live, on emulated devices and on the processor (half an hour)
   per-track         traffic monitoring on 16 cameras, read in every frame and per track (four minutes)
   gears             plates read by gears, by large and by small models, while the load rises and falls
   accept            earlier answers where the next stage of a cascade would be late (asset pack)
@@ -138,6 +139,7 @@ define BENCH_LIST
   fleet-live        three engines that come and go with 24 emulated cameras (CHURN_S, half an hour)
   idle-connections  goodput under overload with a thousand idle connections to the API (three minutes)
   watchers          goodput under overload with fifty watchers of the page (three minutes)
+  pictures          goodput under overload with a hundred clients of single pictures (asset pack)
 endef
 
 REPRODUCTION = @$(CARGO) run --release --locked -p weir-reproduction --bin
@@ -159,6 +161,7 @@ define bench-cameras
 	@scripts/bench-cameras.sh
 	@scripts/bench-cameras.sh --graph traffic --clips original --cameras 16
 endef
+bench-rivals = @scripts/bench-rivals.py $(WEIR_ASSETS) $(ARGS)
 bench-per-track = @scripts/bench-per-track.py
 bench-gears = @scripts/bench-gears.py
 bench-accept = @scripts/bench-accept.py $(or $(WEIR_ASSETS),../shared/assets) $(ARGS)
@@ -176,10 +179,11 @@ bench-fleet-live = @python3 benches/soak/fleet.py "$(or $(WEIR),$(or $(CARGO_TAR
 bench-heads = @scripts/bench-heads.sh $(ARGS)
 bench-idle-connections = @scripts/bench-idle-connections.sh
 bench-watchers = @scripts/bench-watchers.sh
+bench-pictures = @scripts/bench-pictures.py $(or $(WEIR_ASSETS),../shared/assets) $(ARGS)
 
 BENCHES_AFTER_SETUP := overhead partitioned
-BENCHES_AFTER_BUILD := cameras per-track gears accept heads reports accuracy stillness shared box openings routing links fleet-live \
-	idle-connections watchers
+BENCHES_AFTER_BUILD := cameras rivals per-track gears accept heads reports accuracy stillness shared box openings routing links fleet-live \
+	idle-connections watchers pictures
 ifneq ($(filter $(NAME),links fleet-live),)
 bench: WEIR_FLEET := 1
 endif

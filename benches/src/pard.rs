@@ -120,10 +120,10 @@ fn world(queueing: Queueing) -> WorldSpec {
                 queueing,
                 ..Lookahead::default()
             }),
-            forming: BatchBinding::Early,
-            mailbox: Mailboxes::Worker,
-            sweep: false,
-            fair: false,
+            forming: Some(BatchBinding::Early),
+            mailbox: Some(Mailboxes::Worker),
+            sweep: Some(false),
+            fair: Some(false),
             ..Policy::default()
         },
         (0..MODULES).map(module).collect(),

@@ -10,7 +10,7 @@ use weir_types::*;
 fn policy(drop: &str, order: Order) -> Policy {
     Policy {
         drop: serde_json::from_value(serde_json::json!(drop)).unwrap(),
-        order,
+        order: Some(order),
         ..Policy::default()
     }
 }
@@ -57,7 +57,7 @@ fn delivered(outcome: Outcome) -> bool {
 fn half_loaded_chain_delivers_all_in_the_sum_of_its_durations() {
     for forming in [BatchBinding::Late, BatchBinding::Early] {
         let policy = Policy {
-            forming,
+            forming: Some(forming),
             ..policy("pard", Order::Adaptive)
         };
         let world = World::new(chain(policy, &[10, 10, 10], 20, 20)).run();
@@ -82,7 +82,7 @@ fn twice_overloaded_pard_keeps_its_goodput_and_none_collapses() {
         ("none", Order::Fcfs, BatchBinding::Late),
     ] {
         let policy = Policy {
-            forming,
+            forming: Some(forming),
             ..policy(rule, order)
         };
         let world = World::new(chain(policy, &[10, 10, 10], 5, to)).run();
@@ -102,7 +102,7 @@ fn twice_overloaded_pard_keeps_its_goodput_and_none_collapses() {
 /// Drops by module, goodput a second and the invalid rate, with a last module of half the input's rate.
 fn slow_last_module(rule: &str, order: Order, forming: BatchBinding) -> (Vec<u64>, f64, f64) {
     let policy = Policy {
-        forming,
+        forming: Some(forming),
         ..policy(rule, order)
     };
     let world = World::new(chain(policy, &[5, 5, 20], 10, 60)).run();
@@ -208,7 +208,7 @@ fn requests_are_dropped_as_soon_as_they_become_infeasible() {
     let ms = |ms| Timestamp::ZERO + Span::from_millis(ms);
     for forming in [BatchBinding::Late, BatchBinding::Early] {
         let policy = Policy {
-            forming,
+            forming: Some(forming),
             ..policy("pard", Order::Adaptive)
         };
         let mut scenario = chain(policy, &[10], 20, 1);
@@ -257,7 +257,7 @@ fn requests_are_dropped_as_soon_as_they_become_infeasible() {
 fn extremes(drop: &str, fair: bool, fair_streams: bool) -> (f64, f64) {
     let mut scenario = chain(
         Policy {
-            fair,
+            fair: Some(fair),
             fair_streams: Some(Switch::Is(fair_streams)),
             ..policy(drop, Order::Adaptive)
         },

@@ -37,8 +37,8 @@ fn policies() -> Vec<Policy> {
                 ] {
                     policies.push(Policy {
                         drop: drop.clone(),
-                        order,
-                        forming,
+                        order: Some(order),
+                        forming: Some(forming),
                         arbitration,
                         ..Policy::default()
                     });

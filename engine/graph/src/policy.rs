@@ -75,8 +75,11 @@ pub fn read(entry: &Entry, diagnostics: &mut Diagnostics) -> Policy {
     {
         policy.drop = drop;
     }
-    set(&mut policy.order, word(&fields, "order", diagnostics));
-    set(&mut policy.forming, word(&fields, "forming", diagnostics));
+    set(&mut policy.order, word(&fields, "order", diagnostics).map(Some));
+    set(
+        &mut policy.forming,
+        word(&fields, "forming", diagnostics).map(Some),
+    );
     set(&mut policy.arbitration, word(&fields, "arbitration", diagnostics));
     set(&mut policy.queues, word(&fields, "queues", diagnostics).map(Some));
     set(
@@ -86,12 +89,21 @@ pub fn read(entry: &Entry, diagnostics: &mut Diagnostics) -> Policy {
             .into_value(),
     );
     set(&mut policy.operations, operations(&fields, diagnostics));
-    set(&mut policy.mailbox, word(&fields, "mailbox", diagnostics));
+    set(
+        &mut policy.mailbox,
+        word(&fields, "mailbox", diagnostics).map(Some),
+    );
     set(&mut policy.sizing, word(&fields, "sizing", diagnostics).map(Some));
     set(&mut policy.length, word(&fields, "length", diagnostics));
     set(&mut policy.tables, word(&fields, "tables", diagnostics));
-    set(&mut policy.sweep, fields.flag("sweep", diagnostics).into_value());
-    set(&mut policy.fair, fields.flag("fair", diagnostics).into_value());
+    set(
+        &mut policy.sweep,
+        fields.flag("sweep", diagnostics).into_value().map(Some),
+    );
+    set(
+        &mut policy.fair,
+        fields.flag("fair", diagnostics).into_value().map(Some),
+    );
     set(
         &mut policy.head_min_fraction,
         fraction(&fields, "head_min_fraction", diagnostics),

@@ -187,8 +187,8 @@ proptest! {
                 for forming in [BatchBinding::Early, BatchBinding::Late] {
                     let policy = Policy {
                         drop: serde_json::from_value(serde_json::json!(rule)).unwrap(),
-                        mailbox,
-                        forming,
+                        mailbox: Some(mailbox),
+                        forming: Some(forming),
                         ..Policy::default()
                     };
                     let mut harness = Harness {

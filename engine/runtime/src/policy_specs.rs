@@ -82,7 +82,7 @@ impl PolicySpecs {
                     }
                     None => slots.slots_of_model(module.model).to_vec(),
                 },
-                pool: match graph.policy().mailbox {
+                pool: match graph.policy().mailboxes() {
                     _ if pipelines[id as usize].is_some() => Pool::Pipelines,
                     // Its instances are its own.
                     _ if graph.models()[module.model].generates() => Pool::Own,
@@ -128,7 +128,7 @@ impl PolicySpecs {
             placements: placements(graph, &modules),
             arbitration: graph.policy().arbitration,
             topology: topology.clone(),
-            forecasts: graph.policy().forming == BatchBinding::Early,
+            forecasts: graph.policy().binding() == BatchBinding::Early,
             overlapped: slots.overlapped_slots(),
             memory: memory.short.clone(),
             queues: graph.policy().queues,

@@ -73,8 +73,8 @@ fn world(seed: u64, feedback: bool, noise: f64) -> (WorldSpec, Vec<Timestamp>) {
             Span::from_millis(60),
             Policy {
                 drop: DropRule::by_name("back").expect("a rule"),
-                order: Order::Fcfs,
-                sweep: false,
+                order: Some(Order::Fcfs),
+                sweep: Some(false),
                 booking_margin: 0.0,
                 ..Policy::default()
             },

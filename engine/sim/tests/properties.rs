@@ -48,12 +48,12 @@ fn policies() -> Vec<Policy> {
             ];
             policies.push(Policy {
                 drop: drop.clone(),
-                order: orders[turn],
-                forming: [BatchBinding::Late, BatchBinding::Early][turn % 2],
+                order: Some(orders[turn]),
+                forming: Some([BatchBinding::Late, BatchBinding::Early][turn % 2]),
                 arbitration: arbitrations[turn % 4],
-                mailbox: [Mailboxes::Pool, Mailboxes::Worker, Mailboxes::Worker][turn % 3],
-                sweep: turn % 2 == 0,
-                fair: turn % 3 > 0,
+                mailbox: Some([Mailboxes::Pool, Mailboxes::Worker, Mailboxes::Worker][turn % 3]),
+                sweep: Some(turn % 2 == 0),
+                fair: Some(turn % 3 > 0),
                 sizing: [None, Some(Sizing::Fair), Some(Sizing::Together)][turn % 3],
                 ..Policy::default()
             });
@@ -178,10 +178,10 @@ fn the_papers_setting_keeps_the_books_too() {
                 queueing: Queueing::Recent,
                 ..weir_policy::Lookahead::default()
             }),
-            forming: BatchBinding::Early,
-            mailbox: Mailboxes::Worker,
-            sweep: false,
-            fair: false,
+            forming: Some(BatchBinding::Early),
+            mailbox: Some(Mailboxes::Worker),
+            sweep: Some(false),
+            fair: Some(false),
             ..Policy::default()
         };
         let mut drawn = Drawn::new(policy, 50_000 + seed);

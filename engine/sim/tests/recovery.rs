@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-use weir_policy::{DropRule, OverlapSpec, Policy};
+use weir_policy::{BatchBinding, DropRule, Mailboxes, Order, OverlapSpec, Policy};
 use weir_sim::{Edge, Interference, WorldModule, WorldPool, WorldSpec, simulate};
 use weir_types::{Profile, Span, Timestamp};
 
@@ -42,8 +42,14 @@ fn chain(rule: DropRule, overlap: bool) -> WorldSpec {
         overlap: overlap.clone(),
         model: None,
     };
+    // Each rule in the architecture of the default, whose estimates this is about.
     let policy = Policy {
         drop: rule,
+        order: Some(Order::Adaptive),
+        forming: Some(BatchBinding::Late),
+        mailbox: Some(Mailboxes::Pool),
+        sweep: Some(true),
+        fair: Some(true),
         ..Policy::default()
     };
     WorldSpec {

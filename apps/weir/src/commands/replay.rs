@@ -81,7 +81,7 @@ fn policy(of_graph: &Policy, args: &Playback) -> Policy {
         policy.drop = drop.clone();
     }
     if let Some(order) = args.order {
-        policy.order = order;
+        policy.order = Some(order);
     }
     policy
 }
@@ -106,6 +106,7 @@ fn sources(graph: &Graph, videos: &[PathBuf]) -> anyhow::Result<Vec<SourceNode>>
         let own = of_graph.iter().find(|own| own.name == node.name);
         own.map_or(node.clone(), |own| SourceNode {
             objects: own.objects.clone(),
+            privacy: own.privacy.clone(),
             timezone: own.timezone.clone(),
             ..node
         })

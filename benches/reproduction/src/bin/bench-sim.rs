@@ -56,10 +56,10 @@ fn world(policy: Policy) -> Option<WorldSpec> {
 /// Policies of which each is run at each rate.
 fn policies() -> [(&'static str, Policy); 3] {
     let paper = Policy {
-        forming: BatchBinding::Early,
-        mailbox: Mailboxes::Worker,
-        sweep: false,
-        fair: false,
+        forming: Some(BatchBinding::Early),
+        mailbox: Some(Mailboxes::Worker),
+        sweep: Some(false),
+        fair: Some(false),
         ..Policy::default()
     };
     let weir = Policy {

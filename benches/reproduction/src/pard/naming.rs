@@ -44,7 +44,7 @@ pub fn policy(policy: &Policy) -> String {
         ),
         None => rule(policy).to_owned(),
     };
-    let late = policy.forming == BatchBinding::Late && policy.mailbox == Mailboxes::Pool;
+    let late = policy.binding() == BatchBinding::Late && policy.mailboxes() == Mailboxes::Pool;
     match (late, policy.drop.name() == WEIR) {
         (true, false) => format!("{name} (late)"),
         (false, true) => format!("{name} (eager)"),

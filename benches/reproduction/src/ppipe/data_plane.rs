@@ -127,8 +127,8 @@ impl Served<'_> {
                 self.slo,
                 Policy {
                     drop: DropRule::by_name("back").unwrap_or_default(),
-                    order: Order::Fcfs,
-                    sweep: false,
+                    order: Some(Order::Fcfs),
+                    sweep: Some(false),
                     booking_margin: 0.0,
                     ..Policy::default()
                 },

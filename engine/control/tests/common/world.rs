@@ -56,7 +56,7 @@ pub fn specs(scenario: &Scenario) -> (Vec<ModuleSpec>, SlotsSpec) {
         placements: (0..).zip(&scenario.vertices).map(placement).collect(),
         arbitration: scenario.policy.arbitration,
         topology: topology.clone(),
-        forecasts: scenario.policy.forming == BatchBinding::Early,
+        forecasts: scenario.policy.binding() == BatchBinding::Early,
         overlapped: Vec::new(),
         memory: Vec::new(),
         queues: None,
@@ -244,7 +244,7 @@ impl World {
         ][number as usize % 3];
         self.tell(Message::Slots(SlotEvent::PolicyApplied {
             arbitration: policy.arbitration,
-            forecasts: policy.forming == BatchBinding::Early,
+            forecasts: policy.binding() == BatchBinding::Early,
         }));
         for module in (0..self.controller.modules().len() as u32).map(ModuleId) {
             let policy = Box::new(policy.clone());

@@ -5,6 +5,7 @@ use weir_policy::{Mailboxes, SlotQueues};
 
 use super::placement::{Devices, PlacedEnd};
 use crate::device::{DeviceClass, PrepareMode};
+use crate::graph::ModelOrigin;
 use crate::raw::RawGraph;
 
 /// Reports what cannot be on a device with `memory`, and models that are larger than it.
@@ -28,7 +29,7 @@ pub(super) fn check(raw: &RawGraph, devices: &Devices, diagnostics: &mut Diagnos
             .position(|node| node.name == device.name.value);
         let Some(index) = node else { continue };
         let node = &devices.nodes[index];
-        if raw.policy.mailbox == Mailboxes::Worker {
+        if raw.policy.mailbox == Some(Mailboxes::Worker) {
             let message = format!(
                 "device \"{}\" has `memory`, and with mailbox = \"worker\" each worker has one model that is always open",
                 node.name
@@ -70,7 +71,8 @@ pub(super) fn check(raw: &RawGraph, devices: &Devices, diagnostics: &mut Diagnos
                 continue;
             }
             let Some(needed) = &model.memory else {
-                if !matches!(node.class, DeviceClass::Cpu | DeviceClass::Workers) {
+                let is_process = matches!(model.origin, Some(ModelOrigin::Python(_)));
+                if is_process || !matches!(node.class, DeviceClass::Cpu | DeviceClass::Workers) {
                     let message = format!(
                         "model \"{name}\" has no `memory`, and its memory on device \"{}\" cannot be measured",
                         node.name

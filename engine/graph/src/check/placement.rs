@@ -90,6 +90,7 @@ pub(super) fn place(raw: &RawGraph, diagnostics: &mut Diagnostics) -> Devices {
             if let Some(node) = end.device.and_then(|index| devices.nodes.get(index)) {
                 check_workers(model, node, diagnostics);
                 check_generates(model, node, diagnostics);
+                check_python(model, node, diagnostics);
             }
         }
         devices.of_model.push(ends);
@@ -128,6 +129,17 @@ fn check_generates(model: &RawModel, node: &DeviceNode, diagnostics: &mut Diagno
         let hint = "to spread it over workers, make a plan with weir plan and set plan = \"FILE\"";
         diagnostics.add_if_parsed(model.name.at, message, Some(hint.to_owned()));
     }
+}
+
+/// Functions in Python run on slots of the CPU; what they compute elsewhere is their own affair.
+fn check_python(model: &RawModel, node: &DeviceNode, diagnostics: &mut Diagnostics) {
+    if !matches!(model.origin, Some(ModelOrigin::Python(_))) || node.class == DeviceClass::Cpu {
+        return;
+    }
+    let message = format!("operators in Python run on \"cpu\", and not on \"{}\"", node.name);
+    let hint = "name \"cpu\" or a part of it as \"cpu:NAME\"; a function may use a GPU by itself";
+    let at = model.device.given().map_or(model.name.at, |device| device.at);
+    diagnostics.add(at, message, Some(hint.to_owned()));
 }
 
 impl Devices {
@@ -275,7 +287,7 @@ pub(super) fn check_exclusive_slots(
     devices: &Devices,
     diagnostics: &mut Diagnostics,
 ) {
-    if raw.policy.mailbox != Mailboxes::Worker {
+    if raw.policy.mailbox != Some(Mailboxes::Worker) {
         return;
     }
     let shared_devices = |model: &Option<usize>| -> Vec<usize> {

@@ -331,7 +331,7 @@ fn a_prompt_is_answered_and_one_without_items_passes() {
 
 #[test]
 fn what_no_instance_can_finish_in_time_is_dropped_unless_the_policy_drops_nothing() {
-    for (drop, is_dropped) in [("pard", true), ("none", false)] {
+    for (drop, is_dropped) in [("pard", true), ("naive", false)] {
         let mut driven = Driven::new(spec(drop, RouteRule::Earliest, Span::from_secs(5)));
         driven.prompted(1, &[10], Span::from_millis(20));
         assert_eq!(!driven.dropped.is_empty(), is_dropped, "{drop}");
@@ -364,7 +364,7 @@ fn a_length_that_comes_with_a_request_is_what_it_is_expected_to_have_and_else_th
 
 #[test]
 fn a_prompt_longer_than_the_cache_is_a_counted_drop() {
-    let mut driven = Driven::new(spec("none", RouteRule::Earliest, Span::from_secs(5)));
+    let mut driven = Driven::new(spec("naive", RouteRule::Earliest, Span::from_secs(5)));
     driven.prompted(1, &[64], Span::from_secs(5));
     assert_eq!(driven.dropped, [(RequestId(1), DropReason::MemoryFull)].into());
     assert_eq!((driven.module.requests(), driven.live.len()), (0, 0));
@@ -372,7 +372,7 @@ fn a_prompt_longer_than_the_cache_is_a_counted_drop() {
 
 #[test]
 fn of_a_request_with_one_prompt_that_fits_nowhere_no_other_is_begun() {
-    let mut driven = Driven::new(spec("none", RouteRule::Earliest, Span::from_secs(5)));
+    let mut driven = Driven::new(spec("naive", RouteRule::Earliest, Span::from_secs(5)));
     driven.prompted(1, &[3, 64, 3], Span::from_secs(5));
     assert_eq!(driven.dropped, [(RequestId(1), DropReason::MemoryFull)].into());
     driven.run_out();
@@ -424,7 +424,7 @@ fn late(link: Option<(u64, f64)>) -> Driven {
         ..JustEnough::default()
     });
     let slo = Span::from_millis(150);
-    let spec = spec("none", rule, slo);
+    let spec = spec("naive", rule, slo);
     let mut driven = Driven::new(match link {
         Some((latency_ms, cache_bytes)) => over_link(spec, latency_ms, cache_bytes),
         None => spec,
@@ -518,7 +518,7 @@ proptest! {
     fn every_request_ends_once_and_no_token_is_lost_or_repeated(
         actions in prop::collection::vec((0_u32..10, prop::collection::vec(1_u32..40, 0..4), 1_u64..60), 1..60),
         rule in 0..RouteRule::all().len(),
-        drop in prop::sample::select(vec!["pard", "weir", "none", "nexus"]),
+        drop in prop::sample::select(vec!["pard", "weir", "naive", "nexus"]),
         slo_ms in 100_u64..3_000,
         link in prop::option::of((0_u64..40, prop::sample::select(CACHE_BYTES.to_vec()))),
     ) {

@@ -292,8 +292,8 @@ fn what_waits_goes_by_the_policy_that_is_applied_and_by_the_shares_that_are_chan
         slo: None,
     };
     let policy = |order| Policy {
-        order,
-        fair: false,
+        order: Some(order),
+        fair: Some(false),
         ..Policy::default()
     };
     // The earliest deadline first by default; the latest by `hbf`; that of the stream with the weight by its share.

@@ -18,10 +18,10 @@ use crate::weir::slack::SlackSpec;
 use crate::weir::stagger::StaggerSpec;
 
 impl Policy {
-    /// The preset that the policy differs from least: the name of its drop rule, or `pard-paper`.
+    /// The preset that the policy differs from least: that of its drop rule, or `pard-paper`.
     #[must_use]
     pub fn preset_name(&self) -> &'static str {
-        let rule = self.drop.name();
+        let rule = DropRule::preset_of(&self.drop.name());
         let paper = Self::preset(PARD_PAPER).filter(|paper| paper.drop.name() == rule);
         let plain = Self::preset(rule).unwrap_or_default();
         let lines = self.departures_from(&plain).len();
@@ -82,6 +82,11 @@ impl Policy {
         let resolved = self.resolve();
         Self {
             drop: DropRule::None,
+            order: Some(resolved.order),
+            forming: Some(resolved.binding),
+            mailbox: Some(resolved.mailbox),
+            sweep: Some(resolved.early_drop),
+            fair: Some(resolved.tie_break),
             sizing: Some(resolved.sizing),
             joint_sizing: Some(resolved.joint_sizing),
             admission: Some(resolved.admission),
@@ -155,7 +160,11 @@ mod tests {
         assert_eq!(policy.preset_name(), preset, "{text}");
         assert_eq!(policy.departures(), departures, "{text}");
         if preset != PARD_PAPER {
-            let again = format!("drop.rule = \"{preset}\"\n{}", policy.departures().join("\n"));
+            let again = format!(
+                "drop.rule = \"{}\"\n{}",
+                policy.drop.name(),
+                policy.departures().join("\n")
+            );
             let again: Policy = toml::from_str(&again).unwrap();
             assert_eq!(again.resolve(), policy.resolve(), "{text}");
         }

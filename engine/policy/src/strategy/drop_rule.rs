@@ -28,7 +28,7 @@ pub enum DropRule {
     /// Nexus: considers the present module alone, in arrival order by windows of a batch.
     Nexus(NexusScan),
     /// The simple rival: each stream has at most one waiting request, its newest frame; streams take turns;
-    /// each frame runs alone. The order of `[policy]` has no effect.
+    /// each frame runs alone.
     Newest,
     /// Weir's own rule: PARD with the additions of weir/README.md, which were found in simulations.
     Weir(Lookahead),

@@ -43,12 +43,14 @@ pub use values::{
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Policy {
-    /// Rule that drops requests; also the preset for all optional keys below.
+    /// Rule that drops requests; also the preset of all optional keys below.
     pub drop: DropRule,
     /// Order in which requests of a mailbox are considered.
-    pub order: Order,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub order: Option<Order>,
     /// Time at which requests are bound to a batch.
-    pub forming: BatchBinding,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub forming: Option<BatchBinding>,
     /// Rule that decides which module's batch runs next on a shared slot.
     pub arbitration: Arbitration,
     /// Rule for the next work on a device whose memory does not hold all models. `None`: the arbitration
@@ -62,13 +64,16 @@ pub struct Policy {
     #[serde(skip_serializing_if = "is_every_operation")]
     pub operations: QueueOperations,
     /// Number of mailboxes: one for the pool, or one for each worker.
-    pub mailbox: Mailboxes,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mailbox: Option<Mailboxes>,
     /// Whether a request that will certainly be late is dropped at once. Otherwise it is dropped when its
     /// turn comes (the paper).
-    pub sweep: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sweep: Option<bool>,
     /// Whether requests of about equal urgency are served in random order, so that losses do not always hit
     /// the same stream. Otherwise strictly by budget (the paper).
-    pub fair: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fair: Option<bool>,
     /// Rule that chooses batch sizes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sizing: Option<Sizing>,
@@ -154,7 +159,7 @@ impl Policy {
     #[must_use]
     pub fn fixed_differences(&self, other: &Self) -> Vec<&'static str> {
         let keys = [
-            ("mailbox", self.mailbox == other.mailbox),
+            ("mailbox", self.mailboxes() == other.mailboxes()),
             ("queues", self.queues == other.queues),
             ("delta", self.delta == other.delta),
             ("operations", self.operations == other.operations),
@@ -179,15 +184,15 @@ impl Default for Policy {
     fn default() -> Self {
         Self {
             drop: DropRule::default(),
-            order: Order::default(),
-            forming: BatchBinding::default(),
+            order: None,
+            forming: None,
             arbitration: Arbitration::default(),
             queues: None,
             delta: SlotPlanning::DELTA,
             operations: QueueOperations::default(),
-            mailbox: Mailboxes::default(),
-            sweep: true,
-            fair: true,
+            mailbox: None,
+            sweep: None,
+            fair: None,
             sizing: None,
             joint_sizing: None,
             admission: None,

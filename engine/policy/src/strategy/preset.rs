@@ -23,6 +23,9 @@ use crate::weir::stagger::StaggerSpec;
 /// Name of the preset that is more than a drop rule: PARD as it was published.
 pub(super) const PARD_PAPER: &str = "pard-paper";
 
+/// Name of the preset of the rule `none`.
+pub(super) const NAIVE: &str = "naive";
+
 /// Interval at which `weir` publishes the expected items of streams: short, since they change with the
 /// content of frames.
 const PER_STREAM_INTERVAL: Span = Span::from_millis(50);
@@ -38,6 +41,11 @@ fn lookahead(ahead: Lookahead) -> Estimator {
 }
 
 impl DropRule {
+    /// Name of the preset of a rule.
+    pub(super) fn preset_of<'a>(rule: &&'a str) -> &'a str {
+        if *rule == Self::None.name() { NAIVE } else { rule }
+    }
+
     /// Strategies of the rule.
     pub(super) fn strategies(&self) -> Strategies {
         let predictive = Strategies {
@@ -49,8 +57,18 @@ impl DropRule {
             estimator: Estimator::none(),
             ..Strategies::default()
         };
+        // A rival of PARD is the whole system: first come, first served, a mailbox for each worker, batches
+        // bound early. The variants of PARD below keep its order and its architecture.
+        let rival = |admission| Strategies {
+            order: Order::Fcfs,
+            binding: BatchBinding::Early,
+            mailbox: Mailboxes::Worker,
+            early_drop: false,
+            tie_break: false,
+            ..nothing_ahead(admission)
+        };
         match *self {
-            Self::None => nothing_ahead(BatchAdmission::AdmitAll(AdmitAll::default())),
+            Self::None => rival(BatchAdmission::AdmitAll(AdmitAll::default())),
             Self::Pard(ahead) => Strategies {
                 estimator: lookahead(ahead),
                 ..predictive
@@ -98,15 +116,16 @@ impl DropRule {
             },
             Self::Newest => Strategies {
                 newest: true,
+                order: Order::Fcfs,
                 sizing: Sizing::One,
                 ..nothing_ahead(BatchAdmission::AdmitAll(AdmitAll::default()))
             },
-            Self::Nexus(scan) => nothing_ahead(BatchAdmission::NexusScan(scan)),
+            Self::Nexus(scan) => rival(BatchAdmission::NexusScan(scan)),
             Self::Oc(control) => Strategies {
                 overload_control: Some(control),
                 ..nothing_ahead(BatchAdmission::TimedOut(TimedOut::default()))
             },
-            Self::ClipperPlusPlus(split) => nothing_ahead(BatchAdmission::Shares(Shares {
+            Self::ClipperPlusPlus(split) => rival(BatchAdmission::Shares(Shares {
                 budget: split.budget,
                 over: split.over,
                 ..Shares::default()
@@ -135,18 +154,19 @@ impl DropRule {
 }
 
 impl Policy {
-    /// Names of whole policies: those of the drop rules, and `pard-paper`.
+    /// Names of whole policies: those of the drop rules, with `naive` for `none`, and `pard-paper`.
     #[must_use]
     pub fn presets() -> Vec<&'static str> {
-        let rules = DropRule::NAMES.iter().copied();
+        let rules = DropRule::NAMES.iter().map(DropRule::preset_of);
         rules.chain([PARD_PAPER]).collect()
     }
 
     /// A whole policy by its name; `None` if there is none.
     ///
-    /// The name of a drop rule gives that rule with all other keys at their defaults. `pard-paper` is PARD as
-    /// it was published: batches bound early, a mailbox for each worker, recent means published once a
-    /// second, no early drop, no tie-break.
+    /// The name of a drop rule gives that rule with all that belongs to it: `nexus`, `clipper++` and `naive`
+    /// serve first come, first served, bind batches early and have a mailbox for each worker. `pard-paper` is
+    /// PARD as it was published: batches bound early, a mailbox for each worker, recent means published once
+    /// a second, no early drop, no tie-break.
     #[must_use]
     pub fn preset(name: &str) -> Option<Self> {
         if name == PARD_PAPER {
@@ -155,18 +175,42 @@ impl Policy {
                     queueing: Queueing::Recent,
                     ..Lookahead::default()
                 }),
-                order: Order::Adaptive,
-                forming: BatchBinding::Early,
-                mailbox: Mailboxes::Worker,
-                sweep: false,
-                fair: false,
+                forming: Some(BatchBinding::Early),
+                mailbox: Some(Mailboxes::Worker),
+                sweep: Some(false),
+                fair: Some(false),
                 ..Self::default()
             });
         }
-        DropRule::by_name(name).map(|drop| Self {
+        let rule = DropRule::NAMES
+            .iter()
+            .find(|rule| DropRule::preset_of(rule) == name)?;
+        DropRule::by_name(rule).map(|drop| Self {
             drop,
             ..Self::default()
         })
+    }
+
+    /// Number of mailboxes that the policy asks for.
+    #[must_use]
+    pub fn mailboxes(&self) -> Mailboxes {
+        self.resolve().mailbox
+    }
+
+    /// Time at which requests are bound to a batch.
+    #[must_use]
+    pub fn binding(&self) -> BatchBinding {
+        self.resolve().binding
+    }
+
+    /// The same policy with `mailboxes`, unless it names others itself. For slots that cannot have, or can no
+    /// longer get, the mailboxes that belong to the drop rule.
+    #[must_use]
+    pub fn or_mailboxes(mut self, mailboxes: Mailboxes) -> Self {
+        if self.mailbox.is_none() && self.mailboxes() != mailboxes {
+            self.mailbox = Some(mailboxes);
+        }
+        self
     }
 
     /// Whether requests that will certainly miss their deadlines are dropped by prediction.
@@ -209,12 +253,12 @@ impl Policy {
             fair_streams: Switch::resolve(self.fair_streams, preset.fair_streams),
             overload_control: Switch::resolve(self.overload_control, preset.overload_control),
             newest: preset.newest,
-            order: if preset.newest { Order::Fcfs } else { self.order },
-            binding: self.forming,
-            mailbox: self.mailbox,
+            order: self.order.unwrap_or(preset.order),
+            binding: self.forming.unwrap_or(preset.binding),
+            mailbox: self.mailbox.unwrap_or(preset.mailbox),
             booking_margin: self.booking_margin,
-            early_drop: self.sweep,
-            tie_break: self.fair,
+            early_drop: self.sweep.unwrap_or(preset.early_drop),
+            tie_break: self.fair.unwrap_or(preset.tie_break),
         }
     }
 }
@@ -308,6 +352,57 @@ mod tests {
         ] {
             assert!(read(wrong).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn rivals_are_whole_systems_and_variants_of_pard_keep_its_architecture() {
+        let architecture = |policy: &Policy| {
+            let found = policy.resolve();
+            (
+                found.order,
+                found.binding,
+                found.mailbox,
+                found.early_drop,
+                found.tie_break,
+            )
+        };
+        let (rival, pard) = (
+            (Order::Fcfs, BatchBinding::Early, Mailboxes::Worker, false, false),
+            (Order::Adaptive, BatchBinding::Late, Mailboxes::Pool, true, true),
+        );
+        for (name, expected) in [
+            ("naive", rival),
+            ("nexus", rival),
+            ("clipper++", rival),
+            ("split", pard),
+            ("oc", pard),
+        ] {
+            assert_eq!(architecture(&Policy::preset(name).unwrap()), expected, "{name}");
+        }
+        let rule: Policy = toml::from_str("drop = \"nexus\"").unwrap();
+        assert_eq!(architecture(&rule), rival, "by its rule alone");
+        let hybrid: Policy =
+            toml::from_str("drop = \"nexus\"\norder = \"adaptive\"\nmailbox = \"pool\"").unwrap();
+        assert_eq!(
+            architecture(&hybrid),
+            (
+                Order::Adaptive,
+                BatchBinding::Early,
+                Mailboxes::Pool,
+                false,
+                false
+            )
+        );
+        assert_eq!(Policy::preset("none"), None, "the whole system is naive");
+    }
+
+    #[test]
+    fn mailboxes_of_a_rule_give_way_and_those_that_are_named_stay() {
+        let nexus = Policy::preset("nexus").unwrap();
+        assert_eq!(nexus.clone().or_mailboxes(Mailboxes::Worker), nexus);
+        let shared = nexus.or_mailboxes(Mailboxes::Pool);
+        assert_eq!(shared.departures(), ["mailbox = \"pool\""]);
+        assert_eq!(shared.clone().or_mailboxes(Mailboxes::Worker), shared);
     }
 
     #[test]

@@ -20,13 +20,14 @@ impl RunContext<'_> {
         if self.stop.is_raised() {
             return Err(StreamError::Stopping);
         }
+        let policy = &policy.clone().or_mailboxes(self.policy.borrow().mailboxes());
         let keys = self.policy.borrow().fixed_differences(policy);
         if !keys.is_empty() {
             return Err(StreamError::FixedPolicy { keys });
         }
         let applied = SlotEvent::PolicyApplied {
             arbitration: policy.arbitration,
-            forecasts: policy.forming == BatchBinding::Early,
+            forecasts: policy.binding() == BatchBinding::Early,
         };
         context.actors.tell(applied);
         let policy_applied = ModuleEvent::PolicyApplied {

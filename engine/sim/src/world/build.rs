@@ -246,7 +246,7 @@ fn shared(spec: &WorldSpec, topology: &Topology) -> Option<SlotsSpec> {
         placements,
         arbitration: spec.policy.arbitration,
         topology: topology.clone(),
-        forecasts: spec.policy.forming == BatchBinding::Early,
+        forecasts: spec.policy.binding() == BatchBinding::Early,
         overlapped: overlapped(spec),
         memory: spec.memory.devices.clone(),
         queues: spec.policy.queues,
