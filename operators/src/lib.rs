@@ -27,5 +27,5 @@ pub use model::{
     ServerModel, SessionOperation, ValidatedCut, dump_index, find_runtime, inspect, limit_heap_arenas, load,
     load_runtime, observe_sessions, read_model, return_unused_memory,
 };
-pub use operator::{OperatorError, OperatorRequest, operator};
-pub use pictures::ObjectPictures;
+pub use operator::{OperatorError, OperatorRequest, PythonFunction, PythonModel, operator};
+pub use pictures::{ObjectPictures, ShownPicture};

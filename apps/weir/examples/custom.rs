@@ -24,6 +24,7 @@ impl Operator for Halves {
                 points: points.clone(),
             },
             object,
+            class: None,
         };
         [half(0.0), half(width)].map(item).into()
     }
@@ -104,6 +105,7 @@ pub(crate) fn main() -> anyhow::Result<()> {
         name: "count",
         about: "",
         keys: &[],
+        check: Default::default(),
     };
     let extensions = weir::Extensions::default()
         .operator(halves, Arc::new(Halves))

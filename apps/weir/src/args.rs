@@ -1,10 +1,12 @@
 //! The command line's shape: commands, arguments, and how their texts are read.
 
 mod detect;
+mod discover;
 mod fleet;
 mod glossary;
 mod jobs;
 mod models;
+mod python;
 mod values;
 
 use std::path::PathBuf;
@@ -18,9 +20,11 @@ use weir_types::Span;
 use crate::error::UserError;
 use crate::version;
 pub(crate) use detect::Detect;
+pub(crate) use discover::Discover;
 pub(crate) use fleet::{Fleet, FleetArgs, FleetKeys, FleetPlace, FleetStatus};
 pub(crate) use jobs::{Jobs, Submit};
 pub(crate) use models::{Inspect, Models};
+use python::PythonArgs;
 use values::{Bandwidth, Device, device, drop_rule, duration, factor, hops, listen, order};
 pub(crate) use values::{HopNames, Pick, Speed, TruthOf};
 
@@ -40,6 +44,8 @@ pub(crate) struct Args {
 pub(crate) enum Command {
     /// Look at a clip or a camera and write a commented graph for it, as a starting point
     Init(Init),
+    /// Find the cameras of a network, and the addresses of their streams
+    Discover(Discover),
     /// Run a graph until its sources end or Ctrl-C is pressed
     #[command(after_long_help = glossary::TABLE)]
     Run(Run),
@@ -137,6 +143,8 @@ pub(crate) struct RunArgs {
     /// Stop the run with exit code 1 if the engine breaks one of its own invariants
     #[arg(long)]
     pub(crate) strict: bool,
+    #[command(flatten)]
+    pub(crate) python: PythonArgs,
     #[command(flatten)]
     pub(crate) fleet: FleetArgs,
 }
@@ -379,6 +387,8 @@ pub(crate) struct Check {
     /// Check the text of the graph only; open none of the files, models and sources that it names
     #[arg(long)]
     pub(crate) quick: bool,
+    #[command(flatten)]
+    pub(crate) python: PythonArgs,
 }
 
 /// `weir graph`.
@@ -390,6 +400,8 @@ pub(crate) struct Draw {
     /// Output format
     #[arg(long, value_enum, default_value = "mermaid")]
     pub(crate) format: Format,
+    #[command(flatten)]
+    pub(crate) python: PythonArgs,
 }
 
 /// Output format of `weir graph`.

@@ -14,6 +14,7 @@ mod cached;
 mod catalog;
 mod commands;
 mod curve_plot;
+mod discover;
 #[cfg(test)]
 #[path = "../../../tests/shared/edited.rs"]
 mod edited;
@@ -27,6 +28,7 @@ mod gpu;
 mod handles;
 mod health;
 mod jobs;
+mod kept_streams;
 mod launch;
 mod live;
 mod lock;
@@ -70,7 +72,8 @@ pub use {weir_flow as flow, weir_graph as graph, weir_runtime as runtime};
 /// name than in the graph. FFmpeg is off because damaged data is counted, and clients of brokers are off
 /// because sinks report their errors.
 const DEFAULT_LOG: &str = "error,ffmpeg=off,async_nats=off,rskafka=off,weir::outputs=warn,weir::traces=warn,\
-                           weir_operators::media::video_place=warn,weir_operators::sinks=warn";
+                           weir_operators::media::video_place=warn,weir_operators::sinks=warn,\
+                           weir_operators::operator::python=info";
 
 /// Commands and options of the program, such as documents may show them.
 #[must_use]

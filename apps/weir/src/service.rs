@@ -1,9 +1,11 @@
 //! The engine behind the API: the state and the actions that requests use.
 
 mod allowed;
+mod keeping;
 mod ready;
 mod refusals;
 pub(crate) mod secrets;
+mod stream_keys;
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -20,17 +22,17 @@ use toml::Table;
 use weir_flow::{Incident, is_of_single_pictures};
 use weir_graph::{Graph, SourceNode};
 use weir_operators::sinks::{has_clip, open_clip};
-use weir_runtime::{Assembly, Control, NewStream, Progress, Snapshot, StreamChange, StreamError};
+use weir_runtime::{Assembly, Control, Progress, Snapshot, StreamError};
 use weir_serve::{
-    ApiError, Backend, FrameRate, LiveQueue, NotReady, PictureRequest, PictureSender, Refusal, StreamPatch,
+    ApiError, Backend, Kept, LiveQueue, NotReady, PictureRequest, PictureSender, Refusal, StreamPatch,
     StreamRequest, Token, Watching,
 };
 use weir_types::Span;
 
-use crate::assemble::source;
 use crate::cached::Cached;
 use crate::error::UserError;
 use crate::exposition;
+use crate::kept_streams::state::StateFile;
 use crate::launch::{LaunchOptions, files};
 use crate::live::{self, Live, LiveSink};
 use crate::lock::lock;
@@ -93,8 +95,10 @@ pub(crate) struct Service {
     shown: Mutex<Value>,
     /// Hosts and folders that clients may add streams from.
     places: Mutex<AllowedPlaces>,
-    /// Names of streams that clients added and did not remove.
+    /// Names of streams that clients added and did not remove, and that are not in the graph's file.
     added: Mutex<BTreeSet<String>>,
+    /// The file of the engine that keeps streams, once it was used.
+    state_file: Mutex<Option<StateFile>>,
     metrics: PrometheusHandle,
     live: Arc<Live>,
     pictures: Arc<Pictures>,
@@ -143,6 +147,7 @@ impl Service {
             shown: Mutex::default(),
             places: Mutex::default(),
             added: Mutex::default(),
+            state_file: Mutex::default(),
             metrics,
             live: Arc::default(),
             pictures: Arc::default(),
@@ -178,6 +183,7 @@ impl Service {
             graph,
             text,
             reloads: 0,
+            edits: 0,
             problems: Vec::new(),
         };
         self.show(&loaded);
@@ -272,6 +278,28 @@ impl Service {
         }
     }
 
+    /// As [`Service::apply_text`], for the text of the file. `None` where the engine has edited the file since there were
+    /// `edits` of it.
+    pub(crate) fn apply_file(&self, text: String, edits: u64) -> Option<Result<Applied, Vec<Problem>>> {
+        if let Err(problems) = reload::probe_models(&text, Author::File, self) {
+            return Some(self.refuse_text(problems));
+        }
+        let mut is_old = false;
+        let applied = self.with_loaded(|loaded| {
+            is_old = loaded.edits != edits;
+            if is_old {
+                return Ok(Applied::default());
+            }
+            loaded.apply(text, Author::File, self)
+        });
+        (!is_old).then_some(applied)
+    }
+
+    /// Number of times that the engine has edited the file.
+    pub(crate) fn edits(&self) -> u64 {
+        lock(&self.loaded).as_ref().map_or(0, |loaded| loaded.edits)
+    }
+
     /// There is no text to put into force.
     pub(crate) fn refuse_text(&self, problems: Vec<Problem>) -> Result<Applied, Vec<Problem>> {
         self.with_loaded(|loaded| {
@@ -296,6 +324,7 @@ impl Service {
     fn show(&self, loaded: &LoadedGraph) {
         *lock(&self.shown) = to_value!(loaded.state());
         *lock(&self.places) = AllowedPlaces::of(&loaded.graph, &self.graph);
+        self.pictures.set_graph(&loaded.graph);
         self.forget_state();
     }
 
@@ -338,30 +367,6 @@ impl Service {
         let changed = change(self.control()?);
         self.forget_state();
         changed.map_err(|error| refused(&error))
-    }
-
-    /// A stream by the keys of `[sources.NAME]`.
-    fn parse_source(&self, name: &str, keys: Table) -> Result<SourceNode, ApiError> {
-        let sources = Table::from_iter([(name.to_owned(), keys.into())]);
-        let text = Table::from_iter([("sources".to_owned(), sources.into())]).to_string();
-        let nodes =
-            weir_graph::parse_streams(&text, &self.graph).map_err(|problems| refused_text(&problems))?;
-        let node = nodes.into_iter().next();
-        node.ok_or_else(|| invalid("the body describes no stream"))
-    }
-
-    /// The stream of a request, by the rules of a graph file.
-    fn source_node(&self, request: &StreamRequest) -> Result<SourceNode, ApiError> {
-        let mut keys = Table::try_from(request).map_err(|error| invalid(error.to_string()))?;
-        keys.remove("name");
-        keys.remove("like");
-        if let Some(FrameRate::PerSecond(sample)) = request.sample {
-            // A graph file has a rate with its unit.
-            keys.insert("sample".to_owned(), format!("{sample}fps").into());
-        }
-        let node = self.parse_source(&request.name, keys)?;
-        self.check_allowed(&node)?;
-        Ok(node)
     }
 }
 
@@ -450,19 +455,8 @@ impl Backend for Service {
         json(&self.progress.timeline())
     }
 
-    fn add_stream(&self, request: StreamRequest) -> Result<(), ApiError> {
-        self.control()?;
-        let node = self.source_node(&request)?;
-        let stream = NewStream {
-            factory: source(&node),
-            node,
-            like: request.like,
-        };
-        // Held until it is known whose the name is.
-        let mut added = lock(&self.added);
-        self.change(|control| control.add_stream(stream))?;
-        added.insert(request.name);
-        Ok(())
+    fn add_stream(&self, request: StreamRequest) -> Result<Kept, ApiError> {
+        self.add_and_keep(request)
     }
 
     fn fleet(&self) -> Result<Value, ApiError> {
@@ -478,34 +472,29 @@ impl Backend for Service {
     fn remove_stream(&self, name: &str) -> Result<Value, ApiError> {
         self.check_not_shared(name)?;
         let removed = self.change(|control| control.remove_stream(name))?;
-        lock(&self.added).remove(name);
-        json(&removed)
+        let mut answer = json(&removed)?;
+        if let Some(kept) = self.keep_removal(name) {
+            answer["kept"] = json(&kept)?;
+        }
+        Ok(answer)
     }
 
-    fn pause_stream(&self, name: &str) -> Result<(), ApiError> {
+    fn pause_stream(&self, name: &str) -> Result<Kept, ApiError> {
         self.check_not_shared(name)?;
-        self.change(|control| control.pause_stream(name))
+        self.change(|control| control.pause_stream(name))?;
+        Ok(self.keep_paused(name))
     }
 
-    fn resume_stream(&self, name: &str) -> Result<(), ApiError> {
-        self.change(|control| control.resume_stream(name))
+    fn resume_stream(&self, name: &str) -> Result<Option<Kept>, ApiError> {
+        self.change(|control| control.resume_stream(name))?;
+        Ok(self.keep_resumed(name))
     }
 
-    fn change_stream(&self, name: &str, patch: StreamPatch) -> Result<(), ApiError> {
+    fn change_stream(&self, name: &str, patch: StreamPatch) -> Result<Kept, ApiError> {
         self.control()?;
-        // Read as in a graph file, in which a source has an address.
-        let mut keys = Table::from_iter([("uri".to_owned(), "emulated:uniform?rate=1".into())]);
-        let (slo, reserve) = (patch.slo.clone().flatten(), patch.reserve.flatten());
-        keys.extend(slo.map(|slo| ("slo".to_owned(), slo.into())));
-        keys.extend(patch.weight.map(|weight| ("weight".to_owned(), weight.into())));
-        keys.extend(reserve.map(|reserve| ("reserve".to_owned(), reserve.into())));
-        let node = self.parse_source(name, keys)?;
-        let change = StreamChange {
-            slo: patch.slo.map(|_| node.slo),
-            weight: patch.weight.map(|_| node.share.weight),
-            reserve: patch.reserve.map(|_| node.share.reserve),
-        };
-        self.change(|control| control.change_stream(name, change))
+        let change = self.stream_change(name, &patch)?;
+        self.change(|control| control.change_stream(name, change))?;
+        Ok(self.keep_change(name, patch))
     }
 
     fn incidents(&self) -> Result<Value, ApiError> {
@@ -589,6 +578,19 @@ impl Backend for Service {
         self.pictures.infer(picture, answer, self.control()?, refused)
     }
 
+    fn models(&self) -> Result<Vec<String>, ApiError> {
+        self.control()?;
+        Ok(self.pictures.models())
+    }
+
+    fn model_trouble(&self, name: &str) -> Option<String> {
+        match self.snapshot() {
+            Err(error) => Some(error.what().to_owned()),
+            Ok(snapshot) if snapshot.stopping => Some("the engine is stopping".to_owned()),
+            Ok(snapshot) => ready::module_trouble(&snapshot, name),
+        }
+    }
+
     fn metrics(&self) -> String {
         let render = || {
             self.metrics.run_upkeep();
@@ -620,29 +622,4 @@ fn take_snapshot(control: &Control) -> Result<Arc<Snapshot>, StreamError> {
 
 fn json(value: &impl Serialize) -> Result<Value, ApiError> {
     serde_json::to_value(value).map_err(|error| ApiError::new(Refusal::Unavailable, error.to_string()))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_rates_of_a_request_are_numbers() {
-        let folder = tempfile::tempdir().unwrap();
-        let zoo = Zoo::in_folder(folder.path()).unwrap();
-        let service = Service::new(&folder.path().join("graph.toml"), false, zoo).unwrap();
-        let request = r#"{"name": "gate", "uri": "rtsp://camera/stream", "fps": 25, "sample": 5}"#;
-        let node = service.source_node(&serde_json::from_str(request).unwrap());
-        let Ok(node) = node else { panic!("it is refused") };
-        assert_eq!((node.fps, node.sample), (Some(25.0), Some(5.0)));
-        let request = r#"{"name": "gate", "uri": "RTSP://camera/stream", "sample": "5fps", "transport": "udp", "decoder": "cpu"}"#;
-        let node = service.source_node(&serde_json::from_str(request).unwrap());
-        let Ok(node) = node else { panic!("it is refused") };
-        assert_eq!((node.sample, &*node.uri), (Some(5.0), "rtsp://camera/stream"));
-        for name in [".", "..", "...", "", "a/b", "%2e"] {
-            let request = serde_json::json!({ "name": name, "uri": "rtsp://camera/stream" });
-            let refused = service.source_node(&serde_json::from_value(request).unwrap());
-            assert!(refused.is_err(), "{name}");
-        }
-    }
 }

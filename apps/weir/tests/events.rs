@@ -8,8 +8,9 @@ use std::process::Command;
 
 use serde_json::Value;
 use weir_flow::{
-    Attribute, BestShot, DeliveredObject, Delivery, Frame, Image, Incident, IncidentValue, Notice, Object,
-    Phase, Point, Points, Rect, RunHeader, Settings, StreamState, TrackEnd, TrackState, Value as Setting,
+    Attribute, BestShot, DeliveredObject, Delivery, Frame, Image, Incident, IncidentValue, Mask, Notice,
+    Object, Phase, Point, Points, Rect, RotatedRect, RunHeader, Settings, StreamState, TrackEnd, TrackState,
+    Value as Setting,
 };
 use weir_operators::sinks::sink;
 
@@ -179,14 +180,21 @@ fn lines_of_every_kind_are_as_the_schema_says() {
         text: "WR 123".to_owned(),
         score: 0.5,
     };
+    let turned = RotatedRect::new(Point::new(1.0, 1.0), 2.0, 1.0, 2.0);
+    let mask = Mask::sample(&object.rect, |x, y| x > y).unwrap();
+    let points = [Points::Rotated(turned), Points::Mask(mask.into())];
     let labelled = |id: u32| DeliveredObject {
         id,
-        object: object.clone(),
+        object: Object {
+            points: points[id as usize].clone(),
+            ..object.clone()
+        },
         parent: id.checked_sub(1),
         attributes: vec![("plate".into(), text.clone())],
         track: (id == 1).then_some(TrackState {
             id: 1_849_551_190_130_691,
             age_ms: 1200.04,
+            stationary_ms: Some(11_000.04),
             velocity: Point::new(-3.04, 100.0),
             class: "van".into(),
             attributes: vec![("plate".into(), text.clone())].into(),
@@ -291,6 +299,15 @@ fn lines_of_every_kind_are_as_the_schema_says() {
         (&"van".into(), &"WR 123".into())
     );
     assert_eq!(track["velocity"], serde_json::json!([-3.0, 100.0]));
+    let [turned, masked] = [0, 1].map(|id| &lines[1]["objects"][id]);
+    assert_eq!(
+        (&turned["rotated"]["angle"], turned.get("mask")),
+        (&114.6.into(), None)
+    );
+    assert_eq!(
+        (&masked["mask"]["size"], masked.get("rotated")),
+        (&vec![2, 4].into(), None)
+    );
     assert_eq!(
         lines[1]["objects"][0].get("track"),
         None,

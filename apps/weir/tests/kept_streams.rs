@@ -126,7 +126,7 @@ fn password_of_an_added_stream_is_in_a_file_for_its_owner_alone() {
         stderr(&set)
     );
     assert!(
-        fs::read_to_string(&state_file(service.folder.path()).unwrap())
+        fs::read_to_string(state_file(service.folder.path()).unwrap())
             .unwrap()
             .contains("weight = 2.0")
     );

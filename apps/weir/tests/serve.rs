@@ -81,7 +81,10 @@ fn a_graph_without_sources_takes_streams_where_its_template_stands() {
     service.wait_until(|list| list.matches(" live ").count() == 2);
     // Another graph, whose template has another name.
     let kept = std::fs::read_to_string(place.join("graph.toml")).unwrap();
-    assert!(kept.contains("like = \"cameras\"") && kept.contains("like = \"*\""), "{kept}");
+    assert!(
+        kept.contains("like = \"cameras\"") && kept.contains("like = \"*\""),
+        "{kept}"
+    );
     write(&kept.replace("cameras", "doors"));
     let reloads = |body: &str| body.contains("\"reloads\":1");
     let swapped = (0..1_500).any(|_| {

@@ -4,10 +4,12 @@
 //! Everything here is a pure function of its inputs: there is no clock and no I/O. The time of a frame is an
 //! argument: its media time for motion, its arrival (UTC) for display.
 
+mod alarms;
 mod assignment;
 mod ids;
 mod motion;
 mod picture_size;
+mod privacy;
 mod reading;
 mod scene;
 mod settle;
@@ -17,7 +19,9 @@ mod track;
 mod tracker;
 pub mod transforms;
 
+pub use alarms::{AlarmGate, AlarmLimits, AlarmVerdict, HeldBy};
 pub use ids::{TrackIdBlocks, TrackIds};
+pub use privacy::{HOLD_MS, Privacy, PrivacyMemory};
 pub use reading::PerTrack;
 pub use scene::{close_transforms, run_transforms};
 pub use stream::{AnalyticsPlan, FrameAnalytics, NewTrack, StreamAnalytics, TrackerPlan};

@@ -13,7 +13,7 @@ use crate::transforms::Outline;
 /// Media time for which an object stays hidden that is not found again.
 pub const HOLD_MS: f64 = 1_000.0;
 
-/// Part of a box by which it is wider and higher than what was found.
+/// Part of the found box by which the hidden one is wider and higher.
 const MARGIN: f32 = 0.25;
 
 /// Parts of a box by which it grows in a second without the object.

@@ -3,6 +3,7 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
@@ -123,7 +124,45 @@ pub struct SinkSpec {
     pub about: &'static str,
     /// Keys beside `type`, `inputs` and `when_slow`.
     pub keys: &'static [KeySpec],
+    /// Check of all keys together, where the type and bounds of each are right.
+    pub check: SinkCheck,
 }
+
+/// Fault in a key of a transform or a sink.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeyFault {
+    /// Key with the fault, or key that is missing.
+    pub key: &'static str,
+    /// Description of the fault.
+    pub message: String,
+    /// Advice on how to fix it, if there is any.
+    pub hint: Option<String>,
+}
+
+/// Check of the keys of a sink together, beyond the type and bounds of each. It opens no file and no connection.
+#[derive(Debug, Clone, Copy)]
+pub struct SinkCheck(pub fn(&Settings) -> Vec<KeyFault>);
+
+impl Default for SinkCheck {
+    /// Finds no faults.
+    fn default() -> Self {
+        Self(|_| Vec::new())
+    }
+}
+
+/// A check belongs to its sink: two of one sink are equal.
+impl PartialEq for SinkCheck {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+/// Name in the catalog of operators that users write in Python. A graph names the module and the function in
+/// place of the capitals.
+pub const PYTHON_OPERATOR: &str = "python:MODULE.FUNCTION";
+
+/// Prefix of the names of operators that users write in Python.
+pub const PYTHON_PREFIX: &str = "python:";
 
 /// Catalog of all names that a graph may use.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -142,6 +181,22 @@ pub struct Catalog {
     pub zoo: BTreeMap<String, ModelDefaults>,
     /// Defaults of the models that ship with the program, by name.
     pub embedded: BTreeMap<String, ModelDefaults>,
+    /// Folder of the modules of operators in Python, an absolute path without links; `None` if graphs may not
+    /// name such operators.
+    pub python: Option<PathBuf>,
+}
+
+impl Catalog {
+    /// The operator that a graph names.
+    #[must_use]
+    pub fn operator(&self, name: &str) -> Option<&OperatorSpec> {
+        let known = if name.starts_with(PYTHON_PREFIX) {
+            PYTHON_OPERATOR
+        } else {
+            name
+        };
+        self.operators.iter().find(|spec| spec.name == known)
+    }
 }
 
 /// Head and settings of a model that is known by name; defaults for keys that the graph does not set.

@@ -15,7 +15,9 @@ mod error;
 mod frame;
 mod generate;
 mod geometry;
+mod image;
 mod item;
+mod mask;
 mod model;
 mod operator;
 mod packet;
@@ -23,8 +25,10 @@ mod packet_tap;
 mod partition;
 mod parts;
 mod picture;
+mod privacy_mask;
 mod request_results;
 mod results;
+mod rotated;
 mod sink;
 mod source;
 mod steps;
@@ -36,29 +40,33 @@ mod uri;
 pub use analytics::{BestShot, Incident, IncidentValue, Overlay, Phase, TrackEnd, TrackState};
 pub use cascade::{Answer, CascadeAnswers, SplitAnswer};
 pub use catalog::{
-    Catalog, HeadOutput, HeadSpec, KeyKind, KeySpec, ModelDefaults, OperatorInput, OperatorSpec, Settings,
-    SinkSpec, Value,
+    Catalog, HeadOutput, HeadSpec, KeyFault, KeyKind, KeySpec, ModelDefaults, OperatorInput, OperatorSpec,
+    PYTHON_OPERATOR, PYTHON_PREFIX, Settings, SinkCheck, SinkSpec, Value,
 };
-pub use coco::{COCO, COCO_LABEL};
+pub use coco::{COCO, COCO_KEY_POINTS, COCO_LABEL};
 pub use delivery::{DeliveredObject, Delivery, Notice, RunHeader, StreamHeader};
 pub use device::{DeviceKind, VideoDecoder};
 pub use error::{SessionError, SinkError, SourceError};
-pub use frame::{ColorMatrix, DevicePlanes, Frame, Image, MemoryGuard, OwnedPlanes, PixelFormat, Planes};
+pub use frame::{Frame, MemoryGuard};
 pub use generate::{
     CacheKind, Generated, GeneratedToken, GenerativeLimits, GenerativeModel, GenerativeSession, Sampling,
     SequenceCommand, SequenceEnd, SequenceSpec, SequenceState, SequenceStep,
 };
 pub use geometry::{Affine, Point, Rect};
+pub use image::{ColorMatrix, DevicePlanes, Image, OwnedPlanes, PixelFormat, Planes};
 pub use item::{BoxCertainty, Implausible, Inference, Item, Region};
+pub use mask::{Mask, MaskSpan, coco_text};
 pub use model::{Batching, Model, PreparedModel, Session, Step};
 pub use operator::Operator;
 pub use packet::{Packet, PacketCodec, PacketFormat, PacketObserver};
-pub use packet_tap::{PacketSubscription, PacketTap};
+pub use packet_tap::{PacketSubscription, PacketTap, Withheld};
 pub use partition::{PartitionLoader, PartitionSession, PartitionedModel, PrePost};
 pub use parts::Parts;
 pub use picture::{Picture, PictureLimits, PictureTaker};
+pub use privacy_mask::{HiddenArea, HiddenForm, HiddenParts, HiddenShape, PrivacyMask};
 pub use request_results::RequestResults;
 pub use results::{Attribute, KeyPoint, ModuleOutput, Object, ObjectAttribute, ObjectRef, Points};
+pub use rotated::RotatedRect;
 pub use sink::{Sink, SinkFactory};
 pub use source::{
     Connection, DecodeLimit, GroupCounts, Joined, PacketGate, PacketKind, Source, SourceCounts,

@@ -1,11 +1,28 @@
-//! Masks of objects: the pixels that belong to one, as vertical spans, and their run lengths as COCO has them.
+//! Masks of objects: the pixels that they cover, as runs over a grid in their box, and the notation of COCO.
 
 use crate::geometry::Rect;
 
 /// Largest coordinate of a pixel in a mask.
-const MAX_SIDE: f32 = 65_536.0;
+const MAX_COORDINATE: f32 = 65_536.0;
+/// Cells of a grid along one side, first try: a box that is larger has cells of several pixels.
+const MAX_SIDE: u32 = 256;
+/// Coarsest grid, which never has more than [`MAX_RUNS`] runs.
+const MIN_SIDE: u32 = 32;
+/// Runs of one mask. An outline has two or four a column; a mask of noise is kept on a coarser grid.
+const MAX_RUNS: usize = 2048;
 
-/// Consecutive pixels of a column.
+/// The pixels of a picture that an object covers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mask {
+    /// Pixels under the grid: left, top, width, height.
+    area: [u32; 4],
+    columns: u32,
+    rows: u32,
+    /// Lengths of runs of cells, column by column from top to bottom: outside the object, within it, and so on.
+    runs: Box<[u32]>,
+}
+
+/// Consecutive pixels of a column of a picture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MaskSpan {
     /// Column of the pixels.
@@ -16,51 +33,97 @@ pub struct MaskSpan {
     pub bottom: u32,
 }
 
-/// The pixels of an object, in source pixels.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Mask {
-    /// By column and then by row; those of a column do not touch each other.
-    spans: Vec<MaskSpan>,
-}
-
 impl Mask {
-    /// The pixels within a box whose centres are covered; `None` if there are none.
-    pub fn sample(rect: &Rect, is_covered: impl Fn(f32, f32) -> bool) -> Option<Self> {
-        // Casts turn NaN into 0, and a box that is none into an empty range.
-        let range = |low: f32, high: f32| {
-            let side = |at: f32| at.clamp(0.0, MAX_SIDE) as u32;
-            side(low.floor())..side(high.ceil())
-        };
-        let mut spans: Vec<MaskSpan> = Vec::new();
-        for x in range(rect.x0, rect.x1) {
-            let mut open: Option<MaskSpan> = None;
-            for y in range(rect.y0, rect.y1) {
-                if !is_covered(x as f32 + 0.5, y as f32 + 0.5) {
-                    spans.extend(open.take());
-                    continue;
-                }
-                let span = open.get_or_insert(MaskSpan { x, top: y, bottom: y });
-                span.bottom = y + 1;
-            }
-            spans.extend(open);
+    /// The mask of an object within `rect`; `covers` is asked at the centre of each cell, in pixels. `None` if no cell is covered.
+    #[must_use]
+    pub fn sample(rect: &Rect, covers: impl Fn(f32, f32) -> bool) -> Option<Self> {
+        // A cast turns NaN into 0.
+        let start = |low: f32| low.clamp(0.0, MAX_COORDINATE).floor() as u32;
+        let end = |high: f32| high.clamp(0.0, MAX_COORDINATE).ceil() as u32;
+        let length = |low: f32, high: f32| end(high).saturating_sub(start(low));
+        let (left, top) = (start(rect.x0), start(rect.y0));
+        let (width, height) = (length(rect.x0, rect.x1), length(rect.y0, rect.y1));
+        if width == 0 || height == 0 {
+            return None;
         }
-        (!spans.is_empty()).then_some(Self { spans })
+        let mut side = MAX_SIDE;
+        loop {
+            let (columns, rows) = (width.min(side), height.min(side));
+            let runs = runs(columns, rows, |column, row| {
+                covers(
+                    left as f32 + (column as f32 + 0.5) * width as f32 / columns as f32,
+                    top as f32 + (row as f32 + 0.5) * height as f32 / rows as f32,
+                )
+            });
+            if runs.len() <= MAX_RUNS || side <= MIN_SIDE {
+                // The only run of an empty mask is that of the cells outside.
+                return (runs.len() > 1).then(|| Self {
+                    area: [left, top, width, height],
+                    columns,
+                    rows,
+                    runs: runs.into(),
+                });
+            }
+            side /= 2;
+        }
     }
 
-    /// Its pixels, by column and then by row.
+    /// The covered pixels, by column and then by row.
     #[must_use]
-    pub fn spans(&self) -> &[MaskSpan] {
-        &self.spans
+    pub fn spans(&self) -> Vec<MaskSpan> {
+        let [left, top, width, height] = self.area;
+        let of_columns = self.intervals();
+        // The first pixel whose centre is in the cell or behind its beginning.
+        let pixel = |row: u32| {
+            let (row, rows) = (u64::from(row), u64::from(self.rows));
+            ((2 * u64::from(height) * row + rows - 1) / (2 * rows)) as u32
+        };
+        let mut spans = Vec::new();
+        for x in 0..width {
+            let column = (2 * u64::from(x) + 1) * u64::from(self.columns) / (2 * u64::from(width));
+            let Some(intervals) = of_columns.get(column as usize) else {
+                continue;
+            };
+            for (from, to) in intervals {
+                let (from, to) = (pixel(*from), pixel(*to));
+                if to > from {
+                    spans.push(MaskSpan {
+                        x: left + x,
+                        top: top + from,
+                        bottom: top + to,
+                    });
+                }
+            }
+        }
+        spans
+    }
+
+    /// Covered cells of each column of the grid: first row, row after the last.
+    fn intervals(&self) -> Vec<Vec<(u32, u32)>> {
+        let mut of_columns = vec![Vec::new(); self.columns as usize];
+        let mut at = 0;
+        for (number, run) in self.runs.iter().enumerate() {
+            let end = at + run;
+            while number % 2 == 1 && at < end {
+                let (column, row) = (at / self.rows, at % self.rows);
+                let to = (row + (end - at)).min(self.rows);
+                of_columns[column as usize].push((row, to));
+                at += to - row;
+            }
+            at = end;
+        }
+        of_columns
     }
 
     /// Run lengths in a picture of that size, column by column: of pixels outside, then of pixels of the object, in turns.
     #[must_use]
     pub fn coco_counts(&self, width: u32, height: u32) -> Vec<u32> {
-        let mut counts = Vec::with_capacity(2 * self.spans.len() + 1);
+        let spans = self.spans();
+        let mut counts = Vec::with_capacity(2 * spans.len() + 1);
         let mut end = 0_u64;
         let pixels = u64::from(width) * u64::from(height);
         let run = |from: u64, to: u64| u32::try_from(to - from).unwrap_or(u32::MAX);
-        for span in self.spans.iter().filter(|span| span.x < width) {
+        for span in spans.iter().filter(|span| span.x < width) {
             let (top, bottom) = (span.top.min(height), span.bottom.min(height));
             if top >= bottom {
                 continue;
@@ -79,6 +142,24 @@ impl Mask {
         }
         counts
     }
+}
+
+/// Runs of cells of a grid, column by column; the first is of cells that are not covered.
+fn runs(columns: u32, rows: u32, covers: impl Fn(u32, u32) -> bool) -> Vec<u32> {
+    let mut runs = vec![0];
+    let mut is_within = false;
+    for column in 0..columns {
+        for row in 0..rows {
+            if covers(column, row) != is_within {
+                is_within = !is_within;
+                runs.push(0);
+            }
+            if let Some(run) = runs.last_mut() {
+                *run += 1;
+            }
+        }
+    }
+    runs
 }
 
 /// Run lengths as the compressed text of COCO: from the third on each as the difference to the one two before, in groups of five
@@ -149,5 +230,17 @@ mod tests {
         ] {
             assert_eq!(coco_text(counts), text, "{counts:?}");
         }
+    }
+
+    #[test]
+    fn large_mask_is_near_and_bounded() {
+        let disc = |x: f32, y: f32| (x - 1000.0).hypot(y - 600.0) < 500.0;
+        let mask = Mask::sample(&Rect::new(480.0, 80.0, 1520.0, 1120.0), disc).expect("covers some");
+        let area: u32 = mask.spans().iter().map(|span| span.bottom - span.top).sum();
+        let exact = std::f32::consts::PI * 500.0 * 500.0;
+        assert!((area as f32 / exact - 1.0).abs() < 0.01, "{area} of {exact}");
+        let stripes = |x: f32, y: f32| (x + y) % 32.0 < 16.0;
+        let noisy = Mask::sample(&Rect::new(0.0, 0.0, 4000.0, 3000.0), stripes).expect("covers some");
+        assert!(noisy.runs.len() <= MAX_RUNS, "{}", noisy.runs.len());
     }
 }

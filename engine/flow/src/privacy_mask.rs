@@ -16,7 +16,7 @@ const MAX_OBJECTS: usize = 4_096;
 pub enum HiddenForm {
     /// Cells of one colour each; few of them span the part.
     Blur,
-    /// Black.
+    /// The part is black.
     Blackout,
 }
 
@@ -34,7 +34,7 @@ pub enum HiddenShape {
 pub struct HiddenArea {
     /// Form in which it is hidden.
     pub form: HiddenForm,
-    /// Its shape.
+    /// Shape in source pixels.
     pub shape: HiddenShape,
 }
 
@@ -43,7 +43,7 @@ pub struct HiddenArea {
 pub enum HiddenParts<'a> {
     /// The whole frame: it is not known what it shows.
     Whole,
-    /// These areas.
+    /// These areas of the frame.
     Areas(&'a [HiddenArea]),
 }
 

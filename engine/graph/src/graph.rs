@@ -1,22 +1,26 @@
 //! The checked graph, which needs no further checks: names resolve, inputs exist, there is no cycle.
 
+use std::mem;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use weir_analytics::Privacy;
 use weir_analytics::transforms::{TimeZone, TransformSpec};
 use weir_config::Diagnostic;
-use weir_flow::{Settings, StreamNames};
+use weir_flow::{Settings, StreamNames, is_of_single_pictures};
 use weir_planner::Plan;
-use weir_policy::Policy;
 use weir_policy::gears::{Fallback, Settle};
 use weir_policy::lengths::LengthNets;
+use weir_policy::{Mailboxes, Policy};
 use weir_types::Span;
 
 use crate::device::{DeviceClass, DeviceNode};
 use crate::gpu_settings::GpuSettings;
 use crate::model_servers::ModelServers;
+use crate::python_node::PythonNode;
 use crate::queue_node::QueueNode;
 use crate::source_node::SourceNode;
+use crate::stream_defaults::StreamDefaults;
 use crate::stream_places::StreamPlaces;
 use weir_policy::gears::Gears;
 
@@ -87,6 +91,8 @@ pub enum ModelOrigin {
     Emulated,
     /// The model runs on model servers.
     Server(ModelServers),
+    /// A function in Python, which worker processes run.
+    Python(PythonNode),
 }
 
 /// Predictor of the lengths of texts that a model generates, in tokens.
@@ -275,6 +281,8 @@ pub struct ModuleNode {
     pub per_track: Option<PerTrackNode>,
     /// The streams that it runs for: frames of others pass it.
     pub streams: StreamNames,
+    /// Whether it may find objects, and not only attributes of those of others.
+    pub finds_objects: bool,
     /// Its weight under the arbitration `weighted`; 1 by default.
     pub weight: f64,
     /// Position in a cascade, if the module is a stage of one.
@@ -373,6 +381,8 @@ pub struct Graph {
     pub(crate) slo: Span,
     pub(crate) timezone: Option<TimeZone>,
     pub(crate) stream_places: StreamPlaces,
+    pub(crate) privacy: Privacy,
+    pub(crate) stream_defaults: StreamDefaults,
     pub(crate) policy: Policy,
     pub(crate) sources: Vec<SourceNode>,
     pub(crate) templates: Vec<String>,
@@ -414,6 +424,25 @@ impl Graph {
     #[must_use]
     pub fn stream_places(&self) -> &StreamPlaces {
         &self.stream_places
+    }
+
+    /// Privacy of a stream that runs on the graph: its own, that of the source that it is `like`, or that of `[defaults]`.
+    /// Regions belong to the picture of the source, and so to single pictures that are like it, but to no other stream.
+    #[must_use]
+    pub fn privacy_of(&self, node: &SourceNode, like: Option<&str>) -> Privacy {
+        let own = |name: &str| {
+            let source = self.sources.iter().find(|source| source.name == name);
+            source.and_then(|source| source.privacy.clone())
+        };
+        let of_like = || {
+            let mut privacy = own(like?)?;
+            if !is_of_single_pictures(&node.name) {
+                privacy.regions.clear();
+            }
+            Some(privacy)
+        };
+        let given = node.privacy.clone().or_else(of_like);
+        given.unwrap_or_else(|| self.privacy.clone())
     }
 
     /// Policy that the graph configures; [`Graph::with_policy`] replaces it.
@@ -531,11 +560,35 @@ impl Graph {
         &self.files
     }
 
-    /// Returns the graph with another policy.
+    /// Returns the graph with another policy. Mailboxes that belong to a drop rule give way to one for all
+    /// workers where workers are not a module's own.
     #[must_use]
     pub fn with_policy(mut self, policy: Policy) -> Self {
-        self.policy = policy;
+        self.policy = if self.has_own_workers() {
+            policy
+        } else {
+            policy.or_mailboxes(Mailboxes::Pool)
+        };
         self
+    }
+
+    /// Whether each worker runs one module, with a model that stays open.
+    fn has_own_workers(&self) -> bool {
+        let mut taken = vec![false; self.devices.len()];
+        let mut is_first = |device: usize| !mem::replace(&mut taken[device], true);
+        let shared = |device: usize| self.devices[device].class != DeviceClass::Workers;
+        let is_own = |model: &ModelNode| {
+            model.generates()
+                || model
+                    .ends()
+                    .all(|(device, _)| !shared(device) || is_first(device))
+        };
+        self.devices.iter().all(|device| device.memory.is_none())
+            && self
+                .modules
+                .iter()
+                .map(|module| &self.models[module.model])
+                .all(is_own)
     }
 
     /// Returns the graph without sinks, so that it writes nothing.

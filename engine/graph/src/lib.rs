@@ -17,6 +17,7 @@ mod model_servers;
 mod motion_gate;
 pub mod planning;
 mod policy;
+mod python_node;
 mod queue_node;
 mod raw;
 mod render;
@@ -24,6 +25,7 @@ mod settings;
 mod slots;
 mod source_node;
 mod sources;
+mod stream_defaults;
 mod stream_places;
 mod trace;
 mod traversal;
@@ -49,6 +51,7 @@ pub use graph::{
 pub use model_servers::{ModelServers, ServerProtocol};
 pub use motion_gate::MotionGateNode;
 pub use policy::{PARTS as POLICY_PARTS, read as read_policy};
+pub use python_node::PythonNode;
 pub use queue_node::QueueNode;
 pub use raw::{MODULE_KEYS, section_keys};
 pub use slots::{GraphSlots, ModelSlot, SlotNode};
@@ -61,6 +64,7 @@ pub use weir_flow::Catalog;
 pub use worker_cluster::WorkerCluster;
 
 use raw::Context;
+use stream_defaults::StreamDefaults;
 use weir_policy::Policy;
 
 /// Reads and checks the graph at `path`; `environment` looks up the variables in its texts.
@@ -115,14 +119,48 @@ pub fn parse(
 /// # Errors
 /// As [`load`].
 pub fn parse_streams(text: &str, path: &Path) -> Result<Vec<SourceNode>, ConfigError> {
+    read_streams(text, path, &Catalog::default(), &StreamDefaults::default())
+}
+
+impl Graph {
+    /// As [`parse_streams`], for streams that are added to this graph: they have its `[defaults]` where these have a meaning for
+    /// them, and the masks and time zone of the table with their name.
+    ///
+    /// # Errors
+    /// As [`parse_streams`]. A problem of the defaults names none of their values, which may come from variables.
+    pub fn parse_streams(
+        &self,
+        text: &str,
+        path: &Path,
+        catalog: &Catalog,
+    ) -> Result<Vec<SourceNode>, ConfigError> {
+        parse_streams(text, path)?;
+        read_streams(text, path, catalog, &self.stream_defaults).map_err(|_| {
+            let hint = "correct [defaults] and the table of the stream's name in the graph's file";
+            ConfigError::for_file(
+                path,
+                "the defaults of the graph cannot be used for the stream",
+                Some(hint.to_owned()),
+            )
+        })
+    }
+}
+
+fn read_streams(
+    text: &str,
+    path: &Path,
+    catalog: &Catalog,
+    defaults: &StreamDefaults,
+) -> Result<Vec<SourceNode>, ConfigError> {
     let mut diagnostics = Diagnostics::new(path, text);
     let nothing = |_: &str| None;
     let document = parse_by_key(text, &|_| &nothing, &mut diagnostics);
     let whole = absolute_path(path)?;
     let raw = raw::read_sources(
         &document,
+        defaults,
         &mut Context {
-            catalog: &Catalog::default(),
+            catalog,
             folder: whole.parent().unwrap_or(&whole),
             environment: &nothing,
             sources: Sources::Own,

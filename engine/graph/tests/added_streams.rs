@@ -1,5 +1,7 @@
 //! Streams that are added to a graph: its defaults, the masks of a table with their name, and the key `like`.
 
+#![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
+
 use std::path::Path;
 
 use weir_graph::{Graph, SourceNode};

@@ -1,5 +1,6 @@
 //! Tests of graphs, in one program.
 
+mod added_streams;
 mod cameras;
 mod cascades;
 mod common;
@@ -17,6 +18,8 @@ mod lengths;
 mod model_servers;
 mod objectives;
 mod planning;
+mod privacy;
+mod python;
 mod sources;
 mod trackers;
 mod transforms;

@@ -60,7 +60,7 @@ pub struct SentTensor<'a> {
     pub name: &'a str,
     /// Sizes of its dimensions.
     pub shape: &'a [i64],
-    /// Its elements.
+    /// Elements of the tensor, row by row.
     pub data: &'a [f32],
 }
 

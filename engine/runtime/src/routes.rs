@@ -3,9 +3,10 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
 
+use weir_analytics::Privacy;
 use weir_analytics::transforms::{ObjectFilter, TimeZone};
-use weir_flow::{StreamNames, is_of_single_pictures};
-use weir_graph::{Graph, SourceNode, Vertex};
+use weir_flow::{StreamNames, Withheld, is_of_single_pictures};
+use weir_graph::{Graph, ModuleNode, SourceNode, Vertex};
 use weir_types::{ModuleId, Span, Topology};
 
 /// Successors of each module, in the form that policies take.
@@ -26,6 +27,8 @@ pub(crate) fn topology(graph: &Graph) -> Topology {
 pub(crate) struct Entrance {
     modules: BTreeSet<usize>,
     sinks: BTreeSet<usize>,
+    /// Modules and sinks that were entered by their names.
+    named: Vec<String>,
 }
 
 impl Entrance {
@@ -53,6 +56,7 @@ impl Entrance {
                 .filter(|(_, sink)| names.contains(&sink.name))
                 .map(|(index, _)| index)
                 .collect(),
+            named: names.to_vec(),
         }
     }
 
@@ -68,6 +72,7 @@ impl Entrance {
                 .filter(|(_, sink)| sink.inputs.iter().any(&is_entered))
                 .map(|(index, _)| index)
                 .collect(),
+            named: Vec::new(),
         }
     }
 }
@@ -80,21 +85,35 @@ pub(crate) struct Scene {
     single_pictures: bool,
     /// Objects that count.
     pub(crate) objects: ObjectFilter,
+    /// Objects and regions that its pictures hide.
+    pub(crate) privacy: Privacy,
     /// Time zone of its own.
     zone: Option<TimeZone>,
 }
 
 impl Scene {
     /// `like`: the source of the graph whose inputs it shares.
-    pub(crate) fn new(node: &SourceNode, like: Option<&str>) -> Arc<Self> {
+    pub(crate) fn new(graph: &Graph, node: &SourceNode, like: Option<&str>) -> Arc<Self> {
         let single_pictures = is_of_single_pictures(&node.name);
         let name = like.filter(|_| single_pictures).unwrap_or(&node.name);
         Arc::new(Self {
             name: name.to_owned(),
             single_pictures,
             objects: node.objects.clone(),
+            privacy: graph.privacy_of(node, like),
             zone: node.timezone.clone(),
         })
+    }
+
+    /// Observers that the video of the camera itself is withheld from.
+    pub(crate) fn withheld(&self) -> Withheld {
+        if self.privacy.private {
+            Withheld::FromAll
+        } else if self.privacy.hides() {
+            Withheld::FromViews
+        } else {
+            Withheld::FromNone
+        }
     }
 
     /// True if the pictures of the stream do not follow each other.
@@ -119,6 +138,8 @@ pub(crate) struct Route {
     pub(crate) scene: Arc<Scene>,
     /// Modules that are for other streams: its requests pass them without items.
     not_run: BTreeSet<u32>,
+    /// Names of the modules that find objects in its frames; only if its pictures hide objects.
+    finders: BTreeSet<String>,
     /// Time zone in which its schedules are read; `None`: their own, or UTC.
     pub(crate) zone: Option<TimeZone>,
 }
@@ -151,6 +172,16 @@ impl Route {
         }
         let last = |id: &&usize| topology.successors(ModuleId(**id as u32)).is_empty();
         let exits = reached.iter().filter(last).count().max(1) as u32;
+        // A client that names a module for its picture wants its results, whatever the streams that the module is for.
+        let is_asked_for = |module: &ModuleNode| {
+            let mut named = entrance.named.iter();
+            scene.single_pictures && named.any(|name| name == module.label())
+        };
+        let runs = |module: &ModuleNode| module.streams.contains(&scene.name) || is_asked_for(module);
+        let hides_objects = !scene.privacy.classes.is_empty();
+        let finders = reached.iter().map(|id| &graph.modules()[*id]);
+        let finders = finders.filter(|module| hides_objects && module.finds_objects && runs(module));
+        let finders = finders.map(|module| module.name.clone()).collect();
         Self {
             graph: number,
             slo: graph.slo(),
@@ -163,9 +194,10 @@ impl Route {
             sinks: entrance.sinks.clone(),
             not_run: (0..)
                 .zip(graph.modules())
-                .filter(|(_, module)| !module.streams.contains(&scene.name))
+                .filter(|(_, module)| !runs(module))
                 .map(|(id, _)| id)
                 .collect(),
+            finders,
             zone: scene.zone.clone().or_else(|| graph.timezone().cloned()),
             scene,
         }
@@ -174,6 +206,13 @@ impl Route {
     /// Whether a module runs for its requests.
     pub(crate) fn runs(&self, module: ModuleId) -> bool {
         !self.not_run.contains(&module.0)
+    }
+
+    /// True if the objects are known that pictures of a frame hide, which went on without the modules of those names.
+    pub(crate) fn knows_hidden<'n>(&self, mut without: impl Iterator<Item = &'n str>) -> bool {
+        let privacy = &self.scene.privacy;
+        privacy.classes.is_empty()
+            || (!self.finders.is_empty() && !without.any(|module| self.finders.contains(module)))
     }
 
     /// Whether a sink, by its index, is shown the stream of that name: its frames directly, or what a module finds in them.

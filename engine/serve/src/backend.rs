@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use crate::error::ApiError;
 use crate::infer::{PictureRequest, PictureSender};
+use crate::kept::Kept;
 use crate::live_queue::LiveQueue;
 
 /// A stream as a client describes it, by some of the keys of `[sources.NAME]`.
@@ -151,31 +152,31 @@ pub trait Backend: Send + Sync + 'static {
     /// # Errors
     /// As [`Backend::state`], and where the engine is in none.
     fn fleet(&self) -> Result<Value, ApiError>;
-    /// Adds a stream.
+    /// Adds a stream; gives where it is kept for the next start.
     ///
     /// # Errors
     /// The stream is invalid, its name is taken, or the engine cannot take it now.
-    fn add_stream(&self, stream: StreamRequest) -> Result<(), ApiError>;
-    /// Removes a stream; gives what it came to.
+    fn add_stream(&self, stream: StreamRequest) -> Result<Kept, ApiError>;
+    /// Removes a stream; gives what it came to, with where that is kept as `kept`.
     ///
     /// # Errors
     /// There is no such stream, or it may not be removed.
     fn remove_stream(&self, name: &str) -> Result<Value, ApiError>;
-    /// Pauses a stream.
+    /// Pauses a stream; gives where that is kept.
     ///
     /// # Errors
     /// There is no such stream, or it may not be paused.
-    fn pause_stream(&self, name: &str) -> Result<(), ApiError>;
-    /// Resumes a stream.
+    fn pause_stream(&self, name: &str) -> Result<Kept, ApiError>;
+    /// Resumes a stream; gives where that is kept, unless it was not kept that the stream was paused.
     ///
     /// # Errors
     /// There is no such stream, or it may not be resumed.
-    fn resume_stream(&self, name: &str) -> Result<(), ApiError>;
-    /// Changes the objective or the share of a stream.
+    fn resume_stream(&self, name: &str) -> Result<Option<Kept>, ApiError>;
+    /// Changes the objective or the share of a stream; gives where that is kept.
     ///
     /// # Errors
     /// There is no such stream, or the change is invalid.
-    fn change_stream(&self, name: &str, change: StreamPatch) -> Result<(), ApiError>;
+    fn change_stream(&self, name: &str, change: StreamPatch) -> Result<Kept, ApiError>;
     /// Shows a stream as it is now: messages enter the queue until what this gives is dropped. With `pictures`, what browsers
     /// do not play is shown by a JPEG now and then, and so is what they do.
     ///
@@ -223,6 +224,13 @@ pub trait Backend: Send + Sync + 'static {
     /// # Errors
     /// There is no such picture or source, or too much waits.
     fn infer(&self, picture: PictureRequest, answer: PictureSender) -> Result<(), ApiError>;
+    /// Returns the names of the modules that take frames, which clients of the KServe protocol know as models.
+    ///
+    /// # Errors
+    /// As [`Backend::state`].
+    fn models(&self) -> Result<Vec<String>, ApiError>;
+    /// Returns the reason why pictures cannot pass one of [`Backend::models`] now; `None` if they can.
+    fn model_trouble(&self, name: &str) -> Option<String>;
     /// Metrics in the text format of Prometheus.
     fn metrics(&self) -> String;
 }

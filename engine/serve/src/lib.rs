@@ -11,6 +11,8 @@ mod clip;
 mod connections;
 mod error;
 mod infer;
+mod kept;
+mod kserve;
 mod live;
 mod live_queue;
 mod page;
@@ -24,7 +26,10 @@ pub use backend::{Backend, FrameRate, NotReady, StreamPatch, StreamRequest, Watc
 pub use clip::MAX_CLIPS;
 pub use connections::MAX_CONNECTIONS;
 pub use error::{ApiError, Refusal};
-pub use infer::{Drawing, PictureAnswer, PictureRequest, PictureSender};
+pub use infer::{
+    Drawing, Picture, PictureAnswer, PictureInput, PictureObject, PictureRequest, PictureSender,
+};
+pub use kept::{Kept, KeptIn};
 pub use live::MAX_WATCHED;
 pub use live_queue::{LiveKind, LiveMessage, LiveQueue, MAX_QUEUED_BYTES};
 pub use routes::{OPENAPI, ROUTES, RouteSpec};

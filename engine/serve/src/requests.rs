@@ -19,6 +19,8 @@ use crate::clip::{self, Clips};
 use crate::connections::Peer;
 use crate::error::{ApiError, Refusal};
 use crate::infer::{self, PicturePlaces};
+use crate::kept::Kept;
+use crate::kserve;
 use crate::live::{self, Watched};
 use crate::page;
 use crate::routes::{OPENAPI, Operation};
@@ -50,13 +52,18 @@ impl Api {
         request: Request,
         peer: Peer,
     ) -> Response {
-        match tokio::time::timeout(REQUEST_TIMEOUT, self.handle(operation, request, peer)).await {
-            Ok(Ok(response)) => response,
-            Ok(Err(error)) => error.into_response(),
+        let handled = tokio::time::timeout(REQUEST_TIMEOUT, self.handle(operation, request, peer));
+        let error = match handled.await {
+            Ok(Ok(response)) => return response,
+            Ok(Err(error)) => error,
             Err(_) => {
                 let what = format!("it was not answered within {} s", REQUEST_TIMEOUT.as_secs());
-                ApiError::with_status(StatusCode::GATEWAY_TIMEOUT, what).into_response()
+                ApiError::with_status(StatusCode::GATEWAY_TIMEOUT, what)
             }
+        };
+        match operation {
+            Operation::KServe(_) => error.in_one_text().into_response(),
+            _ => error.into_response(),
         }
     }
 
@@ -98,6 +105,9 @@ impl Api {
         if operation == Operation::Infer {
             return infer::answer(&self, request).await;
         }
+        if let Operation::KServe(operation) = operation {
+            return kserve::answer(self, operation, request).await;
+        }
         let kind = headers.get(header::CONTENT_TYPE).map(|kind| kind.as_bytes());
         let is_text = kind.is_some_and(|kind| kind.starts_with(b"text/plain"));
         let (mut parts, body) = request.into_parts();
@@ -122,12 +132,13 @@ impl Api {
         is_text: bool,
     ) -> Result<Response, ApiError> {
         let backend = &self.backend;
-        let done = || Ok(Json(json!({ "name": name })).into_response());
         match operation {
             // Answered before.
-            Operation::Health | Operation::Watch | Operation::WatchAll | Operation::Infer => {
-                Ok(Json(json!({ "status": "ok" })).into_response())
-            }
+            Operation::Health
+            | Operation::Watch
+            | Operation::WatchAll
+            | Operation::Infer
+            | Operation::KServe(_) => Ok(Json(json!({ "status": "ok" })).into_response()),
             Operation::Readiness => {
                 let not_ready = backend.not_ready();
                 let is_ready = not_ready.is_empty();
@@ -165,15 +176,16 @@ impl Api {
                 let hint = "such as {\"name\": \"north\", \"uri\": \"rtsp://camera/stream\"}";
                 let stream: StreamRequest = read(body, "no stream", hint)?;
                 let name = stream.name.clone();
-                backend.add_stream(stream)?;
-                Ok((StatusCode::CREATED, Json(json!({ "name": name }))).into_response())
+                let kept = backend.add_stream(stream)?;
+                Ok((StatusCode::CREATED, changed(&name, Some(kept))).into_response())
             }
             Operation::RemoveStream => backend.remove_stream(name).map(answer),
-            Operation::PauseStream => backend.pause_stream(name).and_then(|()| done()),
-            Operation::ResumeStream => backend.resume_stream(name).and_then(|()| done()),
+            Operation::PauseStream => backend.pause_stream(name).map(|kept| changed(name, Some(kept))),
+            Operation::ResumeStream => backend.resume_stream(name).map(|kept| changed(name, kept)),
             Operation::ChangeStream => {
                 let change = read(body, "no change of a stream", "such as {\"weight\": 3}")?;
-                backend.change_stream(name, change).and_then(|()| done())
+                let kept = backend.change_stream(name, change)?;
+                Ok(changed(name, Some(kept)))
             }
             Operation::Incidents => backend.incidents().map(answer),
             Operation::IncidentPicture => backend
@@ -222,6 +234,15 @@ pub(crate) fn file(kind: &'static str, bytes: Vec<u8>) -> Response {
         (header::CACHE_CONTROL, "no-store"),
     ];
     (headers, bytes).into_response()
+}
+
+/// A stream was changed, which is kept there.
+fn changed(name: &str, kept: Option<Kept>) -> Response {
+    let mut body = json!({ "name": name });
+    if let Some(kept) = kept {
+        body["kept"] = json!(kept);
+    }
+    answer(body)
 }
 
 fn answer(value: Value) -> Response {

@@ -30,7 +30,7 @@ pub(super) const COCO_POSE: usize = 17 * 3;
 /// Extra values of each box.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Extra {
-    /// So many.
+    /// A fixed number of values.
     Fixed(usize),
     /// Those of key points, whose number the classes leave over.
     Points,

@@ -7,6 +7,7 @@ mod describe;
 mod error;
 mod gallery;
 mod output;
+mod python;
 mod regions;
 mod seen;
 mod template;
@@ -25,6 +26,7 @@ use weir_flow::{OperatorInput, OperatorSpec, Settings};
 use crate::heads::labels::Labels;
 pub use error::OperatorError;
 use gallery::Gallery;
+pub use python::{PythonFunction, PythonModel};
 
 /// The operator to create.
 pub struct OperatorRequest<'a> {
@@ -75,6 +77,9 @@ const DETECTORS: &[&str] = &[
     "yolov5",
     "yolov8",
     "end2end",
+    "yolo-pose",
+    "yolo-segment",
+    "yolo-obb",
     "detr",
     "rtdetr",
     "paddle",
@@ -323,7 +328,7 @@ pub(crate) fn specs() -> Vec<OperatorSpec> {
         counts_tokens: kind.generates,
         keys: kind.keys().into(),
     });
-    all.collect()
+    all.chain([python::spec()]).collect()
 }
 
 /// An operator with its settings.
@@ -349,6 +354,9 @@ struct ConfiguredOperator {
 /// # Errors
 /// [`OperatorError`]: an unknown operator, an unreadable gallery, or labels that the model does not have.
 pub fn operator(request: &OperatorRequest<'_>) -> Result<Arc<dyn Operator>, OperatorError> {
+    if let Some(operator) = python::operator(request) {
+        return Ok(operator);
+    }
     let kind = KINDS
         .iter()
         .find(|kind| kind.name == request.operator)

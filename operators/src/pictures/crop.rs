@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use weir_flow::{Image, OwnedPlanes, PixelFormat, Rect};
+use weir_flow::{Image, OwnedPlanes, Rect};
 
+use super::layout::{PlaneLayout, layout};
 use crate::pixels::chroma_subsampling;
 
 /// Less than this many pixels in one direction is no picture.
@@ -19,47 +20,47 @@ pub(super) fn within(image: &Image, rect: &Rect) -> Option<Rect> {
     (is_finite && x1 - x0 >= MIN_SIDE && y1 - y0 >= MIN_SIDE).then(|| Rect::new(x0, y0, x1, y1))
 }
 
-/// Copies a region. Where its longer side is at least twice `max_side`, squares of samples are averaged.
-pub(super) fn crop(image: &Image, rect: &Rect, max_side: u32) -> Option<Image> {
+/// Position, width and height of the pixels that [`crop`] copies: those of the region, with whole samples of chroma.
+pub(crate) fn region_of(image: &Image, rect: &Rect) -> Option<[u32; 4]> {
     let rect = within(image, rect)?;
     let (by_x, by_y) = chroma_subsampling(image.format);
-    // Samples of chroma stay whole.
     let (x, y) = (rect.x0 as u32 / by_x * by_x, rect.y0 as u32 / by_y * by_y);
-    let (width, height) = (rect.x1 as u32 - x, rect.y1 as u32 - y);
+    Some([x, y, rect.x1 as u32 - x, rect.y1 as u32 - y])
+}
+
+/// Copies a region. Where its longer side is at least twice `max_side`, squares of samples are averaged.
+pub(crate) fn crop(image: &Image, rect: &Rect, max_side: u32) -> Option<Image> {
+    let [x, y, width, height] = region_of(image, rect)?;
     let step = (width.max(height) / max_side.max(1)).max(1);
     let (out_width, out_height) = (width / step, height / step);
     if out_width == 0 || out_height == 0 {
         return None;
     }
-    // Samples of each pixel in the plane, and what its sides are divided by.
-    let layout: &[(usize, (u32, u32))] = match image.format {
-        PixelFormat::Yuv420 | PixelFormat::Yuv422 | PixelFormat::Yuv444 => {
-            &[(1, (1, 1)), (1, (by_x, by_y)), (1, (by_x, by_y))]
-        }
-        PixelFormat::Nv12 => &[(1, (1, 1)), (2, (by_x, by_y))],
-        PixelFormat::Rgb24 => &[(3, (1, 1))],
-        PixelFormat::Gray8 => &[(1, (1, 1))],
-    };
-    let planes = layout
-        .iter()
-        .enumerate()
-        .map(|(index, (channels, (by_x, by_y)))| {
+    let planes = layout(image.format).into_iter().enumerate().map(
+        |(
+            index,
+            PlaneLayout {
+                channels,
+                by: (by_x, by_y),
+            },
+        )| {
             let (samples, stride) = image.planes.plane(index);
             let region = Region {
                 samples,
                 stride,
-                channels: *channels,
+                channels,
                 left: (x / by_x) as usize,
                 top: (y / by_y) as usize,
-                width: (x + width).div_ceil(*by_x) as usize - (x / by_x) as usize,
-                height: (y + height).div_ceil(*by_y) as usize - (y / by_y) as usize,
+                width: (x + width).div_ceil(by_x) as usize - (x / by_x) as usize,
+                height: (y + height).div_ceil(by_y) as usize - (y / by_y) as usize,
             };
             let (width, height) = (
-                out_width.div_ceil(*by_x) as usize,
-                out_height.div_ceil(*by_y) as usize,
+                out_width.div_ceil(by_x) as usize,
+                out_height.div_ceil(by_y) as usize,
             );
             (region.reduced(width, height, step as usize), width * channels)
-        });
+        },
+    );
     Some(Image {
         width: out_width,
         height: out_height,
@@ -116,6 +117,8 @@ impl Region<'_> {
 
 #[cfg(test)]
 mod tests {
+    use weir_flow::PixelFormat;
+
     use super::*;
 
     /// Luma is the column, chroma half of it and the row.

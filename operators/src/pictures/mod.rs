@@ -1,13 +1,18 @@
-//! Pictures of objects for transforms: how sharp they are, copies of their pixels, and JPEGs of these.
+//! Pictures of objects for transforms: how sharp they are, copies of their pixels, and JPEGs of these. What a camera hides is
+//! hidden in the copies.
 
-mod crop;
+pub(crate) mod crop;
+mod hide;
 mod jpeg;
+mod layout;
+mod shown;
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use weir_flow::{Frame, Image, Picture, PictureLimits, PictureTaker, Rect};
+use weir_flow::{Frame, Picture, PictureLimits, PictureTaker, Rect};
 
-use self::crop::{crop, within};
+use self::crop::within;
+pub use self::shown::ShownPicture;
 use crate::pixels::{Arrangement, Channels, InputSpec, Interpolation, Sampler};
 
 /// Objects are compared by a picture of so many samples in each direction.
@@ -63,7 +68,7 @@ impl PictureTaker for ObjectPictures {
 
     fn take(&self, frame: &Frame, rect: &Rect, limits: PictureLimits) -> Option<Arc<dyn Picture>> {
         Some(Arc::new(ObjectPicture {
-            pixels: Mutex::new(Some(crop(&frame.image, rect, limits.max_side)?)),
+            pixels: Mutex::new(Some(ShownPicture::of(frame).part(rect, limits.max_side)?)),
             jpeg: OnceLock::new(),
             limits,
         }))
@@ -91,7 +96,7 @@ fn laplacian_variance(luma: &[f32]) -> f32 {
 /// Pixels until the JPEG is asked for, then that alone.
 #[derive(Debug)]
 struct ObjectPicture {
-    pixels: Mutex<Option<Image>>,
+    pixels: Mutex<Option<ShownPicture>>,
     jpeg: OnceLock<Vec<u8>>,
     limits: PictureLimits,
 }
@@ -107,6 +112,8 @@ impl Picture for ObjectPicture {
 
 #[cfg(test)]
 mod tests {
+    use weir_flow::Image;
+
     use super::*;
 
     /// Squares of so many pixels, of two shades, blurred over `blur` pixels to each side.

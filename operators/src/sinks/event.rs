@@ -12,6 +12,8 @@ use weir_flow::{
     StreamState, TrackEnd, TrackState,
 };
 
+use super::event_shapes::{MaskEntry, RotatedEntry, pixel};
+
 /// Version of the format; incremented if a key changes its meaning or is removed.
 pub const SCHEMA: &str = "weir.events/1";
 
@@ -161,6 +163,8 @@ impl Serialize for Values<'_> {
 struct TrackEntry<'a> {
     id: u64,
     age_ms: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stationary_ms: Option<f64>,
     velocity: [f32; 2],
     class: &'a str,
     attributes: Attributes<'a>,
@@ -177,6 +181,10 @@ struct ObjectLine<'a> {
     track: Option<TrackEntry<'a>>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     candidate: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rotated: Option<RotatedEntry>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mask: Option<MaskEntry>,
     attributes: Attributes<'a>,
 }
 
@@ -198,6 +206,7 @@ impl Serialize for Attributes<'_> {
 /// Errors of `out`.
 pub fn write_event(delivery: &Delivery, mut out: impl Write) -> io::Result<()> {
     let frame = &delivery.frame;
+    let size = (frame.image.width, frame.image.height);
     let event = FrameLine {
         stream: &delivery.stream,
         frame: frame.index,
@@ -211,7 +220,11 @@ pub fn write_event(delivery: &Delivery, mut out: impl Write) -> io::Result<()> {
         file: frame.file.as_deref(),
         concealed: frame.concealed,
         without: &delivery.without,
-        objects: delivery.objects.iter().map(object_line).collect(),
+        objects: delivery
+            .objects
+            .iter()
+            .map(|delivered| object_line(delivered, size))
+            .collect(),
     };
     write_line(&Line::Frame(event), &mut out)
 }
@@ -370,7 +383,8 @@ pub fn event_line(delivery: &Delivery) -> String {
     String::from_utf8_lossy(&line).trim_end().to_owned()
 }
 
-fn object_line(delivered: &DeliveredObject) -> ObjectLine<'_> {
+/// The entry of an object in a picture of that width and height.
+fn object_line(delivered: &DeliveredObject, size: (u32, u32)) -> ObjectLine<'_> {
     let object = &delivered.object;
     ObjectLine {
         id: delivered.id,
@@ -380,6 +394,8 @@ fn object_line(delivered: &DeliveredObject) -> ObjectLine<'_> {
         parent: delivered.parent,
         track: delivered.track.as_ref().map(track_entry),
         candidate: object.candidate,
+        rotated: RotatedEntry::of(&object.points),
+        mask: MaskEntry::of(&object.points, size),
         attributes: Attributes(&delivered.attributes),
     }
 }
@@ -388,6 +404,7 @@ fn track_entry(track: &TrackState) -> TrackEntry<'_> {
     TrackEntry {
         id: track.id,
         age_ms: tenth(track.age_ms),
+        stationary_ms: track.stationary_ms.map(tenth),
         velocity: [track.velocity.x, track.velocity.y].map(pixel),
         class: &track.class,
         attributes: Attributes(&track.attributes),
@@ -440,6 +457,7 @@ fn corners(rect: Rect) -> [f32; 4] {
 
 fn rounded(attribute: &Attribute) -> Attribute {
     let point = |point: &KeyPoint| KeyPoint {
+        name: point.name.clone(),
         at: Point::new(pixel(point.at.x), pixel(point.at.y)),
         score: digits(point.score),
     };
@@ -487,11 +505,6 @@ fn tenth(value: f64) -> f64 {
 /// Rounds what incidents measure to a hundredth.
 fn hundredth(value: f64) -> f64 {
     (value * 100.0).round() / 100.0 + 0.0
-}
-
-/// Rounds pixels, degrees and values to a tenth; adding zero turns -0.0 into 0.0.
-fn pixel(value: f32) -> f32 {
-    (value * 10.0).round() / 10.0 + 0.0
 }
 
 /// Rounds scores to four digits.

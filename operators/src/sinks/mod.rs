@@ -4,8 +4,10 @@
 //! deliveries that wait for it, and handles a slow sink.
 
 mod addresses;
+mod alarm_keys;
 mod check_writable;
 mod event;
+mod event_shapes;
 mod event_sink;
 mod feature;
 mod jsonl;
@@ -27,7 +29,7 @@ pub(crate) mod target;
 mod tls;
 mod webhook;
 
-use weir_flow::{KeySpec, Settings, SinkError, SinkFactory, SinkSpec};
+use weir_flow::{KeySpec, Settings, SinkCheck, SinkError, SinkFactory, SinkSpec};
 
 pub use check_writable::check_writable;
 pub use event::{SCHEMA, attributes_value, event_line, incident_value, state_name, track_value, write_event};
@@ -87,8 +89,18 @@ pub fn catalog() -> Vec<SinkSpec> {
         name: kind.name,
         about: kind.about,
         keys: kind.keys,
+        check: check_of(kind.name),
     };
     KINDS.iter().map(spec).collect()
+}
+
+/// The check of the keys of a sink together, which opens nothing.
+fn check_of(kind: &str) -> SinkCheck {
+    match kind {
+        "webhook" => SinkCheck(webhook::faults),
+        "mqtt" | "nats" | "kafka" => SinkCheck(alarm_keys::faults),
+        _ => SinkCheck::default(),
+    }
 }
 
 /// Whether each stream has a file of its own in a sink of `kind`, also where its `path` does not contain `{stream}`.

@@ -46,6 +46,7 @@ fn batches_give_what_single_items_give() {
             frame: frame(&assets.join("images").join(name)),
             region: Region::Whole,
             object: None,
+            class: None,
         };
         let items: Vec<Item> = names.iter().map(item).collect();
         let together = session.run(&items, &mut |_| ()).expect("runs");
@@ -85,7 +86,7 @@ fn a_skier_has_key_points() {
         panic!("no points")
     };
     println!("{:?} {points:?}", person.rect);
-    let (nose, ankle) = (points[0], points[15]);
+    let (nose, ankle) = (&points[0], &points[15]);
     assert!(points.iter().filter(|point| point.score > 0.5).count() >= 10);
     assert!(nose.at.y < ankle.at.y && person.rect.widen(0.2).iou(&person.rect) > 0.5);
 }

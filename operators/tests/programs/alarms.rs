@@ -93,6 +93,7 @@ fn serve(
     let mut body = vec![0; headers["content-length"].parse().unwrap()];
     reader.read_exact(&mut body)?;
     let mut all = kept.lock().unwrap();
+    #[allow(clippy::disallowed_methods, reason = "a server has a clock")]
     let began = began.get_or_insert_with(Instant::now).elapsed();
     let (status, head, text) = answer(all.len(), began);
     all.push(Request {
@@ -144,7 +145,7 @@ fn give(sink: &mut dyn Sink, incident: Incident) {
         .unwrap();
 }
 
-/// What arrives of one incident.
+/// The request that arrives of one incident.
 fn sent(keys: &[(&str, Value)], incident: Incident) -> Request {
     let server = Server::taking();
     let mut keys = keys.to_vec();
@@ -168,7 +169,7 @@ fn preset<'a>(name: &str, keys: &[(&'a str, &str)]) -> Vec<(&'a str, Value)> {
     keys.chain(common).collect()
 }
 
-fn with_picture<'a>(mut keys: Vec<(&'a str, Value)>) -> Vec<(&'a str, Value)> {
+fn with_picture(mut keys: Vec<(&str, Value)>) -> Vec<(&str, Value)> {
     keys.push(("attach", text("picture")));
     keys
 }

@@ -4,6 +4,7 @@
 
 mod circles;
 mod dependencies;
+mod encoders;
 mod words;
 
 use std::collections::BTreeSet;
@@ -307,10 +308,20 @@ const DIRECTIONS: &[(&str, &[&str])] = &[
             "weir-analytics",
         ],
     ),
-    ("engine/serve", &[]),
+    ("engine/kserve", &[]),
+    ("engine/serve", &["weir-kserve"]),
     ("engine/nats", &["weir-files"]),
     ("engine/jobs", &["weir-files", "weir-nats"]),
-    ("operators", &["weir-flow", "weir-files", "weir-nats"]),
+    (
+        "operators",
+        &[
+            "weir-analytics",
+            "weir-flow",
+            "weir-files",
+            "weir-kserve",
+            "weir-nats",
+        ],
+    ),
     ("apps/terminal", &["weir-flow", "weir-files"]),
     (
         "videos",

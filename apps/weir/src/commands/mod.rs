@@ -3,6 +3,7 @@
 mod check;
 mod check_memory;
 mod detect;
+mod discover;
 mod doctor;
 mod fleet;
 mod gears;
@@ -47,9 +48,10 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
         _ => {}
     }
     let settings = Settings::of_process(args.settings.as_deref())?;
-    let zoo = Zoo::new(&settings)?;
+    let zoo = Zoo::new(&settings)?.with_python(args.command.python())?;
     match args.command {
         Command::Init(args) => init::init(&args, &zoo),
+        Command::Discover(args) => discover::discover(&args),
         Command::Run(args) => run::run(args, &settings, &zoo),
         Command::Serve(args) => serve::serve(args, &settings, &zoo),
         Command::Streams(args) => streams::streams(&args),

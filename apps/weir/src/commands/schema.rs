@@ -8,7 +8,7 @@ mod shapes;
 
 use serde_json::{Map, Value, json};
 use weir_analytics::transforms::TRANSFORM_TYPES;
-use weir_flow::{Catalog, KeySpec};
+use weir_flow::{Catalog, KeySpec, PYTHON_OPERATOR};
 use weir_graph::{EMULATE, TRACK};
 use weir_policy::{DropRule, Policy, SlotPlanning};
 
@@ -65,6 +65,7 @@ fn document(catalog: &Catalog) -> Value {
             "defaults": cameras::defaults(catalog),
             "schedule": cameras::schedule(),
             "object": cameras::object(),
+            "privacy": cameras::privacy(),
             "device": closed(&[], properties(&[
                 ("slots", integer(1), "Number of batches that the device runs at once; default one per core on cpu, otherwise one."),
                 ("prepare", words(&["overlap", "inline"]), "Preparation of the inputs of a batch: overlap, while the batch before runs; inline, by the thread that runs it. Default overlap on cuda, otherwise inline."),
@@ -332,10 +333,12 @@ fn module(catalog: &Catalog) -> Value {
         ),
     ]);
     let variant = |name: &str, about: &str, mut keys: Map<String, Value>| {
-        keys.insert(
-            "operator".to_owned(),
-            json!({ "const": name, "description": about }),
-        );
+        let named = if name == PYTHON_OPERATOR {
+            json!({ "type": "string", "pattern": "^python:", "description": about })
+        } else {
+            json!({ "const": name, "description": about })
+        };
+        keys.insert("operator".to_owned(), named);
         closed(&["operator", "inputs"], keys)
     };
     let with = |specs: &[KeySpec]| {

@@ -248,7 +248,9 @@ fn of_job(delivery: &Delivery, deadline_ms: u64) -> Delivery {
         image: frame.image.clone(),
         concealed: frame.concealed,
         file: frame.file.clone(),
+        stream: Arc::clone(&frame.stream),
         memory_guard: None,
+        privacy: frame.privacy.clone(),
     };
     Delivery {
         frame: Arc::new(own),

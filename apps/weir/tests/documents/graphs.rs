@@ -302,7 +302,10 @@ fn folder_of(table: &Table) -> TempDir {
         if is_file && !text.contains(['/', '$', '{']) {
             std::fs::write(here.join(text), "").unwrap();
         }
-        if let Some(module) = text.strip_prefix("python:").and_then(|name| name.split('.').next()) {
+        if let Some(module) = text
+            .strip_prefix("python:")
+            .and_then(|name| name.split('.').next())
+        {
             std::fs::write(here.join(module).with_extension("py"), "").unwrap();
         }
         if FOLDERS.contains(&text) {

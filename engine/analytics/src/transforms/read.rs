@@ -3,22 +3,12 @@
 use std::sync::Arc;
 
 use jiff::tz::TimeZone;
+pub use weir_flow::KeyFault as Fault;
 use weir_flow::{PictureLimits, Settings, Value};
 
 use super::geometry::{Anchor, Homography, PolygonFault, Position, check_polygon};
 use super::schedule::{Schedule, parse_days, parse_exceptions, parse_hours, parse_offset, time_zone};
 use super::spec::{BestShotSpec, Outline, RuleSpec, Still, TransformKind, TransformSpec, Units, Wanted};
-
-/// Fault in a key of a transform.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Fault {
-    /// Key with the fault, or key that is missing.
-    pub key: &'static str,
-    /// Description of the fault.
-    pub message: String,
-    /// Advice on how to fix it, if there is any.
-    pub hint: Option<String>,
-}
 
 /// Smallest area of a polygon, and length of a line, in parts of the frame.
 const MIN_AREA: f64 = 1e-4;
@@ -310,6 +300,7 @@ impl Reader<'_> {
             min_gain: settings.number("min_gain", 1.15),
             per_second: settings.number("per_second", 10.0),
             keep: settings.number("keep", 32.0) as usize,
+            skips_stationary: !settings.flag("stationary", true),
         }
     }
 
@@ -362,6 +353,7 @@ impl Reader<'_> {
             zones: zones.map(|zone| Arc::from(zone.as_str())).collect(),
             schedule: self.schedule(),
             attributes: Vec::new(),
+            skips_stationary: !settings.flag("stationary", true),
             after_ms: self.ms("after", 0.0),
             end_after_ms: self.ms("end_after", 2.0),
         };

@@ -2,11 +2,13 @@
 
 mod cascades;
 mod lengths;
+mod like;
 mod memory;
 mod never;
 mod objects;
 mod placement;
 mod plan;
+mod privacy;
 mod reserves;
 mod streams;
 mod transforms;
@@ -18,6 +20,7 @@ use std::path::Path;
 
 use weir_config::{Diagnostics, Field, Spanned, spelling};
 use weir_flow::Catalog;
+use weir_policy::Policy;
 use weir_types::Span;
 
 use crate::critical_path;
@@ -52,6 +55,7 @@ pub(crate) fn check(
     types::check_per_track(&raw, &wiring, diagnostics);
     streams::check(&raw, &wiring, diagnostics);
     objects::check(&raw, &wiring, &models, catalog, diagnostics);
+    privacy::check(&raw, &wiring, &models, catalog, diagnostics);
     transforms::check(&raw, &wiring, &models, catalog, diagnostics);
     never::check(&raw, &wiring, &models, catalog, diagnostics);
     cascades::check(&mut raw, &models, catalog, diagnostics);
@@ -70,7 +74,8 @@ pub(crate) fn check(
         return None;
     }
     let planned_gears = raw.gears.clone();
-    let graph = build(raw, file, &wiring, &models, &devices)?;
+    let finders = privacy::finders(&raw, &models, catalog);
+    let graph = build(raw, file, &wiring, &models, (&devices, &finders))?;
     let gears = planned_gears.map(|path| {
         let read = gears_file::read_gears(&path.value, &graph);
         read.map_err(|reason| {
@@ -310,7 +315,7 @@ fn build(
     file: &Path,
     wiring: &Wiring,
     models: &[Option<usize>],
-    devices: &placement::Devices,
+    (devices, finders): (&placement::Devices, &[bool]),
 ) -> Option<Graph> {
     let actions = actions_on_drop(&raw, wiring);
     let rank = wiring.ranks();
@@ -360,6 +365,7 @@ fn build(
                 .zip(wiring.tracker_before(*index))
                 .map(per_track_node),
             streams: streams::named(&module.streams),
+            finds_objects: finders[*index],
             weight: module.weight,
             stage: module.stage.map(|stage| StageNode {
                 cascade: stage.cascade,
@@ -418,12 +424,14 @@ fn build(
         file.file_stem()
             .map_or_else(|| "graph".to_owned(), |stem| stem.to_string_lossy().into_owned())
     };
-    Some(Graph {
+    let graph = Graph {
         name: raw.name.unwrap_or_else(stem),
         slo: raw.slo?.value,
         timezone: raw.timezone,
         stream_places: raw.stream_places,
-        policy: raw.policy,
+        privacy: raw.privacy.map(|privacy| privacy.privacy).unwrap_or_default(),
+        stream_defaults: raw.stream_defaults,
+        policy: Policy::default(),
         sources: sources.collect::<Option<_>>()?,
         templates: raw.templates.into_iter().map(|name| name.value).collect(),
         queues: raw.queues,
@@ -438,7 +446,8 @@ fn build(
         gears: None,
         warnings: Vec::new(),
         files: Vec::new(),
-    })
+    };
+    Some(graph.with_policy(raw.policy))
 }
 
 /// `None` where its address is missing, which was reported.
@@ -460,6 +469,7 @@ pub(crate) fn source_node(source: RawSource) -> Option<SourceNode> {
         share: source.share,
         connection: source.connection,
         objects: source.objects,
+        privacy: source.privacy.map(|privacy| privacy.privacy),
         timezone: source.timezone,
         repeat: source.repeat,
         paced: true,

@@ -20,7 +20,7 @@ pub(super) fn check(
         let Some(operator) = module.operator.given() else {
             continue;
         };
-        let spec = catalog.operators.iter().find(|spec| spec.name == operator.value);
+        let spec = catalog.operator(&operator.value);
         check_model(raw, module, models[index], spec, diagnostics);
         check_labels(raw, module, models[index], diagnostics);
         // Whole frames need nothing of the modules upstream.
@@ -233,7 +233,7 @@ fn check_frames(module: &RawModule, at: usize, diagnostics: &mut Diagnostics) {
 pub(super) struct Upstream {
     /// Whether the outputs of some of these modules are unknown.
     pub(super) unknown: bool,
-    objects: bool,
+    pub(super) objects: bool,
     faces: bool,
     flats: bool,
     /// Classes of the objects; `None` where some are unknown.

@@ -4,12 +4,16 @@
 //! into tables of `[sources]` and `[transforms]` before these are read, each value with its position in the text: what is wrong is
 //! reported where it was written.
 
-use weir_config::{Content, Diagnostics, Entry, Fields, Node, spelling};
+use std::collections::BTreeMap;
+
+use weir_config::{Content, Diagnostics, Entry, Fields, Node, Spanned, spelling};
 use weir_flow::with_small_scheme;
 
-use super::section::{CAMERA_SOURCE_KEYS, source_keys};
+use super::context::Context;
+use super::section::{self, CAMERA_SOURCE_KEYS, source_keys};
 use crate::emulated::EmulatedStream;
 use crate::graph::TRACK;
+use crate::stream_defaults::StreamDefaults;
 
 /// Tables of a camera that become transforms, each with the type of these; `None`: they name their own.
 const PARTS: [(&str, Option<&str>); 4] = [
@@ -23,9 +27,10 @@ pub(super) const CAMERA_KEYS: [&str; 6] = ["tracker", "schedule", "zones", "line
 /// Keys of a schedule, which rules have.
 pub(super) const SCHEDULE_KEYS: [&str; 3] = ["hours", "days", "except"];
 /// Keys of sources that `[defaults]` cannot have: each source has its own.
-const NOT_SHARED: [&str; 9] = [
+const NOT_SHARED: [&str; 10] = [
     "uri",
     "detect_uri",
+    "like",
     "template",
     "queue",
     "segment",
@@ -33,6 +38,17 @@ const NOT_SHARED: [&str; 9] = [
     "only",
     "ignore",
     "gate_ignore",
+];
+
+/// Keys of a table that belong to the picture of its stream, wherever the picture comes from.
+const OF_PICTURE: [&str; 7] = [
+    "only",
+    "ignore",
+    "objects",
+    "gate_ignore",
+    "timezone",
+    "privacy",
+    "private",
 ];
 
 /// Keys of `[defaults]`.
@@ -49,8 +65,8 @@ pub(super) fn camera_keys() -> Vec<&'static str> {
     own.chain(CAMERA_KEYS).collect()
 }
 
-/// Turns cameras and defaults into sources and transforms.
-pub(super) fn expand(document: &[Entry], diagnostics: &mut Diagnostics) -> Vec<Entry> {
+/// Turns cameras and defaults into sources and transforms; gives the keys that added streams take from them, too.
+pub(super) fn expand(document: &[Entry], diagnostics: &mut Diagnostics) -> (Vec<Entry>, StreamDefaults) {
     let (mut plain, mut cameras) = (Vec::new(), Vec::new());
     let mut defaults = Vec::new();
     for entry in document {
@@ -95,7 +111,65 @@ pub(super) fn expand(document: &[Entry], diagnostics: &mut Diagnostics) -> Vec<E
             add(&mut plain, "transforms", section.at, transforms);
         }
     }
-    plain
+    let pictures = pictures(&plain);
+    let defaults = StreamDefaults {
+        shared: defaults,
+        pictures,
+    };
+    (plain, defaults)
+}
+
+/// Keys of the picture of each source.
+fn pictures(document: &[Entry]) -> BTreeMap<String, Vec<Entry>> {
+    let sections = document.iter().filter(|entry| entry.name == "sources");
+    let sources = sections.flat_map(|section| table(section).unwrap_or_default());
+    let pictures = sources.map(|source| {
+        let keys = table(source).unwrap_or_default().iter();
+        let keys = keys.filter(|key| OF_PICTURE.contains(&key.name.as_str()));
+        (source.name.clone(), keys.cloned().collect())
+    });
+    pictures.collect()
+}
+
+/// The section `[sources]` of added streams, with the keys that they have from a graph.
+pub(super) fn with_defaults(sources: &Entry, defaults: &StreamDefaults) -> Entry {
+    let mut sources = sources.clone();
+    let Content::Table(streams) = &mut sources.node.content else {
+        return sources;
+    };
+    for stream in streams {
+        let Content::Table(keys) = &mut stream.node.content else {
+            continue;
+        };
+        let picture = defaults.pictures.get(&stream.name);
+        let is_gated = text_of(keys, "gate").or(text_of(&defaults.shared, "gate")) == Some("motion")
+            && text_of(keys, "uri").is_some_and(|uri| !uri.starts_with(EmulatedStream::SCHEME));
+        let missing = picture.into_iter().flatten().filter(|entry| {
+            let is_there = keys.iter().any(|key| key.name == entry.name);
+            !is_there && (is_gated || entry.name != "gate_ignore")
+        });
+        let missing: Vec<Entry> = missing.cloned().collect();
+        keys.extend(missing);
+        add_defaults(keys, &defaults.shared);
+    }
+    sources
+}
+
+/// Reads the defaults as those of a camera, so that what is wrong with them is reported before one is added.
+pub(super) fn check_defaults(defaults: &[Entry], context: &mut Context<'_>) {
+    let Some(first) = defaults.first() else { return };
+    let name = "defaults".to_owned();
+    let mut keys = vec![text("uri", "rtsp://camera/stream", first.at)];
+    add_defaults(&mut keys, defaults);
+    let camera = Entry {
+        name: name.clone(),
+        at: first.at,
+        node: Node {
+            at: first.at,
+            content: Content::Table(keys),
+        },
+    };
+    section::source(Spanned::new(name, first.at), &camera, context);
 }
 
 /// Names of the trackers of a graph.
@@ -116,6 +190,12 @@ fn read_defaults(entry: &Entry, diagnostics: &mut Diagnostics) -> Vec<Entry> {
     };
     let keys = default_keys();
     fields.expect(&keys, false, diagnostics);
+    let privacy = fields.entry("privacy").and_then(table).unwrap_or_default();
+    if let Some(entry) = privacy.iter().find(|entry| entry.name == "regions") {
+        let message = "`regions` of `privacy` have no meaning in [defaults]";
+        let hint = "write them into the table of the camera; it keeps `blur` and `blackout` of [defaults]";
+        diagnostics.add(entry.at, message, Some(hint.to_owned()));
+    }
     keys.into_iter().filter_map(|key| named(&fields, key)).collect()
 }
 
@@ -152,6 +232,20 @@ fn add_defaults(keys: &mut Vec<Entry>, defaults: &[Entry]) {
         .filter(|entry| has_meaning(&entry.name) && !is_there(&entry.name));
     let missing: Vec<Entry> = missing.cloned().collect();
     keys.extend(missing);
+    if let Some(default) = defaults.iter().find(|entry| entry.name == "privacy") {
+        complete(keys, default);
+    }
+}
+
+/// Adds to a table among the keys what it lacks of the default for it.
+fn complete(keys: &mut [Entry], default: &Entry) {
+    let own = keys.iter_mut().find(|entry| entry.name == default.name);
+    if let Some(Content::Table(own)) = own.map(|entry| &mut entry.node.content) {
+        let missing = table(default).unwrap_or_default().iter();
+        let missing = missing.filter(|entry| own.iter().all(|own| own.name != entry.name));
+        let missing: Vec<Entry> = missing.cloned().collect();
+        own.extend(missing);
+    }
 }
 
 /// Adds tables to a section, which is made where there is none.

@@ -14,6 +14,8 @@ mod lengths;
 mod model;
 mod objects;
 mod per_track;
+mod privacy;
+mod python;
 mod required;
 mod section;
 mod server;
@@ -32,13 +34,15 @@ use weir_types::Span;
 use crate::graph::WorkerNode;
 use crate::policy;
 use crate::queue_node::QueueNode;
+use crate::stream_defaults::StreamDefaults;
 use crate::stream_places::{Hosts, StreamPlaces};
 
 pub(crate) use context::Context;
-pub(crate) use model::{HeadName, RawModel};
+pub(crate) use privacy::RawPrivacy;
 pub use section::MODULE_KEYS;
 pub(crate) use tables::{
-    RawDevice, RawModule, RawModuleTable, RawPerTrack, RawSink, RawSource, RawStage, RawTracker, RawTransform,
+    HeadName, RawDevice, RawModel, RawModule, RawModuleTable, RawPerTrack, RawSink, RawSource, RawStage,
+    RawTracker, RawTransform,
 };
 
 /// All tables, each kind in the order of the text.
@@ -52,9 +56,13 @@ pub(crate) struct RawGraph {
     pub(crate) gears: Option<Spanned<PathBuf>>,
     /// Hosts and folders that clients of the API may add streams from.
     pub(crate) stream_places: StreamPlaces,
+    /// Keys that streams which clients add have, too.
+    pub(crate) stream_defaults: StreamDefaults,
     pub(crate) policy: Policy,
     /// Position of `[policy]`.
     pub(crate) policy_at: usize,
+    /// Privacy by `[defaults]`, of streams that are no sources of the text.
+    pub(crate) privacy: Option<RawPrivacy>,
     pub(crate) sources: Vec<RawSource>,
     /// Whether a part of a camera was left out, for a reason that was reported.
     pub(crate) lacks_parts: bool,
@@ -95,7 +103,7 @@ pub(crate) fn read(document: &[Entry], context: &mut Context<'_>) -> RawGraph {
     let mut app = false;
     // Tables under a misspelled section join those under the right one; [app] and [policy] exist once.
     let once = |section: &str| !section.ends_with('s') && document.iter().any(|entry| entry.name == section);
-    let document = &cameras::expand(document, context.diagnostics);
+    let (document, defaults) = &cameras::expand(document, context.diagnostics);
     graph.lacks_parts = !context.diagnostics.is_clean();
     let free: Vec<&str> = SECTIONS
         .iter()
@@ -131,6 +139,7 @@ pub(crate) fn read(document: &[Entry], context: &mut Context<'_>) -> RawGraph {
                     match table {
                         RawModuleTable::Module(module) => graph.modules.push(*module),
                         RawModuleTable::Tracker(tracker) => graph.trackers.push(tracker),
+                        RawModuleTable::Model(model) => graph.models.push(*model),
                     }
                 }
             }
@@ -142,6 +151,12 @@ pub(crate) fn read(document: &[Entry], context: &mut Context<'_>) -> RawGraph {
             _ => graph.sinks.extend(each(entry, section, context, section::sink)),
         }
     }
+    if graph.sources.iter().all(|source| source.is_template) {
+        // No source of the text has them.
+        cameras::check_defaults(&defaults.shared, context);
+    }
+    graph.privacy = privacy::read_defaults(&defaults.shared, context);
+    graph.stream_defaults = StreamDefaults::new(defaults.shared.clone(), defaults.pictures.clone());
     if let Some(module) = graph.modules.get(MAX_MODULES) {
         let message = format!(
             "the graph has {} modules, stages counted; {MAX_MODULES} are the most",
@@ -167,16 +182,27 @@ pub(crate) fn read(document: &[Entry], context: &mut Context<'_>) -> RawGraph {
     graph
 }
 
-/// Reads the sources of a text that holds nothing else; what is wrong is reported.
-pub(crate) fn read_sources(document: &[Entry], context: &mut Context<'_>) -> Vec<RawSource> {
+/// Reads the sources of a text that holds nothing else, with the keys that they have from a graph; what is wrong is reported.
+pub(crate) fn read_sources(
+    document: &[Entry],
+    defaults: &StreamDefaults,
+    context: &mut Context<'_>,
+) -> Vec<RawSource> {
     let mut sources = Vec::new();
     for entry in document {
         if entry.name == "sources" {
+            let entry = &cameras::with_defaults(entry, defaults);
             sources.extend(each(entry, "sources", context, section::source));
         } else {
             let message = format!("\"{}\" is no part of a stream", entry.name);
             context.diagnostics.add(entry.at, message, None);
         }
+    }
+    for like in sources.iter().filter_map(|source| source.like.as_ref()) {
+        let hint = Some("the inputs that it shares are given beside its keys".to_owned());
+        context
+            .diagnostics
+            .add(like.at, "`like` is no key of an added stream", hint);
     }
     sources
 }
@@ -223,6 +249,7 @@ pub fn section_keys() -> Vec<(&'static str, Vec<&'static str>)> {
         ("defaults", cameras::default_keys()),
         ("schedule", cameras::SCHEDULE_KEYS.to_vec()),
         ("object", objects::RULE_KEYS.to_vec()),
+        ("privacy", privacy::TABLE_KEYS.to_vec()),
         ("device", section::DEVICE_KEYS.to_vec()),
         ("worker", worker::KEYS.to_vec()),
         ("model", model::MODEL_KEYS.to_vec()),

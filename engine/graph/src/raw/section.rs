@@ -4,14 +4,14 @@ use std::ops::RangeInclusive;
 
 use weir_analytics::transforms::{TimeZone, time_zone};
 use weir_config::{Content, Diagnostics, Entry, Field, Fields, Spanned, absolute, spelling};
-use weir_flow::{KeySpec, Value, VideoDecoder};
+use weir_flow::{KeySpec, PYTHON_PREFIX, Value, VideoDecoder};
 use weir_policy::StreamShare;
 use weir_types::Span;
 
 use super::context::Context;
 use super::required::{required, required_inputs, streams};
-use super::tables::{RawDevice, RawModule, RawModuleTable, RawSink, RawSource};
-use super::{address, cascade, connection, gate, objects, per_track, tracker};
+use super::tables::{RawDevice, RawModel, RawModule, RawModuleTable, RawSink, RawSource};
+use super::{address, cascade, connection, gate, objects, per_track, privacy, python, tracker};
 use crate::device::PrepareMode;
 use crate::graph::{EMULATE, TRACK};
 use crate::graph::{OnDrop, WhenSlow};
@@ -46,7 +46,7 @@ pub(super) const CAMERA_SOURCE_KEYS: [&str; 4] = ["template", "queue", "segment"
 /// Keys of a source.
 pub(super) fn source_keys() -> Vec<&'static str> {
     let own = [
-        "template", "mode", "fps", "sample", "decode", "decoder", "loop", "slo", "weight", "reserve",
+        "like", "template", "mode", "fps", "sample", "decode", "decoder", "loop", "slo", "weight", "reserve",
         "queue", "segment", "streams",
     ];
     address::KEYS
@@ -55,6 +55,7 @@ pub(super) fn source_keys() -> Vec<&'static str> {
         .chain(gate::KEYS)
         .chain(connection::KEYS)
         .chain(objects::KEYS)
+        .chain(privacy::KEYS)
         .chain(["timezone"])
         .collect()
 }
@@ -114,6 +115,7 @@ pub(super) fn source(name: Spanned<String>, entry: &Entry, context: &mut Context
     Some(RawSource {
         uri: addresses.uri,
         detect_uri: addresses.detect,
+        like: fields.text("like", diagnostics).given().cloned(),
         mode: fields.word("mode", &modes, diagnostics).into_value(),
         fps: fields.positive("fps", diagnostics).into_value(),
         sample: sample.map(|sample| sample.value),
@@ -130,6 +132,7 @@ pub(super) fn source(name: Spanned<String>, entry: &Entry, context: &mut Context
         connection,
         objects: objects::read(&fields, context),
         object_classes: objects::named_classes(&fields),
+        privacy: privacy::read(&fields, context),
         timezone: timezone(&fields, context),
         name,
         is_template: false,
@@ -311,10 +314,12 @@ pub(super) fn module(name: Spanned<String>, entry: &Entry, context: &mut Context
         let tracker = tracker::read(name, entry, context);
         return tracker.map(RawModuleTable::Tracker).into_iter().collect();
     }
-    let modules = model_module(name, entry, context).into_iter();
-    modules
-        .map(|module| RawModuleTable::Module(Box::new(module)))
-        .collect()
+    let (modules, own_model) = model_module(name, entry, context);
+    let modules = modules
+        .into_iter()
+        .map(|module| RawModuleTable::Module(Box::new(module)));
+    let own_model = own_model.map(|model| RawModuleTable::Model(Box::new(model)));
+    modules.chain(own_model).collect()
 }
 
 /// Whether a table names the operator of trackers.
@@ -328,38 +333,57 @@ fn is_tracker(entry: &Entry, context: &mut Context<'_>) -> bool {
         && operator.is_some_and(|entry| matches!(&entry.node.content, Content::Text(text) if text == TRACK))
 }
 
-fn model_module(name: Spanned<String>, entry: &Entry, context: &mut Context<'_>) -> Vec<RawModule> {
+/// A module, or the stages of its cascade, and the model that stands for an operator in Python.
+fn model_module(
+    name: Spanned<String>,
+    entry: &Entry,
+    context: &mut Context<'_>,
+) -> (Vec<RawModule>, Option<RawModel>) {
     let owner = format!("module \"{}\"", name.value);
     let Some(mut fields) = Fields::open(owner, entry, context.diagnostics) else {
-        return Vec::new();
+        return (Vec::new(), None);
     };
     let catalog = context.catalog;
     let operators = || catalog.operators.iter().map(|operator| operator.name);
-    let named = fields.peek("operator").map(|spanned| spanned.value);
-    let meant = named.and_then(|name| correct(name, operators().chain([EMULATE])));
-    let spec = catalog
-        .operators
-        .iter()
-        .find(|operator| Some(operator.name) == meant);
+    let named = fields.peek("operator");
+    let in_python = named
+        .clone()
+        .filter(|name| name.value.starts_with(PYTHON_PREFIX) && catalog.operator(name.value).is_some());
+    let meant = match (&in_python, &named) {
+        (Some(name), _) => Some(name.value),
+        (None, named) => named
+            .as_ref()
+            .and_then(|name| correct(name.value, operators().chain([EMULATE]))),
+    };
+    let spec = meant.and_then(|name| catalog.operator(name));
     let keys = spec.map_or(&[][..], |spec| &*spec.keys);
     expect_keys(&mut fields, MODULE_KEYS, keys, meant.is_none(), context);
     let operator = required(&fields, "operator", "what the module does", context);
     let operator = operator.and_then(|spanned| {
-        check_known(&spanned, "operator", operators().chain([EMULATE, TRACK]), context);
+        if in_python.is_none() {
+            check_known(&spanned, "operator", operators().chain([EMULATE, TRACK]), context);
+        }
         meant.map(str::to_owned)
     });
     let settings = settings::read(&fields, keys, context.folder, context.diagnostics).settings;
-    let model = if fields.entry("cascade").is_some() {
-        Field::Absent
-    } else {
-        required(&fields, "model", "the name of a [models] table", context)
+    let regions = fields.texts("regions", context.diagnostics);
+    let (model, own_model) = match &in_python {
+        Some(operator) => {
+            let has_regions = regions.given().is_some_and(|regions| !regions.value.is_empty());
+            python::model((&name, has_regions), operator, &fields, &settings, context)
+        }
+        None if fields.entry("cascade").is_some() => (Field::Absent, None),
+        None => {
+            let named = required(&fields, "model", "the name of a [models] table", context);
+            (named, None)
+        }
     };
     let drops = [("drop", OnDrop::Drop), ("degrade", OnDrop::Degrade)];
     let module = RawModule {
         operator,
         model,
         inputs: required_inputs(&fields, context),
-        regions: fields.texts("regions", context.diagnostics),
+        regions,
         weight: fields
             .positive("weight", context.diagnostics)
             .into_value()
@@ -373,7 +397,10 @@ fn model_module(name: Spanned<String>, entry: &Entry, context: &mut Context<'_>)
         settings,
         name,
     };
-    cascade::expand(module, &fields, context)
+    if in_python.is_some() {
+        return (vec![module], own_model);
+    }
+    (cascade::expand(module, &fields, context), None)
 }
 
 /// Keys of a sink beside those of its type.
@@ -393,7 +420,16 @@ pub(super) fn sink(name: Spanned<String>, entry: &Entry, context: &mut Context<'
         check_known(&spanned, "sink type", sinks(), context);
         meant.map(str::to_owned)
     });
-    let mut settings = settings::read(&fields, keys, context.folder, context.diagnostics).settings;
+    let read = settings::read(&fields, keys, context.folder, context.diagnostics);
+    // A value of the wrong kind was reported, and may leave others wrong.
+    if let Some(spec) = spec.filter(|_| read.whole) {
+        for fault in (spec.check.0)(&read.settings) {
+            let at = fields.entry(fault.key).map_or(fields.at, |entry| entry.node.at);
+            let message = format!("{}: {}", fields.owner, fault.message);
+            context.diagnostics.add_if_parsed(at, message, fault.hint);
+        }
+    }
+    let mut settings = read.settings;
     // A sink creates its file, which is therefore a text in the catalog; "-" is the standard output.
     let path = match settings.0.get_mut("path") {
         Some(Value::Text(path)) if path != "-" => {

@@ -1,15 +1,20 @@
 //! Single tables as they are in the text, each value with its position where a later check may complain of it.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use weir_analytics::transforms::{ObjectFilter, TimeZone, TransformSpec};
 use weir_config::{Field, Spanned};
+use weir_flow::Settings;
 use weir_policy::StreamShare;
 use weir_policy::gears::Settle;
 use weir_types::Span;
 
+use super::ends::RawEnds;
+use super::privacy::RawPrivacy;
 use crate::device::PrepareMode;
-use crate::graph::{Escalate, OnDrop, OnLate, WhenSlow};
+use crate::gpu_settings::GpuSettings;
+use crate::graph::{Escalate, GENERATE, LengthPredictor, ModelOrigin, OnDrop, OnLate, WhenSlow};
 use crate::motion_gate::MotionGateNode;
 use crate::queue_node::QueueNode;
 use crate::source_node::{Decoding, SourceMode};
@@ -18,6 +23,8 @@ pub(crate) struct RawSource {
     pub(crate) name: Spanned<String>,
     pub(crate) uri: Option<String>,
     pub(crate) detect_uri: Option<String>,
+    /// Source or template whose inputs it shares; a star: those of all sources.
+    pub(crate) like: Option<Spanned<String>>,
     /// Mode as given in the text; `None`: the default for its address.
     pub(crate) mode: Option<SourceMode>,
     pub(crate) fps: Option<f64>,
@@ -34,6 +41,8 @@ pub(crate) struct RawSource {
     pub(crate) objects: ObjectFilter,
     /// Classes that `objects` names, with their positions.
     pub(crate) object_classes: BTreeMap<String, usize>,
+    /// Privacy, if it has keys of it.
+    pub(crate) privacy: Option<RawPrivacy>,
     pub(crate) timezone: Option<TimeZone>,
     /// Whether it stands for streams that are added while the graph runs.
     pub(crate) is_template: bool,
@@ -47,6 +56,7 @@ impl RawSource {
             name,
             uri: None,
             detect_uri: None,
+            like: None,
             mode: None,
             fps: None,
             sample: None,
@@ -60,6 +70,7 @@ impl RawSource {
             connection: weir_flow::Connection::default(),
             objects: ObjectFilter::default(),
             object_classes: BTreeMap::new(),
+            privacy: None,
             timezone: None,
             is_template: true,
             queue: None,
@@ -77,6 +88,52 @@ pub(crate) struct RawDevice {
     pub(crate) host_memory: Option<u64>,
     /// Factor by which what runs on it is slowed down; at least 1.
     pub(crate) slowdown: f64,
+}
+
+/// The head by which a model's outputs are decoded.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum HeadName {
+    /// The head is unknown: the model is emulated, or a problem was reported.
+    Unknown,
+    /// Its name in the catalog.
+    Known(String),
+}
+
+pub(crate) struct RawModel {
+    pub(crate) name: Spanned<String>,
+    pub(crate) origin: Option<ModelOrigin>,
+    pub(crate) head: HeadName,
+    /// Classes of its objects; `None` where they are unknown.
+    pub(crate) classes: Option<Vec<String>>,
+    pub(crate) device: Field<String>,
+    /// Placements of a model on several devices, with their profiles; empty if it is on one device.
+    pub(crate) ends: RawEnds,
+    pub(crate) batch: Vec<u32>,
+    pub(crate) workers: Option<Spanned<u32>>,
+    /// Number of concurrent requests to all model servers of the model, if it is on servers.
+    pub(crate) server_slots: Option<u32>,
+    pub(crate) profile: Vec<(u32, Span)>,
+    pub(crate) preparation: Vec<(u32, Span)>,
+    pub(crate) fail_every: Option<u32>,
+    /// Bytes that one session takes.
+    pub(crate) memory: Option<Spanned<u64>>,
+    pub(crate) open_cold: Option<Span>,
+    pub(crate) open_warm: Option<Span>,
+    pub(crate) gpu: GpuSettings,
+    /// The plan by which it is partitioned over workers.
+    pub(crate) plan: Option<Spanned<PathBuf>>,
+    /// Predictor of the lengths of its texts, if the model generates.
+    pub(crate) predictor: Option<LengthPredictor>,
+    /// Whether the table of the model has a key for the predictor, valid or not.
+    pub(crate) names_predictor: bool,
+    pub(crate) settings: Settings,
+}
+
+impl RawModel {
+    /// Whether it generates token by token.
+    pub(crate) fn generates(&self) -> bool {
+        matches!(&self.head, HeadName::Known(head) if head == GENERATE)
+    }
 }
 
 #[derive(Clone)]
@@ -100,7 +157,7 @@ pub(crate) struct RawModule {
     pub(crate) stage: Option<RawStage>,
     /// Action for requests that it cannot serve; `None`: the action of the modules before it.
     pub(crate) on_drop: Option<OnDrop>,
-    pub(crate) settings: weir_flow::Settings,
+    pub(crate) settings: Settings,
 }
 
 /// Table of a tracker: a table of `[modules]` with the operator `track`.
@@ -108,7 +165,7 @@ pub(crate) struct RawTracker {
     pub(crate) name: Spanned<String>,
     pub(crate) inputs: Field<Vec<Spanned<String>>>,
     pub(crate) streams: Field<Vec<Spanned<String>>>,
-    pub(crate) settings: weir_flow::Settings,
+    pub(crate) settings: Settings,
 }
 
 /// Table of a transform, one of `[transforms]`.
@@ -130,6 +187,8 @@ pub(crate) enum RawModuleTable {
     Module(Box<RawModule>),
     /// A tracker, which is no module to the policy.
     Tracker(RawTracker),
+    /// The model that stands for an operator in Python.
+    Model(Box<RawModel>),
 }
 
 /// Schedule of a module that runs for a track now and then.
@@ -176,5 +235,5 @@ pub(crate) struct RawSink {
     pub(crate) when_slow: WhenSlow,
     /// Its output file, with the position of the key.
     pub(crate) path: Option<Spanned<String>>,
-    pub(crate) settings: weir_flow::Settings,
+    pub(crate) settings: Settings,
 }

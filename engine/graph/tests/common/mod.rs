@@ -217,11 +217,13 @@ pub(crate) fn catalog() -> Catalog {
                 name: "jsonl",
                 about: "",
                 keys: sink_keys,
+                check: Default::default(),
             },
             SinkSpec {
                 name: "null",
                 about: "",
                 keys: &[],
+                check: Default::default(),
             },
         ],
         connection_options: &[
@@ -251,6 +253,7 @@ pub(crate) fn catalog() -> Catalog {
         ],
         zoo: BTreeMap::from([("yolox-nano".to_owned(), yolox)]),
         embedded: BTreeMap::from([("street-detector".to_owned(), street)]),
+        python: None,
     }
 }
 

@@ -1,7 +1,7 @@
 //! The server's side: requests for the outputs of a model, and the answers to them.
 //!
-//! Requests are of clients that may send anything: what is kept of one is never larger than a small multiple of its body, shapes are
-//! multiplied without overflow, and an element is read at most once. Elements of [`UINT8`](crate::UINT8) and [`BYTES`](crate::BYTES) are
+//! A client may send anything, so a request takes at most a small multiple of the bytes of its body, shapes are multiplied without
+//! overflow, and an element is read at most once. Elements of [`UINT8`](crate::UINT8) and [`BYTES`](crate::BYTES) are
 //! read; of other datatypes the name and the shape are.
 
 mod data;
@@ -34,7 +34,7 @@ pub struct ServerMetadata {
 pub struct ModelMetadata {
     /// Name of the model.
     pub name: String,
-    /// Its versions.
+    /// Versions that a client may name.
     pub versions: Vec<String>,
     /// Program that runs it.
     pub platform: &'static str,

@@ -42,7 +42,7 @@ pub struct InputTensor<'a> {
     pub datatype: String,
     /// Sizes of its dimensions.
     pub shape: Vec<u64>,
-    /// Its elements.
+    /// Elements of the tensor, as JSON or as bytes.
     pub data: InputData<'a>,
 }
 

@@ -86,15 +86,15 @@ impl RunContext<'_> {
         self.check_name(&node.name)?;
         let in_force = self.in_force();
         let named = like.clone();
-        let entrance = match entered {
-            Some(names) => self.entrance_into(&names)?,
+        let entrance = match &entered {
+            Some(names) => self.entrance_into(names)?,
             None => self.entrance(like)?,
         };
         let route = Arc::new(Route::new(
             (in_force.number, &in_force.graph),
             &entrance,
             &in_force.specs.topology,
-            Scene::new(&node, named.as_deref()),
+            Scene::new(&in_force.graph, &node, named.as_deref()),
         ));
         self.check_share(&node.name, node.share)?;
         self.check_slo(&node.name, node.mode, node.slo, &route)?;
@@ -129,6 +129,7 @@ impl RunContext<'_> {
         })?;
         let stream = LiveStream {
             like: named,
+            entered,
             ..stream
         };
         live.insert(node.name, stream);

@@ -90,7 +90,7 @@ impl RunContext<'_> {
         let RunGraph { graph, specs, .. } = &*in_force;
         let route = |source| {
             let entrance = Entrance::of_source(graph, source);
-            let scene = Scene::new(&graph.sources()[source], None);
+            let scene = Scene::new(graph, &graph.sources()[source], None);
             Arc::new(Route::new(
                 (in_force.number, graph),
                 &entrance,
@@ -461,7 +461,8 @@ impl RunContext<'_> {
         let memory = MemoryBudget::new(memory_bytes);
         let admission = StreamAdmission::new(setup.limit, memory, self.clock);
         let clock = self.clock;
-        let tap = PacketTap::new(&node.name, move || clock.utc_ms(clock.now()));
+        let withheld = route.scene.withheld();
+        let tap = PacketTap::withholding(withheld, &node.name, move || clock.utc_ms(clock.now()));
         let mut observations = SinkObservations::default();
         observations.set(&tap, (route, &node.name), (&context.views, &context.observers));
         let source = SourceThread {
@@ -507,6 +508,7 @@ impl RunContext<'_> {
             route: Arc::clone(route),
             target,
             like: None,
+            entered: None,
             control,
             admission,
             tap,

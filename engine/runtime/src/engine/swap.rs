@@ -3,7 +3,7 @@
 //! is finished by its own actors, which end when nothing of it is left.
 
 use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 
 use weir_graph::Graph;
@@ -13,13 +13,14 @@ use weir_types::ModuleId;
 use super::draining::DrainingGraph;
 use super::live_streams::{LiveStream, LiveStreams};
 use super::packet_observers::SinkObserver;
-use super::{RunContext, RunGraph, StartedRun};
+use super::{RunContext, RunGraph, StartedRun, StreamContext};
 use crate::actors::{AddStats, SwapGraph, TakePlan, TakeStats};
 use crate::analytics::analytics_plan;
 use crate::command::StreamError;
 use crate::fleet::{ActivePlan, PreparedPlan};
 use crate::prepare::PreparedGraph;
 use crate::routes::{Entrance, Route, SinkView};
+use crate::sink::SinkHandle;
 use crate::source::SourceTarget;
 
 impl RunContext<'_> {
@@ -73,9 +74,10 @@ impl RunContext<'_> {
             let source = graph.source_index(name);
             let like = || stream.like.as_deref().and_then(|like| graph.source_index(like));
             let source = source.or_else(like);
-            let entrance = match source {
-                Some(source) => Entrance::of_source(graph, source),
-                None => Entrance::of_any_source(graph),
+            let entrance = match (source, &stream.entered) {
+                (Some(source), _) => Entrance::of_source(graph, source),
+                (None, Some(names)) => Entrance::into_named(graph, names),
+                (None, None) => Entrance::of_any_source(graph),
             };
             let scene = Arc::clone(&stream.route.scene);
             Arc::new(Route::new(
@@ -97,24 +99,10 @@ impl RunContext<'_> {
             StreamError::Machine
         })?;
 
-        let views: Vec<(String, SinkView)> = graph
-            .sinks()
-            .iter()
-            .enumerate()
-            .map(|(index, node)| (node.name.clone(), SinkView::new(graph, index)))
-            .collect();
-        // Sinks that go on have the observers that they had.
-        let observer_before = |name: &str| {
-            let streams = &started.streams;
-            let known = streams.views.iter().zip(&streams.observers);
-            let mut known = known.filter(|((known, _), _)| known == name);
-            known.next().and_then(|(_, observer)| observer.clone())
-        };
-        let observers = views.iter().zip(&sinks).map(|((name, _), opened)| match opened {
-            Some(handle) => handle.packet_observer(),
-            None => observer_before(name),
-        });
-        let observers: Vec<SinkObserver> = observers.collect();
+        let named = graph.sinks().iter().enumerate();
+        let views = named.map(|(index, node)| (node.name.clone(), SinkView::new(graph, index)));
+        let views: Vec<(String, SinkView)> = views.collect();
+        let observers = observers(&views, &sinks, &started.streams);
         let sinks = views.iter().cloned().zip(sinks).enumerate();
         let sinks = sinks.map(|(index, ((name, mut view), opened))| {
             let shown = live
@@ -132,22 +120,9 @@ impl RunContext<'_> {
             analytics: analytics_plan(graph),
         });
 
-        let mut routes_before = Vec::new();
         (started.streams.views, started.streams.observers) = (views, observers);
         let actors_before = std::mem::replace(&mut started.streams.actors, actors);
-        for ((name, stream), route) in live.iter_mut().zip(routes) {
-            stream.admission.set_slo(stream.slo.unwrap_or(graph.slo()));
-            if stream.share != StreamShare::default() {
-                self.publish_share(stream.id, stream.share, &started.streams);
-            }
-            stream
-                .target
-                .set(SourceTarget::new(&route, &started.streams.actors));
-            let sinks = (&*started.streams.views, &*started.streams.observers);
-            stream.observations.set(&stream.tap, (&route, name), sinks);
-            let before = std::mem::replace(&mut stream.route, route);
-            routes_before.push(Arc::downgrade(&before));
-        }
+        let routes_before = self.move_streams(graph, routes, live, &started.streams);
         self.policy.replace(graph.policy().clone());
         self.in_force.replace(Rc::clone(&running));
         started.draining.push(DrainingGraph {
@@ -157,6 +132,29 @@ impl RunContext<'_> {
             is_stopping: false,
         });
         Ok(())
+    }
+
+    /// Has the frames of all streams enter another graph by `routes`; gives the routes before.
+    fn move_streams(
+        &self,
+        graph: &Graph,
+        routes: Vec<Arc<Route>>,
+        live: &mut LiveStreams,
+        context: &StreamContext,
+    ) -> Vec<Weak<Route>> {
+        let mut routes_before = Vec::new();
+        for ((name, stream), route) in live.iter_mut().zip(routes) {
+            stream.admission.set_slo(stream.slo.unwrap_or(graph.slo()));
+            if stream.share != StreamShare::default() {
+                self.publish_share(stream.id, stream.share, context);
+            }
+            stream.target.set(SourceTarget::new(&route, &context.actors));
+            let sinks = (&*context.views, &*context.observers);
+            stream.observations.set(&stream.tap, (&route, name), sinks);
+            let before = std::mem::replace(&mut stream.route, route);
+            routes_before.push(Arc::downgrade(&before));
+        }
+        routes_before
     }
 
     /// The plan in force; `None` where there is none, or another one is being loaded.
@@ -195,4 +193,22 @@ impl RunContext<'_> {
             }
         }
     }
+}
+
+/// Packet observers of the sinks of a graph: those of sinks that were opened, and for sinks that go on those that they had.
+fn observers(
+    views: &[(String, SinkView)],
+    opened: &[Option<SinkHandle>],
+    before: &StreamContext,
+) -> Vec<SinkObserver> {
+    let observer_before = |name: &str| {
+        let mut known = before.views.iter().zip(&before.observers);
+        let known = known.find(|((known, _), _)| known == name);
+        known.and_then(|(_, observer)| observer.clone())
+    };
+    let observers = views.iter().zip(opened).map(|((name, _), opened)| match opened {
+        Some(handle) => handle.packet_observer(),
+        None => observer_before(name),
+    });
+    observers.collect()
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use weir_flow::{Frame, Joined, Source, SourceError, StreamState};
+use weir_flow::{Frame, Joined, PrivacyMask, Source, SourceError, StreamState};
 use weir_policy::{CatchUp, FrameTime, MediaInfo, WaitFor};
 use weir_types::{RequestId, Span, Timestamp};
 
@@ -171,6 +171,7 @@ impl SourceThread {
         playback.first_index += time.missing;
         frame.index = index + time.missing;
         frame.pts_ms = time.pts_ms;
+        frame.stream = self.name.as_str().into();
         playback.next_index = frame.index + 1;
         playback.last_pts_ms = frame.pts_ms;
         playback.frames += 1;
@@ -329,9 +330,12 @@ impl SourceThread {
         };
         telemetry::record_frame_bytes(&self.name, self.admission.used_bytes());
         frame.memory_guard = Some(Box::new(memory));
+        let target = self.target.get();
+        if target.route.scene.privacy.hides() {
+            frame.privacy = PrivacyMask::pending();
+        }
         let permit: Arc<StreamPermit> = Arc::new(permit);
         let (frame, slo) = (Arc::new(frame), self.control.own_slo());
-        let target = self.target.get();
         let request = Request {
             id,
             stream: self.stream,

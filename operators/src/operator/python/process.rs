@@ -155,8 +155,10 @@ impl WorkerProcess {
     fn exchange(&mut self, message: &impl Serialize, until: Instant) -> Result<Answer, Lost> {
         let mut line = serde_json::to_vec(message).map_err(|error| Lost::Other(error.to_string()))?;
         line.push(b'\n');
-        self.channel.set_write_timeout(Some(left(until)?)).map_err(lost)?;
-        self.channel.write_all(&line).map_err(lost)?;
+        self.channel
+            .set_write_timeout(Some(left(until)?))
+            .map_err(|error| lost(&error))?;
+        self.channel.write_all(&line).map_err(|error| lost(&error))?;
         let answer = self.read_line(until)?;
         serde_json::from_slice(&answer)
             .map_err(|error| Lost::Other(format!("the worker process sent no valid answer: {error}")))
@@ -165,14 +167,16 @@ impl WorkerProcess {
     fn read_line(&mut self, until: Instant) -> Result<Vec<u8>, Lost> {
         let mut buffer = [0; 16 << 10];
         loop {
-            self.channel.set_read_timeout(Some(left(until)?)).map_err(lost)?;
+            self.channel
+                .set_read_timeout(Some(left(until)?))
+                .map_err(|error| lost(&error))?;
             let read = match self.channel.read(&mut buffer) {
                 Ok(0) => return Err(Lost::Ended),
                 Ok(read) => &buffer[..read],
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
                 // A time-out may come a little early: the time that is left decides.
                 Err(error) if error.kind() == ErrorKind::WouldBlock => continue,
-                Err(error) => return Err(lost(error)),
+                Err(error) => return Err(lost(&error)),
             };
             let end = read.iter().position(|byte| *byte == b'\n');
             self.received.extend(&read[..end.unwrap_or(read.len())]);
@@ -241,11 +245,12 @@ enum Lost {
     Other(String),
 }
 
-fn lost(error: std::io::Error) -> Lost {
+/// Cause of a failed read or write.
+fn lost(error: &std::io::Error) -> Lost {
     match error.kind() {
         ErrorKind::WouldBlock | ErrorKind::TimedOut => Lost::Late,
         ErrorKind::BrokenPipe | ErrorKind::ConnectionReset => Lost::Ended,
-        _ => Lost::Other(weir_files::io_reason(&error)),
+        _ => Lost::Other(weir_files::io_reason(error)),
     }
 }
 

@@ -47,7 +47,7 @@ impl Address {
             .is_some_and(|scheme| scheme.eq_ignore_ascii_case("https://"))
     }
 
-    /// What messages must not show: the address, its user and its path.
+    /// Texts that messages must not show: the address, its user and its path.
     fn secrets(&self) -> Vec<String> {
         let behind = self.url.split_once("://").map_or("", |(_, behind)| behind);
         let end = behind.find(['/', '?']).unwrap_or(behind.len());

@@ -15,7 +15,7 @@ use super::encoding::{Part, header_value, multipart, shortened};
 const JSON: &str = "application/json";
 pub(super) const JPEG: &str = "image/jpeg";
 
-/// A service.
+/// A service that takes messages in a form of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Preset {
     Ntfy,

@@ -31,6 +31,11 @@ fn source_keys(catalog: &Catalog) -> Map<String, Value> {
             "The address of a smaller stream of the same pictures, from which frames are taken.",
         ),
         (
+            "like",
+            text(),
+            "A source or template: frames enter wherever its frames do; \"*\": wherever those of any source do.",
+        ),
+        (
             "template",
             flag(),
             "true instead of all other keys: it stands for streams that are added to `weir serve`.",
@@ -122,6 +127,16 @@ fn source_keys(catalog: &Catalog) -> Map<String, Value> {
             "objects",
             json!({ "type": "object", "additionalProperties": reference("object") }),
             "By class, or for all by \"*\": masks, sizes, shapes and scores of objects that count.",
+        ),
+        (
+            "privacy",
+            reference("privacy"),
+            "Objects and regions that encoded pictures hide; models see them.",
+        ),
+        (
+            "private",
+            flag(),
+            "true: the video of the camera itself is neither recorded nor shown; default false.",
         ),
     ])
 }
@@ -219,6 +234,7 @@ pub(super) fn defaults(catalog: &Catalog) -> Value {
     for key in [
         "uri",
         "detect_uri",
+        "like",
         "template",
         "queue",
         "segment",
@@ -240,6 +256,42 @@ pub(super) fn schedule() -> Value {
     let keys = keys.filter(|key| ["hours", "days", "except"].contains(&key.name));
     let keys: Vec<KeySpec> = keys.copied().collect();
     closed(&[], spec_properties(&keys))
+}
+
+pub(super) fn privacy() -> Value {
+    let points = json!({ "type": "array", "items": { "type": "array", "items": { "type": "number" } }, "minItems": 3 });
+    let region = closed(
+        &["points"],
+        properties(&[
+            (
+                "points",
+                points.clone(),
+                "Corners of a polygon, in fractions of the picture.",
+            ),
+            (
+                "form",
+                words(&["blur", "blackout"]),
+                "Form in which it is hidden; default blackout.",
+            ),
+        ]),
+    );
+    let regions = json!({ "anyOf": [points, { "type": "array", "maxItems": 64, "items": { "anyOf": [points, region] } }] });
+    closed(
+        &[],
+        properties(&[
+            (
+                "blur",
+                texts(),
+                "Classes of objects that are shown as at most eight by eight cells.",
+            ),
+            ("blackout", texts(), "Classes of objects that are shown black."),
+            (
+                "regions",
+                regions,
+                "Polygons of the picture that are shown black, or tables with the points and the form.",
+            ),
+        ]),
+    )
 }
 
 pub(super) fn object() -> Value {

@@ -1,4 +1,4 @@
-//! What pictures of a frame hide. It is settled before transforms take pictures and sinks get the frame; a frame without
+//! The parts of a frame that its pictures hide. They are settled before transforms take pictures and sinks get the frame; a frame without
 //! known objects stays hidden.
 
 use weir_analytics::PrivacyMemory;
