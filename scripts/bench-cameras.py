@@ -15,6 +15,7 @@ import os
 import shutil
 import subprocess
 import sys
+from datetime import datetime
 from pathlib import Path
 
 from cameras import busy_time, clip_of
@@ -73,7 +74,8 @@ def early(events: Path) -> str:
         for line in path.read_text().splitlines():
             event = json.loads(line)
             if event["type"] == "frame" and not event.get("late"):
-                times.append(event["time_ms"] + event["latency_ms"])
+                arrived = datetime.fromisoformat(event["time"].replace("Z", "+00:00"))
+                times.append(arrived.timestamp() * 1e3 + event["latency_ms"])
     begin = min(times, default=0)
     seconds = sorted((at - begin) / 1e3 for at in times)
     before, after = sum(3 <= at < 10 for at in seconds), sum(at >= 10 for at in seconds)

@@ -55,7 +55,7 @@ use live_streams::LiveStreams;
 use packet_observers::SinkObserver;
 
 /// Time between two looks whether the run is to stop, or its plan or gears are to change.
-const IDLE_POLL_INTERVAL: Duration = Duration::from_millis(100);
+const IDLE_POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 /// Longest wait for a thread to end. Only a thread that is blocked in a batch or in a source needs any time.
 const JOIN_TIMEOUT: Duration = Duration::from_secs(2);

@@ -11,7 +11,7 @@ use weir_flow::StopFlag;
 use crate::clock::{Clock, duration};
 
 /// Longest time between two looks.
-const POLL_INTERVAL: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 /// The thread that ends a run.
 pub(crate) struct RunTimer {

@@ -18,7 +18,7 @@ use crate::record::Recorder;
 use crate::source::{RecordedGates, SharedDecodeLevels};
 
 /// Time between two observations: a few frames of a camera.
-const OBSERVE_INTERVAL: Duration = Duration::from_millis(250);
+const OBSERVE_INTERVAL: Duration = Duration::from_millis(200);
 
 pub(crate) struct Observer {
     policy: DecodeLevels,

@@ -40,7 +40,7 @@ use silence::SharedSilenceWatch;
 pub(crate) use target::{SharedTarget, SourceTarget};
 
 /// Longest sleep between two looks whether the run stops.
-const POLL_INTERVAL: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 /// State of the thread of a source.
 pub(crate) struct SourceThread {
