@@ -248,74 +248,7 @@ impl Tracker {
         let ended = self.end_lost(time);
         let previous = self.newest.replace(time);
         let (high, low) = self.split(detections);
-        let covered = covered(detections, &low, &high);
-        let predicted: Vec<Predicted> = self
-            .tracks
-            .iter()
-            .map(|track| {
-                let motion = track.predicted(time.pts_ms);
-                Predicted {
-                    rect: motion.rect(),
-                    spread: motion.spread(),
-                }
-            })
-            .collect();
-        let mut round = Round {
-            tracks: &self.tracks,
-            predicted: &predicted,
-            detections,
-            track_of: vec![None; detections.len()],
-            detection_of: vec![None; self.tracks.len()],
-            pts_ms: time.pts_ms,
-            min_similarity: self.settings.min_similarity,
-        };
-        let (lost_after_ms, remember_ms) = (self.settings.lost_after_ms, self.settings.remember_ms);
-        let is_live = |track: &Track| time.pts_ms - track.last.pts_ms <= lost_after_ms;
-        let is_confirmed = |track: &Track| track.id.is_some() && is_live(track);
-        let seen_before = |track: &Track| Some(track.last) == previous;
-        let min_overlap = self.settings.min_overlap;
-        round.assign(&high, is_confirmed, |round, track, detection| {
-            round.likeness(track, detection) - min_overlap
-        });
-        round.assign(
-            &low,
-            |track| is_confirmed(track) && seen_before(track),
-            |round, track, detection| {
-                let rect = &round.detections[detection].rect;
-                let overlap = rect.iou(&round.predicted[track].rect) - covered[detection];
-                overlap - round.class_loss(track, detection) - MIN_OVERLAP_LOW
-            },
-        );
-        if detections.iter().any(|detection| detection.appearance.is_some()) {
-            round.assign(
-                &high,
-                |track| {
-                    let hidden_ms = time.pts_ms - track.last.pts_ms;
-                    let most_ms = remember_ms.max(lost_after_ms);
-                    track.id.is_some() && (GAP_MS..=most_ms).contains(&hidden_ms)
-                },
-                |round, track, detection| round.resemblance(track, detection, is_live) - round.min_similarity,
-            );
-        }
-        round.assign(&high, is_confirmed, |round, track, detection| {
-            let overlap = round.detections[detection].rect.iou(&round.tracks[track].seen);
-            overlap - round.loss(track, detection) - MIN_OVERLAP_SEEN
-        });
-        round.assign(
-            &high,
-            |track| track.id.is_some() && track.stood().is_some() && !is_live(track),
-            |round, track, detection| {
-                let rect = &round.detections[detection].rect;
-                let overlap = round.tracks[track].stood().map_or(0.0, |stood| rect.iou(stood));
-                overlap - round.loss(track, detection) - MIN_OVERLAP_STOOD
-            },
-        );
-        round.assign(
-            &high,
-            |track| track.id.is_none(),
-            |round, track, detection| round.likeness(track, detection) - MIN_OVERLAP_TENTATIVE,
-        );
-        let Round { mut track_of, .. } = round;
+        let mut track_of = self.associate((time, previous), detections, (&high, &low));
         for (detection, track) in track_of.iter().enumerate() {
             if let Some(track) = track {
                 let (track, detection) = (&mut self.tracks[*track], &detections[detection]);
@@ -347,6 +280,83 @@ impl Tracker {
             }
         }
         (track_of, ended)
+    }
+
+    /// Track of each detection, by rounds from the surest to the least sure: `high` and `low` are the detections by their scores.
+    fn associate(
+        &self,
+        (time, previous): (FrameTime, Option<FrameTime>),
+        detections: &[Detection<'_>],
+        (high, low): (&[usize], &[usize]),
+    ) -> Vec<Option<usize>> {
+        let covered = covered(detections, low, high);
+        let predicted: Vec<Predicted> = self
+            .tracks
+            .iter()
+            .map(|track| {
+                let motion = track.predicted(time.pts_ms);
+                Predicted {
+                    rect: motion.rect(),
+                    spread: motion.spread(),
+                }
+            })
+            .collect();
+        let mut round = Round {
+            tracks: &self.tracks,
+            predicted: &predicted,
+            detections,
+            track_of: vec![None; detections.len()],
+            detection_of: vec![None; self.tracks.len()],
+            pts_ms: time.pts_ms,
+            min_similarity: self.settings.min_similarity,
+        };
+        let (lost_after_ms, remember_ms) = (self.settings.lost_after_ms, self.settings.remember_ms);
+        let is_live = |track: &Track| time.pts_ms - track.last.pts_ms <= lost_after_ms;
+        let is_confirmed = |track: &Track| track.id.is_some() && is_live(track);
+        let seen_before = |track: &Track| Some(track.last) == previous;
+        let min_overlap = self.settings.min_overlap;
+        round.assign(high, is_confirmed, |round, track, detection| {
+            round.likeness(track, detection) - min_overlap
+        });
+        round.assign(
+            low,
+            |track| is_confirmed(track) && seen_before(track),
+            |round, track, detection| {
+                let rect = &round.detections[detection].rect;
+                let overlap = rect.iou(&round.predicted[track].rect) - covered[detection];
+                overlap - round.class_loss(track, detection) - MIN_OVERLAP_LOW
+            },
+        );
+        if detections.iter().any(|detection| detection.appearance.is_some()) {
+            round.assign(
+                high,
+                |track| {
+                    let hidden_ms = time.pts_ms - track.last.pts_ms;
+                    let most_ms = remember_ms.max(lost_after_ms);
+                    track.id.is_some() && (GAP_MS..=most_ms).contains(&hidden_ms)
+                },
+                |round, track, detection| round.resemblance(track, detection, is_live) - round.min_similarity,
+            );
+        }
+        round.assign(high, is_confirmed, |round, track, detection| {
+            let overlap = round.detections[detection].rect.iou(&round.tracks[track].seen);
+            overlap - round.loss(track, detection) - MIN_OVERLAP_SEEN
+        });
+        round.assign(
+            high,
+            |track| track.id.is_some() && track.stood().is_some() && !is_live(track),
+            |round, track, detection| {
+                let rect = &round.detections[detection].rect;
+                let overlap = round.tracks[track].stood().map_or(0.0, |stood| rect.iou(stood));
+                overlap - round.loss(track, detection) - MIN_OVERLAP_STOOD
+            },
+        );
+        round.assign(
+            high,
+            |track| track.id.is_none(),
+            |round, track, detection| round.likeness(track, detection) - MIN_OVERLAP_TENTATIVE,
+        );
+        round.track_of
     }
 
     /// The track of that number, as [`Tracker::on_frame`] gave it.

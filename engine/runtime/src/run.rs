@@ -3,10 +3,12 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use weir_flow::StopFlag;
+use weir_flow::{Sink, StopFlag};
+use weir_graph::{Graph, SinkNode};
 use weir_policy::Report;
 use weir_types::ModuleId;
 
@@ -85,40 +87,19 @@ pub(crate) fn run_and_serve(
     }
     let mut control = specs.control(&graph);
     control.plan = active.map(|active| active.spec(graph.policy()));
-    let recorder = match &options.record {
-        None => None,
-        Some(path) => {
-            let recorder = Recorder::create(path, &control);
-            Some(recorder.map_err(|reason| RunError::Record {
-                path: path.clone(),
-                reason,
-            })?)
-        }
+    let record = |path: &PathBuf| {
+        Recorder::create(path, &control).map_err(|reason| RunError::Record {
+            path: path.clone(),
+            reason,
+        })
     };
+    let recorder = options.record.as_ref().map(record).transpose()?;
     let processor = ProcessorTimes::start();
-    let header = run_header(&graph, clock);
-    let mut routes = Vec::new();
-    for (index, (node, sink)) in graph.sinks().iter().zip(opened).enumerate() {
-        let view = SinkView::new(&graph, index);
-        let sink_header = sink_header(&header, &view);
-        let limits = QueueLimits {
-            max_in_flight: service.is_none().then_some(max_in_flight),
-            max_waiting: options.max_sink_waiting,
-        };
-        let handle = SinkHandle::start(
-            &node.name,
-            sink,
-            node.when_slow,
-            limits,
-            sink_header,
-            (stop, &processor),
-        )?;
-        routes.push(SinkRoute {
-            name: node.name.clone(),
-            handle,
-            views: BTreeMap::from([(0, view)]),
-        });
-    }
+    let limits_of_sinks = QueueLimits {
+        max_in_flight: service.is_none().then_some(max_in_flight),
+        max_waiting: options.max_sink_waiting,
+    };
+    let routes = start_sinks(&graph, opened, limits_of_sinks, (clock, stop, &processor))?;
 
     let names = graph.modules().iter().map(|module| module.name.as_str().into());
     let running = RunGraph {
@@ -154,4 +135,32 @@ pub(crate) fn run_and_serve(
     };
     let finished = context.drive(parts, service)?;
     Ok(context.report(finished))
+}
+
+/// Starts the threads of the opened sinks, with their headers.
+fn start_sinks(
+    graph: &Graph,
+    opened: Vec<Box<dyn Sink>>,
+    limits: QueueLimits,
+    (clock, stop, processor): (Clock, &StopFlag, &Arc<ProcessorTimes>),
+) -> Result<Vec<SinkRoute>, RunError> {
+    let header = run_header(graph, clock);
+    let start = |(index, (node, sink)): (usize, (&SinkNode, Box<dyn Sink>))| -> Result<SinkRoute, RunError> {
+        let view = SinkView::new(graph, index);
+        let header = sink_header(&header, &view);
+        let handle = SinkHandle::start(
+            &node.name,
+            sink,
+            node.when_slow,
+            limits,
+            header,
+            (stop, processor),
+        )?;
+        Ok(SinkRoute {
+            name: node.name.clone(),
+            handle,
+            views: BTreeMap::from([(0, view)]),
+        })
+    };
+    graph.sinks().iter().zip(opened).enumerate().map(start).collect()
 }
