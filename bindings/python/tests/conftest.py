@@ -35,8 +35,11 @@ def assets() -> Path:
 
 
 @pytest.fixture
-def onnx_runtime() -> None:
-    """ONNX Runtime, where it is found."""
-    there = os.environ.get("ORT_DYLIB_PATH") or list((ROOT / ".runtime/onnxruntime").glob("libonnxruntime.so*"))
+def onnx_runtime(monkeypatch: pytest.MonkeyPatch) -> None:
+    """ONNX Runtime, where it is found; also for programs in other folders."""
+    if "ORT_DYLIB_PATH" in os.environ:
+        return
+    there = sorted((ROOT / ".runtime/onnxruntime").glob("libonnxruntime.so*"))
     if not there:
         pytest.skip("ONNX Runtime is not here: make setup, or pip install onnxruntime")
+    monkeypatch.setenv("ORT_DYLIB_PATH", str(there[0]))
