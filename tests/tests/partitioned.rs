@@ -516,11 +516,13 @@ fn a_graph_changes_beside_an_unchanged_plan() {
         wait_for_frames(&handle, 10);
     }
     let report = stop(handle, folder.path());
-    let requests = &report.requests;
+    // On a busy machine a frame may be late, and is seen all the same.
+    let ended = report.requests.delivered + report.requests.late;
     let seen = seen.lock().unwrap();
     assert!(
-        seen.keys().copied().eq(0..requests.delivered),
-        "each frame is seen"
+        seen.keys().copied().eq(0..ended),
+        "each frame is seen: {:?}",
+        report.requests
     );
     assert!(
         seen.values().any(|sinks| *sinks == 2),
@@ -528,10 +530,7 @@ fn a_graph_changes_beside_an_unchanged_plan() {
     );
     let reservations = report.reservations.unwrap();
     assert!(reservations.plans.is_empty(), "{reservations:?}");
-    assert!(
-        reservations.finished * 2 >= requests.delivered,
-        "batches of all graphs count"
-    );
+    assert!(reservations.finished * 2 >= ended, "batches of all graphs count");
     let runs: u64 = reservations.workers.values().map(|worker| worker.runs).sum();
     assert_eq!(runs, 2 * reservations.finished, "each batch runs in two stages");
 }
