@@ -36,6 +36,12 @@ fn received(server: &Server) -> String {
     requests.map(|request| request.head + &request.body).collect()
 }
 
+/// Checks that streams were found.
+fn assert_found(found: &Output) {
+    let is_found = found.status.success() && stdout(found).contains("rtsp://");
+    assert!(is_found, "{}", stderr(found));
+}
+
 #[test]
 fn a_camera_is_found_with_its_streams() {
     for wants in [Wants::Nothing, Wants::Token, Wants::Digest] {
@@ -113,11 +119,7 @@ fn tokens_go_by_the_clock_of_the_camera() {
         ..Camera::new(Wants::Token)
     };
     let found = discover(&camera.start().address(), &[]);
-    assert!(
-        found.status.success() && stdout(&found).contains("rtsp://"),
-        "{}",
-        stderr(&found)
-    );
+    assert_found(&found);
     assert!(stderr(&found).contains("its clock is 7"), "{}", stderr(&found));
     assert!(stderr(&found).contains(" s ahead"), "{}", stderr(&found));
 }
@@ -300,11 +302,7 @@ fn requests_go_to_the_address_that_was_asked() {
         ..Camera::new(Wants::Token)
     };
     let found = discover(&camera.start().address(), &[]);
-    assert!(
-        found.status.success() && stdout(&found).contains("rtsp://"),
-        "{}",
-        stderr(&found)
-    );
+    assert_found(&found);
     assert_eq!(elsewhere.requests().len(), 0);
 }
 

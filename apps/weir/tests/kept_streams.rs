@@ -12,6 +12,7 @@ use tempfile::TempDir;
 
 use crate::common::service::{GRAPH, Service, folder};
 use crate::common::{refuses, stderr, stdout};
+use crate::reload::wait_for;
 use crate::small_disk::SmallDisk;
 
 /// Kills the engine and starts it again in the same folder, after `change`.
@@ -202,19 +203,12 @@ fn edit_of_the_file_removes_a_kept_stream_while_it_runs() {
     let mut service = Service::start(&["--no-watch"]);
     assert_eq!(add(&service, "guest", "emulated:uniform?rate=5")["in"], "graph");
     service.hang_up();
-    let has = |what: &str| {
-        let mut looks = 0..1_500;
-        looks.any(|_| {
-            std::thread::sleep(std::time::Duration::from_millis(20));
-            service.ask("GET", "/api/graph", "").1.contains(what)
-        })
-    };
     // The engine's own edit is no change.
-    assert!(has("\"reloads\":1"));
+    wait_for(&service, |state| state["graph"]["reloads"] == 1);
     assert!(stream(&service, "guest").is_object());
     fs::write(graph_file(&service), GRAPH).unwrap();
     service.hang_up();
-    assert!(has("\"reloads\":2"));
+    wait_for(&service, |state| state["graph"]["reloads"] == 2);
     service.wait_until(|list| !list.contains("guest"));
     service.drain();
 }

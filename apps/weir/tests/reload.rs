@@ -13,7 +13,7 @@ use crate::common::service::{GRAPH, Service};
 use crate::common::{refuses, report, stderr, stdout};
 
 /// The state of the service when it is as it should be.
-fn wait_for(service: &Service, holds: impl Fn(&Value) -> bool) -> Value {
+pub(crate) fn wait_for(service: &Service, holds: impl Fn(&Value) -> bool) -> Value {
     let mut last = String::new();
     for _ in 0..1_500 {
         let (status, body) = service.ask("GET", "/api/state", "");
