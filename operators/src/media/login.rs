@@ -3,10 +3,10 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use base64::prelude::{BASE64_STANDARD, Engine};
 use sha1::{Digest, Sha1};
 
 use super::relay::{self, Challenge};
-use super::userinfo;
 
 /// Latest time that a token can name: the end of the year 9999.
 const MAX_TIME: Duration = Duration::from_secs(253_402_300_799);
@@ -83,8 +83,8 @@ impl SoapDigest {
     fn of(nonce: &[u8], created: String, password: &str) -> Self {
         let digest = Sha1::digest([nonce, created.as_bytes(), password.as_bytes()].concat());
         Self {
-            nonce: userinfo::base64(nonce),
-            digest: userinfo::base64(&digest),
+            nonce: BASE64_STANDARD.encode(nonce),
+            digest: BASE64_STANDARD.encode(digest),
             created,
         }
     }

@@ -1,5 +1,7 @@
 //! User and password of an address.
 
+use base64::prelude::{BASE64_STANDARD, Engine};
+
 /// User and password as they are written, without the `@` after them.
 pub(super) fn of(uri: &str) -> Option<&str> {
     let (_, rest) = uri.split_once("://")?;
@@ -33,25 +35,7 @@ pub(super) fn decoded(text: &str) -> Vec<u8> {
 
 /// Value of an `Authorization` header.
 pub(super) fn basic(user: &str) -> String {
-    format!("Basic {}", base64(&decoded(user)))
-}
-
-/// Base64 with padding (RFC 4648, 4).
-pub(super) fn base64(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut out = String::new();
-    for three in bytes.chunks(3) {
-        let at = |place: usize| u32::from(three.get(place).copied().unwrap_or(0));
-        let bits = at(0) << 16 | at(1) << 8 | at(2);
-        for digit in 0..4 {
-            out.push(if digit > three.len() {
-                '='
-            } else {
-                char::from(DIGITS[(bits >> (18 - 6 * digit) & 63) as usize])
-            });
-        }
-    }
-    out
+    format!("Basic {}", BASE64_STANDARD.encode(decoded(user)))
 }
 
 #[cfg(test)]

@@ -1,8 +1,7 @@
 //! Texts as they may stand in headers, and bodies of several parts.
 
+use base64::prelude::{BASE64_STANDARD, Engine};
 use sha2::{Digest, Sha256};
-
-use super::base64;
 
 /// Bytes of a text in one encoded word: a word has at most 75 characters (RFC 2047, 2).
 const WORD_BYTES: usize = 45;
@@ -34,7 +33,7 @@ pub(super) fn header_value(text: &str) -> String {
     }
     let encoded = words
         .iter()
-        .map(|word| format!("=?UTF-8?B?{}?=", base64::encode(word.as_bytes())));
+        .map(|word| format!("=?UTF-8?B?{}?=", BASE64_STANDARD.encode(word)));
     encoded.collect::<Vec<_>>().join(" ")
 }
 

@@ -2,7 +2,6 @@
 
 mod address;
 mod answer;
-mod base64;
 mod encoding;
 mod form;
 mod keys;

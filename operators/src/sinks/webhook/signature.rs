@@ -1,14 +1,23 @@
 //! Signatures by HMAC-SHA256 (RFC 2104): Weir's own, and that of Standard Webhooks.
 
+use base64::alphabet;
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+use base64::prelude::{BASE64_STANDARD, Engine};
 use sha2::{Digest, Sha256};
-
-use super::base64;
 
 /// Bytes of a block of SHA-256.
 const BLOCK: usize = 64;
 
 /// Prefix of secrets of Standard Webhooks; the key follows in base64.
 const PREFIX: &str = "whsec_";
+
+/// Base64 as people paste it: its padding is taken off before, and bits of a last character that no byte has do not count.
+const PASTED: GeneralPurpose = GeneralPurpose::new(
+    &alphabet::STANDARD,
+    GeneralPurposeConfig::new()
+        .with_decode_padding_mode(DecodePaddingMode::RequireNone)
+        .with_decode_allow_trailing_bits(true),
+);
 
 /// Bytes that such a key may have.
 const KEY_BYTES: std::ops::RangeInclusive<usize> = 24..=64;
@@ -31,7 +40,8 @@ impl Signer {
         if !is_standard {
             return Ok(Self::Weir(secret.as_bytes().to_vec()));
         }
-        let key = secret.strip_prefix(PREFIX).and_then(base64::decode);
+        let key = secret.strip_prefix(PREFIX).map(|key| key.trim_end_matches('='));
+        let key = key.and_then(|key| PASTED.decode(key).ok());
         let key = key.filter(|key| KEY_BYTES.contains(&key.len()));
         key.map(Self::Standard)
             .ok_or("a secret of Standard Webhooks is `whsec_` and 24 to 64 bytes in base64")
@@ -51,7 +61,7 @@ impl Signer {
                 vec![
                     ("webhook-id", id.to_owned()),
                     ("webhook-timestamp", time),
-                    ("webhook-signature", format!("v1,{}", base64::encode(&mac))),
+                    ("webhook-signature", format!("v1,{}", BASE64_STANDARD.encode(mac))),
                 ]
             }
         }
@@ -117,6 +127,18 @@ mod tests {
                 ),
             ]
         );
+    }
+
+    #[test]
+    fn secret_may_lack_its_padding() {
+        let headers = |secret: &str| {
+            let signer = Signer::new(secret, true).expect("a secret");
+            signer.headers("a", 7, b"{}")
+        };
+        for bytes in KEY_BYTES {
+            let padded = format!("{PREFIX}{}", BASE64_STANDARD.encode(vec![7; bytes]));
+            assert_eq!(headers(&padded), headers(padded.trim_end_matches('=')));
+        }
     }
 
     #[test]
