@@ -45,6 +45,12 @@ pub struct StreamSnapshot {
     pub state: StreamPhase,
     /// Seconds since the phase last changed.
     pub for_s: f64,
+    /// Seconds since its last frame, or since it was first opened, if it is lost. Retries do not reset it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lost_s: Option<f64>,
+    /// Seconds for which its picture has not changed at all although frames arrive; at least 30.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub frozen_s: Option<f64>,
     /// Reason why no frames arrive; `None` while they do.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
@@ -157,6 +163,31 @@ pub enum StreamPhase {
 }
 
 impl StreamPhase {
+    /// All phases, roughly in the order in which a stream goes through them.
+    pub const ALL: [Self; 7] = [
+        Self::Connecting,
+        Self::Live,
+        Self::Stalled,
+        Self::Waiting,
+        Self::Gone,
+        Self::Paused,
+        Self::Removing,
+    ];
+
+    /// Returns the name of the phase, as users read it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Connecting => "connecting",
+            Self::Live => "live",
+            Self::Stalled => "stalled",
+            Self::Waiting => "waiting",
+            Self::Gone => "gone",
+            Self::Paused => "paused",
+            Self::Removing => "removing",
+        }
+    }
+
     /// The phase of a source by what it reported last, and the reason for that.
     pub(crate) fn of_source(state: Option<&StreamState>) -> (Self, Option<String>) {
         match state {

@@ -34,6 +34,8 @@ pub(crate) fn streams(args: &Streams) -> anyhow::Result<()> {
                 gate: stream.gate.clone(),
                 decoder: None,
                 transport: None,
+                user: None,
+                password_file: None,
                 slo: stream.slo.clone(),
                 weight: stream.weight,
                 reserve: stream.reserve,
@@ -130,10 +132,12 @@ fn table(streams: &Value) -> String {
             Some(reason) => format!("{}: {}", text(&stream["state"]), line(reason)),
             None => text(&stream["state"]),
         };
+        // An outage counts from its beginning, not from the last try.
+        let seconds = stream["lost_s"].as_f64().or(stream["for_s"].as_f64());
         table.add_row([
             text(&stream["name"]),
             state,
-            format!("{:.0} s", stream["for_s"].as_f64().unwrap_or(0.0)),
+            format!("{:.0} s", seconds.unwrap_or(0.0)),
             count("arrived"),
             count("delivered"),
             count("late"),

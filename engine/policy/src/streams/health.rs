@@ -173,6 +173,13 @@ impl HealthTracker {
         self.health.last.clone()
     }
 
+    /// Start of the outage that lasts, and its latest reason; `None` while frames arrive. Retries do not move the start.
+    #[must_use]
+    pub fn outage(&self) -> Option<(Timestamp, &str)> {
+        let outage = self.outage.as_ref()?;
+        Some((outage.since, &outage.reason))
+    }
+
     /// Whether it is down and reconnecting.
     #[must_use]
     pub fn is_down(&self) -> bool {
@@ -315,6 +322,7 @@ mod tests {
         }
         states.push((StreamState::Connecting, 122, 18));
         let mut tracker = tracker(10, &states);
+        assert_eq!(tracker.outage(), Some((at(18), "refused")));
         let health = tracker.health(at(130));
         let since: Vec<(f64, &str, Option<&str>)> = health
             .changes

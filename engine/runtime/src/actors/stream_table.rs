@@ -97,6 +97,10 @@ impl StreamEntry {
             name: Arc::clone(&self.name),
             own_slo: self.own_slo,
             state: self.state.clone(),
+            outage: self
+                .health
+                .outage()
+                .map(|(since, reason)| (since, reason.to_owned())),
             paused: self.paused,
             is_removed: self.removed.is_some(),
             damaged: summary.counts.damaged,
@@ -112,6 +116,8 @@ pub(crate) struct StreamCounts {
     pub(crate) name: Arc<str>,
     pub(crate) own_slo: Option<Span>,
     pub(crate) state: Option<(StreamState, Timestamp)>,
+    /// Start and reason of the outage that lasts.
+    pub(crate) outage: Option<(Timestamp, String)>,
     pub(crate) paused: Option<Timestamp>,
     /// Whether it is being removed.
     pub(crate) is_removed: bool,

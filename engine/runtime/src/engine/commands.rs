@@ -219,6 +219,7 @@ impl RunContext<'_> {
         let streams = counts.streams.iter().map(|(id, stream)| {
             let (state, since, reason) = phase(stream, started.began);
             let shown = live.any(&stream.name);
+            let frozen_since = shown.and_then(|shown| shown.control.frozen_since());
             StreamSnapshot {
                 name: stream.name.to_string(),
                 id: id.0,
@@ -226,6 +227,10 @@ impl RunContext<'_> {
                 detect_source: shown.and_then(|shown| shown.detect_source.clone()),
                 state,
                 for_s: now.since(since).as_secs_f64(),
+                frozen_s: frozen_since
+                    .filter(|_| state == StreamPhase::Live)
+                    .map(|since| now.since(since).as_secs_f64()),
+                lost_s: lost_since(stream).map(|since| now.since(since).as_secs_f64()),
                 reason,
                 slo_ms: stream.own_slo.map(Span::as_millis_f64),
                 share: shown.map(|shown| shown.share).unwrap_or_default(),
@@ -262,6 +267,12 @@ fn running<'a>(live: &'a LiveStreams, name: &str) -> Result<&'a LiveStream, Stre
     Ok(stream)
 }
 
+/// Start of the outage of a stream that is to deliver frames; `None` if they arrive, or if it is paused or removed.
+fn lost_since(stream: &StreamCounts) -> Option<Timestamp> {
+    let (since, _) = stream.outage.as_ref()?;
+    (stream.paused.is_none() && !stream.is_removed).then_some(*since)
+}
+
 /// Phase of a stream, the time of its last change, and the reason if no frames arrive.
 fn phase(stream: &StreamCounts, began: Timestamp) -> (StreamPhase, Timestamp, Option<String>) {
     let (state, since) = match &stream.state {
@@ -269,6 +280,8 @@ fn phase(stream: &StreamCounts, began: Timestamp) -> (StreamPhase, Timestamp, Op
         None => (None, began),
     };
     let (phase, reason) = StreamPhase::of_source(state);
+    // The reason of an outage holds while the source is opened again.
+    let reason = reason.or_else(|| stream.outage.as_ref().map(|(_, reason)| reason.clone()));
     match stream.paused {
         _ if stream.is_removed => (StreamPhase::Removing, since, reason),
         Some(since) => (StreamPhase::Paused, since, None),
