@@ -20,6 +20,31 @@ fn tile_has(name: &str, text: &str) -> String {
     )
 }
 
+/// Chooses an option of a control, as a person does.
+fn choose(browser: &Browser, id: &str, value: &str) {
+    browser.value(&format!(
+        "(() => {{ const control = document.getElementById('{id}'); control.value = '{value}'; \
+         control.dispatchEvent(new Event('change')); }})()"
+    ));
+}
+
+/// Chooses from the menu of a camera.
+fn choose_from_menu(browser: &Browser, name: &str, label: &str) {
+    browser.click(&format!("summary[aria-label='Menu of {name}']"));
+    browser.click(&format!("button[aria-label='{label} {name}']"));
+}
+
+/// Opens a view by the navigation.
+fn open_view(browser: &Browser, name: &str) {
+    browser.click(&format!("#views a[href='#{name}']"));
+    browser.wait_until(&format!("!document.getElementById('view-{name}').hidden"));
+}
+
+/// Keys as WebDriver writes them (W3C WebDriver, 17.4.2).
+const ESCAPE: &str = "\u{e00c}";
+const RIGHT: &str = "\u{e014}";
+const ENTER: &str = "\u{e007}";
+
 /// All that the browser asked for is of this service, and nothing went wrong in the page.
 fn assert_clean(browser: &Browser, service: &Service) {
     let errors = browser.errors();
@@ -39,23 +64,26 @@ fn streams_are_seen_paused_resumed_added_and_removed() {
     let browser = Browser::start(1280, 900);
     browser.open(&format!("http://{}/", service.at));
     browser.wait_until(&tile_has("steady", "live"));
+    assert_eq!(browser.accessibility(), [""; 0]);
+    open_view(&browser, "engine");
     // Rates are those of the stream: 50 frames a second, all of them delivered.
-    browser.wait_until("document.querySelector('.tile .value').innerText > 40");
+    browser.wait_until("document.querySelector('#cameras td:nth-child(3)')?.innerText > 40");
     for id in ["graph", "modules", "latency"] {
         browser.wait_until(&format!(
             "document.getElementById('{id}').textContent.includes('find')"
         ));
     }
     browser.wait_until("document.getElementById('sinks').innerText.includes('events')");
-    for _ in ["system", "light", "dark"] {
+    for theme in ["light", "dark", "system"] {
+        choose(&browser, "theme", theme);
         assert_eq!(browser.accessibility(), [""; 0]);
-        browser.click("#theme");
     }
 
-    browser.click("button[aria-label='Pause steady']");
+    open_view(&browser, "live");
+    choose_from_menu(&browser, "steady", "Pause");
     browser.wait_until(&tile_has("steady", "paused"));
     service.wait_until(|list| list.contains("paused"));
-    browser.click("button[aria-label='Resume steady']");
+    choose_from_menu(&browser, "steady", "Resume");
     browser.wait_until(&tile_has("steady", "live"));
 
     browser.click("#add");
@@ -74,7 +102,7 @@ fn streams_are_seen_paused_resumed_added_and_removed() {
     );
     browser.click("#add-form button.primary");
     browser.wait_until(&tile_has("guest", "live"));
-    browser.click("button[aria-label='Remove guest']");
+    choose_from_menu(&browser, "guest", "Remove");
     browser.click("#remove-form button.danger");
     browser.wait_until("document.querySelectorAll('.tile').length === 1");
     service.wait_until(|list| !list.contains("guest"));
@@ -100,8 +128,9 @@ fn a_camera_is_seen_with_what_was_found_in_it() {
         "document.querySelector('video').currentTime > {at} + 0.5"
     ));
     assert_eq!(browser.value("document.querySelector('video').videoWidth"), 960);
-    browser.click("#video");
-    browser.wait_until("document.querySelector('.view').hidden && !document.querySelector('video').src");
+    browser.click("#live-video");
+    browser.wait_until(&tile_has("steady", "Video is switched off"));
+    browser.wait_until("!document.querySelector('video').src");
     assert_clean(&browser, &service);
     service.drain();
     let report = report(&service.folder.path().join("report.json"));
@@ -188,12 +217,11 @@ fn zones_lines_and_tracks_are_drawn_over_the_video() {
     browser.click("button[aria-label='Enlarge street']");
     browser.wait_until("document.querySelector('.tile').classList.contains('large')");
     browser.wait_until(&canvas_has("street", ZONE));
-    browser.wait_until("!document.getElementById('incidents').hidden");
-    let cards = "document.querySelectorAll('.incident:not([hidden])').length";
-    browser.wait_until("document.querySelectorAll('.incident').length > 8");
-    browser.wait_until(&format!("{cards} === 8"));
-    browser.click("#incidents-more");
-    browser.wait_until(&format!("{cards} > 8"));
+    browser.click("#live-zones");
+    browser.wait_until(&format!("!{}", canvas_has("street", ZONE)));
+    browser.wait_until(&canvas_has("street", BOX));
+    assert_eq!(browser.accessibility(), [""; 0]);
+    open_view(&browser, "engine");
     browser.wait_until("document.querySelector('#timeline .lane rect.lane-0') !== null || (document.getElementById('timeline').scrollIntoView(), false)");
     assert_eq!(browser.accessibility(), [""; 0]);
     assert_clean(&browser, &service);
@@ -276,11 +304,76 @@ fn overloaded() -> TempDir {
     folder
 }
 
+/// A camera that sends frames, and one behind a port that nothing listens at.
+fn half_lost() -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let sources = "[sources.steady]\nuri = \"emulated:uniform?rate=50\"\n";
+    let lost = "[sources.yard]\nuri = \"rtsp://127.0.0.1:9/stream\"\n";
+    let graph = GRAPH.replace(sources, &format!("{sources}\n{lost}"));
+    let graph = graph.replace("inputs = [\"steady\"]", "inputs = [\"steady\", \"yard\"]");
+    assert!(graph.contains("yard\"]"), "{graph}");
+    std::fs::write(folder.path().join("graph.toml"), graph).unwrap();
+    folder
+}
+
+#[test]
+fn lost_cameras_are_named_with_their_reason() {
+    let service = Service::start_in(half_lost(), "127.0.0.1:0", &[]);
+    let browser = Browser::start(1280, 900);
+    browser.open(&format!("http://{}/", service.at));
+    let line = |text: &str| format!("document.querySelector('.live-line').innerText.includes('{text}')");
+    browser.wait_until(&line("1 of 2 cameras has not been reachable since"));
+    browser.click(".live-bar > button");
+    browser.wait_until("document.getElementById('live-troubles').innerText.includes('refused')");
+    // The address is known; the reason stands alone, and once.
+    assert_eq!(
+        browser.value("document.getElementById('live-troubles').innerText.includes('rtsp:')"),
+        false
+    );
+    browser.wait_until(&tile_has("yard", "not reachable"));
+    assert_eq!(browser.accessibility(), [""; 0]);
+    // The loss counts from its beginning, the state from the last retry.
+    browser.wait_until(
+        "fetch('api/state').then(answer => answer.json()).then(({ streams }) => streams \
+         .some(({ name, for_s, lost_s }) => name === 'yard' && lost_s > for_s + 1))",
+    );
+    browser.wait_until(&tile_has("yard", "not reachable"));
+    assert_clean(&browser, &service);
+}
+
+#[test]
+fn cameras_are_reached_by_keyboard_and_texts_are_in_german() {
+    let service = Service::start_in(half_lost(), "127.0.0.1:0", &[]);
+    let browser = Browser::start(1280, 900);
+    browser.open(&format!("http://{}/", service.at));
+    let focus = |name: &str| format!("document.activeElement.ariaLabel === '{name}'");
+    let tile = |name: &str| format!(".tile[aria-label={name}]");
+    browser.wait_until(&tile_has("steady", "live"));
+    browser.type_into(&tile("steady"), RIGHT);
+    browser.wait_until(&focus("yard"));
+    browser.type_into(&tile("yard"), ENTER);
+    browser.wait_until("location.hash === '#live?camera=yard'");
+    browser.wait_until("document.querySelector('.tile[aria-label=steady]').hidden");
+    browser.type_into(&tile("yard"), ESCAPE);
+    browser.wait_until("document.querySelectorAll('.tile:not([hidden])').length === 2");
+
+    // The page stands where it stood, in another language, also at the next visit.
+    open_view(&browser, "engine");
+    choose(&browser, "language", "de");
+    for _ in ["after the choice", "at the next visit"] {
+        browser.wait_until("document.documentElement.lang === 'de'");
+        browser.wait_until("document.getElementById('view-engine').innerText.includes('Latenz je Modul')");
+        assert_eq!(browser.accessibility(), [""; 0]);
+        browser.value("location.reload()");
+    }
+    assert_clean(&browser, &service);
+}
+
 #[test]
 fn dropped_frames_say_what_they_needed_and_had() {
     let mut service = Service::start_in(overloaded(), "127.0.0.1:0", &[]);
     let browser = Browser::start(390, 844);
-    browser.open(&format!("http://{}/", service.at));
+    browser.open(&format!("http://{}/#engine", service.at));
     browser.wait_until("!document.getElementById('dropped-section').hidden");
     browser.value("document.getElementById('dropped-section').scrollIntoView()");
     browser.wait_until("document.getElementById('dropped').innerText.includes('needed')");

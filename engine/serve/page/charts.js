@@ -2,6 +2,7 @@
 
 import { svg } from "./dom.js";
 import { COURSE_S } from "./history.js";
+import { t } from "./texts.js";
 
 /** A course as a line over the last two minutes. */
 export function sparkline(label) {
@@ -30,8 +31,10 @@ export function shareBar() {
       parts[index].setAttribute("width", width.toFixed(2));
       x += width;
     });
-    const share = (value) => (sum > 0 ? `${Math.round((100 * value) / sum)} %` : "none");
-    root.setAttribute("aria-label", `delivered ${share(values[0])}, late ${share(values[1])}, dropped ${share(values[2])}`);
+    const share = (value) => (sum > 0 ? `${Math.round((100 * value) / sum)} %` : t("none"));
+    root.setAttribute("aria-label", t("delivered {delivered}, late {late}, dropped {dropped}", {
+      delivered: share(values[0]), late: share(values[1]), dropped: share(values[2]),
+    }));
   };
   return { root, update };
 }

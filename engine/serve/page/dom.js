@@ -1,5 +1,7 @@
 // Elements are made here, and texts enter them as texts: names and reasons come from outside.
 
+import { t } from "./texts.js";
+
 const SVG = "http://www.w3.org/2000/svg";
 
 function fill(node, attributes, children) {
@@ -29,10 +31,10 @@ export function setText(node, text) {
   if (node.textContent !== text) node.textContent = text;
 }
 
-/** A table: `columns` are `[heading, meaning, isWords]`, cells are texts or elements. */
+/** A table: `columns` are `[heading, meaning, class]`, which are translated; cells are texts or elements. */
 export function table(columns, rows) {
   const head = columns.map(([text, title, words]) =>
-    el("th", { text, title, scope: "col", class: words ? "words" : undefined }));
+    el("th", { text: t(text), title: title && t(title), scope: "col", class: words ? "words" : undefined }));
   const cell = (value, column) => {
     const attributes = { class: columns[column][2] || undefined };
     return value instanceof Node ? el("td", attributes, value) : el("td", { ...attributes, text: value });

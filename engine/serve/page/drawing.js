@@ -3,6 +3,14 @@
 const BOX = "#7cc0ff";
 const ZONE = "#3fd6b0";
 const LINE = "#ffd24a";
+const POINT = "#ffd24a";
+const BONE = "#50e65a";
+const MASK = "rgb(124 192 255 / 35%)";
+/** Limbs between the 17 key points of COCO. */
+const BONES = [
+  [0, 1], [0, 2], [1, 3], [2, 4], [5, 6], [5, 7], [7, 9], [6, 8], [8, 10], [5, 11], [6, 12], [11, 12], [11, 13], [13, 15],
+  [12, 14], [14, 16], [0, 5], [0, 6],
+];
 const GROUND = "rgb(0 0 0 / 70%)";
 /** Seconds that a trail goes back. */
 const TRAIL_S = 2;
@@ -96,8 +104,35 @@ export function drawTrails(context, place, frames, now) {
   }
 }
 
+/** The pixels of an object: upright strips over the picture, which is seen through them. */
+function drawMask(context, place, { width, strips }) {
+  context.fillStyle = MASK;
+  for (const [x, top, bottom] of strips) {
+    const [left, upper] = at(place, [x, top]);
+    context.fillRect(left, upper, width * place.w, (bottom - top) * place.h);
+  }
+}
+
+/** Key points, and the limbs between those of a person; a point that the model is not sure of is `null`. */
+function drawPoints(context, place, points) {
+  const spots = points.map((point) => point && at(place, point));
+  for (const [from, to] of points.length === 17 ? BONES : []) {
+    if (!spots[from] || !spots[to]) continue;
+    path(context, [spots[from], spots[to]], false);
+    stroke(context, BONE, 1.5);
+  }
+  context.fillStyle = POINT;
+  for (const spot of spots.filter(Boolean)) {
+    context.beginPath();
+    context.arc(spot[0], spot[1], 2, 0, 7);
+    context.fill();
+  }
+}
+
 /** An object with its texts; one at an angle by its corners. */
-export function drawObject(context, place, { box, corners, class: name, track, words, tags, parent }) {
+export function drawObject(context, place, { box, corners, mask, points, class: name, track, words, tags, parent }) {
+  if (mask) drawMask(context, place, mask);
+  if (points) drawPoints(context, place, points);
   const [[x0, y0], [x1, y1]] = [at(place, box.slice(0, 2)), at(place, box.slice(2))];
   const outline = corners?.map((corner) => at(place, corner)) ?? [[x0, y0], [x1, y0], [x1, y1], [x0, y1]];
   path(context, outline, true);

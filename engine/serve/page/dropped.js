@@ -3,6 +3,7 @@
 import { streamDrops } from "./api.js";
 import { byId, el, replaceTable, svg } from "./dom.js";
 import { count, ms } from "./format.js";
+import { locale, t } from "./texts.js";
 
 /** Rows on the page. */
 const MAX_SHOWN = 30;
@@ -17,7 +18,7 @@ const COLUMNS = [
 
 const PARTS = [["wait", "queue", "waiting"], ["execution", "exec", "execution"], ["downstream", "wait", "after it"]];
 
-const time = new Intl.DateTimeFormat(undefined, { timeStyle: "medium" });
+const time = new Intl.DateTimeFormat(locale, { timeStyle: "medium" });
 
 /** Their numbers: several that nothing else tells apart are one row. */
 const frames = ({ frame, last_frame: last, count: all }) => (all > 1 ? `${frame} – ${last} (${count(all)})` : String(frame));
@@ -36,8 +37,8 @@ function shortfall({ needed_ms: needed, remaining_ms: had }) {
     return svg("rect", { class: style, x: (x - width).toFixed(2), y: 2, width: width.toFixed(2), height: 6 });
   });
   const mark = svg("path", { class: "limit", d: `M${Math.min(99, Math.max(1, had * scale)).toFixed(2)} 0V10` });
-  const parts = PARTS.filter(([key]) => needed[key] > 0).map(([key, , label]) => `${ms(needed[key])} ${label}`).join(", ");
-  const text = `needed ${ms(sum)} (${parts}), had ${ms(had)}`;
+  const parts = PARTS.filter(([key]) => needed[key] > 0).map(([key, , label]) => `${ms(needed[key])} ${t(label)}`).join(", ");
+  const text = t("needed {needed} ({parts}), had {had}", { needed: ms(sum), parts, had: ms(had) });
   const bar = svg("svg", { class: "shortfall", viewBox: "0 0 100 10", preserveAspectRatio: "none", "aria-hidden": "true" }, ...rects, mark);
   return el("div", { title: text }, bar, el("small", { text }));
 }
@@ -79,7 +80,7 @@ export class DroppedFrames {
 
   #show(drops) {
     if (!drops.length) {
-      byId("dropped").replaceChildren(el("p", { class: "nothing", text: "No recent drops." }));
+      byId("dropped").replaceChildren(el("p", { class: "nothing", text: t("No recent drops.") }));
       return;
     }
     replaceTable(byId("dropped"), COLUMNS, drops.slice(0, MAX_SHOWN).map((drop) => [

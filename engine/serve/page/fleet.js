@@ -2,6 +2,7 @@
 
 import { byId, el, replaceTable, setText } from "./dom.js";
 import { count, percent, rate } from "./format.js";
+import { t } from "./texts.js";
 
 const ENGINES = [
   ["Engine", "Its name in the file of the fleet; the one that serves this page is marked", "words"],
@@ -19,10 +20,12 @@ export function updateFleet({ fleet }) {
   const { engines, streams, node } = fleet;
   const unseen = streams.filter((stream) => !stream.engines.length).length;
   const up = engines.filter((engine) => engine.up).length;
-  setText(byId("fleet-count"), `${fleet.fleet}: ${up} of ${engines.length} engines, ${streams.length - unseen} of ${streams.length} cameras`);
+  setText(byId("fleet-count"), t("{fleet}: {up} of {engines} engines, {seen} of {cameras} cameras", {
+    fleet: fleet.fleet, up, engines: engines.length, seen: streams.length - unseen, cameras: streams.length,
+  }));
   replaceTable(byId("fleet"), ENGINES, engines.map((engine) => [
     engine.name === node ? el("strong", { text: engine.name }) : engine.name,
-    el("span", { class: engine.up ? "" : "bad", text: engine.up ? "up" : "not seen" }),
+    el("span", { class: engine.up ? "" : "bad", text: engine.up ? t("up") : t("not seen") }),
     count(engine.streams),
     rate(engine.capacity ?? null),
     el("span", { class: engine.load > 1 ? "bad" : "", text: percent(engine.load ?? null) }),

@@ -4,6 +4,7 @@ import { byId, setText, svg } from "./dom.js";
 import { count, percent, rate } from "./format.js";
 import { perSecond } from "./history.js";
 import { load } from "./modules.js";
+import { t } from "./texts.js";
 
 const BOX = { width: 172, height: 62 };
 const GAP = { x: 48, y: 14 };
@@ -104,7 +105,7 @@ export class GraphView {
     const { nodes, width, height } = layout(state);
     const byName = new Map(nodes.map((node) => [node.id, node]));
     const edges = nodes.flatMap((node) => node.inputs.map((input) => edge(byName.get(input), node)));
-    const label = "Cameras, modules and outputs; the same figures are in the table of modules";
+    const label = t("Cameras, modules and outputs; the same figures are in the table of modules");
     const root = svg("svg", { class: "flow", width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": label });
     root.append(...edges, ...nodes.map(box));
     byId("graph").replaceChildren(root);
@@ -122,7 +123,9 @@ export class GraphView {
     if (node.kind === "sink") {
       const report = state.report.sinks[node.name];
       const type = state.sinks.find((sink) => sink.name === node.name)?.type ?? "";
-      return [node.name, type, `${rate(perSecond(history.sink(node.name), "written"))} written/s · lost ${count(report?.lost ?? 0)}`];
+      return [node.name, type, t("{rate} written/s · {lost} lost", {
+        rate: rate(perSecond(history.sink(node.name), "written")), lost: count(report?.lost ?? 0),
+      })];
     }
     const module = state.modules.find((module) => module.name === node.name);
     const grown = history.module(node.name);
@@ -131,8 +134,8 @@ export class GraphView {
     node.load.setAttribute("class", `load ${share > 1 ? "over" : share > 0.9 ? "full" : ""}`);
     node.lines[1].setAttribute("class", share > 1 ? "alert" : "faint");
     return [
-      node.name, `load ${percent(share)} · ${count(module.requests)} inside`,
-      `${rate(perSecond(grown, "items"))} items/s · ${rate(perSecond(grown, "dropped"))} drops/s`,
+      node.name, t("load {share} · {count} inside", { share: percent(share), count: count(module.requests) }),
+      t("{items} items/s · {drops} drops/s", { items: rate(perSecond(grown, "items")), drops: rate(perSecond(grown, "dropped")) }),
     ];
   }
 
@@ -142,7 +145,7 @@ export class GraphView {
     const known = arrived.filter((rate) => rate !== null);
     const sum = known.length ? known.reduce((a, b) => a + b, 0) : null;
     const live = streams.filter((stream) => stream.state === "live").length;
-    const name = streams.length === 1 ? streams[0].name : `${streams.length} cameras`;
-    return [name, `${live} of ${streams.length} live`, `${rate(sum)} frames/s`];
+    const name = streams.length === 1 ? streams[0].name : t("{count} cameras", { count: streams.length });
+    return [name, t("{live} of {all} live", { live, all: streams.length }), t("{rate} frames/s", { rate: rate(sum) })];
   }
 }

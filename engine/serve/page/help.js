@@ -1,14 +1,14 @@
 // A word on what each figure means, behind a question mark that the keyboard reaches.
 
 import { el } from "./dom.js";
+import { t } from "./texts.js";
 
 const WORDS = {
   streams: [
-    ["Goodput, frames/s", "Frames per second that were delivered within their latency objective, and their share of all frames that ended."],
-    ["The bar", "Delivered in time (accent), late (amber), dropped (red), over the last ten seconds."],
+    ["Goodput/s, in time", "Frames per second that were delivered within their latency objective, and their share of all frames that ended."],
+    ["Last two minutes", "Goodput as a line. Below it the last ten seconds: delivered in time (accent), late (amber), dropped (red)."],
     ["Arrived, late, dropped", "Frames per second over the last ten seconds. Every frame that arrives is delivered, late, dropped, still (nothing had changed in it), or in flight."],
     ["p95 latency", "From arrival to delivery: 95 of 100 frames took less, since the start."],
-    ["State", "live: frames arrive. connecting: the source is being opened. waiting: the connection was lost or could not be opened; retrying. stalled: connected, without pictures. gone: ended."],
   ],
   fleet: [
     ["Engines", "The engines that share the cameras of the graph, as this engine sees them. Each engine has a page of its own cameras."],
@@ -67,8 +67,8 @@ const WORDS = {
 export function addHelp() {
   for (const place of document.querySelectorAll("[data-help]")) {
     const entries = WORDS[place.dataset.help] ?? [];
-    const list = entries.flatMap(([term, text]) => [el("div", {}, el("dt", { text: term }), el("dd", { text }))]);
-    const summary = el("summary", { text: "?", "aria-label": "What these figures mean", title: "What these figures mean" });
+    const list = entries.flatMap(([term, text]) => [el("div", {}, el("dt", { text: t(term) }), el("dd", { text: t(text) }))]);
+    const summary = el("summary", { text: "?", "aria-label": t("What these figures mean"), title: t("What these figures mean") });
     const details = el("details", { class: "help" }, summary, el("dl", {}, ...list));
     place.replaceWith(details);
     details.addEventListener("keydown", (event) => {

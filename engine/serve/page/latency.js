@@ -3,6 +3,7 @@
 import { byId, el, setText, svg } from "./dom.js";
 import { ms } from "./format.js";
 import { ratio } from "./history.js";
+import { t } from "./texts.js";
 
 const PARTS = [
   ["queue", "Queue", "From entering the mailbox to joining a batch"],
@@ -19,7 +20,7 @@ function roundUp(value) {
 class Bar {
   constructor(name) {
     this.values = el("span");
-    this.parts = PARTS.map(([key, , title]) => svg("rect", { class: key, y: 0, height: 14 }, svg("title", { text: title })));
+    this.parts = PARTS.map(([key, , title]) => svg("rect", { class: key, y: 0, height: 14 }, svg("title", { text: t(title) })));
     const track = svg("rect", { class: "track", width: 100, height: 14 });
     this.svg = svg("svg", { viewBox: "0 0 100 14", preserveAspectRatio: "none", role: "img" }, track, ...this.parts);
     this.root = el("div", {}, el("div", { class: "bar-head" }, el("strong", { text: name }), this.values), this.svg);
@@ -33,7 +34,7 @@ class Bar {
       this.parts[index].setAttribute("width", width.toFixed(3));
       x += width;
     });
-    const text = PARTS.map(([, label], index) => `${label.toLowerCase()} ${ms(times[index])}`).join(" · ");
+    const text = PARTS.map(([, label], index) => `${t(label)} ${ms(times[index])}`).join(" · ");
     setText(this.values, text);
     this.svg.setAttribute("aria-label", text);
   }
@@ -44,7 +45,7 @@ export class Latency {
 
   constructor() {
     const square = (key) => svg("svg", { viewBox: "0 0 10 10", "aria-hidden": "true" }, svg("rect", { class: key, width: 10, height: 10 }));
-    const legend = PARTS.map(([key, label, title]) => el("span", { title }, square(key), label));
+    const legend = PARTS.map(([key, label, title]) => el("span", { title: t(title) }, square(key), t(label)));
     this.scale = el("span");
     this.place = el("div", { class: "bars" });
     byId("latency").append(el("div", { class: "legend" }, ...legend, this.scale), this.place);
@@ -58,7 +59,7 @@ export class Latency {
     });
     const sums = rows.map(([, times]) => times.reduce((sum, time) => sum + (time ?? 0), 0));
     const scale = roundUp(Math.max(1, ...sums));
-    setText(this.scale, `full width: ${ms(scale)}`);
+    setText(this.scale, t("full width: {time}", { time: ms(scale) }));
     const names = new Set(rows.map(([name]) => name));
     for (const [name, bar] of this.#bars) {
       if (names.has(name)) continue;

@@ -1,113 +1,255 @@
-// Live video of one camera in its tile: fragments of MP4, or pictures where the browser does not play it, and what was found in
-// frames.
+// The view Live: pictures of the cameras, and whether something is wrong.
 
 import { el, setText } from "./dom.js";
-import { Overlay } from "./overlay.js";
-import { Player } from "./player.js";
+import { arrange, perPage, SIZES } from "./grid.js";
+import { icon } from "./icons.js";
+import { drawn } from "./overlay.js";
+import { summarize, troubles } from "./status.js";
+import { t } from "./texts.js";
+import { Tile } from "./tile.js";
+import { Videos } from "./videos.js";
 
-const AGAIN_MS = 2000;
+const KEY = "weir-live";
+/** Height of the head of a tile and gap between tiles, in pixels, as `live.css` has them. */
+const [HEAD, GAP] = [30, 8];
+/** From so many cameras on they are found by a part of their name. */
+const MANY = 10;
 
-export class LiveView {
-  #isOpen = false;
-  #timer = 0;
-  #origin = 0;
-  /** Why it has pictures rather than video, if it has. */
-  #refused = "";
-  #pictures = false;
-  #hasPicture = false;
+const DEFAULTS = { size: 0, video: true, boxes: true, zones: true };
 
-  constructor(name, socket) {
-    this.name = name;
-    this.socket = socket;
-    this.video = el("video", { muted: "", playsinline: "", "aria-label": `Live video of ${name}`, tabindex: "-1" });
-    this.video.muted = true;
-    const canvas = el("canvas", { "aria-hidden": "true" });
-    this.note = el("p", { class: "view-note" });
-    this.root = el("div", { class: "view" }, this.video, canvas, this.note);
-    this.overlay = new Overlay(canvas, this.video);
-    this.player = new Player(this.video, 0.7, (reason) => this.fail(reason));
-    this.video.addEventListener("playing", () => { if (!this.#refused) setText(this.note, ""); });
+function stored() {
+  try { return { ...DEFAULTS, ...JSON.parse(localStorage.getItem(KEY)) }; } catch { return { ...DEFAULTS }; }
+}
+
+export class Live {
+  #tiles = new Map();
+  #choice = stored();
+  #page = 0;
+  /** Name of the camera that is shown alone, if one is. */
+  #single = null;
+  #state = null;
+  #focused = null;
+
+  constructor(root, app) {
+    this.root = root;
+    this.app = app;
+    this.videos = new Videos();
+    this.actions = {
+      enlarge: (name) => app.go(this.#single === name ? "live" : `live?camera=${encodeURIComponent(name)}`),
+      toggle: app.toggle, remove: app.removeCamera, go: app.go,
+    };
+    this.grid = el("div", { class: "grid" });
+    this.empty = el("div", { class: "live-empty", hidden: "" }, el("p", { text: t("There is no camera yet.") }),
+      el("button", { type: "button", class: "primary", text: t("Add camera"), onclick: () => app.addCamera() }));
+    root.append(el("h2", { class: "unseen", text: t("Live") }), this.#bar(), this.list, this.grid, this.empty);
+    this.#apply();
+    this.grid.addEventListener("keydown", (event) => this.#onKey(event));
+    document.addEventListener("keydown", (event) => this.#onEscape(event));
+    this.grid.addEventListener("focusin", ({ target }) => this.#rove(target.closest(".tile")));
+    this.resized = new ResizeObserver(() => this.#layout());
+    for (const part of [document.documentElement, root, this.bar, this.list]) this.resized.observe(part);
+    document.addEventListener("fullscreenchange", () => this.#layout());
   }
 
-  get isOpen() {
-    return this.#isOpen || this.#timer !== 0;
+  #bar() {
+    this.line = el("p", { class: "live-line", role: "status" });
+    this.why = el("button", {
+      type: "button", class: "small", "aria-controls": "live-troubles", "aria-expanded": "false", hidden: "",
+      onclick: () => { this.list.hidden = !this.list.hidden; this.#showTroubles(); },
+    });
+    this.list = el("ul", { class: "panel live-troubles", id: "live-troubles", hidden: "" });
+    this.find = el("input", {
+      type: "search", class: "live-find", placeholder: t("Find a camera"), "aria-label": t("Find a camera"), hidden: "",
+      oninput: () => { this.#page = 0; this.#arrange(); },
+    });
+    this.position = el("span", { class: "count" });
+    this.pager = el("div", { class: "pager", hidden: "" },
+      el("button", { type: "button", class: "icon-button", "aria-label": t("Previous cameras"), onclick: () => this.#turn(-1) }, icon("previous")),
+      this.position,
+      el("button", { type: "button", class: "icon-button", "aria-label": t("Next cameras"), onclick: () => this.#turn(1) }, icon("next")));
+    const names = SIZES.map((size) => (size ? String(size) : t("Automatic")));
+    this.size = el("select", { "aria-label": t("Pictures per page"), title: t("Pictures per page"), onchange: () => {
+      this.#page = 0;
+      this.#choose("size", Number(this.size.value));
+    } }, ...SIZES.map((size, index) => el("option", { value: String(size), text: names[index] })));
+    const toggle = (key, text, title) => el("button", {
+      type: "button", class: "small toggle", id: `live-${key}`, text, title, onclick: () => this.#choose(key, !this.#choice[key]),
+    });
+    this.switches = {
+      video: toggle("video", t("Video"), t("Live video of the cameras in sight")),
+      boxes: toggle("boxes", t("Boxes"), t("Objects that were found, with their names and trails")),
+      zones: toggle("zones", t("Zones"), t("Zones and lines, with their counts")),
+    };
+    const full = el("button", {
+      type: "button", class: "icon-button live-full", "aria-label": t("Full screen of all cameras"), title: t("Full screen"),
+      onclick: () => this.grid.requestFullscreen(),
+    }, icon("full"));
+    full.hidden = !document.fullscreenEnabled;
+    const add = el("button", { type: "button", id: "add", class: "primary small", text: t("Add camera"), onclick: () => this.app.addCamera() });
+    this.bar = el("div", { class: "live-bar" }, this.line, this.why,
+      el("div", { class: "live-controls" }, this.find, this.pager, this.size, ...Object.values(this.switches), full, add));
+    return this.bar;
   }
 
-  /** Plays `delay` seconds behind the camera. */
-  open(delay) {
-    this.player.delay = delay;
-    if (this.isOpen) return;
-    this.#isOpen = true;
-    // One that had no video before has its reason until there is one.
-    if (!this.#refused) this.#say("Waiting for a key frame", true);
-    this.socket.watch(this.name, this, this.#pictures);
+  /** Keeps a choice for the next visit. */
+  #choose(key, value) {
+    this.#choice[key] = value;
+    try { localStorage.setItem(KEY, JSON.stringify(this.#choice)); } catch { /* Kept for this page only. */ }
+    this.#apply();
   }
 
-  close() {
-    clearTimeout(this.#timer);
-    this.#timer = 0;
-    if (this.#isOpen) this.socket.leave(this.name);
-    this.#isOpen = false;
-    this.player.stop();
-    this.overlay.clear();
-    this.#hasPicture = false;
+  #apply() {
+    if (!SIZES.includes(this.#choice.size)) this.#choice.size = 0;
+    this.size.value = String(this.#choice.size);
+    for (const [key, button] of Object.entries(this.switches)) button.setAttribute("aria-pressed", String(this.#choice[key]));
+    this.videos.isOn = this.#choice.video;
+    [drawn.boxes, drawn.zones] = [this.#choice.boxes, this.#choice.zones];
+    if (!this.#state) return;
+    this.update(this.#state);
+    this.#arrange();
   }
 
-  /** It is not to be open, since the camera is in that state or the tile is out of sight. */
-  showWhyNot(state) {
-    if (state !== "live") this.#say(`No live video: the camera is ${state}.`, false);
-    else if (!this.#refused) this.#say("", true);
+  show(params) {
+    this.#single = params.get("camera");
+    this.#arrange();
   }
 
-  /** Without a picture to come it takes no room for one. */
-  #say(text, hasPicture) {
-    setText(this.note, text);
-    this.root.classList.toggle("without", !hasPicture);
+  hide() {
+    if (this.#state) this.videos.update(this.#state);
   }
 
-  /** A message as an object, or bytes. */
-  receive(message) {
-    if (message instanceof ArrayBuffer) {
-      if (this.#refused) this.#showPicture(message);
-      else this.player.append(message);
-    } else if (message.type === "frame") {
-      this.overlay.add((message.pts_ms - this.#origin) / 1000, message);
-    } else if (message.type === "video") {
-      this.#begin(message);
-    } else if (message.type === "refused") {
-      this.player.stop();
-      this.overlay.clear();
-      this.#refused = message.reason;
-      this.#hasPicture = false;
-      this.#say(`No live video: ${message.reason}.`, false);
+  update(state) {
+    this.#state = state;
+    const ids = new Set(state.streams.map((stream) => stream.id));
+    let isChanged = false;
+    for (const [id, tile] of this.#tiles) {
+      if (ids.has(id)) continue;
+      tile.close();
+      this.videos.remove(id);
+      this.#tiles.delete(id);
+      isChanged = true;
     }
-  }
-
-  #begin({ mime, origin_ms: origin }) {
-    this.#origin = origin;
-    this.overlay.clear();
-    this.#refused = "";
-    this.root.classList.remove("without");
-    if (this.player.begin(mime)) return;
-    this.#pictures = true;
-    this.socket.watch(this.name, this, true);
-  }
-
-  async #showPicture(bytes) {
-    const picture = await createImageBitmap(new Blob([bytes], { type: "image/jpeg" })).catch(() => null);
-    if (!picture || !this.#refused || !this.#isOpen) return;
-    if (!this.#hasPicture) {
-      this.#hasPicture = true;
-      this.#say(`Pictures at intervals: ${this.#refused}.`, true);
+    for (const stream of state.streams) {
+      let tile = this.#tiles.get(stream.id);
+      if (!tile) {
+        tile = new Tile(stream, this.videos.add(stream.id, stream.name), this.actions);
+        this.#tiles.set(stream.id, tile);
+        this.grid.append(tile.root);
+        isChanged = true;
+      }
+      tile.update(stream, this.#choice.video);
     }
-    this.overlay.showPicture(picture);
+    if (isChanged) this.#arrange();
+    this.videos.update(state);
+    this.#showLine();
   }
 
-  /** Says why there is none, and tries again after a while. */
-  fail(reason) {
-    const wasRefused = this.#refused;
-    this.close();
-    if (!wasRefused) setText(this.note, reason);
-    this.#timer = setTimeout(() => { this.#timer = 0; this.open(this.player.delay); }, AGAIN_MS);
+  #showLine() {
+    const { streams } = this.#state;
+    const { text, tone } = summarize(streams);
+    setText(this.line, text);
+    this.bar.dataset.tone = tone;
+    this.why.hidden = !tone;
+    if (!tone) this.list.hidden = true;
+    this.#showTroubles();
+    this.empty.hidden = streams.length > 0;
+    this.grid.hidden = streams.length === 0;
+    this.find.hidden = streams.length < MANY;
+  }
+
+  /** Lost cameras by reason; drawn again only where something is different, since a link in it may have the focus. */
+  #showTroubles() {
+    const isOpen = !this.list.hidden;
+    setText(this.why, isOpen ? t("Hide") : t("Show which and why"));
+    this.why.setAttribute("aria-expanded", String(isOpen));
+    if (!isOpen) return;
+    const items = troubles(this.#state.streams).map(({ reason, remedy, cameras }) => {
+      const links = cameras.map(({ name, since }) => el("li", {},
+        el("a", { href: `#live?camera=${encodeURIComponent(name)}`, dir: "auto", text: name }), ` ${t("since {time}", { time: since })}`));
+      return el("li", {}, el("strong", { dir: "auto", text: reason }), el("span", { text: remedy }), el("ul", {}, ...links));
+    });
+    const next = el("ul", {}, ...items);
+    if (next.textContent !== this.list.textContent) this.list.replaceChildren(...next.children);
+  }
+
+  #found() {
+    const part = this.find.value.trim().toLocaleLowerCase();
+    const tiles = [...this.#tiles.values()];
+    return part && !this.find.hidden ? tiles.filter(({ name }) => name.toLocaleLowerCase().includes(part)) : tiles;
+  }
+
+  #turn(by) {
+    this.#page += by;
+    this.#arrange();
+  }
+
+  /** Shows the tiles of the page, or the one that is enlarged. */
+  #arrange() {
+    const found = this.#found();
+    const single = [...this.#tiles.values()].find(({ name }) => name === this.#single);
+    const length = perPage(this.#choice.size);
+    const pages = Math.max(1, Math.ceil(found.length / length));
+    // From the last page on to the first.
+    this.#page = (this.#page + pages) % pages;
+    const from = this.#page * length;
+    const shown = new Set(single ? [single] : found.slice(from, from + length));
+    for (const tile of this.#tiles.values()) {
+      tile.root.hidden = !shown.has(tile);
+      tile.showLarge(tile === single);
+    }
+    this.pager.hidden = Boolean(single) || pages === 1;
+    setText(this.position, t("{from} to {to} of {all}", { from: from + 1, to: Math.min(from + length, found.length), all: found.length }));
+    const first = shown.values().next().value?.root;
+    if (!this.#focused || this.#focused.hidden || !this.#focused.isConnected) this.#rove(first);
+    this.#layout();
+  }
+
+  /** Sizes of the tiles, so that they fill the screen and no picture is cut off. */
+  #layout() {
+    const count = [...this.#tiles.values()].filter(({ root }) => !root.hidden).length;
+    if (!count || this.root.hidden) return;
+    const isFull = document.fullscreenElement === this.grid;
+    const above = this.grid.getBoundingClientRect().top + window.scrollY;
+    const below = parseFloat(getComputedStyle(this.root).paddingBottom);
+    const height = isFull ? window.innerHeight - 2 * GAP : window.innerHeight - above - below;
+    const width = this.grid.clientWidth - (isFull ? 2 * GAP : 0);
+    // A choice of pictures per page keeps their size on a last page with fewer.
+    const chosen = this.#single === null && this.#choice.size ? Math.min(this.#choice.size, this.#tiles.size) : count;
+    const { columns, row } = arrange(Math.max(count, chosen), width, height, HEAD, GAP);
+    this.grid.style.setProperty("--columns", String(columns));
+    this.grid.style.setProperty("--row", row === null ? "auto" : `${Math.floor(row)}px`);
+    this.grid.classList.toggle("scrolls", row === null);
+  }
+
+  /** The one tile that Tab reaches; arrow keys go to the others. */
+  #rove(tile) {
+    if (!tile) return;
+    this.#focused?.setAttribute("tabindex", "-1");
+    tile.setAttribute("tabindex", "0");
+    this.#focused = tile;
+  }
+
+  /** Back to all cameras; a full screen, a dialog and a menu take the key themselves. */
+  #onEscape({ key, target }) {
+    if (key !== "Escape" || this.root.hidden || this.#single === null) return;
+    if (!document.fullscreenElement && !target.closest("dialog, .menu[open]")) this.app.go("live");
+  }
+
+  #onKey(event) {
+    const { key, target } = event;
+    if (!target.classList.contains("tile")) return;
+    if (key === "Enter") this.actions.enlarge(target.ariaLabel);
+    const columns = Number(this.grid.style.getPropertyValue("--columns"));
+    const by = { ArrowRight: 1, ArrowLeft: -1, ArrowDown: columns, ArrowUp: -columns }[key];
+    if (!by) return;
+    event.preventDefault();
+    const shown = [...this.grid.children].filter((tile) => !tile.hidden);
+    const next = shown.indexOf(target) + by;
+    if (shown[next]) shown[next].focus();
+    else if (Math.abs(by) === 1 && !this.pager.hidden) {
+      this.#turn(by);
+      const tiles = [...this.grid.children].filter((tile) => !tile.hidden);
+      tiles.at(by > 0 ? 0 : -1).focus();
+    }
   }
 }

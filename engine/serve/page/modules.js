@@ -1,8 +1,9 @@
 // Modules and outputs as tables, and why frames were dropped.
 
 import { byId, el, replaceTable } from "./dom.js";
-import { count, percent, rate } from "./format.js";
+import { count, number, percent, rate } from "./format.js";
 import { perSecond, ratio } from "./history.js";
+import { t } from "./texts.js";
 
 const MODULES = [
   ["Module", "Its name in the graph", "words"],
@@ -25,11 +26,11 @@ export function updateModules(state, history) {
     const grown = history.module(module.name);
     const wasted = ratio(grown, "wasted_s", "busy_s");
     const busy = grown && module.slots > 0 ? grown.exec_s / (grown.seconds * module.slots) : null;
-    const share = load(module);
+    const [share, batch] = [load(module), ratio(grown, "items", "batches")];
     const loadText = el("span", { class: share > 1 ? "bad" : "", text: percent(share) });
     return [
       module.name, loadText, count(module.requests), rate(perSecond(grown, "items")),
-      ratio(grown, "items", "batches")?.toFixed(1) ?? "–", percent(busy === null ? null : Math.min(1, busy)),
+      batch === null ? "–" : number(batch, 1), percent(busy === null ? null : Math.min(1, busy)),
       percent(wasted === null ? null : Math.max(0, 1 - wasted)), rate(perSecond(grown, "dropped")),
     ];
   });
@@ -57,13 +58,13 @@ const DROPS = [
 export function updateDrops(state, history) {
   const { drops } = state.report;
   if (!drops.length) {
-    byId("drops").replaceChildren(el("p", { class: "nothing", text: "No frame was dropped." }));
+    byId("drops").replaceChildren(el("p", { class: "nothing", text: t("No frame was dropped.") }));
     return;
   }
   const rows = drops.map((drop) => ({ drop, now: perSecond(history.drop(drop), "count") }));
   rows.sort((a, b) => (b.now ?? 0) - (a.now ?? 0) || b.drop.count - a.drop.count);
   replaceTable(byId("drops"), DROPS, rows.map(({ drop, now }) => [
-    drop.module, el("span", { text: drop.reason }, el("small", { text: REASONS[drop.reason] ?? "" })), rate(now), count(drop.count),
+    drop.module, el("span", { text: drop.reason }, el("small", { text: t(REASONS[drop.reason] ?? "") })), rate(now), count(drop.count),
   ]));
 }
 
@@ -77,7 +78,7 @@ const SINKS = [
 
 export function updateSinks(state, history) {
   if (!state.sinks.length) {
-    byId("sinks").replaceChildren(el("p", { class: "nothing", text: "The graph has no outputs." }));
+    byId("sinks").replaceChildren(el("p", { class: "nothing", text: t("The graph has no outputs.") }));
     return;
   }
   const rows = state.sinks.map(({ name, type }) => {

@@ -6,6 +6,9 @@ import { drawObject, drawShape, drawTrails, fontOf, nameShape } from "./drawing.
 const KEPT = 150;
 const SHOWN_S = 0.6;
 
+/** Drawings that are shown, on all cameras alike: objects with their trails, and zones and lines. */
+export const drawn = { boxes: true, zones: true };
+
 export class Overlay {
   #frames = [];
   #shapes = [];
@@ -67,13 +70,14 @@ export class Overlay {
     if (frame) this.#shapes = frame.shapes;
     context.font = fontOf(place);
     context.textBaseline = "bottom";
-    for (const shape of this.#shapes) drawShape(context, place, shape);
-    if (frame && time - frame.at <= SHOWN_S) {
+    const shapes = drawn.zones ? this.#shapes : [];
+    for (const shape of shapes) drawShape(context, place, shape);
+    if (drawn.boxes && frame && time - frame.at <= SHOWN_S) {
       drawTrails(context, place, this.#frames.slice(0, last + 1), frame);
       for (const object of frame.objects) drawObject(context, place, object);
     }
     // Above all else: they are few, and of the whole camera.
     const taken = [];
-    for (const shape of this.#shapes) nameShape(context, place, shape, taken);
+    for (const shape of shapes) nameShape(context, place, shape, taken);
   }
 }

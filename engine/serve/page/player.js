@@ -1,15 +1,24 @@
 // Fragments of MP4 as they come, played a little behind the newest one: what was found in a frame is known by then.
 
+import { t } from "./texts.js";
+
 /** Bytes that may wait for the browser; more means that it does not play. */
 const MAX_WAITING = 16 << 20;
 /** Seconds of video that are kept behind what is shown. */
 const KEPT_S = 10;
+/** Fragments and milliseconds without another picture on the screen after which the browser counts as stuck. */
+const STUCK_FRAGMENTS = 50;
+const STUCK_MS = 8000;
 
 export class Player {
   #source = null;
   #buffer = null;
   #waiting = [];
   #bytes = 0;
+  /** Pictures that the browser has shown, the time of the last of them, and fragments since. */
+  #shown = 0;
+  #shownAt = 0;
+  #unseen = 0;
 
   /** `delay` is how many seconds behind the newest picture it plays; `failed(reason)` is called where it cannot go on. */
   constructor(video, delay, failed) {
@@ -33,6 +42,7 @@ export class Player {
       this.#go();
     }, { once: true });
     this.video.src = url;
+    [this.#shown, this.#shownAt, this.#unseen] = [0, performance.now(), 0];
     return true;
   }
 
@@ -40,8 +50,19 @@ export class Player {
     if (!this.#source) return;
     this.#waiting.push(bytes);
     this.#bytes += bytes.byteLength;
-    if (this.#bytes > MAX_WAITING) this.failed("The browser is too slow for its video.");
+    if (this.#isStuck()) this.failed(t("The picture stood still and is loaded anew."));
+    else if (this.#bytes > MAX_WAITING) this.failed(t("The browser is too slow for this video."));
     else this.#go();
+  }
+
+  /** Whether fragments arrive, and the browser shows no further picture. A hidden page need not show any. */
+  #isStuck() {
+    const shown = this.video.getVideoPlaybackQuality().totalVideoFrames;
+    this.#unseen += 1;
+    if (shown !== this.#shown || document.hidden) {
+      [this.#shown, this.#shownAt, this.#unseen] = [shown, performance.now(), 0];
+    }
+    return this.#unseen > STUCK_FRAGMENTS && performance.now() - this.#shownAt > STUCK_MS;
   }
 
   stop() {
@@ -68,7 +89,7 @@ export class Player {
     try {
       buffer.appendBuffer(next);
     } catch (error) {
-      this.failed(`The browser does not take its video: ${error.name}.`);
+      this.failed(t("The browser does not take this video: {error}.", { error: error.name }));
     }
   }
 

@@ -3,6 +3,7 @@
 import { byId, el, setText } from "./dom.js";
 import { count, ms, percent, rate } from "./format.js";
 import { perSecond } from "./history.js";
+import { t } from "./texts.js";
 
 const FIGURES = [
   ["goodput", "Goodput", "frames/s", "Frames per second that were delivered within their latency objective, over the last ten seconds; beside it, since the start, as a share of the goodput that ideal use of the processor would allow"],
@@ -26,8 +27,8 @@ export class Summary {
     for (const [key, label, unit, title] of FIGURES) {
       const [value, note] = [el("span", { class: "value" }), el("span", { class: "note" })];
       this.#parts[key] = { value, note };
-      byId("summary").append(el("div", { title }, el("dt", { text: label }),
-        el("dd", {}, value, el("span", { class: "unit", text: unit }), note)));
+      byId("summary").append(el("div", { title: t(title) }, el("dt", { text: t(label) }),
+        el("dd", {}, value, el("span", { class: "unit", text: t(unit) }), note)));
     }
   }
 
@@ -45,11 +46,11 @@ export class Summary {
     const done = report.requests.delivered + report.requests.late;
     const p95 = done ? report.latency_ms.p95 : null;
     const { efficiency } = report;
-    const bound = efficiency ? `${percent(efficiency.of_bound)} of the best` : "";
+    const bound = efficiency ? t("{share} of the best", { share: percent(efficiency.of_bound) }) : "";
     this.#set("goodput", rate(perSecond(grown, "delivered")), efficiency?.dropping_s > 0 ? bound : "");
     this.#set("arrived", rate(perSecond(grown, "arrived")));
     this.#set("dropRate", percent(lost), "", lost > 0.2 ? "warn" : "");
-    this.#set("latency", ms(p95), `of ${ms(state.slo_ms)}`, p95 > state.slo_ms ? "bad" : "");
+    this.#set("latency", ms(p95), t("of {limit}", { limit: ms(state.slo_ms) }), p95 > state.slo_ms ? "bad" : "");
     this.#set("flight", count(report.requests.in_flight));
     this.#set("wasted", percent(report.invalid_rate));
   }

@@ -9,16 +9,14 @@
   const apply = () => {
     const dark = choice === "dark" || (choice === "system" && system.matches);
     document.documentElement.dataset.theme = dark ? "dark" : "light";
-    const button = document.getElementById("theme");
-    if (button) button.textContent = `Theme: ${choice}`;
   };
   apply();
   system.addEventListener("change", apply);
   document.addEventListener("DOMContentLoaded", () => {
-    apply();
-    document.getElementById("theme").addEventListener("click", () => {
-      const choices = ["system", "light", "dark"];
-      choice = choices[(choices.indexOf(choice) + 1) % choices.length];
+    const select = document.getElementById("theme");
+    select.value = choice;
+    select.addEventListener("change", () => {
+      choice = select.value;
       try { localStorage.setItem(KEY, choice); } catch { /* Kept for this page only. */ }
       apply();
     });

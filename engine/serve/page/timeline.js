@@ -2,7 +2,8 @@
 
 import { timeline as askTimeline } from "./api.js";
 import { byId, el, setText, svg } from "./dom.js";
-import { percent } from "./format.js";
+import { ms, percent } from "./format.js";
+import { t } from "./texts.js";
 
 /** Between two questions, in milliseconds. */
 const ASK_MS = 1000;
@@ -23,7 +24,7 @@ export class TimelineView {
     this.legend = el("div", { class: "legend" });
     this.lanes = el("div", { class: "lanes" });
     this.more = el("p", { class: "hint" });
-    this.axis = el("p", { class: "axis lane-axis" }, el("span"), el("span", { text: "now" }));
+    this.axis = el("p", { class: "axis lane-axis" }, el("span"), el("span", { text: t("now") }));
     byId("timeline").append(this.legend, this.lanes, this.axis, this.more);
     new IntersectionObserver(([entry]) => { this.#inSight = entry.isIntersecting; }).observe(byId("timeline-section"));
   }
@@ -46,10 +47,10 @@ export class TimelineView {
     this.legend.replaceChildren(...names.map(({ name, index }) => el("span", {}, square(index), name)));
     const ahead = hasAhead ? AHEAD_S : 0;
     this.lanes.replaceChildren(...lanes.slice(0, MAX_LANES).map((lane) => this.#lane(lane, modules, color, seconds, ahead)));
-    setText(this.axis.firstChild, `${seconds} s ago`);
-    setText(this.axis.lastChild, hasAhead ? `in ${AHEAD_S} s` : "now");
+    setText(this.axis.firstChild, t("{seconds} s ago", { seconds }));
+    setText(this.axis.lastChild, hasAhead ? t("in {seconds} s", { seconds: AHEAD_S }) : t("now"));
     const left = lanes.length - MAX_LANES;
-    setText(this.more, !lanes.length ? "No batch has run in the last seconds." : left > 0 ? `${left} more are not shown.` : "");
+    setText(this.more, !lanes.length ? t("No batch has run in the last seconds.") : left > 0 ? t("{count} more are not shown.", { count: left }) : "");
   }
 
   #lane({ kind, name, spans }, modules, color, seconds, ahead) {
@@ -58,13 +59,13 @@ export class TimelineView {
       const x = Math.max(0, 100 * (from + seconds));
       const end = Math.min(width, 100 * (from + takes + seconds));
       return svg("rect", { class: color.get(module), x: x.toFixed(1), width: Math.max(0.3, end - x).toFixed(1), height: 14 },
-        svg("title", { text: `${modules[module]}: ${items} ${items === 1 ? "item" : "items"}, ${(1000 * takes).toFixed(1)} ms` }));
+        svg("title", { text: t("{module}: {items} items, {time}", { module: modules[module], items, time: ms(1000 * takes) }) }));
     });
     const marks = ahead ? [svg("path", { class: "now", d: `M${100 * seconds} 0V14` })] : [];
     const busy = spans.reduce((sum, [, from, takes]) => sum + Math.max(0, Math.min(0, from + takes) - Math.max(-seconds, from)), 0);
     const share = percent(Math.min(1, busy / seconds));
-    const strip = svg("svg", { viewBox: `0 0 ${width} 14`, preserveAspectRatio: "none", role: "img", "aria-label": `${name}: ${share} of the last ${seconds} s` },
+    const strip = svg("svg", { viewBox: `0 0 ${width} 14`, preserveAspectRatio: "none", role: "img", "aria-label": t("{name}: {share} of the last {seconds} s", { name, share, seconds }) },
       svg("rect", { class: "track", width, height: 14 }), ...rects, ...marks);
-    return el("div", { class: "lane", title: KINDS[kind] }, el("span", { class: "lane-name", text: name }), strip, el("span", { class: "lane-share", text: share }));
+    return el("div", { class: "lane", title: t(KINDS[kind]) }, el("span", { class: "lane-name", text: name }), strip, el("span", { class: "lane-share", text: share }));
   }
 }

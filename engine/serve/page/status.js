@@ -1,0 +1,133 @@
+// States of cameras in plain words: whether something is wrong, since when, why, and a remedy.
+
+import { duration } from "./format.js";
+import { locale, t } from "./texts.js";
+
+const time = new Intl.DateTimeFormat(locale, { timeStyle: "short" });
+const date = new Intl.DateTimeFormat(locale, { dateStyle: "short", timeStyle: "short" });
+/** Times of two cameras that are lost together differ by less, in milliseconds. */
+const SAME_MS = 60_000;
+/** Times of one loss, as two answers of the engine have it, differ by less, in milliseconds. */
+const JITTER_MS = 5000;
+
+const STATES = {
+  connecting: () => t("connecting"),
+  live: () => t("live"),
+  stalled: () => t("no pictures"),
+  waiting: () => t("not reachable"),
+  gone: () => t("ended"),
+  paused: () => t("paused"),
+  removing: () => t("being removed"),
+};
+
+const REMEDIES = [
+  [/refused/i, () => t("Nothing answers at this address: is the camera on, and is the port right?")],
+  [/resolve|name or service|not known/i, () => t("Check the name of the host in the address.")],
+  [/timed? ?out|no data|no route|unreachable|connection ended/i, () => t("Check the power and the network of the camera.")],
+  [/\b404\b|not found/i, () => t("The camera is there, but not this path: check the address.")],
+  [/no such file/i, () => t("Check the path of the file.")],
+];
+
+/** A time of day; with the date if it is not today. */
+function clock(ms) {
+  const at = new Date(ms);
+  return (at.toDateString() === new Date().toDateString() ? time : date).format(at);
+}
+
+/** Seconds since a camera was lost; `null` if it is not. A retry does not count as another loss. */
+function lostFor({ state, lost_s: lost, for_s: since, reason }) {
+  if (["live", "paused", "removing"].includes(state)) return null;
+  if (lost !== undefined) return lost;
+  return ["stalled", "waiting"].includes(state) || (state === "gone" && reason) ? since : null;
+}
+
+export const isLost = (stream) => lostFor(stream) !== null;
+
+const starts = new Map();
+
+/** Time at which a camera was lost; always the same one of a loss. */
+function lostSince(stream) {
+  const at = Date.now() - 1000 * lostFor(stream);
+  const known = starts.get(stream.id);
+  if (known !== undefined && Math.abs(known - at) < JITTER_MS) return known;
+  starts.set(stream.id, at);
+  return at;
+}
+
+/** The state of a camera in a word or two. */
+export function stateWord(stream) {
+  const isRetry = stream.state === "connecting" && isLost(stream);
+  return (STATES[isRetry ? "waiting" : stream.state] ?? (() => stream.state))();
+}
+
+/** A reason without the address of the camera and without repetitions: both are known beside it. */
+export function plainReason({ reason, source, detect_source: detected }) {
+  const addresses = [source, detected].filter(Boolean);
+  const hasAddress = (part) => addresses.some((address) => part.includes(address)) || /^\w+:\/\/\S+$/.test(part);
+  const parts = (reason ?? "").split(": ").filter((part, index, all) => all.indexOf(part) === index);
+  const kept = parts.filter((part, index) => index === parts.length - 1 || !hasAddress(part));
+  const text = kept.join(": ").replace(/\.$/, "");
+  return text && text[0].toLocaleUpperCase(locale) + text.slice(1);
+}
+
+/** What helps against a reason, if it is one of the usual ones. */
+function remedy(reason) {
+  return REMEDIES.find(([pattern]) => pattern.test(reason))?.[1]() ?? "";
+}
+
+const sentences = (...parts) => parts.filter(Boolean).map((part) => (/[.?!]$/.test(part) ? part : `${part}.`)).join(" ");
+
+/** Text in place of the picture of a camera that sends none. */
+export function explain(stream) {
+  const reason = plainReason(stream);
+  if (isLost(stream)) {
+    const since = t("No pictures since {time}", { time: clock(lostSince(stream)) });
+    return sentences(since, reason, remedy(reason));
+  }
+  if (stream.state === "paused") return t("Paused for {time}.", { time: duration(stream.for_s) });
+  if (stream.state === "gone") return sentences(t("The recording has ended"), reason);
+  if (stream.state === "connecting") return t("Waiting for the first picture.");
+  return "";
+}
+
+/** Lost cameras by reason: `{ reason, remedy, cameras: [{ name, since }] }`, the most cameras first. */
+export function troubles(streams) {
+  const byReason = new Map();
+  for (const stream of streams.filter(isLost)) {
+    const reason = plainReason(stream) || stateWord(stream);
+    const entry = byReason.get(reason) ?? { reason, remedy: remedy(reason), cameras: [] };
+    entry.cameras.push({ name: stream.name, since: clock(lostSince(stream)) });
+    byReason.set(reason, entry);
+  }
+  return [...byReason.values()].sort((a, b) => b.cameras.length - a.cameras.length);
+}
+
+/** All cameras in a line, and its tone: `""`, `warn`, or `bad` if no camera is live that should be. */
+export function summarize(streams) {
+  const lost = streams.filter(isLost).map(lostSince);
+  const of = (state) => streams.filter((stream) => stream.state === state && !isLost(stream)).length;
+  const [all, live] = [streams.length, of("live")];
+  if (!all) return { text: "", tone: "" };
+  if (live === all) return { text: all === 1 ? t("The camera is live.") : t("All {all} cameras are live.", { all }), tone: "" };
+  const tone = lost.length ? (live ? "warn" : "bad") : "";
+  const parts = [];
+  if (lost.length) parts.push(lostLine(lost, all));
+  else parts.push(all === 1 ? t("The camera is not live.") : t("{live} of {all} cameras are live.", { live, all }));
+  const rest = ["connecting", "paused", "gone", "removing"].map((state) => [of(state), STATES[state]()]).filter(([count]) => count);
+  if (rest.length) parts.push(`${rest.map(([count, word]) => `${count} ${word}`).join(", ")}.`);
+  return { text: parts.join(" "), tone };
+}
+
+function lostLine(lost, all) {
+  const [first, last] = [Math.min(...lost), Math.max(...lost)];
+  const values = { count: lost.length, all, time: clock(first) };
+  if (all === 1) return t("The camera has not been reachable since {time}.", values);
+  if (lost.length === 1) return t("1 of {all} cameras has not been reachable since {time}.", values);
+  const isOne = last - first < SAME_MS;
+  if (lost.length === all) {
+    return isOne ? t("None of {all} cameras has been reachable since {time}.", values)
+      : t("None of {all} cameras is reachable, the first since {time}.", values);
+  }
+  return isOne ? t("{count} of {all} cameras have not been reachable since {time}.", values)
+    : t("{count} of {all} cameras are not reachable, the first since {time}.", values);
+}

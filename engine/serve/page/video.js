@@ -1,0 +1,123 @@
+// Live video of one camera in its tile: fragments of MP4, or pictures where the browser does not play it, and what was found in
+// frames.
+
+import { el, setText } from "./dom.js";
+import { duration } from "./format.js";
+import { Overlay } from "./overlay.js";
+import { Player } from "./player.js";
+import { t } from "./texts.js";
+
+const AGAIN_MS = 2000;
+
+export class CameraVideo {
+  #isOpen = false;
+  #timer = 0;
+  #origin = 0;
+  /** Why it has pictures rather than video, if it has. */
+  #refused = "";
+  #pictures = false;
+  #hasPicture = false;
+
+  constructor(name, socket) {
+    this.name = name;
+    this.socket = socket;
+    this.video = el("video", { muted: "", playsinline: "", "aria-label": t("Live video of {name}", { name }), tabindex: "-1" });
+    this.video.muted = true;
+    const canvas = el("canvas", { "aria-hidden": "true" });
+    this.note = el("p", { class: "view-note" });
+    this.frozen = el("p", { class: "view-frozen", role: "status" });
+    this.rest = el("p", { class: "view-rest", dir: "auto" });
+    this.root = el("div", { class: "view" }, this.video, canvas, this.rest, this.frozen, this.note);
+    this.overlay = new Overlay(canvas, this.video);
+    this.player = new Player(this.video, 0.7, (reason) => this.fail(reason));
+    this.video.addEventListener("playing", () => { if (!this.#refused) this.#say("", true); });
+  }
+
+  get isOpen() {
+    return this.#isOpen || this.#timer !== 0;
+  }
+
+  /** Plays `delay` seconds behind the camera. */
+  open(delay) {
+    this.player.delay = delay;
+    if (this.isOpen) return;
+    this.#isOpen = true;
+    // One that had no video before has its reason until there is one.
+    if (!this.#refused) this.#say(t("Waiting for a key frame"), true);
+    this.socket.watch(this.name, this, this.#pictures);
+  }
+
+  close() {
+    clearTimeout(this.#timer);
+    this.#timer = 0;
+    if (this.#isOpen) this.socket.leave(this.name);
+    this.#isOpen = false;
+    this.player.stop();
+    this.overlay.clear();
+    this.#hasPicture = false;
+  }
+
+  /** The text in place of a picture, if there is one: the camera sends none, or its video is switched off. */
+  showInstead(text) {
+    setText(this.rest, text);
+    this.root.classList.toggle("resting", text !== "");
+  }
+
+  /** Says for how many seconds the picture has not changed although frames arrive, if the engine has seen that. */
+  showFrozen(seconds) {
+    const text = t("The picture has not changed at all for {time}, although the camera sends frames. Restart the camera.", { time: duration(seconds ?? 0) });
+    setText(this.frozen, seconds ? text : "");
+  }
+
+  /** A note below the picture; in its place if none is to come. */
+  #say(text, hasPicture) {
+    setText(this.note, text);
+    this.root.classList.toggle("without", !hasPicture);
+  }
+
+  /** A message as an object, or bytes. */
+  receive(message) {
+    if (message instanceof ArrayBuffer) {
+      if (this.#refused) this.#showPicture(message);
+      else this.player.append(message);
+    } else if (message.type === "frame") {
+      this.overlay.add((message.pts_ms - this.#origin) / 1000, message);
+    } else if (message.type === "video") {
+      this.#begin(message);
+    } else if (message.type === "refused") {
+      this.player.stop();
+      this.overlay.clear();
+      this.#refused = message.reason;
+      this.#hasPicture = false;
+      this.#say(t("No live video: {reason}.", { reason: message.reason }), false);
+    }
+  }
+
+  #begin({ mime, origin_ms: origin }) {
+    this.#origin = origin;
+    this.overlay.clear();
+    this.#refused = "";
+    this.root.classList.remove("without");
+    if (this.player.begin(mime)) return;
+    this.#pictures = true;
+    this.socket.watch(this.name, this, true);
+  }
+
+  async #showPicture(bytes) {
+    const picture = await createImageBitmap(new Blob([bytes], { type: "image/jpeg" })).catch(() => null);
+    if (!picture || !this.#refused || !this.#isOpen) return;
+    if (!this.#hasPicture) {
+      this.#hasPicture = true;
+      this.#say(t("Pictures at intervals: {reason}.", { reason: this.#refused }), true);
+    }
+    this.overlay.showPicture(picture);
+  }
+
+  /** Says why there is none, and tries again after a while. */
+  fail(reason) {
+    const wasRefused = this.#refused;
+    this.close();
+    if (!wasRefused) setText(this.note, reason);
+    this.#timer = setTimeout(() => { this.#timer = 0; this.open(this.player.delay); }, AGAIN_MS);
+  }
+}
