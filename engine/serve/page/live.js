@@ -40,7 +40,7 @@ export class Live {
     };
     this.grid = el("div", { class: "grid" });
     this.empty = el("div", { class: "live-empty", hidden: "" }, el("p", { text: t("There is no camera yet.") }),
-      el("button", { type: "button", class: "primary", text: t("Add camera"), onclick: () => app.addCamera() }));
+      el("button", { type: "button", class: "primary for-edit", text: t("Add camera"), onclick: () => app.addCamera() }));
     root.append(el("h2", { class: "unseen", text: t("Live") }), this.#bar(), this.list, this.grid, this.empty);
     this.#apply();
     this.grid.addEventListener("keydown", (event) => this.#onKey(event));
@@ -85,7 +85,7 @@ export class Live {
       onclick: () => this.grid.requestFullscreen(),
     }, icon("full"));
     full.hidden = !document.fullscreenEnabled;
-    const add = el("button", { type: "button", id: "add", class: "primary small", text: t("Add camera"), onclick: () => this.app.addCamera() });
+    const add = el("button", { type: "button", id: "add", class: "primary small for-edit", text: t("Add camera"), onclick: () => this.app.addCamera() });
     this.bar = el("div", { class: "live-bar" }, this.line, this.why,
       el("div", { class: "live-controls" }, this.find, this.pager, this.size, ...Object.values(this.switches), full, add));
     return this.bar;

@@ -23,12 +23,12 @@ export class Tile {
 
   #menu() {
     const { name, actions } = this;
-    const item = (text, label, onclick) => el("button", {
-      type: "button", text, "aria-label": label,
+    const item = (text, label, onclick, role) => el("button", {
+      type: "button", text, "aria-label": label, class: role,
       onclick: () => { this.menu.open = false; this.menu.firstChild.focus(); onclick(); },
     });
     const query = `camera=${encodeURIComponent(name)}`;
-    this.pause = item("", "", () => actions.toggle(name, this.isPaused));
+    this.pause = item("", "", () => actions.toggle(name, this.isPaused), "for-operate");
     this.full = item(t("Full screen"), t("Full screen of {name}", { name }), () => this.root.requestFullscreen());
     this.menu = el("details", { class: "menu" },
       el("summary", { class: "icon-button", "aria-label": t("Menu of {name}", { name }), title: t("Menu") }, icon("menu")),
@@ -37,7 +37,7 @@ export class Tile {
         item(t("Incidents of this camera"), t("Incidents of {name}", { name }), () => actions.go(`incidents?${query}`)),
         item(t("Recordings of this camera"), t("Recordings of {name}", { name }), () => actions.go(`recordings?${query}`)),
         this.pause,
-        item(t("Remove"), t("Remove {name}", { name }), () => actions.remove(name))));
+        item(t("Remove"), t("Remove {name}", { name }), () => actions.remove(name), "for-edit")));
     this.full.hidden = !document.fullscreenEnabled;
     this.menu.addEventListener("keydown", (event) => {
       if (event.key !== "Escape" || !this.menu.open) return;
