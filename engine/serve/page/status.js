@@ -60,29 +60,31 @@ export function stateWord(stream) {
   return (STATES[isRetry ? "waiting" : stream.state] ?? (() => stream.state))();
 }
 
-/** A reason without the address of the camera and without repetitions: both are known beside it. */
-export function plainReason({ reason, source, detect_source: detected }) {
+/** A reason without the address of the camera and without repetitions, and its advice: `[reason, advice]`. */
+function plainReason({ reason, source, detect_source: detected }) {
   const addresses = [source, detected].filter(Boolean);
-  const hasAddress = (part) => addresses.some((address) => part.includes(address)) || /^\w+:\/\/\S+$/.test(part);
-  const parts = (reason ?? "").split(": ").filter((part, index, all) => all.indexOf(part) === index);
-  const kept = parts.filter((part, index) => index === parts.length - 1 || !hasAddress(part));
-  const text = kept.join(": ").replace(/\.$/, "");
-  return text && text[0].toLocaleUpperCase(locale) + text.slice(1);
+  const hasAddress = (part) => addresses.some((address) => part.includes(address)) || /\w:\/\/\S/.test(part);
+  // Lower layers add their own words in brackets, with an address of theirs.
+  const parts = (reason ?? "").replace(/\s*\([^()]*:\/\/[^()]*\)/g, "").replace(/\.$/, "").split(": ");
+  const kept = parts.filter((part, index) => parts.indexOf(part) === index && (parts.length === 1 || !hasAddress(part)));
+  const advice = kept.length > 1 && kept.at(-1).startsWith("check ") ? kept.pop() : "";
+  return [kept.join(": "), advice].map((text) => text && text[0].toLocaleUpperCase(locale) + text.slice(1));
 }
 
-/** What helps against a reason, if it is one of the usual ones. */
-function remedy(reason) {
-  return REMEDIES.find(([pattern]) => pattern.test(reason))?.[1]() ?? "";
+/** The reason in words, and a remedy: a usual one, or the advice of the engine. */
+function because(stream) {
+  const [reason, advice] = plainReason(stream);
+  return [reason, REMEDIES.find(([pattern]) => pattern.test(reason))?.[1]() ?? advice];
 }
 
 const sentences = (...parts) => parts.filter(Boolean).map((part) => (/[.?!]$/.test(part) ? part : `${part}.`)).join(" ");
 
 /** Text in place of the picture of a camera that sends none. */
 export function explain(stream) {
-  const reason = plainReason(stream);
+  const [reason, remedy] = because(stream);
   if (isLost(stream)) {
     const since = t("No pictures since {time}", { time: clock(lostSince(stream)) });
-    return sentences(since, reason, remedy(reason));
+    return sentences(since, reason, remedy);
   }
   if (stream.state === "paused") return t("Paused for {time}.", { time: duration(stream.for_s) });
   if (stream.state === "gone") return sentences(t("The recording has ended"), reason);
@@ -94,8 +96,9 @@ export function explain(stream) {
 export function troubles(streams) {
   const byReason = new Map();
   for (const stream of streams.filter(isLost)) {
-    const reason = plainReason(stream) || stateWord(stream);
-    const entry = byReason.get(reason) ?? { reason, remedy: remedy(reason), cameras: [] };
+    const [plain, remedy] = because(stream);
+    const reason = plain || stateWord(stream);
+    const entry = byReason.get(reason) ?? { reason, remedy, cameras: [] };
     entry.cameras.push({ name: stream.name, since: clock(lostSince(stream)) });
     byReason.set(reason, entry);
   }
