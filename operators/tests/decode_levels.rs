@@ -71,7 +71,7 @@ fn prefix(skip: FrameSkip, frames: u32) -> DecodeLevel {
     DecodeLevel {
         skip,
         prefix: Some(frames),
-        every: 1,
+        ..DecodeLevel::ALL
     }
 }
 

@@ -13,10 +13,10 @@ use weir_operators::media::{Encoding, Rgb, SourceOptions, VideoCodec, VideoFile,
 use crate::common::shipped;
 
 #[derive(Default)]
-struct Observed {
-    formats: Vec<Arc<PacketFormat>>,
+pub(crate) struct Observed {
+    pub(crate) formats: Vec<Arc<PacketFormat>>,
     refused: Vec<String>,
-    packets: Vec<Packet>,
+    pub(crate) packets: Vec<Packet>,
 }
 
 #[derive(Default)]
@@ -37,7 +37,7 @@ impl PacketObserver for Observer {
 }
 
 /// Reads a source to its end and observes it; gives its frames' times, too.
-fn observe(path: &Path, level: DecodeLevel) -> (Observed, Vec<f64>) {
+pub(crate) fn observe(path: &Path, level: DecodeLevel) -> (Observed, Vec<f64>) {
     let observer = Arc::<Observer>::default();
     let tap = PacketTap::new("camera", || 7);
     let observed = tap.observe(Arc::clone(&observer) as _);
@@ -85,7 +85,7 @@ fn every_packet_has_the_time_of_its_frame_also_where_it_is_not_decoded() {
     let keys_alone = DecodeLevel {
         skip: FrameSkip::NonReference,
         prefix: Some(1),
-        every: 1,
+        ..DecodeLevel::ALL
     };
     let (thinned, decoded) = observe(&shipped(), keys_alone);
     assert!(decoded.len() < 30, "{}", decoded.len());

@@ -163,6 +163,10 @@ pub struct GroupCounts {
     pub group: u32,
     /// Frames of the longest of the recent groups, including the one being read.
     pub longest_group: u32,
+    /// Groups that have begun since the source was opened.
+    pub groups: u64,
+    /// Frames read of the last of them.
+    pub in_group: u32,
 }
 
 /// Irregularities of a source, counted since it was opened.

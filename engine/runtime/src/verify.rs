@@ -424,6 +424,8 @@ mod tests {
                 left_out: 0,
                 group: 30,
                 longest_group: 30,
+                groups: 0,
+                in_group: 0,
             });
             let now = Timestamp::ZERO + Span::from_millis(250) * tick;
             let mut effects = Vec::new();

@@ -105,13 +105,7 @@ impl PacketSelection {
         let was_cut = self.cut;
         if is_key {
             self.on_key_frame(pts, held);
-        } else if held
-            || self.skips_group
-            || self
-                .level
-                .prefix
-                .is_some_and(|prefix| self.in_group >= prefix.max(1))
-        {
+        } else if held || self.skips_group || self.in_group >= self.level.frames_of(self.groups) {
             // A frame that is shown after all before it: none of what was decoded is still to come in between.
             self.cut |= self.latest.is_none_or(|latest| pts > latest);
         }
@@ -155,7 +149,7 @@ impl PacketSelection {
         self.in_group = 0;
         (self.skips_group, self.skipped) = (false, 0);
         let was_cut = self.cut;
-        self.cut = held || !self.groups.is_multiple_of(u64::from(self.level.every.max(1)));
+        self.cut = held || self.level.frames_of(self.groups) == 0;
         self.resumed_at = (was_cut && !self.cut).then_some(pts);
     }
 
@@ -203,6 +197,8 @@ impl PacketSelection {
         GroupCounts {
             group: u32::try_from(mean).unwrap_or(u32::MAX),
             longest_group: longest.unwrap_or(0),
+            groups: self.groups,
+            in_group: self.in_group,
             ..self.counts
         }
     }

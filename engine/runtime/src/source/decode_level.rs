@@ -49,6 +49,8 @@ struct Shared {
     has_groups: bool,
     /// Counts of the open source when they were observed last.
     groups: GroupCounts,
+    /// Groups that had begun before it was opened.
+    groups_before: u64,
     ended: bool,
 }
 
@@ -59,6 +61,7 @@ impl SharedDecodeLevel {
             observed: DecodeObservation::empty(stream),
             has_groups: false,
             groups: GroupCounts::default(),
+            groups_before: 0,
             ended: false,
         })))
     }
@@ -68,8 +71,15 @@ impl SharedDecodeLevel {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The level by the group numbers of the source as it was opened last.
     pub(crate) fn level(&self) -> DecodeLevel {
-        self.lock().level
+        let shared = self.lock();
+        let every = u64::from(shared.level.every.max(1));
+        let turn = u64::from(shared.level.turn) + every - shared.groups_before % every;
+        DecodeLevel {
+            turn: u32::try_from(turn % every).unwrap_or(0),
+            ..shared.level
+        }
     }
 
     pub(crate) fn set_level(&self, level: DecodeLevel) {
@@ -78,7 +88,9 @@ impl SharedDecodeLevel {
 
     /// The source was opened, again or for the first time: its counts begin.
     pub(crate) fn on_open(&self) {
-        self.lock().groups = GroupCounts::default();
+        let mut shared = self.lock();
+        let ended = std::mem::take(&mut shared.groups);
+        shared.groups_before += ended.groups;
     }
 
     /// A picture was decoded, which took `processor` time; frames are `interval` apart.
@@ -86,6 +98,7 @@ impl SharedDecodeLevel {
         let mut shared = self.lock();
         let before = std::mem::replace(&mut shared.groups, groups);
         shared.has_groups = true;
+        let groups_before = shared.groups_before;
         let observed = &mut shared.observed;
         observed.interval = interval;
         observed.processor += processor;
@@ -95,6 +108,8 @@ impl SharedDecodeLevel {
         observed.offered += grown(before.offered, groups.offered);
         observed.left_out += grown(before.left_out, groups.left_out);
         (observed.group, observed.longest_group) = (groups.group, groups.longest_group);
+        observed.groups = groups_before + groups.groups;
+        observed.in_group = groups.in_group;
     }
 
     /// A request of the stream ended, after device time was spent on it or `unused`.

@@ -129,6 +129,7 @@ impl Decoders {
             return Some(Turn::LeaveOut(stream));
         }
         let took = spec.picture * u64::from(pictures);
+        (camera.observed.groups, camera.observed.in_group) = (camera.groups, camera.in_group);
         camera.observed.pictures += 1;
         camera.observed.processor += took;
         self.busy += took;
@@ -227,10 +228,9 @@ impl Camera {
         self.in_group += 1;
         if place == 0 {
             self.groups += 1;
-            self.cut = !self.groups.is_multiple_of(u64::from(self.level.every.max(1)));
-        } else if let Some(prefix) = self.level.prefix {
-            self.cut |= place >= prefix.max(1);
+            self.cut = false;
         }
+        self.cut |= place >= self.level.frames_of(self.groups);
         if self.cut {
             return false;
         }

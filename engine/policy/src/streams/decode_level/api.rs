@@ -50,6 +50,12 @@ pub struct DecodeObservation {
     pub group: u32,
     /// Frames of the longest recent group.
     pub longest_group: u32,
+    /// Groups that had begun when the last picture came, since the source was opened.
+    #[serde(default)]
+    pub groups: u64,
+    /// Frames that had come of the last of them.
+    #[serde(default)]
+    pub in_group: u32,
 }
 
 impl DecodeObservation {
@@ -69,6 +75,8 @@ impl DecodeObservation {
             left_out: 0,
             group: 0,
             longest_group: 0,
+            groups: 0,
+            in_group: 0,
         }
     }
 }

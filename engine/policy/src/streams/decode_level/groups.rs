@@ -40,6 +40,14 @@ impl Groups {
         }
     }
 
+    /// Frames to leave out first, and the share of the frames that then remain.
+    pub(super) fn least_skip(&self) -> (FrameSkip, f64) {
+        match self.kept() {
+            kept if kept > MIN_GAIN => (FrameSkip::Nothing, 1.0),
+            kept => (FrameSkip::NonReference, kept),
+        }
+    }
+
     /// Share of the frames that are decoded at `level`.
     pub(super) fn share(&self, level: DecodeLevel) -> f64 {
         let kept = match level.skip {
@@ -50,7 +58,12 @@ impl Groups {
             Some(prefix) if self.mean > 0 => (f64::from(prefix) / f64::from(self.mean)).min(1.0),
             _ => 1.0,
         };
-        kept * of_group / f64::from(level.every.max(1))
+        let between = match self.mean {
+            0 => 0.0,
+            mean => f64::from(level.between.min(mean)) / f64::from(mean),
+        };
+        let every = f64::from(level.every.max(1));
+        kept * (of_group + between * (every - 1.0)) / every
     }
 
     /// Frames without a picture at `level`, at most.
@@ -58,6 +71,9 @@ impl Groups {
         let rest = level
             .prefix
             .map_or(0, |prefix| self.longest.saturating_sub(prefix));
+        if level.between > 0 {
+            return rest.max(self.longest.saturating_sub(level.between));
+        }
         rest.saturating_add(self.longest.saturating_mul(level.every.saturating_sub(1)))
     }
 
@@ -72,14 +88,11 @@ impl Groups {
         if share >= 1.0 {
             return DecodeLevel::ALL;
         }
-        let kept = self.kept();
-        let (skip, of_kept) = if kept > MIN_GAIN {
-            (FrameSkip::Nothing, share)
-        } else if share <= kept {
-            (FrameSkip::NonReference, share / kept.max(f64::MIN_POSITIVE))
-        } else {
+        let (skip, kept) = self.least_skip();
+        if share > kept {
             return DecodeLevel::ALL;
-        };
+        }
+        let of_kept = share / kept.max(f64::MIN_POSITIVE);
         let whole = DecodeLevel {
             skip,
             ..DecodeLevel::ALL
@@ -124,7 +137,12 @@ mod tests {
     }
 
     fn level(skip: FrameSkip, prefix: Option<u32>, every: u32) -> DecodeLevel {
-        DecodeLevel { skip, prefix, every }
+        DecodeLevel {
+            skip,
+            prefix,
+            every,
+            ..DecodeLevel::ALL
+        }
     }
 
     #[test]

@@ -21,6 +21,7 @@
 
 mod api;
 mod groups;
+mod turns;
 
 use std::collections::BTreeMap;
 
@@ -28,6 +29,7 @@ use weir_types::{DecodeLevel, Span, StreamId, Timestamp};
 
 pub use api::{DecodeEffect, DecodeEvent, DecodeObservation};
 use groups::Groups;
+use turns::{Candidate, GroupBegin, Waiting};
 
 /// Decoded frames for each that can be used.
 const MARGIN: f64 = 1.25;
@@ -41,6 +43,12 @@ const HEADROOM: f64 = 1.1;
 
 /// Factor by which a lower level must leave less than the one in force.
 const MIN_STEP: f64 = 1.15;
+
+/// Share of the groups that is decoded in the first turns, at least.
+const FIRST_TURNS: f64 = 0.25;
+
+/// Groups that are decoded in turn over those that are wanted, up to which the turns stay as they are.
+const MAX_TURNS: f64 = 2.2;
 
 /// Share of requests dropped unused up to which a stream keeps its level.
 const MAX_UNUSED: f64 = 0.1;
@@ -97,6 +105,10 @@ struct Stream {
     unused: f64,
     /// Processor seconds of one picture.
     picture_cost: f64,
+    /// The last group that began, once one did.
+    began: Option<GroupBegin>,
+    /// Moment at which its last turn was over.
+    had_turn: Option<Timestamp>,
     raised_at: Option<Timestamp>,
 }
 
@@ -112,6 +124,8 @@ impl Stream {
             used: 0.0,
             unused: 0.0,
             picture_cost: 0.0,
+            began: None,
+            had_turn: None,
             raised_at: None,
         }
     }
@@ -148,6 +162,14 @@ impl Stream {
             let cost = seen.processor.as_secs_f64() / f64::from(seen.pictures);
             let weight = if self.picture_cost > 0.0 { 0.25 } else { 1.0 };
             self.picture_cost += weight * (cost - self.picture_cost);
+            let in_group = self.interval * u64::from(seen.in_group.saturating_sub(1));
+            self.began = (seen.groups > 0).then(|| GroupBegin {
+                at: now.saturating_sub(in_group),
+                number: seen.groups,
+            });
+            if self.has_turn() {
+                self.had_turn = Some(now);
+            }
         }
         let seconds = now.since(self.observed_at.max(self.counted_from)).as_secs_f64();
         self.observed_at = now;
@@ -195,6 +217,8 @@ pub struct DecodeLevels {
     wrong_at: Timestamp,
     /// Index of the longest time without a picture among [`MAX_GAPS`].
     gap: usize,
+    /// Since when streams take turns as they do.
+    turns_since: Option<Timestamp>,
 }
 
 impl Default for DecodeLevels {
@@ -208,6 +232,7 @@ impl Default for DecodeLevels {
             backoff: 1,
             wrong_at: Timestamp::ZERO,
             gap: 0,
+            turns_since: None,
         }
     }
 }
@@ -292,6 +317,45 @@ impl DecodeLevels {
         (0..last).find(|index| is_light(*index)).unwrap_or(last)
     }
 
+    /// Levels of the streams that cannot be used whole, where their groups begin together: those in force for as long as they are
+    /// about right, and for the time of a group at least.
+    fn turns(&mut self, mean_used: f64, now: Timestamp) -> Option<BTreeMap<StreamId, DecodeLevel>> {
+        let limited = || self.streams.iter().filter(|(_, stream)| stream.is_limited());
+        let candidates: Option<Vec<Candidate>> = limited().map(|(_, stream)| stream.candidate()).collect();
+        let candidates = candidates.unwrap_or_default();
+        if !turns::are_aligned(&candidates, self.turns_since.is_some(), now) {
+            self.turns_since = None;
+            return None;
+        }
+        // Of streams that are aligned, any one has the group of all.
+        let (_, first) = limited().next()?;
+        let (skip, kept) = first.groups.least_skip();
+        let wanted = first.wanted_share(mean_used) / kept.max(f64::MIN_POSITIVE);
+        let share = |level: DecodeLevel| 1.0 / f64::from(level.every);
+        let is_right = |level: DecodeLevel| {
+            level.between > 0 && level.skip == skip && (wanted..MAX_TURNS * wanted).contains(&share(level))
+        };
+        let is_fresh = self
+            .turns_since
+            .is_some_and(|since| now.since(since) < first.group_time());
+        let keeps = |stream: &Stream| stream.level.between > 0 && is_fresh || is_right(stream.level);
+        if limited().all(|(_, stream)| keeps(stream)) {
+            return Some(limited().map(|(id, stream)| (*id, stream.level)).collect());
+        }
+        let waiting = limited().map(|(_, stream)| Waiting {
+            began: stream.began.map_or(0, |began| began.number),
+            has_turn: stream.has_turn(),
+            had_turn: stream.had_turn,
+        });
+        let waiting: Vec<Waiting> = waiting.collect();
+        // Prefixes of groups that begin together show only what can be used at a time: the first turns are to show more.
+        let least = self.turns_since.map_or(FIRST_TURNS, |_| 0.0);
+        let levels = turns::levels_in_turn(&waiting, (wanted * HEADROOM).max(least), skip)?;
+        let turns = limited().map(|(id, _)| *id).zip(levels).collect();
+        self.turns_since = Some(now);
+        Some(turns)
+    }
+
     fn decide(&mut self, now: Timestamp, effects: &mut Vec<DecodeEffect>) {
         let costly = self.is_costly();
         if now.since(self.wrong_at) > MAX_BACKOFF.1 {
@@ -305,12 +369,14 @@ impl DecodeLevels {
         let mean_used = sum / f64::from(count.max(1));
         self.gap = self.next_gap(mean_used);
         let max_gap = MAX_GAPS[self.gap];
+        let turns = self.turns(mean_used, now);
         let (mut raised, mut wrong) = (false, false);
         for (id, stream) in &mut self.streams {
             let level = if !costly || room {
                 DecodeLevel::ALL
             } else if stream.is_limited() {
-                stream.next_level(mean_used, max_gap)
+                let turn = turns.as_ref().and_then(|turns| turns.get(id).copied());
+                turn.unwrap_or_else(|| stream.next_level(mean_used, max_gap))
             } else {
                 continue;
             };
@@ -368,6 +434,20 @@ impl Stream {
         let at_most = used + 1.0 / self.window().as_secs_f64();
         let share = (self.wanted_share(used) * HEADROOM).max(self.wanted_share(at_most));
         self.groups.level_for(share, self.gap_frames(max_gap))
+    }
+
+    /// The stream as one that may take turns; `None` while its groups are not known.
+    fn candidate(&self) -> Option<Candidate> {
+        Some(Candidate {
+            group: self.group_time(),
+            began: self.began?,
+        })
+    }
+
+    /// Whether its present group is decoded whole, in turn with other streams.
+    fn has_turn(&self) -> bool {
+        let began = self.began.map_or(0, |began| began.number);
+        self.level.between > 0 && self.level.frames_of(began) == u32::MAX
     }
 
     /// The wanted level; its own where that is about as good.

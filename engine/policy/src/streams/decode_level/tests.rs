@@ -1,5 +1,7 @@
 //! The levels in a closed loop: streams are decoded at their levels, and what exceeds a capacity is dropped unused.
 
+use std::collections::VecDeque;
+
 use proptest::prelude::*;
 use weir_types::FrameSkip;
 
@@ -138,8 +140,86 @@ impl Camera {
             left_out: (f64::from(offered) * self.non_reference) as u32,
             group: self.group,
             longest_group: self.group,
+            groups: 0,
+            in_group: 0,
         })
     }
+}
+
+/// Requests used a second, and the least of a stream over their mean, of 16 streams of 50 frames a second with a key frame each
+/// five seconds, on a machine that can use 60 frames a second and keeps those of the last 400 ms. The key frames of two streams
+/// are `apart` frames apart.
+fn used_in_phase(apart: u64) -> (f64, f64) {
+    const FRAMES: u64 = 250;
+    let mut levels = DecodeLevels::default();
+    let started = DecodeEvent::Started { cores: 2, slo: SLO };
+    levels.step([started], Timestamp::ZERO, &mut Vec::new());
+    let mut of_stream = [DecodeLevel::ALL; 16];
+    let (mut used, mut waiting, mut room) = ([0_u32; 16], VecDeque::new(), 0.0);
+    let interval = Span::from_millis(20);
+    let mut seen: Vec<_> = (0..16).map(|id| DecodeObservation::empty(StreamId(id))).collect();
+    // Two minutes, the second of which counts.
+    for frame in 0..120 * 50_u64 {
+        let now = Timestamp::ZERO + interval * frame;
+        for (id, level) in of_stream.iter().enumerate() {
+            let at = frame + id as u64 * apart;
+            let (groups, in_group) = (at / FRAMES + 1, at % FRAMES);
+            if in_group < u64::from(level.frames_of(groups)) {
+                waiting.push_back((id, now));
+                let seen = &mut seen[id];
+                (seen.groups, seen.in_group) = (groups, in_group as u32 + 1);
+                (seen.pictures, seen.processor) = (seen.pictures + 1, seen.processor + Span::from_millis(3));
+                seen.full += u32::from(*level == DecodeLevel::ALL);
+            }
+        }
+        while waiting.front().is_some_and(|(_, sent)| now.since(*sent) > SLO) {
+            let (id, _) = waiting.pop_front().unwrap();
+            seen[id].unused += 1;
+        }
+        room = f64::min(room + 60.0 / 50.0, 2.0);
+        while room >= 1.0 && !waiting.is_empty() {
+            // Streams in turn, as a fair policy has it.
+            let next = (0..waiting.len())
+                .min_by_key(|place| used[waiting[*place].0])
+                .unwrap();
+            let (id, _) = waiting.remove(next).unwrap();
+            (seen[id].used, room) = (seen[id].used + 1, room - 1.0);
+            used[id] += 1;
+        }
+        if frame == 60 * 50 {
+            used = [0; 16];
+        }
+        if frame % 12 == 11 {
+            let observed = seen.iter_mut().map(|seen| {
+                let lengths = |seen: DecodeObservation| DecodeObservation {
+                    interval,
+                    group: FRAMES as u32,
+                    longest_group: FRAMES as u32,
+                    ..seen
+                };
+                let next = DecodeObservation::empty(seen.stream);
+                DecodeEvent::Observed(lengths(std::mem::replace(seen, next)))
+            });
+            let (observed, mut effects): (Vec<_>, _) = (observed.collect(), Vec::new());
+            levels.step(observed, now, &mut effects);
+            for DecodeEffect::SetLevel { stream, level } in effects {
+                of_stream[stream.index()] = level;
+            }
+        }
+    }
+    let sum: u32 = used.iter().sum();
+    let least = *used.iter().min().unwrap();
+    (f64::from(sum) / 60.0, f64::from(least) * 16.0 / f64::from(sum))
+}
+
+#[test]
+fn streams_whose_key_frames_come_together_take_turns() {
+    let (used, fairness) = used_in_phase(0);
+    assert!(used > 45.0 && fairness > 0.4, "{used} a second, {fairness}");
+    let (nearly, _) = used_in_phase(2);
+    assert!(nearly > 45.0, "{nearly} a second");
+    let (spread, fairness) = used_in_phase(15);
+    assert!(spread > 50.0 && fairness > 0.7, "{spread} a second, {fairness}");
 }
 
 /// After a while of `capacity`: the frames that are decoded a second, and the changes of levels in the next minute.
