@@ -16,7 +16,7 @@ use crate::reload::wait_for;
 use crate::small_disk::SmallDisk;
 
 /// Kills the engine and starts it again in the same folder, after `change`.
-fn restart(mut service: Service, args: &[&str], change: impl FnOnce(&Path)) -> Service {
+pub(crate) fn restart(mut service: Service, args: &[&str], change: impl FnOnce(&Path)) -> Service {
     let folder = std::mem::replace(&mut service.folder, tempfile::tempdir().unwrap());
     drop(service);
     change(folder.path());

@@ -39,8 +39,8 @@ pub(crate) struct StateFile {
     paused: BTreeSet<String>,
 }
 
-/// The folder of state files: that which systemd gives a service, else one of the user. `None` where neither is known.
-pub(crate) fn folder(variable: &dyn Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
+/// The folder of files of a kind: in that which systemd gives a service, else in one of the user. `None` where neither is known.
+pub(crate) fn folder(variable: &dyn Fn(&str) -> Option<OsString>, kind: &str) -> Option<PathBuf> {
     // Paths that are not absolute are to be ignored, by the XDG Base Directory Specification.
     let given = |name: &str| {
         let path = PathBuf::from(variable(name)?);
@@ -55,11 +55,11 @@ pub(crate) fn folder(variable: &dyn Fn(&str) -> Option<OsString>) -> Option<Path
         let state = given("XDG_STATE_HOME").or_else(|| Some(given("HOME")?.join(".local/state")));
         Some(state?.join("weir"))
     };
-    Some(of_service.or_else(of_user)?.join("streams"))
+    Some(of_service.or_else(of_user)?.join(kind))
 }
 
-/// Path of the state file of a graph, and of the node of its fleet, if it is in one.
-pub(crate) fn path(folder: &Path, graph: &Path, node: Option<&str>) -> PathBuf {
+/// Path of a file or folder of a graph, and of the node of its fleet, if it is in one; `ending` is that of its name.
+pub(crate) fn path(folder: &Path, graph: &Path, node: Option<&str>, ending: &str) -> PathBuf {
     let graph = graph.canonicalize().unwrap_or_else(|_| graph.to_owned());
     let mut hash = Sha256::new();
     hash.update(graph.as_os_str().as_bytes());
@@ -74,7 +74,38 @@ pub(crate) fn path(folder: &Path, graph: &Path, node: Option<&str>) -> PathBuf {
     let stem = graph.file_stem().unwrap_or_default().to_string_lossy();
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
     let stem: String = stem.chars().filter(|c| plain(*c)).take(40).collect();
-    folder.join(format!("{stem}-{hash}.toml"))
+    folder.join(format!("{stem}-{hash}{ending}"))
+}
+
+/// Locks a file of a graph by one beside it, and makes its folder if there is none. The lock ends when the result is dropped.
+///
+/// # Errors
+/// The reason why the file cannot be used: another engine does, or it cannot be written.
+pub(crate) fn hold(path: &Path) -> Result<File, String> {
+    let shown = path.display();
+    let unusable = |error: io::Error| format!("{shown} cannot be written: {}", io_reason(&error));
+    if let Some(folder) = path.parent() {
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(folder)
+            .map_err(unusable)?;
+    }
+    let mut lock = path.as_os_str().to_owned();
+    lock.push(".lock");
+    let lock = OpenOptions::new()
+        .append(true)
+        .create(true)
+        .mode(0o600)
+        .open(lock)
+        .map_err(unusable)?;
+    match lock.try_lock() {
+        Ok(()) => Ok(lock),
+        Err(TryLockError::WouldBlock) => Err(format!("another engine of this graph uses {shown}")),
+        // Some network file systems lock nothing.
+        Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Unsupported => Ok(lock),
+        Err(TryLockError::Error(error)) => Err(unusable(error)),
+    }
 }
 
 impl StateFile {
@@ -84,31 +115,7 @@ impl StateFile {
     /// The reason why it cannot be used: another engine does, it cannot be written, or it does not hold what it should.
     pub(crate) fn open(path: &Path, graph: &Path) -> Result<Self, String> {
         let shown = path.display();
-        let unusable = |error: io::Error| format!("{shown} cannot be written: {}", io_reason(&error));
-        if let Some(folder) = path.parent() {
-            DirBuilder::new()
-                .recursive(true)
-                .mode(0o700)
-                .create(folder)
-                .map_err(unusable)?;
-        }
-        let mut lock = path.as_os_str().to_owned();
-        lock.push(".lock");
-        let lock = OpenOptions::new()
-            .append(true)
-            .create(true)
-            .mode(0o600)
-            .open(lock)
-            .map_err(unusable)?;
-        match lock.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => {
-                return Err(format!("another engine of this graph uses {shown}"));
-            }
-            // Some network file systems lock nothing.
-            Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Unsupported => {}
-            Err(TryLockError::Error(error)) => return Err(unusable(error)),
-        }
+        let lock = hold(path)?;
         let (streams, paused) = if path.exists() {
             let text = weir_files::read_text(path, MAX_BYTES);
             let text = text.map_err(|error| format!("{shown} cannot be read: {error}"))?;
@@ -267,7 +274,7 @@ mod tests {
     fn kept_streams_are_there_again_and_for_the_owner_alone() {
         let place = tempfile::tempdir().unwrap();
         let (graph, folder) = (place.path().join("a graph.toml"), place.path().join("state"));
-        let path = path(&folder, &graph, None);
+        let path = path(&folder, &graph, None, ".toml");
         let mut state = StateFile::open(&path, &graph).unwrap();
         assert!(!path.exists(), "nothing is kept");
         state.keep("gate", keys("rtsp://u:p@gate/1")).unwrap();
@@ -302,7 +309,7 @@ mod tests {
                 let found = variables.iter().find(|(known, _)| *known == name);
                 found.map(|(_, value)| OsString::from(value))
             };
-            folder(&value)
+            folder(&value, "streams")
         };
         let (home, xdg) = (("HOME", "/users/me"), ("XDG_STATE_HOME", "/state"));
         let service = ("STATE_DIRECTORY", "/var/lib/weir:/var/lib/other");
@@ -316,10 +323,8 @@ mod tests {
         );
         assert_eq!(of(&[]), None);
         let (folder, graph) = (Path::new("/state"), Path::new("/a/graph.toml"));
-        assert_ne!(path(folder, graph, None), path(folder, graph, Some("north")));
-        assert_ne!(
-            path(folder, graph, None),
-            path(folder, Path::new("/b/graph.toml"), None)
-        );
+        let path = |graph, node| path(folder, graph, node, ".toml");
+        assert_ne!(path(graph, None), path(graph, Some("north")));
+        assert_ne!(path(graph, None), path(Path::new("/b/graph.toml"), None));
     }
 }

@@ -46,12 +46,13 @@ impl Sink for LiveSink {
         for incident in &delivery.incidents {
             self.0.incidents.add(&delivery.stream, incident);
         }
+        self.0.stills.offer(delivery);
         if let Some(shown) = self.0.shown(&delivery.stream) {
             shown.channel.note(notes::frame(delivery));
             if shown.channel.wants_pictures() {
                 let interval_ms = self.0.picture_interval_ms();
                 if shown.channel.takes_picture(delivery.time_ms, interval_ms)
-                    && let Some(jpeg) = picture(delivery)
+                    && let Some(jpeg) = picture(delivery, PICTURES)
                 {
                     shown.channel.picture(jpeg);
                 }
@@ -83,19 +84,20 @@ impl Sink for LiveSink {
     }
 
     fn finish(&mut self) -> Result<(), SinkError> {
+        self.0.incidents.flush();
         Ok(())
     }
 }
 
 /// The frame of a delivery as a JPEG; `None` where there is nothing to see, as in those of emulated streams.
-fn picture(delivery: &Delivery) -> Option<Vec<u8>> {
+pub(super) fn picture(delivery: &Delivery, limits: PictureLimits) -> Option<Vec<u8>> {
     let image = &delivery.frame.image;
     let (samples, _) = image.planes.plane(0);
     if samples.iter().all(|sample| Some(sample) == samples.first()) {
         return None;
     }
     let whole = Rect::new(0.0, 0.0, image.width as f32, image.height as f32);
-    let picture = ObjectPictures::default().take(&delivery.frame, &whole, PICTURES)?;
+    let picture = ObjectPictures::default().take(&delivery.frame, &whole, limits)?;
     let jpeg = picture.jpeg();
     (!jpeg.is_empty()).then(|| jpeg.to_vec())
 }

@@ -27,6 +27,10 @@ const ANY_SOURCE: &str = "*";
 
 const LIKE: &str = "like";
 
+/// Kind and ending of the file of the engine with streams.
+const STREAMS: &str = "streams";
+const ENDING: &str = ".toml";
+
 /// An edit of the graph's file: the text with it, and the graph that this is.
 struct Edit {
     text: String,
@@ -207,7 +211,7 @@ impl Service {
         let why = lock(&self.loaded)
             .as_ref()
             .and_then(|loaded| self.check_editable(loaded).err());
-        let (graph, state) = (self.graph.display(), self.state_path());
+        let (graph, state) = (self.graph.display(), self.state_path(STREAMS, ENDING));
         output::remark(&match (why, &state) {
             (None, _) => format!("streams that are added are kept in {graph}"),
             (Some(why), Ok(path)) => {
@@ -274,14 +278,22 @@ impl Service {
     /// # Errors
     /// The reason why it may not.
     fn check_editable(&self, loaded: &LoadedGraph) -> Result<(), String> {
+        self.check_file_editable(&loaded.graph)?;
+        graph_file::check_text(&self.graph, &loaded.text)
+    }
+
+    /// Checks that the graph's file may be edited while `graph` is in force.
+    ///
+    /// # Errors
+    /// The reason why it may not.
+    pub(super) fn check_file_editable(&self, graph: &Graph) -> Result<(), String> {
         if self.node().is_some() {
             return Err("the engines of a fleet have the graph's file in common".to_owned());
         }
-        if !loaded.graph.queues().is_empty() {
+        if !graph.queues().is_empty() {
             return Err("jobs are for one graph, and it has queued sources".to_owned());
         }
-        graph_file::check_writable(&self.graph)?;
-        graph_file::check_text(&self.graph, &loaded.text)
+        graph_file::check_writable(&self.graph)
     }
 
     /// Edits the table of a stream in the graph's file.
@@ -337,7 +349,7 @@ impl Service {
         &self,
         change: impl FnOnce(&mut StateFile) -> Result<T, String>,
     ) -> Result<Option<(T, PathBuf)>, String> {
-        match self.state_path() {
+        match self.state_path(STREAMS, ENDING) {
             Ok(path) if path.exists() => self.with_state(change).map(Some),
             _ => Ok(None),
         }
@@ -351,19 +363,19 @@ impl Service {
         let mut opened = lock(&self.state_file);
         let state = match &mut *opened {
             Some(state) => state,
-            none => none.insert(StateFile::open(&self.state_path()?, &self.graph)?),
+            none => none.insert(StateFile::open(&self.state_path(STREAMS, ENDING)?, &self.graph)?),
         };
         Ok((change(state)?, state.path().to_owned()))
     }
 
-    /// Path of the file of the engine.
-    fn state_path(&self) -> Result<PathBuf, String> {
+    /// Path of the file or folder of the engine for this graph, of a kind and with that ending.
+    pub(super) fn state_path(&self, kind: &str, ending: &str) -> Result<PathBuf, String> {
         if !self.graph.is_file() {
             return Err("a graph from a pipe has no other place".to_owned());
         }
-        let folder = state::folder(&|name| std::env::var_os(name));
+        let folder = state::folder(&|name| std::env::var_os(name), kind);
         let folder = folder.ok_or("there is no folder for files of this user: set XDG_STATE_HOME")?;
-        Ok(state::path(&folder, &self.graph, self.node().as_deref()))
+        Ok(state::path(&folder, &self.graph, self.node().as_deref(), ending))
     }
 
     /// The node of a fleet that this engine is.
