@@ -46,7 +46,7 @@ const RIGHT: &str = "\u{e014}";
 const ENTER: &str = "\u{e007}";
 
 /// All that the browser asked for is of this service, and nothing went wrong in the page.
-fn assert_clean(browser: &Browser, service: &Service) {
+pub(crate) fn assert_clean(browser: &Browser, service: &Service) {
     let errors = browser.errors();
     assert!(errors.is_empty(), "{errors:#?}");
     let requests = browser.requests();
@@ -138,7 +138,7 @@ fn a_camera_is_seen_with_what_was_found_in_it() {
 }
 
 /// The street with what happens in it: a zone, a line, and the four points of `speed`.
-const STREET: &str = r#"
+pub(crate) const STREET: &str = r#"
 [app]
 name = "street"
 slo = "2s"
@@ -179,7 +179,7 @@ path = "events.jsonl"
 inputs = ["gate", "junction"]
 "#;
 
-fn clip(folder: &Path, name: &str) {
+pub(crate) fn clip(folder: &Path, name: &str) {
     let clips = concat!(env!("CARGO_MANIFEST_DIR"), "/../../videos/");
     std::fs::copy(Path::new(clips).join(name), folder.join("clip.mp4")).unwrap();
 }
