@@ -66,6 +66,10 @@ pub enum KeyKind {
     Duration,
     /// An amount of bytes above zero with its unit (`"64MiB"`), as bytes.
     Bytes,
+    /// An amount of bytes as for [`KeyKind::Bytes`], or a share of a file system (`"10%"`), as a fraction below one.
+    Space,
+    /// A table of durations by name: `{ person = "30d", default = "7d" }`.
+    Durations,
     /// A list of points, each of two numbers: `[[0.1, 0.5], [0.9, 0.5]]`.
     Points,
 }
@@ -224,6 +228,8 @@ pub enum Value {
     Flag(bool),
     /// List of points, each `[x, y]`.
     Points(Vec<[f64; 2]>),
+    /// Durations in seconds by name.
+    Durations(BTreeMap<String, f64>),
 }
 
 /// Validated keys of one table: every name is known, every value has the type and bounds of its [`KeySpec`].
@@ -263,6 +269,15 @@ impl Settings {
     pub fn points(&self, key: &str) -> Option<&[[f64; 2]]> {
         match self.0.get(key) {
             Some(Value::Points(points)) => Some(points),
+            _ => None,
+        }
+    }
+
+    /// The durations of `key` in seconds by name, if set.
+    #[must_use]
+    pub fn durations(&self, key: &str) -> Option<&BTreeMap<String, f64>> {
+        match self.0.get(key) {
+            Some(Value::Durations(durations)) => Some(durations),
             _ => None,
         }
     }

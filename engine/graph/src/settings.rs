@@ -1,9 +1,10 @@
 //! Settings of operators, heads and sinks, checked against the keys that the catalog declares.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use weir_config::{
-    Content, Diagnostics, Fields, Node, absolute, parse_bytes, report_missing, spelling, texts,
+    Content, Diagnostics, Entry, Fields, Node, absolute, parse_bytes, report_missing, spelling, texts,
 };
 use weir_flow::{KeyKind, KeySpec, Settings, Value};
 use weir_types::Span;
@@ -66,9 +67,11 @@ fn accepts(kind: KeyKind, content: &Content) -> bool {
         | KeyKind::File
         | KeyKind::Folder
         | KeyKind::Duration
-        | KeyKind::Bytes => {
+        | KeyKind::Bytes
+        | KeyKind::Space => {
             matches!(content, Content::Text(_))
         }
+        KeyKind::Durations => matches!(content, Content::Table(_)),
         KeyKind::Texts | KeyKind::Points => matches!(content, Content::List(_)),
         KeyKind::Flag => matches!(content, Content::Bool(_)),
     }
@@ -86,6 +89,8 @@ fn wanted(kind: KeyKind) -> &'static str {
         KeyKind::Points => "a list of points, such as [[0.1, 0.5], [0.9, 0.5]]",
         KeyKind::Duration => "a duration in quotes, such as \"24h\"",
         KeyKind::Bytes => "an amount of bytes in quotes, such as \"64MiB\"",
+        KeyKind::Space => "an amount of bytes or a share in quotes, such as \"20GB\" or \"10%\"",
+        KeyKind::Durations => "a table of durations, such as { person = \"30d\", default = \"7d\" }",
     }
 }
 
@@ -138,9 +143,13 @@ fn value(spec: &KeySpec, node: &Node, folder: &Path, diagnostics: &mut Diagnosti
         }
         (KeyKind::Flag, Content::Bool(flag)) => Some(Value::Flag(*flag)),
         (KeyKind::Points, Content::List(list)) => points(name, list, diagnostics).map(Value::Points),
-        (KeyKind::Duration | KeyKind::Bytes, Content::Text(text)) => {
+        (KeyKind::Durations, Content::Table(entries)) => {
+            durations(name, entries, diagnostics).map(Value::Durations)
+        }
+        (KeyKind::Duration | KeyKind::Bytes | KeyKind::Space, Content::Text(text)) => {
             let read = match spec.kind {
                 KeyKind::Duration => text.parse::<Span>().ok().map(Span::as_secs_f64),
+                KeyKind::Space if text.trim_end().ends_with('%') => share(text),
                 _ => parse_bytes(text).map(|bytes| bytes as f64),
             };
             let read = read.filter(|amount| *amount > 0.0);
@@ -159,6 +168,30 @@ fn value(spec: &KeySpec, node: &Node, folder: &Path, diagnostics: &mut Diagnosti
             None
         }
     }
+}
+
+/// A share in percent, from 1 to 99, as a fraction.
+fn share(text: &str) -> Option<f64> {
+    let percent: u8 = text.trim().strip_suffix('%')?.trim().parse().ok()?;
+    (1..=99).contains(&percent).then(|| f64::from(percent) / 100.0)
+}
+
+/// The durations of a table in seconds; each entry that is none is reported.
+fn durations(name: &str, entries: &[Entry], diagnostics: &mut Diagnostics) -> Option<BTreeMap<String, f64>> {
+    let mut durations = BTreeMap::new();
+    for Entry { name: of, at, node } in entries {
+        let seconds = match &node.content {
+            Content::Text(text) => text.parse::<Span>().ok().map(Span::as_secs_f64),
+            _ => None,
+        };
+        let Some(seconds) = seconds.filter(|seconds| *seconds > 0.0) else {
+            let message = format!("`{name}.{of}` must be {}", wanted(KeyKind::Duration));
+            diagnostics.add(*at, message, None);
+            continue;
+        };
+        durations.insert(of.clone(), seconds);
+    }
+    (durations.len() == entries.len()).then_some(durations)
 }
 
 /// The points of a list; the first that is none is reported.

@@ -128,6 +128,10 @@ fn ffmpeg_text(value: &Value) -> String {
             let points = points.iter().map(|[x, y]| format!("{x},{y}"));
             points.collect::<Vec<_>>().join("+")
         }
+        Value::Durations(durations) => {
+            let durations = durations.iter().map(|(name, seconds)| format!("{name}={seconds}"));
+            durations.collect::<Vec<_>>().join("+")
+        }
     }
 }
 

@@ -273,6 +273,8 @@ fn kind_text(kind: KeyKind) -> String {
         KeyKind::Points => "a list of points, such as `[[0.1, 0.5], [0.9, 0.5]]`".to_owned(),
         KeyKind::Duration => "a duration, such as `\"24h\"`".to_owned(),
         KeyKind::Bytes => "an amount of bytes, such as `\"64MiB\"`".to_owned(),
+        KeyKind::Space => "an amount of bytes or a share, such as `\"20GB\"` or `\"10%\"`".to_owned(),
+        KeyKind::Durations => "a table of durations, such as `{ person = \"30d\" }`".to_owned(),
     }
 }
 

@@ -79,6 +79,8 @@ pub(super) fn kind(kind: KeyKind) -> Value {
         KeyKind::Flag => flag(),
         KeyKind::Duration => json!({ "type": "string", "examples": ["500ms", "2s", "24h"] }),
         KeyKind::Bytes => json!({ "type": "string", "examples": ["500kB", "64MiB"] }),
+        KeyKind::Space => json!({ "type": "string", "examples": ["20GB", "10%"] }),
+        KeyKind::Durations => json!({ "type": "object", "additionalProperties": text() }),
         KeyKind::Points => json!({
             "type": "array",
             "items": { "type": "array", "minItems": 2, "maxItems": 2, "items": { "type": "number" } },
