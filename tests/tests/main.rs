@@ -32,6 +32,7 @@ mod residency;
 mod rtsp_cameras;
 mod service;
 mod several_devices;
+mod sink_changes;
 mod tracked_clips;
 mod tracks;
 mod transforms;

@@ -294,6 +294,7 @@ impl Sink for QueueSink {
                 module,
                 reason,
             },
+            Notice::Sink { .. } => return Ok(()),
             Notice::Still {
                 stream,
                 frame,

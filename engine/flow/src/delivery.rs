@@ -93,6 +93,15 @@ pub enum Notice {
         /// Time of the change, in milliseconds since 1970 (UTC).
         time_ms: u64,
     },
+    /// Output of a sink reaches its destination no more, or again.
+    Sink {
+        /// Name of the sink.
+        sink: Arc<str>,
+        /// Reason of the outage; `None` if it works again.
+        outage: Option<Arc<str>>,
+        /// Time of the change, in milliseconds since 1970 (UTC).
+        time_ms: u64,
+    },
     /// Tracks and incidents that ended without a delivery, because their stream was removed, ended or lost
     /// its connection.
     Analytics {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use crate::catalog::Settings;
 use crate::delivery::{Delivery, Notice, RunHeader};
 use crate::error::SinkError;
 use crate::packet::PacketObserver;
@@ -55,8 +56,14 @@ pub trait Sink: Send {
     fn on_stream_removed(&mut self, _stream: &str) -> Result<(), SinkError> {
         Ok(())
     }
+    /// Takes over other values of the keys that its factory names as [`SinkFactory::live_keys`].
+    fn set_settings(&mut self, _settings: &Settings) {}
     /// Counters of the sink beside the deliveries that it accepted, by their names in reports.
     fn counts(&self) -> BTreeMap<&'static str, u64> {
+        BTreeMap::new()
+    }
+    /// Packets that a sink which records did not record, by stream.
+    fn packets_lost(&self) -> BTreeMap<Arc<str>, u64> {
         BTreeMap::new()
     }
     /// Reason why output currently does not reach its destination, such as a full disk or a server that is
@@ -94,6 +101,11 @@ pub trait SinkFactory: Send + Sync {
     /// Folder in which it creates files with names that are not known in advance.
     fn folder(&self) -> Option<PathBuf> {
         None
+    }
+    /// Keys whose values an open sink can take over ([`Sink::set_settings`]). A sink that differs in another key is
+    /// opened anew.
+    fn live_keys(&self) -> &'static [&'static str] {
+        &[]
     }
     /// Folder pattern of its streams, in which it also deletes files; `{stream}` is replaced by a stream's
     /// name.

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use weir_flow::{
-    Model, Operator, RunHeader, Sink, SinkError, SinkFactory, StopFlag, StreamHeader, mask_credentials,
+    Model, Operator, RunHeader, Settings, Sink, SinkError, SinkFactory, StopFlag, StreamHeader,
+    mask_credentials,
 };
 use weir_graph::{Graph, SinkNode, SourceNode};
 use weir_types::SlotId;
@@ -59,6 +60,8 @@ pub(crate) struct PreparedGraph {
     pub(crate) operators: Vec<Option<Arc<dyn Operator>>>,
     /// By sink; `None` where the one that runs goes on.
     pub(crate) sinks: Vec<Option<SinkHandle>>,
+    /// Sinks that go on with other settings, by name.
+    pub(crate) sink_settings: Vec<(String, Settings)>,
     /// The plan of its partitioned models; `None` where it has none.
     pub(crate) plan: Option<PreparedPlan>,
 }
@@ -76,18 +79,24 @@ pub(crate) fn prepare_swap(
     stop: &StopFlag,
 ) -> Result<PreparedGraph, RunError> {
     let graph = Arc::new(assembly.graph);
-    let goes_on = |node: &SinkNode| goes_on(node, before.graph.sinks());
-    let goes_on: Vec<bool> = graph.sinks().iter().map(goes_on).collect::<Result<_, _>>()?;
+    let factories = graph.sinks().iter().zip(&assembly.sinks);
+    let goes_on = factories.map(|(node, factory)| goes_on(node, before.graph.sinks(), factory.live_keys()));
+    let goes_on: Vec<bool> = goes_on.collect::<Result<_, _>>()?;
     let plan = prepare_plan(assembly.partitioning, before, &graph)?;
     let start_up = StartUp { clock, options, stop };
     let opened = start_up.open(&graph, &assembly.models)?;
     let ready = start_up.measure(&graph, opened, plan.as_ref().map(|plan| &plan.active))?;
     let header = run_header(&graph, clock);
     let mut sinks = Vec::new();
+    let mut sink_settings = Vec::new();
     let factories = graph.sinks().iter().zip(assembly.sinks).zip(goes_on);
     for (index, ((node, factory), goes_on)) in factories.enumerate() {
         if goes_on {
             sinks.push(None);
+            let known = before.graph.sinks().iter().find(|known| known.name == node.name);
+            if known.is_some_and(|known| known.settings != node.settings) {
+                sink_settings.push((node.name.clone(), node.settings.clone()));
+            }
             continue;
         }
         let sink = start_up.open_sink(&node.name, factory)?;
@@ -117,6 +126,7 @@ pub(crate) fn prepare_swap(
         workers,
         operators: assembly.operators,
         sinks,
+        sink_settings,
         plan,
     })
 }
@@ -142,14 +152,18 @@ fn prepare_plan(
     }
 }
 
-/// Whether a sink is one that is open, and not to be opened beside it.
+/// Whether a sink is one that is open, and not to be opened beside it. It may differ in `live` keys, which the open one takes over.
 ///
 /// # Errors
 /// A sink that can neither go on nor be opened: its name or its file is that of one with other settings. One that writes another
 /// file than before is opened beside it.
-fn goes_on(node: &SinkNode, open: &[SinkNode]) -> Result<bool, RunError> {
+fn goes_on(node: &SinkNode, open: &[SinkNode], live: &[&str]) -> Result<bool, RunError> {
     let known = open.iter().find(|known| known.name == node.name);
-    let settings = |node: &SinkNode| (node.kind.clone(), node.when_slow, node.settings.clone());
+    let settings = |node: &SinkNode| {
+        let mut settings = node.settings.clone();
+        settings.0.retain(|key, _| !live.contains(&key.as_str()));
+        (node.kind.clone(), node.when_slow, settings)
+    };
     if known.is_some_and(|known| settings(known) == settings(node)) {
         return Ok(true);
     }

@@ -8,7 +8,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded, unbounded};
-use weir_flow::{Delivery, Notice, PacketObserver, RunHeader, Sink, SinkError, StopFlag};
+use weir_flow::{Delivery, Notice, PacketObserver, RunHeader, Settings, Sink, SinkError, StopFlag};
 use weir_graph::WhenSlow;
 use weir_policy::SinkReport;
 use weir_types::Timestamp;
@@ -33,6 +33,8 @@ enum Payload {
     Notice(Arc<Notice>),
     /// The stream of that name was removed; nothing of it follows.
     StreamRemoved(Arc<str>),
+    /// Other values of its live keys.
+    Settings(Settings),
 }
 
 /// Progress of the thread of a sink.
@@ -185,6 +187,13 @@ impl SinkHandle {
         self.send(Payload::StreamRemoved(Arc::clone(stream)), None, None);
     }
 
+    /// Another graph has other values of keys that the open sink takes over, after all that is queued.
+    pub(crate) fn send_settings(&self, settings: Settings) {
+        if !self.send(Payload::Settings(settings), None, None) {
+            tracing::warn!("a sink is too slow to take other settings over: reload the graph again");
+        }
+    }
+
     /// Counts so far: those of the sink's thread, with the deliveries and notices that the queue had no room
     /// for.
     pub(crate) fn report(&self) -> SinkReport {
@@ -192,6 +201,11 @@ impl SinkHandle {
         report.skipped += self.skipped;
         report.notices_lost += self.notices_skipped;
         report
+    }
+
+    /// Why its output does not reach its destination at present.
+    pub(crate) fn outage(&self) -> Option<String> {
+        lock(&self.progress).report.outage.clone()
     }
 
     fn send(
@@ -286,6 +300,10 @@ impl Writer {
                     Payload::Delivery(delivery) => sink.accept(delivery),
                     Payload::Notice(notice) => sink.on_notice(notice),
                     Payload::StreamRemoved(stream) => sink.on_stream_removed(stream),
+                    Payload::Settings(settings) => {
+                        sink.set_settings(settings);
+                        Ok(())
+                    }
                 });
             self.look();
             let mut progress = lock(&self.progress);
@@ -294,7 +312,7 @@ impl Writer {
             match (&item.payload, written) {
                 (Payload::Delivery(_), true) => report.written += 1,
                 (Payload::Delivery(_), false) => report.lost += 1,
-                (Payload::Notice(_), true) | (Payload::StreamRemoved(_), _) => {}
+                (Payload::Notice(_), true) | (Payload::StreamRemoved(_) | Payload::Settings(_), _) => {}
                 (Payload::Notice(_), false) => report.notices_lost += 1,
             }
             drop(progress);
@@ -313,10 +331,11 @@ impl Writer {
     /// Updates the counts, the outage and the free bytes of the report.
     fn look(&self) {
         let counts = self.counts();
-        let (outage, free_bytes) = self.health();
+        let (outage, free_bytes, packets_lost) = self.health();
         let mut progress = lock(&self.progress);
         let report = &mut progress.report;
         (report.counts, report.outage, report.free_bytes) = (counts, outage, free_bytes);
+        report.packets_lost = packets_lost;
     }
 
     /// Own counters of the sink, by name; empty if reading them panics.
@@ -328,9 +347,13 @@ impl Writer {
             .collect()
     }
 
-    /// Why the sink can write nothing now, and the bytes that are free where it records.
-    fn health(&self) -> (Option<String>, Option<u64>) {
-        let ask = || (self.sink.outage(), self.sink.free_bytes());
+    /// Why the sink can write nothing now, the bytes that are free where it records, and the packets that it lost by stream.
+    fn health(&self) -> (Option<String>, Option<u64>, BTreeMap<String, u64>) {
+        let ask = || {
+            let lost = self.sink.packets_lost().into_iter();
+            let lost = lost.map(|(stream, count)| (stream.to_string(), count));
+            (self.sink.outage(), self.sink.free_bytes(), lost.collect())
+        };
         catch_unwind(AssertUnwindSafe(ask)).unwrap_or_default()
     }
 

@@ -26,6 +26,7 @@ enum Line<'a> {
     Dropped(DroppedLine<'a>),
     Still(StillLine<'a>),
     State(StateLine<'a>),
+    Sink(SinkLine<'a>),
     Track(TrackLine<'a>),
     Incident(Box<IncidentLine<'a>>),
 }
@@ -94,6 +95,15 @@ struct StillLine<'a> {
 #[derive(Serialize)]
 struct StateLine<'a> {
     stream: &'a str,
+    time: String,
+    state: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+struct SinkLine<'a> {
+    sink: &'a str,
     time: String,
     state: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -339,6 +349,16 @@ pub(super) fn write_notice(notice: &Notice, mut out: impl Write) -> io::Result<(
             time: utc(*time_ms),
             state: state_name(state),
             reason: state.reason(),
+        }),
+        Notice::Sink {
+            sink,
+            outage,
+            time_ms,
+        } => Line::Sink(SinkLine {
+            sink,
+            time: utc(*time_ms),
+            state: if outage.is_some() { "down" } else { "running" },
+            reason: outage.as_deref(),
         }),
         Notice::Analytics {
             stream,

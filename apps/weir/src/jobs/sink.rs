@@ -124,8 +124,14 @@ impl StagingSink {
         let mut settings: Settings = self.node.settings.clone();
         let path = file.to_string_lossy().into_owned();
         settings.0.insert("path".to_owned(), Value::Text(path));
-        for key in ["rotate_size", "rotate_age", "keep"] {
+        for key in ["rotate_age", "keep"] {
             settings.0.remove(key);
+        }
+        if self.form == Some(OutputForm::Lines) {
+            // The lines of a segment stay in one file.
+            settings
+                .0
+                .insert("rotate_size".to_owned(), Value::Number(u64::MAX as f64));
         }
         if self.form == Some(OutputForm::Files) {
             settings.0.insert("overwrite".to_owned(), Value::Flag(true));
@@ -284,11 +290,14 @@ impl Sink for StagingSink {
     }
 
     fn on_notice(&mut self, notice: &Notice) -> Result<(), SinkError> {
-        let (Notice::Dropped { stream, .. }
-        | Notice::Still { stream, .. }
-        | Notice::State { stream, .. }
-        | Notice::Analytics { stream, .. }) = notice;
-        let Some(stream) = self.streams.get(stream) else {
+        let stream = match notice {
+            Notice::Dropped { stream, .. }
+            | Notice::Still { stream, .. }
+            | Notice::State { stream, .. }
+            | Notice::Analytics { stream, .. } => self.streams.get(stream),
+            Notice::Sink { .. } => None,
+        };
+        let Some(stream) = stream else {
             let passes = self.inner.wants_notices() || matches!(notice, Notice::Analytics { .. });
             return if passes {
                 self.inner.on_notice(notice)
@@ -305,7 +314,7 @@ impl Sink for StagingSink {
                 Ok(())
             }
             // When a stream begins is no result.
-            Notice::Still { .. } | Notice::State { .. } => Ok(()),
+            Notice::Still { .. } | Notice::State { .. } | Notice::Sink { .. } => Ok(()),
             Notice::Analytics { .. } => match self.open.get_mut(stream.spec.name.as_str()) {
                 Some(OpenSegment { sink: Some(sink), .. }) => sink.on_notice(notice),
                 _ => Ok(()),

@@ -298,6 +298,9 @@ pub struct SinkReport {
     /// Further counters by name, such as clips or messages.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub counts: BTreeMap<String, u64>,
+    /// Number of packets that a sink which records did not record, by stream.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub packets_lost: BTreeMap<String, u64>,
     /// Reason for which the sink cannot write at the moment; it retries.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outage: Option<String>,
@@ -319,6 +322,9 @@ impl SinkReport {
         self.closed |= other.closed;
         for (name, count) in other.counts {
             *self.counts.entry(name).or_default() += count;
+        }
+        for (stream, count) in other.packets_lost {
+            *self.packets_lost.entry(stream).or_default() += count;
         }
         self.outage = other.outage;
         self.free_bytes = other.free_bytes.or(self.free_bytes);

@@ -3,10 +3,11 @@
 
 mod analytics;
 mod graphs;
+mod outages;
 mod privacy;
 mod streams;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use actix::{Actor, AsyncContext, Context, Handler, MessageResult, Recipient};
@@ -57,6 +58,9 @@ impl SinkRoute {
         view.is_some_and(|view| view.streams.contains(&stream.0))
     }
 }
+
+/// Time between two looks at the outages of sinks.
+const OUTAGE_INTERVAL: Span = Span::from_millis(500);
 
 /// Final counts and the sinks of a run, sent once all modules have reported their counts.
 pub(crate) struct RunEnded {
@@ -120,6 +124,8 @@ pub(crate) struct Egress {
     all_down_logged: bool,
     /// Whether any sink is to be given notices.
     wants_notices: bool,
+    /// Sinks whose outage was reported.
+    outages: BTreeSet<String>,
     /// Frames of requests in flight, where notices are wanted.
     frames: BTreeMap<RequestId, FrameInfo>,
 }
@@ -156,6 +162,7 @@ impl Egress {
             counts_of_graphs: GraphCounts::default(),
             reorder: ReorderBuffer::default(),
             all_down_logged: false,
+            outages: BTreeSet::new(),
             frames: BTreeMap::new(),
         }
     }
@@ -455,6 +462,7 @@ impl Actor for Egress {
         context.run_interval(duration(telemetry::KEEP_INTERVAL), |egress, _| {
             egress.keep_series()
         });
+        context.run_interval(duration(OUTAGE_INTERVAL), |egress, _| egress.report_outages());
     }
 }
 

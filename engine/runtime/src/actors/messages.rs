@@ -6,7 +6,7 @@ use std::sync::Arc;
 use actix::{Message, Recipient};
 use tokio::sync::oneshot;
 use weir_analytics::AnalyticsPlan;
-use weir_flow::{RequestResults, SourceCounts, StreamState};
+use weir_flow::{RequestResults, Settings, SourceCounts, StreamState};
 use weir_policy::{Outcome, SlotEvent, StreamReport};
 use weir_types::{DropReason, ModuleId, RequestId, Shortfall, Span, StreamId, Timestamp};
 
@@ -266,6 +266,8 @@ pub(crate) struct SwapGraph {
     pub(crate) module_names: Vec<Arc<str>>,
     /// Its sinks: name, what it shows, and the sink itself where it was opened for this graph.
     pub(crate) sinks: Vec<(String, SinkView, Option<SinkHandle>)>,
+    /// Settings that sinks which go on take over, by name.
+    pub(crate) sink_settings: Vec<(String, Settings)>,
     /// Trackers and transforms of the graph.
     pub(crate) analytics: Arc<AnalyticsPlan>,
 }

@@ -43,6 +43,7 @@ impl RunContext<'_> {
             workers,
             operators,
             sinks,
+            sink_settings,
             plan,
         } = prepared;
         if let Some(plan) = &plan {
@@ -117,6 +118,7 @@ impl RunContext<'_> {
             graph: actors.graph.clone().recipient(),
             module_names: self.module_names.borrow().clone(),
             sinks: sinks.collect(),
+            sink_settings,
             analytics: analytics_plan(graph),
         });
 

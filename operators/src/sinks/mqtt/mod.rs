@@ -288,7 +288,7 @@ impl Sink for Mqtt {
             } if state.is_down() || matches!(state, StreamState::Paused | StreamState::Gone { .. }) => {
                 self.darken(stream, *time_ms);
             }
-            Notice::Dropped { .. } | Notice::Still { .. } | Notice::State { .. } => {}
+            Notice::Dropped { .. } | Notice::Still { .. } | Notice::State { .. } | Notice::Sink { .. } => {}
         }
         Ok(())
     }

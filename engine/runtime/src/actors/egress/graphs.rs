@@ -16,6 +16,7 @@ impl Handler<SwapGraph> for Egress {
             graph,
             module_names,
             sinks,
+            sink_settings,
             analytics,
         } = swap;
         self.analytics.insert(number, analytics);
@@ -28,6 +29,11 @@ impl Handler<SwapGraph> for Egress {
             // The one before it of that name is of graphs that are drained.
             } else if let Some(sink) = self.sinks.iter_mut().rev().find(|sink| sink.name == name) {
                 sink.views.insert(number, view);
+            }
+        }
+        for (name, settings) in sink_settings {
+            if let Some(sink) = self.sinks.iter().rev().find(|sink| sink.name == name) {
+                sink.handle.send_settings(settings);
             }
         }
         self.wants_notices = self.sinks.iter().any(|sink| sink.handle.wants_notices());
