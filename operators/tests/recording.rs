@@ -2,11 +2,12 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 use serde_json::Value as Json;
 use weir_flow::{
@@ -21,7 +22,7 @@ use crate::small_disk::SmallDisk;
 /// 21:30:05 on 23 November 2026, UTC.
 const BEGAN_MS: u64 = 1_795_469_405_000;
 
-fn open_sink(kind: &str, folder: &Path, more: &[(&str, Value)]) -> Box<dyn Sink> {
+pub(crate) fn open_sink(kind: &str, folder: &Path, more: &[(&str, Value)]) -> Box<dyn Sink> {
     let path = ("path", Value::Text(folder.display().to_string()));
     let settings = more.iter().chain([&path]);
     let settings = Settings(
@@ -33,14 +34,14 @@ fn open_sink(kind: &str, folder: &Path, more: &[(&str, Value)]) -> Box<dyn Sink>
 }
 
 /// A camera that sends the shipped clip, once.
-struct Camera {
+pub(crate) struct Camera {
     tap: Arc<PacketTap>,
     _recorded: PacketSubscription,
     source: Box<dyn Source>,
 }
 
 impl Camera {
-    fn new(name: &str, sink: &dyn Sink) -> Self {
+    pub(crate) fn new(name: &str, sink: &dyn Sink) -> Self {
         Self::observed_by(name, sink.packet_observer().unwrap())
     }
 
@@ -58,7 +59,7 @@ impl Camera {
     }
 
     /// Sends frames up to that media time; says whether there are more.
-    fn play(&mut self, until_ms: f64) -> bool {
+    pub(crate) fn play(&mut self, until_ms: f64) -> bool {
         while let Some(frame) = self.source.next().unwrap() {
             self.tap.on_frame(frame.stamp_ms.unwrap(), frame.pts_ms);
             if frame.pts_ms >= until_ms {
@@ -84,7 +85,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-fn videos(folder: &Path) -> Vec<PathBuf> {
+pub(crate) fn videos(folder: &Path) -> Vec<PathBuf> {
     let mut found = files(folder);
     found.retain(|path| path.extension().is_some_and(|extension| extension == "mp4"));
     found
@@ -495,6 +496,69 @@ fn a_full_disk_is_counted_and_recording_goes_on_when_there_is_room() {
     );
     assert_eq!(played as u64, of("packets"), "{segments:?} {counts:?}");
     assert!(of("packets") > 0 && of("packets_failed") > 0, "{counts:?}");
+    let lost = of("packets_failed") + of("packets_lost");
+    let by_stream = BTreeMap::from([(Arc::from("north"), lost)]);
+    assert_eq!(archive.packets_lost(), by_stream);
+}
+
+#[test]
+fn other_settings_are_taken_over_without_ending_a_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut archive = open_sink("archive", folder.path(), &[("segment", Value::Number(60.0))]);
+    let mut camera = Camera::new("north", &*archive);
+    camera.play(1_000.0);
+    let changed = [("segment", Value::Number(3.0)), ("max_bytes", Value::Number(1e9))];
+    let changed = changed.map(|(key, value)| (key.to_owned(), value));
+    archive.set_settings(&Settings(changed.into()));
+    camera.play(f64::MAX);
+    archive.finish().unwrap();
+    let segments = videos(folder.path());
+    assert_eq!(segments.iter().map(|path| frames(path)).sum::<usize>(), 300);
+    assert!(segments.len() >= 3, "{segments:?}");
+    assert!(archive.packets_lost().is_empty());
+}
+
+#[test]
+fn another_size_begins_a_segment() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut archive = open_sink("archive", folder.path(), &[]);
+    let observer = archive.packet_observer().unwrap();
+    let formats: Arc<Mutex<Vec<Arc<PacketFormat>>>> = Arc::default();
+    let mut camera = Camera::observed_by(
+        "north",
+        Arc::new(Resized {
+            observer,
+            formats: Arc::clone(&formats),
+        }),
+    );
+    camera.play(5_000.0);
+    let known = formats.lock().unwrap().first().cloned().unwrap();
+    camera.tap.on_format(PacketFormat {
+        width: known.width * 2,
+        ..PacketFormat::clone(&known)
+    });
+    camera.play(f64::MAX);
+    archive.finish().unwrap();
+    let segments = videos(folder.path());
+    assert_eq!(segments.len(), 2, "{segments:?}");
+    assert!(segments.iter().all(|path| frames(path) > 0));
+}
+
+/// Keeps the formats of packets that it passes on.
+struct Resized {
+    observer: Arc<dyn PacketObserver>,
+    formats: Arc<Mutex<Vec<Arc<PacketFormat>>>>,
+}
+
+impl PacketObserver for Resized {
+    fn on_format(&self, stream: &Arc<str>, format: &Arc<PacketFormat>) {
+        self.formats.lock().unwrap().push(Arc::clone(format));
+        self.observer.on_format(stream, format);
+    }
+
+    fn on_packet(&self, stream: &Arc<str>, packet: &Packet) {
+        self.observer.on_packet(stream, packet);
+    }
 }
 
 /// Seconds of processor time that this process has taken.

@@ -7,11 +7,11 @@ use std::sync::Arc;
 use weir_flow::{Delivery, KeyKind, KeySpec, PacketObserver, Settings, Sink, SinkError, SinkFactory};
 
 use super::super::SinkKind;
-use super::archive_writer::ArchiveWriter;
+use super::archive_writer::{ArchiveMessage, ArchiveWriter};
 use super::books::Books;
+use super::limits;
 use super::places::{self, Places};
 use super::recorder::Recorder;
-use super::retention;
 
 pub(in super::super) const KIND: SinkKind = SinkKind {
     name: "archive",
@@ -28,8 +28,17 @@ const KEYS: &[KeySpec] = &[
         kind: KeyKind::Duration,
         about: "length of a segment, which ends before the next key frame (default `\"60s\"`)",
     },
-    retention::KEYS[0],
-    retention::KEYS[1],
+    limits::KEEP,
+    limits::MAX_BYTES,
+    limits::MIN_FREE,
+];
+
+/// Keys that an open archive takes over from another text of its graph.
+const LIVE_KEYS: &[&str] = &[
+    "segment",
+    limits::KEEP.name,
+    limits::MAX_BYTES.name,
+    limits::MIN_FREE.name,
 ];
 
 fn create(settings: &Settings, streams: &[String]) -> Result<Box<dyn SinkFactory>, SinkError> {
@@ -60,10 +69,13 @@ impl SinkFactory for ArchiveFactory {
     fn stream_folders(&self) -> Option<PathBuf> {
         Some(self.places.pattern().to_owned())
     }
+
+    fn live_keys(&self) -> &'static [&'static str] {
+        LIVE_KEYS
+    }
 }
 
-/// The archive sink; its recorder is also notified of removed streams, by name.
-struct Archive(Recorder<Arc<str>>);
+struct Archive(Recorder<ArchiveMessage>);
 
 impl Sink for Archive {
     fn accept(&mut self, _delivery: &Delivery) -> Result<(), SinkError> {
@@ -75,14 +87,22 @@ impl Sink for Archive {
     }
 
     fn on_stream_removed(&mut self, stream: &str) -> Result<(), SinkError> {
-        self.0.queue.push(stream.into());
+        self.0.queue.push(ArchiveMessage::StreamRemoved(stream.into()));
         Ok(())
+    }
+
+    fn set_settings(&mut self, settings: &Settings) {
+        self.0.queue.push(ArchiveMessage::Settings(settings.clone()));
     }
 
     fn counts(&self) -> BTreeMap<&'static str, u64> {
         let mut counts = self.0.books.counts();
         counts.insert("packets_lost", self.0.queue.packets_lost());
         counts
+    }
+
+    fn packets_lost(&self) -> BTreeMap<Arc<str>, u64> {
+        self.0.packets_lost()
     }
 
     fn outage(&self) -> Option<String> {

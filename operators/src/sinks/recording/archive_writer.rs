@@ -8,6 +8,7 @@ use std::sync::Arc;
 use weir_flow::{Packet, PacketFormat, Settings};
 
 use super::books::Books;
+use super::limits::Limits;
 use super::names::{self, Form};
 use super::places::Places;
 use super::recorder::Writer;
@@ -19,6 +20,12 @@ const RETRY_MS: f64 = 5_000.0;
 
 /// Bytes that are removed at least where the disk is full.
 const RECYCLE_BYTES: u64 = 1 << 20;
+
+/// Messages from the sink to the thread that writes.
+pub(super) enum ArchiveMessage {
+    StreamRemoved(Arc<str>),
+    Settings(Settings),
+}
 
 pub(super) struct ArchiveWriter {
     places: Places,
@@ -45,9 +52,13 @@ struct Segment {
     began_ms: f64,
 }
 
+fn segment_ms(settings: &Settings) -> f64 {
+    settings.number("segment", 60.0) * 1e3
+}
+
 impl ArchiveWriter {
     pub(super) fn new(places: Places, settings: &Settings, books: Arc<Books>, lock: Arc<File>) -> Self {
-        let mut retention = Retention::new(settings, Form::Archive);
+        let mut retention = Retention::new(Limits::new(settings), Form::Archive);
         places
             .known()
             .for_each(|folder| retention.keep_newest(folder.to_owned()));
@@ -55,7 +66,7 @@ impl ArchiveWriter {
         books.add("completed", found.completed);
         Self {
             places,
-            segment_ms: settings.number("segment", 60.0) * 1e3,
+            segment_ms: segment_ms(settings),
             retention,
             streams: BTreeMap::new(),
             books,
@@ -80,12 +91,17 @@ impl ArchiveWriter {
             self.books.add("segments", 1);
         }
         self.books.add("packets", kept);
-        self.books.add("packets_failed", written.packets - kept);
+        self.on_packets_failed(stream, written.packets - kept);
         match closed {
             Ok(()) => self.books.on_success(),
             Err(failure) if failure.is_disk_full && self.recycle(written.bytes) => {}
             Err(failure) => self.books.on_failure(failure),
         }
+    }
+
+    fn on_packets_failed(&self, stream: &Arc<str>, count: u64) {
+        self.books.add("packets_failed", count);
+        self.books.on_packets_failed(stream, count);
     }
 
     fn retain(&mut self) {
@@ -147,7 +163,7 @@ impl ArchiveWriter {
 }
 
 impl Writer for ArchiveWriter {
-    type Other = Arc<str>;
+    type Other = ArchiveMessage;
 
     fn on_format(&mut self, stream: &Arc<str>, format: &Arc<PacketFormat>) {
         // What comes next continues nothing.
@@ -162,9 +178,9 @@ impl Writer for ArchiveWriter {
     fn on_packet(&mut self, stream: &Arc<str>, packet: &Packet) {
         match self.record(stream, packet) {
             Ok(true) => {}
-            Ok(false) => self.books.add("packets_failed", 1),
+            Ok(false) => self.on_packets_failed(stream, 1),
             Err(failure) => {
-                self.books.add("packets_failed", 1);
+                self.on_packets_failed(stream, 1);
                 self.close(stream);
                 // There is room again: the next key frame begins a segment.
                 if failure.is_disk_full && self.recycle(0) {
@@ -178,11 +194,19 @@ impl Writer for ArchiveWriter {
         }
     }
 
-    fn on_other(&mut self, removed: Arc<str>) {
-        self.close(&removed);
-        self.streams.remove(&removed);
-        let folder = self.places.folder_of(&removed);
-        self.retention.release(&folder);
+    fn on_other(&mut self, message: ArchiveMessage) {
+        match message {
+            ArchiveMessage::StreamRemoved(removed) => {
+                self.close(&removed);
+                self.streams.remove(&removed);
+                let folder = self.places.folder_of(&removed);
+                self.retention.release(&folder);
+            }
+            ArchiveMessage::Settings(settings) => {
+                self.segment_ms = segment_ms(&settings);
+                self.retention.set_limits(Limits::new(&settings));
+            }
+        }
     }
 
     fn on_tick(&mut self) {

@@ -1,11 +1,14 @@
 //! Counts of a recording, which add up, and the failures that have been logged.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use weir_flow::SinkError;
 
 use crate::media::WriteError;
+
+/// Streams that packets are counted of: names may come and go without end.
+pub(super) const MAX_STREAMS: usize = 4_096;
 
 /// Counts by name, shared by the thread that records and the sink.
 #[derive(Debug, Default)]
@@ -16,6 +19,8 @@ pub(super) struct Books {
 #[derive(Debug, Default)]
 struct State {
     counts: BTreeMap<&'static str, u64>,
+    /// Packets that could not be written, by stream.
+    failed: BTreeMap<Arc<str>, u64>,
     /// The first failure.
     error: Option<SinkError>,
     /// Why nothing can be written now.
@@ -25,6 +30,19 @@ struct State {
 impl Books {
     pub(super) fn add(&self, name: &'static str, count: u64) {
         *self.lock().counts.entry(name).or_default() += count;
+    }
+
+    /// Packets of a stream could not be written.
+    pub(super) fn on_packets_failed(&self, stream: &Arc<str>, count: u64) {
+        let mut state = self.lock();
+        if count > 0 && (state.failed.len() < MAX_STREAMS || state.failed.contains_key(stream)) {
+            *state.failed.entry(Arc::clone(stream)).or_default() += count;
+        }
+    }
+
+    /// Packets that could not be written so far, by stream.
+    pub(super) fn failed(&self) -> BTreeMap<Arc<str>, u64> {
+        self.lock().failed.clone()
     }
 
     /// Counts so far, by name.

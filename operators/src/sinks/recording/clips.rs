@@ -11,9 +11,9 @@ use weir_flow::{
 use super::super::SinkKind;
 use super::books::Books;
 use super::clips_writer::{ClipsMessage, ClipsWriter};
+use super::limits;
 use super::places::{self, Places};
 use super::recorder::Recorder;
-use super::retention;
 
 pub(in super::super) const KIND: SinkKind = SinkKind {
     name: "clips",
@@ -45,8 +45,22 @@ const KEYS: &[KeySpec] = &[
         kind: KeyKind::Bytes,
         about: "memory per stream for the time before an incident; the time is shorter if the memory does not suffice (default `\"32MiB\"`)",
     },
-    retention::KEYS[0],
-    retention::KEYS[1],
+    limits::KEEP,
+    limits::KEEP_BY,
+    limits::MAX_BYTES,
+    limits::MIN_FREE,
+];
+
+/// Keys that an open sink takes over from another text of its graph.
+const LIVE_KEYS: &[&str] = &[
+    "before",
+    "after",
+    "max_length",
+    "memory",
+    limits::KEEP.name,
+    limits::KEEP_BY.name,
+    limits::MAX_BYTES.name,
+    limits::MIN_FREE.name,
 ];
 
 fn create(settings: &Settings, streams: &[String]) -> Result<Box<dyn SinkFactory>, SinkError> {
@@ -76,6 +90,10 @@ impl SinkFactory for ClipsFactory {
 
     fn stream_folders(&self) -> Option<PathBuf> {
         Some(self.places.pattern().to_owned())
+    }
+
+    fn live_keys(&self) -> &'static [&'static str] {
+        LIVE_KEYS
     }
 }
 
@@ -107,7 +125,9 @@ impl Sink for Clips {
             Notice::Analytics {
                 stream, incidents, ..
             } => self.push(stream, incidents),
-            Notice::Dropped { .. } | Notice::Still { .. } | Notice::State { .. } => Ok(()),
+            Notice::Dropped { .. } | Notice::Still { .. } | Notice::State { .. } | Notice::Sink { .. } => {
+                Ok(())
+            }
         }
     }
 
@@ -120,10 +140,18 @@ impl Sink for Clips {
         Ok(())
     }
 
+    fn set_settings(&mut self, settings: &Settings) {
+        self.0.queue.push(ClipsMessage::Settings(settings.clone()));
+    }
+
     fn counts(&self) -> BTreeMap<&'static str, u64> {
         let mut counts = self.0.books.counts();
         counts.insert("packets_lost", self.0.queue.packets_lost());
         counts
+    }
+
+    fn packets_lost(&self) -> BTreeMap<Arc<str>, u64> {
+        self.0.packets_lost()
     }
 
     fn outage(&self) -> Option<String> {

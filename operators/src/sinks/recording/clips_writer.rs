@@ -11,6 +11,7 @@ use weir_flow::{Incident, Packet, PacketFormat, Phase, Settings};
 use super::books::Books;
 use super::clip::{Clip, ClipEnd, Span};
 use super::descriptions;
+use super::limits::Limits;
 use super::names::{self, Form};
 use super::places::Places;
 use super::recorder::Writer;
@@ -31,14 +32,37 @@ const DETECTION_MS: f64 = 15_000.0;
 pub(super) enum ClipsMessage {
     Incident(Arc<str>, Box<Incident>),
     StreamRemoved(Arc<str>),
+    Settings(Settings),
 }
 
-pub(super) struct ClipsWriter {
-    places: Places,
+/// Extent of clips, by the keys of the sink.
+struct Extent {
     before_ms: f64,
     after_ms: f64,
     max_length_ms: f64,
     memory: usize,
+}
+
+impl Extent {
+    fn new(settings: &Settings) -> Self {
+        let ms = |key: &str, default: f64| settings.number(key, default) * 1e3;
+        Self {
+            before_ms: ms("before", 5.0),
+            after_ms: ms("after", 5.0),
+            max_length_ms: ms("max_length", 300.0),
+            memory: settings.number("memory", f64::from(32 << 20)) as usize,
+        }
+    }
+
+    /// Milliseconds of packets that are kept in memory, and their maximum bytes.
+    fn kept(&self) -> (f64, usize) {
+        (self.before_ms + DETECTION_MS, self.memory)
+    }
+}
+
+pub(super) struct ClipsWriter {
+    places: Places,
+    extent: Extent,
     retention: Retention,
     streams: BTreeMap<Arc<str>, Stream>,
     /// Incidents that go on while their clips have ended.
@@ -56,7 +80,7 @@ struct Stream {
 
 impl ClipsWriter {
     pub(super) fn new(places: Places, settings: &Settings, books: Arc<Books>, lock: Arc<File>) -> Self {
-        let mut retention = Retention::new(settings, Form::Clips);
+        let mut retention = Retention::new(Limits::new(settings), Form::Clips);
         places
             .known()
             .for_each(|folder| retention.keep_newest(folder.to_owned()));
@@ -69,13 +93,9 @@ impl ClipsWriter {
         if adopted.undescribed > 0 {
             books.add("undescribed", adopted.undescribed);
         }
-        let ms = |key: &str, default: f64| settings.number(key, default) * 1e3;
         Self {
             places,
-            before_ms: ms("before", 5.0),
-            after_ms: ms("after", 5.0),
-            max_length_ms: ms("max_length", 300.0),
-            memory: settings.number("memory", f64::from(32 << 20)) as usize,
+            extent: Extent::new(settings),
             retention,
             streams: BTreeMap::new(),
             ended_early: BTreeSet::new(),
@@ -85,8 +105,7 @@ impl ClipsWriter {
     }
 
     fn stream(&mut self, name: &Arc<str>) -> &mut Stream {
-        let keep_ms = self.before_ms + DETECTION_MS;
-        let memory = self.memory;
+        let (keep_ms, memory) = self.extent.kept();
         self.streams.entry(Arc::clone(name)).or_insert_with(|| Stream {
             format: None,
             ring: Ring::new(keep_ms, memory),
@@ -95,7 +114,7 @@ impl ClipsWriter {
     }
 
     fn on_incident(&mut self, name: &Arc<str>, incident: Incident) {
-        let after_ms = self.after_ms;
+        let after_ms = self.extent.after_ms;
         let is_over = incident.phase == Phase::Ended;
         let stream = self.stream(name);
         if let Some(index) = stream.open.iter().position(|clip| *clip.id() == *incident.id) {
@@ -130,10 +149,10 @@ impl ClipsWriter {
 
     /// Begins the clip of an incident, with what is in memory.
     fn begin(&mut self, name: &Arc<str>, incident: &Incident) -> Result<(), WriteError> {
-        let begin_ms = incident.began_pts_ms - self.before_ms;
+        let begin_ms = incident.began_pts_ms - self.extent.before_ms;
         let span = Span {
-            end_ms: (incident.phase == Phase::Ended).then_some(incident.pts_ms + self.after_ms),
-            limit_ms: begin_ms + self.max_length_ms,
+            end_ms: (incident.phase == Phase::Ended).then_some(incident.pts_ms + self.extent.after_ms),
+            limit_ms: begin_ms + self.extent.max_length_ms,
         };
         let number = incident.id.rsplit('/').next().unwrap_or_default();
         let stem = names::stem(incident.began_ms, &[&incident.transform, number]);
@@ -256,6 +275,9 @@ impl Writer for ClipsWriter {
         let ended: Vec<(Clip, ClipEnd)> = ended
             .map(|(index, end)| (stream.open.remove(index), end))
             .collect();
+        if !failures.is_empty() {
+            self.books.on_packets_failed(name, 1);
+        }
         for failure in failures {
             self.books.on_failure(failure);
         }
@@ -272,6 +294,14 @@ impl Writer for ClipsWriter {
                 self.streams.remove(&stream);
                 let folder = self.places.folder_of(&stream);
                 self.retention.release(&folder);
+            }
+            ClipsMessage::Settings(settings) => {
+                self.extent = Extent::new(&settings);
+                let (keep_ms, memory) = self.extent.kept();
+                for stream in self.streams.values_mut() {
+                    stream.ring.set_bounds(keep_ms, memory);
+                }
+                self.retention.set_limits(Limits::new(&settings));
             }
         }
     }

@@ -112,6 +112,12 @@ fn adopt_one(early: &Path, adopted: &mut Adopted) {
     }
 }
 
+/// Class of the incident of a description; `None` if it cannot be read or names none.
+pub(super) fn class(path: &Path) -> Option<Box<str>> {
+    let described: Value = serde_json::from_slice(&read(path).ok()?).ok()?;
+    described["class"].as_str().map(Into::into)
+}
+
 /// A description that is whole.
 fn read(path: &Path) -> io::Result<Vec<u8>> {
     if fs::metadata(path)?.len() > MAX_BYTES {

@@ -1,11 +1,13 @@
 //! Queue of the recording thread: packets as sources read them, bounded in bytes. Packets that do not fit are
 //! dropped and counted, and their stream resumes with its next key frame.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use weir_flow::{Packet, PacketFormat, PacketObserver};
+
+use super::books::MAX_STREAMS;
 
 /// Bytes of packets that may wait: seconds of many cameras, while a disk is slow.
 const MAX_BYTES: usize = 64 << 20;
@@ -36,7 +38,8 @@ struct State<T> {
     others: usize,
     /// Streams of which a packet did not fit.
     torn: BTreeSet<Arc<str>>,
-    packets_lost: u64,
+    /// Packets that did not fit, by stream.
+    lost: BTreeMap<Arc<str>, u64>,
     is_closed: bool,
 }
 
@@ -48,7 +51,7 @@ impl<T> Queue<T> {
                 bytes: 0,
                 others: 0,
                 torn: BTreeSet::new(),
-                packets_lost: 0,
+                lost: BTreeMap::new(),
                 is_closed: false,
             }),
             changed: Condvar::new(),
@@ -98,7 +101,12 @@ impl<T> Queue<T> {
 
     /// Packets that did not fit.
     pub(super) fn packets_lost(&self) -> u64 {
-        self.lock().packets_lost
+        self.lock().lost.values().sum()
+    }
+
+    /// Packets that did not fit, by stream.
+    pub(super) fn lost(&self) -> BTreeMap<Arc<str>, u64> {
+        self.lock().lost.clone()
     }
 
     fn add(&self, mut state: MutexGuard<'_, State<T>>, message: Message<T>) {
@@ -124,7 +132,13 @@ impl<T: Send> PacketObserver for Queue<T> {
         let mut state = self.lock();
         let fits = state.bytes + packet.data.len() <= MAX_BYTES;
         if !fits || (!packet.key && state.torn.contains(stream)) {
-            state.packets_lost += 1;
+            let is_known = state.lost.contains_key(stream);
+            let counted = if is_known || state.lost.len() < MAX_STREAMS {
+                Arc::clone(stream)
+            } else {
+                "".into()
+            };
+            *state.lost.entry(counted).or_default() += 1;
             state.torn.insert(Arc::clone(stream));
             return;
         }

@@ -1,5 +1,6 @@
 //! The thread of a sink that records.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -8,6 +9,7 @@ use std::time::{Duration, Instant};
 use weir_flow::{Packet, PacketFormat, SinkError};
 
 use super::books::Books;
+use super::free_space::space;
 use super::queue::{Message, Queue};
 
 /// Time between two calls of [`Writer::on_tick`].
@@ -55,8 +57,7 @@ impl Disk {
         {
             return free;
         }
-        let found = rustix::fs::statvfs(&self.folder).ok();
-        let free = found.map(|found| found.f_bavail.saturating_mul(found.f_frsize));
+        let free = space(&self.folder).map(|space| space.free);
         *seen = Some((now(), free));
         free
     }
@@ -114,6 +115,15 @@ impl<T: Send + 'static> Recorder<T> {
             disk,
             thread: Some(thread),
         })
+    }
+
+    /// Packets that were not recorded, by stream: neither written nor, on a slow disk, taken.
+    pub(super) fn packets_lost(&self) -> BTreeMap<Arc<str>, u64> {
+        let mut lost = self.queue.lost();
+        for (stream, count) in self.books.failed() {
+            *lost.entry(stream).or_default() += count;
+        }
+        lost
     }
 
     /// Bytes that are free where it records.

@@ -1,4 +1,5 @@
-//! Retention of recordings, by age and by the bytes of all recordings together; the oldest are removed first.
+//! Retention of recordings, by age, by the bytes of all recordings together and by the free space of the file system; the
+//! oldest are removed first. A recording with a file `NAME.mp4.pinned` beside it stays.
 //! Only files that are named like recordings, in folders of the sink, are ever examined.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -6,8 +7,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use weir_flow::{KeyKind, KeySpec, Settings};
-
+use super::descriptions;
+use super::free_space::{OldestOfFolder, Space, space};
+use super::limits::Limits;
 use super::names::{self, Form};
 use super::pattern;
 use super::retention_clock::{RetentionClock, clocks};
@@ -19,25 +21,18 @@ const MAX_DEPTH: usize = 4;
 /// Recordings that one step removes at most. A step is a second apart from the next, or a new recording.
 const MAX_BY_AGE: usize = 64;
 
-pub(super) const KEYS: [KeySpec; 2] = [
-    KeySpec {
-        name: "keep",
-        kind: KeyKind::Duration,
-        about: "recordings older than this are removed (default `\"7d\"`)",
-    },
-    KeySpec {
-        name: "max_bytes",
-        kind: KeyKind::Bytes,
-        about: "maximum size of the recordings of all streams together; beyond it the oldest are removed (default `\"10GiB\"`)",
-    },
-];
-
 /// Recordings that are on the disk.
-#[derive(Debug)]
 pub(super) struct Retention {
-    keep_ms: u64,
-    max_bytes: u64,
+    limits: Limits,
     form: Form,
+    /// Looks at the file system.
+    space: fn(&Path) -> Option<Space>,
+    /// Its place among the sinks of its folder, while it keeps space free.
+    place: Option<OldestOfFolder>,
+    /// Bytes of pinned recordings that the last pass would have removed.
+    pinned_due: u64,
+    /// Whether the log has reported that pins keep it from its limits.
+    reports_pins: bool,
     start: Instant,
     clock: RetentionClock,
     /// By their monotonic time and their path without extension.
@@ -52,11 +47,24 @@ pub(super) struct Retention {
     bytes: u64,
 }
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 struct Recording {
     bytes: u64,
-    /// Date in the name of a recording of an earlier run, in milliseconds since 1970 (UTC).
-    date_ms: Option<u64>,
+    /// Date in its name, in milliseconds since 1970 (UTC).
+    date_ms: u64,
+    /// Whether an earlier run recorded it, so that its age is known by its date only.
+    is_old: bool,
+    /// Class of its incident, where ages differ by class.
+    class: Option<Box<str>>,
+}
+
+/// Decision of a pass about one recording, from the oldest on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Verdict {
+    Remove,
+    Keep,
+    /// It stays, and so do all that are newer.
+    KeepRest,
 }
 
 /// Files of interrupted runs that were settled at the start.
@@ -69,14 +77,17 @@ pub(super) struct Found {
 }
 
 impl Retention {
-    pub(super) fn new(settings: &Settings, form: Form) -> Self {
+    pub(super) fn new(limits: Limits, form: Form) -> Self {
         #[expect(clippy::disallowed_methods, reason = "ages of files are real time")]
         let start = Instant::now();
         let (wall_ms, now_ms) = clocks(start);
         Self {
-            keep_ms: (settings.number("keep", 7.0 * 86_400.0) * 1e3) as u64,
-            max_bytes: settings.number("max_bytes", (10_u64 << 30) as f64) as u64,
+            limits,
             form,
+            space,
+            place: None,
+            pinned_due: 0,
+            reports_pins: false,
             start,
             clock: RetentionClock::new(wall_ms, now_ms),
             recordings: BTreeMap::new(),
@@ -86,6 +97,16 @@ impl Retention {
             base: PathBuf::new(),
             bytes: 0,
         }
+    }
+
+    /// Other limits are in force from the next step on.
+    pub(super) fn set_limits(&mut self, limits: Limits) {
+        if limits.has_classes() && !self.limits.has_classes() {
+            for ((_, stem), recording) in &mut self.recordings {
+                recording.class = descriptions::class(&stem.with_added_extension("json"));
+            }
+        }
+        self.limits = limits;
     }
 
     /// Takes in what earlier runs left in the folders of a pattern below `base`: complete recordings, and `.part` files, which are
@@ -155,9 +176,14 @@ impl Retention {
         }
         let recording = self.recordings.entry((time_ms, stem)).or_insert(Recording {
             bytes: 0,
-            date_ms: is_old.then_some(date_ms),
+            date_ms,
+            is_old,
+            class: None,
         });
         recording.bytes += bytes;
+        if self.limits.has_classes() && path.extension().is_some_and(|extension| extension == "json") {
+            recording.class = descriptions::class(path);
+        }
         self.bytes += bytes;
     }
 
@@ -172,10 +198,15 @@ impl Retention {
         self.tidy(folder);
     }
 
-    /// Looks at both clocks, then removes as [`Self::apply`].
+    /// Looks at both clocks, then removes as [`Self::apply`] and [`Self::free_up`].
     pub(super) fn step(&mut self, open_bytes: u64) -> u64 {
         let (wall_ms, now_ms) = clocks(self.start);
-        self.apply(wall_ms, now_ms, open_bytes)
+        self.pinned_due = 0;
+        let removed = self.apply(wall_ms, now_ms, open_bytes);
+        let (freed, lacking) = self.free_up();
+        let is_over = self.bytes + open_bytes > self.limits.max_bytes || lacking > freed.bytes;
+        self.report_pins(is_over);
+        removed + freed.files
     }
 
     /// Removes recordings that are too old, or too much while so many bytes are being written; says how many files it removed.
@@ -183,29 +214,95 @@ impl Retention {
         if self.clock.observe(wall_ms, now_ms) {
             self.date_again();
         }
-        let keep_ms = i64::try_from(self.keep_ms).unwrap_or(i64::MAX);
         let is_settled = self.clock.is_settled();
-        let max_bytes = self.max_bytes;
-        self.remove_while(MAX_BY_AGE, |bytes, time_ms, recording| {
-            let is_known = recording.date_ms.is_none() || is_settled;
-            bytes + open_bytes > max_bytes || (is_known && now_ms.saturating_sub(time_ms) > keep_ms)
-        })
+        let limits = self.limits.clone();
+        let verdict = |bytes: u64, time_ms: i64, recording: &Recording| {
+            let age_ms = now_ms.saturating_sub(time_ms);
+            if bytes + open_bytes > limits.max_bytes {
+                Verdict::Remove
+            } else if age_ms <= limits.min_keep_ms() {
+                Verdict::KeepRest
+            } else if (!recording.is_old || is_settled) && age_ms > limits.keep_ms(recording.class.as_deref())
+            {
+                Verdict::Remove
+            } else {
+                Verdict::Keep
+            }
+        };
+        self.remove_by(MAX_BY_AGE, verdict).files
+    }
+
+    /// Removes the oldest recordings while the file system has less free space than it must, and no sink of the folder has an older
+    /// one. Returns what it removed, and the bytes that were lacking.
+    fn free_up(&mut self) -> (Removed, u64) {
+        if !self.limits.has_min_free() {
+            self.place = None;
+            return (Removed::default(), 0);
+        }
+        let (oldest, _) = self.due(1, |_, _, _| Verdict::Remove);
+        let oldest = oldest.first().and_then(|key| self.recordings.get(key));
+        let oldest_ms = oldest.map(|recording| recording.date_ms);
+        let place = self.place.get_or_insert_with(|| OldestOfFolder::new(&self.base));
+        let others_ms = place.exchange(oldest_ms);
+        let lacking = (self.space)(&self.base).map_or(0, |space| self.limits.lacking(space.free, space.size));
+        if lacking == 0 {
+            return (Removed::default(), 0);
+        }
+        let goal = self.bytes.saturating_sub(lacking);
+        let removed = self.remove_by(MAX_BY_AGE, |left, _, recording| {
+            if left > goal && others_ms.is_none_or(|others_ms| recording.date_ms <= others_ms) {
+                Verdict::Remove
+            } else {
+                Verdict::KeepRest
+            }
+        });
+        (removed, lacking)
+    }
+
+    /// Logs once that pinned recordings keep it from its limits.
+    fn report_pins(&mut self, is_over: bool) {
+        let is_due = is_over && self.pinned_due > 0;
+        if is_due && !self.reports_pins {
+            tracing::warn!(
+                "{}: pinned recordings of {} MB stay, and `max_bytes` or `min_free` is exceeded because of them: unpin incidents, or \
+                 change the limit",
+                self.base.display(),
+                self.pinned_due.div_ceil(1_000_000)
+            );
+        }
+        self.reports_pins = is_due;
     }
 
     /// Removes the oldest recordings until at least `bytes` are free again; says how many files it removed.
     pub(super) fn recycle(&mut self, bytes: u64) -> u64 {
         let goal = self.bytes.saturating_sub(bytes.max(1));
-        self.remove_while(usize::MAX, |left, _, _| left > goal)
+        let verdict = |left, _, _: &Recording| {
+            if left > goal {
+                Verdict::Remove
+            } else {
+                Verdict::KeepRest
+            }
+        };
+        self.remove_by(usize::MAX, verdict).files
     }
 
-    fn remove_while(&mut self, max: usize, is_due: impl Fn(u64, i64, &Recording) -> bool) -> u64 {
-        let mut removed = 0;
+    /// The recordings to remove, at most `max`, and the bytes of those among them that stay because they are pinned.
+    fn due(
+        &self,
+        max: usize,
+        verdict: impl Fn(u64, i64, &Recording) -> Verdict,
+    ) -> (Vec<(i64, PathBuf)>, u64) {
         let mut due = Vec::new();
-        let mut left = self.bytes;
+        let (mut left, mut pinned) = (self.bytes, 0);
         let mut in_folder: BTreeMap<PathBuf, usize> = BTreeMap::new();
         for ((time_ms, stem), recording) in &self.recordings {
-            if due.len() >= max || !is_due(left, *time_ms, recording) {
+            if due.len() >= max {
                 break;
+            }
+            match verdict(left, *time_ms, recording) {
+                Verdict::KeepRest => break,
+                Verdict::Keep => continue,
+                Verdict::Remove => {}
             }
             let folder = folder_of(stem);
             let count = in_folder.entry(folder.clone()).or_default();
@@ -213,16 +310,28 @@ impl Retention {
             if is_newest && self.current.contains(&folder) {
                 continue;
             }
+            if is_pinned(stem) {
+                pinned += recording.bytes;
+                continue;
+            }
             *count += 1;
             left = left.saturating_sub(recording.bytes);
             due.push((*time_ms, stem.clone()));
         }
+        (due, pinned)
+    }
+
+    fn remove_by(&mut self, max: usize, verdict: impl Fn(u64, i64, &Recording) -> Verdict) -> Removed {
+        let (due, pinned) = self.due(max, verdict);
+        self.pinned_due = self.pinned_due.max(pinned);
+        let mut removed = Removed::default();
         for key in due {
             if let Some(recording) = self.recordings.remove(&key) {
                 self.bytes = self.bytes.saturating_sub(recording.bytes);
+                removed.bytes += recording.bytes;
             }
             self.times.remove(&key.1);
-            removed += remove(&key.1);
+            removed.files += remove(&key.1);
             let folder = folder_of(&key.1);
             if let Some(count) = self.folders.get_mut(&folder) {
                 *count = count.saturating_sub(1);
@@ -249,13 +358,29 @@ impl Retention {
     /// The wall clock is believed anew.
     fn date_again(&mut self) {
         for ((time_ms, stem), recording) in std::mem::take(&mut self.recordings) {
-            let time_ms = recording
-                .date_ms
-                .map_or(time_ms, |date| self.clock.monotonic(date));
+            let time_ms = if recording.is_old {
+                self.clock.monotonic(recording.date_ms)
+            } else {
+                time_ms
+            };
             self.times.insert(stem.clone(), time_ms);
             self.recordings.insert((time_ms, stem), recording);
         }
     }
+}
+
+/// Files and bytes that a pass removed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Removed {
+    files: u64,
+    bytes: u64,
+}
+
+/// Whether the file that pins a recording is beside it.
+fn is_pinned(stem: &Path) -> bool {
+    let mut pin = stem.as_os_str().to_owned();
+    pin.push(".mp4.pinned");
+    fs::symlink_metadata(pin).is_ok()
 }
 
 fn folder_of(stem: &Path) -> PathBuf {
@@ -283,16 +408,42 @@ fn remove(stem: &Path) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use weir_flow::Value;
+    use weir_flow::{Settings, Value};
 
     use super::*;
 
     const DAY_MS: u64 = 86_400_000;
 
+    fn limits<const N: usize>(keys: [(&str, Value); N]) -> Limits {
+        Limits::new(&Settings(
+            keys.map(|(name, value)| (name.to_owned(), value)).into(),
+        ))
+    }
+
     fn retention(keep_s: f64, max_bytes: f64) -> Retention {
-        let settings = [("keep", keep_s), ("max_bytes", max_bytes)];
-        let settings = settings.map(|(name, number)| (name.to_owned(), Value::Number(number)));
-        Retention::new(&Settings(settings.into()), Form::Clips)
+        let limits = limits([
+            ("keep", Value::Number(keep_s)),
+            ("max_bytes", Value::Number(max_bytes)),
+        ]);
+        Retention::new(limits, Form::Clips)
+    }
+
+    /// A clip of 50 bytes of each day, with a description that names the class.
+    fn clips(folder: &Path, days: std::ops::RangeInclusive<u64>, class: &str) {
+        fs::create_dir_all(folder).unwrap();
+        for day in days {
+            let stem = folder.join(super::names::stem(day * DAY_MS, &["gate"]));
+            fs::write(stem.with_added_extension("mp4"), [0; 50]).unwrap();
+            let description = format!("{{\"class\": \"{class}\"}}");
+            fs::write(stem.with_added_extension("json"), description).unwrap();
+        }
+    }
+
+    /// Videos in a folder, which goes once it is empty.
+    fn videos(folder: &Path) -> usize {
+        let is_video = |name: &&String| name.ends_with(".mp4");
+        let names = folder.exists().then(|| names(folder)).unwrap_or_default();
+        names.iter().filter(is_video).count()
     }
 
     fn names(folder: &Path) -> Vec<String> {
@@ -409,5 +560,96 @@ mod tests {
         assert!(south.exists(), "a recording is in it");
         assert_eq!(all.recycle(50), 1);
         assert_eq!(names(folder.path()), ["north", "other"]);
+    }
+
+    #[test]
+    fn clips_are_removed_at_the_age_of_their_class() {
+        let folder = tempfile::tempdir().unwrap();
+        let [people, cars] = ["people", "cars"].map(|name| folder.path().join(name));
+        clips(&people, 1..=4, "person");
+        clips(&cars, 1..=4, "car");
+        let by_class = |days: f64| {
+            let ages =
+                [("person", 30.0), ("default", days)].map(|(of, days)| (of.to_owned(), days * 86_400.0));
+            limits([("keep_by", Value::Durations(ages.into()))])
+        };
+        let mut all = retention(100.0 * 86_400.0, 1e9);
+        all.scan(folder.path(), &folder.path().join("{stream}"));
+        let wall = 5 * DAY_MS as i64;
+        all.clock = RetentionClock::new(wall, 0);
+        all.apply(wall, 0, 0);
+        assert_eq!(all.apply(wall + 10_000, 10_000, 0), 0);
+        all.set_limits(by_class(2.5));
+        assert_eq!(all.apply(wall + 11_000, 11_000, 0), 4);
+        assert_eq!((videos(&people), videos(&cars)), (4, 2));
+        all.set_limits(by_class(0.5));
+        assert_eq!(
+            all.apply(wall + 12_000, 12_000, 0),
+            4,
+            "other limits of the same sink"
+        );
+        assert_eq!((videos(&people), videos(&cars)), (4, 0));
+    }
+
+    #[test]
+    fn pinned_clips_stay_and_count() {
+        let folder = tempfile::tempdir().unwrap();
+        let north = folder.path().join("north");
+        clips(&north, 1..=4, "person");
+        let oldest = north.join(super::names::stem(DAY_MS, &["gate"]));
+        let pin = oldest.with_added_extension("mp4.pinned");
+        fs::write(&pin, "").unwrap();
+        let mut all = retention(1e9, 100.0);
+        all.scan(folder.path(), &folder.path().join("{stream}"));
+        all.step(0);
+        assert_eq!(videos(&north), 1, "only the pinned one fits");
+        assert!(oldest.with_added_extension("mp4").exists());
+        all.step(1_000);
+        assert!(all.reports_pins && all.pinned_due > 0);
+        assert_eq!(all.recycle(1), 0);
+        fs::remove_file(pin).unwrap();
+        all.step(1_000);
+        assert_eq!((videos(&north), all.reports_pins), (0, false));
+    }
+
+    #[test]
+    fn free_space_is_kept_by_the_oldest_of_all_sinks_of_the_folder() {
+        let folder = tempfile::tempdir().unwrap();
+        let base = folder.path();
+        clips(&base.join("north/a"), 1..=4, "person");
+        clips(&base.join("north/b"), 3..=6, "person");
+        let open = |name: &str| {
+            let min_free = limits([("min_free", Value::Number(0.5)), ("keep", Value::Number(1e9))]);
+            let mut sink = Retention::new(min_free, Form::Clips);
+            sink.scan(base, &base.join("{stream}").join(name));
+            sink.space = |_| {
+                Some(Space {
+                    free: 500,
+                    size: 1_000,
+                })
+            };
+            sink
+        };
+        let (mut a, mut b) = (open("a"), open("b"));
+        assert_eq!((a.step(0), b.step(0)), (0, 0), "there is enough");
+        for sink in [&mut a, &mut b] {
+            sink.space = |_| {
+                Some(Space {
+                    free: 100,
+                    size: 1_000,
+                })
+            };
+        }
+        let left = || (videos(&base.join("north/a")), videos(&base.join("north/b")));
+        assert_eq!(b.step(0), 0, "the other sink has older ones");
+        a.step(0);
+        assert_eq!(left(), (1, 4), "down to the oldest of the other");
+        a.step(0);
+        b.step(0);
+        assert_eq!(left(), (1, 2));
+        a.set_limits(limits([]));
+        a.step(0);
+        b.step(0);
+        assert_eq!(left(), (1, 0), "a sink without the key waits for none");
     }
 }

@@ -25,6 +25,11 @@ impl Ring {
         }
     }
 
+    /// Other bounds are in force from the next packet on.
+    pub(super) fn set_bounds(&mut self, keep_ms: f64, max_bytes: usize) {
+        (self.keep_ms, self.max_bytes) = (keep_ms, max_bytes);
+    }
+
     pub(super) fn push(&mut self, packet: &Packet) {
         match self.groups.back_mut() {
             Some(group) if !packet.key => group.push(packet.clone()),
