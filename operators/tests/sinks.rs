@@ -2,9 +2,11 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::path::Path;
+use std::sync::Arc;
 
 use weir_flow::{
-    Attribute, Frame, KeyPoint, Mask, Point, Points, Rect, RotatedRect, RunHeader, Settings, Sink, Value,
+    Attribute, Frame, KeyPoint, Mask, Notice, Point, Points, Rect, RotatedRect, RunHeader, Settings, Sink,
+    StreamState, Value,
 };
 use weir_operators::sinks::{event_line, sink};
 
@@ -203,6 +205,77 @@ fn a_large_or_old_file_is_rotated_and_none_is_ever_replaced() {
     assert!(
         newest.windows(2).all(|pair| pair[1] == pair[0] + 1),
         "no frame is lost between files: {newest:?}"
+    );
+}
+
+#[test]
+fn other_rotation_holds_for_the_open_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut lines = lines_with(&folder.path().join("e.jsonl"), &[]);
+    let write = |frames: std::ops::Range<u64>, lines: &mut dyn Sink| {
+        for index in frames {
+            lines
+                .accept(&delivery("a", index, 0.0, picture(0, 2, 2), vec![]))
+                .unwrap();
+        }
+    };
+    write(0..50, &mut *lines);
+    assert_eq!(names(folder.path()), ["e.jsonl"]);
+    let rotation = [("rotate_size", 1_000.0), ("keep", 2.0)];
+    let rotation = rotation.map(|(key, value)| (key.to_owned(), Value::Number(value)));
+    lines.set_settings(&Settings(rotation.into()));
+    write(50..100, &mut *lines);
+    lines.finish().unwrap();
+    assert_eq!(names(folder.path()).len(), 3, "{:?}", names(folder.path()));
+}
+
+#[test]
+fn without_frames_incidents_and_changes_are_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("e.jsonl");
+    let mut lines = lines_with(&path, &[("frames", Value::Flag(false))]);
+    assert!(lines.wants_notices());
+    let frame = delivery("a", 0, 0.0, picture(0, 2, 2), vec![]);
+    lines.accept(&frame).unwrap();
+    let stream: Arc<str> = "a".into();
+    let sink: Arc<str> = "archive".into();
+    for notice in [
+        Notice::Still {
+            stream: Arc::clone(&stream),
+            frame: 1,
+            frames: 2,
+            pts_ms: 0.0,
+            time_ms: 0,
+        },
+        Notice::State {
+            stream,
+            state: StreamState::Live,
+            time_ms: 1_000,
+        },
+        Notice::Sink {
+            sink: Arc::clone(&sink),
+            outage: Some("the disk is full".into()),
+            time_ms: 2_000,
+        },
+        Notice::Sink {
+            sink,
+            outage: None,
+            time_ms: 3_000,
+        },
+    ] {
+        lines.on_notice(&notice).unwrap();
+    }
+    lines.finish().unwrap();
+    assert_eq!(
+        std::fs::read_to_string(&path).unwrap(),
+        concat!(
+            r#"{"type":"state","stream":"a","time":"1970-01-01T00:00:01.000Z","state":"running"}"#,
+            "\n",
+            r#"{"type":"sink","sink":"archive","time":"1970-01-01T00:00:02.000Z","state":"down","reason":"the disk is full"}"#,
+            "\n",
+            r#"{"type":"sink","sink":"archive","time":"1970-01-01T00:00:03.000Z","state":"running"}"#,
+            "\n",
+        )
     );
 }
 

@@ -30,6 +30,11 @@ const KEYS: &[KeySpec] = &[
         about: "file to append to, `-` for standard output; `{stream}` in it gives a file for each stream (required)",
     },
     KeySpec {
+        name: "frames",
+        kind: KeyKind::Flag,
+        about: "lines for delivered frames; `false` leaves incidents, ended tracks and states of streams; default true",
+    },
+    KeySpec {
         name: "drops",
         kind: KeyKind::Flag,
         about: "lines for frames that were dropped and for states of streams, too; default false",
@@ -43,7 +48,7 @@ const KEYS: &[KeySpec] = &[
     KeySpec {
         name: "rotate_size",
         kind: KeyKind::Bytes,
-        about: "a file that would grow beyond this is renamed to `events.000001.jsonl` and so on, the newest with the highest number; default never",
+        about: "a file that would grow beyond this is renamed to `events.000001.jsonl` and so on, the newest with the highest number; default `\"256MiB\"`",
     },
     KeySpec {
         name: "rotate_age",
@@ -53,9 +58,25 @@ const KEYS: &[KeySpec] = &[
     KeySpec {
         name: "keep",
         kind: KeyKind::Integer { min: 1, max: 100_000 },
-        about: "number of renamed files that are kept, the oldest are removed first; default all",
+        about: "number of renamed files that are kept, the oldest are removed first; default 16",
     },
 ];
+
+/// Keys that an open sink takes over from another text of its graph.
+const LIVE_KEYS: &[&str] = &["rotate_size", "rotate_age", "keep"];
+
+/// Defaults of the rotation: 4 GiB in all.
+const DEFAULT_ROTATE_BYTES: f64 = (256_u64 << 20) as f64;
+const DEFAULT_KEEP: f64 = 16.0;
+
+fn rotation(settings: &Settings) -> Rotation {
+    let age_s = settings.number("rotate_age", 0.0);
+    Rotation {
+        bytes: Some(settings.number("rotate_size", DEFAULT_ROTATE_BYTES) as u64),
+        age_ms: (age_s > 0.0).then_some((age_s * 1e3) as u64),
+        keep: Some(settings.number("keep", DEFAULT_KEEP) as usize),
+    }
+}
 
 fn create(settings: &Settings, streams: &[String]) -> Result<Box<dyn SinkFactory>, SinkError> {
     let path = required_path(&KIND, settings)?;
@@ -67,6 +88,7 @@ struct JsonlFactory {
     target: Target,
     files: StreamFiles,
     rotation: Rotation,
+    frames: bool,
     drops: bool,
     candidates: bool,
 }
@@ -74,15 +96,11 @@ struct JsonlFactory {
 impl JsonlFactory {
     fn new(path: &str, settings: &Settings, streams: &[String]) -> Self {
         let target = Target::new(path);
-        let some = |key: &str| Some(settings.number(key, 0.0)).filter(|number| *number > 0.0);
         Self {
             files: StreamFiles::new(target.clone(), true, streams),
             target,
-            rotation: Rotation {
-                bytes: some("rotate_size").map(|bytes| bytes as u64),
-                age_ms: some("rotate_age").map(|seconds| (seconds * 1e3) as u64),
-                keep: some("keep").map(|keep| keep as usize),
-            },
+            rotation: rotation(settings),
+            frames: settings.flag("frames", true),
             drops: settings.flag("drops", false),
             candidates: settings.flag("candidates", false),
         }
@@ -96,6 +114,7 @@ impl SinkFactory for JsonlFactory {
             to_output: self.target.is_standard_output(),
             files: self.files.clone(),
             rotation: self.rotation,
+            frames: self.frames,
             drops: self.drops,
             candidates: self.candidates,
             header: None,
@@ -119,6 +138,10 @@ impl SinkFactory for JsonlFactory {
         Ok(Box::new(sink))
     }
 
+    fn live_keys(&self) -> &'static [&'static str] {
+        LIVE_KEYS
+    }
+
     fn targets(&self) -> Vec<PathBuf> {
         if self.target.is_standard_output() {
             Vec::new()
@@ -136,6 +159,8 @@ struct Jsonl {
     to_output: bool,
     files: StreamFiles,
     rotation: Rotation,
+    /// Whether delivered frames are written.
+    frames: bool,
     /// Whether drops and states of streams are written.
     drops: bool,
     /// Whether events have candidates.
@@ -250,8 +275,14 @@ impl Sink for Jsonl {
     }
 
     fn accept(&mut self, delivery: &Delivery) -> Result<(), SinkError> {
+        let frames = self.frames;
+        if !frames && delivery.ended_tracks.is_empty() && delivery.incidents.is_empty() {
+            return Ok(());
+        }
         self.append(&delivery.stream, delivery.time_ms, |line| {
-            write_event(delivery, &mut *line)?;
+            if frames {
+                write_event(delivery, &mut *line)?;
+            }
             write_analytics(
                 &delivery.stream,
                 &delivery.ended_tracks,
@@ -263,6 +294,7 @@ impl Sink for Jsonl {
 
     fn on_notice(&mut self, notice: &Notice) -> Result<(), SinkError> {
         let (stream, time_ms) = match notice {
+            Notice::Dropped { .. } | Notice::Still { .. } if !self.drops => return Ok(()),
             Notice::Dropped { stream, time_ms, .. }
             | Notice::Still { stream, time_ms, .. }
             | Notice::State { stream, time_ms, .. } => (stream, *time_ms),
@@ -278,16 +310,31 @@ impl Sink for Jsonl {
                 let Some(newest) = newest else { return Ok(()) };
                 (stream, newest)
             }
+            Notice::Sink { time_ms, .. } => {
+                let mut written = Ok(());
+                for file in self.outputs.keys().cloned().collect::<Vec<_>>() {
+                    let appended = self.append(&file, *time_ms, |line| write_notice(notice, line));
+                    written = written.and(appended);
+                }
+                return written;
+            }
         };
         self.append(stream, time_ms, |line| write_notice(notice, line))
     }
 
     fn wants_notices(&self) -> bool {
-        self.drops
+        self.drops || !self.frames
     }
 
     fn wants_candidates(&self) -> bool {
         self.candidates
+    }
+
+    fn set_settings(&mut self, settings: &Settings) {
+        self.rotation = rotation(settings);
+        for output in self.outputs.values_mut() {
+            output.set_rotation(self.rotation);
+        }
     }
 
     fn on_stream_removed(&mut self, stream: &str) -> Result<(), SinkError> {

@@ -158,6 +158,13 @@ impl LineFile {
         self.rotation = Rotation::default();
     }
 
+    /// Another rotation is in force from the next line on; devices and pipes are not rotated.
+    pub(super) fn set_rotation(&mut self, rotation: Rotation) {
+        if matches!(self.target, Target::File(_)) {
+            self.rotation = rotation;
+        }
+    }
+
     /// Whether it has the header of this run.
     pub(super) fn is_headed(&self) -> bool {
         self.headed
