@@ -49,7 +49,7 @@ impl Queues {
             (Waiting::ByInstance(lines) | Waiting::ByModel(lines), Place::Line(line)) => {
                 lines.remove(line, key, id);
             }
-            (Waiting::Virtual(queues), Place::Group(group)) => queues.leave(group, id),
+            (Waiting::Virtual(queues), Place::Group(group)) => queues.leave(group, id, &self.rates),
             _ => {}
         }
     }
@@ -191,17 +191,7 @@ impl Queues {
         let ready_s = self.open_s(instance, model) + self.service_s(request, instance, 1.0);
         let margin_s = self.seconds_until(request.deadline) - ready_s;
         let is_urgent = margin_s < drained_s && margin_s > 0.0;
-        // The model of returned requests must be opened again later.
-        let again_s = self.at[instance.index()].model.map_or(0.0, |before| {
-            let served = &self.spec.instances[instance.index()].models[before.index()];
-            served.open_warm.as_secs_f64()
-        });
-        let is_costly = self
-            .spec
-            .rule
-            .planning()
-            .is_some_and(|planning| planning.when_idle)
-            && drained_s > 2.0 * self.return_cost_s(instance) + again_s + NEARLY_DONE_S;
+        let is_costly = drained_s > self.switch_s(instance);
         if is_urgent || is_costly {
             let running: Vec<SequenceId> = self.at[instance.index()].running.iter().copied().collect();
             for id in running {
@@ -216,6 +206,31 @@ impl Queues {
         }
     }
 
+    /// Expected seconds until an instance can begin to open another model: what runs there has ended. If the
+    /// rule also plans for idle instances, what runs returns to the queue where that is shorter. Returning
+    /// costs the work that is done again, and another opening of the model.
+    pub(super) fn switch_s(&self, instance: InstanceId) -> f64 {
+        let drained_s = self.drained_s(instance);
+        let at = &self.at[instance.index()];
+        let plans_idle = self
+            .spec
+            .rule
+            .planning()
+            .is_some_and(|planning| planning.when_idle);
+        let returns = |id: &SequenceId| {
+            let request = self.requests.get(id);
+            request.is_none_or(|request| request.returns < MAX_RETURNS)
+        };
+        if !plans_idle || !self.may_return() || drained_s < NEARLY_DONE_S || !at.running.iter().all(returns) {
+            return drained_s;
+        }
+        let again_s = at.model.map_or(0.0, |model| {
+            let served = &self.spec.instances[instance.index()].models[model.index()];
+            served.open_warm.as_secs_f64()
+        });
+        drained_s.min(2.0 * self.return_cost_s(instance) + again_s + NEARLY_DONE_S)
+    }
+
     /// Whether running requests may return to the queue at all.
     fn may_return(&self) -> bool {
         let operations = self.spec.operations;
@@ -223,7 +238,7 @@ impl Queues {
     }
 
     /// Expected seconds until a running request's last token.
-    fn rest_s(&self, request: &Request, instance: InstanceId) -> f64 {
+    pub(super) fn rest_s(&self, request: &Request, instance: InstanceId) -> f64 {
         let served_s = self.now.since(request.started).as_secs_f64();
         let expected_s = request.service_s * self.eps[instance.index()].factor();
         (expected_s - served_s).max(0.1 * expected_s)
@@ -367,6 +382,25 @@ impl Queues {
         let spec = &self.spec.instances[instance.index()].models[model.index()].spec;
         let blocks = spec.blocks.saturating_sub(spec.reserve_blocks);
         [spec.max_sequences, blocks.saturating_mul(spec.block_tokens)]
+    }
+
+    /// Seconds of opening a model after it was closed for another one; 0 if the device holds all models.
+    pub(super) fn again_s(&self, instance: InstanceId, model: ModelId) -> f64 {
+        let spec = &self.spec.instances[instance.index()];
+        let residency = &spec.residency;
+        let all = residency.models.iter().map(|model| model.device_bytes);
+        let all = all.fold(0, u64::saturating_add);
+        if residency.memory.is_none_or(|memory| all <= memory) {
+            return 0.0;
+        }
+        let served = &spec.models[model.index()];
+        let is_kept = self.spec.operations.warm_start
+            && residency.models[model.index()].host_bytes <= residency.host_memory;
+        if is_kept {
+            served.open_warm.as_secs_f64()
+        } else {
+            served.open_cold.as_secs_f64()
+        }
     }
 
     /// Expected seconds from now until a model is open.

@@ -47,8 +47,6 @@ pub(super) struct Group {
     pub(super) requests: BTreeMap<SequenceId, Share>,
     pub(super) prompt: f64,
     pub(super) output: f64,
-    /// Planned start of the first request, as of the last plan.
-    pub(super) start: Timestamp,
 }
 
 impl Group {
@@ -82,8 +80,6 @@ pub(super) struct Joined {
 #[derive(Debug, Clone)]
 pub(super) struct Groups {
     all: BTreeMap<GroupId, Group>,
-    /// Latest group of each key: further requests join it.
-    latest: BTreeMap<GroupKey, GroupId>,
     next: u64,
     requests: usize,
 }
@@ -92,7 +88,6 @@ impl Groups {
     pub(super) fn new() -> Self {
         Self {
             all: BTreeMap::new(),
-            latest: BTreeMap::new(),
             next: 0,
             requests: 0,
         }
@@ -100,10 +95,6 @@ impl Groups {
 
     pub(super) fn get(&self, id: GroupId) -> Option<&Group> {
         self.all.get(&id)
-    }
-
-    pub(super) fn get_mut(&mut self, id: GroupId) -> Option<&mut Group> {
-        self.all.get_mut(&id)
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = (GroupId, &Group)> {
@@ -126,34 +117,31 @@ impl Groups {
             requests: BTreeMap::new(),
             prompt: 0.0,
             output: 0.0,
-            start: Timestamp::ZERO,
         };
         self.all.insert(id, group);
-        self.latest.insert(key, id);
         id
     }
 
-    /// Adds a request to the latest group of its key; a group that already has `max` requests is split first.
-    pub(super) fn join(&mut self, key: GroupKey, request: SequenceId, share: Share, max: usize) -> Joined {
-        let latest = self
-            .latest
-            .get(&key)
-            .copied()
-            .filter(|id| self.all.contains_key(id));
+    /// Number of the next new group.
+    pub(super) fn next(&self) -> u64 {
+        self.next
+    }
+
+    /// Adds a request to a group of its key, or to a new one; a group that already has `max` requests is split
+    /// first.
+    pub(super) fn join(
+        &mut self,
+        into: Option<GroupId>,
+        key: GroupKey,
+        (request, share): (SequenceId, Share),
+        max: usize,
+    ) -> Joined {
         self.requests += 1;
-        let (group, new, split_from) = match latest {
+        let into = into.and_then(|id| Some((id, self.all.get(&id)?.requests.len())));
+        let (group, new, split_from) = match into {
             None => (self.create(key), true, None),
-            Some(id) => {
-                let is_full = self
-                    .all
-                    .get(&id)
-                    .is_some_and(|group| group.requests.len() >= max.max(1));
-                if is_full {
-                    (self.split(id, key), true, Some(id))
-                } else {
-                    (id, false, None)
-                }
-            }
+            Some((id, requests)) if requests >= max.max(1) => (self.split(id, key), true, Some(id)),
+            Some((id, _)) => (id, false, None),
         };
         if let Some(group) = self.all.get_mut(&group) {
             group.add(request, share);
@@ -215,11 +203,7 @@ impl Groups {
             group.output -= share.output;
         }
         if group.requests.is_empty() {
-            let key = group.key;
             self.all.remove(&id);
-            if self.latest.get(&key) == Some(&id) {
-                self.latest.remove(&key);
-            }
         }
     }
 

@@ -11,7 +11,10 @@
 //! for which it does not. [`PlanObjective::Late`] minimises the expected number of missed deadlines, by the
 //! probability of each; a group that is half in time counts half. Among orders that are equal in this, (13)
 //! decides.
-//! decides.
+//!
+//! `S` is charged for each change of model, also for a change back: the first opening costs what it costs now
+//! (`open_s`, 0 for a model that is open), each later one what opening the closed model again costs
+//! (`again_s`).
 
 use serde::{Deserialize, Serialize};
 use weir_types::ModelId;
@@ -59,12 +62,16 @@ pub struct GroupCost {
 pub struct PlanInstance {
     /// Time at which it could start a group of the model that it serves.
     pub free_s: f64,
-    /// Time at which all that runs there has ended.
+    /// Time at which the instance can begin to open another model: all that runs there has ended, or has
+    /// returned to the queue.
     pub drained_s: f64,
     /// Model that the instance serves; `None` if none is open.
     pub model: Option<ModelId>,
     /// Duration of opening each model there, by model id.
     pub open_s: Vec<f64>,
+    /// Duration of opening each model there after it was closed for another one, by model id; 0 if all models
+    /// stay open.
+    pub again_s: Vec<f64>,
     /// Whether the instance can be used.
     pub is_up: bool,
 }
@@ -138,6 +145,8 @@ pub struct Progress {
     pub variance: f64,
     /// Model of the last group.
     pub model: Option<ModelId>,
+    /// Whether a model was opened before, so that models which are open now may be closed.
+    pub has_opened: bool,
 }
 
 impl Progress {
@@ -148,7 +157,26 @@ impl Progress {
             at_s: instance.free_s,
             variance: 0.0,
             model: instance.model,
+            has_opened: false,
         }
+    }
+
+    /// Changes to the model of the next group, if it is another one; returns the time at which the group's
+    /// first request starts.
+    #[inline]
+    pub(super) fn change_to(&mut self, model: ModelId, instance: &PlanInstance) -> f64 {
+        if self.model != Some(model) {
+            let durations = if self.has_opened {
+                &instance.again_s
+            } else {
+                &instance.open_s
+            };
+            let opening_s = durations[model.index()];
+            self.has_opened |= opening_s > 0.0;
+            self.at_s = instance.drained_s.max(self.at_s) + opening_s;
+            self.model = Some(model);
+        }
+        self.at_s
     }
 }
 
@@ -171,11 +199,7 @@ impl PlanProblem {
     pub fn append(&self, instance: usize, progress: &mut Progress, group: usize) -> Completion {
         let (at, group) = (&self.instances[instance], &self.groups[group]);
         let cost = &group.cost[instance];
-        if progress.model != Some(group.model) {
-            progress.at_s = at.drained_s.max(progress.at_s) + at.open_s[group.model.index()];
-        }
-        progress.model = Some(group.model);
-        let start_s = progress.at_s;
+        let start_s = progress.change_to(group.model, at);
         progress.at_s += cost.work_s;
         progress.variance += cost.variance;
         // The last request starts before the group's work is done, and the first may end long before that.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use weir_types::invariant;
 use weir_types::invariant::Kind;
-use weir_types::{GroupId, InstanceId, ModelId, SequenceId, Span, Timestamp};
+use weir_types::{GroupId, InstanceId, ModelId, SequenceId, Timestamp};
 
 use super::api::{QueueEffect, QueueEvent, QueuesSpec};
 use super::estimator::{Inefficiency, OutputLengths, ServiceRates};
@@ -13,6 +13,7 @@ use super::instance::At;
 use super::orders::VirtualQueues;
 use super::rule::QueueRule;
 use super::sorted::Lines;
+use super::virtual_queue::Wanted;
 use crate::residency::{Residency, ResidencyEffect, ResidencyEvent};
 
 /// Whereabouts of a request: in a queue or on an instance.
@@ -184,8 +185,7 @@ impl Queues {
         let Place::Group(id) = found.place else {
             return None;
         };
-        let instance = queues.instance_of(id)?;
-        Some(self.group_end(queues, id, instance))
+        Some(self.group_end(queues, id))
     }
 
     /// Takes in one event, then pulls requests, opens models, and plans if a violation is predicted.
@@ -342,34 +342,40 @@ impl Queues {
             output: self.lengths(request.model, key.tier).rest(request.generated),
             deadline: request.deadline,
         };
+        let Waiting::Virtual(queues) = &self.waiting else {
+            return;
+        };
+        let wanted = Wanted {
+            key,
+            prompt: share.prompt,
+            output: share.output,
+            requests: 1.0,
+            deadline: share.deadline,
+            may_join: true,
+            turn: queues.groups.next(),
+        };
+        // An instance can hold the model: this was checked when the request arrived.
+        let Some(choice) = self.choose(queues, &wanted) else {
+            return;
+        };
         let max = self.max_group(key.model);
         let Waiting::Virtual(queues) = &mut self.waiting else {
             return;
         };
-        let joined = queues.groups.join(key, id, share, max);
-        let groups = queues.groups.len();
-        self.stats.max_groups = self.stats.max_groups.max(groups);
-        if let Some(from) = joined.split_from {
-            let moved: Vec<SequenceId> = match queues.groups.get(joined.group) {
-                Some(group) => group.requests.keys().copied().collect(),
-                None => Vec::new(),
-            };
-            queues.put_behind(joined.group, from);
-            for moved in moved {
-                if let Some(request) = self.requests.get_mut(&moved) {
-                    request.place = Place::Group(joined.group);
-                }
+        let joined = queues.groups.join(choice.joins, key, (id, share), max);
+        self.stats.max_groups = self.stats.max_groups.max(queues.groups.len());
+        match joined.split_from {
+            Some(from) => queues.put_behind(joined.group, from, &self.rates),
+            None if joined.new => queues.put(joined.group, (choice.instance, choice.at), &self.rates),
+            None => queues.update_work(joined.group, &self.rates),
+        }
+        let moved = queues.groups.get(joined.group).filter(|_| joined.new);
+        for moved in moved.iter().flat_map(|group| group.requests.keys()).chain([&id]) {
+            if let Some(request) = self.requests.get_mut(moved) {
+                request.place = Place::Group(joined.group);
             }
         }
-        if let Some(request) = self.requests.get_mut(&id) {
-            request.place = Place::Group(joined.group);
-        }
-        self.place_group(
-            joined.group,
-            joined.new && joined.split_from.is_none(),
-            share,
-            effects,
-        );
+        self.on_joined(joined.group, share.deadline, effects);
     }
 
     /// Maximum number of requests in a group of this model: `delta` mean batches of the largest instance.
@@ -465,20 +471,38 @@ impl Queues {
             Waiting::ByModel(_) => (Vec::new(), Vec::new()),
             Waiting::Virtual(queues) => (Vec::new(), queues.clear(instance)),
         };
-        for group in groups {
-            let deadline = self.now;
-            let none = Share {
-                prompt: 0.0,
-                output: 0.0,
-                deadline,
-            };
-            self.place_group(group, true, none, effects);
+        for id in groups {
+            self.place_again(id);
         }
         for id in running.into_iter().chain(lost) {
             self.enqueue(id, effects);
         }
         self.plan(effects);
         self.touch_all();
+    }
+
+    /// Puts a group whose instance was lost into the order of another one.
+    fn place_again(&mut self, id: GroupId) {
+        let Waiting::Virtual(queues) = &self.waiting else {
+            return;
+        };
+        let Some(group) = queues.groups.get(id) else {
+            return;
+        };
+        let wanted = Wanted {
+            key: group.key,
+            prompt: group.prompt,
+            output: group.output,
+            requests: group.requests.len() as f64,
+            deadline: group.deadlines()[1],
+            may_join: false,
+            turn: id.0,
+        };
+        if let Some(choice) = self.choose(queues, &wanted)
+            && let Waiting::Virtual(queues) = &mut self.waiting
+        {
+            queues.put(id, (choice.instance, choice.at), &self.rates);
+        }
     }
 
     /// Sends an event to the residency of an instance, and its effects to the driver.
@@ -561,9 +585,5 @@ impl Queues {
         } else {
             -self.now.since(at).as_secs_f64()
         }
-    }
-
-    pub(super) fn after_s(&self, seconds: f64) -> Timestamp {
-        self.now + Span::from_secs_f64(seconds.clamp(0.0, 1e7))
     }
 }

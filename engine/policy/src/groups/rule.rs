@@ -23,6 +23,9 @@ pub struct Planning {
     /// Whether a new group may go behind groups of its model if it is done sooner there, not only to the end
     /// of a queue.
     pub beside_own: bool,
+    /// Whether an instance switches to the model of an urgent request that no instance serves, if fewer
+    /// requests are late then: the instance with the least loss.
+    pub switch_for_urgent: bool,
 }
 
 impl Planning {
@@ -35,13 +38,15 @@ impl Planning {
         interval_s: 0.5,
         when_idle: false,
         beside_own: false,
+        switch_for_urgent: false,
     };
-    /// Plans by expected late requests, also for idle instances, and with new groups beside groups of their
-    /// model. The reasons are in `README.md` beside this file.
+    /// Plans by expected late requests, also for idle instances, with new groups beside groups of their
+    /// model, and with switches for urgent requests. The reasons are in `README.md` beside this file.
     pub const LATE: Self = Self {
         objective: PlanObjective::Late,
         when_idle: true,
         beside_own: true,
+        switch_for_urgent: true,
         ..Self::PAPER
     };
 }

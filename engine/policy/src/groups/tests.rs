@@ -31,6 +31,7 @@ fn problem(objective: PlanObjective, groups: &[(u32, u8, u8, u8)], busy: [u8; 2]
         open_s: (0..3)
             .map(|other| if other == model { 0.0 } else { 3.0 })
             .collect(),
+        again_s: vec![3.0; 3],
         is_up: true,
     };
     PlanProblem {
@@ -460,4 +461,177 @@ fn a_model_that_no_instance_can_hold_ends_its_request() {
             request: SequenceId(7)
         }]
     );
+}
+
+fn arrived(request: u64, model: u32, class: u32, deadline: Timestamp) -> QueueEvent {
+    QueueEvent::Arrived {
+        request: SequenceId(request),
+        model: ModelId(model),
+        class,
+        prompt: 100,
+        deadline,
+    }
+}
+
+/// Steps without a driver; returns the effects.
+fn step(queues: &mut Queues, event: QueueEvent, ms: u64) -> Vec<QueueEffect> {
+    let mut effects = Vec::new();
+    let now = Timestamp::ZERO + Span::from_millis(ms);
+    queues.step(event, now, &mut effects);
+    queues.check_books();
+    effects
+}
+
+/// Queues whose instances have this model open.
+fn serving(spec: QueuesSpec, models: [u32; 2]) -> Queues {
+    let mut queues = Queues::new(spec);
+    for (instance, model) in (0..2).map(InstanceId).zip(models.map(ModelId)) {
+        let at = &mut queues.at[instance.index()];
+        at.model = Some(model);
+        let mut effects = Vec::new();
+        queues.reside(
+            instance,
+            crate::residency::ResidencyEvent::Wanted(model),
+            &mut effects,
+        );
+        step(&mut queues, QueueEvent::Opened { instance, model }, 0);
+    }
+    queues
+}
+
+fn full(queues: &mut Queues, instance: u32) {
+    let room = QueueEvent::Room {
+        instance: InstanceId(instance),
+        sequences: 0,
+        tokens: 0,
+    };
+    step(queues, room, 0);
+}
+
+fn in_time() -> Timestamp {
+    Timestamp::ZERO + Span::from_secs(1_000)
+}
+
+#[test]
+fn requests_of_one_key_are_spread_over_instances() {
+    for rule in [QueueRule::PAPER, QueueRule::WEIR] {
+        let mut queues = serving(spec(rule), [0, 0]);
+        full(&mut queues, 0);
+        full(&mut queues, 1);
+        for request in 0..20 {
+            step(&mut queues, arrived(request, 0, 1, in_time()), 0);
+        }
+        let super::queues::Waiting::Virtual(waiting) = &queues.waiting else {
+            panic!("the rule has virtual queues");
+        };
+        // One key and one model, far fewer requests than a group holds: still a group on each instance.
+        let queued = |order: &Vec<super::orders::Queued>| -> usize {
+            let groups = order.iter().filter_map(|queued| waiting.groups.get(queued.group));
+            groups.map(|group| group.requests.len()).sum()
+        };
+        let each: Vec<usize> = waiting.orders.iter().map(queued).collect();
+        assert_eq!(each, [10, 10], "{rule:?}");
+    }
+}
+
+#[test]
+fn estimate_grows_with_groups_before_and_halves_of_a_split_follow_each_other() {
+    let mut spec = spec(QueueRule::PAPER);
+    spec.instances.truncate(1);
+    spec.delta = 1.0;
+    let mut queues = Queues::new(spec);
+    let max = queues.max_group(ModelId(0)) as u64;
+    // The first group of the order has two requests, the second one.
+    for (request, model) in [(0, 0), (1, 0), (2, 1)] {
+        step(&mut queues, arrived(request, model, 1, in_time()), 0);
+    }
+    let before = queues.estimate(SequenceId(2)).unwrap();
+    step(&mut queues, arrived(3, 0, 1, in_time()), 0);
+    let after = queues.estimate(SequenceId(2)).unwrap();
+    let work_s = queues.rates[0][0].work_s(100.0, 50.0);
+    let grown_s = after.since(before).as_secs_f64();
+    assert!(
+        (grown_s - work_s).abs() < 1e-4,
+        "{grown_s} s for {work_s} s of work"
+    );
+    // One more request than a group holds: the first half ends before the second.
+    for request in 4..4 + max {
+        step(&mut queues, arrived(request, 0, 1, in_time()), 0);
+    }
+    let (first, second) = (
+        queues.estimate(SequenceId(0)),
+        queues.estimate(SequenceId(3 + max)),
+    );
+    let halves_s = second.unwrap().since(first.unwrap()).as_secs_f64();
+    assert!(halves_s > 0.9 * work_s * (max / 2) as f64, "{halves_s} s");
+}
+
+#[test]
+fn change_back_to_a_model_costs_another_opening() {
+    let mut problem = problem(
+        PlanObjective::Late,
+        &[(0, 1, 90, 4), (1, 1, 90, 4), (0, 1, 90, 4)],
+        [0, 0],
+    );
+    let end_s = |problem: &PlanProblem| {
+        let mut progress = Progress::new(&problem.instances[0]);
+        for group in 0..3 {
+            problem.append(0, &mut progress, group);
+        }
+        progress.at_s
+    };
+    // The instance has model 0 open: 12 s of work, and 3 s for each of the two changes.
+    assert!((end_s(&problem) - 18.0).abs() < 1e-9);
+    // If all models stay open, no change costs anything.
+    problem.instances[0].open_s = vec![0.0; 3];
+    assert!((end_s(&problem) - 12.0).abs() < 1e-9);
+}
+
+/// Both instances are full of long requests for other models; those of the first are due soon.
+fn full_of_others(planning: Planning) -> Queues {
+    let mut spec = spec(QueueRule::Virtual(planning));
+    for prior in &mut spec.models[..2] {
+        prior.output = 2_000.0;
+    }
+    for served in spec
+        .instances
+        .iter_mut()
+        .flat_map(|instance| &mut instance.models)
+    {
+        served.open_cold = Span::from_secs(20);
+    }
+    let mut queues = serving(spec, [0, 1]);
+    for request in 0..16 {
+        let (model, due_s) = (request as u32 / 8, if request < 8 { 60 } else { 1_000 });
+        let due = Timestamp::ZERO + Span::from_secs(due_s);
+        step(&mut queues, arrived(request, model, 1, due), 0);
+    }
+    queues
+}
+
+#[test]
+fn urgent_request_for_an_unserved_model_takes_the_instance_with_the_least_loss() {
+    let due = Timestamp::ZERO + Span::from_secs(31);
+    let returned = |planning: Planning| -> Vec<(u64, u32)> {
+        let mut queues = full_of_others(planning);
+        assert_eq!(queues.waiting(), 0);
+        let effects = step(&mut queues, arrived(99, 2, 0, due), 1_000);
+        let returned = effects.iter().filter_map(|effect| match effect {
+            QueueEffect::Return {
+                request, instance, ..
+            } => Some((request.0, instance.0)),
+            _ => None,
+        });
+        returned.collect()
+    };
+    // Requests 0 to 7 on the first instance would be late for it, those on the second have much time.
+    let of = |requests: std::ops::Range<u64>, instance: u32| -> Vec<(u64, u32)> {
+        requests.map(|request| (request, instance)).collect()
+    };
+    assert_eq!(returned(Planning::LATE), of(8..16, 1));
+    let without = Planning {
+        switch_for_urgent: false,
+        ..Planning::LATE
+    };
+    assert_eq!(returned(without), of(0..8, 0));
 }

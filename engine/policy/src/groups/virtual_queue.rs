@@ -4,9 +4,9 @@ use weir_types::{GroupId, InstanceId, ModelId, Timestamp};
 
 use super::api::QueueEffect;
 use super::exact::solve_exactly;
-use super::group::{Group, Share};
-use super::orders::VirtualQueues;
-use super::plan::{GroupCost, PlanGroup, PlanInstance, PlanProblem, Progress};
+use super::group::{Group, GroupKey};
+use super::orders::{Queued, VirtualQueues};
+use super::plan::{GroupCost, PlanGroup, PlanInstance, PlanObjective, PlanProblem, Progress};
 use super::queues::{Queues, Waiting, can_hold};
 use super::rule::Planning;
 use super::search::search;
@@ -14,20 +14,50 @@ use crate::residency::ResidencyEvent;
 
 /// Maximum number of models, after the one that is served, that are read into host memory ahead.
 const MAX_PREFETCHED: usize = 2;
-/// Number of groups above which a new one always goes to the end of a queue, not beside groups of its model.
-const MAX_LOOKED_AT: usize = 512;
 /// Seconds of work that mark an instance as not allowed for a group.
 const NOT_HERE_S: f64 = 1e7;
 /// Increase of expected late requests, against the last plan, that counts as a violation.
 const VIOLATION: f64 = 0.5;
 
-/// A possible position of a new group.
+/// Requests that need a place: one request that arrived, or a group whose instance was lost.
 #[derive(Debug, Clone, Copy)]
-struct Choice {
-    start: Timestamp,
-    end: Timestamp,
-    instance: InstanceId,
-    at: usize,
+pub(super) struct Wanted {
+    pub(super) key: GroupKey,
+    pub(super) prompt: f64,
+    pub(super) output: f64,
+    pub(super) requests: f64,
+    pub(super) deadline: Timestamp,
+    /// Whether they may join a group of their key.
+    pub(super) may_join: bool,
+    /// Number of the group: without balance, instances get groups in turn.
+    pub(super) turn: u64,
+}
+
+/// A possible place for requests.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Choice {
+    /// Whether the requests are expected to be late there.
+    is_late: bool,
+    /// Whether a busy instance opens their model for them, which delays the groups of other models.
+    opens: bool,
+    /// Expected end of the requests, in seconds from now.
+    end_s: f64,
+    pub(super) instance: InstanceId,
+    pub(super) at: usize,
+    /// Group at that place which the requests join; `None`: they are a group of their own.
+    pub(super) joins: Option<GroupId>,
+}
+
+/// Calls `visit` with the place, the group and the start of each group of an order, in seconds from now.
+/// Returns the state after the last group.
+fn walk(order: &[Queued], at: &PlanInstance, mut visit: impl FnMut(usize, &Queued, f64)) -> Progress {
+    let mut progress = Progress::new(at);
+    for (place, queued) in order.iter().enumerate() {
+        let start_s = progress.change_to(queued.model, at);
+        visit(place, queued, start_s);
+        progress.at_s += queued.work_s;
+    }
+    progress
 }
 
 impl Queues {
@@ -44,158 +74,200 @@ impl Queues {
     }
 
     /// Expected time of the last token of a group's last request.
-    pub(super) fn group_end(&self, queues: &VirtualQueues, id: GroupId, instance: InstanceId) -> Timestamp {
-        let Some(group) = queues.groups.get(id) else {
+    pub(super) fn group_end(&self, queues: &VirtualQueues, id: GroupId) -> Timestamp {
+        let (Some(group), Some(instance)) = (queues.groups.get(id), queues.instance_of(id)) else {
             return self.now;
         };
         let cost = self.group_cost(group, instance);
-        group.start.max(self.now) + weir_types::Span::from_secs_f64(cost.work_s + cost.service_s)
+        let mut own_start_s = 0.0;
+        let order = &queues.orders[instance.index()];
+        walk(order, &self.plan_instance(instance), |_, queued, start_s| {
+            if queued.group == id {
+                own_start_s = start_s;
+            }
+        });
+        self.now + weir_types::Span::from_secs_f64(own_start_s + cost.work_s + cost.service_s)
     }
 
     /// Seconds of work of the first group in an instance's queue.
     pub(super) fn head_group_work_s(&self, instance: InstanceId) -> f64 {
         match &self.waiting {
-            Waiting::Virtual(queues) => match queues.head_group(instance) {
-                Some(group) => self.group_cost(group, instance).work_s,
-                None => 0.0,
-            },
+            Waiting::Virtual(queues) => {
+                let first = queues.orders[instance.index()].first();
+                first.map_or(0.0, |queued| queued.work_s)
+            }
             _ => 0.0,
         }
     }
 
-    /// Called when a request joined a group: puts a new group into a queue, and plans if a violation is
-    /// predicted.
-    pub(super) fn place_group(
-        &mut self,
-        id: GroupId,
-        is_new: bool,
-        share: Share,
-        effects: &mut Vec<QueueEffect>,
-    ) {
+    /// Called when a request joined a group: if it is predicted to be late, an instance switches to its model,
+    /// or all groups are planned again.
+    pub(super) fn on_joined(&mut self, id: GroupId, deadline: Timestamp, effects: &mut Vec<QueueEffect>) {
         let Waiting::Virtual(queues) = &self.waiting else {
             return;
         };
-        let (instance, is_first) = if is_new {
-            let Some(choice) = self.choose(queues, id) else {
-                return;
-            };
-            let Waiting::Virtual(queues) = &mut self.waiting else {
-                return;
-            };
-            queues.put(id, choice.instance, choice.at);
-            if let Some(group) = queues.groups.get_mut(id) {
-                group.start = choice.start;
-                let end = &mut queues.ends[choice.instance.index()];
-                *end = (choice.end.max(end.0), Some(group.key.model));
-            }
-            (choice.instance, choice.at == 0)
-        } else {
-            let Some(instance) = queues.instance_of(id) else {
-                return;
-            };
-            let Some(group) = queues.groups.get(id) else {
-                return;
-            };
-            let rates = &self.rates[instance.index()][group.key.model.index()];
-            let work = weir_types::Span::from_secs_f64(rates.work_s(share.prompt, share.output));
-            let is_first = queues.orders[instance.index()].first() == Some(&id);
-            let Waiting::Virtual(queues) = &mut self.waiting else {
-                return;
-            };
-            queues.ends[instance.index()].0 = queues.ends[instance.index()].0 + work;
-            (instance, is_first)
-        };
-        let Waiting::Virtual(queues) = &self.waiting else {
-            return;
-        };
-        let end = self.group_end(queues, id, instance);
         // A request whose deadline has passed cannot be saved by another plan.
-        let can_be_met = share.deadline > self.now;
-        if end > share.deadline && can_be_met {
-            self.stats.violations_predicted += 1;
-            let Waiting::Virtual(queues) = &mut self.waiting else {
-                return;
-            };
+        let is_late = self.group_end(queues, id) > deadline && deadline > self.now;
+        let is_next = matches!(queues.place_of(id), Some((_, 0)));
+        let has_switched = (is_late || is_next) && self.switch_for_urgent(id, deadline);
+        self.stats.violations_predicted += u64::from(is_late);
+        if is_late
+            && !has_switched
+            && let Waiting::Virtual(queues) = &mut self.waiting
+        {
             queues.is_violated = true;
             self.plan_if_due(effects);
         }
-        if is_first {
+        if let Waiting::Virtual(queues) = &self.waiting
+            && let Some((instance, 0)) = queues.place_of(id)
+        {
             self.dispatch(instance, effects);
         }
     }
 
-    /// Position at which a new group is done first: at the end of a queue, or behind groups of its model.
-    fn choose(&self, queues: &VirtualQueues, id: GroupId) -> Option<Choice> {
-        let group = queues.groups.get(id)?;
-        let model = group.key.model;
+    /// Place of requests: in the latest group of their key on an instance, at the end of its order, or behind
+    /// groups of their model. First come places at which they are in time, then those for which no busy instance
+    /// opens a model, then those at which they are done first.
+    pub(super) fn choose(&self, queues: &VirtualQueues, wanted: &Wanted) -> Option<Choice> {
+        let key = wanted.key;
         let up = (0..self.at.len() as u32).map(InstanceId);
-        let up = up.filter(|id| can_hold(&self.spec, *id, model));
+        let up = up.filter(|id| can_hold(&self.spec, *id, key.model));
         let mut up: Vec<InstanceId> = up.collect();
-        // If no allowed instance can be used, the group waits for one of them.
+        // If no allowed instance can be used, the requests wait for one of them.
         if up.iter().any(|id| self.at[id.index()].is_up) {
             up.retain(|id| self.at[id.index()].is_up);
         }
         if up.is_empty() {
             return None;
         }
-        let allowed: Vec<InstanceId> = if self.spec.operations.balance {
-            up
-        } else {
-            vec![up[id.0 as usize % up.len()]]
-        };
-        let beside = self.planning().is_some_and(|planning| planning.beside_own)
-            && queues.groups.len() <= MAX_LOOKED_AT;
-        let mut choices = Vec::new();
-        for instance in allowed {
-            let work = weir_types::Span::from_secs_f64(self.group_cost(group, instance).work_s);
-            let order = &queues.orders[instance.index()];
-            let (end, last) = queues.ends[instance.index()];
-            let last = if order.is_empty() {
-                self.at[instance.index()].model
-            } else {
-                last
+        if !self.spec.operations.balance {
+            let latest = queues.latest_anywhere(key).filter(|_| wanted.may_join);
+            let has_room = |id: &GroupId| {
+                let group = queues.groups.get(*id);
+                group.is_some_and(|group| group.requests.len() < self.max_group(key.model))
             };
-            let mut start = end.max(self.now);
-            if last != Some(model) {
-                if order.is_empty() {
-                    start = start.max(self.after_s(self.drained_s(instance)));
-                }
-                start = start + weir_types::Span::from_secs_f64(self.open_s(instance, model));
+            let there = latest.filter(has_room).and_then(|id| queues.instance_of(id));
+            let there = there.filter(|instance| up.contains(instance));
+            up = vec![there.unwrap_or(up[wanted.turn as usize % up.len()])];
+        }
+        let choices = up
+            .into_iter()
+            .flat_map(|instance| self.choices(queues, wanted, instance));
+        choices.min_by(|a, b| {
+            let by_kind = (a.is_late, a.opens).cmp(&(b.is_late, b.opens));
+            let by_end = by_kind.then(a.end_s.total_cmp(&b.end_s));
+            by_end.then((a.instance, a.at).cmp(&(b.instance, b.at)))
+        })
+    }
+
+    /// Possible places on one instance.
+    fn choices(&self, queues: &VirtualQueues, wanted: &Wanted, instance: InstanceId) -> Vec<Choice> {
+        let model = wanted.key.model;
+        let rates = &self.rates[instance.index()][model.index()];
+        let (prompt, output) = (wanted.prompt, wanted.output);
+        let each = wanted.requests.max(1.0);
+        let service_s =
+            self.eps[instance.index()].factor() * rates.service_s(prompt / each, output / each, rates.batch);
+        let own_s = rates.work_s(prompt, output) + service_s;
+        let left_s = self.seconds_until(wanted.deadline);
+        let choice = |start_s: f64, at: usize, joins: Option<GroupId>| Choice {
+            is_late: start_s + own_s > left_s,
+            opens: false,
+            end_s: start_s + own_s,
+            instance,
+            at,
+            joins,
+        };
+        let at = self.plan_instance(instance);
+        let order = &queues.orders[instance.index()];
+        let latest = queues.latest(wanted.key, instance).filter(|_| wanted.may_join);
+        let (mut joined, mut behind_own) = (None, None);
+        let mut last = walk(order, &at, |place, queued, start_s| {
+            let end_s = start_s + queued.work_s;
+            if Some(queued.group) == latest {
+                joined = Some(choice(end_s, place, latest));
             }
-            choices.push(Choice {
-                start,
-                end: start + work,
-                instance,
-                at: order.len(),
-            });
-            if beside {
-                let own = order.iter().rposition(|other| {
-                    queues
-                        .groups
-                        .get(*other)
-                        .is_some_and(|other| other.key.model == model)
-                });
-                if let Some(at) = own {
-                    let start = self.group_end(queues, order[at], instance);
-                    choices.push(Choice {
-                        start,
-                        end: start + work,
-                        instance,
-                        at: at + 1,
-                    });
-                } else if self.at[instance.index()].model == Some(model) {
-                    choices.push(Choice {
-                        start: self.now,
-                        end: self.now + work,
-                        instance,
-                        at: 0,
-                    });
-                }
+            if queued.model == model {
+                behind_own = Some(choice(end_s, place + 1, None));
             }
+        });
+        if let Some(joined) = joined {
+            return vec![joined];
+        }
+        let is_busy = !order.is_empty() || !self.at[instance.index()].running.is_empty();
+        let opens = is_busy && last.model != Some(model) && at.again_s[model.index()] > 0.0;
+        let at_end = choice(last.change_to(model, &at), order.len(), None);
+        let mut choices = vec![Choice { opens, ..at_end }];
+        if self.planning().is_some_and(|planning| planning.beside_own) {
+            let at_front = || (at.model == Some(model)).then(|| choice(at.free_s, 0, None));
+            choices.extend(behind_own.or_else(at_front));
         }
         choices
-            .into_iter()
-            .min_by_key(|choice| (choice.end, choice.instance, choice.at))
+    }
+
+    /// Lets an instance switch to the model of a group that no instance serves, if the group would be late in
+    /// its queue or is next on a busy instance: the instance with the least loss among those on which the group
+    /// is then in time. The loss is the expected number of other requests there, queued or running, that are
+    /// late for it, and must be less than the number of requests that are in time by it. Considered once in each
+    /// planning interval.
+    fn switch_for_urgent(&mut self, id: GroupId, deadline: Timestamp) -> bool {
+        let Some(planning) = self.planning().filter(|planning| planning.switch_for_urgent) else {
+            return false;
+        };
+        let now = self.now;
+        let Waiting::Virtual(queues) = &mut self.waiting else {
+            return false;
+        };
+        let model = queues.groups.get(id).map(|group| group.key.model);
+        let is_served = self.at.iter().any(|at| at.is_up && at.model == model);
+        let is_due = queues
+            .considered
+            .is_none_or(|at| now.since(at).as_secs_f64() >= planning.interval_s);
+        if is_served || !is_due {
+            return false;
+        }
+        queues.considered = Some(now);
+        let (problem, ids) = self.problem(Planning {
+            objective: PlanObjective::Late,
+            ..planning
+        });
+        let (Waiting::Virtual(queues), Ok(group)) = (&self.waiting, ids.binary_search(&id)) else {
+            return false;
+        };
+        let orders = numbered(&queues.orders, &ids);
+        let left_s = self.seconds_until(deadline);
+        let losses = problem.up().filter_map(|instance| {
+            let mut order = orders[instance].clone();
+            order.retain(|other| *other != group);
+            let before = problem.order_cost(instance, &order).late;
+            let mut progress = Progress::new(&problem.instances[instance]);
+            let done = problem.append(instance, &mut progress, group);
+            order.insert(0, group);
+            let others = problem.order_cost(instance, &order).late - done.cost.late;
+            let loss =
+                others - before + self.late_by_switch(InstanceId(instance as u32), &problem, &progress);
+            let gain = problem.groups[group].requests - done.cost.late;
+            (done.end_s <= left_s && loss < gain).then_some((loss, done.end_s, instance))
+        });
+        let least = losses.min_by(|a, b| a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1)).then(a.2.cmp(&b.2)));
+        let (Some((_, _, instance)), Waiting::Virtual(queues)) = (least, &mut self.waiting) else {
+            return false;
+        };
+        queues.put_first(id, InstanceId(instance as u32), &self.rates);
+        true
+    }
+
+    /// Number of running requests of an instance that are in time now, and late if they continue only after
+    /// work until `progress` and another opening of their model.
+    fn late_by_switch(&self, instance: InstanceId, problem: &PlanProblem, progress: &Progress) -> f64 {
+        let (at, planned) = (&self.at[instance.index()], &problem.instances[instance.index()]);
+        let again_s = at.model.map_or(0.0, |model| planned.again_s[model.index()]);
+        let running = at.running.iter().filter_map(|id| self.requests.get(id));
+        let late = running.filter(|request| {
+            let margin_s = self.seconds_until(request.deadline) - self.rest_s(request, instance);
+            (0.0..progress.at_s + again_s).contains(&margin_s)
+        });
+        late.count() as f64
     }
 
     fn planning(&self) -> Option<Planning> {
@@ -290,20 +362,18 @@ impl Queues {
 
     fn plan_instance(&self, instance: InstanceId) -> PlanInstance {
         let at = &self.at[instance.index()];
-        let opening_s = at
+        let until_open_s = at
             .opening
             .map_or(0.0, |(_, until)| self.seconds_until(until).max(0.0));
         let models = (0..self.spec.models.len() as u32).map(ModelId);
         let has_fixed = self.spec.rule.has_fixed_batches();
         // Fixed batches are planned as if models were open (SHEPHERD).
-        let open_s = models.map(|model| {
-            if has_fixed {
-                0.0
-            } else {
-                self.open_s(instance, model)
-            }
-        });
-        let drained_s = self.drained_s(instance);
+        let opening_s = |duration_s: f64| if has_fixed { 0.0 } else { duration_s };
+        let open_s = models
+            .clone()
+            .map(|model| opening_s(self.open_s(instance, model)));
+        let again_s = models.map(|model| opening_s(self.again_s(instance, model)));
+        let drained_s = self.switch_s(instance);
         let free_s = if has_fixed {
             drained_s
         } else if at.room[0] == 0 || at.room[1] < self.mean_prompt(at.model) {
@@ -312,10 +382,11 @@ impl Queues {
             0.0
         };
         PlanInstance {
-            free_s: free_s.max(opening_s),
-            drained_s: drained_s.max(opening_s),
+            free_s: free_s.max(until_open_s),
+            drained_s: drained_s.max(until_open_s),
             model: at.model,
             open_s: open_s.collect(),
+            again_s: again_s.collect(),
             is_up: at.is_up,
         }
     }
@@ -345,24 +416,9 @@ impl Queues {
         self.stats.replans += 1;
         self.stats.missing = problem.missing(&orders);
         queues.known_late = problem.cost(&orders).late;
-        queues.instance_of.clear();
-        for (instance, order) in orders.iter().enumerate() {
-            let mut progress = Progress::new(&problem.instances[instance]);
-            for group in order {
-                let done = problem.append(instance, &mut progress, *group);
-                queues
-                    .instance_of
-                    .insert(ids[*group], InstanceId(instance as u32));
-                if let Some(group) = queues.groups.get_mut(ids[*group]) {
-                    group.start = self.now + weir_types::Span::from_secs_f64(done.start_s);
-                }
-            }
-            queues.ends[instance] = (
-                self.now + weir_types::Span::from_secs_f64(progress.at_s),
-                progress.model,
-            );
-            queues.orders[instance] = order.iter().map(|group| ids[*group]).collect();
-        }
+        let ids_of = |order: &Vec<usize>| order.iter().map(|group| ids[*group]).collect();
+        let orders: Vec<Vec<GroupId>> = orders.iter().map(ids_of).collect();
+        queues.replace(&orders, &self.rates);
         for instance in (0..self.at.len() as u32).map(InstanceId) {
             self.announce(instance, effects);
         }
@@ -379,11 +435,9 @@ impl Queues {
             return;
         }
         let mut next: Vec<ModelId> = self.at[instance.index()].model.into_iter().collect();
-        for group in &queues.orders[instance.index()] {
-            if let Some(group) = queues.groups.get(*group)
-                && !next.contains(&group.key.model)
-            {
-                next.push(group.key.model);
+        for queued in &queues.orders[instance.index()] {
+            if !next.contains(&queued.model) {
+                next.push(queued.model);
             }
         }
         let count = self.spec.models.len();
@@ -401,8 +455,8 @@ impl Queues {
 }
 
 /// Converts orders of group ids into orders of indices of a problem.
-fn numbered(orders: &[Vec<GroupId>], ids: &[GroupId]) -> Vec<Vec<usize>> {
-    let number = |group: &GroupId| ids.binary_search(group).ok();
+fn numbered(orders: &[Vec<Queued>], ids: &[GroupId]) -> Vec<Vec<usize>> {
+    let number = |queued: &Queued| ids.binary_search(&queued.group).ok();
     orders
         .iter()
         .map(|order| order.iter().filter_map(number).collect())

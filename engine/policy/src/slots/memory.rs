@@ -207,6 +207,15 @@ impl SlotMemory {
         }
     }
 
+    /// Time that opening the model on the slot takes once it was closed for another one.
+    pub(super) fn reopening_time(&self, slot: SlotId, model: ModelId) -> Span {
+        self.places
+            .get(&(slot, model))
+            .map_or(Span::ZERO, |&(device, id)| {
+                self.opening_span(&self.devices[device].sessions[id.index()], id, device)
+            })
+    }
+
     fn opening_span(&self, session: &Session, id: ModelId, device: usize) -> Span {
         match self.devices[device].residency.is_warm(id) {
             true => session.open_warm,

@@ -165,15 +165,19 @@ impl Slots {
         }
         let instance = |slot: &SlotId| {
             let free_s = after_s(self.free_at(*slot, now)).max(0.0);
-            let open_s = |model: &ModelId| match &self.memory {
-                Some(memory) if !knows_all => memory.opening_time(*slot, *model).as_secs_f64(),
-                _ => 0.0,
+            let memory = self.memory.as_ref().filter(|_| !knows_all);
+            let open_s = |model: &ModelId| {
+                memory.map_or(0.0, |memory| memory.opening_time(*slot, *model).as_secs_f64())
+            };
+            let again_s = |model: &ModelId| {
+                memory.map_or(0.0, |memory| memory.reopening_time(*slot, *model).as_secs_f64())
             };
             PlanInstance {
                 free_s,
                 drained_s: free_s,
                 model: None,
                 open_s: models.iter().map(open_s).collect(),
+                again_s: models.iter().map(again_s).collect(),
                 is_up: !self.down.contains(slot),
             }
         };
