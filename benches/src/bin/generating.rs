@@ -167,6 +167,7 @@ fn continuous_rate(model: &dyn GenerativeModel) -> anyhow::Result<f64> {
             prompt: 8,
             generated: 0,
             cached: 0,
+            due: Timestamp::ZERO,
         });
     }
     let began = Instant::now();

@@ -48,6 +48,7 @@ fn simulate(spec: &InstanceSpec, run: &[Measured], sequential: bool) -> Vec<Simu
                 generated: 0,
                 cached: 0,
                 length: run[next].length,
+                due: Timestamp::ZERO,
             });
             next += 1;
         }

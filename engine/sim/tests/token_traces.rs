@@ -218,6 +218,30 @@ fn the_recorded_conversations_of_language_models_come_by_their_name() {
 }
 
 #[test]
+fn noise_reaches_the_steps_of_models_that_generate() {
+    let files = Files::new(WORLD, TRACE);
+    let experiment = files.load("trace = \"requests.csv\"", None).unwrap();
+    let (mut durations, mut tokens) = (Vec::new(), Vec::new());
+    for noise in [0.0, 0.5] {
+        let mut run = experiment.runs()[0].clone();
+        run.world.noise = noise;
+        let report = run.simulate().report;
+        let module = &report.modules["answer"];
+        durations.push(
+            module
+                .instances
+                .iter()
+                .map(|instance| instance.busy)
+                .sum::<Span>(),
+        );
+        tokens.push(module.items);
+    }
+    // The same steps, of which each takes another time.
+    assert_eq!(tokens[0], tokens[1]);
+    assert_ne!(durations[0], durations[1]);
+}
+
+#[test]
 fn sequences_move_over_the_link_of_their_module() {
     // Steps of long texts take longer than their requests have: those are late, and move.
     let world = |keys: &str| {

@@ -151,6 +151,7 @@ fn next_token(spec: &InstanceSpec, (tokens, beside): (u32, u64), by: Transfer, a
             generated: 0,
             cached: 0,
             length: spec.max_sequence_tokens,
+            due: Timestamp::ZERO,
         });
     }
     let (mut now, mut news) = (Timestamp::ZERO, Vec::new());
@@ -172,6 +173,7 @@ fn next_token(spec: &InstanceSpec, (tokens, beside): (u32, u64), by: Transfer, a
                     Transfer::Cache => tokens - 1,
                     Transfer::TokenIds => 0,
                 },
+                due: Timestamp::ZERO,
                 length: 16,
             });
         }

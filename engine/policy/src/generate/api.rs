@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
-use weir_types::{DropReason, InstanceId, SequenceId, Span, StepProfile};
+use weir_types::{DropReason, InstanceId, SequenceId, Span, StepProfile, Timestamp};
 
 /// Step times and limits of one instance.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -110,6 +110,10 @@ pub enum InstanceEvent {
         /// Number of tokens whose cache is here already: a prefix that another prompt shares, or a cache that
         /// moved with it.
         cached: u32,
+        /// Time by which waiting sequences are ordered, the earliest first; equal ones begin in the order of
+        /// arrival.
+        #[serde(default)]
+        due: Timestamp,
     },
     /// The running step has ended, and every sequence in it has advanced as the step says.
     Stepped {

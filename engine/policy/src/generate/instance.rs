@@ -164,7 +164,8 @@ impl Instance {
                 prompt,
                 generated,
                 cached,
-            } => self.on_arrived(sequence, [prompt, generated, cached], now, effects),
+                due,
+            } => self.on_arrived(sequence, [prompt, generated, cached], [now, due], effects),
             InstanceEvent::Stepped { took, finished } => self.on_stepped(took, &finished, now, effects),
             InstanceEvent::Cancelled { sequence } => self.leave(sequence, Leaving::Cancelled, now, effects),
             InstanceEvent::Evicted { sequence } => self.leave(sequence, Leaving::Evicted, now, effects),
@@ -178,7 +179,7 @@ impl Instance {
         &mut self,
         id: SequenceId,
         [prompt, generated, cached]: [u32; 3],
-        now: Timestamp,
+        [now, due]: [Timestamp; 2],
         effects: &mut Vec<InstanceEffect>,
     ) {
         let is_new = !self.sequences().any(|(other, _)| other == id);
@@ -199,11 +200,14 @@ impl Instance {
             blocks: Vec::new(),
             leaving: None,
             queued_at: now,
+            due,
         };
         if self.is_too_long(prompt.saturating_add(generated)) {
             self.drop_too_long(id, effects);
         } else {
-            self.waiting.push_back(sequence);
+            let before = self.waiting.iter().rposition(|other| other.due <= due);
+            self.waiting
+                .insert(before.map_or(0, |before| before + 1), sequence);
         }
     }
 

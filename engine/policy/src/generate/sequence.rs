@@ -29,6 +29,8 @@ pub(super) struct Sequence {
     pub(super) blocks: Vec<u32>,
     pub(super) leaving: Option<Leaving>,
     pub(super) queued_at: Timestamp,
+    /// Time by which it is ordered while it waits.
+    pub(super) due: Timestamp,
 }
 
 impl Sequence {

@@ -30,6 +30,7 @@ fn arrived(sequence: u64, prompt: u32) -> InstanceEvent {
         prompt,
         generated: 0,
         cached: 0,
+        due: Timestamp::ZERO,
     }
 }
 
@@ -233,6 +234,7 @@ fn a_sequence_that_came_with_its_cache_generates_at_once() {
         prompt: 30,
         generated: 5,
         cached: 34,
+        due: Timestamp::ZERO,
     });
     let step = driven.step.clone().unwrap();
     assert_eq!((step.tokens, step.prompt_tokens), (1, 0));

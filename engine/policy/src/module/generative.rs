@@ -210,6 +210,11 @@ impl Module {
             return;
         };
         (sequence.instance, sequence.is_placed) = (to, true);
+        let prompted = generative.requests.get(&sequence.request);
+        let due = match prompted.filter(|_| generative.router.spec().rule.waits_by_deadline()) {
+            Some(prompted) => prompted.sent_at + prompted.slo,
+            None => Timestamp::ZERO,
+        };
         effects.push(ModuleEffect::Place {
             slot: self.slot_of(to),
             sequence: id,
@@ -222,6 +227,7 @@ impl Module {
             prompt: sequence.prompt,
             generated: sequence.generated,
             cached,
+            due,
         });
     }
 
@@ -257,7 +263,7 @@ impl Module {
             return false;
         };
         for id in prompted.open {
-            let Some(sequence) = generative.end_sequence(id, now) else {
+            let Some(sequence) = generative.end_sequence(id, false, now) else {
                 continue;
             };
             let at = sequence.instance;
@@ -379,7 +385,7 @@ impl Module {
             if known.contains(&part.sequence) {
                 generative.lengths.on_ended(stream, prompt, generated);
                 generative.counted.on_finished(expectation, generated, now);
-                generative.end_sequence(part.sequence, now);
+                generative.end_sequence(part.sequence, true, now);
                 self.on_sequence_ended(generative, request, part.sequence, now, effects);
                 continue;
             }

@@ -245,14 +245,26 @@ impl Generative {
         }
     }
 
-    /// Removes a sequence that has ended.
-    pub(super) fn end_sequence(&mut self, id: SequenceId, now: Timestamp) -> Option<Generating> {
+    /// Removes a sequence that has its last token, or was dropped before.
+    pub(super) fn end_sequence(
+        &mut self,
+        id: SequenceId,
+        is_finished: bool,
+        now: Timestamp,
+    ) -> Option<Generating> {
         let sequence = self.sequences.remove(&id)?;
+        let generated = sequence.generated;
         self.in_transit.remove(&id);
         let mut effects = Vec::new();
-        let ended = RouteEvent::Ended {
-            sequence: id,
-            generated: sequence.generated,
+        let ended = match is_finished {
+            true => RouteEvent::Ended {
+                sequence: id,
+                generated,
+            },
+            false => RouteEvent::Dropped {
+                sequence: id,
+                generated,
+            },
         };
         self.router.step(ended, now, &mut effects);
         Some(sequence)

@@ -46,8 +46,16 @@ pub enum RouteEvent {
         /// Sequence that moved.
         sequence: SequenceId,
     },
-    /// A sequence ended: with its last token, or dropped.
+    /// A sequence ended with its last token.
     Ended {
+        /// Sequence that ended.
+        sequence: SequenceId,
+        /// Number of tokens that it generated.
+        generated: u32,
+    },
+    /// A sequence ended without its last token, by a decision outside the router: its whole length stays
+    /// unknown.
+    Dropped {
         /// Sequence that ended.
         sequence: SequenceId,
         /// Number of tokens that it generated.

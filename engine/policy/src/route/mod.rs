@@ -14,6 +14,7 @@ pub(crate) mod ends;
 mod just_enough;
 mod least_requests;
 mod lowest_tokens;
+mod margin;
 mod most_free;
 mod prefix;
 mod random;

@@ -13,7 +13,7 @@ use super::book::Booked;
 use super::rule::RouteRule;
 use super::transfer::MoveCost;
 use super::view::{Cluster, Demand, View};
-use super::weir::{Bookings, Verdict};
+use super::weir::{Bookings, Finish, Verdict};
 use crate::generate::{InstanceSpec, InstanceSpecError, InstanceState};
 
 /// A router and its parameters.
@@ -84,6 +84,8 @@ struct Routed {
     /// Number of the sequence in `Bookings`, in order of arrival.
     number: u64,
     deadline: Timestamp,
+    /// Time at which it was routed, and its estimated times; `None` if it has moved, or its instance was lost.
+    finish: Option<(Timestamp, Finish)>,
     moves: u32,
     is_moving: bool,
 }
@@ -185,6 +187,7 @@ impl Router {
                         .as_mut()
                         .map_or(0, |bookings| bookings.on_arrived(expected)),
                     deadline,
+                    finish: None,
                     moves: 0,
                     is_moving: false,
                 };
@@ -204,6 +207,7 @@ impl Router {
                 }
             }
             RouteEvent::Ended { sequence, generated } => self.on_ended(sequence, generated, now),
+            RouteEvent::Dropped { sequence, generated } => self.on_dropped(sequence, generated, now),
             RouteEvent::Reported { instance, state } => self.on_reported(instance, state, now, effects),
             RouteEvent::Down { instance } => self.on_down(instance, now, effects),
             RouteEvent::Up { instance } => {
@@ -254,9 +258,16 @@ impl Router {
             });
             return;
         };
-        let estimate_s = match &self.bookings {
-            Some(bookings) => bookings.estimate_s(&self.cluster, to, &demand, now),
-            None => self.cluster.instances[to.index()].estimate_s(&demand),
+        let finish = self
+            .bookings
+            .as_ref()
+            .map(|bookings| bookings.finish(&self.cluster, to, &demand, routed.deadline, now));
+        let estimate_s = match (&self.bookings, &finish) {
+            (Some(bookings), Some(finish)) => bookings.ratio(to) * finish.after_s(demand.expected),
+            _ => self
+                .spec
+                .rule
+                .estimate_s(&self.cluster.instances[to.index()], &demand),
         };
         self.book(sequence, &routed, (to, &demand), now);
         let view = &mut self.cluster.instances[to.index()];
@@ -271,6 +282,9 @@ impl Router {
             sequence,
             Routed {
                 instance: to,
+                finish: finish
+                    .filter(|_| routed.generated == 0)
+                    .map(|finish| (now, finish)),
                 ..routed
             },
         );
@@ -283,7 +297,9 @@ impl Router {
                 deadline: routed.deadline,
                 belief: bookings.belief(routed.predicted),
                 generated: routed.generated,
+                expected: routed.expected,
                 at: now,
+                runs: false,
             };
             bookings.on_placed(&self.cluster, (booked, to), demand, now);
         }
@@ -325,7 +341,8 @@ impl Router {
             .tokens
             .add(f64::from(further), now);
         if let Some(bookings) = &mut self.bookings {
-            bookings.on_progressed((sequence, routed.number), from, generated, now);
+            let tokens = [generated, routed.expected];
+            bookings.on_progressed((sequence, routed.number), from, tokens, now);
         }
         if routed.is_moving {
             return;
@@ -335,7 +352,7 @@ impl Router {
             match bookings.reconsider(&self.cluster, (sequence, from), &demand, routed.moves, now) {
                 Verdict::Stay => {}
                 Verdict::Move(to) => self.move_sequence(sequence, &demand, to, now, effects),
-                Verdict::Drop => self.drop_late(sequence, effects),
+                Verdict::Drop => self.drop_late(sequence, now, effects),
             }
         }
         if let RouteRule::JustEnough(rule) = self.spec.rule {
@@ -347,14 +364,20 @@ impl Router {
     }
 
     /// Drops a sequence that cannot be in time.
-    fn drop_late(&mut self, sequence: SequenceId, effects: &mut Vec<RouteEffect>) {
+    fn drop_late(&mut self, sequence: SequenceId, now: Timestamp, effects: &mut Vec<RouteEffect>) {
         let Some(routed) = self.sequences.remove(&sequence) else {
             return;
         };
         let from = routed.instance;
         self.cluster.instances[from.index()].sequences -= 1;
         if let Some(bookings) = &mut self.bookings {
-            bookings.on_left(sequence, from);
+            if let Some((at, finish)) = routed.finish {
+                // It may have generated as many tokens more, less one, as there are between two checks.
+                let tokens = routed.generated.saturating_add(self.spec.check_tokens);
+                let spans = [now.since(at).as_secs_f64(), finish.after_s(tokens)];
+                bookings.on_finish(from, spans, true);
+            }
+            bookings.on_left(sequence, from, now);
             bookings.on_dropped(routed.number);
             bookings.on_outcome(true);
         }
@@ -378,12 +401,13 @@ impl Router {
         };
         let from = routed.instance;
         (routed.instance, routed.is_moving) = (to, true);
+        routed.finish = None;
         routed.moves += 1;
         let routed = *routed;
         self.picked += 1;
         self.cluster.instances[from.index()].sequences -= 1;
         if let Some(bookings) = &mut self.bookings {
-            bookings.on_left(sequence, from);
+            bookings.on_left(sequence, from, now);
         }
         self.book(sequence, &routed, (to, demand), now);
         let view = &mut self.cluster.instances[to.index()];
@@ -397,18 +421,36 @@ impl Router {
         });
     }
 
-    fn on_ended(&mut self, sequence: SequenceId, generated: u32, now: Timestamp) {
-        let Some(routed) = self.sequences.remove(&sequence) else {
-            return;
-        };
+    /// Removes a sequence that has left its instance.
+    fn leave(&mut self, sequence: SequenceId, generated: u32, now: Timestamp) -> Option<Routed> {
+        let routed = self.sequences.remove(&sequence)?;
         let view = &mut self.cluster.instances[routed.instance.index()];
         view.sequences -= 1;
         let further = generated.saturating_sub(routed.generated);
         view.tokens.add(f64::from(further), now);
         if let Some(bookings) = &mut self.bookings {
-            bookings.on_left(sequence, routed.instance);
+            bookings.on_left(sequence, routed.instance, now);
+        }
+        Some(routed)
+    }
+
+    fn on_ended(&mut self, sequence: SequenceId, generated: u32, now: Timestamp) {
+        let routed = self.leave(sequence, generated, now);
+        if let (Some(routed), Some(bookings)) = (routed, &mut self.bookings) {
+            if let Some((at, finish)) = routed.finish {
+                let spans = [now.since(at).as_secs_f64(), finish.after_s(generated)];
+                bookings.on_finish(routed.instance, spans, false);
+            }
             bookings.on_ended(routed.number, generated);
             bookings.on_outcome(now > routed.deadline);
+        }
+    }
+
+    fn on_dropped(&mut self, sequence: SequenceId, generated: u32, now: Timestamp) {
+        let routed = self.leave(sequence, generated, now);
+        if let (Some(routed), Some(bookings)) = (routed, &mut self.bookings) {
+            bookings.on_dropped(routed.number);
+            bookings.on_outcome(true);
         }
     }
 
@@ -426,10 +468,11 @@ impl Router {
         view.wait_s += gain * (state.wait_s - view.wait_s);
         view.state = state;
         view.blocks_since = 0;
+        view.prompts_since = 0;
         if let Some(bookings) = &mut self.bookings {
-            bookings.on_reported(instance, &state);
+            bookings.on_reported(instance, &state, now);
             for sequence in bookings.late(instance, now) {
-                self.drop_late(sequence, effects);
+                self.drop_late(sequence, now, effects);
             }
         }
         if let RouteRule::MostFree(rule) = self.spec.rule

@@ -7,7 +7,7 @@ use super::just_enough::JustEnough;
 use super::lowest_tokens::LowestTokens;
 use super::most_free::MostFree;
 use super::prefix::LongestPrefix;
-use super::view::{Cluster, Demand};
+use super::view::{Cluster, Demand, View};
 use super::weir::Weir;
 use super::{earliest, least_requests, random, round_robin};
 
@@ -65,6 +65,21 @@ impl RouteRule {
             Self::Earliest => "earliest",
             Self::JustEnough(_) => "just-enough",
             Self::Weir(_) => "weir",
+        }
+    }
+
+    /// Whether sequences that wait on an instance begin in the order of deadlines. Otherwise they begin in the
+    /// order of arrival, as with the paper's rules.
+    #[must_use]
+    pub const fn waits_by_deadline(self) -> bool {
+        matches!(self, Self::Weir(_))
+    }
+
+    /// Expected seconds until a sequence's last token on an instance, by the estimate that the rule picks by.
+    pub(super) fn estimate_s(self, view: &View, demand: &Demand) -> f64 {
+        match self {
+            Self::Earliest => view.estimate_with_routed_s(demand),
+            _ => view.estimate_s(demand),
         }
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::generate::InstanceSpec;
 
-/// Maximum number of sequences in the table; more sequences take turns.
+/// Maximum number of sequences in the table; more sequences wait.
 const MAX_TABLE: u32 = 1_024;
 /// Maximum number of tokens in the table of steps with a prompt.
 const MAX_PROMPT_TABLE: u32 = 8_192;
@@ -43,16 +43,11 @@ impl StepTimes {
         self.decode_s.len()
     }
 
-    /// Seconds for one more token of each of so many sequences.
+    /// Seconds for one more token of each running sequence, with so many sequences on the instance. Those for
+    /// which there is no place in a step wait until others end, and make it no longer.
     #[inline]
     pub(super) fn token_s(&self, sequences: usize) -> f64 {
-        let last = self.decode_s.len();
-        let step_s = self.decode_s[sequences.clamp(1, last) - 1];
-        if sequences <= last {
-            return step_s;
-        }
-        // The sequences take turns.
-        step_s * (sequences as f64 / last as f64)
+        self.decode_s[sequences.clamp(1, self.decode_s.len()) - 1]
     }
 
     /// Seconds of a step that includes a prompt and has so many tokens in all.

@@ -125,6 +125,16 @@ fn waits_are_smoothed_and_an_instance_with_one_sequence_counts_as_idle() {
 }
 
 #[test]
+fn earliest_spreads_arrivals_between_two_reports() {
+    let instances = vec![spec(10, 1_000); 3];
+    let mut router = Router::new(RouterSpec::new(RouteRule::Earliest), instances).unwrap();
+    let to: Vec<u32> = (0..9)
+        .map(|sequence| routed(&mut router, arrived(sequence, 100, 9_000), 0))
+        .collect();
+    assert_eq!(to, [0, 1, 2, 0, 1, 2, 0, 1, 2]);
+}
+
+#[test]
 fn a_sequence_that_is_late_moves_as_often_as_it_may() {
     let rule = JustEnough {
         max_moves: 2,
@@ -286,6 +296,9 @@ fn cost(rule: RouteRule, view: &View, demand: &Demand) -> (u8, f64) {
     };
     let prompt_s = view.state.prompt_token_s * f64::from(demand.prompt);
     let estimate = view.wait_s + prompt_s + d * f64::from(demand.expected);
+    // All of its sequences have a place, and none of its prompts came since the report.
+    let with_this = view.spec.steps.decode.duration(view.sequences + 1).as_secs_f64();
+    let with_routed = view.wait_s + prompt_s + d.max(with_this) * f64::from(demand.expected);
     let needs = (demand.prompt + demand.expected).div_ceil(16);
     match rule {
         RouteRule::LeastRequests => (0, f64::from(view.sequences)),
@@ -295,7 +308,7 @@ fn cost(rule: RouteRule, view: &View, demand: &Demand) -> (u8, f64) {
             0,
             -f64::from(view.state.free_blocks) / f64::from(view.sequences.max(1)),
         ),
-        RouteRule::Earliest => (0, estimate),
+        RouteRule::Earliest => (0, with_routed),
         RouteRule::JustEnough(_) if estimate <= demand.left_s && view.state.free_blocks >= needs => (0, -d),
         RouteRule::JustEnough(_) => (1, estimate),
         // The tests of `weir` enumerate its choices.

@@ -47,6 +47,8 @@ pub(super) struct View {
     pub(super) sequences: u32,
     /// Number of blocks for prompts routed there since the latest report.
     pub(super) blocks_since: u32,
+    /// Number of tokens of prompts routed there since the latest report.
+    pub(super) prompts_since: u32,
     /// Tokens within the window of rule `lowest-tokens`: prompts routed there, and generated tokens.
     pub(super) tokens: Recent,
     /// Seconds of work routed there within the window of rule `prefix`.
@@ -79,6 +81,7 @@ impl View {
             is_up: true,
             sequences: 0,
             blocks_since: 0,
+            prompts_since: 0,
             tokens: Recent::new(TOKENS_WINDOW),
             work_s: Recent::new(WORK_WINDOW),
             prefixes: VecDeque::new(),
@@ -134,6 +137,35 @@ impl View {
             + self.token_s() * f64::from(demand.expected)
     }
 
+    /// The same with the work that was routed here since the report. Without it, sequences that arrive between
+    /// two reports would all go to one instance.
+    ///
+    /// ```text
+    /// T = max(q, b d out / places) + p (in - reused + prompts since the report) + max(d, d(n)) out
+    /// ```
+    ///
+    /// `n` counts this sequence and all on the instance, `d(n)` is their step time by profile, as corrected by
+    /// measurements, and `b` of them have no place in its steps.
+    #[inline]
+    pub(super) fn estimate_with_routed_s(&self, demand: &Demand) -> f64 {
+        let arriving = self.arriving(demand);
+        let places = self
+            .spec
+            .max_sequences
+            .min(self.spec.steps.decode.known_tokens())
+            .max(1);
+        let count = self.sequences.saturating_add(1);
+        let step = self.spec.steps.decode.duration(count.min(places));
+        let token_s = self.token_s().max(self.state.correction * step.as_secs_f64());
+        let own_s = token_s * f64::from(demand.expected);
+        let turns = f64::from(count.saturating_sub(places)) / f64::from(places);
+        let prompts = arriving.tokens.saturating_add(self.prompts_since);
+        self.wait_s.max(turns * own_s)
+            + arriving.delay_s
+            + self.state.prompt_token_s * f64::from(prompts)
+            + own_s
+    }
+
     /// Number of reported free blocks, less those routed here since the report.
     #[inline]
     pub(super) fn free_blocks(&self) -> u32 {
@@ -159,6 +191,7 @@ impl View {
         self.work_s.add(work, now);
         self.tokens.add(f64::from(demand.prompt), now);
         self.sequences += 1;
+        self.prompts_since = self.prompts_since.saturating_add(prompt);
         self.blocks_since += self.spec.blocks_of(demand.prompt);
         if let Some(prefix) = demand.prefix {
             self.on_prefix(prefix);

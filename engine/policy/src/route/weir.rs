@@ -2,22 +2,27 @@
 //!
 //! ```text
 //! n    sequences that were routed to the instance and have not ended, including this one
-//! d    step time of n by profile x measured over profiled step time
-//! t    (time left - wait for prompts before it - its own prompt) / d     tokens that it can have in time
+//! d    step time of n, or of as many as have a place, by profile x measured over profiled step time
+//! w    time until one of the running sequences has ended, if none of n has a place; by deadlines (`book.rs`)
+//! m    margin of estimated finishes on the instance, learned from actual ones (`margin.rs`)
+//! t    (time left / m - w - wait for prompts before it - its own prompt) / d     tokens that it can have in time
 //! P    probability that it has at most t tokens, from past errors of predictions (`belief.rs`)
 //! loss sum over its sequences of the probability that they lose by step time d(n) and this prompt
 //! ```
 //!
 //! Among instances whose `P` is near the best, the slowest without loss takes the sequence; if each has a
 //! loss, the one with the largest `P - loss`. If no score is positive, or `P` is almost zero everywhere, the
-//! sequence is dropped: it would be late, or make another late. At each check it moves if its probability is
+//! sequence is dropped: it would be late, or make another late. Sequences are not dropped for the margin: if
+//! none has a chance with it, `m` is 1. Waiting sequences without a chance are dropped with the next report. At
+//! each check it moves if its probability is
 //! larger elsewhere by `move_gain`, and is dropped if it has almost none.
 
 use serde::{Deserialize, Serialize};
-use weir_types::{InstanceId, SequenceId, Timestamp};
+use weir_types::{InstanceId, SequenceId, Span, Timestamp};
 
 use super::belief::{Belief, Beliefs};
 use super::book::{Book, Booked, seconds_until};
+use super::margin::Margin;
 use super::step_times::shared_step_times;
 use super::view::{Cluster, Demand};
 use crate::generate::InstanceState;
@@ -34,6 +39,10 @@ pub struct Weir {
     pub loss_weight: f64,
     /// Safety margin of step times when a sequence is placed, as a fraction.
     pub margin: f64,
+    /// Whether estimated finishes have a margin that is learned from actual ones, for each instance.
+    pub learn_margin: bool,
+    /// Number of mean deviations in that margin, beside the mean.
+    pub deviations: f64,
     /// Reduction of step times when a running sequence is checked for dropping, as a fraction.
     pub grace: f64,
     /// Least gain in probability for a move.
@@ -53,6 +62,8 @@ impl Default for Weir {
             near: 0.0005,
             loss_weight: 0.3,
             margin: 0.0,
+            learn_margin: true,
+            deviations: 2.0,
             grace: 0.1,
             move_gain: 0.2,
             max_moves: 10,
@@ -80,7 +91,25 @@ pub(super) enum Verdict {
 struct Candidate {
     instance: InstanceId,
     further: f64,
+    /// The same without a learned margin.
+    without_margin: f64,
     token_s: f64,
+}
+
+/// Estimated times of a sequence on an instance, in seconds.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Finish {
+    /// Time until its prompt is computed.
+    ready_s: f64,
+    /// Time of each token after that.
+    token_s: f64,
+}
+
+impl Finish {
+    /// Time until it has so many tokens, in seconds.
+    pub(super) fn after_s(&self, tokens: u32) -> f64 {
+        self.ready_s + self.token_s * f64::from(tokens)
+    }
 }
 
 /// Finds the token counts with a probability of at least `least`. Probabilities rise with tokens, so each
@@ -110,6 +139,8 @@ pub(super) struct Bookings {
     rule: Weir,
     books: Vec<Book>,
     beliefs: Beliefs,
+    /// Margins of finishes, by instance.
+    margins: Vec<Margin>,
     /// Smoothed fraction of recent sequences that were dropped or late.
     lost: f64,
 }
@@ -123,6 +154,7 @@ impl Bookings {
                 .map(Book::new)
                 .collect(),
             beliefs: Beliefs::new(),
+            margins: vec![Margin::new(); cluster.instances.len()],
             lost: 0.0,
         }
     }
@@ -146,23 +178,38 @@ impl Bookings {
         now: Timestamp,
     ) -> Option<(InstanceId, f64)> {
         let mut candidates: Vec<Candidate> = Vec::with_capacity(cluster.instances.len());
-        let mut most = f64::NEG_INFINITY;
+        let [mut most, mut most_without] = [f64::NEG_INFINITY; 2];
+        let deadline = now + Span::from_secs_f64(demand.left_s.max(0.0));
         for (instance, view) in cluster.candidates(demand) {
             let book = &self.books[instance.index()];
             let token_s = book.next_token_s() * (1.0 + self.rule.margin);
             let arriving = view.arriving(demand);
-            let (ready_s, _) = book.prompt_s(arriving.tokens, now);
-            let further = (demand.left_s - arriving.delay_s - ready_s) / token_s;
+            let ready_s = book.ready_s(arriving.tokens, deadline, now);
+            let left_s = demand.left_s - arriving.delay_s;
+            let without_margin = (left_s - ready_s) / token_s;
+            let further = if self.rule.learn_margin {
+                (left_s / self.margins[instance.index()].factor(self.rule.deviations) - ready_s) / token_s
+            } else {
+                without_margin
+            };
             most = most.max(further);
+            most_without = most_without.max(without_margin);
             candidates.push(Candidate {
                 instance,
                 further,
+                without_margin,
                 token_s,
             });
         }
         let beliefs = &self.beliefs;
         let chance = |further: f64| beliefs.chance(belief, generated, further);
-        let best = chance(most);
+        let mut best = chance(most);
+        if best < self.rule.min_chance {
+            (best, most) = (chance(most_without), most_without);
+            for candidate in &mut candidates {
+                candidate.further = candidate.without_margin;
+            }
+        }
         if best < self.rule.min_chance {
             return None;
         }
@@ -194,19 +241,41 @@ impl Bookings {
         chosen.filter(|(_, score)| *score > 0.0)
     }
 
-    /// Expected seconds until a sequence's last token on an instance, from the work booked there.
-    pub(super) fn estimate_s(
+    /// Expected times of a sequence on an instance, from the work booked there, without a margin.
+    pub(super) fn finish(
         &self,
         cluster: &Cluster,
         to: InstanceId,
         demand: &Demand,
+        deadline: Timestamp,
         now: Timestamp,
-    ) -> f64 {
+    ) -> Finish {
         let book = &self.books[to.index()];
-        let view = &cluster.instances[to.index()];
-        let arriving = view.arriving(demand);
-        let (ready_s, _) = book.prompt_s(arriving.tokens, now);
-        arriving.delay_s + ready_s + book.next_token_s() * f64::from(demand.expected)
+        let arriving = cluster.instances[to.index()].arriving(demand);
+        Finish {
+            ready_s: arriving.delay_s + book.ready_s(arriving.tokens, deadline, now),
+            token_s: book.next_token_s(),
+        }
+    }
+
+    /// Mean ratio of actual to estimated times on an instance.
+    pub(super) fn ratio(&self, instance: InstanceId) -> f64 {
+        self.margins[instance.index()].mean()
+    }
+
+    /// A sequence ended on an instance after `actual_s` seconds, or was late before its last token.
+    pub(super) fn on_finish(
+        &mut self,
+        instance: InstanceId,
+        [actual_s, estimated_s]: [f64; 2],
+        is_late: bool,
+    ) {
+        let margin = &mut self.margins[instance.index()];
+        if is_late {
+            margin.on_late(actual_s, estimated_s);
+        } else {
+            margin.on_ended(actual_s, estimated_s);
+        }
     }
 
     /// Decides on a sequence that runs on `from`; `demand` excludes that instance.
@@ -244,10 +313,14 @@ impl Bookings {
         }
     }
 
-    /// Sequences of an instance whose deadline has passed.
+    /// Sequences of an instance whose deadline has passed, or that wait and have no chance any more.
     pub(super) fn late(&self, instance: InstanceId, now: Timestamp) -> Vec<SequenceId> {
-        let late = |booked: &&Booked| seconds_until(booked.deadline, now) <= 0.0;
         let book = &self.books[instance.index()];
+        let at_best = book.token_s(book.sequences().len()) * (1.0 - self.rule.grace);
+        let late = |booked: &&Booked| {
+            let is_hopeless = || Book::chance(&self.beliefs, booked, at_best, now) < self.rule.min_chance;
+            seconds_until(booked.deadline, now) <= 0.0 || (!booked.runs && is_hopeless())
+        };
         book.sequences()
             .iter()
             .filter(late)
@@ -277,15 +350,15 @@ impl Bookings {
         &mut self,
         (id, number): (SequenceId, u64),
         on: InstanceId,
-        generated: u32,
+        [generated, expected]: [u32; 2],
         now: Timestamp,
     ) {
-        self.books[on.index()].on_progressed(id, generated, now);
+        self.books[on.index()].on_progressed(id, [generated, expected], now);
         self.beliefs.on_tokens(number, generated, false);
     }
 
-    pub(super) fn on_left(&mut self, id: SequenceId, from: InstanceId) {
-        self.books[from.index()].remove(id);
+    pub(super) fn on_left(&mut self, id: SequenceId, from: InstanceId, now: Timestamp) {
+        self.books[from.index()].remove(id, now);
     }
 
     pub(super) fn on_ended(&mut self, number: u64, tokens: u32) {
@@ -296,8 +369,8 @@ impl Bookings {
         self.beliefs.on_dropped(number);
     }
 
-    pub(super) fn on_reported(&mut self, instance: InstanceId, state: &InstanceState) {
-        self.books[instance.index()].on_reported(state, self.rule.follow_pace);
+    pub(super) fn on_reported(&mut self, instance: InstanceId, state: &InstanceState, now: Timestamp) {
+        self.books[instance.index()].on_reported(state, self.rule.follow_pace, now);
     }
 
     pub(super) fn on_lost(&mut self, instance: InstanceId) {

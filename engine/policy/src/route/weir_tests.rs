@@ -184,6 +184,110 @@ fn what_runs_past_its_deadline_is_dropped_with_the_next_report() {
     assert_eq!(effects(&mut router, event, ms).len(), 1);
 }
 
+/// An instance of which one step takes 10 ms, with two places.
+fn two_places() -> InstanceSpec {
+    InstanceSpec {
+        max_sequences: 2,
+        ..spec(10)
+    }
+}
+
+#[test]
+fn sequences_without_a_place_wait_for_the_first_that_ends() {
+    let mut book = Book::new(Arc::new(StepTimes::new(&two_places())));
+    let beliefs = Beliefs::new();
+    let now = at_ms(10_000);
+    let booked = |id: u64, expected: u32, deadline_ms: u64| Booked {
+        id: SequenceId(id),
+        deadline: at_ms(deadline_ms),
+        belief: belief_of(&beliefs, expected),
+        generated: 0,
+        expected,
+        at: now,
+        runs: false,
+    };
+    let free_s = book.ready_s(20, at_ms(60_000), now);
+    book.add(booked(1, 100, 60_000), 20, now);
+    book.add(booked(2, 300, 60_000), 20, now);
+    // The steps of two are not longer for a third, which begins once the first has ended.
+    let step_s = book.token_s(2);
+    assert_eq!(book.token_s(3), step_s);
+    let third_s = book.ready_s(20, at_ms(60_000), now);
+    assert!((third_s - 100.0 * step_s - free_s).abs() < 0.1, "{third_s}");
+    // Behind it, the next waits for the second; before it, an urgent one waits as long as the third did.
+    book.add(booked(3, 50, 60_000), 20, now);
+    let (behind_s, urgent_s) = (
+        book.ready_s(20, at_ms(60_000), now),
+        book.ready_s(20, at_ms(20_000), now),
+    );
+    assert!((behind_s - 300.0 * step_s - free_s).abs() < 0.1, "{behind_s}");
+    assert!((urgent_s - third_s).abs() < 1e-9, "{urgent_s}");
+    // Its place is taken by the one that waits.
+    book.remove(SequenceId(1), now);
+    let runs = |book: &Book| book.sequences().iter().filter(|booked| booked.runs).count();
+    assert_eq!((runs(&book), book.sequences().len()), (2, 2));
+}
+
+#[test]
+fn instance_on_which_sequences_took_longer_than_estimated_gets_fewer() {
+    let rule = RouteRule::Weir(Weir::default());
+    let routed = |slower: f64| {
+        let mut router = Router::new(RouterSpec::new(rule), vec![spec(40), spec(10)]).unwrap();
+        let mut ms = 0.0;
+        for sequence in 1_000..1_060 {
+            // 50 tokens on the slow instance, which has time for them.
+            let found = effects(&mut router, arrived(sequence, 50, ms as u64 + 9_000), ms as u64);
+            let [RouteEffect::Route { to, .. }] = found.as_slice() else {
+                panic!("it is routed: {found:?}");
+            };
+            let ended = RouteEvent::Ended {
+                sequence: SequenceId(sequence),
+                generated: 50,
+            };
+            // Every second one takes that much longer.
+            let is_slower = sequence % 2 == 0 && to.0 == 0;
+            ms += 2_100.0 * if is_slower { slower } else { 1.0 };
+            effects(&mut router, ended, ms as u64);
+        }
+        let found = effects(&mut router, arrived(1, 50, ms as u64 + 2_600), ms as u64);
+        match found.as_slice() {
+            [RouteEffect::Route { to, .. }] => to.0,
+            other => panic!("it is routed: {other:?}"),
+        }
+    };
+    // 50 tokens take about 2.1 s there, of 2.6 s.
+    assert_eq!(routed(1.0), 0);
+    assert_eq!(routed(1.5), 1);
+}
+
+#[test]
+fn dropped_sequences_say_nothing_about_lengths() {
+    let found = |dropped: bool| {
+        let mut router = router();
+        for sequence in 1..40 {
+            effects(&mut router, arrived(sequence, 100, 90_000), 10_000);
+            let (sequence, generated) = (SequenceId(sequence), 1);
+            let event = match dropped {
+                true => RouteEvent::Dropped { sequence, generated },
+                false => RouteEvent::Ended { sequence, generated },
+            };
+            effects(&mut router, event, 10_000);
+        }
+        // 100 tokens take at least 1 s.
+        effects(&mut router, arrived(99, 100, 10_500), 10_000)
+    };
+    let by_dropped = found(true);
+    assert!(
+        matches!(by_dropped.as_slice(), [RouteEffect::Drop { .. }]),
+        "{by_dropped:?}"
+    );
+    let by_ended = found(false);
+    assert!(
+        matches!(by_ended.as_slice(), [RouteEffect::Route { .. }]),
+        "{by_ended:?}"
+    );
+}
+
 fn belief_of(beliefs: &Beliefs, length: u32) -> super::belief::Belief {
     beliefs.belief(length)
 }
@@ -218,17 +322,19 @@ proptest! {
             let on = on % steps.len();
             let deadline = at_ms(10_000 + left);
             let belief = belief_of(&beliefs, length);
-            let booked = Booked { id: SequenceId(id as u64), deadline, belief, generated: 0, at: now };
+            let booked = Booked { id: SequenceId(id as u64), deadline, belief, generated: 0, expected: length, at: now, runs: false };
             bookings.on_placed(&cluster, (booked, InstanceId(on as u32)), &demand(1.0), now);
             books[on].add(booked, 20, now);
         }
         let left_s = left_ms as f64 / 1e3;
+        let deadline = at_ms(10_000 + left_ms);
         let belief = belief_of(&beliefs, length);
         let picked = bookings.place(&cluster, &demand(left_s), (belief, 0), now);
         // The expected choice, computed directly: gain and loss of each instance.
         let mut all: Vec<(f64, f64, f64, u32)> = Vec::new();
         for (index, book) in books.iter().enumerate() {
-            let (ready_s, stall_s) = book.prompt_s(20, now);
+            let ready_s = book.ready_s(20, deadline, now);
+            let (_, stall_s) = book.prompt_s(20, now);
             let count = book.sequences().len();
             let (before, after) = (book.token_s(count), book.token_s(count + 1));
             let gain = beliefs.chance(belief, 0, (left_s - ready_s) / after);
@@ -285,17 +391,18 @@ proptest! {
             let on = on % steps.len();
             let deadline = at_ms(10_000 + left);
             let belief = belief_of(&beliefs, length);
-            let booked = Booked { id: SequenceId(id as u64), deadline, belief, generated, at: now };
+            let booked = Booked { id: SequenceId(id as u64), deadline, belief, generated, expected: length, at: now, runs: false };
             bookings.on_placed(&cluster, (booked, InstanceId(on as u32)), &demand(1.0), now);
             books[on].add(booked, 20, now);
         }
         let left_s = left_ms as f64 / 1e3;
+        let deadline = at_ms(10_000 + left_ms);
         let belief = belief_of(&beliefs, length);
         let picked = bookings.place(&cluster, &demand(left_s), (belief, 0), now);
         let mut all: Vec<(u32, f64, f64)> = Vec::new();
         for (index, book) in (0..).zip(&books) {
             let token_s = book.token_s(book.sequences().len() + 1);
-            let (ready_s, _) = book.prompt_s(20, now);
+            let ready_s = book.ready_s(20, deadline, now);
             all.push((index, beliefs.chance(belief, 0, (left_s - ready_s) / token_s), token_s));
         }
         let best = all.iter().map(|(_, chance, _)| *chance).fold(0.0, f64::max);
@@ -366,7 +473,7 @@ proptest! {
             let on = on % steps.len();
             let deadline = at_ms(10_000 + left);
             let belief = belief_of(&beliefs, length);
-            let booked = Booked { id: SequenceId(id as u64), deadline, belief, generated, at: now };
+            let booked = Booked { id: SequenceId(id as u64), deadline, belief, generated, expected: length, at: now, runs: false };
             bookings.on_placed(&cluster, (booked, InstanceId(on as u32)), &demand(1.0, None), now);
             books[on].add(booked, 20, now);
             placed.push((booked, on));
@@ -418,7 +525,9 @@ proptest! {
                 deadline: at_ms((10_000 + left_ms) as u64),
                 belief: belief_of(&beliefs, predicted),
                 generated,
+                expected: predicted,
                 at: at_ms(10_000 - since_ms),
+                runs: true,
             };
             if Book::surely_loses_nothing(&beliefs, &booked, ([1.0 / before, 1.0 / after], stall_s), now) {
                 let [is, then] = Book::chances(&beliefs, &booked, ([before, after], stall_s), now);

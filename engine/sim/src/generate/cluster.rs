@@ -321,12 +321,17 @@ impl World<'_> {
     /// Places a request on the instance for which it is routed.
     fn place(&mut self, number: usize) {
         let (open, request) = (self.open[number], &self.requests[number]);
+        let due = match self.cluster.router.rule.waits_by_deadline() {
+            true => request.at + request.objective,
+            false => Timestamp::ZERO,
+        };
         self.drivers[open.instance].place(Placed {
             sequence: SequenceId(number as u64),
             prompt: request.prompt,
             generated: open.generated,
             cached: open.cached,
             length: request.length,
+            due,
         });
         self.touched.push(open.instance);
     }
@@ -427,7 +432,10 @@ impl World<'_> {
     fn on_ended(&mut self, sequence: SequenceId, dropped: Option<DropReason>) {
         let generated = self.open[sequence.index()].generated;
         self.end(sequence.index(), dropped);
-        self.route(RouteEvent::Ended { sequence, generated });
+        self.route(match dropped {
+            None => RouteEvent::Ended { sequence, generated },
+            Some(_) => RouteEvent::Dropped { sequence, generated },
+        });
     }
 
     /// Runs all instances that have new events, until none has any.

@@ -45,6 +45,8 @@ pub struct Placed {
     pub cached: u32,
     /// Number of tokens that it generates in total.
     pub length: u32,
+    /// Time by which waiting sequences are ordered, as in [`InstanceEvent::Arrived`].
+    pub due: Timestamp,
 }
 
 /// Tokens of one sequence: so far, and in all.
@@ -114,6 +116,7 @@ impl InstanceDriver {
             prompt: placed.prompt,
             generated: placed.generated,
             cached: placed.cached,
+            due: placed.due,
         });
     }
 

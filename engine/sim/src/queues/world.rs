@@ -308,6 +308,7 @@ impl World<'_> {
             generated: open.generated,
             cached: open.cached,
             length: request.length,
+            due: Timestamp::ZERO,
         });
         self.touched.push(open.instance);
     }

@@ -6,6 +6,7 @@ use weir_policy::{GOLDEN_GAMMA, ModuleEvent};
 use weir_types::{ModuleId, RequestId, SequenceId, SlotId, Span, Timestamp};
 
 use super::build::generating;
+use super::cluster_run::actual_span;
 use super::sequences::Progress;
 use super::{Event, Site};
 use crate::spec::Tokens;
@@ -75,7 +76,8 @@ impl Site<'_> {
         let Some(instance) = generate.spec.instances.get(slot.index()) else {
             return;
         };
-        let took = instance.steps.duration(step.tokens, step.prompt_tokens > 0);
+        let profiled = instance.steps.duration(step.tokens, step.prompt_tokens > 0);
+        let took = actual_span(profiled, self.spec.noise, &mut self.random);
         let end = self.now + took;
         self.generated[module.index()].steps.insert(slot, (step, end));
         self.event_queue.push(end, Event::Stepped(module, slot, took));
