@@ -377,6 +377,32 @@ fn reserves_beyond_a_device_are_a_warning() {
 }
 
 #[test]
+fn planned_order_of_modules_that_follow_each_other_is_a_warning() {
+    let warned = |queues: &str, memory: &str| -> Vec<(usize, String)> {
+        let toml = VALID
+            .replace("order = \"adaptive\"", &format!("order = \"adaptive\"\n{queues}"))
+            .replace("slots = 2", &format!("slots = 2\n{memory}"));
+        let warnings = graph(&toml).warnings().to_vec();
+        let of_queues = warnings
+            .iter()
+            .filter(|warning| warning.message.contains("queues"));
+        of_queues
+            .map(|warning| (warning.line, warning.message.clone()))
+            .collect()
+    };
+    let memory = "memory = \"96MiB\"";
+    for queues in ["virtual", "shepherd"] {
+        let expected = "planned `queues` order the work of each module by itself, and module \"plates\" follows \"detect\" on \
+                        device \"cpu\": they start work that later modules have no time to finish";
+        let warnings = warned(&format!("queues = \"{queues}\""), memory);
+        assert_eq!(warnings, [(5, expected.to_owned())]);
+    }
+    for queues in ["", "queues = \"sticky\"", "queues = \"edf\""] {
+        assert_eq!(warned(queues, memory), [], "{queues}");
+    }
+}
+
+#[test]
 fn drawings_are_escaped() {
     let stream = SourceNode::new("<b>\"x\"#\n`", "a\\b");
     let graph = graph(VALID).with_streams(vec![stream]);

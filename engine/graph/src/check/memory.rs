@@ -4,6 +4,7 @@ use weir_config::Diagnostics;
 use weir_policy::{Mailboxes, SlotQueues};
 
 use super::placement::{Devices, PlacedEnd};
+use super::wiring::{Wiring, upstream};
 use crate::device::{DeviceClass, PrepareMode};
 use crate::graph::ModelOrigin;
 use crate::raw::RawGraph;
@@ -92,6 +93,45 @@ pub(super) fn check(raw: &RawGraph, devices: &Devices, diagnostics: &mut Diagnos
                 let hint = "raise `memory` of the device, or use a smaller model".to_owned();
                 diagnostics.add(needed.at, message, Some(hint));
             }
+        }
+    }
+}
+
+/// Warns of a planned order of work on a device where one module follows another: the planner orders the work
+/// of each module by itself.
+pub(super) fn warn(
+    raw: &RawGraph,
+    wiring: &Wiring,
+    models: &[Option<usize>],
+    devices: &Devices,
+    diagnostics: &mut Diagnostics,
+) {
+    if !raw.policy.queues.is_some_and(SlotQueues::plans) {
+        return;
+    }
+    let short = |device: usize| {
+        let name = &devices.nodes[device].name;
+        let mut all = raw.devices.iter();
+        all.any(|device| device.name.value == *name && device.memory.is_some())
+    };
+    let device_of = |module: usize| match devices.of_model.get((*models.get(module)?)?)?.as_slice() {
+        [end] => end.device.filter(|device| short(*device)),
+        _ => None,
+    };
+    for module in &wiring.order {
+        let Some(device) = device_of(*module) else {
+            continue;
+        };
+        let mut before = upstream(&wiring.modules[*module]);
+        if let Some(before) = before.find(|before| device_of(*before) == Some(device)) {
+            let message = format!(
+                "planned `queues` order the work of each module by itself, and module \"{}\" follows \"{}\" on device \
+                 \"{}\": they start work that later modules have no time to finish",
+                raw.modules[*module].name.value, raw.modules[before].name.value, devices.nodes[device].name
+            );
+            let hint = "leave `queues` out: models then take turns, by which more frames of such modules are in time";
+            diagnostics.warn(raw.policy_at, message, Some(hint.to_owned()));
+            return;
         }
     }
 }
