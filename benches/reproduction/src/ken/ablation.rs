@@ -1,5 +1,5 @@
-//! Ablation (Figure 15): lowest p95 latency at a given accuracy without switching, without cascades, and with
-//! placement by a simple rule.
+//! Ablation (Figure 15): lowest p95 latency at a given accuracy without switching, without cascades, and with one
+//! model for all loads.
 
 use super::trade_off::TradeOff;
 use crate::plot::{Axis, Bar, BarSeries, Bars, Figure, Kind, Panel};

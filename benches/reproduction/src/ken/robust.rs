@@ -1,4 +1,5 @@
-//! Plans that were made for another load (Figures 11 and 12): half the mean, and half the burstiness.
+//! Plans that were made for another load (Figure 11): half the mean, and twice the burstiness. Figure 12, other lengths of
+//! inputs, is not reproduced.
 
 use weir_graph::{ArrivalProcess, Trace};
 use weir_planner::gears::{Evaluated, frontier, pareto};
@@ -136,7 +137,7 @@ pub fn figure_11(found: &[Robust]) -> Figure {
         ..Panel::default()
     };
     Figure {
-        title: "Plans that were made for another load (after Figures 11 and 12)".to_owned(),
+        title: "Plans that were made for another load (after Figure 11)".to_owned(),
         panels: found.iter().map(panel).collect(),
         columns: 2,
         width: 1_000,
