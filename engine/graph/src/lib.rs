@@ -27,6 +27,7 @@ mod source_node;
 mod sources;
 mod stream_defaults;
 mod stream_places;
+pub mod text_edit;
 mod trace;
 mod traversal;
 mod worker_cluster;

@@ -21,6 +21,7 @@ mod planning;
 mod privacy;
 mod python;
 mod sources;
+mod text_edit;
 mod trackers;
 mod transforms;
 mod workers;

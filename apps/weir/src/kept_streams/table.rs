@@ -3,11 +3,13 @@
 //!
 //! An edit is made by positions of the parsed text, and given only where the result parses to what was meant.
 
-use std::fmt::Write;
 use std::ops::Range;
 
 use toml::de::{DeTable, DeValue};
 use toml::{Spanned, Table, Value};
+use weir_graph::text_edit::{
+    key_text, line_end, lines_around, table_keys, value_text, without_empty_line, without_line_end,
+};
 
 /// The comment above the table of an added stream.
 const MARK: &str = "# Added while weir serve ran.";
@@ -17,10 +19,8 @@ const SECTION: &str = "sources";
 
 /// The table of a stream as text, a line for each key.
 pub(crate) fn table_lines(name: &str, keys: &Table) -> Vec<String> {
-    let (first, others): (Vec<_>, Vec<_>) = keys.iter().partition(|(key, _)| *key == "uri");
-    let keys = first.into_iter().chain(others);
     std::iter::once(format!("[{SECTION}.{}]", key_text(name)))
-        .chain(keys.map(|(key, value)| format!("{} = {}", key_text(key), value_text(value))))
+        .chain(table_keys(keys))
         .collect()
 }
 
@@ -81,7 +81,7 @@ pub(crate) fn with_keys(text: &str, name: &str, changes: &[(&str, Option<Value>)
         let there = found.keys.get_key_value(*key);
         match (there, value) {
             (Some((_, there)), Some(value)) => edits.push((there.span(), value_text(value))),
-            (Some((there, _)), None) => edits.push((line_around(text, there.span()), String::new())),
+            (Some((there, _)), None) => edits.push((lines_around(text, there.span()), String::new())),
             (None, Some(value)) => {
                 let line = format!("{key} = {}{}", value_text(value), line_end(text));
                 edits.push((found.header_end..found.header_end, line));
@@ -122,9 +122,9 @@ impl<'d> MarkedTable<'d> {
         let sources = document.get(SECTION)?.get_ref().as_table()?;
         let value = sources.get(name)?;
         let keys = value.get_ref().as_table()?;
-        let header = line_around(text, value.span());
+        let header = lines_around(text, value.span());
         let is_header = text.get(header.clone())?.trim_end() == format!("[{SECTION}.{}]", key_text(name));
-        let mark = line_around(text, header.start.checked_sub(1)?..header.start - 1);
+        let mark = lines_around(text, header.start.checked_sub(1)?..header.start - 1);
         if !is_header || text.get(mark.clone())?.trim_end() != MARK {
             return None;
         }
@@ -132,7 +132,7 @@ impl<'d> MarkedTable<'d> {
         Some(Self {
             start: mark.start,
             header_end: header.end,
-            end: line_around(text, last..last).end,
+            end: lines_around(text, last..last).end,
             keys,
         })
     }
@@ -146,71 +146,6 @@ fn last_end(value: &Spanned<DeValue<'_>>) -> usize {
         _ => None,
     };
     inner.unwrap_or(0).max(value.span().end)
-}
-
-/// The lines that hold a range, with the line end of the last one.
-fn line_around(text: &str, range: Range<usize>) -> Range<usize> {
-    let before = text.get(..range.start).unwrap_or_default();
-    let after = text.get(range.end..).unwrap_or_default();
-    let start = before.rfind('\n').map_or(0, |at| at + 1);
-    let end = after.find('\n').map_or(text.len(), |at| range.end + at + 1);
-    start..end
-}
-
-fn without_line_end(text: &str) -> &str {
-    let text = text.strip_suffix('\n').unwrap_or(text);
-    text.strip_suffix('\r').unwrap_or(text)
-}
-
-/// The lines before the last one, if that one is empty.
-fn without_empty_line(lines: &str) -> &str {
-    let before = without_line_end(lines);
-    if before.len() < lines.len() && (before.is_empty() || before.ends_with('\n')) {
-        before
-    } else {
-        lines
-    }
-}
-
-/// The line end of a text: that of its first line.
-fn line_end(text: &str) -> &'static str {
-    match text.find('\n') {
-        Some(at) if text[..at].ends_with('\r') => "\r\n",
-        _ => "\n",
-    }
-}
-
-/// A key as it is written: letters, digits, `-` and `_` of ASCII need no quotes.
-fn key_text(key: &str) -> String {
-    let is_bare = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
-    if !key.is_empty() && key.chars().all(is_bare) {
-        key.to_owned()
-    } else {
-        quoted(key)
-    }
-}
-
-/// A value on one line.
-fn value_text(value: &Value) -> String {
-    match value {
-        Value::String(text) => quoted(text),
-        value => value.to_string(),
-    }
-}
-
-fn quoted(text: &str) -> String {
-    let mut quoted = String::with_capacity(text.len() + 2);
-    quoted.push('"');
-    for c in text.chars() {
-        match c {
-            '"' | '\\' => quoted.extend(['\\', c]),
-            // Writing to a text does not fail.
-            c if c.is_control() => _ = write!(quoted, "\\u{:04X}", u32::from(c)),
-            c => quoted.push(c),
-        }
-    }
-    quoted.push('"');
-    quoted
 }
 
 #[cfg(test)]
