@@ -16,12 +16,13 @@ const TIMEOUT: Duration = Duration::from_secs(40);
 /// Asks an engine.
 pub(crate) struct Client {
     agent: ureq::Agent,
+    /// Address of the engine, with its protocol.
     at: String,
     token: Option<Token>,
 }
 
 impl Client {
-    /// Of the engine at `HOST:PORT`, with the token of a file or of the variable.
+    /// Of the engine at `HOST:PORT` or `https://HOST:PORT`, with the token of a file or of the variable.
     ///
     /// # Errors
     /// A token that cannot be used.
@@ -34,7 +35,11 @@ impl Client {
             .into();
         Ok(Self {
             agent,
-            at: at.to_owned(),
+            at: if at.starts_with("https://") {
+                at.to_owned()
+            } else {
+                format!("http://{at}")
+            },
             token: token(token_file)?,
         })
     }
@@ -44,7 +49,7 @@ impl Client {
     /// # Errors
     /// An engine that is not reached, and what it refuses.
     pub(crate) fn ask(&self, method: &str, path: &str, body: Option<&str>) -> anyhow::Result<Value> {
-        let url = format!("http://{}{path}", self.at);
+        let url = format!("{}{path}", self.at);
         let mut request = ureq::http::Request::builder().method(method).uri(&url);
         if let Some(token) = &self.token {
             request = request.header("Authorization", format!("Bearer {}", token.as_str()));

@@ -11,10 +11,11 @@ use std::time::Duration;
 use axum::extract::connect_info::Connected;
 use axum::serve::{IncomingStream, Listener};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 use tokio::time::{Instant, Sleep, sleep};
 
 use crate::places::{GivenUp, Place, Places};
+use crate::tls::{Stream, Tls};
 
 /// Connections at a time: a page and its collectors have some tens; each takes a file handle and some kilobytes. One more takes
 /// the place of another one: of a client without the token that has most of them, else of the one that has been idle for longest.
@@ -27,14 +28,16 @@ const RETRY_INTERVAL: Duration = Duration::from_millis(200);
 pub(crate) struct BoundedListener {
     listener: TcpListener,
     places: Arc<Places>,
+    tls: Option<Tls>,
 }
 
 impl BoundedListener {
-    /// So many connections at a time.
-    pub(crate) fn new(listener: TcpListener, max: usize) -> Self {
+    /// So many connections at a time, by TLS if there is a certificate.
+    pub(crate) fn new(listener: TcpListener, max: usize, tls: Option<Tls>) -> Self {
         Self {
             listener,
             places: Arc::new(Places::new(max)),
+            tls,
         }
     }
 }
@@ -51,6 +54,10 @@ impl Listener for BoundedListener {
                     else {
                         tracing::debug!(%address, "all connections are in use: one more is closed");
                         continue;
+                    };
+                    let stream = match &self.tls {
+                        Some(tls) => tls.accept(stream),
+                        None => Stream::Plain(stream),
                     };
                     return (Connection::new(stream, place, given_up), address);
                 }
@@ -79,7 +86,7 @@ impl Connected<IncomingStream<'_, BoundedListener>> for Peer {
 
 /// A connection that ends when it makes no progress.
 pub(crate) struct Connection {
-    stream: TcpStream,
+    stream: Stream,
     deadline: Pin<Box<Sleep>>,
     place: Arc<Place>,
     given_up: GivenUp,
@@ -93,7 +100,7 @@ impl Drop for Connection {
 }
 
 impl Connection {
-    fn new(stream: TcpStream, place: Place, given_up: GivenUp) -> Self {
+    fn new(stream: Stream, place: Place, given_up: GivenUp) -> Self {
         Self {
             stream,
             deadline: Box::pin(tokio::time::sleep_until(place.deadline())),

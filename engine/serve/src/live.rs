@@ -1,9 +1,10 @@
 //! Live streams over a WebSocket: their video and their results, such as detections.
 //!
-//! A browser cannot send a header with a WebSocket, so a token is the first message: `{"token": "..."}`; without it nothing is
-//! sent. Without a token, only pages of this engine itself may open one. A socket shows the stream of its path, or those that
-//! its messages ask for: one is enough for all tiles of a page. What waits is sent together, ten times a second and to all watchers at
-//! the same moments, since each write has its cost, and so has each time that the threads which answer are woken.
+//! A browser cannot send a header with a WebSocket: it sends the cookie of its session, or a token as the first message,
+//! `{"token": "..."}`; without these nothing is sent. If the engine needs no token, only pages of this engine itself may open
+//! one. A socket shows the stream of its path, or those that its messages ask for: one is enough for all tiles of a page. What
+//! waits is sent together, ten times a second and to all watchers at the same moments, since each write has its cost, and so has
+//! each time that the threads which answer are woken.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -18,12 +19,14 @@ use serde::Deserialize;
 use serde_json::json;
 use tokio::time::{Instant, MissedTickBehavior, interval_at, timeout};
 
-use crate::access;
+use crate::access::{Client, Head};
 use crate::backend::Watching;
 use crate::connections::Peer;
 use crate::error::{ApiError, Refusal};
 use crate::live_queue::LiveQueue;
-use crate::requests::Api;
+use crate::requests::{Api, head};
+use crate::rights;
+use crate::routes::Operation;
 
 /// Streams that are watched at a time, by all pages: eight tiles of 64 pages.
 pub const MAX_WATCHED: usize = 512;
@@ -42,6 +45,9 @@ const SEND_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Interval between pings to a client that is sent nothing else, so that its connection counts as alive.
 const PING_INTERVAL: Duration = Duration::from_secs(10);
+
+/// Interval at which the token of a watcher is looked up again.
+const CHECK_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Close codes of applications (RFC 6455, 7.4.2): the token is wrong; the stream cannot be shown.
 const WRONG_TOKEN: u16 = 4401;
@@ -98,52 +104,79 @@ enum Ask {
 ///
 /// # Errors
 /// Who may not ask; what is no WebSocket; too many watchers, unless they are still to send the token.
-pub(crate) async fn watch(api: Arc<Api>, request: Request, peer: Peer) -> Result<Response, ApiError> {
+pub(crate) async fn watch(
+    api: Arc<Api>,
+    operation: Operation,
+    request: Request,
+    peer: Peer,
+) -> Result<Response, ApiError> {
     let (mut parts, _) = request.into_parts();
     // As a change: pages of other sites must not look either, and browsers let them open WebSockets.
-    let allowed = access::check(&Method::POST, &parts.uri, &parts.headers, api.token.as_ref());
+    let allowed = api.access.client(&Head {
+        method: &Method::POST,
+        ..head(&parts, &peer)
+    });
     let name = Path::<String>::from_request_parts(&mut parts, &()).await;
     let name = name.ok().map(|Path(name)| name);
     let upgrade = WebSocketUpgrade::from_request_parts(&mut parts, &()).await.ok();
-    let needs_token = match allowed {
-        Ok(()) => false,
-        Err(_) if upgrade.is_some() && api.token.is_some() => true,
+    let client = match allowed {
+        Ok(client) => Some(client),
+        Err(_) if upgrade.is_some() && api.access.has_tokens() => None,
         Err(error) => return Err(error),
     };
+    if let Some(client) = &client {
+        check(operation, client, name.as_deref())?;
+    }
     let upgrade = upgrade.ok_or_else(|| {
         let error = ApiError::new(Refusal::Invalid, "this path is for WebSocket connections");
         error.hint("the page at / shows what it sends")
     })?;
     let upgrade = upgrade.max_message_size(MAX_MESSAGE_BYTES);
-    if needs_token {
+    let Some(client) = client else {
         // Without a place among those that watch, which are for clients that may.
         peer.0.on_upgrade(true);
-        return Ok(upgrade.on_upgrade(move |socket| identify(api, socket, name, peer)));
-    }
+        return Ok(upgrade.on_upgrade(move |socket| identify(api, operation, socket, name, peer)));
+    };
     // One that shows nothing yet takes a place, too.
     let place = Place::take(&api)?;
     peer.0.trust();
     peer.0.on_upgrade(false);
-    Ok(upgrade.on_upgrade(move |socket| serve(place, socket, name)))
+    Ok(upgrade.on_upgrade(move |socket| serve(place, client, socket, name)))
+}
+
+/// Checks that a client may watch, and may watch this stream.
+fn check(operation: Operation, client: &Client, name: Option<&str>) -> Result<(), ApiError> {
+    rights::check(rights::of(operation), &client.identity)?;
+    name.map_or(Ok(()), |name| rights::check_stream(&client.identity, name))
 }
 
 /// Serves a watcher once it has sent the token.
-async fn identify(api: Arc<Api>, mut socket: WebSocket, name: Option<String>, peer: Peer) {
-    if !has_token(&api, &mut socket).await {
+async fn identify(
+    api: Arc<Api>,
+    operation: Operation,
+    mut socket: WebSocket,
+    name: Option<String>,
+    peer: Peer,
+) {
+    let Some(client) = client_of_first_message(&api, &mut socket).await else {
         return close(socket, WRONG_TOKEN, "the first message is {\"token\": \"...\"}").await;
+    };
+    if let Err(error) = check(operation, &client, name.as_deref()) {
+        return close(socket, NOT_SHOWN, error.what()).await;
     }
     peer.0.trust();
     peer.0.on_upgrade(false);
     match Place::take(&api) {
-        Ok(place) => serve(place, socket, name).await,
+        Ok(place) => serve(place, client, socket, name).await,
         Err(error) => close(socket, TRY_AGAIN, error.what()).await,
     }
 }
 
-async fn serve(place: Place, mut socket: WebSocket, name: Option<String>) {
+async fn serve(place: Place, client: Client, mut socket: WebSocket, name: Option<String>) {
     let api = Arc::clone(&place.0);
     let mut shown = Shown {
         api,
+        client,
         streams: Vec::new(),
         last: None,
         refused: Vec::new(),
@@ -161,6 +194,8 @@ async fn serve(place: Place, mut socket: WebSocket, name: Option<String>) {
     moments.set_missed_tick_behavior(MissedTickBehavior::Skip);
     let mut pings = interval_at(Instant::now() + PING_INTERVAL, PING_INTERVAL);
     pings.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut ticks = interval_at(Instant::now() + CHECK_INTERVAL, CHECK_INTERVAL);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         tokio::select! {
             _ = moments.tick() => {
@@ -184,6 +219,11 @@ async fn serve(place: Place, mut socket: WebSocket, name: Option<String>) {
                 Some(Ok(Message::Text(_) | Message::Binary(_) | Message::Ping(_) | Message::Pong(_))) => {}
                 Some(Ok(Message::Close(_)) | Err(_)) | None => return,
             },
+            _ = ticks.tick() => {
+                if !shown.api.access.is_current(&shown.client) {
+                    return close(socket, WRONG_TOKEN, "the token has changed or was removed").await;
+                }
+            }
             _ = pings.tick() => {
                 if socket.send(Message::Ping(axum::body::Bytes::new())).await.is_err() {
                     return;
@@ -204,6 +244,7 @@ async fn send(socket: &mut WebSocket, messages: Vec<Message>) -> Result<(), axum
 /// The streams that a socket shows.
 struct Shown {
     api: Arc<Api>,
+    client: Client,
     streams: Vec<Stream>,
     /// The one that the messages before were of.
     last: Option<String>,
@@ -248,6 +289,7 @@ impl Shown {
     }
 
     async fn open(&mut self, name: String, pictures: bool, place: Option<Place>) -> Result<(), ApiError> {
+        rights::check_stream(&self.client.identity, &name)?;
         let queue = Arc::new(LiveQueue::default());
         let (backend, to_fill, of) = (Arc::clone(&self.api.backend), Arc::clone(&queue), name.clone());
         let watching = tokio::task::spawn_blocking(move || backend.watch(&of, pictures, to_fill)).await;
@@ -293,13 +335,13 @@ fn text(value: &serde_json::Value) -> Message {
     Message::Text(Utf8Bytes::from(value.to_string()))
 }
 
-async fn has_token(api: &Api, socket: &mut WebSocket) -> bool {
+async fn client_of_first_message(api: &Api, socket: &mut WebSocket) -> Option<Client> {
     let received = timeout(TOKEN_TIMEOUT, socket.recv()).await;
-    let (Ok(Some(Ok(Message::Text(text)))), Some(token)) = (received, &api.token) else {
-        return false;
+    let Ok(Some(Ok(Message::Text(text)))) = received else {
+        return None;
     };
-    let first = serde_json::from_str::<FirstMessage>(&text);
-    first.is_ok_and(|first| token.is(first.token.as_bytes()))
+    let first = serde_json::from_str::<FirstMessage>(&text).ok()?;
+    api.access.client_of_token(first.token.as_bytes())
 }
 
 /// Closes it with a reason, of which a frame holds 123 bytes.

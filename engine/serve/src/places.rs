@@ -77,6 +77,7 @@ struct Taken {
 pub(crate) struct Place {
     places: Arc<Places>,
     number: u64,
+    address: IpAddr,
 }
 
 impl Places {
@@ -114,6 +115,7 @@ impl Places {
         let place = Place {
             places: Arc::clone(places),
             number,
+            address,
         };
         Some((place, given_up))
     }
@@ -141,6 +143,11 @@ impl Taken {
 }
 
 impl Place {
+    /// Returns the address that the connection came from.
+    pub(crate) fn address(&self) -> IpAddr {
+        self.address
+    }
+
     /// Bytes of the client arrived on a connection.
     pub(crate) fn on_read(&self, now: Instant) {
         self.update(|holder| {

@@ -1,13 +1,14 @@
-//! The token that clients show where others than this machine can connect.
+//! The token that clients show where others than this machine can connect, and files with secrets.
 
 use std::fmt;
 use std::fs::File;
-use std::hint::black_box;
 use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use thiserror::Error;
+
+use crate::digest::Digest;
 
 /// The shortest token: 16 characters of a random text cannot be tried out.
 pub const MIN_TOKEN_BYTES: usize = 16;
@@ -36,6 +37,14 @@ pub enum TokenError {
         path: PathBuf,
         /// Permission bits of the file, such as `0o644`.
         mode: u32,
+    },
+    /// The file has an entry that cannot be used.
+    #[error("{path}: {reason}")]
+    Invalid {
+        /// Path of the file.
+        path: PathBuf,
+        /// The entry, and what is wrong with it.
+        reason: String,
     },
     /// It is too short, too long, or no plain text.
     #[error(
@@ -75,22 +84,7 @@ impl Token {
     /// # Errors
     /// [`TokenError`].
     pub fn read(path: &Path) -> Result<Self, TokenError> {
-        let unreadable = |error: std::io::Error| TokenError::Read {
-            path: path.to_owned(),
-            reason: error.to_string(),
-        };
-        let file = File::open(path).map_err(unreadable)?;
-        // Of the open file: what is at the path may be another one by now.
-        let mode = file.metadata().map_err(unreadable)?.mode() & 0o777;
-        if mode & OTHERS != 0 {
-            return Err(TokenError::Open {
-                path: path.to_owned(),
-                mode,
-            });
-        }
-        let mut bytes = Vec::new();
-        let read = file.take(2 * MAX_TOKEN_BYTES as u64).read_to_end(&mut bytes);
-        read.map_err(unreadable)?;
+        let bytes = read_private(path, 2 * MAX_TOKEN_BYTES as u64)?;
         Self::parse(&String::from_utf8_lossy(&bytes), &path.display().to_string())
     }
 
@@ -100,17 +94,33 @@ impl Token {
         &self.0
     }
 
-    /// Compares `given` with the token. The time that this takes does not depend on the position of the first
-    /// difference.
-    pub(crate) fn is(&self, given: &[u8]) -> bool {
-        let own = self.0.as_bytes();
-        let mut differs = own.len() ^ given.len();
-        for (index, byte) in own.iter().enumerate() {
-            let other = given.get(index).copied().unwrap_or(0);
-            differs |= usize::from(black_box(byte ^ other));
-        }
-        black_box(differs) == 0
+    /// Returns the digest by which the token is compared with what clients send.
+    pub(crate) fn digest(&self) -> Digest {
+        Digest::of(self.0.as_bytes())
     }
+}
+
+/// Reads a file that only its owner may read, up to `max_bytes`.
+///
+/// # Errors
+/// [`TokenError::Read`] or [`TokenError::Open`].
+pub(crate) fn read_private(path: &Path, max_bytes: u64) -> Result<Vec<u8>, TokenError> {
+    let unreadable = |error: std::io::Error| TokenError::Read {
+        path: path.to_owned(),
+        reason: error.to_string(),
+    };
+    let file = File::open(path).map_err(unreadable)?;
+    // Of the open file: the path may name another one by now.
+    let mode = file.metadata().map_err(unreadable)?.mode() & 0o777;
+    if mode & OTHERS != 0 {
+        return Err(TokenError::Open {
+            path: path.to_owned(),
+            mode,
+        });
+    }
+    let mut bytes = Vec::new();
+    file.take(max_bytes).read_to_end(&mut bytes).map_err(unreadable)?;
+    Ok(bytes)
 }
 
 impl fmt::Debug for Token {
@@ -128,9 +138,9 @@ mod tests {
     #[test]
     fn only_the_same_token_is_accepted() {
         let token = Token::parse(" 0123456789abcdef\n", "a test").unwrap();
-        assert!(token.is(b"0123456789abcdef"));
+        assert!(token.digest().is(&Digest::of(b"0123456789abcdef")));
         for other in ["", "0123456789abcde", "0123456789abcdef0", "0123456789abcdeg"] {
-            assert!(!token.is(other.as_bytes()), "{other}");
+            assert!(!token.digest().is(&Digest::of(other.as_bytes())), "{other}");
         }
         assert_eq!(format!("{token:?}"), "Token(***)");
         for unusable in ["short", "0123456789 abcdef", "0123456789abcdé"] {

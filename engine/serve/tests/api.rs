@@ -7,9 +7,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use weir_serve::{MAX_CLIPS, NotReady, OPENAPI, ROUTES, ServeError, ServeOptions, Server};
+use weir_serve::{AccessOptions, MAX_CLIPS, NotReady, OPENAPI, ROUTES, ServeError, ServeOptions, Server};
 
-use crate::common::{CONNECTIONS, Memory, TOKEN, ask, error, start};
+use crate::common::{CONNECTIONS, Memory, TOKEN, ask, error, options, start};
 
 #[test]
 fn the_description_has_the_routes_that_there_are_and_no_others() {
@@ -34,6 +34,7 @@ fn every_answer_is_one_that_the_description_has() {
     for route in ROUTES {
         for (name, body) in [("north", "{\"name\":\"a\",\"uri\":\"rtsp://b\"}"), ("south", "{")] {
             let path = route.path.replace("{name}", name).replace("{version}", "1");
+            let path = path.replace("{segment}", "20261130T060000.000Z");
             let (status, answer) = ask(server.address(), route.method, &path, "", body);
             let responses = &described["paths"][route.path][route.method.to_lowercase()]["responses"];
             let response = &responses[status.to_string()];
@@ -272,18 +273,16 @@ fn the_page_is_served_without_a_token_and_loads_nothing_from_elsewhere() {
 
 #[test]
 fn an_address_that_others_reach_needs_a_token() {
-    let options = ServeOptions {
+    let open = ServeOptions {
         listen: "0.0.0.0:0".parse().unwrap(),
-        token: None,
-        max_connections: CONNECTIONS,
+        ..options(AccessOptions::default())
     };
-    let refused = Server::start(options, Arc::<Memory>::default()).err();
+    let refused = Server::start(open, Arc::<Memory>::default()).err();
     assert!(matches!(refused, Some(ServeError::TokenMissing(_))));
     let (server, _) = start(None);
     let taken = ServeOptions {
         listen: server.address(),
-        token: None,
-        max_connections: CONNECTIONS,
+        ..options(AccessOptions::default())
     };
     let refused = Server::start(taken, Arc::<Memory>::default()).err();
     assert!(matches!(refused, Some(ServeError::Listen { .. })));

@@ -8,7 +8,7 @@ use weir_serve::{MAX_CONNECTIONS, ServeError, ServeOptions, Server};
 use crate::args::Serve;
 use crate::error::UserError;
 use crate::launch::{LaunchOptions, serve as serve_graph, writes_lines};
-use crate::service::{Service, token};
+use crate::service::Service;
 use crate::settings::Settings;
 use crate::zoo::Zoo;
 use crate::{catalog, output, zoo};
@@ -18,7 +18,7 @@ use crate::{catalog, output, zoo};
 /// # Errors
 /// As `weir run`; an address that is not to be had, or that needs a token.
 pub(crate) fn serve(args: Serve, settings: &Settings, zoo: &Zoo) -> anyhow::Result<()> {
-    let token = token(args.token_file.as_deref())?;
+    let access = args.access()?;
     let listen = resolve(&args.listen)?;
     let graph = catalog::load(&args.graph, zoo)?;
     zoo::require(&graph, zoo)?;
@@ -31,7 +31,9 @@ pub(crate) fn serve(args: Serve, settings: &Settings, zoo: &Zoo) -> anyhow::Resu
     // Before the engine, which takes time to be ready: so clients can see that.
     let options = ServeOptions {
         listen,
-        token,
+        access,
+        base_path: args.proxy.base_path.clone(),
+        tls: args.tls(),
         max_connections: MAX_CONNECTIONS,
     };
     let server = Server::start(options, Arc::clone(&service) as _);
@@ -40,7 +42,8 @@ pub(crate) fn serve(args: Serve, settings: &Settings, zoo: &Zoo) -> anyhow::Resu
         error => UserError::new(error.to_string()).into(),
     })?;
     // Said once the graph has started: what supervises the service may rely on it.
-    let listening = format!("listening on http://{}", server.address());
+    let scheme = if args.tls_cert.is_some() { "https" } else { "http" };
+    let listening = format!("listening on {scheme}://{}", server.address());
     let to_errors = writes_lines(&graph);
     let on_started = move || -> anyhow::Result<()> {
         if to_errors {

@@ -77,7 +77,7 @@ points = [[0.1, 0.5], [0.9, 0.5]]
 const FOLDERS: [&str; 3] = ["plates", "gallery", "recordings"];
 
 /// Files of other kinds, by a key that each must have.
-const OTHERS: [(&str, Kind); 7] = [
+const OTHERS: [(&str, Kind); 8] = [
     ("experiment", Kind::Experiment),
     ("world", Kind::World),
     ("nodes", Kind::Text),
@@ -85,6 +85,7 @@ const OTHERS: [(&str, Kind); 7] = [
     ("layers", Kind::Text),
     ("frame_memory", Kind::Text),
     ("problem", Kind::Text),
+    ("tokens", Kind::Text),
 ];
 
 #[derive(Debug, Clone, Copy, PartialEq)]
