@@ -14,5 +14,5 @@ pub mod progress;
 mod usage;
 
 pub use error::{UserError, error_line, finish, is_mendable};
-pub use log::{LogLayer, log_to_stderr, log_to_stderr_beside};
+pub use log::{LogFormat, LogLayer, log_to_stderr, log_to_stderr_beside};
 pub use usage::refuse;

@@ -10,17 +10,27 @@ use tracing_subscriber::{EnvFilter, fmt};
 
 use crate::{output, printable};
 
+/// Format of the log on standard error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum LogFormat {
+    /// A line of text for each event.
+    #[default]
+    Text,
+    /// An object of JSON on a line for each event, for collectors of logs.
+    Json,
+}
+
 /// A layer that receives log events in addition to standard error, with a filter of its own.
 pub type LogLayer = Box<dyn Layer<Registry> + Send + Sync>;
 
 /// Logs to standard error at the levels in `RUST_LOG`, or by default `default`
 /// (`error,weir_operators::sinks=warn`).
 pub fn log_to_stderr(default: &str) {
-    log_to_stderr_beside(default, Vec::new());
+    log_to_stderr_beside(default, LogFormat::Text, Vec::new());
 }
 
-/// As [`log_to_stderr`]; the layers `others` receive events too, each by its own filter.
-pub fn log_to_stderr_beside(default: &str, others: Vec<LogLayer>) {
+/// As [`log_to_stderr`], in that format; the layers `others` receive events too, each by its own filter.
+pub fn log_to_stderr_beside(default: &str, format: LogFormat, others: Vec<LogLayer>) {
     let filter = match std::env::var_os("RUST_LOG").as_deref() {
         None => EnvFilter::new(default),
         Some(given) if given == OsStr::new("") => EnvFilter::new(default),
@@ -28,11 +38,12 @@ pub fn log_to_stderr_beside(default: &str, others: Vec<LogLayer>) {
     };
     let shown = filter.max_level_hint();
     // Without colours: what stands in an event could not be distinguished from them.
-    let own = fmt::layer()
-        .with_writer(LogWriter::default)
-        .with_ansi(false)
-        .with_filter(filter);
-    let mut layers: Vec<LogLayer> = vec![own.boxed()];
+    let own = fmt::layer().with_writer(LogWriter::default).with_ansi(false);
+    let own: LogLayer = match format {
+        LogFormat::Text => own.with_filter(filter).boxed(),
+        LogFormat::Json => own.json().flatten_event(true).with_filter(filter).boxed(),
+    };
+    let mut layers: Vec<LogLayer> = vec![own];
     layers.extend(others);
     tracing_subscriber::registry().with(layers).init();
     // Of crates that use `log` the others want nothing. Were these asked for all that the most curious of the others wants of one

@@ -4,8 +4,9 @@ use std::fmt::Write;
 
 use serde_json::Value;
 use weir_policy::{Report, SinkReport};
-use weir_runtime::Snapshot;
+use weir_runtime::{Snapshot, StreamPhase, StreamSnapshot};
 
+use crate::live::{Rule, RuleTotals, Totals};
 use crate::process::ProcessUse;
 use crate::traces::SpanCounts;
 
@@ -69,6 +70,11 @@ const SINK_UP: Family = family(
     "weir_sink_up",
     "gauge",
     "1 for a sink that writes, 0 for one with an error or an outage, such as a full disk or a server that is down.",
+);
+const PACKETS_LOST: Family = family(
+    "weir_sink_packets_lost_total",
+    "counter",
+    "Packets of cameras that were not recorded, by sink and stream: on a full or a slow disk.",
 );
 const SINK_EVENTS: Family = family(
     "weir_sink_events_total",
@@ -138,6 +144,33 @@ const SPANS: Family = family(
     "weir_trace_spans_total",
     "counter",
     "Spans of traced requests: exported, or lost because the collector did not take them.",
+);
+
+const BUILD: Family = family(
+    "weir_build_info",
+    "gauge",
+    "1, with the version of the program as a label.",
+);
+const STREAMS: Family = family("weir_streams", "gauge", "Streams by state.");
+const INCIDENTS: Family = family(
+    "weir_incidents_total",
+    "counter",
+    "Incidents that began, by stream and rule.",
+);
+const CROSSINGS: Family = family(
+    "weir_line_crossings_total",
+    "counter",
+    "Crossings of a line, by stream, rule and direction.",
+);
+const ENTERED: Family = family(
+    "weir_zone_entered_total",
+    "counter",
+    "Objects that entered a zone, by stream and rule.",
+);
+const OCCUPANCY: Family = family(
+    "weir_zone_occupancy",
+    "gauge",
+    "Objects in a zone as of its latest incident, by stream and rule.",
 );
 
 const FLEET_UP: Family = family(
@@ -217,6 +250,48 @@ pub(crate) fn process_text(used: ProcessUse) -> String {
     one(&THREADS, used.threads as f64);
     one(&OPEN_FILES, used.open_files as f64);
     one(&PROCESSOR, used.processor_s);
+    out
+}
+
+/// The version of the program.
+pub(crate) fn build_text() -> String {
+    let mut out = String::new();
+    let labels = vec![("version", env!("CARGO_PKG_VERSION").to_owned())];
+    write(&mut out, &BUILD, [(labels, 1.0)].into_iter());
+    out
+}
+
+/// Incidents, crossings and occupancy by rule.
+pub(crate) fn incidents_text(totals: &Totals) -> String {
+    let mut out = String::new();
+    let labels = |rule: &Rule| {
+        vec![
+            ("stream", rule.stream.to_string()),
+            ("rule", rule.transform.to_string()),
+        ]
+    };
+    let incidents = totals.iter().map(|(rule, of)| {
+        let mut labels = labels(rule);
+        labels.push(("type", rule.kind.to_owned()));
+        (labels, of.incidents as f64)
+    });
+    write(&mut out, &INCIDENTS, incidents);
+    let crossings = totals.iter().flat_map(|(rule, of)| {
+        of.crossings.iter().map(move |(direction, count)| {
+            let mut labels = labels(rule);
+            labels.push(("direction", direction.to_string()));
+            (labels, *count)
+        })
+    });
+    write(&mut out, &CROSSINGS, crossings);
+    let mut one = |family, number: fn(&RuleTotals) -> Option<f64>| {
+        let series = totals
+            .iter()
+            .filter_map(|(rule, of)| Some((labels(rule), number(of)?)));
+        write(&mut out, family, series);
+    };
+    one(&ENTERED, |of| of.entered);
+    one(&OCCUPANCY, |of| of.occupancy);
     out
 }
 
@@ -325,6 +400,11 @@ pub(crate) fn text(snapshot: &Snapshot) -> String {
         )
     });
     write(&mut out, &IN_FLIGHT, in_flight);
+    write(
+        &mut out,
+        &STREAMS,
+        streams_by_state(&snapshot.streams).into_iter(),
+    );
     let sinks = report.sinks.iter().flat_map(|(name, sink)| {
         let outcomes = [
             ("written", sink.written),
@@ -359,6 +439,15 @@ pub(crate) fn text(snapshot: &Snapshot) -> String {
         })
     });
     write(&mut out, &SINK_LOST, lost);
+    let packets_lost = report.sinks.iter().flat_map(|(name, sink)| {
+        sink.packets_lost.iter().map(|(stream, count)| {
+            (
+                vec![("sink", name.clone()), ("stream", stream.clone())],
+                *count as f64,
+            )
+        })
+    });
+    write(&mut out, &PACKETS_LOST, packets_lost);
     let free = report
         .sinks
         .iter()
@@ -366,6 +455,15 @@ pub(crate) fn text(snapshot: &Snapshot) -> String {
     write(&mut out, &SINK_FREE, free);
     sink_events(&mut out, report);
     out
+}
+
+/// Streams by state: each state has a series, so that a rule for alerts sees the last stream leave it.
+fn streams_by_state(streams: &[StreamSnapshot]) -> Vec<(Vec<(&'static str, String)>, f64)> {
+    let of_state = |state: StreamPhase| {
+        let count = streams.iter().filter(|stream| stream.state == state).count();
+        (vec![("state", state.name().to_owned())], count as f64)
+    };
+    StreamPhase::ALL.map(of_state).to_vec()
 }
 
 /// Writes the events of sinks that deliver to other programs: outcomes, retries and queued events, as the sinks count them.
@@ -406,6 +504,13 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn version_is_a_label() {
+        let expected = format!("weir_build_info{{version=\"{}\"}} 1", env!("CARGO_PKG_VERSION"));
+        assert!(build_text().contains(&expected));
+        assert_eq!(incidents_text(&Totals::default()), "");
+    }
 
     #[test]
     fn what_an_engine_has_of_its_fleet_is_its_own() {

@@ -8,6 +8,7 @@
 //! output, everything else to standard error. Exit code 0: done; 2: something the user can mend; 1: the rest.
 
 mod api_client;
+mod archives;
 mod args;
 mod assemble;
 mod cached;
@@ -47,6 +48,7 @@ mod setup;
 mod systemd;
 mod tap;
 mod threshold_plot;
+mod times;
 mod traces;
 mod version;
 mod whole_file;
@@ -68,10 +70,10 @@ pub use setup::Setup;
 pub use zoo::Zoo;
 pub use {weir_flow as flow, weir_graph as graph, weir_runtime as runtime};
 
-/// Log filter without `RUST_LOG`: errors, suspicious outputs of models, and files that were put under another
-/// name than in the graph. FFmpeg is off because damaged data is counted, and clients of brokers are off
+/// Log filter without `RUST_LOG`: errors, changes by clients of the API, suspicious outputs of models, damaged stores of incidents, and files that were put under
+/// another name than in the graph. FFmpeg is off because damaged data is counted, and clients of brokers are off
 /// because sinks report their errors.
-const DEFAULT_LOG: &str = "error,ffmpeg=off,async_nats=off,rskafka=off,weir::outputs=warn,weir::traces=warn,\
+const DEFAULT_LOG: &str = "error,audit=info,ffmpeg=off,async_nats=off,rskafka=off,weir::outputs=warn,weir::traces=warn,weir::incidents=warn,\
                            weir_operators::media::video_place=warn,weir_operators::sinks=warn,\
                            weir_operators::operator::python=info";
 
@@ -103,7 +105,7 @@ pub fn carry_out(arguments: &[OsString], program: &[OsString]) -> ExitCode {
     };
     // A debug build of the program goes on as a release build does; only tests and simulations panic.
     invariant::set_mode(invariant::Mode::Count);
-    weir_terminal::log_to_stderr_beside(DEFAULT_LOG, fleet::log_layers());
+    weir_terminal::log_to_stderr_beside(DEFAULT_LOG, args.log_format.into(), fleet::log_layers());
     handles::raise_limit();
     weir_terminal::finish(commands::run(args), error::is_mendable)
 }

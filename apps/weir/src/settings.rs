@@ -90,12 +90,14 @@ impl Settings {
             }
             builder = builder.add_source(layer);
         }
+        let collector = collector(&variables);
         builder
             .add_source(environment_layer(variables))
             .build()
             .and_then(Config::try_deserialize)
             .map(|settings: Self| Self {
                 file: file.map(Path::to_owned),
+                trace_endpoint: settings.trace_endpoint.or(collector),
                 ..settings
             })
             .map_err(|error| bad(&error).into())
@@ -168,6 +170,25 @@ fn environment_layer(variables: Vec<(String, String)>) -> Environment {
     Environment::with_prefix("WEIR")
         .prefix_separator("_")
         .source(Some(variables.collect()))
+}
+
+/// Address for traces in the variables of OpenTelemetry, which other programs of the machine share. A build without traces ignores
+/// them.
+fn collector(variables: &[(String, String)]) -> Option<String> {
+    if !cfg!(feature = "otlp") {
+        return None;
+    }
+    let variable = |name: &str| {
+        let mut found = variables
+            .iter()
+            .filter(|(given, value)| given == name && !value.is_empty());
+        found.next().map(|(_, value)| value.clone())
+    };
+    let of_all = || {
+        let base = variable("OTEL_EXPORTER_OTLP_ENDPOINT")?;
+        Some(format!("{}/v1/traces", base.trim_end_matches('/')))
+    };
+    variable("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT").or_else(of_all)
 }
 
 /// `$XDG_CACHE_HOME/weir/models`, else `~/.cache/weir/models`.
@@ -321,6 +342,22 @@ mod tests {
             )
             .is_ok()
         );
+    }
+
+    #[cfg(feature = "otlp")]
+    #[test]
+    fn variables_of_opentelemetry_name_the_collector_unless_a_setting_does() {
+        let endpoint = |variables: &[(&str, &str)]| load(None, variables).unwrap().trace_endpoint;
+        let base = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://collector:4318/");
+        let own = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "http://traces/in");
+        assert_eq!(
+            endpoint(&[base]).as_deref(),
+            Some("http://collector:4318/v1/traces")
+        );
+        assert_eq!(endpoint(&[base, own]).as_deref(), Some("http://traces/in"));
+        let setting = ("WEIR_TRACE_ENDPOINT", "http://mine");
+        assert_eq!(endpoint(&[base, setting]).as_deref(), Some("http://mine"));
+        assert_eq!(endpoint(&[(base.0, "")]), None);
     }
 
     #[test]

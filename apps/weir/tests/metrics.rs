@@ -1,10 +1,11 @@
-//! `/metrics` is what Prometheus reads, `docs/reference/metrics.md` has every name, and the dashboard asks for no other.
+//! `/metrics` is what Prometheus reads, `docs/reference/metrics.md` has every name, and the dashboard and the alerts ask for no
+//! other.
 
 #![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use serde_json::Value;
@@ -12,12 +13,13 @@ use serde_json::Value;
 use crate::common::service::Service;
 
 /// Recorded only now and then: not by a service where nothing goes wrong, that traces no requests, or that is in no fleet.
-const RARE: [&str; 18] = [
+const RARE: [&str; 23] = [
     "weir_sink_events_total",
     "weir_sink_events_waiting",
     "weir_sink_free_bytes",
     "weir_sink_held_total",
     "weir_sink_lost_total",
+    "weir_sink_packets_lost_total",
     "weir_sink_retries_total",
     "weir_batches_lost_total",
     "weir_batches_overdue_total",
@@ -29,8 +31,12 @@ const RARE: [&str; 18] = [
     "weir_fleet_refused_total",
     "weir_fleet_streams",
     "weir_gear",
+    "weir_incidents_total",
     "weir_invariant_violations_total",
+    "weir_line_crossings_total",
     "weir_trace_spans_total",
+    "weir_zone_entered_total",
+    "weir_zone_occupancy",
 ];
 
 fn doc(name: &str) -> String {
@@ -38,6 +44,11 @@ fn doc(name: &str) -> String {
         .join("../../docs")
         .join(name);
     std::fs::read_to_string(path).unwrap()
+}
+
+/// The file of alerts.
+fn alerts() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/prometheus/alerts.yaml")
 }
 
 /// Families by name, with their kind. Each has a type before its series, and each series is there once.
@@ -106,8 +117,10 @@ fn what_is_exported_is_described_and_what_the_dashboard_asks_for_is_exported() {
     let targets = panels
         .iter()
         .flat_map(|panel| panel["targets"].as_array().unwrap());
-    let queries: Vec<&str> = targets.map(|target| target["expr"].as_str().unwrap()).collect();
+    let mut queries: Vec<&str> = targets.map(|target| target["expr"].as_str().unwrap()).collect();
     assert!(queries.len() >= panels.len());
+    let alerts = std::fs::read_to_string(alerts()).unwrap();
+    queries.push(&alerts);
     for query in queries {
         for name in names(query) {
             let family = ["_bucket", "_sum", "_count"].iter().find_map(|end| {
@@ -118,6 +131,20 @@ fn what_is_exported_is_described_and_what_the_dashboard_asks_for_is_exported() {
         }
     }
     service.drain();
+}
+
+#[test]
+fn promtool_accepts_the_alerts() {
+    let checked = Command::new("promtool")
+        .args(["check", "rules"])
+        .arg(alerts())
+        .output();
+    let checked = checked.unwrap_or_else(|error| panic!("promtool: {error}; make setup installs it"));
+    assert!(
+        checked.status.success(),
+        "{}",
+        String::from_utf8_lossy(&checked.stderr)
+    );
 }
 
 /// Prometheus' own check of the format and of names and kinds, which the package of Debian has.

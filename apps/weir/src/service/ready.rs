@@ -1,22 +1,47 @@
-//! Streams and modules that keep a service from being ready.
+//! Parts that keep a service from being ready, and parts that fail while it is ready.
 
 use weir_runtime::{ModuleSnapshot, Snapshot, StreamPhase};
 use weir_serve::NotReady;
 
-/// Streams without frames, and modules without a slot that ends its batches.
+/// Modules without a slot that ends its batches: no frame of any camera passes them.
 pub(super) fn not_ready(snapshot: &Snapshot) -> Vec<NotReady> {
-    let waits = |phase| !matches!(phase, StreamPhase::Live | StreamPhase::Paused);
-    let streams = snapshot.streams.iter().filter(|stream| waits(stream.state));
-    let streams = streams.map(|stream| NotReady {
-        what: format!("stream {}", stream.name),
-        why: stream.reason.clone().unwrap_or_else(|| phase_name(stream.state)),
-    });
     let modules = snapshot.modules.iter().filter(|module| hangs(module));
     let modules = modules.map(|module| NotReady {
         what: format!("module {}", module.name),
         why: HANGS.to_owned(),
     });
-    streams.chain(modules).collect()
+    modules.collect()
+}
+
+/// Streams without frames, and sinks with an error or an outage. The engine serves meanwhile: a load balancer that took it out
+/// for a dark camera would take all other cameras out as well.
+pub(super) fn degraded(snapshot: &Snapshot) -> Vec<NotReady> {
+    let waits = |phase| !matches!(phase, StreamPhase::Live | StreamPhase::Paused);
+    let streams = snapshot.streams.iter().filter(|stream| waits(stream.state));
+    let streams = streams.map(|stream| NotReady {
+        what: format!("stream {}", stream.name),
+        why: stream
+            .reason
+            .clone()
+            .unwrap_or_else(|| stream.state.name().to_owned()),
+    });
+    streams.chain(sinks(snapshot)).collect()
+}
+
+/// Sinks that write nothing at the moment, in a sentence each for people who look at the page.
+pub(super) fn warnings(snapshot: &Snapshot) -> Vec<String> {
+    let warnings = sinks(snapshot).map(|sink| format!("{}: {}.", sink.what, sink.why));
+    warnings.collect()
+}
+
+fn sinks(snapshot: &Snapshot) -> impl Iterator<Item = NotReady> {
+    let sinks = snapshot.report.sinks.iter();
+    sinks.filter_map(|(name, sink)| {
+        Some(NotReady {
+            what: format!("sink {name}"),
+            why: sink.trouble()?.to_owned(),
+        })
+    })
 }
 
 /// The reason why no picture can pass a module, or one of its stages.
@@ -34,10 +59,4 @@ const HANGS: &str = "it has no slot left: its model hangs in a batch";
 
 fn hangs(module: &ModuleSnapshot) -> bool {
     module.overdue_slots > 0 && module.overdue_slots >= module.placed_slots
-}
-
-fn phase_name(phase: StreamPhase) -> String {
-    let name = serde_json::to_value(phase).ok();
-    name.and_then(|name| name.as_str().map(str::to_owned))
-        .unwrap_or_default()
 }
