@@ -1,7 +1,7 @@
-//! A clip as its file is read: piece by piece, as fast as its client takes it.
+//! A video as it is read: piece by piece, as fast as its client takes it.
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, Read, Seek, SeekFrom};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -12,17 +12,27 @@ use futures_util::stream;
 
 use crate::error::{ApiError, Refusal};
 
-/// Clips that are sent at a time: each takes a file handle, and what the connection holds of it.
+/// Clips and segments that are sent at a time: each takes a file handle, and what the connection holds of it.
 pub const MAX_CLIPS: usize = 32;
 
 /// Bytes that are read at a time.
 const PIECE_BYTES: u64 = 64 << 10;
 
-/// Clips that are sent now.
+/// Videos that are sent now.
 pub(crate) type Clips = Arc<AtomicUsize>;
 
 /// A place among those that are sent; free again when this is dropped.
-struct Place(Clips);
+pub(crate) struct Place(Clips);
+
+impl Place {
+    /// Takes a place; `None` if so many are taken.
+    pub(crate) fn take(clips: &Clips, max: usize) -> Option<Self> {
+        let taken = clips.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |sent| {
+            (sent < max).then_some(sent + 1)
+        });
+        taken.ok().map(|_| Self(Arc::clone(clips)))
+    }
+}
 
 impl Drop for Place {
     fn drop(&mut self) {
@@ -30,9 +40,9 @@ impl Drop for Place {
     }
 }
 
-/// A clip of which the rest is still to be sent.
+/// A video of which the rest is still to be sent.
 struct Rest {
-    file: File,
+    video: Box<dyn Read + Send>,
     bytes: u64,
     _place: Place,
 }
@@ -42,21 +52,43 @@ struct Rest {
 /// # Errors
 /// Too many clips are sent already, or the file cannot be read.
 pub(crate) fn answer(clips: &Clips, file: File) -> Result<Response, ApiError> {
-    let taken = clips.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |sent| {
-        (sent < MAX_CLIPS).then_some(sent + 1)
-    });
-    let place = taken.map(|_| Place(Arc::clone(clips))).map_err(|_| {
-        let what = format!("{MAX_CLIPS} clips are being sent already");
-        ApiError::with_status(StatusCode::SERVICE_UNAVAILABLE, what)
-            .hint("ask again once one of them is complete")
-    })?;
-    let unreadable = |error: io::Error| {
-        tracing::warn!("a clip cannot be read: {error}");
-        ApiError::new(Refusal::Failed, format!("the clip cannot be read: {error}"))
-    };
     let bytes = file.metadata().map_err(unreadable)?.len();
+    let place = Place::take(clips, MAX_CLIPS).ok_or_else(too_many)?;
+    send(place, Box::new(file), bytes)
+}
+
+/// The answer whose body is a part of a file: bytes from the first to the one before the last.
+///
+/// # Errors
+/// As [`answer`].
+pub(crate) fn answer_part(
+    clips: &Clips,
+    mut file: File,
+    (from, to): (u64, u64),
+) -> Result<Response, ApiError> {
+    let place = Place::take(clips, MAX_CLIPS).ok_or_else(too_many)?;
+    file.seek(SeekFrom::Start(from)).map_err(unreadable)?;
+    send(place, Box::new(file), to.saturating_sub(from))
+}
+
+fn too_many() -> ApiError {
+    let what = format!("{MAX_CLIPS} clips are being sent already");
+    ApiError::with_status(StatusCode::SERVICE_UNAVAILABLE, what)
+        .hint("ask again once one of them is complete")
+}
+
+fn unreadable(error: io::Error) -> ApiError {
+    tracing::warn!("a clip cannot be read: {error}");
+    ApiError::new(Refusal::Failed, format!("the clip cannot be read: {error}"))
+}
+
+/// The answer whose body is a video of that many bytes.
+///
+/// # Errors
+/// Its first bytes cannot be read.
+pub(crate) fn send(place: Place, video: Box<dyn Read + Send>, bytes: u64) -> Result<Response, ApiError> {
     let mut rest = Rest {
-        file,
+        video,
         bytes,
         _place: place,
     };
@@ -89,7 +121,7 @@ impl Rest {
     fn read(&mut self) -> io::Result<Bytes> {
         let mut piece = Vec::with_capacity(self.bytes.min(PIECE_BYTES) as usize);
         let wanted = self.bytes.min(PIECE_BYTES);
-        (&self.file).take(wanted).read_to_end(&mut piece)?;
+        self.video.by_ref().take(wanted).read_to_end(&mut piece)?;
         if piece.is_empty() && wanted > 0 {
             return Err(io::Error::new(
                 io::ErrorKind::UnexpectedEof,

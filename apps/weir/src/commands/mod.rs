@@ -5,6 +5,7 @@ mod check_memory;
 mod detect;
 mod discover;
 mod doctor;
+mod export;
 mod fleet;
 mod gears;
 mod gears_plan;
@@ -77,6 +78,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
         Command::Schema => schema::schema(&zoo),
         Command::Worker(args) => worker::worker(&args),
         Command::Verify(args) => verify::verify(&args),
+        Command::Export(args) => export::export(&args, &zoo),
         Command::Zones(args) => zones::zones(&args, &zoo),
         Command::Doctor => doctor::doctor(&settings, &zoo),
         Command::GpuCheck(args) => gpu_check::gpu_check(&args, &settings, &zoo),
