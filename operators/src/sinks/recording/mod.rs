@@ -12,9 +12,12 @@ mod clips_writer;
 mod descriptions;
 mod find;
 mod folder_lock;
+mod free_space;
+mod limits;
 mod names;
 mod pattern;
 mod places;
+mod playback;
 mod queue;
 mod recorder;
 mod retention;
@@ -23,7 +26,11 @@ mod ring;
 
 pub(super) use archive::KIND as ARCHIVE;
 pub(super) use clips::KIND as CLIPS;
-pub use find::{has_clip, open_clip};
+pub use find::{ClipOf, clip_start_ms, has_clip, open_clip, pin_clip};
 #[cfg(feature = "parquet")]
 pub(super) use names::stem as time_name;
 pub use pattern::recordings_overlap;
+pub use playback::{
+    ArchiveReader, Export, ExportError, Listing, MAX_EXPORT_MS, MAX_LISTED, Segment, SegmentCache,
+    SegmentFile, SegmentName,
+};
