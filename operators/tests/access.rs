@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::{Arc, Mutex};
 
-use weir_flow::{Settings, StopFlag, Transport, Value};
+use weir_flow::{Settings, SourceLogin, StopFlag, Transport, Value};
 use weir_operators::media::{SourceOptions, source};
 
 /// A server, and the heads of the requests to it.
@@ -343,6 +343,71 @@ fn the_safest_challenge_of_a_camera_is_answered() {
             "{second}"
         );
     }
+}
+
+#[test]
+fn a_password_from_a_file_may_have_any_characters() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("password");
+    std::fs::write(&file, "g@:#%/ hä\n").unwrap();
+    let mut options = SourceOptions::default();
+    options.connection.login = Some(SourceLogin {
+        user: "ad min".to_owned(),
+        password_file: Some(file.clone()),
+    });
+    let camera = camera_offering(&["Basic realm=\"cam\""]);
+    let uri = format!("rtsp://127.0.0.1:{}/1", camera.port);
+    let open = || {
+        source(&uri, options.clone())
+            .open(&StopFlag::default())
+            .err()
+            .unwrap()
+            .to_string()
+    };
+    assert!(open().contains("no video at this path"));
+    let requests = camera.requests();
+    // `ad min:g@:#%/ hä`, in UTF-8.
+    let answered = requests.last().unwrap();
+    assert!(
+        answered.contains("Authorization: Basic YWQgbWluOmdAOiMlLyBow6Q="),
+        "{answered}"
+    );
+    // The file is read again each time.
+    std::fs::write(&file, "other").unwrap();
+    open();
+    assert!(
+        camera
+            .requests()
+            .last()
+            .unwrap()
+            .contains("Basic YWQgbWluOm90aGVy")
+    );
+    std::fs::write(&file, "").unwrap();
+    let empty = open();
+    assert!(
+        empty.contains("password_file") && empty.contains("is empty"),
+        "{empty}"
+    );
+    let checked = source(&uri, options.clone()).check(&StopFlag::default());
+    assert!(checked.unwrap_err().to_string().contains("is empty"));
+    let rejecting = Server::start("127.0.0.1", true, |head| {
+        format!(
+            "RTSP/1.0 401 Unauthorized\r\n{}\r\nWWW-Authenticate: {MD5}\r\n\r\n",
+            cseq(head)
+        )
+        .into_bytes()
+    });
+    std::fs::write(&file, "S3CR3T%@").unwrap();
+    let uri = format!("rtsp://127.0.0.1:{}/1", rejecting.port);
+    let wrong = source(&uri, options)
+        .open(&StopFlag::default())
+        .err()
+        .unwrap()
+        .to_string();
+    assert!(
+        wrong.contains("rejects this user and password") && !wrong.contains("S3CR3T"),
+        "{wrong}"
+    );
 }
 
 #[test]

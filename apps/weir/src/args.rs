@@ -4,6 +4,7 @@ mod detect;
 mod discover;
 mod fleet;
 mod glossary;
+mod init;
 mod jobs;
 mod models;
 mod python;
@@ -22,6 +23,7 @@ use crate::version;
 pub(crate) use detect::Detect;
 pub(crate) use discover::Discover;
 pub(crate) use fleet::{Fleet, FleetArgs, FleetKeys, FleetPlace, FleetStatus};
+pub(crate) use init::Init;
 pub(crate) use jobs::{Jobs, Submit};
 pub(crate) use models::{Inspect, Models};
 use python::PythonArgs;
@@ -105,27 +107,6 @@ pub(crate) enum Command {
     Completions(Completions),
     /// Print the manual page, or write the pages of all commands
     Man(Man),
-}
-
-/// `weir init`.
-#[derive(Debug, Group)]
-pub(crate) struct Init {
-    /// A clip, a folder of images, a device or a camera's address; without it the graph is a template for
-    /// streams that are added while `weir serve` runs
-    #[arg(value_name = "SOURCE")]
-    pub(crate) source: Option<String>,
-    /// A detector of your own, as an ONNX file; its head and class names are read from the file
-    #[arg(long, value_name = "FILE.onnx")]
-    pub(crate) model: Option<PathBuf>,
-    /// The graph file to write, which must not exist yet; - for standard output
-    #[arg(long, value_name = "GRAPH.toml", default_value = "graph.toml")]
-    pub(crate) out: PathBuf,
-    /// Folder that the sinks of the graph write to [default: the folder of the graph]
-    #[arg(long, value_name = "FOLDER")]
-    pub(crate) data: Option<PathBuf>,
-    /// Longest time to wait for the first picture of the source, such as 5s
-    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "15s")]
-    pub(crate) timeout: Span,
 }
 
 /// Options of a run: its duration, and the files that it writes besides those of its sinks.

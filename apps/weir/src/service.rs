@@ -336,6 +336,14 @@ impl Service {
         lock(&self.places).check_node(node)
     }
 
+    /// Checks that a client may name the file with the password of a stream.
+    fn check_password_file(&self, file: &str) -> Result<(), ApiError> {
+        if self.allow_any_source {
+            return Ok(());
+        }
+        lock(&self.places).check_password_file(file)
+    }
+
     pub(crate) fn control(&self) -> Result<&Control, ApiError> {
         let starting = || ApiError::new(Refusal::Unavailable, "the engine is starting");
         self.control.get().ok_or_else(starting)

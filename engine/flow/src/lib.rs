@@ -70,11 +70,14 @@ pub use rotated::RotatedRect;
 pub use sink::{Sink, SinkFactory};
 pub use source::{
     Connection, DecodeLimit, GroupCounts, Joined, PacketGate, PacketKind, Source, SourceCounts,
-    SourceFactory, SourceInfo, Transport,
+    SourceFactory, SourceInfo, SourceLogin, Transport,
 };
 pub use steps::{Infer, Prepare, ReadOut, SessionSteps, StepData, step_data};
 pub use stop::StopFlag;
 pub use stream_names::{SINGLE_PICTURES, StreamNames, is_of_single_pictures};
 pub use tensor::{Element, Tensor};
-pub use uri::{host, host_problem, is_image, mask_credentials, raw_in_password, with_small_scheme};
+pub use uri::{
+    has_login, host, host_problem, is_image, mask_credentials, raw_in_password, takes_login,
+    with_small_scheme,
+};
 pub use weir_types::{DecodeLevel, FrameSkip, SequenceId, StreamState};

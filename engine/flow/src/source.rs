@@ -1,5 +1,6 @@
 //! Sources of frames: the source, its factory, and its counts.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use weir_types::DecodeLevel;
@@ -59,6 +60,17 @@ pub struct Connection {
     pub transport: Transport,
     /// Options for FFmpeg; the catalog lists the ones that are supported.
     pub options: Settings,
+    /// User and password of the server; `None`: those of the address, if it has some.
+    pub login: Option<SourceLogin>,
+}
+
+/// User of a camera or a server, and the file with the password. The password itself is read only when the source is opened.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SourceLogin {
+    /// Name of the user, not encoded.
+    pub user: String,
+    /// File with the password; a line break at its end is not a part of it. `None`: the password is empty.
+    pub password_file: Option<PathBuf>,
 }
 
 /// Limits how many sources decode concurrently, so that decoding leaves cores to the rest of the engine.

@@ -138,6 +138,23 @@ pub fn host(uri: &str) -> Option<String> {
     host.filter(|host| !host.is_empty()).map(str::to_ascii_lowercase)
 }
 
+/// True if servers of such addresses ask for a user and a password.
+#[must_use]
+pub fn takes_login(uri: &str) -> bool {
+    let schemes = ["rtsp", "rtsps", "http", "https"];
+    uri.split_once("://")
+        .is_some_and(|(scheme, _)| schemes.iter().any(|known| scheme.eq_ignore_ascii_case(known)))
+}
+
+/// True if the address contains a user.
+#[must_use]
+pub fn has_login(uri: &str) -> bool {
+    uri.split_once("://").is_some_and(|(_, rest)| {
+        let (authority, place) = authority_of(rest);
+        authority.len() > place.len()
+    })
+}
+
 /// Finds a character that ends the part with user and password although it seems to belong to it. Returns it
 /// with its escaped form; `None` if the address may be meant as it is parsed.
 #[must_use]
@@ -402,6 +419,20 @@ mod tests {
             ("/path", None),
         ] {
             assert_eq!(host(uri).as_deref(), expected, "{uri}");
+        }
+    }
+
+    #[test]
+    fn addresses_with_a_user_are_found() {
+        for (uri, takes, has) in [
+            ("rtsp://camera/1@x", true, false),
+            ("RTSPS://u@camera/1", true, true),
+            ("https://u:p@[::1]:80/", true, true),
+            ("rtmp://u:p@server/live", false, true),
+            ("udp://:5000", false, false),
+            ("/videos/a@b", false, false),
+        ] {
+            assert_eq!((takes_login(uri), has_login(uri)), (takes, has), "{uri}");
         }
     }
 

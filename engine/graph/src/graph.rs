@@ -1,7 +1,8 @@
 //! The checked graph, which needs no further checks: names resolve, inputs exist, there is no cycle.
 
+use std::collections::BTreeSet;
 use std::mem;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use weir_analytics::Privacy;
@@ -383,6 +384,8 @@ pub struct Graph {
     pub(crate) stream_places: StreamPlaces,
     pub(crate) privacy: Privacy,
     pub(crate) stream_defaults: StreamDefaults,
+    /// The file with a password that `[defaults]` names.
+    pub(crate) default_password_file: Option<PathBuf>,
     pub(crate) policy: Policy,
     pub(crate) sources: Vec<SourceNode>,
     pub(crate) templates: Vec<String>,
@@ -424,6 +427,17 @@ impl Graph {
     #[must_use]
     pub fn stream_places(&self) -> &StreamPlaces {
         &self.stream_places
+    }
+
+    /// Files with passwords that the graph names for its sources and in `[defaults]`: absolute paths.
+    #[must_use]
+    pub fn password_files(&self) -> BTreeSet<&Path> {
+        let own = self
+            .sources
+            .iter()
+            .filter_map(|source| source.connection.login.as_ref());
+        let files = own.filter_map(|login| login.password_file.as_deref());
+        files.chain(self.default_password_file.as_deref()).collect()
     }
 
     /// Privacy of a stream that runs on the graph: its own, that of the source that it is `like`, or that of `[defaults]`.

@@ -25,6 +25,12 @@ impl StreamPlaces {
         self.hosts.is_none()
     }
 
+    /// Whether the graph names this host itself, alone or with others.
+    #[must_use]
+    pub fn names_host(&self, host: &str) -> bool {
+        self.hosts.is_some() && self.allows_host(host)
+    }
+
     /// Absolute paths of the folders.
     #[must_use]
     pub fn folders(&self) -> &[PathBuf] {

@@ -138,10 +138,32 @@ fn a_camera_has_its_transport_and_options_of_the_list() {
     let expected = Connection {
         transport: Transport::Udp,
         options: Settings(options.into()),
+        login: None,
     };
     assert_eq!(connection(keys), expected);
 
     let wrong = |text: &str, said: &str| check(&camera.replace("mode = \"live\"", text), &[said]);
+    wrong(
+        "password_file = \"crossing.mp4\"",
+        "11: `password_file` has no effect without `user` | add the name of the user: user = \"admin\"",
+    );
+    wrong(
+        "user = \"a:b\"",
+        "11: `user` cannot be \"a:b\" | a name of a user has no colon; the password is in the file that `password_file` names",
+    );
+    let file = "user = \"admin\"\npassword_file = \"crossing.mp4\"";
+    let login = connection(file).login.unwrap();
+    assert_eq!(login.user, "admin");
+    let file_name = login.password_file.unwrap();
+    assert!(
+        file_name.is_absolute() && file_name.ends_with("crossing.mp4"),
+        "{file_name:?}"
+    );
+    let with_both = camera.replace("rtsp://camera", "rtsp://u:p@camera");
+    check(
+        &with_both.replace("mode = \"live\"", "user = \"admin\""),
+        &["11: `user`: the address contains a user, too | take the user and the password out of the address"],
+    );
     wrong(
         "transport = \"upd\"",
         "11: `transport` cannot be \"upd\" | did you mean \"udp\"?",

@@ -7,6 +7,7 @@ use base64::prelude::{BASE64_STANDARD, Engine};
 use sha1::{Digest, Sha1};
 
 use super::relay::{self, Challenge};
+use super::userinfo::encoded;
 
 /// Latest time that a token can name: the end of the year 9999.
 const MAX_TIME: Duration = Duration::from_secs(253_402_300_799);
@@ -104,19 +105,6 @@ pub fn random_uuid() -> Result<String, String> {
         &digits[17..20],
         &digits[20..32]
     ))
-}
-
-/// Percent-encoding of all bytes but letters and digits of ASCII.
-fn encoded(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() {
-            out.push(char::from(byte));
-        } else {
-            out.push_str(&format!("%{byte:02X}"));
-        }
-    }
-    out
 }
 
 #[cfg(test)]

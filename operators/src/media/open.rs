@@ -110,19 +110,22 @@ pub(super) fn open(
     if local && is_fifo(Path::new(name)) {
         return pipe(uri, Path::new(name), options, stop);
     }
+    let login = options.connection.login.as_ref();
     // FFmpeg would read a file name with a colon as an address.
     let address = if local && Path::new(name).exists() {
         format!("file:{name}")
     } else {
-        weir_flow::with_small_scheme(uri).into_owned()
+        let address = userinfo::with_login(uri, login).map_err(|reason| cannot_open(uri, reason))?;
+        with_plain_zone(&weir_flow::with_small_scheme(&address))
     };
+    let has_login = userinfo::of(&address).is_some();
     let wait = Duration::from_secs_f64(options.timeout_s.clamp(0.01, 1e6));
     let path = local.then(|| Path::new(name));
     check_trust(&address, options).map_err(|reason| cannot_open(uri, reason))?;
     let relay = relay::is_wanted(&address, options).then(|| Relay::start(&address, options, wait, stop));
     let relay = relay.transpose().map_err(|reason| cannot_open(uri, reason))?;
-    let address = relay.as_ref().map_or(&*address, Relay::address);
-    let access = Access::new(address, path, &options.connection.options, wait);
+    let opened_address = relay.as_ref().map_or(&*address, Relay::address);
+    let access = Access::new(opened_address, path, &options.connection.options, wait);
     let access = Arc::new(access.map_err(|reason| cannot_open(uri, reason))?);
     let transport = if relay.is_some() {
         Transport::Tcp
@@ -130,12 +133,10 @@ pub(super) fn open(
         options.connection.transport
     };
     let dictionary = dictionary(uri, transport, options, &access);
-    let (opened, said) = log::with_last_error(|| guarded::open(address, dictionary, &access, stop));
+    let (opened, said) = log::with_last_error(|| guarded::open(opened_address, dictionary, &access, stop));
     let opened = opened.map_err(|error| {
         let unknown = || match error {
-            Error::HttpUnauthorized
-                if relay.is_none() && userinfo::of(uri).is_some() && access.is_session() =>
-            {
+            Error::HttpUnauthorized if relay.is_none() && has_login && access.is_session() => {
                 relay::unknown_to_ffmpeg(uri, stop)
             }
             _ => None,
@@ -153,7 +154,7 @@ pub(super) fn open(
         let reason = refusal.filter(|_| !stop.is_raised());
         cannot_open(
             uri,
-            reason.unwrap_or_else(|| self::reason(error, said, uri, Path::new(name), stop)),
+            reason.unwrap_or_else(|| self::reason(error, said, &address, Path::new(name), stop)),
         )
     })?;
     // FFmpeg opens a playlist without a stream where it may open none of its parts.
@@ -161,6 +162,19 @@ pub(super) fn open(
     match access.refusal() {
         Some(reason) if lacks_pictures => Err(cannot_open(uri, reason)),
         _ => Ok(opened),
+    }
+}
+
+/// The address with a zone of IPv6 (`[fe80::1%25eth0]`, RFC 6874) as the system reads it, without its encoding.
+fn with_plain_zone(address: &str) -> String {
+    let Some((scheme, rest)) = address.split_once("://") else {
+        return address.to_owned();
+    };
+    let user = userinfo::of(address).map_or(0, |user| user.len() + 1);
+    let (before, place) = rest.split_at(user);
+    match place.strip_prefix('[').and_then(|inside| inside.split_once(']')) {
+        Some((host, after)) => format!("{scheme}://{before}[{}]{after}", host.replacen("%25", "%", 1)),
+        None => address.to_owned(),
     }
 }
 
@@ -360,14 +374,11 @@ fn reason(error: Error, said: Option<String>, uri: &str, path: &Path, stop: &Sto
         // The system's error as FFmpeg passes it on.
         Error::Other { errno } if !is_remote(uri) => io_reason(&std::io::Error::from_raw_os_error(errno)),
         Error::HttpUnauthorized if userinfo::of(uri).is_none() => format!(
-            "{error}{said}: it asks for a user and a password: write them before its host, as \
-             in {}://USER:PASSWORD@HOST",
+            "{error}{said}: it asks for a user and a password: set `user` and `password_file`, or write them before its host, \
+             as in {}://USER:PASSWORD@HOST",
             scheme(uri).unwrap_or_default()
         ),
-        Error::HttpUnauthorized => format!(
-            "{error}{said}: it rejects this user and password: check both, and write characters \
-             such as `@` as `%40`"
-        ),
+        Error::HttpUnauthorized => format!("{error}{said}: it {REJECTS_LOGIN}"),
         Error::HttpForbidden => {
             format!("{error}{said}: check the permissions of this user in the settings of the camera")
         }
@@ -375,9 +386,32 @@ fn reason(error: Error, said: Option<String>, uri: &str, path: &Path, stop: &Sto
             format!("{error}{said}: there is no video at this path: check the path of the address")
         }
         other if is_remote(uri) => {
-            format!("{other}{said}: check the address, the network and the credentials")
+            format!("{other}{said}: {}", remedy(other, &said))
         }
         other => other.to_string(),
+    }
+}
+
+/// Reason of a server that answers a login with another challenge, after its name.
+pub(super) const REJECTS_LOGIN: &str = "rejects this user and password: check both; within an address, characters such as `@` are \
+                                        written as `%40`, while `user` and `password_file` take them as they are";
+
+/// Remedy for an error of a connection.
+pub(super) fn remedy(error: Error, said: &str) -> &'static str {
+    if said.contains("resolve hostname") {
+        return "no such host is known: check its name, and the name server of this machine";
+    }
+    match error {
+        Error::Other {
+            errno: libc::ECONNREFUSED,
+        } => "nothing listens there: check the port, and that the camera is on",
+        Error::Other {
+            errno: libc::ENETUNREACH | libc::EHOSTUNREACH,
+        } => "there is no way to this host: check the address and the network",
+        Error::Other {
+            errno: libc::ETIMEDOUT,
+        } => "it does not answer: check the address and the network",
+        _ => "check the address, the network and the credentials",
     }
 }
 
@@ -392,4 +426,43 @@ fn has_mp4_head(path: &Path) -> bool {
         .and_then(|mut file| file.read_exact(&mut head))
         .is_ok()
         && &head[4..] == b"ftyp"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn zones_of_addresses_are_decoded_and_nothing_else() {
+        for (address, expected) in [
+            (
+                "rtsp://[fe80::1%25eth0]:554/a%25b",
+                "rtsp://[fe80::1%eth0]:554/a%25b",
+            ),
+            ("rtsp://u:p%25[@[fe80::1%25eth0]", "rtsp://u:p%25[@[fe80::1%eth0]"),
+            ("rtsp://u:%25@camera/[x%25y]", "rtsp://u:%25@camera/[x%25y]"),
+            ("rtsp://[::1]/x", "rtsp://[::1]/x"),
+            ("rtsp://[::1", "rtsp://[::1"),
+            ("/videos/[a%25b].mp4", "/videos/[a%25b].mp4"),
+        ] {
+            assert_eq!(with_plain_zone(address), expected);
+        }
+    }
+
+    #[test]
+    fn each_error_of_a_connection_has_its_remedy() {
+        let refused = Error::Other {
+            errno: libc::ECONNREFUSED,
+        };
+        assert!(remedy(refused, "").contains("check the port"));
+        let unknown = remedy(
+            Error::Other { errno: libc::EIO },
+            " (Failed to resolve hostname x)",
+        );
+        assert!(unknown.contains("check its name"));
+        let unreachable = Error::Other {
+            errno: libc::EHOSTUNREACH,
+        };
+        assert!(remedy(unreachable, "").contains("the network"));
+    }
 }

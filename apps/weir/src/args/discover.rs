@@ -30,7 +30,7 @@ pub(crate) struct Discover {
     /// Print all details as JSON
     #[arg(long)]
     pub(crate) json: bool,
-    /// Print the cameras as tables for a graph; user and password are taken from variables there
+    /// Print the cameras as tables for a graph; they name the user and the file with the password
     #[arg(long, conflicts_with = "json")]
     pub(crate) toml: bool,
 }

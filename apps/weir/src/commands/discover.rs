@@ -33,7 +33,7 @@ pub(crate) fn discover(args: &Discover) -> anyhow::Result<()> {
     } else {
         discover::ask(&args.addresses, wait, login.as_ref())
     };
-    print(args, &found, login.is_some())?;
+    print(args, &found)?;
     let answered = found.devices.iter().filter(|device| device.answered);
     let has_streams = found.devices.iter().any(|device| !device.cameras.is_empty());
     if answered.count() == 0 {
@@ -57,7 +57,7 @@ fn password(file: &Path) -> Result<String, UserError> {
     Ok(password.to_owned())
 }
 
-fn print(args: &Discover, found: &Found, with_login: bool) -> anyhow::Result<()> {
+fn print(args: &Discover, found: &Found) -> anyhow::Result<()> {
     if args.json {
         let json = discover::as_json(found);
         return output::say(&serde_json::to_string_pretty(&json)?);
@@ -71,18 +71,15 @@ fn print(args: &Discover, found: &Found, with_login: bool) -> anyhow::Result<()>
         }
     }
     let text = if args.toml {
-        discover::graph_tables(found, with_login)
+        let file = args.password_file.as_ref().map(std::path::absolute).transpose()?;
+        discover::graph_tables(found, args.user.as_deref().zip(file.as_deref()))
     } else {
         discover::as_text(found)
     };
     if text.is_empty() {
         return Ok(());
     }
-    output::say(&text)?;
-    if args.toml && with_login {
-        output::remark("set CAMERA_USER and CAMERA_PASSWORD before the graph is run");
-    }
-    Ok(())
+    output::say(&text)
 }
 
 fn nothing_answers(args: &Discover) -> String {

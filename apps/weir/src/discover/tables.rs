@@ -1,13 +1,21 @@
 //! Cameras as tables of a graph.
 
+use std::path::Path;
+
 use super::facts::{Found, Stream};
 use super::report::{head, size};
 
-/// User and password of an address: a graph takes them from variables, and no file holds them.
-const USER: &str = "${CAMERA_USER}:${CAMERA_PASSWORD}@";
-
-/// Tables `[cameras.NAME]` for a graph; empty if no device has a stream. Addresses have a login `with_login`.
-pub(crate) fn graph_tables(found: &Found, with_login: bool) -> String {
+/// Tables `[cameras.NAME]` for a graph; empty if no device has a stream. `login` is the user of all of them and the absolute path of
+/// the file with the password, which no table contains.
+pub(crate) fn graph_tables(found: &Found, login: Option<(&str, &Path)>) -> String {
+    let text = |text: &str| toml::Value::String(text.replace('$', "$$")).to_string();
+    let login = login.map(|(user, file)| {
+        let file = text(&file.to_string_lossy());
+        [
+            format!("user = {}", text(user)),
+            format!("password_file = {file}"),
+        ]
+    });
     let mut tables = Vec::new();
     for device in &found.devices {
         for camera in &device.cameras {
@@ -17,8 +25,10 @@ pub(crate) fn graph_tables(found: &Found, with_login: bool) -> String {
             let mut lines = vec![format!("# {}", head(device)), format!("# uri: {}", facts(main))];
             lines.extend(second.map(|second| format!("# detect_uri: {}", facts(second))));
             lines.push(format!("[cameras.{}]", camera.name));
-            lines.push(format!("uri = {}", address(&main.uri, with_login)));
-            lines.extend(second.map(|second| format!("detect_uri = {}", address(&second.uri, with_login))));
+            // A dollar sign of the device is one.
+            lines.push(format!("uri = {}", text(&main.uri)));
+            lines.extend(second.map(|second| format!("detect_uri = {}", text(&second.uri))));
+            lines.extend(login.iter().flatten().cloned());
             tables.push(lines.join("\n"));
         }
     }
@@ -38,23 +48,13 @@ fn facts(stream: &Stream) -> String {
     facts.collect::<Vec<_>>().join(", ")
 }
 
-/// A text of TOML in which a dollar sign of the device is one.
-fn address(uri: &str, with_login: bool) -> String {
-    let uri = uri.replace('$', "$$");
-    let text = match uri.split_once("://") {
-        Some((scheme, rest)) if with_login => format!("{scheme}://{USER}{rest}"),
-        _ => uri,
-    };
-    toml::Value::String(text).to_string()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::discover::facts::{Camera, Device};
 
     #[test]
-    fn addresses_are_quoted_and_take_the_login_from_variables() {
+    fn addresses_are_quoted_and_name_the_file_of_the_password() {
         let found = Found {
             devices: vec![Device {
                 address: "10.0.0.7:80".to_owned(),
@@ -70,11 +70,14 @@ mod tests {
             }],
             warnings: Vec::new(),
         };
-        let text = graph_tables(&found, true);
+        let text = graph_tables(&found, Some(("ad$min", Path::new("/etc/weir/camera \"1\""))));
         let read: toml::Table = toml::from_str(&text).unwrap();
-        let uri = read["cameras"]["door"]["uri"].as_str().unwrap();
-        assert_eq!(uri, "rtsp://${CAMERA_USER}:${CAMERA_PASSWORD}@10.0.0.7/a\"b$$c");
-        let plain = graph_tables(&found, false);
+        let camera = &read["cameras"]["door"];
+        assert_eq!(camera["uri"].as_str(), Some("rtsp://10.0.0.7/a\"b$$c"));
+        assert_eq!(camera["user"].as_str(), Some("ad$$min"));
+        assert_eq!(camera["password_file"].as_str(), Some("/etc/weir/camera \"1\""));
+        let plain = graph_tables(&found, None);
         assert!(plain.contains("uri = 'rtsp://10.0.0.7/a\"b$$c'"), "{plain}");
+        assert!(!plain.contains("user"), "{plain}");
     }
 }

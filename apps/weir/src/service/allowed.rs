@@ -22,6 +22,7 @@ pub(super) struct AllowedPlaces {
     own_hosts: BTreeSet<String>,
     places: StreamPlaces,
     folder: PathBuf,
+    password_files: BTreeSet<PathBuf>,
 }
 
 impl AllowedPlaces {
@@ -32,7 +33,47 @@ impl AllowedPlaces {
             own_hosts: uris.filter_map(weir_flow::host).collect(),
             places: graph.stream_places().clone(),
             folder: file.parent().map(Path::to_owned).unwrap_or_default(),
+            password_files: graph.password_files().into_iter().map(Path::to_owned).collect(),
         }
+    }
+
+    /// Judges a file with a password that a client names: the graph must name it itself, since its contents are sent to the camera.
+    ///
+    /// # Errors
+    /// The graph does not.
+    pub(super) fn check_password_file(&self, file: &str) -> Result<(), ApiError> {
+        let path = std::path::absolute(self.folder.join(file));
+        if path.is_ok_and(|path| self.password_files.contains(&path)) {
+            return Ok(());
+        }
+        let hint = "name a `password_file` of a source or of [defaults] in the graph's file; weir serve --allow-any-source allows any";
+        let what = "`password_file` is not one that clients may name";
+        Err(ApiError::new(Refusal::Forbidden, what).hint(hint))
+    }
+
+    /// Judges where a password of the graph would be sent.
+    ///
+    /// # Errors
+    /// To a host that the graph does not name.
+    fn check_login(&self, node: &SourceNode) -> Result<(), ApiError> {
+        let login = node.connection.login.as_ref();
+        if login.is_none_or(|login| login.password_file.is_none()) {
+            return Ok(());
+        }
+        let mut hosts = node.uris().filter_map(weir_flow::host);
+        let Some(host) = hosts.find(|host| !self.own_hosts.contains(host) && !self.places.names_host(host))
+        else {
+            return Ok(());
+        };
+        let what = format!(
+            "{} would have a password of the graph sent to \"{host}\", which the graph does not name",
+            node.name
+        );
+        let hint = format!(
+            "add \"{host}\", or the network of the cameras, to `stream_hosts` of [app] in the graph's file, or write another user and \
+             password into the address"
+        );
+        Err(ApiError::new(Refusal::Forbidden, what).hint(hint))
     }
 
     /// Judges the source of a stream.
@@ -41,7 +82,7 @@ impl AllowedPlaces {
     /// Clients may not name it.
     pub(super) fn check_node(&self, node: &SourceNode) -> Result<(), ApiError> {
         let Some(refused) = node.uris().find_map(|uri| self.check(uri).err()) else {
-            return Ok(());
+            return self.check_login(node);
         };
         let host = refused.host.map_or_else(String::new, |host| {
             format!(": the graph allows no streams of the host \"{host}\"")
@@ -205,6 +246,48 @@ mod tests {
             ("/dev/video0".to_owned(), "", false),
         ] {
             assert_eq!(place.is_allowed(&uri, app), is_allowed, "{uri} with {app}");
+        }
+    }
+
+    #[test]
+    fn passwords_of_the_graph_go_only_to_hosts_that_it_names() {
+        let place = Place::new();
+        for name in ["graphs/password", "other/password"] {
+            std::fs::write(place.path(name), "secret").unwrap();
+        }
+        let own =
+            "stream_hosts = [\"10.0.7.0/24\"]\n[defaults]\nuser = \"admin\"\npassword_file = \"password\"";
+        let anywhere = own.split_once('\n').unwrap().1;
+        let judged = |uri: &str, app: &str| {
+            let graph = place.graph(app);
+            let text = format!("[sources.new]\nuri = \"{uri}\"");
+            let zoo = Zoo::new(&Settings::load(None, &mut std::iter::empty()).unwrap()).unwrap();
+            let nodes = graph
+                .parse_streams(&text, &place.file, &crate::catalog::catalog(&zoo))
+                .unwrap();
+            AllowedPlaces::of(&graph, &place.file)
+                .check_node(&nodes[0])
+                .is_ok()
+        };
+        for (uri, app, is_allowed) in [
+            ("rtsp://10.0.7.9/1", own, true),
+            ("rtsp://gate.lan/2", anywhere, true),
+            ("rtsp://elsewhere/1", anywhere, false),
+            ("rtsp://u:p@elsewhere/1", anywhere, true),
+            ("udp://elsewhere:5000", anywhere, true),
+        ] {
+            assert_eq!(judged(uri, app), is_allowed, "{uri} with {app}");
+        }
+        let places = AllowedPlaces::of(&place.graph(own), &place.file);
+        for (file, is_allowed) in [
+            ("password".to_owned(), true),
+            (place.path("graphs/password"), true),
+            (place.path("other/password"), false),
+            ("../other/password".to_owned(), false),
+            ("clip.mp4".to_owned(), false),
+            ("missing".to_owned(), false),
+        ] {
+            assert_eq!(places.check_password_file(&file).is_ok(), is_allowed, "{file}");
         }
     }
 

@@ -35,6 +35,10 @@ impl Service {
             keys.insert("sample".to_owned(), format!("{sample}fps").into());
         }
         check_no_variables(&keys)?;
+        if let Some(file) = &request.password_file {
+            // Before the text is read, which would tell whether there is such a file.
+            self.check_password_file(file)?;
+        }
         let node = self.parse_added(&request.name, keys.clone())?;
         self.check_allowed(&node)?;
         Ok((node, keys))
@@ -127,6 +131,30 @@ mod tests {
             let refused = service.source_node(&serde_json::from_value(request).unwrap());
             assert!(refused.is_err(), "{name}");
         }
+    }
+
+    #[test]
+    fn clients_name_no_file_that_the_graph_does_not() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("secret.txt"), "x").unwrap();
+        let zoo = Zoo::in_folder(folder.path()).unwrap();
+        let service = Service::new(&folder.path().join("graph.toml"), false, zoo).unwrap();
+        let node = |keys: serde_json::Value| {
+            let mut request = serde_json::json!({ "name": "gate", "uri": "rtsp://camera/stream" });
+            request
+                .as_object_mut()
+                .unwrap()
+                .extend(keys.as_object().unwrap().clone());
+            service.source_node(&serde_json::from_value(request).unwrap())
+        };
+        for file in ["secret.txt", "/etc/passwd", "missing.txt"] {
+            let refused = node(serde_json::json!({ "user": "admin", "password_file": file }));
+            assert!(refused.is_err(), "{file}");
+        }
+        let Ok((node, _)) = node(serde_json::json!({ "user": "admin" })) else {
+            panic!("it is refused")
+        };
+        assert_eq!(node.connection.login.unwrap().user, "admin");
     }
 
     #[test]

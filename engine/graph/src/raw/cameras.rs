@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use weir_config::{Content, Diagnostics, Entry, Fields, Node, Spanned, spelling};
-use weir_flow::with_small_scheme;
+use weir_flow::{has_login, takes_login, with_small_scheme};
 
 use super::context::Context;
 use super::section::{self, CAMERA_SOURCE_KEYS, source_keys};
@@ -221,8 +221,13 @@ fn add_defaults(keys: &mut Vec<Entry>, defaults: &[Entry]) {
         let uri = with_small_scheme(uri);
         uri.starts_with("rtsp://") || uri.starts_with("rtsps://")
     });
+    let has_no_login = addresses
+        .into_iter()
+        .flatten()
+        .all(|uri| takes_login(uri) && !has_login(uri));
     let has_meaning = |key: &str| match key {
         "transport" => is_rtsp,
+        "user" | "password_file" => has_no_login,
         "sample" | "decoder" | "options" | "gate" => !is_emulated,
         "tracker" | "schedule" => false,
         _ => true,

@@ -1,14 +1,16 @@
-//! Connection settings of a source: its transport, and options of FFmpeg.
+//! Connection settings of a source: its transport, its login, and options of FFmpeg.
 
-use weir_config::{Field, Fields};
-use weir_flow::{Connection, Settings, Transport};
+use std::path::{Path, PathBuf};
+
+use weir_config::{Content, Entry, Field, Fields, absolute, report_missing};
+use weir_flow::{Connection, Settings, SourceLogin, Transport, has_login, takes_login};
 
 use super::address::Addresses;
 use super::context::Context;
 use crate::settings;
 
 /// Keys of a source that this reads.
-pub(super) const KEYS: [&str; 2] = ["transport", "options"];
+pub(super) const KEYS: [&str; 4] = ["transport", "user", "password_file", "options"];
 
 /// Reads them for the source at `addresses`, and for both of them where it has two.
 pub(super) fn read(
@@ -37,6 +39,73 @@ pub(super) fn read(
     Connection {
         transport: transport.into_value().unwrap_or_default(),
         options: options(name, addresses, fields, context),
+        login: login(addresses, fields, context),
+    }
+}
+
+/// Reads the user and the file with the password. The file must exist; its contents are read only when the source is opened.
+fn login(addresses: &Addresses, fields: &Fields<'_>, context: &mut Context<'_>) -> Option<SourceLogin> {
+    let user = fields.text("user", context.diagnostics);
+    let file = fields.text("password_file", context.diagnostics);
+    let (user, file) = (user.given(), file.given());
+    let (key, at) = match (user, file) {
+        (Some(user), _) => ("user", user.at),
+        (None, Some(file)) => ("password_file", file.at),
+        (None, None) => return None,
+    };
+    let problem = if addresses.uri.is_some() && !addresses.iter().any(takes_login) {
+        Some((
+            format!("`{key}` is for addresses that begin with rtsp://, rtsps://, http:// or https://"),
+            "leave it out: nothing else asks for a user",
+        ))
+    } else if addresses.iter().any(has_login) {
+        Some((
+            format!("`{key}`: the address contains a user, too"),
+            "take the user and the password out of the address",
+        ))
+    } else if user.is_none() {
+        Some((
+            "`password_file` has no effect without `user`".to_owned(),
+            "add the name of the user: user = \"admin\"",
+        ))
+    } else {
+        None
+    };
+    if let Some((message, hint)) = problem {
+        context.diagnostics.add(at, message, Some(hint.to_owned()));
+        return None;
+    }
+    let user = user?;
+    if user.value.is_empty() || user.value.contains(':') {
+        let message = format!("`user` cannot be {:?}", user.value);
+        let hint = "a name of a user has no colon; the password is in the file that `password_file` names";
+        context.diagnostics.add(user.at, message, Some(hint.to_owned()));
+        return None;
+    }
+    let Some(file) = file else {
+        return Some(SourceLogin {
+            user: user.value.clone(),
+            password_file: None,
+        });
+    };
+    let path = absolute(context.folder, &file.value);
+    if !path.is_file() {
+        let message = format!("`password_file`: there is no file {:?}", file.value);
+        report_missing(&message, &path, file.at, context.diagnostics);
+        return None;
+    }
+    Some(SourceLogin {
+        user: user.value.clone(),
+        password_file: Some(path),
+    })
+}
+
+/// The absolute path of the file with a password that `[defaults]` names.
+pub(super) fn default_password_file(defaults: &[Entry], folder: &Path) -> Option<PathBuf> {
+    let entry = defaults.iter().find(|entry| entry.name == "password_file")?;
+    match &entry.node.content {
+        Content::Text(file) => Some(absolute(folder, file)),
+        _ => None,
     }
 }
 

@@ -58,6 +58,7 @@ pub(crate) struct RawGraph {
     pub(crate) stream_places: StreamPlaces,
     /// Keys that streams which clients add have, too.
     pub(crate) stream_defaults: StreamDefaults,
+    pub(crate) default_password_file: Option<PathBuf>,
     pub(crate) policy: Policy,
     /// Position of `[policy]`.
     pub(crate) policy_at: usize,
@@ -156,6 +157,7 @@ pub(crate) fn read(document: &[Entry], context: &mut Context<'_>) -> RawGraph {
         cameras::check_defaults(&defaults.shared, context);
     }
     graph.privacy = privacy::read_defaults(&defaults.shared, context);
+    graph.default_password_file = connection::default_password_file(&defaults.shared, context.folder);
     graph.stream_defaults = StreamDefaults::new(defaults.shared.clone(), defaults.pictures.clone());
     if let Some(module) = graph.modules.get(MAX_MODULES) {
         let message = format!(

@@ -78,7 +78,9 @@ impl Camera {
         let socket = socket(host, port, limit)?;
         let mut camera = Self { socket, tls: None };
         if let Some(verifier) = verifier {
-            let name = ServerName::try_from(host.to_owned()).map_err(|_| {
+            // Certificates know nothing of the zone of an IPv6 address.
+            let name = host.split('%').next().unwrap_or(host).to_owned();
+            let name = ServerName::try_from(name).map_err(|_| {
                 format!("{host} is not a name that a certificate could be for: check the address")
             })?;
             let broken = |error: &rustls::Error| verifier.reason(error, host);
@@ -219,6 +221,9 @@ fn socket(host: &str, port: u16, limit: &Limit) -> Result<TcpStream, String> {
     }
     limit.left()?;
     Err(match failed {
+        Some(error) if error.kind() == ErrorKind::ConnectionRefused => {
+            format!("{error}: nothing listens at port {port}: check it, and that the camera is on")
+        }
         Some(error) => format!("{error}: check the address and the network, and that the camera is on"),
         None => format!("{host} has no address: check the name"),
     })

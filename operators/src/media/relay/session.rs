@@ -3,6 +3,7 @@
 
 use std::collections::VecDeque;
 
+use super::super::open::REJECTS_LOGIN;
 use super::super::redirect::{self, MAX_REDIRECTS};
 use super::super::userinfo;
 use super::challenge::{self, Challenge};
@@ -291,8 +292,8 @@ impl Session {
         let offered = challenge::choose(response.all("WWW-Authenticate"));
         if self.user.is_none() {
             return Err(
-                "401 Unauthorized: the camera asks for a user and a password: write them before its host, \
-                 as in rtsp://USER:PASSWORD@HOST"
+                "401 Unauthorized: the camera asks for a user and a password: set `user` and `password_file`, or write them \
+                 before its host, as in rtsp://USER:PASSWORD@HOST"
                     .to_owned(),
             );
         }
@@ -306,11 +307,7 @@ impl Session {
         if let Some(nonce) = &request.nonce {
             let is_new = *nonce != challenge.nonce && (challenge.stale || self.is_accepted);
             if !is_new || request.sent >= MAX_SENT {
-                return Err(
-                    "401 Unauthorized: the camera rejects this user and password: check both, and \
-                     write characters such as `@` as `%40`"
-                        .to_owned(),
-                );
+                return Err(format!("401 Unauthorized: the camera {REJECTS_LOGIN}"));
             }
         }
         let is_known = self

@@ -3,7 +3,7 @@
 use std::sync::mpsc;
 use std::time::Duration;
 
-use weir_flow::{SourceError, SourceInfo, StopFlag, mask_credentials};
+use weir_flow::{Connection, SourceError, SourceInfo, SourceLogin, StopFlag, mask_credentials};
 use weir_operators::media::{SourceOptions, source};
 use weir_types::Span;
 
@@ -16,13 +16,17 @@ const MAX_STOP: Duration = Duration::from_secs(2);
 ///
 /// # Errors
 /// A [`UserError`] where it cannot be opened, has no picture, or gives none within `timeout`.
-pub(super) fn look(uri: &str, timeout: Span) -> Result<SourceInfo, UserError> {
+pub(super) fn look(uri: &str, login: Option<SourceLogin>, timeout: Span) -> Result<SourceInfo, UserError> {
     let failed = |reason: &str| UserError::new(format!("{}: {reason}", mask_credentials(uri)));
     let stop = StopFlag::default();
     let (sender, receiver) = mpsc::channel();
     let (address, flag) = (uri.to_owned(), stop.clone());
     let options = SourceOptions {
         timeout_s: timeout.as_secs_f64(),
+        connection: Connection {
+            login,
+            ..Connection::default()
+        },
         ..SourceOptions::default()
     };
     let opened = std::thread::Builder::new()

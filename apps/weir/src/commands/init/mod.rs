@@ -9,6 +9,8 @@ use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
+use weir_flow::{SourceLogin, has_login, takes_login};
+
 use crate::args::Init;
 use crate::error::{UserError, write_error};
 use crate::zoo::Zoo;
@@ -28,12 +30,21 @@ pub(crate) fn init(args: &Init, zoo: &Zoo) -> anyhow::Result<()> {
         return Err(UserError::new(format!("--model: there is no file {}", model.display())).into());
     }
     let resolved = args.source.as_deref().map(|uri| resolve(uri, zoo)).transpose()?;
-    let seen = resolved
-        .as_deref()
-        .map(|uri| look::look(uri, args.timeout))
+    let login = args.user.as_ref().map(|user| SourceLogin {
+        user: user.clone(),
+        password_file: args.password_file.clone(),
+    });
+    let address = resolved.as_deref();
+    if login.is_some() && address.is_some_and(|uri| !takes_login(uri) || has_login(uri)) {
+        let reason = "--user is for rtsp:// and http:// addresses that contain no user themselves";
+        return Err(UserError::new(reason.to_owned()).into());
+    }
+    let seen = address
+        .map(|uri| look::look(uri, login.clone(), args.timeout))
         .transpose()?;
     let setup = Setup {
         uri: args.source.as_deref(),
+        login: login.as_ref(),
         seen: seen.as_ref(),
         model: args.model.as_deref(),
         out: &args.out,
@@ -51,7 +62,7 @@ pub(crate) fn init(args: &Init, zoo: &Zoo) -> anyhow::Result<()> {
     if is_secret {
         output::remark(&format!(
             "{file} contains the address with its password; only you can read it, and no service under another account; \
-             rtsp://${{CAMERA_USER}}:${{CAMERA_PASSWORD}}@HOST takes them from variables"
+             --user and --password-file keep the password in a file of its own"
         ));
     }
     output::remark(&format!("next: weir check {file}"));

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use weir_flow::{SourceInfo, mask_credentials};
+use weir_flow::{SourceInfo, SourceLogin, mask_credentials};
 
 use crate::error::UserError;
 
@@ -21,6 +21,8 @@ const STREAM: &str = "camera";
 pub(super) struct Setup<'a> {
     /// Address of the source, where one was named.
     pub(super) uri: Option<&'a str>,
+    /// User of the source, and the file with the password.
+    pub(super) login: Option<&'a SourceLogin>,
     /// Properties of the source, from its first picture; `None` without a source.
     pub(super) seen: Option<&'a SourceInfo>,
     /// A detector of the user's own.
@@ -130,6 +132,13 @@ fn source_table(setup: &Setup<'_>, stream: &str) -> Result<String, UserError> {
         quoted(&address(uri, setup.out)?)
     };
     let mut lines = vec![format!("[sources.{stream}]"), format!("uri = {uri_text}")];
+    if let Some(SourceLogin { user, password_file }) = setup.login {
+        lines.push(format!("user = {}", quoted(user)));
+        if let Some(file) = password_file {
+            let file = address(&file.display().to_string(), setup.out)?;
+            lines.push(format!("password_file = {}", quoted(&file)));
+        }
+    }
     let mut suggest = |remark: &str, key: &str| lines.extend([format!("# {remark}"), format!("#{key}")]);
     if is_rtsp {
         suggest(
@@ -251,6 +260,29 @@ fn rounded(fps: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_graph_names_the_file_of_the_password() {
+        let login = SourceLogin {
+            user: "ad$min".to_owned(),
+            password_file: Some(PathBuf::from("secret.txt")),
+        };
+        let setup = Setup {
+            uri: Some("rtsp://camera/live"),
+            login: Some(&login),
+            seen: Some(&SourceInfo::default()),
+            model: None,
+            out: Path::new("graph.toml"),
+            data: None,
+            has_public_model: false,
+        };
+        let text = graph(&setup).unwrap();
+        let read: toml::Table = text.parse().unwrap();
+        let source = &read["sources"][STREAM];
+        assert_eq!(source["user"].as_str(), Some("ad$$min"));
+        assert_eq!(source["password_file"].as_str(), Some("secret.txt"));
+        assert!(text.contains("uri = \"rtsp://camera/live\"\nuser"), "{text}");
+    }
 
     #[test]
     fn credentials_from_variables_are_no_secret_of_the_file() {

@@ -115,6 +115,16 @@ fn source_keys(catalog: &Catalog) -> Map<String, Value> {
             words(&["tcp", "udp"]),
             "Transport of an rtsp:// camera; default tcp.",
         ),
+        (
+            "user",
+            text(),
+            "User of the camera or the server at an rtsp:// or http:// address, not encoded.",
+        ),
+        (
+            "password_file",
+            text(),
+            "File with the password of `user`, with any characters; read each time that the source is opened.",
+        ),
         ("options", options, "Options of FFmpeg."),
         ("timezone", text(), TIMEZONE),
         (
