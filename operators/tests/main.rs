@@ -22,6 +22,7 @@ mod packets;
 #[cfg(feature = "parquet")]
 mod parquet;
 mod programs;
+mod push;
 mod recording;
 mod recordings;
 mod reports;

@@ -29,6 +29,7 @@ mod main_stream;
 mod open;
 mod options;
 mod orientation;
+mod packet_clock;
 mod packet_file;
 mod packet_input;
 mod packet_reader;
@@ -36,11 +37,14 @@ mod packet_selection;
 mod packet_times;
 mod parameter_sets;
 mod picture;
+mod picture_encoder;
 mod picture_index;
 mod played;
 mod redirect;
 mod relay;
+mod rgb_converter;
 mod stream_decoder;
+mod stream_output;
 #[cfg(feature = "cuda")]
 mod surfaces;
 mod timeline;
@@ -68,7 +72,10 @@ pub use images::{ImageSource, picture_from};
 pub(crate) use open::init_ffmpeg;
 pub use options::CONNECTION_OPTIONS;
 pub(crate) use packet_file::{PacketFile, WriteError, Written};
+pub use parameter_sets::hevc_record;
+pub(crate) use picture_encoder::PictureEncoder;
 pub use picture_index::{PictureIndex, index_pictures};
+pub(crate) use stream_output::{StreamOutput, address_of, is_output_address};
 pub use video_file::{Rgb, VideoFile};
 pub(crate) use video_place::{Leftover, part_path, settle_leftover};
 pub use video_place::{Naming, VideoPlace};
@@ -195,7 +202,9 @@ impl SourceFactory for Factory {
     }
 
     fn check(&self, stop: &StopFlag) -> Result<(), SourceError> {
-        open::check_trust(&self.uri, &self.options).map_err(|reason| cannot_open(&self.uri, reason))?;
+        let login = userinfo::with_login(&self.uri, self.options.connection.login.as_ref());
+        let usable = login.and_then(|_| open::check_trust(&self.uri, &self.options));
+        usable.map_err(|reason| cannot_open(&self.uri, reason))?;
         let path = Path::new(self.uri.strip_prefix("file:").unwrap_or(&self.uri));
         // A pipe or a device would lose the data that is read now; an address may be slow.
         match std::fs::metadata(path) {

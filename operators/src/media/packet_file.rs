@@ -8,18 +8,13 @@ use std::path::{Path, PathBuf};
 
 use ffmpeg_next::codec::{self, Id};
 use ffmpeg_next::format::context::Output;
-use ffmpeg_next::{Codec, Dictionary, Error, Packet, Rational, format};
+use ffmpeg_next::{Codec, Dictionary, Error, Rational, format};
 use weir_flow::{PacketCodec, PacketFormat, SinkError};
 
+use super::packet_clock::{PacketClock, TICKS};
 use super::video_place::{Played, VideoPlace};
 use super::{ffi, init_ffmpeg};
 use crate::sinks::target::{disk_full, failed, io_failed};
-
-/// Ticks per second of the time stamps.
-const TICKS: i32 = 90_000;
-
-/// Ticks of a packet without a duration.
-const USUAL_STEP: i64 = 3_600;
 
 /// Length of a fragment in ticks, and its bytes, beyond which it ends without a key frame.
 const MAX_FRAGMENT: i64 = 2 * TICKS as i64;
@@ -30,10 +25,7 @@ pub(crate) struct PacketFile {
     place: VideoPlace,
     output: Output,
     time_base: Rational,
-    /// Decoding time of the first packet, in milliseconds.
-    origin_ms: Option<f64>,
-    last_dts: i64,
-    step: i64,
+    clock: PacketClock,
     /// Decoding time of the first packet of the fragment, and bytes of its packets, as the muxer counts them.
     fragment: (i64, u64),
     written: Written,
@@ -88,11 +80,9 @@ impl PacketFile {
         init_ffmpeg().map_err(fail)?;
         let mut output = format::output_as(place.part_path(), "mp4").map_err(fail)?;
         place.begin();
-        let id = match packets.codec {
-            PacketCodec::H264 => Id::H264,
-            PacketCodec::H265 => Id::HEVC,
-        };
-        let parameters = parameters(id, packets).ok_or_else(|| fail(Error::InvalidData))?;
+        // Without this tag, Apple's players do not play H.265.
+        let tag = (packets.codec == PacketCodec::H265).then_some(*b"hvc1");
+        let parameters = parameters(packets, tag).ok_or_else(|| fail(Error::InvalidData))?;
         let mut stream = output.add_stream(None::<Codec>).map_err(fail)?;
         stream.set_parameters(parameters);
         stream.set_time_base(Rational::new(1, TICKS));
@@ -113,9 +103,7 @@ impl PacketFile {
             place,
             output,
             time_base: time_base.unwrap_or(Rational::new(1, TICKS)),
-            origin_ms: None,
-            last_dts: -1,
-            step: USUAL_STEP,
+            clock: PacketClock::new(),
             fragment: (0, 0),
             written: Written::default(),
         })
@@ -127,27 +115,9 @@ impl PacketFile {
 
     /// Appends a packet; the first has to be a key frame.
     pub(crate) fn write(&mut self, packet: &weir_flow::Packet) -> Result<(), WriteError> {
-        let origin_ms = *self.origin_ms.get_or_insert(packet.dts_ms);
-        let ticks = |ms: f64| ((ms - origin_ms) * f64::from(TICKS) / 1000.0).round() as i64;
-        // Players want times of decoding that grow, and pictures not shown before they are decoded.
-        let dts = ticks(packet.dts_ms).max(self.last_dts + 1);
-        let pts = ticks(packet.pts_ms).max(dts);
-        if packet.duration_ms > 0.0 {
-            self.step = ticks(origin_ms + packet.duration_ms).max(1);
-        } else if self.last_dts >= 0 {
-            self.step = dts - self.last_dts;
-        }
-        self.last_dts = dts;
-        let mut copied = Packet::copy(&packet.data);
-        copied.set_stream(0);
-        copied.set_dts(Some(dts));
-        copied.set_pts(Some(pts));
-        copied.set_duration(self.step);
-        if packet.key {
-            copied.set_flags(codec::packet::Flags::KEY);
-        }
-        copied.rescale_ts(Rational::new(1, TICKS), self.time_base);
-        copied
+        let stamped = self.clock.stamp(packet, self.time_base);
+        let dts = self.clock.last_dts();
+        stamped
             .write_interleaved(&mut self.output)
             .map_err(|error| write_error(self.place.path(), error))?;
         let written = &mut self.written;
@@ -204,20 +174,22 @@ fn torn(path: &Path) -> WriteError {
     }
 }
 
-fn parameters(id: Id, packets: &PacketFormat) -> Option<codec::Parameters> {
+/// Parameters of a stream for a muxer, with the tag of the codec in its container; `None`: the muxer's own tag.
+pub(super) fn parameters(packets: &PacketFormat, tag: Option<[u8; 4]>) -> Option<codec::Parameters> {
     let mut parameters = codec::Parameters::new();
     parameters.set_medium(ffmpeg_next::media::Type::Video);
-    parameters.set_id(id);
-    // Without this tag, Apple's players do not play H.265.
-    let tag = (packets.codec == PacketCodec::H265).then(|| u32::from_le_bytes(*b"hvc1"));
+    parameters.set_id(match packets.codec {
+        PacketCodec::H264 => Id::H264,
+        PacketCodec::H265 => Id::HEVC,
+    });
     let size = (packets.width, packets.height);
-    let aspect = packets.sample_aspect;
+    let tag = tag.map_or(0, u32::from_le_bytes);
     ffi::set_video_parameters(
         &mut parameters,
         size,
-        aspect,
+        packets.sample_aspect,
         &packets.extradata,
-        tag.unwrap_or(0),
+        tag,
     )
     .then_some(parameters)
 }

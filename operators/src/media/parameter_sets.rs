@@ -44,7 +44,7 @@ pub(super) fn kind(codec: PacketCodec, unit: &[u8]) -> Option<u8> {
     })
 }
 
-/// The format of what begins with this key frame, where it brings other parameter sets of the sequence than `format` has. Those
+/// The format of what begins with this key frame, where it brings other parameter sets than `format` has. Those
 /// beside which units have their lengths before them are sent beside packets.
 pub(super) fn new_format(format: &PacketFormat, key_frame: &[u8]) -> Option<PacketFormat> {
     if format.extradata.first() == Some(&1) {
@@ -58,23 +58,40 @@ pub(super) fn new_format(format: &PacketFormat, key_frame: &[u8]) -> Option<Pack
         .into_iter()
         .filter(|unit| kind(format.codec, unit).is_some_and(|kind| sets.contains(&kind)))
         .collect();
-    let sequences = |units: &[&[u8]]| -> Vec<Vec<u8>> {
-        let of_sequence = |unit: &&&[u8]| kind(format.codec, unit) == Some(sets[1]);
-        units
-            .iter()
-            .filter(of_sequence)
-            .map(|unit| unit.to_vec())
-            .collect()
-    };
-    let new = sequences(&found);
-    if new.is_empty() || new == sequences(&units(&format.extradata)) {
+    let known = units(&format.extradata);
+    if found.iter().all(|unit| known.contains(unit)) {
         return None;
     }
-    let extradata: Vec<u8> = found
+    let is = |unit: &[u8], set: u8| kind(format.codec, unit) == Some(set);
+    let is_other_sequence = found
+        .iter()
+        .any(|unit| is(unit, sets[1]) && !known.contains(unit));
+    let is_whole = is_other_sequence && found.iter().any(|unit| is(unit, sets[2]));
+    // Sets that were not sent again stay in force, unless they belong to the sequence before.
+    let name = |unit: &[u8]| set_name(format.codec, unit);
+    let kept = known
+        .into_iter()
+        .filter(|unit| !is_whole && !found.iter().any(|found| name(found) == name(unit)));
+    let mut all: Vec<&[u8]> = kept.chain(found.iter().copied()).collect();
+    all.sort_by_key(|unit| kind(format.codec, unit));
+    let extradata: Vec<u8> = all
         .iter()
         .flat_map(|unit| [&[0, 0, 0, 1], *unit].concat())
         .collect();
     Some(with_extradata(format, &extradata))
+}
+
+/// Type of a parameter set, and the number of one of a picture: another set with these takes its place.
+fn set_name(codec: PacketCodec, unit: &[u8]) -> (Option<u8>, u32) {
+    let kind = kind(codec, unit);
+    let number = match (codec, kind) {
+        (PacketCodec::H264, Some(PPS_264)) => unit.get(1..),
+        (PacketCodec::H265, Some(PPS_265)) => unit.get(2..),
+        _ => None,
+    };
+    // Numbers are at most 255 (H.264) and 63 (H.265).
+    let number = number.and_then(|unit| Bits::of(unit).number()).unwrap_or(0);
+    (kind, number.min(255))
 }
 
 /// The format with other parameter sets, and the size that these state.
@@ -270,13 +287,32 @@ fn skip_scaling_list(bits: &mut Bits, count: usize) -> Option<()> {
     Some(())
 }
 
-/// Width and height in a parameter set of the sequence of H.265 (ITU-T H.265, 7.3.2.2).
+/// Contents of a parameter set of the sequence of H.265.
+struct Sequence265 {
+    /// Width and height that are shown.
+    size: (u32, u32),
+    /// Profile, flags of compatibility and constraints, and level, as they are written.
+    profile: Vec<u8>,
+    /// Layers in time, and whether they are nested.
+    layers: u8,
+    is_nested: bool,
+    /// Form of the chroma planes; bits of a sample of luma and chroma, without the first eight.
+    chroma: u32,
+    depths: (u32, u32),
+}
+
+/// Width and height in a parameter set of the sequence of H.265.
 fn size_265(sps: &[u8]) -> Option<(u32, u32)> {
+    sequence_265(sps).map(|sequence| sequence.size)
+}
+
+/// Reads a parameter set of the sequence of H.265 (ITU-T H.265, 7.3.2.2).
+fn sequence_265(sps: &[u8]) -> Option<Sequence265> {
     let mut bits = Bits::of(sps.get(2..)?);
     bits.bits(4)?;
     let layers = bits.bits(3)? as usize;
-    bits.bit()?;
-    // Profile, tier and level.
+    let is_nested = bits.bit()? == 1;
+    let profile = bits.bytes.get(1..13)?.to_vec();
     bits.bits(32)?;
     bits.bits(32)?;
     bits.bits(32)?;
@@ -299,14 +335,67 @@ fn size_265(sps: &[u8]) -> Option<(u32, u32)> {
         chroma = 0;
     }
     let size = (bits.number()?, bits.number()?);
-    cropped(
+    let size = cropped(
         size,
         (
             if matches!(chroma, 1 | 2) { 2 } else { 1 },
             if chroma == 1 { 2 } else { 1 },
         ),
         &mut bits,
-    )
+    )?;
+    let depths = (bits.number()?, bits.number()?);
+    let is_known = depths.0.max(depths.1) <= 7;
+    is_known.then_some(Sequence265 {
+        size,
+        profile,
+        layers: layers as u8 + 1,
+        is_nested,
+        chroma,
+        depths,
+    })
+}
+
+/// The `hvcC` record (ISO/IEC 14496-15, 8.3.3.1) of the parameter sets in a byte stream of H.265; `None` where one is missing.
+#[must_use]
+pub fn hevc_record(stream: &[u8]) -> Option<Vec<u8>> {
+    let units = units(stream);
+    let of = |wanted: u8| {
+        let mut sets: Vec<&[u8]> = Vec::new();
+        for unit in units
+            .iter()
+            .filter(|unit| kind(PacketCodec::H265, unit) == Some(wanted))
+        {
+            if !sets.contains(unit) {
+                sets.push(unit);
+            }
+        }
+        sets
+    };
+    let arrays = [VPS_265, SPS_265, PPS_265].map(|kind| (kind, of(kind)));
+    if arrays.iter().any(|(_, sets)| sets.is_empty()) {
+        return None;
+    }
+    let sequence = sequence_265(arrays[1].1.first()?)?;
+    let mut record = vec![1];
+    record.extend_from_slice(&sequence.profile);
+    // No segmentation in space and no kind of parallelism is stated. Reserved bits are ones.
+    record.extend_from_slice(&[0xf0, 0, 0xfc]);
+    record.push(0xfc | sequence.chroma as u8);
+    record.push(0xf8 | sequence.depths.0 as u8);
+    record.push(0xf8 | sequence.depths.1 as u8);
+    // No rate is stated. Lengths of units have four bytes.
+    record.extend_from_slice(&[0, 0, sequence.layers << 3 | u8::from(sequence.is_nested) << 2 | 3]);
+    record.push(arrays.len() as u8);
+    for (kind, sets) in arrays {
+        // All sets of this kind are here.
+        record.push(0x80 | kind);
+        record.extend_from_slice(&u16::try_from(sets.len()).ok()?.to_be_bytes());
+        for set in sets {
+            record.extend_from_slice(&u16::try_from(set.len()).ok()?.to_be_bytes());
+            record.extend_from_slice(set);
+        }
+    }
+    Some(record)
 }
 
 /// The size without what is cut off, which comes next, in such units.
@@ -363,7 +452,28 @@ mod tests {
     }
 
     #[test]
-    fn only_other_parameter_sets_of_the_sequence_make_a_new_format() {
+    fn other_parameter_sets_of_a_picture_make_a_new_format() {
+        // Numbers 0 and 1: the first bits are 1 and 010.
+        let (sequence, first, second, other) = (
+            [0x67, 0x42, 0, 0x1e, 0xab],
+            [0x68, 0xce],
+            [0x68, 0x4e],
+            [0x68, 0xcf],
+        );
+        let known = format(PacketCodec::H264, &stream(&[&sequence, &first]));
+        let more = new_format(&known, &stream(&[&sequence, &second, &[0x65, 0x88]])).unwrap();
+        assert_eq!(more.extradata, Arc::from(stream(&[&sequence, &first, &second])));
+        assert_eq!(new_format(&more, &stream(&[&first, &[0x65, 0x88]])), None);
+        let replaced = new_format(&more, &stream(&[&other, &[0x65, 0x88]])).unwrap();
+        assert_eq!(
+            replaced.extradata,
+            Arc::from(stream(&[&sequence, &second, &other]))
+        );
+        assert_eq!((replaced.width, replaced.height), (7, 7));
+    }
+
+    #[test]
+    fn only_other_parameter_sets_make_a_new_format() {
         let (old, picture, slice) = ([0x67, 0x42, 0, 0x1e, 0xab], [0x68, 0xce], [0x65, 0x88]);
         let known = format(PacketCodec::H264, &stream(&[&old, &picture]));
         for key_frame in [
@@ -402,6 +512,7 @@ mod tests {
             for codec in [PacketCodec::H264, PacketCodec::H265] {
                 let _ = size(codec, &bytes);
                 let _ = new_format(&format(codec, &bytes), &bytes);
+                let _ = hevc_record(&bytes);
             }
         }
     }

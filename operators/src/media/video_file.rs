@@ -6,16 +6,15 @@
 
 use std::path::{Path, PathBuf};
 
-use ffmpeg_next::format::Pixel;
 use ffmpeg_next::format::context::Output;
-use ffmpeg_next::software::scaling::context::Definition;
-use ffmpeg_next::{Dictionary, Error, Packet, Rational, encoder, format, frame};
+use ffmpeg_next::{Dictionary, Error, Packet, Rational, encoder, format};
 use weir_flow::SinkError;
 
 use super::encoder::{Encoding, Headers, TICKS, encoder};
 use super::fragments::Form;
+use super::init_ffmpeg;
+use super::rgb_converter::RgbConverter;
 use super::video_place::{Naming, VideoPlace};
-use super::{Converter, init_ffmpeg};
 use crate::sinks::target::{disk_full, failed, io_failed};
 
 /// A picture to encode: rows of red, green, blue, `width * height * 3` samples.
@@ -35,9 +34,7 @@ pub struct VideoFile {
     encoding: Encoding,
     output: Output,
     encoder: encoder::Video,
-    width: u32,
-    height: u32,
-    converter: Option<Converter>,
+    converter: RgbConverter,
     last_tick: Option<i64>,
     /// The last packet, kept until the next one determines its duration.
     held: Option<Packet>,
@@ -94,9 +91,7 @@ impl VideoFile {
             encoding,
             output,
             encoder,
-            width,
-            height,
-            converter: None,
+            converter: RgbConverter::new((width, height)),
             last_tick: None,
             held: None,
             duration: (f64::from(TICKS) / encoding.fps) as i64,
@@ -110,6 +105,7 @@ impl VideoFile {
     /// [`SinkError`] of the encoder or the disk.
     pub fn write(&mut self, picture: Rgb<'_>, pts_ms: f64) -> Result<(), SinkError> {
         let mut picture = self
+            .converter
             .convert(picture)
             .map_err(|error| sink_error(self.place.path(), error))?;
         let tick = (pts_ms * f64::from(TICKS) / 1000.0).round() as i64;
@@ -131,43 +127,8 @@ impl VideoFile {
         let drained = self.encoder.send_eof().and_then(|()| self.mux());
         let next = drained.and_then(|()| encoder(&self.encoding, size, Headers::InBand));
         self.encoder = next.map_err(|error| sink_error(self.place.path(), error))?;
-        (self.width, self.height) = size;
-        self.converter = None;
+        self.converter = RgbConverter::new(size);
         Ok(())
-    }
-
-    fn convert(&mut self, picture: Rgb<'_>) -> Result<frame::Video, Error> {
-        let size = |side: u32, own: u32| if side & !1 == own { own } else { side };
-        let (width, height) = (size(picture.width, self.width), size(picture.height, self.height));
-        let from = Definition {
-            format: Pixel::RGB24,
-            width,
-            height,
-        };
-        if self
-            .converter
-            .as_ref()
-            .is_none_or(|converter| *converter.from() != from)
-        {
-            let to = Definition {
-                format: Pixel::YUV420P,
-                width: self.width,
-                height: self.height,
-            };
-            self.converter = Converter::new(from, to);
-        }
-        let mut drawn = frame::Video::new(Pixel::RGB24, width, height);
-        let (stride, bytes) = (drawn.stride(0), width as usize * 3);
-        let rows = picture.samples.chunks_exact((picture.width as usize * 3).max(1));
-        for (line, row) in drawn.data_mut(0).chunks_mut(stride).zip(rows) {
-            line[..bytes].copy_from_slice(&row[..bytes]);
-        }
-        let mut converted = frame::Video::empty();
-        self.converter
-            .as_mut()
-            .ok_or(Error::InvalidData)?
-            .run(&drawn, &mut converted)?;
-        Ok(converted)
     }
 
     /// Writes the packets that are ready, except the last.

@@ -22,6 +22,7 @@ mod null;
 mod outbox;
 mod outbox_keys;
 mod parquet;
+mod push;
 mod recording;
 mod secret;
 mod tables;
@@ -43,6 +44,7 @@ static KINDS: &[SinkKind] = &[
     mp4::KIND,
     recording::CLIPS,
     recording::ARCHIVE,
+    push::KIND,
     mqtt::KIND,
     webhook::KIND,
     nats::KIND,
@@ -98,6 +100,7 @@ pub fn catalog() -> Vec<SinkSpec> {
 fn check_of(kind: &str) -> SinkCheck {
     match kind {
         "webhook" => SinkCheck(webhook::faults),
+        "push" => SinkCheck(push::faults),
         "mqtt" | "nats" | "kafka" => SinkCheck(alarm_keys::faults),
         _ => SinkCheck::default(),
     }

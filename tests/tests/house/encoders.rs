@@ -14,6 +14,7 @@ const ENCODERS: &[&str] = &[
     "write_with_encoder",
     "save_with_format",
     "VideoFile",
+    "PictureEncoder",
 ];
 
 /// Files that encode pictures of frames.
@@ -26,6 +27,7 @@ const DOORS: &[&str] = &[
 /// Files that offer an encoder, and tests of decoders.
 const OTHERS: &[&str] = &[
     "operators/src/media/video_file.rs",
+    "operators/src/media/picture_encoder.rs",
     "operators/src/media/mod.rs",
     "operators/src/media/fuzz.rs",
 ];

@@ -12,13 +12,13 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use weir_flow::{Delivery, KeyKind, KeySpec, Settings, Sink, SinkError, SinkFactory};
+use weir_flow::{Delivery, KeyKind, KeySpec, Packet, PacketFormat, Settings, Sink, SinkError, SinkFactory};
 
 use self::canvas::Canvas;
 use super::target::{StreamFiles, Target, failed};
 use super::{SinkKind, required_path};
 use crate::ShownPicture;
-use crate::media::{Encoding, Naming, VideoFile, VideoPlace, part_path};
+use crate::media::{Encoding, Naming, PictureEncoder, Rgb, VideoFile, VideoPlace, part_path};
 use crate::pixels::Sampler;
 
 pub use self::grid::grid_png;
@@ -110,8 +110,7 @@ impl SinkFactory for Mp4Factory {
             crf: self.crf,
             score_threshold: self.score_threshold,
             videos,
-            sampler: Sampler::new(),
-            canvas: Canvas::default(),
+            drawing: Drawing::default(),
         }))
     }
 
@@ -127,8 +126,61 @@ struct Mp4 {
     crf: f64,
     score_threshold: f32,
     videos: BTreeMap<Arc<str>, Video>,
+    drawing: Drawing,
+}
+
+/// Frames with objects and overlays drawn on them.
+#[derive(Default)]
+pub(super) struct Drawing {
     sampler: Sampler,
     canvas: Canvas,
+}
+
+impl Drawing {
+    /// The picture of a delivery, with objects from that score on.
+    fn draw(&mut self, delivery: &Delivery, score_threshold: f32) -> Rgb<'_> {
+        let picture = ShownPicture::of(&delivery.frame);
+        self.canvas.begin(&picture, &mut self.sampler);
+        annotate::draw(
+            &mut self.canvas,
+            &delivery.objects,
+            &delivery.overlays,
+            score_threshold,
+        );
+        self.canvas.rgb()
+    }
+}
+
+/// Packets of the frames of one stream, drawn on and encoded as they arrive.
+pub(super) struct DrawnStream(PictureEncoder);
+
+impl DrawnStream {
+    /// In the size of that frame.
+    ///
+    /// # Errors
+    /// The reason, if there is no encoder for it.
+    pub(super) fn new(delivery: &Delivery, encoding: &Encoding) -> Result<Self, String> {
+        let size = (delivery.frame.image.width, delivery.frame.image.height);
+        PictureEncoder::new(size, encoding).map(Self)
+    }
+
+    pub(super) fn format(&self) -> &PacketFormat {
+        self.0.format()
+    }
+
+    /// The packets of a frame.
+    ///
+    /// # Errors
+    /// The reason of the encoder.
+    pub(super) fn encode(
+        &mut self,
+        drawing: &mut Drawing,
+        delivery: &Delivery,
+        score_threshold: f32,
+    ) -> Result<Vec<Packet>, String> {
+        let picture = drawing.draw(delivery, score_threshold);
+        self.0.encode(picture, delivery.frame.pts_ms)
+    }
 }
 
 enum Video {
@@ -189,18 +241,11 @@ impl Sink for Mp4 {
         if let Some(Video::Broken { reason, .. }) = self.videos.get(&delivery.stream) {
             return Err(failed(&self.files.path_of(&delivery.stream), reason));
         }
-        let picture = ShownPicture::of(&delivery.frame);
-        self.canvas.begin(&picture, &mut self.sampler);
-        annotate::draw(
-            &mut self.canvas,
-            &delivery.objects,
-            &delivery.overlays,
-            self.score_threshold,
-        );
         let Some(Video::File(mut file)) = self.videos.remove(&delivery.stream) else {
             return Ok(());
         };
-        let written = file.write(self.canvas.rgb(), delivery.frame.pts_ms);
+        let picture = self.drawing.draw(delivery, self.score_threshold);
+        let written = file.write(picture, delivery.frame.pts_ms);
         let video = match &written {
             Ok(()) => Video::File(file),
             Err(error) => Video::Broken {

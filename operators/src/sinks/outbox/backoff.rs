@@ -1,4 +1,4 @@
-//! Wait before the next attempt to deliver an event. The bound doubles with each attempt up to a maximum,
+//! Wait before the next attempt to deliver an event, or to connect. The bound doubles with each attempt up to a maximum,
 //! with jitter, so that many senders to one server do not return at the same moment.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -9,13 +9,13 @@ const MAX: Duration = Duration::from_secs(30);
 
 /// See the module.
 #[derive(Debug)]
-pub(super) struct Backoff {
+pub(in crate::sinks) struct Backoff {
     tries: u32,
     random: u64,
 }
 
 impl Backoff {
-    pub(super) fn new() -> Self {
+    pub(in crate::sinks) fn new() -> Self {
         Self {
             tries: 0,
             random: RandomState::new().build_hasher().finish(),
@@ -23,12 +23,12 @@ impl Backoff {
     }
 
     /// Something was delivered.
-    pub(super) fn reset(&mut self) {
+    pub(in crate::sinks) fn reset(&mut self) {
         self.tries = 0;
     }
 
     /// The next wait: between half of the bound of this try and all of it.
-    pub(super) fn next_wait(&mut self) -> Duration {
+    pub(in crate::sinks) fn next_wait(&mut self) -> Duration {
         let bound = FIRST.saturating_mul(1 << self.tries.min(16)).min(MAX);
         self.tries = self.tries.saturating_add(1);
         // Knuth's generator: any will do.

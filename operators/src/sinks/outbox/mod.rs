@@ -15,6 +15,7 @@ mod held;
 mod message;
 mod queue;
 
+pub(super) use backoff::Backoff;
 #[cfg(any(feature = "kafka", feature = "nats"))]
 pub(super) use connections::{Connections, Connector, Line};
 pub(super) use dead_letters::DeadLetters;
