@@ -75,6 +75,7 @@ pub use strategy::{
     QueueOperation, QueueOperations, Sizing, SlotPlanning, SlotQueues, Switch,
 };
 pub use streams::catch_up::CatchUp;
+pub use streams::frozen::FrozenWatch;
 pub use streams::decode_level::{DecodeEffect, DecodeEvent, DecodeLevels, DecodeObservation};
 pub use streams::decode_load::{DecodeLoad, DecodingReport};
 pub use streams::frame_sampler::FrameSampler;

@@ -116,6 +116,8 @@ export class CameraVideo {
   /** Says why there is none, and tries again after a while. */
   fail(reason) {
     const wasRefused = this.#refused;
+    // A browser may name a codec as supported, and not play it on this machine.
+    if (this.video.error && !this.video.getVideoPlaybackQuality().totalVideoFrames) this.#pictures = true;
     this.close();
     if (!wasRefused) setText(this.note, reason);
     this.#timer = setTimeout(() => { this.#timer = 0; this.open(this.player.delay); }, AGAIN_MS);

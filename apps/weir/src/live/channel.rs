@@ -5,10 +5,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::json;
 use weir_flow::{Packet, PacketCodec, PacketFormat, PacketObserver};
+use weir_operators::media::hevc_record;
 use weir_serve::{LiveKind, LiveMessage, LiveQueue, MAX_QUEUED_BYTES};
 
-use super::fragments::{Fragmenter, Sample, header};
-use super::h264;
+use super::fragments::{Fragmenter, Sample, Track, header};
+use super::{h264, h265};
 
 /// See the module.
 #[derive(Default)]
@@ -47,7 +48,12 @@ impl Channel {
     pub(super) fn join(&self, queue: &Arc<LiveQueue>, pictures: bool) {
         let mut state = self.lock();
         if pictures && !state.is_private {
-            queue.push(&refused("this browser does not play its video"));
+            let codec = state.format.as_ref().map(|format| format.codec.name());
+            let reason = format!(
+                "this browser does not play its video ({})",
+                codec.unwrap_or("unknown")
+            );
+            queue.push(&refused(&reason));
         } else {
             for message in state.setup.iter().chain(&state.group) {
                 queue.push(message);
@@ -113,20 +119,11 @@ impl Channel {
 }
 
 impl PacketObserver for Channel {
-    fn on_format(&self, stream: &Arc<str>, format: &Arc<PacketFormat>) {
+    fn on_format(&self, _stream: &Arc<str>, format: &Arc<PacketFormat>) {
         let mut state = self.lock();
-        match format.codec {
-            PacketCodec::H264 => {
-                state.end();
-                state.is_refused = false;
-                state.format = Some(Arc::clone(format));
-            }
-            codec => {
-                drop(state);
-                let reason = format!("its video is {}, which browsers do not play", codec.name());
-                self.on_refused(stream, &reason);
-            }
-        }
+        state.end();
+        state.is_refused = false;
+        state.format = Some(Arc::clone(format));
     }
 
     fn on_packet(&self, _stream: &Arc<str>, packet: &Packet) {
@@ -136,15 +133,20 @@ impl PacketObserver for Channel {
         };
         let is_record = format.extradata.first() == Some(&1);
         if packet.key {
+            let (holds, record): (fn(&[u8], &[u8]) -> bool, fn(&[u8]) -> Option<Vec<u8>>) = match format.codec
+            {
+                PacketCodec::H264 => (h264::holds, h264::record),
+                PacketCodec::H265 => (h265::holds, hevc_record),
+            };
             let record = if is_record {
                 Some(format.extradata.to_vec())
-            } else if !state.record.is_empty() && h264::holds(&state.record, &packet.data) {
+            } else if !state.record.is_empty() && holds(&state.record, &packet.data) {
                 // Repeated, or not sent with this one.
                 None
             } else {
                 // A camera may send others with a key frame.
-                let first = || h264::record(&format.extradata).filter(|_| state.record.is_empty());
-                h264::record(&packet.data).or_else(first)
+                let first = || record(&format.extradata).filter(|_| state.record.is_empty());
+                record(&packet.data).or_else(first)
             };
             if let Some(record) = record.filter(|record| *record != state.record) {
                 state.begin(&format, record, packet.dts_ms);
@@ -153,7 +155,10 @@ impl PacketObserver for Channel {
         let data = if is_record {
             packet.data.to_vec()
         } else {
-            h264::with_lengths(&packet.data)
+            match format.codec {
+                PacketCodec::H264 => h264::with_lengths(&packet.data),
+                PacketCodec::H265 => h265::with_lengths(&packet.data),
+            }
         };
         let Some(fragmenter) = &mut state.fragmenter else {
             return;
@@ -223,9 +228,11 @@ impl State {
     /// Fragments with these parameter sets follow, from that media time on.
     fn begin(&mut self, format: &PacketFormat, record: Vec<u8>, origin_ms: f64) {
         self.end();
-        let Some(codec) = h264::codec(&record) else {
-            return;
+        let codec = match format.codec {
+            PacketCodec::H264 => h264::codec(&record),
+            PacketCodec::H265 => h265::codec(&record),
         };
+        let Some(codec) = codec else { return };
         let text = json!({
             "type": "video",
             "mime": format!("video/mp4; codecs=\"{codec}\""),
@@ -233,8 +240,13 @@ impl State {
         });
         // Browsers take the size from the parameter sets.
         let side = |pixels: u32| u16::try_from(pixels).unwrap_or(u16::MAX);
-        let size = (side(format.width), side(format.height));
-        let header = header(size, format.turn, &record);
+        let header = header(&Track {
+            codec: format.codec,
+            record: &record,
+            size: (side(format.width), side(format.height)),
+            turn: format.turn,
+            aspect: format.sample_aspect,
+        });
         self.record = record;
         self.fragmenter = Some(Fragmenter::new(origin_ms));
         self.set_up(LiveMessage::text(LiveKind::Begin, text.to_string()));

@@ -1,5 +1,7 @@
 //! Packets as fragments of MP4 (ISO/IEC 14496-12), which browsers play as they come: nothing is decoded or encoded.
 
+use weir_flow::PacketCodec;
+
 /// Units of time in a second.
 const TIMESCALE: u32 = 90_000;
 
@@ -128,9 +130,22 @@ fn add_numbers(out: &mut Vec<u8>, matrix: &[i32; 9]) {
     }
 }
 
-/// Header before all fragments: one track of H.264 with the parameter sets of `record` (`avcC`), whose pictures are turned by a
-/// matrix when they are shown.
-pub(super) fn header((width, height): (u16, u16), turn: Option<[i32; 9]>, record: &[u8]) -> Vec<u8> {
+/// Description of the track of a video.
+#[derive(Debug)]
+pub(super) struct Track<'r> {
+    /// H.264 has its parameter sets in an `avcC` record, H.265 in an `hvcC` record.
+    pub(super) codec: PacketCodec,
+    pub(super) record: &'r [u8],
+    /// Width and height in pixels.
+    pub(super) size: (u16, u16),
+    /// Matrix by which pictures are turned when they are shown.
+    pub(super) turn: Option<[i32; 9]>,
+    /// Width and height of a pixel.
+    pub(super) aspect: Option<(u32, u32)>,
+}
+
+/// Header before all fragments, which have one track.
+pub(super) fn header(track: &Track<'_>) -> Vec<u8> {
     let mut out = Vec::with_capacity(1_024);
     add_box(&mut out, b"ftyp", |out| {
         out.extend_from_slice(b"iso5");
@@ -149,9 +164,7 @@ pub(super) fn header((width, height): (u16, u16), turn: Option<[i32; 9]>, record
             add_zeros(out, 24);
             add_u32(out, 2);
         });
-        add_box(out, b"trak", |out| {
-            add_track(out, (width, height), &turn.unwrap_or(UPRIGHT), record)
-        });
+        add_box(out, b"trak", |out| add_track(out, track));
         add_box(out, b"mvex", |out| {
             add_full_box(out, b"trex", (0, 0), |out| {
                 add_u32(out, 1);
@@ -163,13 +176,14 @@ pub(super) fn header((width, height): (u16, u16), turn: Option<[i32; 9]>, record
     out
 }
 
-fn add_track(out: &mut Vec<u8>, (width, height): (u16, u16), turn: &[i32; 9], record: &[u8]) {
+fn add_track(out: &mut Vec<u8>, track: &Track<'_>) {
+    let (width, height) = track.size;
     // Enabled, and part of the presentation.
     add_full_box(out, b"tkhd", (0, 3), |out| {
         add_zeros(out, 8);
         add_u32(out, 1);
         add_zeros(out, 24);
-        add_numbers(out, turn);
+        add_numbers(out, &track.turn.unwrap_or(UPRIGHT));
         add_u32(out, u32::from(width) << 16);
         add_u32(out, u32::from(height) << 16);
     });
@@ -200,7 +214,11 @@ fn add_track(out: &mut Vec<u8>, (width, height): (u16, u16), turn: &[i32; 9], re
             add_box(out, b"stbl", |out| {
                 add_full_box(out, b"stsd", (0, 0), |out| {
                     add_u32(out, 1);
-                    add_box(out, b"avc1", |out| add_description(out, (width, height), record));
+                    let (entry, record) = match track.codec {
+                        PacketCodec::H264 => (b"avc1", b"avcC"),
+                        PacketCodec::H265 => (b"hvc1", b"hvcC"),
+                    };
+                    add_box(out, entry, |out| add_description(out, track, record));
                 });
                 for kind in [b"stts", b"stsc", b"stco"] {
                     add_full_box(out, kind, (0, 0), |out| add_u32(out, 0));
@@ -211,7 +229,8 @@ fn add_track(out: &mut Vec<u8>, (width, height): (u16, u16), turn: &[i32; 9], re
     });
 }
 
-fn add_description(out: &mut Vec<u8>, (width, height): (u16, u16), record: &[u8]) {
+fn add_description(out: &mut Vec<u8>, track: &Track<'_>, record: &[u8; 4]) {
+    let (width, height) = track.size;
     add_zeros(out, 6);
     add_u16(out, 1);
     add_zeros(out, 16);
@@ -225,7 +244,13 @@ fn add_description(out: &mut Vec<u8>, (width, height): (u16, u16), record: &[u8]
     add_zeros(out, 32);
     add_u16(out, 24);
     add_u16(out, 0xffff);
-    add_box(out, b"avcC", |out| out.extend_from_slice(record));
+    add_box(out, record, |out| out.extend_from_slice(track.record));
+    if let Some((width, height)) = track.aspect.filter(|(width, height)| width != height) {
+        add_box(out, b"pasp", |out| {
+            add_u32(out, width);
+            add_u32(out, height);
+        });
+    }
 }
 
 fn fragment(number: u32, time: u64, duration: u32, shift: i32, sample: &Sample) -> Vec<u8> {
@@ -331,14 +356,25 @@ mod tests {
 
     #[test]
     fn the_header_is_as_long_as_its_boxes_say() {
-        let header = header((640, 360), None, &[1, 0x64, 0, 0x1f]);
-        let ftyp = number(&header, 0) as usize;
-        assert_eq!(&header[ftyp + 4..ftyp + 8], b"moov");
-        assert_eq!(ftyp + number(&header, ftyp) as usize, header.len());
-        assert!(
-            header
-                .windows(12)
-                .any(|bytes| bytes == *b"\0\0\0\x0cavcC\x01d\0\x1f")
-        );
+        let track = Track {
+            codec: PacketCodec::H264,
+            record: &[1, 0x64, 0, 0x1f],
+            size: (640, 360),
+            turn: None,
+            aspect: None,
+        };
+        let made = header(&track);
+        let ftyp = number(&made, 0) as usize;
+        assert_eq!(&made[ftyp + 4..ftyp + 8], b"moov");
+        assert_eq!(ftyp + number(&made, ftyp) as usize, made.len());
+        let has = |made: &[u8], part: &[u8]| made.windows(part.len()).any(|bytes| bytes == part);
+        assert!(has(&made, b"\0\0\0\x0cavcC\x01d\0\x1f") && !has(&made, b"pasp"));
+        let made = header(&Track {
+            codec: PacketCodec::H265,
+            aspect: Some((4, 3)),
+            ..track
+        });
+        let end = b"hvcC\x01d\0\x1f\0\0\0\x10pasp\0\0\0\x04\0\0\0\x03";
+        assert!(has(&made, b"hvc1") && has(&made, end));
     }
 }

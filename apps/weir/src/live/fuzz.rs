@@ -1,7 +1,11 @@
 //! Edited streams on what makes MP4 of them, and the MP4 that comes out.
 
-use super::fragments::{Fragmenter, Sample, header};
+use weir_flow::PacketCodec;
+use weir_operators::media::hevc_record;
+
+use super::fragments::{Fragmenter, Sample, Track, header};
 use super::h264::{codec, holds, record, units, with_lengths};
+use super::h265;
 use crate::edited::{MemoryBound, fuzz};
 
 /// A unit is a place in a list, and many units are one byte long.
@@ -47,13 +51,24 @@ fn fuzz_live_parameter_sets() {
         }
         assert!(rest.is_empty());
         let _ = (holds(bytes, &STREAM), codec(bytes));
+        let _ = (
+            h265::holds(bytes, &STREAM),
+            h265::codec(bytes),
+            hevc_record(bytes),
+        );
         if let Some(record) = record(bytes) {
             assert!(
                 holds(&record, bytes),
                 "a record holds the parameter sets that it was made of"
             );
             assert!(codec(&record).is_some());
-            let header = header((640, 360), None, &record);
+            let header = header(&Track {
+                codec: PacketCodec::H264,
+                record: &record,
+                size: (640, 360),
+                turn: None,
+                aspect: Some((4, 3)),
+            });
             let kinds: Vec<&[u8]> = boxes(&header).into_iter().map(|(kind, _)| kind).collect();
             assert_eq!(kinds, [&b"ftyp"[..], b"moov"]);
         }

@@ -26,10 +26,15 @@ pub(super) fn units(stream: &[u8]) -> Vec<&[u8]> {
     units.filter(|unit| !unit.is_empty()).collect()
 }
 
-/// The same with the length of each before it, in four bytes.
+/// The units of a byte stream with the length of each before it.
 pub(super) fn with_lengths(stream: &[u8]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(stream.len() + 16);
-    for unit in units(stream) {
+    add_lengths(units(stream).into_iter())
+}
+
+/// Units with the length of each before it, in four bytes.
+pub(super) fn add_lengths<'u>(units: impl Iterator<Item = &'u [u8]>) -> Vec<u8> {
+    let mut out = Vec::new();
+    for unit in units {
         out.extend_from_slice(&(unit.len() as u32).to_be_bytes());
         out.extend_from_slice(unit);
     }

@@ -7,6 +7,7 @@ mod fragments;
 #[cfg(test)]
 mod fuzz;
 mod h264;
+mod h265;
 mod incidents;
 mod notes;
 mod sink;

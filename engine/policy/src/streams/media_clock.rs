@@ -10,6 +10,9 @@
 //! live timestamp behind arrival, beyond the least lag within [`AGE_WINDOW`], is the **age** of the frame: it was buffered on
 //! its path. The window bounds the error of a slow clock: 12 ms at 200 ppm, a poor crystal. A lag that grows by more than 1 %
 //! throughout the window is clock drift, not age: then ages are zero until it ends.
+//!
+//! Live streams that come in *bursts* (HLS: a segment of seconds at once) are paced, too: else the first frames of each segment would
+//! be as old as the segment is long. A frame that arrives after it was due moves the pace, so that later ones wait for as much longer.
 
 use weir_types::{Span, Timestamp};
 
@@ -62,6 +65,8 @@ pub struct MediaInfo {
     pub live: bool,
     /// Timestamps are from the clock of the source, not counted from a rate.
     pub stamped: bool,
+    /// Live frames arrive in bursts, such as the segments of HLS.
+    pub bursts: bool,
     /// Stated frames a second.
     pub fps: Option<f64>,
 }
@@ -116,6 +121,7 @@ impl MediaClock {
             info: MediaInfo {
                 live: false,
                 stamped: false,
+                bursts: false,
                 fps: None,
             },
             offset_ms: 0.0,
@@ -269,15 +275,39 @@ impl MediaClock {
         let lag = millis(now) - pts_ms;
         self.lag.observe(lag, now);
         match self.lag.least(now) {
+            _ if self.is_paced_live() => Span::ZERO,
             Some(least) if !self.lag.drifts => Span::from_secs_f64((lag - least) / 1e3),
             _ => Span::ZERO,
         }
     }
 
     fn due(&mut self, pts_ms: f64, now: Timestamp) -> Option<Timestamp> {
+        if self.is_paced_live() {
+            return Some(self.due_in_burst(pts_ms, now));
+        }
         let speed = self.speed.filter(|_| !self.info.live)?;
         let (first_ms, began) = *self.began.get_or_insert((pts_ms, now));
         Some(began + Span::from_secs_f64((pts_ms - first_ms) / 1e3 / speed))
+    }
+}
+
+impl MediaClock {
+    fn is_paced_live(&self) -> bool {
+        self.info.live && self.info.bursts && self.speed.is_some()
+    }
+
+    /// Time at which a frame of a burst is due. The pace begins anew with a frame that is late, or far ahead.
+    fn due_in_burst(&mut self, pts_ms: f64, now: Timestamp) -> Timestamp {
+        let due = self
+            .began
+            .map(|(first_ms, began)| began + Span::from_secs_f64((pts_ms - first_ms).max(0.0) / 1e3));
+        match due.filter(|due| *due >= now && due.since(now) <= MAX_JUMP) {
+            Some(due) => due,
+            None => {
+                self.began = Some((pts_ms, now));
+                now
+            }
+        }
     }
 }
 

@@ -4,6 +4,7 @@ pub(crate) mod catch_up;
 pub(crate) mod decode_level;
 pub(crate) mod decode_load;
 pub(crate) mod frame_sampler;
+pub(crate) mod frozen;
 pub(crate) mod health;
 pub(crate) mod media_clock;
 pub(crate) mod motion;

@@ -5,7 +5,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use weir_flow::StopFlag;
-use weir_types::Span;
+use weir_types::{Span, Timestamp};
 
 /// Time between two looks of a paused source whether the run stops.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
@@ -17,6 +17,8 @@ pub(crate) struct SourceControl {
     changed: Condvar,
     /// The latency objective of its own in microseconds; 0: none.
     own_slo_us: AtomicU64,
+    /// Time of the first of the frozen pictures, in microseconds and one more; 0: its picture is not frozen.
+    frozen_since_us: AtomicU64,
 }
 
 #[derive(Debug, Default)]
@@ -42,6 +44,17 @@ impl SourceControl {
     pub(super) fn own_slo(&self) -> Option<Span> {
         let us = self.own_slo_us.load(Ordering::Relaxed);
         (us > 0).then(|| Span::from_micros(us))
+    }
+
+    /// Publishes the time of the first of its pictures that all look the same; `None`: they do not.
+    pub(super) fn set_frozen_since(&self, since: Option<Timestamp>) {
+        let us = since.map_or(0, |since| since.micros().saturating_add(1));
+        self.frozen_since_us.store(us, Ordering::Relaxed);
+    }
+
+    pub(crate) fn frozen_since(&self) -> Option<Timestamp> {
+        let us = self.frozen_since_us.load(Ordering::Relaxed);
+        us.checked_sub(1).map(Timestamp::from_micros)
     }
 
     pub(crate) fn pause(&self) {

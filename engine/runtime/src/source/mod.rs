@@ -7,6 +7,7 @@
 mod connect;
 mod control;
 mod decode_level;
+mod frozen;
 mod motion;
 mod play;
 mod rejections;
@@ -20,7 +21,7 @@ use std::time::Duration;
 
 use actix::Addr;
 use weir_flow::{PacketTap, SourceCounts, SourceFactory, StopFlag, StreamState};
-use weir_policy::{Backoff, CatchUp, FrameSampler, MediaClock, Silence};
+use weir_policy::{Backoff, CatchUp, FrameSampler, FrozenWatch, MediaClock, Silence};
 use weir_types::{StreamId, Timestamp};
 
 use crate::actors::{Egress, StreamEnded, StreamPaused, StreamStateChanged};
@@ -120,6 +121,7 @@ struct Playback {
     /// Why it is down, as reported last.
     reason: Option<String>,
     catch_up: CatchUp,
+    frozen: FrozenWatch,
     /// The part of a recording that the next opening plays.
     part: Part,
     /// When a recording was joined, and the frames whose time passes until the first one comes.
@@ -170,6 +172,7 @@ impl SourceThread {
             outages: 0,
             reason: None,
             catch_up: CatchUp::default(),
+            frozen: FrozenWatch::default(),
             part: match self.joined_at {
                 0.0 => Part::Whole,
                 fraction => Part::From(fraction),

@@ -88,6 +88,7 @@ impl SourceThread {
             }
             early = early.saturating_sub(1);
             let time = self.on_frame(&mut frame, playback);
+            self.watch_frozen(&frame.image, playback);
             if let Some(stamp_ms) = frame.stamp_ms {
                 self.tap.on_frame(stamp_ms, time.pts_ms);
             }
@@ -374,6 +375,7 @@ fn on_source_info(source: &dyn Source, playback: &mut Playback) {
     playback.media.on_open(MediaInfo {
         live: info.live,
         stamped: info.stamped,
+        bursts: source.comes_in_segments(),
         fps: info.fps,
     });
 }

@@ -13,6 +13,7 @@ fn recorded() -> MediaClock {
     clock.on_open(MediaInfo {
         live: false,
         stamped: true,
+        bursts: false,
         fps: Some(25.0),
     });
     clock
@@ -27,6 +28,7 @@ fn live() -> MediaClock {
 const LIVE: MediaInfo = MediaInfo {
     live: true,
     stamped: true,
+    bursts: false,
     fps: Some(25.0),
 };
 
@@ -44,6 +46,31 @@ fn check_recorded(stamps: &[f64], expected: &[f64], discontinuities: usize) {
     for time in times {
         assert_eq!(time.due, Some(at(time.pts_ms)), "{stamps:?}");
     }
+}
+
+/// Frames of segments of 2 s, each read once it is there and the one before was due. Segments are late by `delays`.
+#[test]
+fn frames_of_a_burst_are_due_as_they_were_made() {
+    let mut clock = MediaClock::new(Some(1.0));
+    clock.on_open(MediaInfo { bursts: true, ..LIVE });
+    let delays = [0.0, 0.0, 300.0, 0.0, 300.0, 100.0, 61_000.0, 61_000.0, 61_000.0];
+    let (mut now_ms, mut dues) = (0.0_f64, Vec::new());
+    for frame in 0..delays.len() * 50 {
+        let segment = frame / 50;
+        now_ms = now_ms.max(2_000.0 * (segment + 1) as f64 + delays[segment]);
+        let time = clock.on_frame(frame as f64 * 40.0, 1, at(now_ms));
+        assert_eq!(time.age, Span::ZERO, "{frame}");
+        let due = time.due.unwrap();
+        assert!(due >= at(now_ms), "{frame}");
+        now_ms = due.since(Timestamp::ZERO).as_millis_f64();
+        dues.push(now_ms);
+    }
+    let late: Vec<usize> = (1..dues.len())
+        .filter(|frame| dues[*frame] - dues[frame - 1] > 40.1)
+        .collect();
+    // The pace is moved by the greatest delay only: later segments that are as late find their frames not due yet.
+    assert_eq!(late, [2 * 50, 6 * 50]);
+    assert_eq!(dues[49], 2_000.0 + 49.0 * 40.0);
 }
 
 #[test]
