@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
 
 mod access;
+mod archives;
 #[path = "../../tests/shared/certificates.rs"]
 mod certificates;
 mod common;

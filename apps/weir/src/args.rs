@@ -2,12 +2,14 @@
 
 mod detect;
 mod discover;
+mod export;
 mod fleet;
 mod glossary;
 mod init;
 mod jobs;
 mod models;
 mod python;
+mod serve;
 mod values;
 
 use std::path::PathBuf;
@@ -22,11 +24,13 @@ use crate::error::UserError;
 use crate::version;
 pub(crate) use detect::Detect;
 pub(crate) use discover::Discover;
+pub(crate) use export::Export;
 pub(crate) use fleet::{Fleet, FleetArgs, FleetKeys, FleetPlace, FleetStatus};
 pub(crate) use init::Init;
 pub(crate) use jobs::{Jobs, Submit};
 pub(crate) use models::{Inspect, Models};
 use python::PythonArgs;
+pub(crate) use serve::Serve;
 use values::{Bandwidth, Device, device, drop_rule, duration, factor, hops, listen, order};
 pub(crate) use values::{HopNames, Pick, Speed, TruthOf};
 
@@ -37,8 +41,30 @@ pub(crate) struct Args {
     /// Settings file [default: weir.toml of the current folder, if it exists]
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) settings: Option<PathBuf>,
+    /// Format of the log on standard error
+    #[arg(long, global = true, value_name = "FORMAT", value_enum, default_value_t)]
+    pub(crate) log_format: LogFormat,
     #[command(subcommand)]
     pub(crate) command: Command,
+}
+
+/// Formats of the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub(crate) enum LogFormat {
+    /// A line of text for each event
+    #[default]
+    Text,
+    /// An object of JSON on a line for each event
+    Json,
+}
+
+impl From<LogFormat> for weir_terminal::LogFormat {
+    fn from(format: LogFormat) -> Self {
+        match format {
+            LogFormat::Text => Self::Text,
+            LogFormat::Json => Self::Json,
+        }
+    }
 }
 
 /// Commands of the program. The comment of each is its help text.
@@ -95,6 +121,8 @@ pub(crate) enum Command {
     Schema,
     /// Write a frame of a clip with a coordinate grid, to read off points for zones and lines
     Zones(Zones),
+    /// Write a range of a recorded archive as one MP4, without encoding it again
+    Export(Export),
     /// Replay the event log of a run through the policy and check that it makes the same decisions
     Verify(Verify),
     /// Load partitions of models and run the batches that an engine sends
@@ -138,32 +166,6 @@ pub(crate) struct Run {
     pub(crate) graph: PathBuf,
     #[command(flatten)]
     pub(crate) run_args: RunArgs,
-}
-
-/// `weir serve`.
-#[derive(Debug, Group)]
-pub(crate) struct Serve {
-    /// Graph to run
-    #[arg(value_name = "GRAPH.toml")]
-    pub(crate) graph: PathBuf,
-    #[command(flatten)]
-    pub(crate) run_args: RunArgs,
-    /// Address of the API, as a name or an IP address; port 0 picks a free port, which is printed
-    #[arg(long, value_name = "HOST:PORT", default_value = DEFAULT_API, value_parser = listen)]
-    pub(crate) listen: String,
-    /// File with the token that clients must send, readable by its owner only; or set WEIR_API_TOKEN.
-    /// Required if other machines can reach the address
-    #[arg(long, value_name = "FILE")]
-    pub(crate) token_file: Option<PathBuf>,
-    /// Let API clients name any source: files outside the graph's folder, devices, any FFmpeg address
-    #[arg(long)]
-    pub(crate) allow_any_source: bool,
-    /// Reload the graph when its file changes (default; disable with --no-watch)
-    #[arg(long, conflicts_with = "no_watch")]
-    pub(crate) watch: bool,
-    /// Do not watch the graph file; changes are loaded on SIGHUP only
-    #[arg(long)]
-    pub(crate) no_watch: bool,
 }
 
 /// Default address of the API: this machine only.

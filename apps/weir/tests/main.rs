@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
 
+mod access;
 mod accuracy;
 mod api_fuzz;
 mod archive;
@@ -34,6 +35,7 @@ mod gears;
 mod gears_plan;
 mod gears_watch;
 mod gpu_check;
+mod graph_file;
 mod graph_schema;
 mod infer;
 mod init;
@@ -48,8 +50,11 @@ mod models_inspect;
 mod nats_server;
 mod outputs;
 mod page;
+mod page_edit;
+mod page_incidents;
 mod page_pictures;
 mod plan;
+mod playback;
 mod privacy;
 mod probe;
 mod python_operators;

@@ -2,6 +2,10 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
 
+mod access;
 mod api;
+mod archive;
 mod common;
+mod graph_file;
+mod incidents;
 mod kserve;

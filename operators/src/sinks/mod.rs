@@ -36,7 +36,10 @@ pub use check_writable::check_writable;
 pub use event::{SCHEMA, attributes_value, event_line, incident_value, state_name, track_value, write_event};
 pub use mp4::{annotated_png, grid_png};
 pub use null::CountingSink;
-pub use recording::{has_clip, open_clip, recordings_overlap};
+pub use recording::{
+    ArchiveReader, ClipOf, Export, ExportError, Listing, MAX_EXPORT_MS, MAX_LISTED, Segment, SegmentCache,
+    SegmentFile, SegmentName, clip_start_ms, has_clip, open_clip, pin_clip, recordings_overlap,
+};
 
 /// All sinks: one is registered by one line here.
 static KINDS: &[SinkKind] = &[
