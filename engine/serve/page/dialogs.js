@@ -1,7 +1,8 @@
 // What is asked of a person: a camera to add, whether to remove one, the token.
 
-import { addStream, removeStream, setToken } from "./api.js";
+import { addStream, removeStream, session, signIn, signOut } from "./api.js";
 import { byId, el } from "./dom.js";
+import { t } from "./texts.js";
 
 function showError(id, message) {
   byId(id).hidden = !message;
@@ -44,7 +45,16 @@ function keys(form) {
 }
 
 /** Says why a change does not outlast the engine, where that is so. */
-const untilRestart = (kept) => (kept?.in === "none" ? ` This holds until the engine restarts: ${kept.why}.` : "");
+const untilRestart = (kept) => (kept?.in === "none" ? ` ${t("This holds until the engine restarts: {reason}.", { reason: kept.why })}` : "");
+
+/** Shows what the client may do: controls that its role does not allow are left out by the stylesheet. */
+async function showClient() {
+  try {
+    const { by, role } = await session();
+    byId("sign-out").hidden = by !== "session";
+    document.body.dataset.role = role;
+  } catch { /* The token is asked for. */ }
+}
 
 export class Dialogs {
   #removed = "";
@@ -54,14 +64,22 @@ export class Dialogs {
     onSubmit("add", async (form) => {
       const stream = keys(form);
       const { kept } = await addStream(stream);
-      return `Added ${stream.name}.${untilRestart(kept)}`;
+      return t("Added {name}.", stream) + untilRestart(kept);
     }, done);
     onSubmit("remove", async () => {
       const { kept } = await removeStream(this.#removed);
-      return `Removed ${this.#removed}.${untilRestart(kept)}`;
+      return t("Removed {name}.", { name: this.#removed }) + untilRestart(kept);
     }, done);
-    onSubmit("token", async (form) => { setToken(new FormData(form).get("token").trim()); return ""; }, done);
-    byId("clip-form").querySelector("[data-close]").addEventListener("click", () => byId("clip-dialog").close());
+    onSubmit("token", async (form) => {
+      const data = new FormData(form);
+      // A wrong token is no beginning of the next one.
+      form.elements.token.value = "";
+      await signIn(data.get("token").trim(), data.has("keep"));
+      await showClient();
+      return "";
+    }, done);
+    byId("sign-out").addEventListener("click", async () => { await signOut().catch(() => {}); location.reload(); });
+    showClient();
     // Without a token there is nothing behind it.
     byId("token-dialog").addEventListener("cancel", (event) => event.preventDefault());
   }
@@ -82,11 +100,11 @@ export class Dialogs {
     byId("remove-dialog").showModal();
   }
 
-  token(message) {
+  token() {
     const dialog = byId("token-dialog");
     if (dialog.open) return;
     byId("token-form").reset();
-    showError("token-error", message);
+    showError("token-error");
     dialog.showModal();
   }
 }

@@ -1,6 +1,6 @@
 // The one WebSocket over which all live views of the page get their messages. A text says which camera those after it are of.
 
-import { token } from "./api.js";
+import { t } from "./texts.js";
 
 const AGAIN_MS = 2000;
 
@@ -34,11 +34,10 @@ export class LiveSocket {
     const socket = new WebSocket(address);
     socket.binaryType = "arraybuffer";
     socket.onopen = () => {
-      if (token()) socket.send(JSON.stringify({ token: token() }));
       for (const [name, { pictures }] of this.#views) this.#ask(name, pictures);
     };
     socket.onmessage = ({ data }) => { if (socket === this.#socket) this.#receive(data); };
-    socket.onclose = ({ reason }) => { if (socket === this.#socket) this.#lost(reason || "Live video was cut off."); };
+    socket.onclose = ({ reason }) => { if (socket === this.#socket) this.#lost(reason || t("Live video was cut off.")); };
     this.#socket = socket;
   }
 
@@ -53,7 +52,7 @@ export class LiveSocket {
   #receive(data) {
     const message = typeof data === "string" ? JSON.parse(data) : data;
     if (message.type === "stream") this.#current = message.stream;
-    else if (message.type === "closed") this.#views.get(message.stream)?.view.fail(`No live video: ${message.reason}.`);
+    else if (message.type === "closed") this.#views.get(message.stream)?.view.fail(t("No live video: {reason}.", message));
     else this.#views.get(this.#current)?.view.receive(message);
   }
 

@@ -6,28 +6,38 @@ use std::time::Duration;
 use axum::Json;
 use axum::body::{Bytes, to_bytes};
 use axum::extract::{FromRequestParts, Path, Request};
+use axum::http::request::Parts;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::task::JoinError;
 use tokio::time::Instant;
 
-use crate::access;
-use crate::backend::{Backend, GraphRequest, StreamRequest};
+use crate::access::{Access, Client, Head, Means};
+use crate::archive;
+use crate::audit::{Audit, Record};
+use crate::backend::{Backend, GraphRequest, GraphUndo, StreamRequest};
 use crate::clip::{self, Clips};
 use crate::connections::Peer;
 use crate::error::{ApiError, Refusal};
+use crate::incidents::{self, IncidentChange};
 use crate::infer::{self, PicturePlaces};
 use crate::kept::Kept;
 use crate::kserve;
+use crate::limited;
 use crate::live::{self, Watched};
 use crate::page;
-use crate::routes::{OPENAPI, Operation};
-use crate::token::Token;
+use crate::rights::{self, Scope};
+use crate::role::Identity;
+use crate::routes::{GRAPH_SCHEMA, OPENAPI, Operation};
 
 /// The largest body: a stream takes some hundred bytes.
 const MAX_BODY_BYTES: usize = 64 << 10;
+
+/// The largest body with the text of a graph file.
+const MAX_GRAPH_BYTES: usize = 1 << 20;
 
 /// Timeout of a request; the slowest request removes a stream whose source hangs.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
@@ -35,9 +45,11 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 /// The state that all requests share.
 pub(crate) struct Api {
     pub(crate) backend: Arc<dyn Backend>,
-    pub(crate) token: Option<Token>,
+    pub(crate) access: Access,
+    pub(crate) audit: Audit,
     pub(crate) watched: Watched,
     pub(crate) clips: Clips,
+    pub(crate) exports: Clips,
     pub(crate) pictures: PicturePlaces,
     /// Time at which the server began to answer: messages to clients are sent at whole intervals from then
     /// on.
@@ -52,82 +64,186 @@ impl Api {
         request: Request,
         peer: Peer,
     ) -> Response {
-        let handled = tokio::time::timeout(REQUEST_TIMEOUT, self.handle(operation, request, peer));
-        let error = match handled.await {
-            Ok(Ok(response)) => return response,
-            Ok(Err(error)) => error,
+        let (mut parts, body) = request.into_parts();
+        let names = Path::<Vec<(String, String)>>::from_request_parts(&mut parts, &()).await;
+        let name = names.map(|Path(names)| names.into_iter().next());
+        let record = Record {
+            method: parts.method.as_str().to_owned(),
+            path: parts.uri.path().to_owned(),
+            name: name.ok().flatten().map_or_else(String::new, |(_, name)| name),
+            right: rights::of(operation),
+        };
+        let from = self.access.address(&head(&parts, &peer)).to_string();
+        let request = Request::from_parts(parts, body);
+        let mut client = None;
+        let handled = Arc::clone(&self).handle(operation, &record.name, request, (&peer, &mut client));
+        let response = match tokio::time::timeout(REQUEST_TIMEOUT, handled).await {
+            Ok(Ok(response)) => response,
+            Ok(Err(error)) => match operation {
+                Operation::KServe(_) => error.in_one_text().into_response(),
+                _ => error.into_response(),
+            },
             Err(_) => {
                 let what = format!("it was not answered within {} s", REQUEST_TIMEOUT.as_secs());
-                ApiError::with_status(StatusCode::GATEWAY_TIMEOUT, what)
+                ApiError::with_status(StatusCode::GATEWAY_TIMEOUT, what).into_response()
             }
         };
-        match operation {
-            Operation::KServe(_) => error.in_one_text().into_response(),
-            _ => error.into_response(),
+        match client {
+            Some(client) if client.means != Means::Open => {
+                self.audit.on_answered(&record, &client, &from, response.status());
+            }
+            None if self.access.authenticates() && is_denied(response.status()) => {
+                self.audit
+                    .on_unknown(&record, &from, response.status(), std::time::Instant::now());
+            }
+            _ => {}
         }
+        response
     }
 
-    /// A file of the page. It holds nothing of this engine, so whoever may ask for anything gets it.
-    pub(crate) fn page(&self, request: &Request, peer: &Peer) -> Result<Response, ApiError> {
-        if self.token.is_none() {
-            access::check(request.method(), request.uri(), request.headers(), None)?;
+    /// A file of the page. It holds nothing of this engine, so any client that reaches the address gets it.
+    pub(crate) fn page(&self, request: &Request, peer: &Peer, path: &str) -> Result<Response, ApiError> {
+        if !self.access.authenticates() {
+            self.access.client(&Head {
+                method: request.method(),
+                uri: request.uri(),
+                headers: request.headers(),
+                peer: peer.0.address(),
+            })?;
             peer.0.trust();
         }
         let unknown = || ApiError::with_status(StatusCode::NOT_FOUND, "there is nothing at this path");
-        page::file(request.uri().path()).ok_or_else(unknown)
+        page::file(path).ok_or_else(unknown)
     }
 
-    /// Refuses a request that no route is for; who may not ask learns no more than that.
+    /// Refuses a request that no route is for. A client that may not ask learns no more than that.
     pub(crate) fn refuse(&self, request: &Request, peer: &Peer, status: StatusCode, what: &str) -> ApiError {
-        let (method, uri, headers) = (request.method(), request.uri(), request.headers());
-        let allowed = access::check(method, uri, headers, self.token.as_ref());
-        let denied = allowed.map(|()| peer.0.trust()).err();
+        let allowed = self.access.client(&Head {
+            method: request.method(),
+            uri: request.uri(),
+            headers: request.headers(),
+            peer: peer.0.address(),
+        });
+        let denied = allowed.map(|_| peer.0.trust()).err();
         denied.unwrap_or_else(|| {
             ApiError::with_status(status, what).hint("GET /api/openapi.json describes all paths")
         })
     }
 
+    /// Carries out a request; `client` is set once its client is known.
     async fn handle(
         self: Arc<Self>,
         operation: Operation,
+        name: &str,
         request: Request,
-        peer: Peer,
+        (peer, client): (&Peer, &mut Option<Client>),
     ) -> Result<Response, ApiError> {
         if operation == Operation::Health {
             return Ok(Json(json!({ "status": "ok" })).into_response());
         }
         if matches!(operation, Operation::Watch | Operation::WatchAll) {
-            return live::watch(self, request, peer).await;
+            return live::watch(self, operation, request, peer.clone()).await;
         }
-        let (method, uri, headers) = (request.method(), request.uri(), request.headers());
-        access::check(method, uri, headers, self.token.as_ref())?;
+        let (parts, body) = request.into_parts();
+        let head = head(&parts, peer);
+        let asking = client.insert(self.access.client(&head)?);
         peer.0.trust();
-        if operation == Operation::Infer {
-            return infer::answer(&self, request).await;
+        let right = rights::of(operation);
+        rights::check(right, &asking.identity)?;
+        if right.scope == Scope::Stream {
+            rights::check_stream(&asking.identity, name)?;
         }
-        if let Operation::KServe(operation) = operation {
-            return kserve::answer(self, operation, request).await;
+        match operation {
+            Operation::Infer => return infer::answer(&self, Request::from_parts(parts, body)).await,
+            Operation::KServe(operation) => {
+                return kserve::answer(self, operation, Request::from_parts(parts, body)).await;
+            }
+            Operation::Archive(operation) => {
+                let identity = Arc::clone(&asking.identity);
+                return archive::answer(self, operation, identity, parts).await;
+            }
+            Operation::Incidents => {
+                let identity = Arc::clone(&asking.identity);
+                return incidents::list(self, identity, &parts.uri).await;
+            }
+            Operation::Session => return Ok(answer(shown(asking))),
+            Operation::SignOut => return Ok(self.sign_out(&head)),
+            _ => {}
         }
+        let headers = &parts.headers;
         let kind = headers.get(header::CONTENT_TYPE).map(|kind| kind.as_bytes());
         let is_text = kind.is_some_and(|kind| kind.starts_with(b"text/plain"));
-        let (mut parts, body) = request.into_parts();
-        let name = Path::<String>::from_request_parts(&mut parts, &()).await;
-        let name = name.map_or_else(|_| String::new(), |Path(name)| name);
-        let body = to_bytes(body, MAX_BODY_BYTES).await.map_err(|_| {
+        let limit = match operation {
+            Operation::CheckGraph | Operation::SaveGraph => MAX_GRAPH_BYTES,
+            _ => MAX_BODY_BYTES,
+        };
+        let body = to_bytes(body, limit).await.map_err(|_| {
             ApiError::with_status(
                 StatusCode::PAYLOAD_TOO_LARGE,
-                format!("the body is cut off, or longer than {MAX_BODY_BYTES} bytes"),
+                format!("the body is cut off, or longer than {limit} bytes"),
             )
         })?;
-        let answered = tokio::task::spawn_blocking(move || self.carry_out(operation, &name, &body, is_text));
+        if operation == Operation::SignIn {
+            return self.sign_in(&head, asking, &body);
+        }
+        let (name, identity) = (name.to_owned(), Arc::clone(&asking.identity));
+        let answered = tokio::task::spawn_blocking(move || {
+            self.check_incident(right.scope, &name, &identity)?;
+            self.carry_out(operation, (&name, &identity), &body, is_text)
+        });
         answered.await.map_err(engine_failed)?
+    }
+
+    /// Checks that a client that is limited to some cameras sees the one of an incident.
+    fn check_incident(&self, scope: Scope, id: &str, identity: &Identity) -> Result<(), ApiError> {
+        if scope != Scope::Incident || identity.cameras.is_none() {
+            return Ok(());
+        }
+        let stream = self.backend.incident_stream(id);
+        let none = || ApiError::new(Refusal::NotFound, "there is no such incident any more");
+        rights::check_stream(identity, &stream.ok_or_else(none)?)
+    }
+
+    /// Opens a session for a client that sent its token.
+    fn sign_in(&self, head: &Head<'_>, client: &Client, body: &Bytes) -> Result<Response, ApiError> {
+        let asked: SignInRequest = if body.is_empty() {
+            SignInRequest::default()
+        } else {
+            read(body, "no session", "such as {\"keep\": true}")?
+        };
+        let Means::Token(token) = client.means else {
+            let error = ApiError::new(Refusal::Conflict, "a session is opened with a token");
+            return Err(error.hint("send the header Authorization: Bearer TOKEN"));
+        };
+        let opened = self
+            .access
+            .sessions
+            .open(token, asked.keep, std::time::Instant::now());
+        let opened = opened.map_err(|error| {
+            ApiError::new(
+                Refusal::Failed,
+                format!("the machine gives no randomness: {error}"),
+            )
+        })?;
+        let max_age_s = opened.kept.map(|kept| kept.as_secs());
+        let cookie = self.access.set_cookie(head, &opened.secret, max_age_s);
+        Ok(([(header::SET_COOKIE, cookie)], answer(shown(client))).into_response())
+    }
+
+    /// Ends the session of a browser, if it has one.
+    fn sign_out(&self, head: &Head<'_>) -> Response {
+        if let Some(secret) = self.access.cookie_of(head.headers) {
+            self.access.sessions.close(secret);
+        }
+        let cookie = self.access.set_cookie(head, "", Some(0));
+        ([(header::SET_COOKIE, cookie)], answer(json!({ "status": "ok" }))).into_response()
     }
 
     /// `is_text`: the body is plain text rather than JSON.
     fn carry_out(
         &self,
         operation: Operation,
-        name: &str,
+        (name, identity): (&str, &Identity),
         body: &Bytes,
         is_text: bool,
     ) -> Result<Response, ApiError> {
@@ -135,9 +251,14 @@ impl Api {
         match operation {
             // Answered before.
             Operation::Health
+            | Operation::Session
+            | Operation::SignIn
+            | Operation::SignOut
             | Operation::Watch
             | Operation::WatchAll
+            | Operation::Incidents
             | Operation::Infer
+            | Operation::Archive(_)
             | Operation::KServe(_) => Ok(Json(json!({ "status": "ok" })).into_response()),
             Operation::Readiness => {
                 let not_ready = backend.not_ready();
@@ -165,13 +286,19 @@ impl Api {
             Operation::State => {
                 let kind = [(header::CONTENT_TYPE, "application/json")];
                 let state = SharedText(backend.state()?);
+                if identity.cameras.is_some() {
+                    let state = serde_json::from_slice(state.as_ref()).unwrap_or_default();
+                    return Ok(answer(limited::state(state, identity)));
+                }
                 Ok((kind, Bytes::from_owner(state)).into_response())
             }
             Operation::Drops => backend.drops().map(answer),
             Operation::Timeline => backend.timeline().map(answer),
             Operation::Fleet => backend.fleet().map(answer),
             Operation::StreamDrops => backend.stream_drops(name).map(answer),
-            Operation::ListStreams => backend.streams().map(answer),
+            Operation::ListStreams => backend
+                .streams()
+                .map(|list| answer_to(identity, list, limited::streams)),
             Operation::AddStream => {
                 let hint = "such as {\"name\": \"north\", \"uri\": \"rtsp://camera/stream\"}";
                 let stream: StreamRequest = read(body, "no stream", hint)?;
@@ -187,7 +314,11 @@ impl Api {
                 let kept = backend.change_stream(name, change)?;
                 Ok(changed(name, Some(kept)))
             }
-            Operation::Incidents => backend.incidents().map(answer),
+            Operation::Incident => backend.incident(name).map(answer),
+            Operation::ChangeIncident => {
+                let change: IncidentChange = read(body, "no change of an incident", "such as {\"seen\": true}")?;
+                backend.change_incident(name, change.checked()?).map(answer)
+            }
             Operation::IncidentPicture => backend
                 .incident_picture(name)
                 .map(|picture| file("image/jpeg", picture)),
@@ -198,6 +329,27 @@ impl Api {
                 backend.policy().map(answer)
             }
             Operation::Graph => backend.graph().map(answer),
+            Operation::GraphSchema => {
+                let kind = [(header::CONTENT_TYPE, "application/json")];
+                Ok((kind, GRAPH_SCHEMA).into_response())
+            }
+            Operation::StreamPicture => backend
+                .stream_picture(name)
+                .map(|picture| file("image/jpeg", picture)),
+            Operation::GraphFile => backend.read_graph_file().map(answer),
+            Operation::CheckGraph => {
+                let check = read(body, "no check of a graph", "send {\"text\": \"...\"}")?;
+                backend.check_graph(check).map(answer)
+            }
+            Operation::SaveGraph => {
+                let hint = "send {\"text\": \"...\", \"version\": \"...\"} with the version that GET /api/graph/file gives";
+                backend.save_graph(read(body, "no text of a graph file", hint)?).map(answer)
+            }
+            Operation::UndoGraph => {
+                let hint = "send {\"version\": \"...\"} with the version that GET /api/graph/file gives";
+                let undo: GraphUndo = read(body, "no version of a graph file", hint)?;
+                backend.undo_graph(&undo.version).map(answer)
+            }
             Operation::ApplyGraph if is_text => {
                 let text = String::from_utf8(body.to_vec());
                 let text = text.map_err(|_| ApiError::new(Refusal::Invalid, "the body is no UTF-8 text"))?;
@@ -210,6 +362,29 @@ impl Api {
             }
         }
     }
+}
+
+/// A request, as far as access depends on it.
+pub(crate) fn head<'a>(parts: &'a Parts, peer: &Peer) -> Head<'a> {
+    Head {
+        method: &parts.method,
+        uri: &parts.uri,
+        headers: &parts.headers,
+        peer: peer.0.address(),
+    }
+}
+
+fn is_denied(status: StatusCode) -> bool {
+    matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN)
+}
+
+/// The body of a request that opens a session.
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SignInRequest {
+    /// Whether the browser stays signed in after it was closed.
+    #[serde(default)]
+    keep: bool,
 }
 
 /// The thread of a request panicked.
@@ -243,6 +418,24 @@ fn changed(name: &str, kept: Option<Kept>) -> Response {
         body["kept"] = json!(kept);
     }
     answer(body)
+}
+
+/// The client of a request, as it sees itself.
+fn shown(client: &Client) -> Value {
+    let Identity { name, role, cameras } = &*client.identity;
+    let mut shown = json!({ "name": name, "role": role, "by": client.means.name() });
+    if let Some(cameras) = cameras {
+        shown["cameras"] = json!(cameras);
+    }
+    shown
+}
+
+/// Answers with a value, of which a client that is limited to some cameras gets what `limit` keeps.
+fn answer_to(identity: &Identity, value: Value, limit: fn(Value, &Identity) -> Value) -> Response {
+    answer(match identity.cameras {
+        Some(_) => limit(value, identity),
+        None => value,
+    })
 }
 
 fn answer(value: Value) -> Response {

@@ -11,6 +11,8 @@ mod h265;
 mod incidents;
 mod notes;
 mod sink;
+mod stills;
+mod totals;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -23,8 +25,12 @@ use weir_serve::LiveQueue;
 use channel::Channel;
 use drops::Drops;
 use incidents::Incidents;
+use stills::Stills;
 
+pub(crate) use incidents::{Bins, Filter, MAX_BINS, Page, PinRefused};
 pub(crate) use sink::{LiveSink, NAME};
+pub(crate) use stills::NoStill;
+pub(crate) use totals::{Rule, RuleTotals, Totals};
 
 /// Pictures that are encoded per second over all streams; each takes a few milliseconds of processor time.
 const MAX_PICTURES_PER_SECOND: u64 = 10;
@@ -40,6 +46,7 @@ pub(crate) struct Live {
     watched: AtomicUsize,
     pub(crate) incidents: Incidents,
     pub(crate) drops: Drops,
+    pub(crate) stills: Stills,
 }
 
 /// A stream that is watched, as long as it is.
@@ -122,6 +129,7 @@ impl Live {
 
     fn remove(&self, name: &str) {
         self.drops.remove(name);
+        self.incidents.remove_stream(name);
         let removed = self.lock().remove(name);
         if let Some(shown) = removed.as_ref().and_then(Weak::upgrade) {
             shown.channel.close();

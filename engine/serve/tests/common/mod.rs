@@ -3,14 +3,15 @@
 use std::fs::File;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde_json::{Value, json};
 use weir_serve::{
-    ApiError, Backend, Kept, LiveKind, LiveMessage, LiveQueue, NotReady, Picture, PictureAnswer,
-    PictureInput, PictureObject, PictureRequest, PictureSender, Refusal, ServeOptions, Server, StreamPatch,
-    StreamRequest, Token, Watching,
+    AccessOptions, ApiError, ArchiveExport, ArchiveRange, ArchiveSegment, Backend, BasePath, GraphCheck, GraphSave, IncidentChange, IncidentQuery, Kept, LiveKind,
+    LiveMessage, LiveQueue, NotReady, Picture, PictureAnswer, PictureInput, PictureObject, PictureRequest,
+    PictureSender, Refusal, ServeOptions, Server, StreamPatch, StreamRequest, Token, Watching,
 };
 
 /// Connections at a time.
@@ -24,6 +25,8 @@ pub(crate) struct Memory {
     pub(crate) asked: Mutex<Vec<String>>,
     pub(crate) not_ready: Mutex<Vec<NotReady>>,
     pub(crate) clip: Mutex<Option<tempfile::NamedTempFile>>,
+    /// Bytes of exports.
+    pub(crate) export_bytes: AtomicU64,
     /// Clients of pictures that say `waits`.
     pub(crate) waiting: Mutex<Vec<PictureSender>>,
 }
@@ -96,8 +99,20 @@ impl Backend for Memory {
         Ok(Kept::nowhere("it only remembers"))
     }
 
-    fn incidents(&self) -> Result<Value, ApiError> {
-        Ok(json!({ "count": 0, "incidents": [] }))
+    fn incidents(&self, query: &IncidentQuery) -> Result<Value, ApiError> {
+        if let Some(stream) = &query.stream {
+            self.ask(&format!("incidents {query:?} of"), stream)?;
+        }
+        Ok(json!({ "count": 0, "incidents": [{ "id": "1", "stream": "north" }] }))
+    }
+
+    fn incident(&self, id: &str) -> Result<Value, ApiError> {
+        self.ask("incident", id).map(|()| json!({ "id": id }))
+    }
+
+    fn change_incident(&self, id: &str, change: IncidentChange) -> Result<Value, ApiError> {
+        let asked = format!("mark {}", serde_json::to_string(&change).unwrap());
+        self.ask(&asked, id).map(|()| json!({ "id": id }))
     }
 
     fn incident_clip(&self, id: &str) -> Result<File, ApiError> {
@@ -109,8 +124,45 @@ impl Backend for Memory {
         Ok(File::open(file.path()).unwrap())
     }
 
+    fn archive_cameras(&self) -> Result<Value, ApiError> {
+        let camera = |name: &str| json!({ "stream": name, "from_ms": 1_000, "to_ms": 2_000, "segments": 1 });
+        Ok(json!({ "cameras": [camera("north"), camera("yard")] }))
+    }
+
+    fn archive_segments(&self, stream: &str, range: &ArchiveRange) -> Result<Value, ApiError> {
+        let asked = format!("segments {:?} {:?} of", range.from, range.to);
+        self.ask(&asked, stream)?;
+        Ok(json!({ "stream": stream, "from_ms": 1_000, "to_ms": 2_000, "segments": [], "gaps": [] }))
+    }
+
+    fn archive_segment(&self, stream: &str, segment: &str) -> Result<ArchiveSegment, ApiError> {
+        self.ask(&format!("segment {segment} of"), stream)?;
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), "0123456789").unwrap();
+        Ok(ArchiveSegment {
+            file: File::open(file.path()).unwrap(),
+            bytes: 8,
+            unfinished: true,
+        })
+    }
+
+    fn archive_export(&self, stream: &str, range: &ArchiveRange) -> Result<ArchiveExport, ApiError> {
+        let asked = format!("export {:?} {:?} of", range.from, range.to);
+        self.ask(&asked, stream)?;
+        let bytes = self.export_bytes.load(Ordering::Relaxed);
+        Ok(ArchiveExport {
+            video: Box::new(std::io::repeat(7).take(bytes)),
+            bytes,
+            file_name: "north.mp4".to_owned(),
+        })
+    }
+
     fn incident_picture(&self, id: &str) -> Result<Vec<u8>, ApiError> {
         self.ask("picture", id).map(|()| b"JPEG".to_vec())
+    }
+
+    fn incident_stream(&self, id: &str) -> Option<String> {
+        (id == "north").then(|| id.to_owned())
     }
 
     fn watch(&self, name: &str, _pictures: bool, queue: Arc<LiveQueue>) -> Result<Watching, ApiError> {
@@ -135,6 +187,39 @@ impl Backend for Memory {
     fn apply_graph(&self, text: String) -> Result<Value, ApiError> {
         self.asked.lock().unwrap().push(format!("graph {text}"));
         Ok(json!({ "policy": false, "added": [], "removed": [], "changed": [] }))
+    }
+
+    fn read_graph_file(&self) -> Result<Value, ApiError> {
+        Ok(json!({ "text": "", "version": "1", "writable": true, "can_undo": false }))
+    }
+
+    fn check_graph(&self, check: GraphCheck) -> Result<Value, ApiError> {
+        self.asked
+            .lock()
+            .unwrap()
+            .push(format!("check {} and {} edits", check.text, check.edits.len()));
+        Ok(json!({ "text": check.text, "diagnostics": [], "is_valid": true }))
+    }
+
+    fn save_graph(&self, save: GraphSave) -> Result<Value, ApiError> {
+        if save.version != "1" {
+            return Err(ApiError::new(Refusal::Conflict, "the graph file has changed"));
+        }
+        if save.text.is_empty() {
+            let problems = json!([{ "severity": "error", "line": 0, "message": "`app` is missing" }]);
+            return Err(ApiError::new(Refusal::Invalid, "`app` is missing").diagnostics(problems));
+        }
+        self.asked.lock().unwrap().push(format!("save {}", save.text));
+        Ok(json!({ "version": "2", "applied": {} }))
+    }
+
+    fn undo_graph(&self, version: &str) -> Result<Value, ApiError> {
+        self.asked.lock().unwrap().push(format!("undo {version}"));
+        Ok(json!({ "version": "1", "applied": {} }))
+    }
+
+    fn stream_picture(&self, name: &str) -> Result<Vec<u8>, ApiError> {
+        self.ask("picture of", name).map(|()| b"JPEG".to_vec())
     }
 
     fn infer(&self, request: PictureRequest, answer: PictureSender) -> Result<(), ApiError> {
@@ -203,12 +288,25 @@ impl Backend for Memory {
 }
 
 pub(crate) fn start(token: Option<&str>) -> (Server, Arc<Memory>) {
-    let memory: Arc<Memory> = Arc::default();
-    let options = ServeOptions {
-        listen: "127.0.0.1:0".parse().unwrap(),
+    start_with(options(AccessOptions {
         token: token.map(|token| Token::parse(token, "a test").unwrap()),
+        ..AccessOptions::default()
+    }))
+}
+
+/// Options of a server on loopback.
+pub(crate) fn options(access: AccessOptions) -> ServeOptions {
+    ServeOptions {
+        listen: "127.0.0.1:0".parse().unwrap(),
+        access,
+        base_path: BasePath::default(),
+        tls: None,
         max_connections: CONNECTIONS,
-    };
+    }
+}
+
+pub(crate) fn start_with(options: ServeOptions) -> (Server, Arc<Memory>) {
+    let memory: Arc<Memory> = Arc::default();
     let server = Server::start(options, Arc::clone(&memory) as Arc<dyn Backend>);
     (server.unwrap(), memory)
 }
