@@ -1,6 +1,8 @@
 // German texts by the English ones, view by view. Names of people, files and modules are not translated.
 
+import { EDIT } from "./de_edit.js";
 import { ENGINE } from "./de_engine.js";
+import { INCIDENTS } from "./de_incidents.js";
 import { RECORDINGS } from "./de_recordings.js";
 
 export const DE = {
@@ -129,11 +131,12 @@ export const DE = {
   "No live video: {reason}.": "Kein Live-Video: {reason}.",
   "Pictures at intervals: {reason}.": "Einzelbilder: {reason}.",
 
-  // Incidents.
+  ...INCIDENTS,
 
   ...RECORDINGS,
 
   // Edit.
+  ...EDIT,
 
   ...ENGINE,
 };

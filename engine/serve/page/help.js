@@ -15,11 +15,6 @@ const WORDS = {
     ["Capacity, load", "Frames per second that an engine can serve in time, and the share of them that its cameras deliver."],
     ["Cameras of the fleet", "Cameras that some engine receives frames from, of all cameras. If an engine fails, other engines take over its cameras within seconds."],
   ],
-  incidents: [
-    ["An incident", "A crossing, a stay or a matched rule that a transform of the graph found in the tracks of a camera. The newest come first."],
-    ["Times", "Start of the incident by the clock of this engine, and its length in seconds."],
-    ["The picture", "The best view of its object so far."],
-  ],
   graph: [
     ["Load, %", "Arriving items as a share of the module's capacity. Above 100 % some must be dropped. The line below shows the same value."],
     ["Inside", "Requests in the module now: waiting, in a batch that forms, or running."],
