@@ -4,6 +4,7 @@ use axum::Json;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
+use serde_json::Value;
 
 /// Class of a refusal, which clients can act on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,6 +31,8 @@ pub struct ApiError {
     status: StatusCode,
     what: String,
     hint: Option<String>,
+    /// Problems of a text with their lines.
+    diagnostics: Option<Value>,
     /// Seconds after which a client may try again.
     retry_after_s: Option<u64>,
 }
@@ -60,6 +63,7 @@ impl ApiError {
             status,
             what: what.into(),
             hint: None,
+            diagnostics: None,
             retry_after_s: None,
         }
     }
@@ -68,6 +72,13 @@ impl ApiError {
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
+        self
+    }
+
+    /// Adds the problems of a text with their lines, a list of objects.
+    #[must_use]
+    pub fn diagnostics(mut self, diagnostics: Value) -> Self {
+        self.diagnostics = Some(diagnostics);
         self
     }
 
@@ -92,6 +103,8 @@ struct Body<'a> {
     error: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     hint: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    diagnostics: Option<&'a Value>,
 }
 
 impl IntoResponse for ApiError {
@@ -99,6 +112,7 @@ impl IntoResponse for ApiError {
         let body = Body {
             error: &self.what,
             hint: self.hint.as_deref(),
+            diagnostics: self.diagnostics.as_ref(),
         };
         let mut response = (self.status, Json(&body)).into_response();
         if let Some(seconds) = self.retry_after_s {

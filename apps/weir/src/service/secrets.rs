@@ -8,7 +8,7 @@ use toml::de::{DeTable, DeValue};
 use weir_flow::mask_credentials;
 
 /// Stands for a secret.
-const MASK: &str = "***";
+pub(super) const MASK: &str = "***";
 
 /// The value of a key that has one of these words in its name is a secret.
 const WORDS: [&str; 21] = [
@@ -43,43 +43,106 @@ const MAX_SECRETS: usize = 4_096;
 
 /// The text of a graph without its secrets.
 pub(crate) fn without_secrets(text: &str) -> String {
-    let (table, errors) = DeTable::parse_recoverable(text);
-    let mut leaves = Vec::new();
-    collect(&DeValue::Table(table.into_inner()), false, &mut leaves);
-    leaves.sort_by_key(|leaf| leaf.at.start);
-    let mut out = String::with_capacity(text.len());
-    let mut end = 0;
-    for leaf in leaves {
-        let Some(gap) = text.get(end..leaf.at.start) else {
-            continue;
-        };
-        out.push_str(&without_secrets_in_comments(gap));
-        let written = text.get(leaf.at.clone()).unwrap_or_default();
-        match leaf.shown() {
-            Some(shown) => out.push_str(&toml::Value::String(shown).to_string()),
-            None => out.push_str(written),
-        }
-        end = leaf.at.end;
-    }
-    out.push_str(&without_secrets_in_comments(text.get(end..).unwrap_or_default()));
-    if errors.is_empty() {
+    let (leaves, is_whole) = leaves(text);
+    let comments = comments(text, &leaves);
+    let values = leaves.iter().filter_map(|leaf| {
+        let shown = toml::Value::String(leaf.shown()?).to_string();
+        Some((leaf.at.clone(), shown))
+    });
+    let comments = comments.into_iter().map(|comment| (comment.at, comment.shown));
+    let out = spliced(text, values.chain(comments).collect());
+    if is_whole {
         out
     } else {
         Secrets::of(text, &|_| None).mask(&out)
     }
 }
 
+/// The text with other texts in the place of some of its ranges, which do not overlap.
+pub(super) fn spliced(text: &str, mut parts: Vec<(Range<usize>, String)>) -> String {
+    parts.sort_by_key(|(at, _)| at.start);
+    let mut out = String::with_capacity(text.len());
+    let mut end = 0;
+    for (at, part) in parts {
+        let Some(gap) = text.get(end..at.start) else {
+            continue;
+        };
+        out.push_str(gap);
+        out.push_str(&part);
+        end = at.end;
+    }
+    out.push_str(text.get(end..).unwrap_or_default());
+    out
+}
+
 /// A value that is no table or list.
-struct Leaf {
-    at: Range<usize>,
+pub(super) struct Leaf {
+    pub(super) at: Range<usize>,
+    /// Names of the tables around it and its key; an item of a list has its index and the length of the list.
+    pub(super) path: Vec<String>,
     /// Its text, where it is one.
-    text: Option<String>,
-    is_secret: bool,
+    pub(super) text: Option<String>,
+    pub(super) is_secret: bool,
+}
+
+/// Values of a text by their positions, and whether all of it could be parsed.
+pub(super) fn leaves(text: &str) -> (Vec<Leaf>, bool) {
+    let (table, errors) = DeTable::parse_recoverable(text);
+    let mut leaves = Vec::new();
+    let table = DeValue::Table(table.into_inner());
+    collect(&table, (false, &mut Vec::new()), &mut leaves);
+    leaves.sort_by_key(|leaf| leaf.at.start);
+    (leaves, errors.is_empty())
+}
+
+/// A comment that shows a secret.
+pub(super) struct Comment {
+    pub(super) at: Range<usize>,
+    /// The comment without the secret.
+    pub(super) shown: String,
+}
+
+/// Comments of a text that show secrets.
+fn comments(text: &str, leaves: &[Leaf]) -> Vec<Comment> {
+    let all = all_comments(text, leaves).into_iter();
+    let masked = all.filter_map(|at| {
+        let comment = &text[at.clone()];
+        let shown = without_assigned(&mask_credentials(comment));
+        (shown != comment).then_some(Comment { at, shown })
+    });
+    masked.collect()
+}
+
+/// Places of all comments, without their line ends.
+pub(super) fn all_comments(text: &str, leaves: &[Leaf]) -> Vec<Range<usize>> {
+    let mut found = Vec::new();
+    let mut begin = 0;
+    let ends = leaves.iter().map(|leaf| leaf.at.clone());
+    for leaf in ends.chain(std::iter::once(text.len()..text.len())) {
+        let Some(gap) = text.get(begin..leaf.start) else {
+            continue;
+        };
+        let mut at = begin;
+        for line in gap.split_inclusive('\n') {
+            if let Some(sign) = line.find('#') {
+                let length = line.trim_end_matches(['\n', '\r']).len();
+                found.push(at + sign..at + length);
+            }
+            at += line.len();
+        }
+        begin = leaf.end;
+    }
+    found
+}
+
+/// Comments of a text that show secrets, to put them back.
+pub(super) fn secret_comments(text: &str) -> Vec<Comment> {
+    comments(text, &leaves(text).0)
 }
 
 impl Leaf {
     /// As it is shown, where that is otherwise than it is written.
-    fn shown(&self) -> Option<String> {
+    pub(super) fn shown(&self) -> Option<String> {
         let Some(text) = &self.text else {
             return self.is_secret.then(|| MASK.to_owned());
         };
@@ -99,36 +162,44 @@ fn is_variable(text: &str) -> bool {
     name.is_some_and(|name| name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_'))
 }
 
-fn collect(value: &DeValue<'_>, is_secret: bool, leaves: &mut Vec<Leaf>) {
-    let mut add = |value: &Spanned<DeValue<'_>>, is_secret: bool| match value.get_ref() {
-        inner @ (DeValue::Table(_) | DeValue::Array(_)) => collect(inner, is_secret, leaves),
+fn collect(value: &DeValue<'_>, (is_secret, path): (bool, &mut Vec<String>), leaves: &mut Vec<Leaf>) {
+    let mut add = |value: &Spanned<DeValue<'_>>, name: String, is_secret: bool| {
+        path.push(name);
+        let (text, is_secret) = match value.get_ref() {
+            inner @ (DeValue::Table(_) | DeValue::Array(_)) => {
+                collect(inner, (is_secret, &mut *path), leaves);
+                path.pop();
+                return;
+            }
+            // Flags of a table of secrets.
+            DeValue::Boolean(_) => (Some(String::new()), false),
+            DeValue::String(text) => (Some(text.to_string()), is_secret),
+            _ => (None, is_secret),
+        };
         // An empty span is of what could not be parsed.
-        _ if value.span().is_empty() => {}
-        // Flags of a table of secrets.
-        DeValue::Boolean(_) => leaves.push(Leaf {
-            at: value.span(),
-            text: Some(String::new()),
-            is_secret: false,
-        }),
-        DeValue::String(text) => leaves.push(Leaf {
-            at: value.span(),
-            text: Some(text.to_string()),
-            is_secret,
-        }),
-        _ => leaves.push(Leaf {
-            at: value.span(),
-            text: None,
-            is_secret,
-        }),
+        if !value.span().is_empty() {
+            leaves.push(Leaf {
+                at: value.span(),
+                path: path.clone(),
+                text,
+                is_secret,
+            });
+        }
+        path.pop();
     };
     match value {
         DeValue::Table(table) => {
             for (key, value) in table.iter() {
                 let is_text = matches!(value.get_ref(), DeValue::String(_));
-                add(value, is_secret || is_secret_key(key.get_ref(), is_text));
+                let is_secret = is_secret || is_secret_key(key.get_ref(), is_text);
+                add(value, key.get_ref().to_string(), is_secret);
             }
         }
-        DeValue::Array(list) => list.iter().for_each(|value| add(value, is_secret)),
+        DeValue::Array(list) => {
+            for (index, value) in list.iter().enumerate() {
+                add(value, format!("{index} of {}", list.len()), is_secret);
+            }
+        }
         _ => {}
     }
 }
@@ -157,21 +228,6 @@ fn is_secret_key(name: &str, is_text: bool) -> bool {
     !is_file && words().any(|word| WORDS.contains(&word) && !counts(word))
 }
 
-fn without_secrets_in_comments(gap: &str) -> Cow<'_, str> {
-    if !gap.contains('#') {
-        return Cow::Borrowed(gap);
-    }
-    let mut out = String::with_capacity(gap.len());
-    for line in gap.split_inclusive('\n') {
-        let (code, comment) = line.split_at(line.find('#').unwrap_or(line.len()));
-        out.push_str(code);
-        let text = comment.trim_end_matches(['\n', '\r']);
-        out.push_str(&without_assigned(&mask_credentials(text)));
-        out.push_str(&comment[text.len()..]);
-    }
-    Cow::Owned(out)
-}
-
 /// A comment without what it gives to a key of a secret: an old line that was commented out.
 fn without_assigned(comment: &str) -> String {
     for (at, sign) in comment.match_indices(['=', ':']) {
@@ -190,9 +246,7 @@ pub(crate) struct Secrets(Vec<(String, String)>);
 
 impl Secrets {
     pub(crate) fn of(text: &str, variable: &dyn Fn(&str) -> Option<String>) -> Self {
-        let (table, _) = DeTable::parse_recoverable(text);
-        let mut leaves = Vec::new();
-        collect(&DeValue::Table(table.into_inner()), false, &mut leaves);
+        let (leaves, _) = leaves(text);
         let mut secrets = Self(Vec::new());
         for leaf in &leaves {
             let Some(shown) = leaf.shown() else {

@@ -1,0 +1,112 @@
+//! Single pictures of streams for clients that ask for one. A stream has at most one a second, however many ask; a stream that
+//! nothing asks for costs nothing.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use weir_flow::{Delivery, PictureLimits};
+
+use super::sink::picture;
+
+/// Bounds of a picture: enough to draw zones on it.
+const LIMITS: PictureLimits = PictureLimits {
+    max_side: 1_280,
+    max_bytes: 400 << 10,
+};
+
+/// Age up to which a picture is given again.
+const MAX_AGE: Duration = Duration::from_secs(1);
+
+/// Longest wait for a frame.
+const MAX_WAIT: Duration = Duration::from_secs(3);
+
+/// Requests that wait at a time: each takes a thread of the API, which has 8.
+const MAX_WAITING: usize = 3;
+
+/// Reason why there is no picture.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NoStill {
+    /// Too many requests wait.
+    Busy,
+    /// No frame was delivered meanwhile.
+    Late,
+    /// Frames of the stream show nothing, such as those of emulated streams.
+    Empty,
+}
+
+/// Pictures of streams, and requests that wait for them.
+#[derive(Default)]
+pub(crate) struct Stills {
+    state: Mutex<State>,
+    taken: Condvar,
+    /// Requests that wait; read for every delivery.
+    waiting: AtomicUsize,
+}
+
+#[derive(Default)]
+struct State {
+    /// Requests that wait for a frame, by stream.
+    wanted: BTreeMap<String, usize>,
+    /// Newest pictures with the time at which they were taken; `None`: the frame shows nothing.
+    taken: BTreeMap<String, (Instant, Option<Arc<[u8]>>)>,
+}
+
+impl Stills {
+    /// A picture of a stream, at most [`MAX_AGE`] old.
+    ///
+    /// # Errors
+    /// [`NoStill`].
+    pub(crate) fn get(&self, stream: &str) -> Result<Arc<[u8]>, NoStill> {
+        let mut state = self.lock();
+        state.taken.retain(|_, (at, _)| at.elapsed() < MAX_AGE);
+        if let Some((_, picture)) = state.taken.get(stream) {
+            return picture.clone().ok_or(NoStill::Empty);
+        }
+        if self.waiting.load(Ordering::Relaxed) >= MAX_WAITING {
+            return Err(NoStill::Busy);
+        }
+        *state.wanted.entry(stream.to_owned()).or_default() += 1;
+        self.waiting.fetch_add(1, Ordering::Relaxed);
+        let waited = self
+            .taken
+            .wait_timeout_while(state, MAX_WAIT, |state| !state.taken.contains_key(stream));
+        let (mut state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        self.waiting.fetch_sub(1, Ordering::Relaxed);
+        if let Some(count) = state.wanted.get_mut(stream) {
+            *count -= 1;
+            if *count == 0 {
+                state.wanted.remove(stream);
+            }
+        }
+        match state.taken.get(stream) {
+            Some((_, picture)) => picture.clone().ok_or(NoStill::Empty),
+            None => Err(NoStill::Late),
+        }
+    }
+
+    /// Takes the picture of a delivery, if one is awaited.
+    pub(super) fn offer(&self, delivery: &Delivery) {
+        if self.waiting.load(Ordering::Relaxed) == 0 {
+            return;
+        }
+        let is_due = |state: &State| {
+            state.wanted.contains_key(&*delivery.stream) && !state.taken.contains_key(&*delivery.stream)
+        };
+        if !is_due(&self.lock()) {
+            return;
+        }
+        let jpeg = picture(delivery, LIMITS).map(Arc::from);
+        let mut state = self.lock();
+        state
+            .taken
+            .insert(delivery.stream.to_string(), (Instant::now(), jpeg));
+        drop(state);
+        self.taken.notify_all();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

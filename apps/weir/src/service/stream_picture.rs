@@ -1,0 +1,46 @@
+//! The newest picture of a stream for clients, with its privacy.
+
+use weir_runtime::StreamPhase;
+use weir_serve::{ApiError, Refusal};
+
+use super::Service;
+use crate::archives;
+use crate::live::NoStill;
+use crate::lock::lock;
+
+impl Service {
+    /// The newest picture of a stream as a JPEG.
+    ///
+    /// # Errors
+    /// There is no such stream, its pictures are private, or none arrives in time.
+    pub(super) fn picture_of(&self, name: &str) -> Result<Vec<u8>, ApiError> {
+        let snapshot = self.snapshot()?;
+        let missing = |what: String| ApiError::new(Refusal::NotFound, what);
+        let stream = snapshot.streams.iter().find(|stream| stream.name == name);
+        let stream = stream.ok_or_else(|| missing(format!("there is no stream {name}")))?;
+        if self.is_private(name) {
+            let what = format!("the pictures of {name} are private");
+            return Err(ApiError::new(Refusal::Forbidden, what).hint("the graph has `private = true` for it"));
+        }
+        if stream.state != StreamPhase::Live {
+            let error = missing(format!("no frames of {name} arrive now"));
+            return Err(error.hint("GET /api/streams has its state"));
+        }
+        let picture = self.live.stills.get(name).map_err(|reason| match reason {
+            NoStill::Busy => {
+                ApiError::new(Refusal::Busy, "too many clients wait for pictures").retry_after(1)
+            }
+            NoStill::Late => missing(format!("no frame of {name} was delivered in time")),
+            NoStill::Empty => missing(format!("the frames of {name} show nothing")),
+        })?;
+        Ok(picture.to_vec())
+    }
+
+    /// True if the graph withholds the video of a stream.
+    fn is_private(&self, name: &str) -> bool {
+        let loaded = lock(&self.loaded);
+        let Some(loaded) = &*loaded else { return true };
+        let privacies = archives::privacies(&loaded.graph, name);
+        privacies.iter().any(|privacy| privacy.private)
+    }
+}

@@ -1,0 +1,98 @@
+//! The view Edit of the page in a real browser.
+
+#![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
+#![allow(clippy::print_stderr, reason = "a test that skips says so")]
+
+use std::fs;
+
+use crate::browser::Browser;
+use crate::common::service::Service;
+
+/// A camera with a comment at each place that an edit could lose.
+const CAMERA: &str = r#"# The street.
+[app]
+slo = "2s"                       # for all
+
+[cameras.street]
+uri = "clip.mp4"                 # shipped
+mode = "live"
+loop = true
+sample = "4fps"
+# The junction, drawn by hand.
+zones.junction = [[0.22, 0.25], [1.0, 0.25], [1.0, 0.36], [0.40, 0.36]]
+
+# What looks at it.
+[models.detector]
+model = "embedded:street-detector"
+
+[modules.objects]
+operator = "detect"
+model = "detector"
+inputs = ["street"]
+
+[modules.tracks]
+operator = "track"
+inputs = ["objects"]
+
+[sinks.events]
+type = "jsonl"
+path = "events.jsonl"
+inputs = ["*"]
+"#;
+
+#[test]
+fn drawn_zone_is_saved_into_the_file_and_undone() {
+    if let Err(reason) = weir_operators::find_runtime() {
+        eprintln!("skipped: {reason}");
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let clip = concat!(env!("CARGO_MANIFEST_DIR"), "/../../videos/street-day.mp4");
+    fs::copy(clip, folder.path().join("clip.mp4")).unwrap();
+    fs::write(folder.path().join("graph.toml"), CAMERA).unwrap();
+    let mut service = Service::start_in(folder, "127.0.0.1:0", &[]);
+    service.wait_until(|list| list.contains(" live "));
+    let file = service.folder.path().join("graph.toml");
+    let browser = Browser::start(1280, 900);
+    browser.open(&format!("http://{}/#edit?camera=street", service.at));
+    browser.wait_until("(document.querySelector('.edit-canvas img')?.naturalWidth ?? 0) > 100");
+    browser.wait_until("document.querySelectorAll('.edit-shapes li').length === 1");
+    assert_eq!(browser.accessibility(), [""; 0]);
+
+    // By keyboard: a zone in the middle of the picture, one of whose points is moved.
+    browser.click("[data-kind=zone]");
+    browser.type_into(".edit-layer", "\u{e007}");
+    browser.wait_until("document.getElementById('edit-diff').innerText.includes('+ zones.zone-1 = ')");
+    browser.wait_until("document.querySelectorAll('.edit-layer .corner').length === 4");
+    browser.type_into(".edit-layer .corner[data-corner='0']", "\u{e014}");
+    browser.wait_until("document.getElementById('edit-diff').innerText.includes('[[0.355, 0.4]')");
+    assert_eq!(browser.accessibility(), [""; 0]);
+    browser.wait_until("!document.getElementById('edit-save').disabled");
+    browser.click("#edit-save");
+    browser.wait_until("!document.getElementById('edit-undo').disabled");
+    let junction = "[1.0, 0.36], [0.40, 0.36]]\n";
+    let drawn = "zones.zone-1 = [[0.355, 0.4], [0.65, 0.4], [0.65, 0.8], [0.35, 0.8]]\n";
+    let meant = CAMERA.replace(junction, &format!("{junction}{drawn}"));
+    assert_eq!(fs::read_to_string(&file).unwrap(), meant);
+    browser.click("#edit-undo");
+    browser.wait_until("document.querySelectorAll('.edit-shapes li').length === 1");
+    assert_eq!(fs::read_to_string(&file).unwrap(), CAMERA);
+
+    // A problem in the text is shown at its line, and keeps the text from being saved.
+    browser.click("[data-pane=text]");
+    browser.value(
+        "(() => { const area = document.getElementById('edit-text'); area.value = area.value.replace('\"tracks\"', '\"none\"')\
+         .replace('operator = \"track\"', 'operator = \"trak\"'); area.dispatchEvent(new Event('input')); })()",
+    );
+    browser.wait_until("document.querySelector('.edit-gutter .error') !== null");
+    assert_eq!(
+        browser.value("document.getElementById('edit-save').disabled"),
+        true
+    );
+    assert_eq!(browser.accessibility(), [""; 0]);
+    browser.click("#edit-discard");
+    browser.wait_until("document.getElementById('edit-problems').hidden");
+    let errors = browser.errors();
+    assert!(errors.is_empty(), "{errors:#?}");
+    service.drain();
+}

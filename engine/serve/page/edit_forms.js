@@ -1,0 +1,123 @@
+// Part Add of the view Edit: forms for a camera and an alarm, which become tables of the text.
+
+import { el } from "./dom.js";
+import { fullName } from "./edit_shapes.js";
+import { t } from "./texts.js";
+
+/** Keys of the presets of `webhook`, beside `url`; whether they need an address. */
+const PRESETS = {
+  ntfy: { keys: ["topic", "token"], needs: ["topic"], url: false },
+  telegram: { keys: ["token", "chat"], needs: ["token", "chat"], url: false },
+  slack: { keys: [], needs: [], url: true },
+  gotify: { keys: ["token"], needs: ["token"], url: true },
+  discord: { keys: [], needs: [], url: true },
+  "": { keys: [], needs: [], url: true },
+};
+
+/** An address with a user and a password, whose signs are coded. */
+export function withLogin(address, user, password) {
+  const parts = /^([a-z][a-z0-9+.-]*:\/\/)(?:[^/?#@]*@)?(.*)$/i.exec(address);
+  if (!parts || (!user && !password)) return address;
+  const login = [user, password].filter(Boolean).map(encodeURIComponent).join(":");
+  return `${parts[1]}${login}@${parts[2]}`;
+}
+
+const field = (text, input) => el("label", {}, el("span", { text }), input);
+const input = (name, attributes = {}) => el("input", { name, autocomplete: "off", maxlength: "1000", ...attributes });
+
+/** Names that a sink may take: rules, zones and lines of cameras, and transforms. */
+function sources(graph) {
+  const found = Object.keys(graph.transforms ?? {});
+  for (const [camera, keys] of Object.entries(graph.cameras ?? {})) {
+    for (const part of ["rules", "zones", "lines", "transforms"]) {
+      for (const name of Object.keys(keys?.[part] ?? {})) found.push(fullName(["cameras", camera, part, name]));
+    }
+  }
+  return found;
+}
+
+export class FormsPane {
+  constructor(host) {
+    this.host = host;
+    this.root = el("div", { class: "edit-forms columns" }, this.#camera(), this.#alarm());
+  }
+
+  update(graph) {
+    const names = sources(graph);
+    const key = names.join("\n");
+    if (key === this.key) return;
+    this.key = key;
+    const chosen = new Set([...this.inputs.querySelectorAll(":checked")].map(({ value }) => value));
+    this.inputs.replaceChildren(...names.map((name) => {
+      const box = el("input", { type: "checkbox", value: name });
+      box.checked = chosen.has(name);
+      return el("label", { class: "check" }, box, el("span", { text: name }));
+    }));
+    if (!names.length) this.inputs.append(el("p", { class: "hint", text: t("There is no rule, zone or line yet: draw one first.") }));
+  }
+
+  /** Adds a table unless its name is taken, and says that it is not saved yet. */
+  async #add(form, path, value) {
+    const [section, name] = path;
+    if (this.host.document()[section]?.[name] !== undefined) {
+      this.host.app.say(t("The name {name} is taken.", { name }));
+      return;
+    }
+    if (!await this.host.edit([{ path, value }])) return;
+    form.reset();
+    this.host.app.say(t("{name} is in the text. Save it to put it into force.", { name }));
+  }
+
+  #camera() {
+    const submit = (event) => {
+      event.preventDefault();
+      const form = event.target;
+      const { name, uri, user, password } = Object.fromEntries([...new FormData(form)].map(([key, value]) => [key, value.trim()]));
+      this.#add(form, ["cameras", name], { uri: withLogin(uri, user, password) });
+    };
+    return el("form", { class: "panel edit-form", id: "edit-camera-form", onsubmit: submit },
+      el("h3", { text: t("Add a camera") }),
+      field(t("Name"), input("name", { required: "", maxlength: "64" })),
+      field(t("Address"), input("uri", { required: "", placeholder: "rtsp://192.0.2.7/stream" })),
+      field(t("User"), input("user")),
+      field(t("Password"), input("password", { type: "password", autocomplete: "new-password" })),
+      el("p", { class: "hint", text: t("The password becomes a part of the address. It is masked once it is saved.") }),
+      el("div", { class: "buttons" }, el("button", { class: "primary", text: t("Put into the text") })));
+  }
+
+  #alarm() {
+    const preset = el("select", { name: "preset", onchange: () => show() },
+      ...Object.keys(PRESETS).map((name) => el("option", { value: name, text: name || t("Any web server") })));
+    const parts = {
+      url: field(t("Address"), input("url")),
+      topic: field(t("Topic"), input("topic")),
+      token: field(t("Token"), input("token", { placeholder: "${ALARM_TOKEN}" })),
+      chat: field(t("Chat"), input("chat")),
+    };
+    const show = () => {
+      const { keys, needs, url } = PRESETS[preset.value];
+      for (const [key, label] of Object.entries(parts)) {
+        label.hidden = key !== "url" && !keys.includes(key);
+        label.lastChild.required = key === "url" ? url : needs.includes(key);
+      }
+    };
+    show();
+    this.inputs = el("fieldset", { class: "edit-inputs" });
+    const submit = (event) => {
+      event.preventDefault();
+      const form = event.target;
+      const data = new FormData(form);
+      const inputs = [...this.inputs.querySelectorAll(":checked")].map(({ value }) => value);
+      if (!inputs.length) return this.host.app.say(t("Choose what the alarm is for."));
+      const keys = ["url", ...PRESETS[preset.value].keys].map((key) => [key, data.get(key).trim()]).filter(([, value]) => value);
+      const kind = preset.value ? { preset: preset.value } : {};
+      return this.#add(form, ["sinks", data.get("name").trim()], { type: "webhook", ...kind, inputs, ...Object.fromEntries(keys) });
+    };
+    return el("form", { class: "panel edit-form", id: "edit-alarm-form", onsubmit: submit },
+      el("h3", { text: t("Add an alarm") }),
+      field(t("Name"), input("name", { required: "", maxlength: "64" })),
+      field(t("Service"), preset), ...Object.values(parts),
+      el("p", { text: t("For") }), this.inputs,
+      el("div", { class: "buttons" }, el("button", { class: "primary", text: t("Put into the text") })));
+  }
+}
