@@ -110,7 +110,7 @@ mod tests {
     use crate::zoo::Zoo;
 
     #[test]
-    fn the_rates_of_a_request_are_numbers() {
+    fn keys_of_requests_are_read_by_the_rules_of_a_graph() {
         let folder = tempfile::tempdir().unwrap();
         let zoo = Zoo::in_folder(folder.path()).unwrap();
         let service = Service::new(&folder.path().join("graph.toml"), false, zoo).unwrap();
@@ -131,27 +131,16 @@ mod tests {
             let refused = service.source_node(&serde_json::from_value(request).unwrap());
             assert!(refused.is_err(), "{name}");
         }
-    }
-
-    #[test]
-    fn clients_name_no_file_that_the_graph_does_not() {
-        let folder = tempfile::tempdir().unwrap();
-        std::fs::write(folder.path().join("secret.txt"), "x").unwrap();
-        let zoo = Zoo::in_folder(folder.path()).unwrap();
-        let service = Service::new(&folder.path().join("graph.toml"), false, zoo).unwrap();
-        let node = |keys: serde_json::Value| {
-            let mut request = serde_json::json!({ "name": "gate", "uri": "rtsp://camera/stream" });
-            request
-                .as_object_mut()
-                .unwrap()
-                .extend(keys.as_object().unwrap().clone());
+        // Files that the graph does not name are refused, whether they are there or not.
+        let with_file = |file: Option<&str>| {
+            let request = serde_json::json!({ "name": "gate", "uri": "rtsp://camera/stream", "user": "admin", "password_file": file });
             service.source_node(&serde_json::from_value(request).unwrap())
         };
+        std::fs::write(folder.path().join("secret.txt"), "x").unwrap();
         for file in ["secret.txt", "/etc/passwd", "missing.txt"] {
-            let refused = node(serde_json::json!({ "user": "admin", "password_file": file }));
-            assert!(refused.is_err(), "{file}");
+            assert!(with_file(Some(file)).is_err(), "{file}");
         }
-        let Ok((node, _)) = node(serde_json::json!({ "user": "admin" })) else {
+        let Ok((node, _)) = with_file(None) else {
             panic!("it is refused")
         };
         assert_eq!(node.connection.login.unwrap().user, "admin");
