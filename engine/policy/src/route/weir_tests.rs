@@ -230,34 +230,31 @@ fn sequences_without_a_place_wait_for_the_first_that_ends() {
 
 #[test]
 fn instance_on_which_sequences_took_longer_than_estimated_gets_fewer() {
-    let rule = RouteRule::Weir(Weir::default());
-    let routed = |slower: f64| {
-        let mut router = Router::new(RouterSpec::new(rule), vec![spec(40), spec(10)]).unwrap();
-        let mut ms = 0.0;
-        for sequence in 1_000..1_060 {
-            // 50 tokens on the slow instance, which has time for them.
-            let found = effects(&mut router, arrived(sequence, 50, ms as u64 + 9_000), ms as u64);
-            let [RouteEffect::Route { to, .. }] = found.as_slice() else {
-                panic!("it is routed: {found:?}");
-            };
-            let ended = RouteEvent::Ended {
-                sequence: SequenceId(sequence),
-                generated: 50,
-            };
-            // Every second one takes that much longer.
-            let is_slower = sequence % 2 == 0 && to.0 == 0;
-            ms += 2_100.0 * if is_slower { slower } else { 1.0 };
-            effects(&mut router, ended, ms as u64);
+    let placed = |longest_s: f64| {
+        let instances = vec![View::new(spec(40)), View::new(spec(10))];
+        let cluster = Cluster { instances, seed: 1 };
+        let mut bookings = Bookings::new(Weir::default(), &cluster);
+        for number in 0..40 {
+            let own = bookings.on_arrived(50);
+            bookings.on_ended(own, 50);
+            let actual_s = if number % 2 == 0 { longest_s } else { 2.0 };
+            bookings.on_finish(InstanceId(0), [actual_s, 2.0], false);
         }
-        let found = effects(&mut router, arrived(1, 50, ms as u64 + 2_600), ms as u64);
-        match found.as_slice() {
-            [RouteEffect::Route { to, .. }] => to.0,
-            other => panic!("it is routed: {other:?}"),
-        }
+        let demand = Demand {
+            number: 0,
+            prompt: 20,
+            prefix: None,
+            expected: 50,
+            left_s: 2.6,
+            excluded: None,
+            transfer: None,
+        };
+        let belief = bookings.belief(50);
+        let place = bookings.place(&cluster, &demand, (belief, 0), at_ms(10_000));
+        place.map(|(to, _)| to.0)
     };
-    // 50 tokens take about 2.1 s there, of 2.6 s.
-    assert_eq!(routed(1.0), 0);
-    assert_eq!(routed(1.5), 1);
+    // 50 tokens take about 2.1 s on the slow instance, of 2.6 s.
+    assert_eq!((placed(2.0), placed(3.0)), (Some(0), Some(1)));
 }
 
 #[test]
