@@ -34,7 +34,7 @@ fn free_port() -> u16 {
     UdpSocket::bind(("127.0.0.1", port)).map_or_else(|_| free_port(), |_| port)
 }
 
-/// What a server received: the codec and the size of its stream.
+/// Codec and size of the stream that a server received.
 #[derive(Debug, PartialEq)]
 struct Received {
     codec: codec::Id,

@@ -1,15 +1,20 @@
 //! The engine behind the API: the state and the actions that requests use.
 
 mod allowed;
+mod archives;
+mod incidents;
+mod edit_rights;
+mod graph_file;
 mod keeping;
+mod masked_text;
 mod ready;
 mod refusals;
 pub(crate) mod secrets;
 mod stream_keys;
+mod stream_picture;
 
 use std::collections::BTreeSet;
 use std::fs::File;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
@@ -19,12 +24,12 @@ use metrics_util::MetricKindMask;
 use serde::Serialize;
 use serde_json::{Value, json as to_value};
 use toml::Table;
-use weir_flow::{Incident, is_of_single_pictures};
+use weir_flow::is_of_single_pictures;
 use weir_graph::{Graph, SourceNode};
-use weir_operators::sinks::{has_clip, open_clip};
+use weir_operators::sinks::SegmentCache;
 use weir_runtime::{Assembly, Control, Progress, Snapshot, StreamError};
 use weir_serve::{
-    ApiError, Backend, Kept, LiveQueue, NotReady, PictureRequest, PictureSender, Refusal, StreamPatch,
+    ApiError, ArchiveExport, ArchiveRange, ArchiveSegment, Backend, GraphCheck, GraphSave, IncidentChange, IncidentQuery, Kept, LiveQueue, NotReady, PictureRequest, PictureSender, Refusal, StreamPatch,
     StreamRequest, Token, Watching,
 };
 use weir_types::Span;
@@ -99,8 +104,11 @@ pub(crate) struct Service {
     added: Mutex<BTreeSet<String>>,
     /// The file of the engine that keeps streams, once it was used.
     state_file: Mutex<Option<StateFile>>,
+    edits: graph_file::GraphEdits,
     metrics: PrometheusHandle,
     live: Arc<Live>,
+    /// Segments of archives that were described.
+    segments: SegmentCache,
     pictures: Arc<Pictures>,
     /// The fleet as clients see it, where this engine is in one.
     fleet: OnceLock<Arc<Mutex<Value>>>,
@@ -148,8 +156,10 @@ impl Service {
             places: Mutex::default(),
             added: Mutex::default(),
             state_file: Mutex::default(),
+            edits: graph_file::GraphEdits::default(),
             metrics,
             live: Arc::default(),
+            segments: SegmentCache::default(),
             pictures: Arc::default(),
             fleet: OnceLock::new(),
             spans: OnceLock::new(),
@@ -179,6 +189,7 @@ impl Service {
         // There is one engine to a program.
         let _ = self.launch.set((options.clone(), settings.clone()));
         let _ = self.control.set(control);
+        self.open_incidents();
         let loaded = LoadedGraph {
             graph,
             text,
@@ -325,6 +336,8 @@ impl Service {
         *lock(&self.shown) = to_value!(loaded.state());
         *lock(&self.places) = AllowedPlaces::of(&loaded.graph, &self.graph);
         self.pictures.set_graph(&loaded.graph);
+        let clips = loaded.graph.sinks().iter().filter(|sink| sink.kind == "clips");
+        self.live.incidents.set_clips(clips.map(|sink| sink.settings.clone()).collect());
         self.forget_state();
     }
 
@@ -354,14 +367,6 @@ impl Service {
         let control = self.control()?;
         let taken = self.state.get(|| take_snapshot(control));
         taken.map_err(|error| refused(&error))
-    }
-
-    /// Settings in the graph of each sink that records clips.
-    fn clip_settings(&self) -> Vec<weir_flow::Settings> {
-        let loaded = lock(&self.loaded);
-        let sinks = loaded.iter().flat_map(|loaded| loaded.graph.sinks());
-        let clips = sinks.filter(|sink| sink.kind == "clips");
-        clips.map(|sink| sink.settings.clone()).collect()
     }
 
     /// Something has changed.
@@ -411,14 +416,7 @@ impl Backend for Service {
         else {
             return Vec::new();
         };
-        let sinks = snapshot.report.sinks.iter();
-        let troubled = sinks.filter_map(|(name, sink)| {
-            Some(NotReady {
-                what: format!("sink {name}"),
-                why: sink.trouble()?.to_owned(),
-            })
-        });
-        troubled.collect()
+        ready::degraded(&snapshot)
     }
 
     fn state(&self) -> Result<Arc<str>, ApiError> {
@@ -426,7 +424,10 @@ impl Backend for Service {
             // Of the moment, so that together they are no older than one of them may be.
             self.state.forget();
             let mut graph = lock(&self.shown).clone();
-            let mut state = json(&*self.snapshot()?)?;
+            let snapshot = self.snapshot()?;
+            let mut state = json(&*snapshot)?;
+            let sinks = ready::warnings(&snapshot);
+            state["warnings"] = snapshot.warnings.iter().cloned().chain(sinks).collect();
             if let Some(keys) = graph.as_object_mut() {
                 keys.remove("text");
             }
@@ -505,50 +506,44 @@ impl Backend for Service {
         Ok(self.keep_change(name, patch))
     }
 
-    fn incidents(&self) -> Result<Value, ApiError> {
-        self.control()?;
-        let settings = self.clip_settings();
-        let has_clip = |stream: &str, incident: &Incident| {
-            settings
-                .iter()
-                .any(|settings| has_clip(settings, stream, incident))
-        };
-        Ok(self.live.incidents.list(&has_clip))
+    fn incidents(&self, query: &IncidentQuery) -> Result<Value, ApiError> {
+        self.list_incidents(query)
+    }
+
+    fn incident(&self, id: &str) -> Result<Value, ApiError> {
+        self.shown_incident(id)
+    }
+
+    fn change_incident(&self, id: &str, change: IncidentChange) -> Result<Value, ApiError> {
+        self.mark_incident(id, change)
     }
 
     fn incident_picture(&self, id: &str) -> Result<Vec<u8>, ApiError> {
-        let best = self.live.incidents.picture(id);
-        let none = || {
-            ApiError::new(
-                Refusal::NotFound,
-                "there is no such incident any more, or it has no picture",
-            )
-        };
-        best.map(|best| best.jpeg().to_vec()).ok_or_else(none)
+        self.picture_of_incident(id)
     }
 
     fn incident_clip(&self, id: &str) -> Result<File, ApiError> {
-        let none = || {
-            ApiError::new(
-                Refusal::NotFound,
-                "there is no such incident any more, or no clip of it yet",
-            )
-        };
-        let (stream, incident) = self.live.incidents.get(id).ok_or_else(none)?;
-        let unreadable = |error: io::Error| {
-            tracing::warn!("the clip of {id} cannot be opened: {error}");
-            let what = format!("the clip cannot be opened: {}", weir_files::io_reason(&error));
-            ApiError::new(Refusal::Failed, what)
-        };
-        let mut failed = None;
-        for settings in self.clip_settings() {
-            match open_clip(&settings, &stream, &incident) {
-                Ok(Some(clip)) => return Ok(clip),
-                Ok(None) => {}
-                Err(error) => failed = Some(error),
-            }
-        }
-        Err(failed.map_or_else(none, unreadable))
+        self.clip_of_incident(id)
+    }
+
+    fn incident_stream(&self, id: &str) -> Option<String> {
+        self.live.incidents.stream(id).map(|stream| stream.to_string())
+    }
+
+    fn archive_cameras(&self) -> Result<Value, ApiError> {
+        self.list_archives()
+    }
+
+    fn archive_segments(&self, stream: &str, range: &ArchiveRange) -> Result<Value, ApiError> {
+        self.list_segments(stream, range)
+    }
+
+    fn archive_segment(&self, stream: &str, segment: &str) -> Result<ArchiveSegment, ApiError> {
+        self.open_segment(stream, segment)
+    }
+
+    fn archive_export(&self, stream: &str, range: &ArchiveRange) -> Result<ArchiveExport, ApiError> {
+        self.export_archive(stream, range)
     }
 
     fn watch(&self, name: &str, pictures: bool, queue: Arc<LiveQueue>) -> Result<Watching, ApiError> {
@@ -582,6 +577,26 @@ impl Backend for Service {
         }
     }
 
+    fn read_graph_file(&self) -> Result<Value, ApiError> {
+        self.graph_file_state()
+    }
+
+    fn check_graph(&self, check: GraphCheck) -> Result<Value, ApiError> {
+        self.check_graph_text(check)
+    }
+
+    fn save_graph(&self, save: GraphSave) -> Result<Value, ApiError> {
+        self.save_graph_text(save)
+    }
+
+    fn undo_graph(&self, version: &str) -> Result<Value, ApiError> {
+        self.undo_save(version)
+    }
+
+    fn stream_picture(&self, name: &str) -> Result<Vec<u8>, ApiError> {
+        self.picture_of(name)
+    }
+
     fn infer(&self, picture: PictureRequest, answer: PictureSender) -> Result<(), ApiError> {
         self.pictures.infer(picture, answer, self.control()?, refused)
     }
@@ -606,7 +621,9 @@ impl Backend for Service {
             let process = process_use().map(exposition::process_text);
             let spans = self.spans.get().map(|spans| exposition::spans_text(spans));
             let fleet = self.shown_fleet().map(|fleet| exposition::fleet_text(&fleet));
-            let rest = [state.ok(), process, spans, fleet].into_iter().flatten();
+            let incidents = exposition::incidents_text(&self.live.incidents.totals());
+            let own = Some(exposition::build_text() + &incidents);
+            let rest = [own, state.ok(), process, spans, fleet].into_iter().flatten();
             let metrics = self.metrics.render() + &rest.collect::<String>();
             Ok::<Arc<str>, std::convert::Infallible>(metrics.into())
         };

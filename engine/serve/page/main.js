@@ -1,35 +1,26 @@
-// The page: asks for the state once a second, and shows it.
+// The page: asks for the state once a second, and hands it to the views, one of which is visible.
 
-import { pauseStream, resumeStream, state as askState, token } from "./api.js";
+import { pauseStream, resumeStream, state as askState } from "./api.js";
 import { Dialogs } from "./dialogs.js";
-import { byId, setText } from "./dom.js";
-import { DroppedFrames } from "./dropped.js";
-import { updateFleet } from "./fleet.js";
-import { duration } from "./format.js";
-import { Gears } from "./gears.js";
-import { GraphView } from "./graph.js";
-import { addHelp } from "./help.js";
+import { byId, el, setText } from "./dom.js";
+import { Edit } from "./edit.js";
+import { Engine } from "./engine.js";
 import { History } from "./history.js";
 import { Incidents } from "./incidents.js";
-import { Latency } from "./latency.js";
-import { updateDrops, updateModules, updateSinks } from "./modules.js";
-import { Summary } from "./summary.js";
-import { Tiles } from "./tiles.js";
-import { TimelineView } from "./timeline.js";
-import { Views } from "./views.js";
+import { Live } from "./live.js";
+import { Recordings } from "./recordings.js";
+import { language, languages, setLanguage, t, translate } from "./texts.js";
 
 const POLL_MS = 1000;
 const SAID_MS = 4000;
+const VIEWS = { live: Live, incidents: Incidents, recordings: Recordings, edit: Edit, engine: Engine };
 
-const history = new History();
-const [summary, graph, latency, incidents] = [new Summary(), new GraphView(), new Latency(), new Incidents()];
-const [gears, dropped, timeline] = [new Gears(), new DroppedFrames(), new TimelineView()];
-const dialogs = new Dialogs((text) => { say(text); poll(); });
-const tiles = new Tiles(new Views(), { toggle, remove: (name) => dialogs.remove(name) });
+translate(document.body);
 
 let shown = null;
 let timer = 0;
 let polls = 0;
+let current = null;
 
 /** Says something for a while, also to screen readers. */
 function say(text) {
@@ -37,44 +28,78 @@ function say(text) {
   setTimeout(() => { if (byId("said").textContent === text) setText(byId("said"), ""); }, SAID_MS);
 }
 
-function warn(text) {
-  byId("banner").hidden = !text;
-  setText(byId("banner"), text);
-}
-
+/** Changes a camera, reports the outcome, and shows the state that follows. */
 async function toggle(name, isPaused) {
   try {
     await (isPaused ? resumeStream(name) : pauseStream(name));
-    say(`${isPaused ? "Resumed" : "Paused"} ${name}.`);
+    say(t(isPaused ? "Resumed {name}." : "Paused {name}.", { name }));
   } catch (error) {
     say(error.message);
   }
   poll();
 }
 
+/** Opens the form for a camera, which may enter the graph like one of its sources. */
+function addCamera() {
+  const own = new Set(shown?.modules.map((module) => module.name));
+  const inputs = (shown ? [...shown.modules, ...shown.sinks] : []).flatMap((node) => node.inputs);
+  dialogs.add([...new Set(inputs)].filter((name) => !own.has(name)));
+}
+
+const dialogs = new Dialogs((text) => { say(text); poll(); });
+/** Services of the page for its views. `history` has the states of the last minutes, `refresh()` asks for the state at once. */
+const app = {
+  say,
+  go: (hash) => { location.hash = hash; },
+  history: new History(),
+  refresh: () => poll(),
+  toggle,
+  addCamera,
+  removeCamera: (name) => dialogs.remove(name),
+};
+const views = Object.entries(VIEWS).map(([name, View]) => {
+  const root = byId(`view-${name}`);
+  return { name, root, view: new View(root, app) };
+});
+
+function warn(text) {
+  byId("banner").hidden = !text;
+  setText(byId("banner"), text);
+}
+
+/** Shows the view that the hash names, such as `#incidents?camera=door`. An unknown name is the view Live. */
+function route() {
+  const [name, query = ""] = location.hash.slice(1).split(/\?(.*)/s);
+  const next = views.find((view) => view.name === name) ?? views[0];
+  for (const { root, view } of views) {
+    const isLeft = !root.hidden && root !== next.root;
+    root.hidden = root !== next.root;
+    if (isLeft) view.hide?.();
+  }
+  if (current && current !== next) window.scrollTo(0, 0);
+  current = next;
+  document.body.dataset.view = next.name;
+  for (const link of byId("views").children) {
+    if (link.hash === `#${next.name}`) link.setAttribute("aria-current", "page");
+    else link.removeAttribute("aria-current");
+  }
+  next.view.show?.(new URLSearchParams(query));
+}
+
 function show(state) {
   shown = state;
-  history.add(state);
-  const { name, reloads, problems } = state.graph;
+  app.history.add(state);
+  const { name, problems } = state.graph;
   setText(byId("graph-name"), name);
   document.title = `${name} – Weir`;
-  const preset = state.report.run.preset;
-  const reloaded = reloads ? ` · graph reloaded ${reloads === 1 ? "once" : `${reloads} times`}` : "";
-  setText(byId("engine"), `${state.stopping ? "stopping" : "running"} for ${duration(state.report.run.duration_s)} · objective ${state.slo_ms} ms · policy ${preset}${reloaded}`);
-  const wrong = problems.map(({ line, message }) => `The graph file was refused: ${line ? `line ${line}: ` : ""}${message}`);
+  const wrong = problems.map(({ line, message }) => (line
+    ? t("The graph file was refused: line {line}: {message}", { line, message })
+    : t("The graph file was refused: {message}", { message })));
   warn([...wrong, ...(state.warnings ?? [])].join(" "));
-  summary.update(state, history);
-  updateFleet(state);
-  tiles.update(state, history);
-  incidents.update(state);
-  graph.update(state, history);
-  updateModules(state, history);
-  latency.update(state, history);
-  gears.update(state, history);
-  updateDrops(state, history);
-  dropped.update(state);
-  timeline.update();
-  updateSinks(state, history);
+  // A view that fails leaves the others as they are.
+  for (const { view } of views) {
+    try { view.update(state); } catch (error) { console.error(error); }
+  }
 }
 
 /** Shows the state now; the newest of several polls goes on. */
@@ -86,26 +111,25 @@ async function poll() {
     const state = await askState();
     if (number !== polls) return;
     document.body.classList.remove("lost");
-    byId("tiles").classList.remove("stale");
     show(state);
   } catch (error) {
     if (number !== polls) return;
     if (error.status === 401) {
-      dialogs.token(token() ? error.message : undefined);
+      dialogs.token();
       return;
     }
-    byId("tiles").classList.add("stale");
-    warn(shown ? `${error.message} The page shows the last known state and keeps trying.` : error.message);
+    document.body.classList.add("lost");
+    warn(shown ? `${error.message} ${t("The page shows the last known state and keeps trying.")}` : error.message);
     wait = 2 * POLL_MS;
   }
   if (!document.hidden) timer = setTimeout(poll, wait);
 }
 
-addHelp();
-byId("add").addEventListener("click", () => {
-  const own = new Set(shown?.modules.map((module) => module.name));
-  const inputs = (shown ? [...shown.modules, ...shown.sinks] : []).flatMap((node) => node.inputs);
-  dialogs.add([...new Set(inputs)].filter((name) => !own.has(name)));
-});
+byId("language").append(...languages().map(([value, text]) => el("option", { value, text, lang: value })));
+byId("language").value = language;
+byId("language").addEventListener("change", () => setLanguage(byId("language").value));
+byId("skip").addEventListener("click", (event) => { event.preventDefault(); byId("main").focus(); });
+window.addEventListener("hashchange", route);
 document.addEventListener("visibilitychange", () => { if (!document.hidden) poll(); });
+route();
 poll();

@@ -36,7 +36,7 @@ struct Unknown {
 }
 
 impl Audit {
-    /// Logs the request of a known client if it is a change, or was refused for want of a right.
+    /// Logs the request of a known client if it is a change, or was refused because a right was missing.
     pub(crate) fn on_answered(&self, record: &Record, client: &Client, from: &str, status: StatusCode) {
         let is_change = record.method != "GET" && record.right.role > Role::View;
         let is_session = record.method != "GET" && record.path.ends_with("/api/session");

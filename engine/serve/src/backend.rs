@@ -7,7 +7,9 @@ use std::sync::Arc;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
+use crate::archive::{ArchiveExport, ArchiveRange, ArchiveSegment};
 use crate::error::ApiError;
+use crate::incidents::{IncidentChange, IncidentQuery};
 use crate::infer::{PictureRequest, PictureSender};
 use crate::kept::Kept;
 use crate::live_queue::LiveQueue;
@@ -47,6 +49,12 @@ pub struct StreamRequest {
     /// Transport of a camera at an `rtsp://` address: `tcp` or `udp`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transport: Option<String>,
+    /// User of the camera or the server.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user: Option<String>,
+    /// File of the engine with the password of the user: one that the graph names itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub password_file: Option<String>,
     /// Its own latency objective, with its unit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slo: Option<String>,
@@ -94,6 +102,45 @@ pub(crate) struct GraphRequest {
     pub(crate) text: String,
 }
 
+/// A text of a graph that is checked, with edits that are made in it before.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GraphCheck {
+    /// Text of the graph, as in a graph file. Secrets that are masked in it stand for those of the file.
+    pub text: String,
+    /// Edits of single keys, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub edits: Vec<GraphEdit>,
+}
+
+/// Edit of one key in the text of a graph.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GraphEdit {
+    /// Names from the top-level table to the key, such as `["cameras", "door", "zones", "porch"]`.
+    pub path: Vec<String>,
+    /// Value of the key; absent or `null`: the key is removed.
+    #[serde(default)]
+    pub value: Value,
+}
+
+/// A text for the graph file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GraphSave {
+    /// The whole text. Secrets that are masked in it keep their values.
+    pub text: String,
+    /// Version of the file that was edited.
+    pub version: String,
+}
+
+/// Version of the graph file that a client has seen.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct GraphUndo {
+    pub(crate) version: String,
+}
+
 /// A key that is there, even if it is `null`.
 #[expect(clippy::option_option, reason = "not given, taken away, and set are three")]
 fn given<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
@@ -118,7 +165,7 @@ pub type Watching = Box<dyn Any + Send>;
 pub trait Backend: Send + Sync + 'static {
     /// Returns the components that are not ready; the list is empty if the engine is ready.
     fn not_ready(&self) -> Vec<NotReady>;
-    /// Parts that fail while the engine is ready, such as a sink whose disk is full.
+    /// Parts that fail while the engine is ready, such as a camera that is dark, or a sink whose disk is full.
     fn degraded(&self) -> Vec<NotReady> {
         Vec::new()
     }
@@ -183,11 +230,21 @@ pub trait Backend: Send + Sync + 'static {
     /// # Errors
     /// There is no such stream.
     fn watch(&self, name: &str, pictures: bool, queue: Arc<LiveQueue>) -> Result<Watching, ApiError>;
-    /// Returns the most recent incidents, the newest first, as an object.
+    /// Returns incidents by filters, the newest first, as an object with the list `incidents`.
     ///
     /// # Errors
-    /// As [`Backend::state`].
-    fn incidents(&self) -> Result<Value, ApiError>;
+    /// As [`Backend::state`], and of a value of the query that cannot be read.
+    fn incidents(&self, query: &IncidentQuery) -> Result<Value, ApiError>;
+    /// Returns the incident of that id, an object.
+    ///
+    /// # Errors
+    /// There is no such incident.
+    fn incident(&self, id: &str) -> Result<Value, ApiError>;
+    /// Marks an incident as seen or pinned, or as neither; gives the incident.
+    ///
+    /// # Errors
+    /// There is no such incident, or too many are pinned.
+    fn change_incident(&self, id: &str, change: IncidentChange) -> Result<Value, ApiError>;
     /// The picture of the incident of that id, a JPEG.
     ///
     /// # Errors
@@ -198,6 +255,28 @@ pub trait Backend: Send + Sync + 'static {
     /// # Errors
     /// There is no such incident, or no clip of it; the clip cannot be read.
     fn incident_clip(&self, id: &str) -> Result<File, ApiError>;
+    /// Returns the cameras of archives and the times that they were recorded, as an object with the list `cameras`.
+    ///
+    /// # Errors
+    /// As [`Backend::state`]; the archives cannot be read.
+    fn archive_cameras(&self) -> Result<Value, ApiError>;
+    /// Returns the segments and the gaps of a camera in a range of time, as an object.
+    ///
+    /// # Errors
+    /// There is no such camera, its video is withheld, or nothing was recorded in the range; the range is invalid.
+    fn archive_segments(&self, stream: &str, range: &ArchiveRange) -> Result<Value, ApiError>;
+    /// Returns the file of the segment of that id of a camera.
+    ///
+    /// # Errors
+    /// There is no such camera or segment, or the video of the camera is withheld.
+    fn archive_segment(&self, stream: &str, segment: &str) -> Result<ArchiveSegment, ApiError>;
+    /// Returns a range of time of a camera as one MP4.
+    ///
+    /// # Errors
+    /// As [`Backend::archive_segments`]; the range is too long, or the camera sent several sizes in it.
+    fn archive_export(&self, stream: &str, range: &ArchiveRange) -> Result<ArchiveExport, ApiError>;
+    /// Returns the stream of the incident `id`; `None` if there is no such incident.
+    fn incident_stream(&self, id: &str) -> Option<String>;
     /// The policy in force, an object.
     ///
     /// # Errors
@@ -218,6 +297,31 @@ pub trait Backend: Send + Sync + 'static {
     /// # Errors
     /// Everything that is wrong with it; nothing was changed then.
     fn apply_graph(&self, text: String) -> Result<Value, ApiError>;
+    /// The text of the graph file with its secrets masked, its version, and whether it can be saved, as an object.
+    ///
+    /// # Errors
+    /// The graph has no file, or the file cannot be read.
+    fn read_graph_file(&self) -> Result<Value, ApiError>;
+    /// Checks a text for the graph file without opening anything; gives the edited text and all problems, as an object.
+    ///
+    /// # Errors
+    /// An edit cannot be made.
+    fn check_graph(&self, check: GraphCheck) -> Result<Value, ApiError>;
+    /// Puts a text into force and into the graph file; gives what was changed and the new version.
+    ///
+    /// # Errors
+    /// The file has changed since `version`, cannot be written, or the text is refused; the file is as it was then.
+    fn save_graph(&self, save: GraphSave) -> Result<Value, ApiError>;
+    /// Puts the text before the last save into force and into the file, if the file still has that `version`.
+    ///
+    /// # Errors
+    /// As [`Backend::save_graph`], and where nothing was saved.
+    fn undo_graph(&self, version: &str) -> Result<Value, ApiError>;
+    /// The newest picture of a stream, a JPEG. It waits for a frame if none was shown in the last second.
+    ///
+    /// # Errors
+    /// There is no such stream, or no picture of it may be shown or arrives.
+    fn stream_picture(&self, name: &str) -> Result<Vec<u8>, ApiError>;
     /// Takes a picture through the modules of the graph. `answer` receives its objects, which may be after this
     /// returned.
     ///

@@ -33,19 +33,43 @@ const FILES: &[File] = &[
     file!("/page/icon.svg", "image/svg+xml", "icon.svg"),
     file!("/page/base.css", STYLE, "base.css"),
     file!("/page/parts.css", STYLE, "parts.css"),
+    file!("/page/live.css", STYLE, "live.css"),
+    file!("/page/incidents.css", STYLE, "incidents.css"),
+    file!("/page/recordings.css", STYLE, "recordings.css"),
+    file!("/page/edit.css", STYLE, "edit.css"),
+    file!("/page/engine.css", STYLE, "engine.css"),
     file!("/page/theme.js", SCRIPT, "theme.js"),
     file!("/page/api.js", SCRIPT, "api.js"),
+    file!("/page/cameras.js", SCRIPT, "cameras.js"),
     file!("/page/charts.js", SCRIPT, "charts.js"),
+    file!("/page/de.js", SCRIPT, "de.js"),
+    file!("/page/de_edit.js", SCRIPT, "de_edit.js"),
+    file!("/page/de_engine.js", SCRIPT, "de_engine.js"),
     file!("/page/dialogs.js", SCRIPT, "dialogs.js"),
     file!("/page/drawing.js", SCRIPT, "drawing.js"),
     file!("/page/dom.js", SCRIPT, "dom.js"),
     file!("/page/dropped.js", SCRIPT, "dropped.js"),
+    file!("/page/edit.js", SCRIPT, "edit.js"),
+    file!("/page/edit_canvas.js", SCRIPT, "edit_canvas.js"),
+    file!("/page/edit_diff.js", SCRIPT, "edit_diff.js"),
+    file!("/page/edit_draw.js", SCRIPT, "edit_draw.js"),
+    file!("/page/edit_forms.js", SCRIPT, "edit_forms.js"),
+    file!("/page/edit_shapes.js", SCRIPT, "edit_shapes.js"),
+    file!("/page/edit_text.js", SCRIPT, "edit_text.js"),
+    file!("/page/engine.js", SCRIPT, "engine.js"),
     file!("/page/fleet.js", SCRIPT, "fleet.js"),
     file!("/page/format.js", SCRIPT, "format.js"),
     file!("/page/gears.js", SCRIPT, "gears.js"),
     file!("/page/graph.js", SCRIPT, "graph.js"),
+    file!("/page/grid.js", SCRIPT, "grid.js"),
     file!("/page/help.js", SCRIPT, "help.js"),
     file!("/page/history.js", SCRIPT, "history.js"),
+    file!("/page/icons.js", SCRIPT, "icons.js"),
+    file!("/page/incident_dialog.js", SCRIPT, "incident_dialog.js"),
+    file!("/page/incident_filters.js", SCRIPT, "incident_filters.js"),
+    file!("/page/incident_row.js", SCRIPT, "incident_row.js"),
+    file!("/page/incident_strip.js", SCRIPT, "incident_strip.js"),
+    file!("/page/incident_words.js", SCRIPT, "incident_words.js"),
     file!("/page/incidents.js", SCRIPT, "incidents.js"),
     file!("/page/latency.js", SCRIPT, "latency.js"),
     file!("/page/live.js", SCRIPT, "live.js"),
@@ -53,11 +77,21 @@ const FILES: &[File] = &[
     file!("/page/modules.js", SCRIPT, "modules.js"),
     file!("/page/overlay.js", SCRIPT, "overlay.js"),
     file!("/page/player.js", SCRIPT, "player.js"),
+    file!("/page/de_incidents.js", SCRIPT, "de_incidents.js"),
+    file!("/page/de_recordings.js", SCRIPT, "de_recordings.js"),
+    file!("/page/recording_controls.js", SCRIPT, "recording_controls.js"),
+    file!("/page/recording_player.js", SCRIPT, "recording_player.js"),
+    file!("/page/recording_range.js", SCRIPT, "recording_range.js"),
+    file!("/page/recording_strip.js", SCRIPT, "recording_strip.js"),
+    file!("/page/recordings.js", SCRIPT, "recordings.js"),
     file!("/page/socket.js", SCRIPT, "socket.js"),
+    file!("/page/status.js", SCRIPT, "status.js"),
     file!("/page/summary.js", SCRIPT, "summary.js"),
-    file!("/page/tiles.js", SCRIPT, "tiles.js"),
+    file!("/page/texts.js", SCRIPT, "texts.js"),
+    file!("/page/tile.js", SCRIPT, "tile.js"),
     file!("/page/timeline.js", SCRIPT, "timeline.js"),
-    file!("/page/views.js", SCRIPT, "views.js"),
+    file!("/page/video.js", SCRIPT, "video.js"),
+    file!("/page/videos.js", SCRIPT, "videos.js"),
 ];
 
 /// Paths of the files.
@@ -105,6 +139,33 @@ mod tests {
         assert_eq!(used, served);
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/page");
         assert_eq!(std::fs::read_dir(folder).unwrap().count(), FILES.len());
+    }
+
+    /// Texts that the scripts hand to `t` as they stand.
+    fn keys(text: &str) -> impl Iterator<Item = &str> {
+        let calls = text.match_indices("t(\"").filter(|(at, _)| {
+            let before = text[..*at].chars().next_back();
+            !before.is_some_and(|before| before.is_alphanumeric() || before == '_')
+        });
+        calls.filter_map(|(at, call)| text[at + call.len()..].split('"').next())
+    }
+
+    #[test]
+    fn every_text_of_a_script_has_a_german_one() {
+        let text = |file: &File| std::str::from_utf8(file.bytes).unwrap();
+        let scripts = FILES.iter().filter(|file| file.kind == SCRIPT);
+        let (german, others): (Vec<&File>, Vec<&File>) =
+            scripts.partition(|file| file.path == "/page/de.js" || file.path.starts_with("/page/de_"));
+        let german: String = german.into_iter().map(text).collect();
+        for file in others {
+            for key in keys(text(file)) {
+                assert!(
+                    german.contains(&format!("\"{key}\":")),
+                    "{}: {key:?} is not in de.js",
+                    file.path
+                );
+            }
+        }
     }
 
     #[test]

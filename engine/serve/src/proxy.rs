@@ -65,7 +65,7 @@ impl Network {
 pub struct ProxyOptions {
     /// Addresses of the proxies. Headers of other addresses are ignored.
     pub trusted: Vec<Network>,
-    /// Header with the name of the authenticated user; `None`: proxies authenticate nobody.
+    /// Header with the name of the authenticated user; `None`: proxies do not authenticate users.
     pub user_header: Option<String>,
     /// Header with the groups of the user, separated by commas.
     pub groups_header: Option<String>,

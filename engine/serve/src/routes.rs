@@ -1,13 +1,19 @@
-//! The routes of the API: method, path and operation. A test checks that `docs/openapi.json` describes the
-//! same routes.
+//! The routes of the API: method, path and operation; `rights.rs` has the role that each needs. A test checks that
+//! `docs/openapi.json` describes the same routes.
 
 /// The description of the API, as it is served.
 pub const OPENAPI: &str = include_str!("../../../docs/openapi.json");
+
+/// The schema of graph files, as it is served.
+pub(crate) const GRAPH_SCHEMA: &str = include_str!("../../../docs/graph.schema.json");
 
 /// Operation that a request performs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Operation {
     Health,
+    Session,
+    SignIn,
+    SignOut,
     Readiness,
     Metrics,
     State,
@@ -25,14 +31,32 @@ pub(crate) enum Operation {
     Watch,
     WatchAll,
     Incidents,
+    Incident,
+    ChangeIncident,
     IncidentPicture,
     IncidentClip,
     Infer,
+    Archive(ArchiveOperation),
     KServe(KServeOperation),
     Policy,
     ApplyPolicy,
     Graph,
     ApplyGraph,
+    GraphSchema,
+    GraphFile,
+    CheckGraph,
+    SaveGraph,
+    UndoGraph,
+    StreamPicture,
+}
+
+/// Operation on archives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ArchiveOperation {
+    Cameras,
+    Segments,
+    Segment,
+    Export,
 }
 
 /// Operation of the KServe protocol.
@@ -64,6 +88,10 @@ const fn route(method: &'static str, path: &'static str, operation: Operation) -
     }
 }
 
+const fn archive(path: &'static str, operation: ArchiveOperation) -> RouteSpec {
+    route("GET", path, Operation::Archive(operation))
+}
+
 const fn kserve(method: &'static str, path: &'static str, operation: KServeOperation) -> RouteSpec {
     route(method, path, Operation::KServe(operation))
 }
@@ -73,6 +101,9 @@ pub const ROUTES: &[RouteSpec] = &[
     route("GET", "/healthz", Operation::Health),
     route("GET", "/readyz", Operation::Readiness),
     route("GET", "/metrics", Operation::Metrics),
+    route("GET", "/api/session", Operation::Session),
+    route("POST", "/api/session", Operation::SignIn),
+    route("DELETE", "/api/session", Operation::SignOut),
     route("GET", "/api/openapi.json", Operation::Description),
     route("GET", "/api/state", Operation::State),
     route("GET", "/api/drops", Operation::Drops),
@@ -86,10 +117,17 @@ pub const ROUTES: &[RouteSpec] = &[
     route("POST", "/api/streams/{name}/resume", Operation::ResumeStream),
     route("GET", "/api/streams/{name}/drops", Operation::StreamDrops),
     route("GET", "/api/streams/{name}/live", Operation::Watch),
+    route("GET", "/api/streams/{name}/picture", Operation::StreamPicture),
     route("GET", "/api/live", Operation::WatchAll),
     route("GET", "/api/incidents", Operation::Incidents),
+    route("GET", "/api/incidents/{name}", Operation::Incident),
+    route("PATCH", "/api/incidents/{name}", Operation::ChangeIncident),
     route("GET", "/api/incidents/{name}/picture", Operation::IncidentPicture),
     route("GET", "/api/incidents/{name}/clip", Operation::IncidentClip),
+    archive("/api/archive", ArchiveOperation::Cameras),
+    archive("/api/archive/{name}", ArchiveOperation::Segments),
+    archive("/api/archive/{name}/segments/{segment}", ArchiveOperation::Segment),
+    archive("/api/archive/{name}/export", ArchiveOperation::Export),
     route("POST", "/api/infer", Operation::Infer),
     kserve("GET", "/v2", KServeOperation::Server),
     kserve("GET", "/v2/health/live", KServeOperation::ServerLive),
@@ -116,4 +154,9 @@ pub const ROUTES: &[RouteSpec] = &[
     route("PUT", "/api/policy", Operation::ApplyPolicy),
     route("GET", "/api/graph", Operation::Graph),
     route("PUT", "/api/graph", Operation::ApplyGraph),
+    route("GET", "/api/graph/schema", Operation::GraphSchema),
+    route("GET", "/api/graph/file", Operation::GraphFile),
+    route("PUT", "/api/graph/file", Operation::SaveGraph),
+    route("POST", "/api/graph/file/undo", Operation::UndoGraph),
+    route("POST", "/api/graph/check", Operation::CheckGraph),
 ];

@@ -2,13 +2,14 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::str::FromStr;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use axum::Router;
 use axum::extract::{ConnectInfo, Request};
-use axum::http::StatusCode;
+use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodFilter, on};
 use thiserror::Error;
@@ -16,6 +17,8 @@ use tokio::net::TcpListener;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::oneshot;
 
+use crate::access::{Access, AccessOptions};
+use crate::audit::Audit;
 use crate::backend::Backend;
 use crate::clip::Clips;
 use crate::connections::{BoundedListener, Peer};
@@ -25,23 +28,53 @@ use crate::live::Watched;
 use crate::page;
 use crate::requests::Api;
 use crate::routes::ROUTES;
-use crate::token::Token;
+use crate::tls::{Tls, TlsError, TlsFiles};
 
 /// Requests that the backend carries out side by side; further ones wait.
 const MAX_BLOCKING: usize = 8;
+
+/// Longest path of a reverse proxy, in bytes.
+const MAX_BASE_PATH_BYTES: usize = 256;
 
 /// Timeout for requests that are in progress when the server stops.
 const STOP_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Address, access control and bounds of a server.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct ServeOptions {
     /// Address to listen on; with port 0 the system chooses a port.
     pub listen: SocketAddr,
-    /// Token that clients must send; required unless `listen` is a loopback address.
-    pub token: Option<Token>,
+    /// Clients that may ask; some means of authentication is required unless `listen` is a loopback address.
+    pub access: AccessOptions,
+    /// Path below which a reverse proxy serves the API and the page.
+    pub base_path: BasePath,
+    /// Certificate for TLS; `None`: connections are not encrypted.
+    pub tls: Option<TlsFiles>,
     /// Connections at a time, such as [`MAX_CONNECTIONS`](crate::MAX_CONNECTIONS).
     pub max_connections: usize,
+}
+
+/// Path below which a reverse proxy serves the API, such as `/weir`; empty: at the root. Requests are answered with the path and
+/// without, so that the proxy may remove the path or not.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct BasePath(String);
+
+impl FromStr for BasePath {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let path = text.trim_end_matches('/');
+        let is_segment = |segment: &str| {
+            let is_plain =
+                |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'~');
+            !segment.is_empty() && !matches!(segment, "." | "..") && segment.bytes().all(is_plain)
+        };
+        let mut segments = path.split('/');
+        if segments.next() == Some("") && path.len() <= MAX_BASE_PATH_BYTES && segments.all(is_segment) {
+            return Ok(Self(path.to_owned()));
+        }
+        Err(format!("\"{text}\" is no path: write one such as /weir"))
+    }
 }
 
 /// Error of starting a server.
@@ -49,8 +82,8 @@ pub struct ServeOptions {
 pub enum ServeError {
     /// The address is open to other machines.
     #[error(
-        "other machines can reach {0}, so it needs a token: give --token-file FILE or WEIR_API_TOKEN, or listen on \
-         127.0.0.1"
+        "other machines can reach {0}, so it needs a token: give --token-file FILE, --tokens-file FILE or WEIR_API_TOKEN, or \
+         listen on 127.0.0.1"
     )]
     TokenMissing(SocketAddr),
     /// The address is not to be had.
@@ -61,6 +94,9 @@ pub enum ServeError {
         /// Reason, from the operating system.
         reason: io::Error,
     },
+    /// The certificate or its key cannot be used.
+    #[error("{0}")]
+    Tls(#[from] TlsError),
     /// The machine gives no thread.
     #[error("cannot start a thread: {0}")]
     Thread(#[from] io::Error),
@@ -81,10 +117,12 @@ impl Server {
     pub fn start(options: ServeOptions, backend: Arc<dyn Backend>) -> Result<Self, ServeError> {
         let ServeOptions {
             listen,
-            token,
+            access,
+            base_path,
+            tls,
             max_connections,
         } = options;
-        if !listen.ip().is_loopback() && token.is_none() {
+        if !listen.ip().is_loopback() && !access.authenticates() {
             return Err(ServeError::TokenMissing(listen));
         }
         let runtime = Builder::new_current_thread()
@@ -98,15 +136,20 @@ impl Server {
         };
         let listener = runtime.block_on(TcpListener::bind(listen)).map_err(unavailable)?;
         let address = listener.local_addr().map_err(unavailable)?;
-        let listener = BoundedListener::new(listener, max_connections);
-        let router = router(&Arc::new(Api {
+        let tls = tls.map(Tls::new).transpose()?;
+        let access = Access::new(access, address.port(), &base_path.0, tls.is_some());
+        let listener = BoundedListener::new(listener, max_connections, tls);
+        let api = Arc::new(Api {
             backend,
-            token,
+            access,
+            audit: Audit::default(),
             watched: Watched::default(),
             clips: Clips::default(),
+            exports: Clips::default(),
             pictures: PicturePlaces::default(),
             started: tokio::time::Instant::now(),
-        }));
+        });
+        let router = router(&api, &base_path.0);
         let (stop, stopped) = oneshot::channel();
         let builder = std::thread::Builder::new().name("weir-api".to_owned());
         let thread = builder.spawn(move || serve(runtime, listener, router, stopped))?;
@@ -152,32 +195,17 @@ fn serve(runtime: Runtime, listener: BoundedListener, router: Router, stopped: o
     runtime.shutdown_timeout(STOP_TIMEOUT);
 }
 
-fn router(api: &Arc<Api>) -> Router {
-    let mut router = Router::new();
-    for route in ROUTES {
-        let filter = match route.method {
-            "POST" => MethodFilter::POST,
-            "PUT" => MethodFilter::PUT,
-            "PATCH" => MethodFilter::PATCH,
-            "DELETE" => MethodFilter::DELETE,
-            _ => MethodFilter::GET,
+/// The router of all routes, at the root and below `base`.
+fn router(api: &Arc<Api>, base: &str) -> Router {
+    let mut router = with_routes(Router::new(), api, "");
+    if !base.is_empty() {
+        router = with_routes(router, api, base);
+        let location = format!("{base}/");
+        let redirect = move || {
+            let location = location.clone();
+            async move { (StatusCode::PERMANENT_REDIRECT, [(header::LOCATION, location)]) }
         };
-        let (api, operation) = (Arc::clone(api), route.operation);
-        let handler = move |request: Request| {
-            let api = Arc::clone(&api);
-            answered(request, async move |request, peer| {
-                api.answer(operation, request, peer).await
-            })
-        };
-        router = router.route(route.path, on(filter, handler));
-    }
-    for path in page::paths() {
-        let api = Arc::clone(api);
-        let handler = move |request: Request| {
-            let api = Arc::clone(&api);
-            answered(request, async move |request, peer| api.page(&request, &peer))
-        };
-        router = router.route(path, on(MethodFilter::GET, handler));
+        router = router.route(base, on(MethodFilter::GET, redirect));
     }
     let unknown = |status: StatusCode, what: &'static str| {
         let api = Arc::clone(api);
@@ -196,6 +224,38 @@ fn router(api: &Arc<Api>) -> Router {
         ))
 }
 
+/// Adds all routes below a path.
+fn with_routes(mut router: Router, api: &Arc<Api>, base: &str) -> Router {
+    for route in ROUTES {
+        let filter = match route.method {
+            "POST" => MethodFilter::POST,
+            "PUT" => MethodFilter::PUT,
+            "PATCH" => MethodFilter::PATCH,
+            "DELETE" => MethodFilter::DELETE,
+            _ => MethodFilter::GET,
+        };
+        let (api, operation) = (Arc::clone(api), route.operation);
+        let handler = move |request: Request| {
+            let api = Arc::clone(&api);
+            answered(request, async move |request, peer| {
+                api.answer(operation, request, peer).await
+            })
+        };
+        router = router.route(&format!("{base}{}", route.path), on(filter, handler));
+    }
+    for path in page::paths() {
+        let api = Arc::clone(api);
+        let handler = move |request: Request| {
+            let api = Arc::clone(&api);
+            answered(request, async move |request, peer| {
+                api.page(&request, &peer, path)
+            })
+        };
+        router = router.route(&format!("{base}{path}"), on(MethodFilter::GET, handler));
+    }
+    router
+}
+
 /// Answers a request; its connection knows that it is no longer that of a client which does not say what it asks for.
 async fn answered<R: IntoResponse>(
     request: Request,
@@ -209,4 +269,22 @@ async fn answered<R: IntoResponse>(
     let response = answer(request, peer.clone()).await.into_response();
     peer.0.on_answered();
     response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn base_paths_are_plain_and_absolute() {
+        let parse = |text: &str| text.parse::<BasePath>().map(|path| path.0);
+        assert_eq!(parse("/weir").as_deref(), Ok("/weir"));
+        assert_eq!(parse("/video/weir/").as_deref(), Ok("/video/weir"));
+        for root in ["", "/"] {
+            assert_eq!(parse(root).as_deref(), Ok(""), "{root}");
+        }
+        for wrong in ["weir", "/a//b", "/..", "/{name}", "/a b", "/a;Path=b", "http://a"] {
+            assert!(parse(wrong).is_err(), "{wrong}");
+        }
+    }
 }

@@ -65,7 +65,7 @@ impl Sink for EventSink {
                 reason,
                 ..
             } => (stream, Event::Dropped(frame, reason)),
-            Notice::Still { .. } | Notice::Analytics { .. } => return Ok(()),
+            Notice::Still { .. } | Notice::Sink { .. } | Notice::Analytics { .. } => return Ok(()),
         };
         let _ = self.0.send((stream.to_string(), event));
         Ok(())
@@ -213,6 +213,7 @@ fn camera_source(name: &str, port: u16, transport: Transport) -> Box<dyn SourceF
         connection: Connection {
             transport,
             options: Settings([("allowed_media_types".to_owned(), sound)].into()),
+            login: None,
         },
         ..SourceOptions::default()
     };

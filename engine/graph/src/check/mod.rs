@@ -70,6 +70,7 @@ pub(crate) fn check(
     let plan = plan::read(&raw, diagnostics);
     warn_unused(&raw, &wiring, &models, &devices, diagnostics);
     reserves::warn(&raw, &wiring, &models, &devices, diagnostics);
+    memory::warn(&raw, &wiring, &models, &devices, diagnostics);
     if !diagnostics.is_clean() {
         return None;
     }
@@ -431,6 +432,7 @@ fn build(
         stream_places: raw.stream_places,
         privacy: raw.privacy.map(|privacy| privacy.privacy).unwrap_or_default(),
         stream_defaults: raw.stream_defaults,
+        default_password_file: raw.default_password_file,
         policy: Policy::default(),
         sources: sources.collect::<Option<_>>()?,
         templates: raw.templates.into_iter().map(|name| name.value).collect(),

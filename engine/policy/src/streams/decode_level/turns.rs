@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn key_frames_that_come_together_are_told_from_others() {
+    fn key_frames_that_come_together_are_aligned() {
         let at = |ms: u64| Timestamp::ZERO + Span::from_millis(ms);
         let aligned = |apart: u64, group: u64, were: bool| {
             let streams: Vec<Candidate> = (0..16)
