@@ -47,8 +47,11 @@ fn reader(folder: &TempDir) -> ArchiveReader {
     ArchiveReader::of_stream(folder.path(), "north")
 }
 
+/// Begins and ends in milliseconds.
+type Ranges = Vec<(u64, u64)>;
+
 /// Begin and end of segments, and gaps, from the begin of the archive on.
-fn listed(folder: &TempDir, from: u64, to: u64) -> (Vec<(u64, u64)>, Vec<(u64, u64)>) {
+fn listed(folder: &TempDir, from: u64, to: u64) -> (Ranges, Ranges) {
     let range = (BEGAN_MS + from, BEGAN_MS + to);
     let listing = reader(folder).list(range, &SegmentCache::default()).unwrap();
     let since = |(from, to): (u64, u64)| (from - BEGAN_MS, to - BEGAN_MS);

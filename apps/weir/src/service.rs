@@ -2,9 +2,9 @@
 
 mod allowed;
 mod archives;
-mod incidents;
 mod edit_rights;
 mod graph_file;
+mod incidents;
 mod keeping;
 mod masked_text;
 mod ready;
@@ -29,7 +29,8 @@ use weir_graph::{Graph, SourceNode};
 use weir_operators::sinks::SegmentCache;
 use weir_runtime::{Assembly, Control, Progress, Snapshot, StreamError};
 use weir_serve::{
-    ApiError, ArchiveExport, ArchiveRange, ArchiveSegment, Backend, GraphCheck, GraphSave, IncidentChange, IncidentQuery, Kept, LiveQueue, NotReady, PictureRequest, PictureSender, Refusal, StreamPatch,
+    ApiError, ArchiveExport, ArchiveRange, ArchiveSegment, Backend, GraphCheck, GraphSave, IncidentChange,
+    IncidentQuery, Kept, LiveQueue, NotReady, PictureRequest, PictureSender, Refusal, StreamPatch,
     StreamRequest, Token, Watching,
 };
 use weir_types::Span;
@@ -337,7 +338,9 @@ impl Service {
         *lock(&self.places) = AllowedPlaces::of(&loaded.graph, &self.graph);
         self.pictures.set_graph(&loaded.graph);
         let clips = loaded.graph.sinks().iter().filter(|sink| sink.kind == "clips");
-        self.live.incidents.set_clips(clips.map(|sink| sink.settings.clone()).collect());
+        self.live
+            .incidents
+            .set_clips(clips.map(|sink| sink.settings.clone()).collect());
         self.forget_state();
     }
 

@@ -32,11 +32,12 @@ inputs = [
 "#;
 
 fn value(text: &str) -> Value {
-    format!("v = {text}").parse::<Table>().unwrap()["v"].clone()
+    let table = format!("v = {text}").parse::<Table>();
+    table.expect("the value parses")["v"].clone()
 }
 
 fn set_text(text: &str, path: &[&str], new: &str) -> String {
-    set(text, path, &value(new)).unwrap()
+    set(text, path, &value(new)).expect("the edit is possible")
 }
 
 /// The text with `to` in the place of `from`, which it has once.

@@ -75,10 +75,10 @@ pub use strategy::{
     QueueOperation, QueueOperations, Sizing, SlotPlanning, SlotQueues, Switch,
 };
 pub use streams::catch_up::CatchUp;
-pub use streams::frozen::FrozenWatch;
 pub use streams::decode_level::{DecodeEffect, DecodeEvent, DecodeLevels, DecodeObservation};
 pub use streams::decode_load::{DecodeLoad, DecodingReport};
 pub use streams::frame_sampler::FrameSampler;
+pub use streams::frozen::FrozenWatch;
 pub use streams::health::{HealthTracker, StateChange, StreamHealth, StreamStanding};
 pub use streams::media_clock::{AGE_WINDOW, FrameTime, MAX_FALL, MAX_JUMP, MAX_LEAD, MediaClock, MediaInfo};
 pub use streams::motion::{GateDecision, GateEvent, LumaGrid, MotionGate, Region, SceneChange};

@@ -4,9 +4,9 @@
 
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::time::Instant;
 
 use axum::http::{HeaderMap, Method, StatusCode, Uri, header};
+use tokio::time::Instant;
 
 use crate::accounts::{Accounts, TokensFile};
 use crate::digest::Digest;

@@ -3,9 +3,10 @@
 
 use std::sync::Mutex;
 use std::sync::PoisonError;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use axum::http::StatusCode;
+use tokio::time::Instant;
 
 use crate::access::Client;
 use crate::rights::Right;

@@ -77,6 +77,7 @@ fn too_many() -> ApiError {
         .hint("ask again once one of them is complete")
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "it is given to `map_err`")]
 fn unreadable(error: io::Error) -> ApiError {
     tracing::warn!("a clip cannot be read: {error}");
     ApiError::new(Refusal::Failed, format!("the clip cannot be read: {error}"))

@@ -94,7 +94,7 @@ impl Api {
             }
             None if self.access.authenticates() && is_denied(response.status()) => {
                 self.audit
-                    .on_unknown(&record, &from, response.status(), std::time::Instant::now());
+                    .on_unknown(&record, &from, response.status(), Instant::now());
             }
             _ => {}
         }
@@ -215,10 +215,7 @@ impl Api {
             let error = ApiError::new(Refusal::Conflict, "a session is opened with a token");
             return Err(error.hint("send the header Authorization: Bearer TOKEN"));
         };
-        let opened = self
-            .access
-            .sessions
-            .open(token, asked.keep, std::time::Instant::now());
+        let opened = self.access.sessions.open(token, asked.keep, Instant::now());
         let opened = opened.map_err(|error| {
             ApiError::new(
                 Refusal::Failed,
@@ -316,7 +313,8 @@ impl Api {
             }
             Operation::Incident => backend.incident(name).map(answer),
             Operation::ChangeIncident => {
-                let change: IncidentChange = read(body, "no change of an incident", "such as {\"seen\": true}")?;
+                let change: IncidentChange =
+                    read(body, "no change of an incident", "such as {\"seen\": true}")?;
                 backend.change_incident(name, change.checked()?).map(answer)
             }
             Operation::IncidentPicture => backend
@@ -343,7 +341,9 @@ impl Api {
             }
             Operation::SaveGraph => {
                 let hint = "send {\"text\": \"...\", \"version\": \"...\"} with the version that GET /api/graph/file gives";
-                backend.save_graph(read(body, "no text of a graph file", hint)?).map(answer)
+                backend
+                    .save_graph(read(body, "no text of a graph file", hint)?)
+                    .map(answer)
             }
             Operation::UndoGraph => {
                 let hint = "send {\"version\": \"...\"} with the version that GET /api/graph/file gives";

@@ -4,7 +4,9 @@ use std::fmt::Display;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use tokio::time::Instant;
 
 /// Interval at which files are looked at, at most: requests ask more often.
 const CHECK_INTERVAL: Duration = Duration::from_millis(500);

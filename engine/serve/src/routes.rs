@@ -126,7 +126,10 @@ pub const ROUTES: &[RouteSpec] = &[
     route("GET", "/api/incidents/{name}/clip", Operation::IncidentClip),
     archive("/api/archive", ArchiveOperation::Cameras),
     archive("/api/archive/{name}", ArchiveOperation::Segments),
-    archive("/api/archive/{name}/segments/{segment}", ArchiveOperation::Segment),
+    archive(
+        "/api/archive/{name}/segments/{segment}",
+        ArchiveOperation::Segment,
+    ),
     archive("/api/archive/{name}/export", ArchiveOperation::Export),
     route("POST", "/api/infer", Operation::Infer),
     kserve("GET", "/v2", KServeOperation::Server),

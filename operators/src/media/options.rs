@@ -129,7 +129,9 @@ fn ffmpeg_text(value: &Value) -> String {
             points.collect::<Vec<_>>().join("+")
         }
         Value::Durations(durations) => {
-            let durations = durations.iter().map(|(name, seconds)| format!("{name}={seconds}"));
+            let durations = durations
+                .iter()
+                .map(|(name, seconds)| format!("{name}={seconds}"));
             durations.collect::<Vec<_>>().join("+")
         }
     }

@@ -133,10 +133,13 @@ impl PacketObserver for Channel {
         };
         let is_record = format.extradata.first() == Some(&1);
         if packet.key {
-            let (holds, record): (fn(&[u8], &[u8]) -> bool, fn(&[u8]) -> Option<Vec<u8>>) = match format.codec
-            {
-                PacketCodec::H264 => (h264::holds, h264::record),
-                PacketCodec::H265 => (h265::holds, hevc_record),
+            let holds = match format.codec {
+                PacketCodec::H264 => h264::holds,
+                PacketCodec::H265 => h265::holds,
+            };
+            let record = match format.codec {
+                PacketCodec::H264 => h264::record,
+                PacketCodec::H265 => hevc_record,
             };
             let record = if is_record {
                 Some(format.extradata.to_vec())

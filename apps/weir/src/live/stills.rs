@@ -49,8 +49,24 @@ pub(crate) struct Stills {
 struct State {
     /// Requests that wait for a frame, by stream.
     wanted: BTreeMap<String, usize>,
-    /// Newest pictures with the time at which they were taken; `None`: the frame shows nothing.
-    taken: BTreeMap<String, (Instant, Option<Arc<[u8]>>)>,
+    /// Newest pictures, by stream.
+    taken: BTreeMap<String, Still>,
+}
+
+/// Picture of a stream.
+struct Still {
+    /// Time at which it was taken.
+    at: Instant,
+    /// `None`: the frame shows nothing.
+    jpeg: Option<Arc<[u8]>>,
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the age of a picture decides whether another one is taken"
+)]
+fn now() -> Instant {
+    Instant::now()
 }
 
 impl Stills {
@@ -60,9 +76,9 @@ impl Stills {
     /// [`NoStill`].
     pub(crate) fn get(&self, stream: &str) -> Result<Arc<[u8]>, NoStill> {
         let mut state = self.lock();
-        state.taken.retain(|_, (at, _)| at.elapsed() < MAX_AGE);
-        if let Some((_, picture)) = state.taken.get(stream) {
-            return picture.clone().ok_or(NoStill::Empty);
+        state.taken.retain(|_, still| still.at.elapsed() < MAX_AGE);
+        if let Some(still) = state.taken.get(stream) {
+            return still.jpeg.clone().ok_or(NoStill::Empty);
         }
         if self.waiting.load(Ordering::Relaxed) >= MAX_WAITING {
             return Err(NoStill::Busy);
@@ -81,7 +97,7 @@ impl Stills {
             }
         }
         match state.taken.get(stream) {
-            Some((_, picture)) => picture.clone().ok_or(NoStill::Empty),
+            Some(still) => still.jpeg.clone().ok_or(NoStill::Empty),
             None => Err(NoStill::Late),
         }
     }
@@ -99,9 +115,8 @@ impl Stills {
         }
         let jpeg = picture(delivery, LIMITS).map(Arc::from);
         let mut state = self.lock();
-        state
-            .taken
-            .insert(delivery.stream.to_string(), (Instant::now(), jpeg));
+        let still = Still { at: now(), jpeg };
+        state.taken.insert(delivery.stream.to_string(), still);
         drop(state);
         self.taken.notify_all();
     }

@@ -196,7 +196,7 @@ impl Service {
         let checked = self
             .checked(&before, &text)
             .map_err(|findings| refused(&findings))?;
-        let applied = self.write(&before, checked.text.clone())?;
+        let applied = self.write(&before, &checked.text)?;
         let version = version_of(&checked.text);
         if checked.text != before {
             undo.push((before, version.clone()));
@@ -218,23 +218,23 @@ impl Service {
             ));
         };
         let before = before.clone();
-        let applied = self.write(&now, before.clone())?;
+        let applied = self.write(&now, &before)?;
         undo.pop();
         Ok(json!({ "version": version_of(&before), "applied": applied }))
     }
 
     /// Puts a text into force, and into the file in place of `before`.
-    fn write(&self, before: &str, text: String) -> Result<Applied, ApiError> {
+    fn write(&self, before: &str, text: &str) -> Result<Applied, ApiError> {
         let conflict = |why: String| ApiError::new(Refusal::Conflict, why);
         if let Some(loaded) = &*lock(&self.loaded) {
             self.check_file_editable(&loaded.graph).map_err(conflict)?;
         }
-        reload::probe_models(&text, Author::File, self).map_err(|problems| refused_graph(&problems))?;
+        reload::probe_models(text, Author::File, self).map_err(|problems| refused_graph(&problems))?;
         let mut written = Ok(());
         let applied = self.with_loaded(|loaded| {
             graph_file::check_text(&self.graph, before).map_err(|why| vec![Problem::new(why, None)])?;
-            let applied = loaded.apply(text.clone(), Author::File, self)?;
-            written = graph_file::replace(&self.graph, before, &text);
+            let applied = loaded.apply(text.to_owned(), Author::File, self)?;
+            written = graph_file::replace(&self.graph, before, text);
             loaded.edits += u64::from(written.is_ok());
             Ok(applied)
         });

@@ -9,9 +9,10 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use weir_serve::{
-    AccessOptions, ApiError, ArchiveExport, ArchiveRange, ArchiveSegment, Backend, BasePath, GraphCheck, GraphSave, IncidentChange, IncidentQuery, Kept, LiveKind,
-    LiveMessage, LiveQueue, NotReady, Picture, PictureAnswer, PictureInput, PictureObject, PictureRequest,
-    PictureSender, Refusal, ServeOptions, Server, StreamPatch, StreamRequest, Token, Watching,
+    AccessOptions, ApiError, ArchiveExport, ArchiveRange, ArchiveSegment, Backend, BasePath, GraphCheck,
+    GraphSave, IncidentChange, IncidentQuery, Kept, LiveKind, LiveMessage, LiveQueue, NotReady, Picture,
+    PictureAnswer, PictureInput, PictureObject, PictureRequest, PictureSender, Refusal, ServeOptions, Server,
+    StreamPatch, StreamRequest, Token, Watching,
 };
 
 /// Connections at a time.

@@ -208,7 +208,9 @@ impl Sink for Table {
             Notice::Analytics {
                 stream, ended_tracks, ..
             } => self.on_tracks(stream, ended_tracks),
-            Notice::Dropped { .. } | Notice::Still { .. } | Notice::State { .. } | Notice::Sink { .. } => Ok(()),
+            Notice::Dropped { .. } | Notice::Still { .. } | Notice::State { .. } | Notice::Sink { .. } => {
+                Ok(())
+            }
         }
     }
 

@@ -236,7 +236,7 @@ impl Sender {
             Ok(()) => true,
             Err(reason) => {
                 self.output = None;
-                self.on_failure(reason);
+                self.on_failure(&reason);
                 false
             }
         }
@@ -264,13 +264,13 @@ impl Sender {
                 true
             }
             Err(reason) => {
-                self.on_failure(reason);
+                self.on_failure(&reason);
                 false
             }
         }
     }
 
-    fn on_failure(&mut self, reason: String) {
+    fn on_failure(&mut self, reason: &str) {
         let connected = self.connected.take();
         if connected.is_some_and(|connected| now().duration_since(connected) >= GOOD_AFTER) {
             self.backoff.reset();

@@ -64,12 +64,10 @@ impl Limits {
             keep_ms,
             keep_by_ms,
             max_bytes: settings.number(MAX_BYTES.name, (10_u64 << 30) as f64) as u64,
-            min_free: (free > 0.0).then(|| {
-                if free < 1.0 {
-                    MinFree::Share(free)
-                } else {
-                    MinFree::Bytes(free as u64)
-                }
+            min_free: (free > 0.0).then_some(if free < 1.0 {
+                MinFree::Share(free)
+            } else {
+                MinFree::Bytes(free as u64)
             }),
         }
     }

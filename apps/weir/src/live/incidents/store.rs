@@ -197,7 +197,7 @@ impl PictureFolder {
             let metadata = entry.metadata().ok()?;
             let hex = name.strip_suffix(".jpg")?;
             let is_hash = hex.len() == 2 * HASH_BYTES && hex.bytes().all(|byte| byte.is_ascii_hexdigit());
-            (is_hash && metadata.is_file()).then(|| (name, metadata.len()))
+            (is_hash && metadata.is_file()).then_some((name, metadata.len()))
         });
         named.collect()
     }
