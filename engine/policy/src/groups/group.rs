@@ -225,3 +225,17 @@ impl Groups {
         invariant!(seen.len() == self.requests, Kind::Groups, "requests were lost");
     }
 }
+
+/// Requests that need a place: one request that arrived, or a group whose instance was lost.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Wanted {
+    pub(super) key: GroupKey,
+    pub(super) prompt: f64,
+    pub(super) output: f64,
+    pub(super) requests: f64,
+    pub(super) deadline: Timestamp,
+    /// Whether they may join a group of their key.
+    pub(super) may_join: bool,
+    /// Number of the group: without balance, instances get groups in turn.
+    pub(super) turn: u64,
+}

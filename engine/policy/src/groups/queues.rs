@@ -8,12 +8,11 @@ use weir_types::{GroupId, InstanceId, ModelId, SequenceId, Timestamp};
 
 use super::api::{QueueEffect, QueueEvent, QueuesSpec};
 use super::estimator::{Inefficiency, OutputLengths, ServiceRates};
-use super::group::{GroupKey, Share, tier};
+use super::group::{GroupKey, Share, Wanted, tier};
 use super::instance::At;
 use super::orders::VirtualQueues;
 use super::rule::QueueRule;
 use super::sorted::Lines;
-use super::virtual_queue::Wanted;
 use crate::residency::{Residency, ResidencyEffect, ResidencyEvent};
 
 /// Whereabouts of a request: in a queue or on an instance.

@@ -4,7 +4,7 @@ use weir_types::{GroupId, InstanceId, ModelId, Timestamp};
 
 use super::api::QueueEffect;
 use super::exact::solve_exactly;
-use super::group::{Group, GroupKey};
+use super::group::{Group, Wanted};
 use super::orders::{Queued, VirtualQueues};
 use super::plan::{GroupCost, PlanGroup, PlanInstance, PlanObjective, PlanProblem, Progress};
 use super::queues::{Queues, Waiting, can_hold};
@@ -18,20 +18,6 @@ const MAX_PREFETCHED: usize = 2;
 const NOT_HERE_S: f64 = 1e7;
 /// Increase of expected late requests, against the last plan, that counts as a violation.
 const VIOLATION: f64 = 0.5;
-
-/// Requests that need a place: one request that arrived, or a group whose instance was lost.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Wanted {
-    pub(super) key: GroupKey,
-    pub(super) prompt: f64,
-    pub(super) output: f64,
-    pub(super) requests: f64,
-    pub(super) deadline: Timestamp,
-    /// Whether they may join a group of their key.
-    pub(super) may_join: bool,
-    /// Number of the group: without balance, instances get groups in turn.
-    pub(super) turn: u64,
-}
 
 /// A possible place for requests.
 #[derive(Debug, Clone, Copy)]
