@@ -185,7 +185,7 @@ fn what_no_engine_answers_is_said() {
         .unwrap();
     refuses(
         &list,
-        &["cannot connect to an engine at 127.0.0.1:1", "weir serve"],
+        &["cannot connect to an engine at http://127.0.0.1:1", "weir serve"],
     );
 }
 
