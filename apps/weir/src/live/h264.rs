@@ -72,9 +72,30 @@ pub(super) fn record(stream: &[u8]) -> Option<Vec<u8>> {
 /// True if the record contains all parameter sets of a byte stream, also if the stream has none. A camera
 /// repeats its sets in any order, and not always all of them.
 pub(super) fn holds(record: &[u8], stream: &[u8]) -> bool {
-    let held = sets(record).unwrap_or_default();
+    has_all(sets(record), stream, |unit| matches!(unit[0] & 31, SPS | PPS))
+}
+
+/// True if `held`, of a record that may be cut off, contains all units of a byte stream that are parameter sets.
+pub(super) fn has_all(held: Option<Vec<&[u8]>>, stream: &[u8], is_parameter_set: fn(&[u8]) -> bool) -> bool {
+    let held = held.unwrap_or_default();
     let mut sent = units(stream).into_iter();
-    sent.all(|unit| !matches!(unit[0] & 31, SPS | PPS) || held.contains(&unit))
+    sent.all(|unit| !is_parameter_set(unit) || held.contains(&unit))
+}
+
+/// Takes so many units with their lengths from the beginning of a list; returns the rest, or `None` where it is cut off.
+pub(super) fn take_units<'a>(
+    count: usize,
+    mut list: &'a [u8],
+    units: &mut Vec<&'a [u8]>,
+) -> Option<&'a [u8]> {
+    for _ in 0..count {
+        let (length, after) = list.split_at_checked(2)?;
+        let length = usize::from(u16::from_be_bytes([length[0], length[1]]));
+        let (unit, after) = after.split_at_checked(length)?;
+        units.push(unit);
+        list = after;
+    }
+    Some(list)
 }
 
 /// The parameter sets of a record; `None` where it is cut off.
@@ -82,15 +103,8 @@ fn sets(record: &[u8]) -> Option<Vec<&[u8]>> {
     let mut rest = record.get(5..)?;
     let mut sets = Vec::new();
     for bits in [31, 255] {
-        let (count, after) = rest.split_first()?;
-        rest = after;
-        for _ in 0..count & bits {
-            let (length, after) = rest.split_at_checked(2)?;
-            let length = usize::from(u16::from_be_bytes([length[0], length[1]]));
-            let (unit, after) = after.split_at_checked(length)?;
-            sets.push(unit);
-            rest = after;
-        }
+        let (count, list) = rest.split_first()?;
+        rest = take_units(usize::from(count & bits), list, &mut sets)?;
     }
     Some(sets)
 }

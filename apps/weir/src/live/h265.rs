@@ -1,6 +1,6 @@
 //! H.265 as cameras send it and as MP4 has it, beside what [`super::h264`] has for both.
 
-use super::h264::{add_lengths, units};
+use super::h264::{add_lengths, has_all, take_units, units};
 
 /// Types of units that are parameter sets (ITU-T H.265, table 7-1).
 const PARAMETER_SETS: std::ops::RangeInclusive<u8> = 32..=34;
@@ -20,9 +20,7 @@ pub(super) fn with_lengths(stream: &[u8]) -> Vec<u8> {
 
 /// True if the record contains all parameter sets of a byte stream, also if the stream has none.
 pub(super) fn holds(record: &[u8], stream: &[u8]) -> bool {
-    let held = sets(record).unwrap_or_default();
-    let mut sent = units(stream).into_iter();
-    sent.all(|unit| !is_parameter_set(unit) || held.contains(&unit))
+    has_all(sets(record), stream, is_parameter_set)
 }
 
 /// The parameter sets of a record; `None` where it is cut off.
@@ -30,15 +28,9 @@ fn sets(record: &[u8]) -> Option<Vec<&[u8]>> {
     let (count, mut rest) = record.get(RECORD_HEAD - 1..)?.split_first()?;
     let mut sets = Vec::new();
     for _ in 0..*count {
-        let (head, after) = rest.split_at_checked(3)?;
-        rest = after;
-        for _ in 0..u16::from_be_bytes([head[1], head[2]]) {
-            let (length, after) = rest.split_at_checked(2)?;
-            let length = usize::from(u16::from_be_bytes([length[0], length[1]]));
-            let (unit, after) = after.split_at_checked(length)?;
-            sets.push(unit);
-            rest = after;
-        }
+        let (head, list) = rest.split_at_checked(3)?;
+        let units = u16::from_be_bytes([head[1], head[2]]);
+        rest = take_units(usize::from(units), list, &mut sets)?;
     }
     Some(sets)
 }
