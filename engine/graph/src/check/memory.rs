@@ -114,9 +114,9 @@ pub(super) fn warn(
         let mut all = raw.devices.iter();
         all.any(|device| device.name.value == *name && device.memory.is_some())
     };
-    let device_of = |module: usize| match devices.of_model.get((*models.get(module)?)?)?.as_slice() {
-        [end] => end.device.filter(|device| short(*device)),
-        _ => None,
+    let device_of = |module: usize| {
+        let model = models.get(module).copied().flatten()?;
+        devices.only_of(model).filter(|device| short(*device))
     };
     for module in &wiring.order {
         let Some(device) = device_of(*module) else {

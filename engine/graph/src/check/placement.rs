@@ -143,6 +143,14 @@ fn check_python(model: &RawModel, node: &DeviceNode, diagnostics: &mut Diagnosti
 }
 
 impl Devices {
+    /// The device of a model that is on one alone: of several, none has to do it by itself.
+    pub(super) fn only_of(&self, model: usize) -> Option<usize> {
+        match self.of_model.get(model)?.as_slice() {
+            [end] => end.device,
+            _ => None,
+        }
+    }
+
     /// The index of a device that a model names; `None`, reported, where there is none.
     fn place(
         &mut self,

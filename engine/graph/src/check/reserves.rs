@@ -32,11 +32,7 @@ pub(super) fn warn(
         for module in wiring.passed_by(source) {
             let regions = raw.modules[module].regions.given();
             let model = models.get(module).copied().flatten();
-            // Of several devices none has to do it alone.
-            let device = model.and_then(|model| match devices.of_model.get(model).map(Vec::as_slice) {
-                Some([end]) => end.device,
-                _ => None,
-            });
+            let device = model.and_then(|model| devices.only_of(model));
             let (Some(model), Some(device), None) = (model, device, regions) else {
                 continue;
             };
