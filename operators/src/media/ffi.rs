@@ -16,7 +16,7 @@ unsafe impl Send for Converter {}
 
 impl Converter {
     /// A bilinear conversion between two formats and sizes.
-    pub(crate) fn new(from: scaling::context::Definition, to: scaling::context::Definition) -> Option<Self> {
+    fn new(from: scaling::context::Definition, to: scaling::context::Definition) -> Option<Self> {
         let flags = scaling::Flags::BILINEAR | scaling::Flags::ACCURATE_RND;
         scaling::Context::get(
             from.format,
@@ -31,9 +31,17 @@ impl Converter {
         .map(Self)
     }
 
-    /// Format and size of its input.
-    pub(crate) fn from(&self) -> &scaling::context::Definition {
-        self.0.input()
+    /// The conversion in `slot`, which is made anew where it has other formats or sizes; `None` where there is none.
+    pub(crate) fn between(
+        slot: &mut Option<Self>,
+        from: scaling::context::Definition,
+        to: scaling::context::Definition,
+    ) -> Option<&mut Self> {
+        let fits = |own: &Self| *own.0.input() == from && *own.0.output() == to;
+        if !slot.as_ref().is_some_and(fits) {
+            *slot = Self::new(from, to);
+        }
+        slot.as_mut()
     }
 
     /// Converts one picture.

@@ -37,8 +37,8 @@ impl Planes for Decoded {
 #[derive(Default)]
 pub(crate) struct Pictures {
     converter: Option<Converter>,
-    /// To square pixels, with the size that it makes.
-    scaler: Option<(Converter, (u32, u32))>,
+    /// Converts to square pixels.
+    scaler: Option<Converter>,
     /// Width of a pixel by its height as the container states it; 0: as the picture does.
     aspect: Option<Rational>,
     /// The CUDA GPU that decodes them.
@@ -174,17 +174,14 @@ impl Pictures {
             width: frame.width(),
             height: frame.height(),
         };
-        let is_for = |(scaler, size): &(Converter, _)| *scaler.from() == from && *size == (width, height);
-        if !self.scaler.as_ref().is_some_and(is_for) {
-            let to = Definition {
-                format: from.format,
-                width,
-                height,
-            };
-            self.scaler = Some((Converter::new(from, to)?, (width, height)));
-        }
+        let to = Definition {
+            format: from.format,
+            width,
+            height,
+        };
+        let scaler = Converter::between(&mut self.scaler, from, to)?;
         let mut scaled = frame::Video::empty();
-        self.scaler.as_mut()?.0.run(frame, &mut scaled).ok()?;
+        scaler.run(frame, &mut scaled).ok()?;
         Some(scaled)
     }
 
@@ -200,22 +197,14 @@ impl Pictures {
             width,
             height,
         };
-        if self
-            .converter
-            .as_ref()
-            .is_none_or(|converter| *converter.from() != from)
-        {
-            self.converter = Converter::new(
-                from,
-                Definition {
-                    format,
-                    width,
-                    height,
-                },
-            );
-        }
+        let to = Definition {
+            format,
+            width,
+            height,
+        };
+        let converter = Converter::between(&mut self.converter, from, to)?;
         let mut converted = frame::Video::empty();
-        self.converter.as_mut()?.run(frame, &mut converted).ok()?;
+        converter.run(frame, &mut converted).ok()?;
         Some((converted, pixel_format_of(format)?))
     }
 }

@@ -30,18 +30,11 @@ impl RgbConverter {
             width,
             height,
         };
-        if self
-            .converter
-            .as_ref()
-            .is_none_or(|converter| *converter.from() != from)
-        {
-            let to = Definition {
-                format: Pixel::YUV420P,
-                width: own_width,
-                height: own_height,
-            };
-            self.converter = Converter::new(from, to);
-        }
+        let to = Definition {
+            format: Pixel::YUV420P,
+            width: own_width,
+            height: own_height,
+        };
         let mut drawn = frame::Video::new(Pixel::RGB24, width, height);
         let (stride, bytes) = (drawn.stride(0), width as usize * 3);
         let rows = picture.samples.chunks_exact((picture.width as usize * 3).max(1));
@@ -49,8 +42,7 @@ impl RgbConverter {
             line[..bytes].copy_from_slice(&row[..bytes]);
         }
         let mut converted = frame::Video::empty();
-        self.converter
-            .as_mut()
+        Converter::between(&mut self.converter, from, to)
             .ok_or(Error::InvalidData)?
             .run(&drawn, &mut converted)?;
         Ok(converted)
