@@ -345,3 +345,11 @@ pub(crate) fn error(body: &str) -> (String, Option<String>) {
     let hint = value["hint"].as_str().map(str::to_owned);
     (value["error"].as_str().unwrap().to_owned(), hint)
 }
+
+/// Whether something holds within twenty seconds.
+pub(crate) fn becomes(holds: impl Fn() -> bool) -> bool {
+    (0..1_000).any(|_| {
+        std::thread::sleep(Duration::from_millis(20));
+        holds()
+    })
+}
