@@ -28,6 +28,7 @@ mod gears_watch;
 mod gpu;
 mod handles;
 mod health;
+mod hexadecimal;
 mod jobs;
 mod kept_streams;
 mod launch;

@@ -9,7 +9,6 @@ mod sink;
 mod source;
 
 use std::collections::BTreeMap;
-use std::fmt::Write;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -21,6 +20,7 @@ use weir_jobs::{EngineLock, JobState, OutputForm, Queue, QueueError, QueuePlace,
 use weir_runtime::Control;
 
 use crate::error::UserError;
+use crate::hexadecimal::hexadecimal;
 pub(crate) use feeder::now_ms;
 use progress::Streams;
 
@@ -105,10 +105,7 @@ pub(crate) fn identity(graph: &Path) -> anyhow::Result<(String, String)> {
     let wrong = |error: std::io::Error| UserError::new(format!("{}: {error}", graph.display()));
     let path = graph.canonicalize().map_err(wrong)?;
     let bytes = std::fs::read(&path).map_err(wrong)?;
-    let mut digest = String::new();
-    for byte in Sha256::digest(&bytes) {
-        let _ = write!(digest, "{byte:02x}");
-    }
+    let digest = hexadecimal(&Sha256::digest(&bytes));
     let name = path.to_str().map(str::to_owned);
     let name = name.ok_or_else(|| UserError::new(format!("{}: its name is no text", path.display())))?;
     Ok((name, digest))

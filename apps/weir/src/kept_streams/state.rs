@@ -15,6 +15,7 @@ use toml::{Table, Value};
 use weir_files::io_reason;
 
 use super::table::table_lines;
+use crate::hexadecimal::hexadecimal;
 use crate::whole_file::write_private;
 
 /// The longest file that is read.
@@ -66,11 +67,7 @@ pub(crate) fn path(folder: &Path, graph: &Path, node: Option<&str>, ending: &str
     hash.update([0]);
     hash.update(node.unwrap_or_default());
     let hash = hash.finalize();
-    let hash: String = hash
-        .iter()
-        .take(HASH_BYTES)
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
+    let hash = hexadecimal(&hash[..HASH_BYTES]);
     let stem = graph.file_stem().unwrap_or_default().to_string_lossy();
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
     let stem: String = stem.chars().filter(|c| plain(*c)).take(40).collect();

@@ -273,7 +273,7 @@ mod tests {
             ("https://hook/", "https://elsewhere/"),
             (
                 "[models.m]",
-                "[sinks.new]\ntype = \"jsonl\"\npath = \"/tmp/x\"\ninputs = [\"detect\"]\n[models.m]",
+                "[sinks.new]\ntype = \"jsonl\"\npath = \"x.jsonl\"\ninputs = [\"detect\"]\n[models.m]",
             ),
             ("[models.m]", "[sinks.new]\n[models.m]"),
             ("operator = \"detect\"", "operator = \"python:mine.py\""),

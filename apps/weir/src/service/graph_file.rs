@@ -15,6 +15,7 @@ use super::edit_rights;
 use super::masked_text::{Restored, restored};
 use super::refusals::{invalid, refused_graph};
 use super::secrets::{Secrets, without_secrets};
+use crate::hexadecimal::hexadecimal;
 use crate::kept_streams::graph_file;
 use crate::lock::lock;
 use crate::reload::{self, Applied, Author, Problem};
@@ -78,8 +79,7 @@ impl Finding {
 /// Version of a text: a hash of its bytes.
 fn version_of(text: &str) -> String {
     let digest = Sha256::digest(text.as_bytes());
-    let digits: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
-    digits[..VERSION_DIGITS].to_owned()
+    hexadecimal(&digest)[..VERSION_DIGITS].to_owned()
 }
 
 fn line_at(text: &str, at: usize) -> usize {

@@ -17,6 +17,7 @@ use weir_flow::{ModelDefaults, Settings as Keys, Value};
 use weir_graph::{Graph, ModelNode, ModelOrigin};
 
 use crate::error::UserError;
+use crate::hexadecimal::hexadecimal;
 use crate::settings::Settings;
 
 pub(crate) use entry::{Entry, Origin};
@@ -303,10 +304,6 @@ pub(crate) fn require(graph: &Graph, zoo: &Zoo) -> anyhow::Result<()> {
 /// The sha256 of a text of bytes, in hexadecimal.
 fn sha256(bytes: &[u8]) -> String {
     hexadecimal(&Sha256::digest(bytes))
-}
-
-fn hexadecimal(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]

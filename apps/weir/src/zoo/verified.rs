@@ -13,7 +13,8 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::{Entry, hexadecimal};
+use super::Entry;
+use crate::hexadecimal::hexadecimal;
 
 /// Its name in the cache folder.
 const FILE: &str = ".verified.json";

@@ -13,6 +13,7 @@ use sha2::{Digest, Sha256};
 use weir_files::io_reason;
 
 use super::record::Record;
+use crate::hexadecimal::hexadecimal;
 use crate::kept_streams::state::hold;
 use crate::whole_file::write_private;
 
@@ -181,12 +182,7 @@ impl PictureFolder {
     /// Name of the picture of an incident.
     pub(super) fn name(id: &str) -> String {
         let hash = Sha256::digest(id);
-        let hex: String = hash
-            .iter()
-            .take(HASH_BYTES)
-            .map(|byte| format!("{byte:02x}"))
-            .collect();
-        format!("{hex}.jpg")
+        format!("{}.jpg", hexadecimal(&hash[..HASH_BYTES]))
     }
 
     /// Bytes of the pictures, by their names.
