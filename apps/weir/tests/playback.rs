@@ -15,32 +15,7 @@ use weir_operators::media::index_pictures;
 use crate::browser::Browser;
 use crate::common::service::{GRAPH, Service, weir};
 use crate::common::{refuses, stderr, stdout};
-
-/// Records a clip, 300 frames at 25 a second with a key frame every two seconds, in segments of four seconds.
-const RECORDS: &str = r#"
-[app]
-name = "recording"
-slo = "10s"
-
-[sources.steady]
-uri = "CLIP"
-mode = "lossless"
-
-[models.any]
-device = "emulated:any"
-profile = { "1" = "1ms" }
-
-[modules.look]
-operator = "emulate"
-model = "any"
-inputs = ["steady"]
-
-[sinks.all]
-type = "archive"
-path = "archive"
-segment = "3s"
-inputs = ["look"]
-"#;
+use crate::recording;
 
 /// The sink whose archive is played. Its segments are older than the usual age.
 const ARCHIVE: &str = r#"
@@ -64,7 +39,9 @@ fn segments() -> &'static [Vec<u8>] {
     SEGMENTS.get_or_init(|| {
         let folder = tempfile::tempdir().unwrap();
         let clip = concat!(env!("CARGO_MANIFEST_DIR"), "/../../videos/live-room.mp4");
-        fs::write(folder.path().join("graph.toml"), RECORDS.replace("CLIP", clip)).unwrap();
+        let graph = recording::GRAPH.replace("CLIP", clip).replace("PATH", "archive");
+        let graph = graph.replace("camera", "steady").replace("4s", "3s");
+        fs::write(folder.path().join("graph.toml"), graph).unwrap();
         let ran = weir(folder.path()).args(["run", "graph.toml"]).output().unwrap();
         assert!(ran.status.success(), "{}", stderr(&ran));
         let recorded = fs::read_dir(folder.path().join("archive/steady")).unwrap();

@@ -7,7 +7,8 @@ use std::process::{Command, Output};
 
 use serde_json::Value;
 
-const GRAPH: &str = r#"
+/// Records a camera into segments of four seconds; CLIP and PATH are to be replaced.
+pub(crate) const GRAPH: &str = r#"
 [app]
 name = "recording"
 slo = "10s"
