@@ -87,7 +87,7 @@ fn resolve(uri: &str, zoo: &Zoo) -> anyhow::Result<String> {
 }
 
 /// Writes a file that must not be there; one with a password is its owner's alone.
-fn write_new(path: &Path, text: &str, is_secret: bool) -> Result<(), UserError> {
+pub(super) fn write_new(path: &Path, text: &str, is_secret: bool) -> Result<(), UserError> {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
     if is_secret {
