@@ -20,6 +20,8 @@ class Proxy:
         self.upstream = upstream
         self.fault = "none"
         self.generation = 0
+        # When each connection was opened.
+        self.opened: list[float] = []
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.port = self.listener.getsockname()[1]
         threading.Thread(target=self._accept, daemon=True).start()
@@ -38,6 +40,7 @@ class Proxy:
                 # Without a camera the connection is closed: to its reader it is one that answers nothing.
                 client.close()
                 continue
+            self.opened.append(time.time())
             threading.Thread(target=self._forward, args=(client, server, self.generation), daemon=True).start()
 
     def _forward(self, client: socket.socket, server: socket.socket, generation: int) -> None:
