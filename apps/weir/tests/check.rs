@@ -187,3 +187,23 @@ fn a_model_whose_outputs_look_wrong_is_warned_of() {
         assert!(!said.contains(words), "{said}");
     }
 }
+
+#[test]
+fn items_of_a_frame_and_sides_of_tiles_are_remarks() {
+    let place = Place::new();
+    place.clip("clip.mp4", 10);
+    let text = GRAPH.replace("operator = \"emulate\"", "operator = \"detect\"\ntiles = [2, 1]");
+    std::fs::write(place.at("graph.toml"), text).unwrap();
+    let check = |arguments: &[&str]| {
+        let output = place.command(arguments).env("CLIP", "clip.mp4").output().unwrap();
+        assert!(output.status.success(), "{}", stderr(&output));
+        stderr(&output)
+    };
+    let items = ": a frame is 3 items of its model, 2 x 1 tiles and the whole frame";
+    let quick = check(&["check", "--quick", "graph.toml"]);
+    assert!(quick.contains(items) && !quick.contains("pixels"), "{quick}");
+    let whole = check(&["check", "graph.toml"]);
+    let sides =
+        whole.contains("pixels; objects of up to") && whole.contains("fewer tiles would show the same");
+    assert!(whole.contains(items) && sides, "{whole}");
+}

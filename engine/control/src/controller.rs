@@ -95,12 +95,13 @@ impl Controller {
         };
         let shared: Vec<Vec<SlotId>> = spec.modules.iter().map(shared).collect();
         let stages = spec.cascades.iter().flat_map(|cascades| &cascades.stages);
-        let stages: Vec<bool> = stages.map(Option::is_some).collect();
+        let reads_tiles: Vec<Option<bool>> =
+            stages.map(|stage| stage.map(|stage| stage.reads_tiles)).collect();
         let machine = |(module, next): (ModuleSpec, Vec<Edge>)| {
-            let is_stage = stages.get(module.id.index()) == Some(&true);
+            let by_request = reads_tiles.get(module.id.index()).copied().flatten();
             let mut machine = ModuleMachine::new(module, next, count);
-            if is_stage {
-                machine.count_load();
+            if let Some(by_request) = by_request {
+                machine.count_load(by_request);
             }
             machine
         };

@@ -17,13 +17,16 @@ use crate::stage_load::StageLoad;
 /// Time between two looks at the load. Arrivals are counted over a second, so this delays a shift by little.
 pub const GEAR_INTERVAL: Span = Span::from_millis(50);
 
-/// A module as a stage of a cascade.
+/// A module that gears set: a stage of a cascade, or one that reads tiles.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct StageSpec {
     /// Its setting where no gear names it.
     pub own: StageSetting,
     /// Whether requests enter the cascade there.
     pub is_first: bool,
+    /// Whether its items are tiles of frames.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub reads_tiles: bool,
 }
 
 /// Specification of the cascades of a graph.

@@ -53,9 +53,9 @@ impl ModuleMachine {
         self.flow.stats(&self.policy)
     }
 
-    /// Counts its load from now on: it is a stage of a cascade.
-    pub(crate) fn count_load(&mut self) {
-        self.flow.count_load();
+    /// Counts its load from now on: gears set it.
+    pub(crate) fn count_load(&mut self, by_request: bool) {
+        self.flow.count_load(by_request);
     }
 
     /// Gives its load since the last look, where that is counted.

@@ -38,7 +38,7 @@ pub(crate) struct ModuleFlow {
     modules: u32,
     join: Join<()>,
     stats: ModuleStats,
-    /// Its load, where it is a stage of a cascade.
+    /// Its load, where gears set it.
     load: Option<StageLoad>,
 }
 
@@ -57,9 +57,9 @@ impl ModuleFlow {
         }
     }
 
-    /// Counts its load from now on.
-    pub(crate) fn count_load(&mut self) {
-        self.load = Some(StageLoad::default());
+    /// Counts its load from now on, a request as one item where `by_request` is set.
+    pub(crate) fn count_load(&mut self, by_request: bool) {
+        self.load = Some(StageLoad::new(by_request));
     }
 
     /// Gives its load since the last look, where that is counted.

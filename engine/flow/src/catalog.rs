@@ -72,6 +72,13 @@ pub enum KeyKind {
     Durations,
     /// A list of points, each of two numbers: `[[0.1, 0.5], [0.9, 0.5]]`.
     Points,
+    /// Two whole numbers, each within bounds: `[3, 2]`.
+    Pair {
+        /// Lower bound, inclusive.
+        min: u32,
+        /// Upper bound, inclusive.
+        max: u32,
+    },
 }
 
 /// Key of an operator, head or sink.
@@ -230,6 +237,8 @@ pub enum Value {
     Points(Vec<[f64; 2]>),
     /// Durations in seconds by name.
     Durations(BTreeMap<String, f64>),
+    /// Two whole numbers.
+    Pair([u32; 2]),
 }
 
 /// Validated keys of one table: every name is known, every value has the type and bounds of its [`KeySpec`].
@@ -278,6 +287,15 @@ impl Settings {
     pub fn durations(&self, key: &str) -> Option<&BTreeMap<String, f64>> {
         match self.0.get(key) {
             Some(Value::Durations(durations)) => Some(durations),
+            _ => None,
+        }
+    }
+
+    /// The two numbers of `key`, if set.
+    #[must_use]
+    pub fn pair(&self, key: &str) -> Option<[u32; 2]> {
+        match self.0.get(key) {
+            Some(Value::Pair(pair)) => Some(*pair),
             _ => None,
         }
     }

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use weir_types::TileGrid;
+
 use crate::cascade::SplitAnswer;
 use crate::frame::Frame;
 use crate::generate::{Generated, SequenceSpec};
@@ -14,6 +16,11 @@ pub trait Operator: Send + Sync {
     /// The items of a request, in order of preference if their number is limited. Without items, the request skips the
     /// model.
     fn items(&self, frame: &Arc<Frame>, evidence: &RequestResults) -> Vec<Item>;
+    /// The items of a request while a gear sets the tiles in which frames are read. Operators that read no tiles
+    /// give the items of every request.
+    fn tiled_items(&self, frame: &Arc<Frame>, evidence: &RequestResults, _tiles: TileGrid) -> Vec<Item> {
+        self.items(frame, evidence)
+    }
     /// Sequence of each item for generative models; its prompt has at least one token. Empty for other
     /// models, which process the items themselves.
     fn sequences(&self, _items: &[Item], _results: &RequestResults) -> Vec<SequenceSpec> {

@@ -18,7 +18,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use weir_config::toml_error;
 use weir_policy::gears::{InvocationSize, ShiftDown, ShiftRule, ShiftScope};
-use weir_types::Span;
+use weir_types::{Span, TileGrid};
 
 use crate::device::DeviceClass;
 use crate::graph::{Graph, ModuleNode};
@@ -91,6 +91,9 @@ pub struct StageFile {
     /// used, together 1. By default each slot takes as many items as it can.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shares: Option<Vec<f64>>,
+    /// Columns and rows of the tiles in which it reads frames; default those of the graph. Of the first stage only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tiles: Option<TileGrid>,
 }
 
 impl GearsFile {
@@ -140,6 +143,8 @@ impl StageFile {
             self.items.map(|items| format!("items = {items}")),
             self.wait.as_ref().map(|wait| format!("wait = {}", quoted(wait))),
             self.shares.as_ref().map(|shares| format!("shares = {shares:?}")),
+            self.tiles
+                .map(|tiles| format!("tiles = [{}, {}]", tiles.columns(), tiles.rows())),
         ];
         let keys: Vec<String> = keys.into_iter().flatten().collect();
         format!("{{ {} }}", keys.join(", "))
@@ -222,17 +227,19 @@ pub fn parse_gears(text: &str, path: &Path, graph: &Graph) -> Result<Gears, Stri
     parse_gears_of(text, path, graph.name(), &cascade_stages(graph))
 }
 
-/// A stage that gears may name.
+/// A stage that gears may name. A module that reads tiles is one, too: a cascade of a single stage.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CascadeStage {
     /// Its module, by index.
     pub module: usize,
-    /// Name of its cascade.
+    /// Name of its cascade, or of the module.
     pub cascade: String,
     /// Name of its model.
     pub model: String,
     /// Slots that its model has; `None` where the machine says.
     pub slots: Option<usize>,
+    /// Whether it reads frames in tiles.
+    pub reads_tiles: bool,
 }
 
 /// The stages of the cascades of a graph, those of each in order.
@@ -240,6 +247,10 @@ pub struct CascadeStage {
 pub fn cascade_stages(graph: &Graph) -> Vec<CascadeStage> {
     let slots = GraphSlots::new(graph, 1);
     let stage = |(module, node): (usize, &ModuleNode)| {
+        let reads_tiles = node.tiling().is_some();
+        if node.stage.is_none() && !reads_tiles {
+            return None;
+        }
         let model = &graph.models()[node.model];
         let by_machine = model.ends().any(|(device, _)| {
             let device = &graph.devices()[device];
@@ -247,9 +258,10 @@ pub fn cascade_stages(graph: &Graph) -> Vec<CascadeStage> {
         });
         Some(CascadeStage {
             module,
-            cascade: node.stage.as_ref()?.cascade.clone(),
+            cascade: node.label().to_owned(),
             model: model.name.clone(),
             slots: (!by_machine).then(|| slots.of_model[node.model].len()),
+            reads_tiles,
         })
     };
     graph.modules().iter().enumerate().filter_map(stage).collect()
@@ -334,7 +346,9 @@ fn node(gear: &GearFile, known: &[CascadeStage]) -> Result<GearNode, String> {
     for (name, planned) in &gear.cascades {
         let all: Vec<&CascadeStage> = known.iter().filter(|stage| stage.cascade == *name).collect();
         if all.is_empty() {
-            return Err(format!("the graph has no cascade \"{name}\""));
+            return Err(format!(
+                "the graph has no cascade \"{name}\", and no module of that name with `tiles`"
+            ));
         }
         let settings = settings(planned, &all).map_err(|reason| format!("cascade \"{name}\": {reason}"))?;
         stages.extend(all.iter().map(|stage| stage.module).zip(settings));
@@ -373,9 +387,20 @@ fn settings(planned: &[StageFile], all: &[&CascadeStage]) -> Result<Vec<StageSet
             is_used: false,
             certainty: 0.0,
             invocation: InvocationSize::default(),
+            tiles: None,
         };
         all.len()
     ];
+    let first = before.first().unwrap_or(last);
+    if let Some(stage) = planned.iter().skip(1).find(|stage| stage.tiles.is_some()) {
+        return Err(format!(
+            "\"{}\" has `tiles` and is not its first stage: the first one makes the items of all",
+            stage.model
+        ));
+    }
+    if first.tiles.is_some() && all.iter().any(|stage| !stage.reads_tiles) {
+        return Err("its frames are not read in tiles: add `tiles` to the module of the graph".to_owned());
+    }
     let mut at = 0;
     for stage in before.iter().chain([last]) {
         let Some(found) = all.iter().skip(at).position(|known| known.model == stage.model) else {
@@ -406,6 +431,10 @@ fn settings(planned: &[StageFile], all: &[&CascadeStage]) -> Result<Vec<StageSet
             "\"{}\" has no `certainty`, and another stage comes after it",
             stage.model
         ));
+    }
+    // The first stage of the graph makes the items, also where a gear does not ask it.
+    if let Some(setting) = settings.first_mut() {
+        setting.tiles = first.tiles;
     }
     Ok(settings)
 }

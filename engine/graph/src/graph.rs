@@ -8,7 +8,7 @@ use std::sync::Arc;
 use weir_analytics::Privacy;
 use weir_analytics::transforms::{TimeZone, TransformSpec};
 use weir_config::Diagnostic;
-use weir_flow::{Settings, StreamNames, is_of_single_pictures};
+use weir_flow::{Settings, StreamNames, Tiling, is_of_single_pictures};
 use weir_planner::Plan;
 use weir_policy::gears::{Fallback, Settle};
 use weir_policy::lengths::LengthNets;
@@ -295,6 +295,12 @@ pub struct ModuleNode {
 }
 
 impl ModuleNode {
+    /// The tiles in which it reads frames where no gear sets others; `None`: it reads none.
+    #[must_use]
+    pub fn tiling(&self) -> Option<Tiling> {
+        Tiling::of(&self.settings)
+    }
+
     /// The name that events and sinks know: the stages of a cascade are one module there.
     #[must_use]
     pub fn label(&self) -> &str {
@@ -408,6 +414,23 @@ impl Graph {
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// The fewest items that a frame brings to a module, which its model must run whatever the gear: the number of its tiles.
+    /// 1 for modules whose number of items depends on the pictures, as behind a motion gate.
+    #[must_use]
+    pub fn least_items(&self, module: usize) -> u32 {
+        let tiling = self.modules.get(module).and_then(ModuleNode::tiling);
+        let Some(tiling) = tiling.filter(|_| self.sources.iter().all(|source| source.gate.is_none())) else {
+            return 1;
+        };
+        let gears = self.gears.iter().flat_map(|gears| &gears.gears);
+        let of_gear = gears.map(|gear| {
+            let setting = gear.stages.get(&module);
+            let grid = setting.and_then(|setting| setting.tiles).unwrap_or(tiling.grid);
+            Tiling { grid, ..tiling }.items()
+        });
+        of_gear.min().unwrap_or_else(|| tiling.items())
     }
 
     /// The latency objective (SLO) of every request whose source has none of its own, from its sending time to its

@@ -157,6 +157,9 @@ impl Graph {
         if !module.regions.is_empty() {
             lines.push(format!("of {}", module.regions.join(", ")));
         }
+        if let Some(tiling) = module.tiling() {
+            lines.push(format!("in {} tiles", tiling.grid));
+        }
         let devices: Vec<&str> = model
             .ends()
             .map(|(device, _)| &*self.devices[device].name)

@@ -1,6 +1,7 @@
 //! Settings of operators, heads and sinks, checked against the keys that the catalog declares.
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 use std::path::Path;
 
 use weir_config::{
@@ -72,7 +73,7 @@ fn accepts(kind: KeyKind, content: &Content) -> bool {
             matches!(content, Content::Text(_))
         }
         KeyKind::Durations => matches!(content, Content::Table(_)),
-        KeyKind::Texts | KeyKind::Points => matches!(content, Content::List(_)),
+        KeyKind::Texts | KeyKind::Points | KeyKind::Pair { .. } => matches!(content, Content::List(_)),
         KeyKind::Flag => matches!(content, Content::Bool(_)),
     }
 }
@@ -87,6 +88,7 @@ fn wanted(kind: KeyKind) -> &'static str {
         KeyKind::Texts => "a list of texts, such as [\"a\", \"b\"]",
         KeyKind::Flag => "true or false",
         KeyKind::Points => "a list of points, such as [[0.1, 0.5], [0.9, 0.5]]",
+        KeyKind::Pair { .. } => "two whole numbers, such as [3, 2]",
         KeyKind::Duration => "a duration in quotes, such as \"24h\"",
         KeyKind::Bytes => "an amount of bytes in quotes, such as \"64MiB\"",
         KeyKind::Space => "an amount of bytes or a share in quotes, such as \"20GB\" or \"10%\"",
@@ -143,6 +145,14 @@ fn value(spec: &KeySpec, node: &Node, folder: &Path, diagnostics: &mut Diagnosti
         }
         (KeyKind::Flag, Content::Bool(flag)) => Some(Value::Flag(*flag)),
         (KeyKind::Points, Content::List(list)) => points(name, list, diagnostics).map(Value::Points),
+        (KeyKind::Pair { min, max }, Content::List(list)) => {
+            let pair = pair(list, min..=max);
+            if pair.is_none() {
+                let message = format!("`{name}` must be two whole numbers, each from {min} to {max}");
+                diagnostics.add(at, message, Some(format!("{name} = [3, 2]")));
+            }
+            pair.map(Value::Pair)
+        }
         (KeyKind::Durations, Content::Table(entries)) => {
             durations(name, entries, diagnostics).map(Value::Durations)
         }
@@ -167,6 +177,18 @@ fn value(spec: &KeySpec, node: &Node, folder: &Path, diagnostics: &mut Diagnosti
             );
             None
         }
+    }
+}
+
+/// The two whole numbers of a list, if it holds just these.
+fn pair(list: &[Node], bounds: RangeInclusive<u32>) -> Option<[u32; 2]> {
+    let number = |node: &Node| match node.content {
+        Content::Integer(whole) => u32::try_from(whole).ok().filter(|whole| bounds.contains(whole)),
+        _ => None,
+    };
+    match list {
+        [first, second] => Some([number(first)?, number(second)?]),
+        _ => None,
     }
 }
 

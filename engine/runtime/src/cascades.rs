@@ -133,11 +133,6 @@ impl Stage {
     }
 }
 
-/// Whether a graph has any cascade.
-pub(crate) fn has_cascades(graph: &Graph) -> bool {
-    graph.modules().iter().any(|module| module.stage.is_some())
-}
-
 /// The stages of a graph by module; `None` where a module is in no cascade.
 pub(crate) fn stages(graph: &Graph, sampler: Option<&Arc<dyn Sampler>>) -> Vec<Option<Stage>> {
     let streams: Arc<[Arc<str>]> = graph

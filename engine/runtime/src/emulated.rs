@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use weir_flow::{
     Batching, DeviceKind, Frame, Image, Infer, Inference, Item, Model, ModuleOutput, Operator, OwnedPlanes,
     PixelFormat, Points, Prepare, PreparedModel, ReadOut, Rect, Region, RequestResults, Session,
-    SessionError, SessionSteps, Source, SourceError, SourceFactory, SourceInfo, SplitAnswer, Step, StepData,
-    StopFlag, step_data,
+    SessionError, SessionSteps, Settings, Source, SourceError, SourceFactory, SourceInfo, SplitAnswer, Step,
+    StepData, StopFlag, TileGrid, Tiling, step_data,
 };
 use weir_graph::{EmulatedLoad, EmulatedStream, ModelNode};
 use weir_policy::gears::{emulated_certainty, emulated_regions};
@@ -233,18 +233,40 @@ impl ReadOut for EmulatedReadOut {
     }
 }
 
-/// Takes whole frames and finds nothing.
-#[derive(Debug)]
-pub(crate) struct EmulatedOperator;
+/// Takes whole frames, or their tiles, and finds nothing.
+#[derive(Debug, Default)]
+pub(crate) struct EmulatedOperator {
+    /// `None`: the whole frame is its item.
+    tiling: Option<Tiling>,
+}
+
+impl EmulatedOperator {
+    /// By the settings of the module.
+    pub(crate) fn new(settings: &Settings) -> Self {
+        Self {
+            tiling: Tiling::of(settings),
+        }
+    }
+}
 
 impl Operator for EmulatedOperator {
     fn items(&self, frame: &Arc<Frame>, _results: &RequestResults) -> Vec<Item> {
-        vec![Item {
+        let regions = match &self.tiling {
+            Some(tiling) => tiling.regions(frame.size()),
+            None => vec![Region::Whole],
+        };
+        let item = |region| Item {
             frame: Arc::clone(frame),
-            region: Region::Whole,
+            region,
             object: None,
             class: None,
-        }]
+        };
+        regions.into_iter().map(item).collect()
+    }
+
+    fn tiled_items(&self, frame: &Arc<Frame>, results: &RequestResults, grid: TileGrid) -> Vec<Item> {
+        let tiling = self.tiling.map(|tiling| Tiling { grid, ..tiling });
+        Self { tiling }.items(frame, results)
     }
 
     fn regions(&self, item: &Item, inference: &Inference, _least: f32) -> Option<SplitAnswer> {

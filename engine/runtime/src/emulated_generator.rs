@@ -200,7 +200,7 @@ impl EmulatedDescriber {
 
 impl Operator for EmulatedDescriber {
     fn items(&self, frame: &Arc<Frame>, results: &RequestResults) -> Vec<Item> {
-        EmulatedOperator.items(frame, results)
+        EmulatedOperator::default().items(frame, results)
     }
 
     fn sequences(&self, items: &[Item], _results: &RequestResults) -> Vec<SequenceSpec> {

@@ -14,7 +14,6 @@ use weir_policy::{
 use weir_types::{ModelId, ModuleId, Profile, SlotId, Span, Topology};
 
 use crate::assembly::{RunError, RunOptions};
-use crate::cascades::has_cascades;
 use crate::fleet::ActivePlan;
 use crate::profiles::Profiles;
 use crate::routes::topology;
@@ -53,7 +52,7 @@ impl PolicySpecs {
             moves,
             memory,
         } = profiles;
-        check_slo(graph, (profiles, ends), options)?;
+        check_slo(graph, slots, (profiles, ends), options)?;
         let pipelines: Vec<Option<PipelineSlots>> = (0..graph.modules().len() as u32)
             .map(|id| active.and_then(|active| active.pipeline_slots(ModuleId(id))))
             .collect();
@@ -151,16 +150,19 @@ impl PolicySpecs {
             next.map(|&to| Edge { to, link: None }).collect()
         };
         let stage = |module: &weir_graph::ModuleNode| {
-            let stage = module.stage.as_ref()?;
-            Some(StageSpec {
-                own: StageSetting::asked(stage.certainty),
-                is_first: stage.index == 0,
+            let stage = module.stage.as_ref();
+            let reads_tiles = module.tiling().is_some();
+            (stage.is_some() || reads_tiles).then(|| StageSpec {
+                own: StageSetting::asked(stage.map_or(0.0, |stage| stage.certainty)),
+                is_first: stage.is_none_or(|stage| stage.index == 0),
+                reads_tiles,
             })
         };
+        let stages: Vec<Option<StageSpec>> = graph.modules().iter().map(stage).collect();
         ControlSpec {
             slo: graph.slo(),
-            cascades: has_cascades(graph).then(|| GearSpec {
-                stages: graph.modules().iter().map(stage).collect(),
+            cascades: stages.iter().any(Option::is_some).then(|| GearSpec {
+                stages,
                 gears: graph.gears().cloned(),
             }),
             modules: self
@@ -261,22 +263,32 @@ type BatchProfile = (Vec<u32>, Profile);
 
 fn check_slo(
     graph: &Graph,
+    slots: &SlotLayout,
     (profiles, ends): (&[BatchProfile], &[Vec<Profile>]),
     options: &RunOptions,
 ) -> Result<(), RunError> {
-    let durations: Vec<Span> = graph
-        .modules()
-        .iter()
-        .map(|module| match module.fallback().is_optional() {
-            // Requests without the time for it go on without.
-            true => Span::ZERO,
-            // On the fastest of its devices.
-            false => {
-                let own = ends[module.model].iter().map(|profile| profile.duration(1));
-                own.min().unwrap_or_else(|| profiles[module.model].1.duration(1))
-            }
-        })
-        .collect();
+    let duration = |(id, module): (usize, &weir_graph::ModuleNode)| {
+        // Requests without the time for it go on without.
+        if module.fallback().is_optional() {
+            return Span::ZERO;
+        }
+        let (batch, own) = &profiles[module.model];
+        let ends = &ends[module.model];
+        // On the fastest of its devices.
+        let profiles = || ends.iter().chain(ends.is_empty().then_some(own));
+        let one = profiles().map(|profile| profile.duration(1)).min();
+        let one = one.unwrap_or(Span::ZERO);
+        // The slots share the tiles of a frame, in batches of the size at which a tile takes least.
+        let least = profiles().flat_map(|profile| {
+            let item = move |&size: &u32| profile.duration(size).as_secs_f64() / f64::from(size.max(1));
+            batch.iter().map(item)
+        });
+        let least = least.fold(one.as_secs_f64(), f64::min);
+        let slots = slots.slots_of_model(module.model).len().max(1) as f64;
+        let items = f64::from(graph.least_items(id));
+        one.max(Span::from_secs_f64(least * items / slots))
+    };
+    let durations: Vec<Span> = graph.modules().iter().enumerate().map(duration).collect();
     let bare = weir_graph::bare_execution(graph, &durations);
     let sources = graph.sources().iter().enumerate();
     for (index, source) in sources.filter(|(_, source)| source.mode == SourceMode::Live) {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use weir_control::RequestInfo;
 use weir_flow::{Frame, RequestResults};
+use weir_policy::AreaChanges;
 use weir_types::{RequestId, Span, StreamId, Timestamp};
 
 use crate::admission::StreamPermit;
@@ -26,6 +27,8 @@ pub(crate) struct Request {
     pub(crate) still: bool,
     /// The gate of its stream, which learns of its end.
     pub(crate) gate: Option<SharedMotionGate>,
+    /// Last changes up to its frame by the parts of the picture, where its gate compares pictures.
+    pub(crate) changes: Option<Arc<AreaChanges>>,
     /// Its place among the requests of its stream in flight; free again when the last user drops it.
     pub(crate) permit: Arc<StreamPermit>,
 }

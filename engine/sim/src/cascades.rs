@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use weir_graph::{Escalate, StageNode};
+use weir_graph::{Escalate, StageNode, Tiling};
 use weir_policy::gears::{EMULATED_REGIONS, Fallback, GearNode, Gears, is_accepted};
 
 use crate::gears::SampledItem;
@@ -20,6 +20,8 @@ pub struct CascadeSpec {
     pub samples: BTreeMap<String, Arc<[SampledItem]>>,
     /// Indices of modules that requests skip if there is no time for them (`on_drop = "degrade"`).
     pub optional: BTreeSet<usize>,
+    /// Tiles in which modules read frames, by index of the module.
+    pub tiles: BTreeMap<usize, Tiling>,
     /// Gears that set the stages by the load; `None`: the stages keep their settings.
     pub gears: Option<Gears>,
 }

@@ -12,6 +12,7 @@ mod shortfall;
 mod sleep_compensation;
 mod step_profile;
 mod stream_state;
+mod tile_grid;
 mod time;
 mod topology;
 
@@ -28,5 +29,6 @@ pub use shortfall::Shortfall;
 pub use sleep_compensation::SleepCompensator;
 pub use step_profile::{StepCurve, StepCurveError, StepProfile};
 pub use stream_state::StreamState;
+pub use tile_grid::TileGrid;
 pub use time::{ParseSpanError, Span, Timestamp};
 pub use topology::Topology;

@@ -58,7 +58,7 @@ pub const CONNECTION_OPTIONS: &[KeySpec] = &[
     KeySpec {
         name: "allowed_media_types",
         kind: KeyKind::OneOf(&["video", "video+audio"]),
-        about: "`video+audio`: an RTSP camera is asked for its sound, too, which is not used; default `video`",
+        about: "`video+audio`: an RTSP camera is asked for its sound, too, also where it is not used; default `video`, and both with `sound = true`",
     },
     KeySpec {
         name: "user_agent",
@@ -128,6 +128,7 @@ fn ffmpeg_text(value: &Value) -> String {
             let points = points.iter().map(|[x, y]| format!("{x},{y}"));
             points.collect::<Vec<_>>().join("+")
         }
+        Value::Pair([first, second]) => format!("{first}x{second}"),
         Value::Durations(durations) => {
             let durations = durations
                 .iter()

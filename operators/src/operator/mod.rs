@@ -11,6 +11,7 @@ mod python;
 mod regions;
 mod seen;
 mod template;
+mod tiles;
 
 #[cfg(test)]
 mod tests;
@@ -19,13 +20,14 @@ use std::sync::Arc;
 
 use weir_flow::{
     Attribute, Frame, Inference, Item, KeyKind, KeySpec, Model, ModuleOutput, Operator, RequestResults,
-    SplitAnswer,
+    SplitAnswer, TileGrid, Tiling,
 };
 use weir_flow::{OperatorInput, OperatorSpec, Settings};
 
 use crate::heads::labels::Labels;
 pub use error::OperatorError;
 use gallery::Gallery;
+use tiles::Merging;
 pub use python::{PythonFunction, PythonModel};
 
 /// The operator to create.
@@ -261,6 +263,45 @@ const LABELS_KEY: KeySpec = KeySpec {
             module; default all",
 };
 
+/// For operators that detect objects.
+const TILE_KEYS: &[KeySpec] = &[
+    KeySpec {
+        name: "tiles",
+        kind: KeyKind::Pair {
+            min: 1,
+            max: TileGrid::MAX_SIDE,
+        },
+        about: "columns and rows of overlapping tiles in which frames are read, each tile an item; for small objects in large \
+                pictures. Not beside `regions` or `items`",
+    },
+    KeySpec {
+        name: "overlap",
+        kind: KeyKind::Number { min: 0.0, max: 0.5 },
+        about: "part of a tile that it shares with the next one; should be at least as large as the objects. Default 0.2",
+    },
+    KeySpec {
+        name: "whole",
+        kind: KeyKind::Flag,
+        about: "true: the whole frame is one more item, for objects that are larger than the overlap; default true",
+    },
+    KeySpec {
+        name: "merge",
+        kind: KeyKind::OneOf(&["greedy-nmm", "nms"]),
+        about: "boxes of an object from several tiles become one; greedy-nmm: the best one, united with the others if a \
+                seam cuts it; nms: the best one as it is. Default greedy-nmm",
+    },
+    KeySpec {
+        name: "merge_by",
+        kind: KeyKind::OneOf(&["ios", "iou"]),
+        about: "overlap of boxes from different tiles, relative to the smaller one (ios) or to their union (iou); default ios",
+    },
+    KeySpec {
+        name: "merge_threshold",
+        kind: KeyKind::Number { min: 0.05, max: 1.0 },
+        about: "least overlap of boxes from different tiles that are of one object; default 0.5",
+    },
+];
+
 const GALLERY_KEYS: &[KeySpec] = &[
     KeySpec {
         name: "gallery",
@@ -304,8 +345,12 @@ impl OperatorKind {
             &[CUT_KEY]
         };
         let gallery = if self.gallery { GALLERY_KEYS } else { &[] };
-        let labels: &[KeySpec] = if self.detects { &[LABELS_KEY] } else { &[] };
-        [labels, KEYS, cut, gallery].concat()
+        let (labels, tiles): (&[KeySpec], &[KeySpec]) = if self.detects {
+            (&[LABELS_KEY], TILE_KEYS)
+        } else {
+            (&[], &[])
+        };
+        [labels, tiles, KEYS, cut, gallery].concat()
     }
 
     fn cut(&self, settings: &Settings) -> CropShape {
@@ -347,6 +392,8 @@ struct ConfiguredOperator {
     labels: Vec<String>,
     /// Whether it detects objects.
     detects: bool,
+    /// The tiles in which it reads frames, and how their objects become those of the frame.
+    tiles: Option<(Tiling, Merging)>,
 }
 
 /// Creates an operator.
@@ -394,6 +441,9 @@ pub fn operator(request: &OperatorRequest<'_>) -> Result<Arc<dyn Operator>, Oper
             Vec::new()
         },
         detects: kind.detects,
+        tiles: Tiling::of(settings)
+            .filter(|_| kind.detects)
+            .map(|tiling| (tiling, Merging::of(settings))),
     };
     if kind.generates {
         return describe::describe(request, configured);
@@ -418,6 +468,13 @@ fn labels(settings: &Settings, model: Option<&dyn Model>) -> Result<Vec<String>,
 impl Operator for ConfiguredOperator {
     fn items(&self, frame: &Arc<Frame>, results: &RequestResults) -> Vec<Item> {
         crops::items(self, frame, results)
+    }
+
+    fn tiled_items(&self, frame: &Arc<Frame>, results: &RequestResults, grid: TileGrid) -> Vec<Item> {
+        match &self.tiles {
+            Some((tiling, _)) => crops::tiles(frame, &Tiling { grid, ..*tiling }),
+            None => self.items(frame, results),
+        }
     }
 
     fn settle(&self, inference: Inference) -> Inference {

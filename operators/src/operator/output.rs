@@ -28,6 +28,16 @@ pub(super) fn module_output(
         note_poses(module, &mut output);
         return output;
     }
+    if let Some((_, merging)) = operator.tiles.as_ref().filter(|_| items.len() > 1) {
+        let of_item = |(item, inference): (_, Inference)| {
+            let objects = inference.objects.into_iter();
+            objects.map(move |object| (item, object))
+        };
+        let found = items.iter().zip(inferences).flat_map(of_item);
+        output.objects = merging.merge(found.filter(|(_, object)| keeps(operator, object)));
+        note_poses(module, &mut output);
+        return output;
+    }
     for (item, inference) in items.iter().zip(inferences) {
         for mut object in inference.objects {
             if !keeps(operator, &object) {

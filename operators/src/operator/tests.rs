@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use weir_flow::{
     Attribute, Batching, DeviceKind, Frame, Image, Inference, Item, KeyPoint, Model, ModuleOutput, Object,
-    ObjectRef, Operator, Point, Points, Rect, Region, RequestResults, Session, SessionError, Settings, Value,
+    ObjectRef, Operator, Point, Points, Rect, Region, RequestResults, Session, SessionError, Settings,
+    TileGrid, Value,
 };
 
 use super::{OperatorRequest, operator};
@@ -398,4 +399,78 @@ fn an_unknown_operator_is_named() {
         reason.contains("no operator detects") && reason.contains("read-text"),
         "{reason}"
     );
+}
+
+/// A detector that reads tiles.
+fn tiled(columns: u32, rows: u32, whole: bool) -> Arc<dyn Operator> {
+    let settings = Settings(
+        [
+            ("tiles".to_owned(), Value::Pair([columns, rows])),
+            ("whole".to_owned(), Value::Flag(whole)),
+        ]
+        .into(),
+    );
+    operator(&OperatorRequest {
+        operator: "detect",
+        regions: &[],
+        settings: &settings,
+        model: None,
+    })
+    .expect("made")
+}
+
+#[test]
+fn frame_is_read_in_tiles_and_whole_at_last() {
+    let operator = tiled(2, 1, true);
+    let items = operator.items(&frame(), &RequestResults::default());
+    let [left, right, whole] = &items[..] else {
+        panic!("{items:?}")
+    };
+    assert_eq!(rect_of(left), Rect::new(0.0, 0.0, 112.0, 100.0));
+    assert_eq!(rect_of(right), Rect::new(88.0, 0.0, 200.0, 100.0));
+    assert_eq!((&whole.region, whole.object), (&Region::Whole, None));
+    let grid = TileGrid::new([1, 2]).expect("within bounds");
+    let by_gear = operator.tiled_items(&frame(), &RequestResults::default(), grid);
+    assert_eq!(by_gear.len(), 3);
+    assert_eq!(rect_of(&by_gear[0]), Rect::new(0.0, 0.0, 200.0, 56.0));
+    // Modules that take other items have no tiles.
+    let of_frames = of_frames("classify");
+    assert_eq!(
+        of_frames
+            .tiled_items(&frame(), &RequestResults::default(), grid)
+            .len(),
+        1
+    );
+}
+
+#[test]
+fn object_of_several_tiles_is_one_with_its_key_points_as_an_attribute() {
+    let operator = tiled(2, 1, false);
+    let items = operator.items(&frame(), &RequestResults::default());
+    let pose = |x: f32| {
+        let point = KeyPoint {
+            name: None,
+            at: Point::new(x, 20.0),
+            score: 0.9,
+        };
+        Points::Pose(vec![point])
+    };
+    // The left tile ends at 112.
+    let cut = object("person", Rect::new(95.0, 10.0, 112.0, 60.0), pose(100.0));
+    let seen = object("person", Rect::new(95.0, 10.0, 118.0, 60.0), pose(107.0));
+    let inference = |object: Object| Inference {
+        objects: vec![object],
+        ..Inference::default()
+    };
+    let output = operator.output(2, &items, vec![inference(cut), inference(seen.clone())]);
+    assert_eq!(output.objects.len(), 1);
+    assert_eq!(output.objects[0].rect, seen.rect);
+    let [keypoints] = &output.attributes[..] else {
+        panic!("{output:?}")
+    };
+    assert_eq!(keypoints.object, ObjectRef { module: 2, index: 0 });
+    let Attribute::Points(points) = &keypoints.attribute else {
+        panic!("{keypoints:?}")
+    };
+    assert_eq!(points[0].at.x, 107.0);
 }

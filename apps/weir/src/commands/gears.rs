@@ -61,6 +61,14 @@ pub(crate) fn sample(args: GearsSample, settings: &Settings, zoo: &Zoo) -> anyho
         let message = format!("{} has no module with a `cascade`", args.graph.display());
         return Err(UserError::new(message).into());
     }
+    let in_tiles = |module: &&ModuleNode| module.stage.is_some() && module.tiling().is_some();
+    if let Some(module) = graph.modules().iter().find(in_tiles) {
+        let message = format!(
+            "module {} reads tiles, and ground truth is of whole frames: sample it without `tiles`",
+            module.label()
+        );
+        return Err(UserError::new(message).into());
+    }
     if let Some(truths) = &truths {
         let streams: Vec<String> = graph.sources().iter().map(|source| source.name.clone()).collect();
         truths.check_streams(&streams)?;

@@ -147,7 +147,7 @@ fn table(target: &Target, found: &Inspection) -> Option<String> {
             Value::Number(number) => toml::Value::Float(*number),
             Value::Flag(flag) => toml::Value::Boolean(*flag),
             Value::Texts(texts) => toml::Value::Array(texts.iter().map(|value| text(value)).collect()),
-            Value::Points(_) | Value::Durations(_) => continue,
+            Value::Points(_) | Value::Durations(_) | Value::Pair(_) => continue,
         };
         let _ = writeln!(table, "{key} = {value}");
     }

@@ -271,6 +271,7 @@ fn kind_text(kind: KeyKind) -> String {
         KeyKind::Folder => "a folder".to_owned(),
         KeyKind::Flag => "`true` or `false`".to_owned(),
         KeyKind::Points => "a list of points, such as `[[0.1, 0.5], [0.9, 0.5]]`".to_owned(),
+        KeyKind::Pair { min, max } => format!("two whole numbers, {min} to {max}, such as `[3, 2]`"),
         KeyKind::Duration => "a duration, such as `\"24h\"`".to_owned(),
         KeyKind::Bytes => "an amount of bytes, such as `\"64MiB\"`".to_owned(),
         KeyKind::Space => "an amount of bytes or a share, such as `\"20GB\"` or `\"10%\"`".to_owned(),

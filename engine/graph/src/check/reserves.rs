@@ -1,6 +1,7 @@
 //! Comparison of the rates that sources reserve with the capacity of devices, by the declared profiles.
 
 use weir_config::Diagnostics;
+use weir_flow::Tiling;
 use weir_types::Profile;
 
 use super::placement::Devices;
@@ -36,7 +37,9 @@ pub(super) fn warn(
             let (Some(model), Some(device), None) = (model, device, regions) else {
                 continue;
             };
-            needed[device] += reserve * min_seconds(&raw.models[model]).unwrap_or(0.0);
+            let tiling = Tiling::of(&raw.modules[module].settings);
+            let items = f64::from(tiling.map_or(1, |tiling| tiling.items()));
+            needed[device] += reserve * items * min_seconds(&raw.models[model]).unwrap_or(0.0);
         }
     }
     for (node, needed) in devices.nodes.iter().zip(needed) {

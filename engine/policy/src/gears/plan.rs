@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
+use weir_types::TileGrid;
 
 use super::{InvocationSize, ShiftRule, ShiftSpec};
 
@@ -16,6 +17,9 @@ pub struct StageSetting {
     pub certainty: f32,
     /// Number of items that the stage waits for before it runs a batch, and the longest wait.
     pub invocation: InvocationSize,
+    /// Tiles in which the module reads frames, in place of those that the graph sets; `None`: those of the graph.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tiles: Option<TileGrid>,
 }
 
 impl StageSetting {
@@ -26,6 +30,7 @@ impl StageSetting {
             is_used: true,
             certainty,
             invocation: InvocationSize::default(),
+            tiles: None,
         }
     }
 }

@@ -51,6 +51,11 @@ fn seconds_per_request(spec: &WorldSpec) -> Vec<f64> {
 pub(super) fn items_per_request(spec: &WorldSpec) -> Vec<f64> {
     let demand = &spec.demand;
     let mut items = vec![1.0; spec.modules.len()];
+    for (module, tiling) in &spec.cascades.tiles {
+        if let Some(items) = items.get_mut(*module) {
+            *items = f64::from(tiling.items());
+        }
+    }
     for crops in &demand.crops {
         if let Some(items) = items.get_mut(crops.module) {
             *items = crops.mean;

@@ -216,6 +216,9 @@ fn cascades(graph: &Graph) -> CascadeSpec {
             .collect(),
         accuracy: BTreeMap::new(),
         samples: BTreeMap::new(),
+        tiles: modules()
+            .filter_map(|(id, module)| Some((id, module.tiling()?)))
+            .collect(),
         gears: graph.gears().cloned(),
     }
 }

@@ -238,6 +238,7 @@ impl Raw {
                     cascade: stage.cascade.clone(),
                     model: module.model.clone(),
                     slots: None,
+                    reads_tiles: false,
                 });
             }
         }

@@ -68,6 +68,7 @@ impl Act for Site<'_> {
                 stream,
                 setting,
             } => {
+                self.tiles.set(module, stream, setting);
                 if let Some(stages) = &mut self.stages {
                     stages.set(module, stream, setting);
                 }

@@ -19,6 +19,7 @@ use super::decoders::{Decoders, OBSERVE_INTERVAL};
 use super::pool::WorkerPool;
 use super::sequences::Generated;
 use super::stages::Stages;
+use super::tiles::Tiles;
 use super::{Event, Site, World};
 use crate::cascades::CascadeSpec;
 use crate::demand::DemandSampler;
@@ -103,6 +104,7 @@ impl<'a> World<'a> {
                 .decoding
                 .map(|decoding| Decoders::new(decoding, streams, spec.slo)),
             stages: Stages::new(&spec.cascades, count, streams),
+            tiles: Tiles::new(&spec.cascades),
             shifts: Vec::new(),
             names_streams: false,
             frames: 0,
@@ -179,14 +181,17 @@ impl Site<'_> {
 /// The stages of a world's cascades, and its gears.
 fn gear_spec(cascades: &CascadeSpec, modules: usize) -> Option<GearSpec> {
     let stage = |module: usize| {
-        let node = cascades.stages.get(&module)?;
-        Some(StageSpec {
-            own: StageSetting::asked(node.certainty),
-            is_first: node.index == 0,
+        let node = cascades.stages.get(&module);
+        let reads_tiles = cascades.tiles.contains_key(&module);
+        (node.is_some() || reads_tiles).then(|| StageSpec {
+            own: StageSetting::asked(node.map_or(0.0, |node| node.certainty)),
+            is_first: node.is_none_or(|node| node.index == 0),
+            reads_tiles,
         })
     };
-    (!cascades.stages.is_empty()).then(|| GearSpec {
-        stages: (0..modules).map(stage).collect(),
+    let stages: Vec<Option<StageSpec>> = (0..modules).map(stage).collect();
+    stages.iter().any(Option::is_some).then(|| GearSpec {
+        stages,
         gears: cascades.gears.clone(),
     })
 }

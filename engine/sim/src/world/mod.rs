@@ -23,6 +23,7 @@ mod sequences;
 mod sessions;
 mod simulate;
 mod stages;
+mod tiles;
 
 use std::collections::BTreeMap;
 
@@ -43,6 +44,7 @@ use pool::WorkerPool;
 use sequences::Generated;
 pub use simulate::{SimulationResult, simulate, simulate_streams};
 use stages::Stages;
+use tiles::Tiles;
 
 /// Modules look at their load this often.
 const TICK: Span = Span::from_millis(200);
@@ -118,6 +120,7 @@ struct Site<'a> {
     decoders: Option<Decoders>,
     /// Stages of cascades and accuracy of modules, if there are any.
     stages: Option<Stages>,
+    tiles: Tiles,
     /// Gear shifts so far.
     shifts: Vec<Shift>,
     /// True if the stream of each request is known.

@@ -49,6 +49,7 @@ impl Site<'_> {
         let row = self.items.len();
         self.items.resize(row + self.spec.modules.len(), 1);
         self.sampler.draw(stream.0, &mut self.items[row..]);
+        self.tiles.fill(stream, &mut self.items[row..]);
         self.sent.push(sent_at);
         self.timeline.on_sent(sent_at);
         if let Some(stages) = &mut self.stages {

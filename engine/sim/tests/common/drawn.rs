@@ -186,6 +186,7 @@ fn cascade(spec: &mut WorldSpec, random: &mut Pcg64Mcg) {
                         items: random.random_range(1..6),
                         wait: Span::from_millis(random.random_range(0..40)),
                     },
+                    tiles: None,
                 };
                 (module, setting)
             })

@@ -90,6 +90,7 @@ pub(super) fn operator(request: &OperatorRequest<'_>) -> Option<Arc<dyn Operator
         gallery: Gallery::default(),
         labels: Vec::new(),
         detects: false,
+        tiles: None,
     })))
 }
 

@@ -85,6 +85,12 @@ pub(super) fn kind(kind: KeyKind) -> Value {
             "type": "array",
             "items": { "type": "array", "minItems": 2, "maxItems": 2, "items": { "type": "number" } },
         }),
+        KeyKind::Pair { min, max } => json!({
+            "type": "array",
+            "minItems": 2,
+            "maxItems": 2,
+            "items": { "type": "integer", "minimum": min, "maximum": max },
+        }),
     }
 }
 

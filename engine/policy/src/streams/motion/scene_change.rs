@@ -11,6 +11,9 @@
 //! its own mean over some seconds: within 3 s up to that of a tree in the wind, and back over a minute. Cells that a found object
 //! covers do not take part in that, so objects that come again and again are never learned as noise.
 
+use super::area_changes::{AreaChanges, Region};
+use super::gate::MIN_CHANGED;
+
 /// Columns of the grid; it has as many rows as make its cells square.
 const COLUMNS: usize = 160;
 
@@ -43,19 +46,6 @@ pub struct LumaGrid {
     columns: usize,
     rows: usize,
     cells: Vec<f32>,
-}
-
-/// A box in fractions (0 to 1) of the width and height of a picture: left, top, right, bottom.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Region {
-    /// Distance of the left edge from the left of the picture.
-    pub left: f32,
-    /// Distance of the upper edge from the top of the picture.
-    pub top: f32,
-    /// Distance of the right edge from the left of the picture.
-    pub right: f32,
-    /// Distance of the lower edge from the top of the picture.
-    pub bottom: f32,
 }
 
 impl LumaGrid {
@@ -139,6 +129,18 @@ struct Cell {
     covered: bool,
     /// Whether it never counts as changed.
     ignored: bool,
+    /// Detail when it changed last, by itself and not with the whole picture.
+    settled: f32,
+    /// Media time of that in milliseconds.
+    changed_ms: f64,
+}
+
+impl Cell {
+    /// Whether its detail is another one than `before`, over its noise.
+    fn differs(&self, now: f32, before: f32) -> bool {
+        let threshold = (OVER_NOISE * self.noise).clamp(MIN_DIFFERENCE, MAX_DIFFERENCE);
+        !self.ignored && (now - before).abs() > threshold
+    }
 }
 
 /// Compares the pictures of one stream with the one that was looked at last.
@@ -149,6 +151,8 @@ pub struct SceneChange {
     /// Detail of the last picture.
     detail: Vec<f32>,
     ignored: Vec<Vec<(f32, f32)>>,
+    /// Media time of the last picture whose changes were asked for; `None`: none of this size was.
+    changes_ms: Option<f64>,
 }
 
 impl SceneChange {
@@ -173,8 +177,7 @@ impl SceneChange {
         let step = (seconds as f32).clamp(0.0, MAX_STEP_S);
         let mut differs = Vec::with_capacity(detail.len());
         for (cell, now) in self.cells.iter_mut().zip(&detail) {
-            let threshold = (OVER_NOISE * cell.noise).clamp(MIN_DIFFERENCE, MAX_DIFFERENCE);
-            differs.push(!cell.ignored && (now - cell.reference).abs() > threshold);
+            differs.push(cell.differs(*now, cell.reference));
             if !cell.covered {
                 let departs = (now - cell.mean).abs();
                 let over = if departs > cell.noise { RISE_S } else { FALL_S };
@@ -186,11 +189,34 @@ impl SceneChange {
         if is_new {
             return u32::try_from(self.cells.len()).unwrap_or(u32::MAX);
         }
-        largest_area(differs, self.size)
+        let mut largest = 0;
+        for_each_area(differs, self.size, |area| largest = largest.max(area.len()));
+        u32::try_from(largest).unwrap_or(u32::MAX)
+    }
+
+    /// The time of the last change in each part of the picture, the last picture included, which is of `at_ms`. A part changes
+    /// where an area that counts as a change differs from how it was when it changed last, so that a slow change adds up.
+    pub fn changes(&mut self, at_ms: f64) -> AreaChanges {
+        let is_next = self.changes_ms.is_some_and(|before_ms| before_ms <= at_ms);
+        self.changes_ms = Some(at_ms);
+        let cells = self.cells.iter().zip(&self.detail);
+        let differs = cells.map(|(cell, now)| !is_next || cell.differs(*now, cell.settled));
+        let differs = differs.collect();
+        for_each_area(differs, self.size, |area| {
+            if is_next && area.len() < MIN_CHANGED as usize {
+                return;
+            }
+            for &place in area {
+                self.cells[place].settled = self.detail[place];
+                self.cells[place].changed_ms = at_ms;
+            }
+        });
+        AreaChanges::new(self.size, self.cells.iter().map(|cell| cell.changed_ms))
     }
 
     fn begin(&mut self, grid: &LumaGrid, detail: &[f32]) {
         self.size = (grid.columns, grid.rows);
+        self.changes_ms = None;
         let places = (0..grid.rows).flat_map(|row| (0..grid.columns).map(move |column| (column, row)));
         let (columns, rows) = (grid.columns as f32, grid.rows as f32);
         let cells = places.zip(detail).map(|((column, row), now)| {
@@ -201,6 +227,8 @@ impl SceneChange {
                 noise: 0.0,
                 covered: false,
                 ignored: self.ignored.iter().any(|polygon| contains(polygon, centre)),
+                settled: *now,
+                changed_ms: f64::NEG_INFINITY,
             }
         });
         self.cells = cells.collect();
@@ -236,18 +264,18 @@ impl SceneChange {
     }
 }
 
-/// Cells of the largest area of neighbours that differ.
-fn largest_area(mut differs: Vec<bool>, (columns, rows): (usize, usize)) -> u32 {
-    let mut largest = 0;
-    let mut open = Vec::new();
+/// Calls `on_area` with the cells of each area of neighbours that differ.
+fn for_each_area(mut differs: Vec<bool>, (columns, rows): (usize, usize), mut on_area: impl FnMut(&[usize])) {
+    let mut area = Vec::new();
     for start in 0..differs.len() {
         if !std::mem::take(&mut differs[start]) {
             continue;
         }
-        let mut area = 0;
-        open.push(start);
-        while let Some(cell) = open.pop() {
-            area += 1;
+        area.clear();
+        area.push(start);
+        let mut looked_at = 0;
+        while let Some(&cell) = area.get(looked_at) {
+            looked_at += 1;
             let (column, row) = (cell % columns, cell / columns);
             let beside = [
                 (column > 0).then(|| cell - 1),
@@ -257,13 +285,12 @@ fn largest_area(mut differs: Vec<bool>, (columns, rows): (usize, usize)) -> u32 
             ];
             for next in beside.into_iter().flatten() {
                 if std::mem::take(&mut differs[next]) {
-                    open.push(next);
+                    area.push(next);
                 }
             }
         }
-        largest = largest.max(area);
+        on_area(&area);
     }
-    largest
 }
 
 /// Whether a point is within a polygon (even-odd rule).
@@ -377,6 +404,33 @@ mod tests {
     }
 
     #[test]
+    fn only_parts_in_which_an_area_changes_have_a_new_time() {
+        let part = |left: f32, right: f32| Region {
+            left,
+            top: 0.0,
+            right,
+            bottom: 1.0,
+        };
+        let mut change = SceneChange::default();
+        let mut at = |frame: u32, objects: &[(usize, usize, usize, usize)]| {
+            change.observe(&grid(&picture(frame, 1.0, 2.0, objects)), 0.04);
+            change.changes(f64::from(frame) * 40.0)
+        };
+        let first = at(1, &[]);
+        assert_eq!(first.last_ms(&part(0.0, 0.4)), 40.0, "nothing is known before");
+        let moved = at(2, &[(500, 100, 40, 40)]);
+        assert_eq!(
+            (moved.last_ms(&part(0.0, 0.4)), moved.last_ms(&part(0.6, 1.0))),
+            (40.0, 80.0)
+        );
+        let stands = at(3, &[(500, 100, 40, 40)]);
+        assert_eq!(stands.last_ms(&part(0.6, 1.0)), 80.0, "it stands since then");
+        let left = at(4, &[]);
+        assert_eq!(left.last_ms(&part(0.6, 1.0)), 160.0, "its place is another one");
+        assert_eq!(at(0, &[]).last_ms(&part(0.0, 1.0)), 0.0, "the time jumped back");
+    }
+
+    #[test]
     fn pictures_of_any_size_and_planes_that_are_too_short_are_taken() {
         for (width, height) in [(0, 0), (1, 1), (2, 2), (3, 1_000), (1_000, 3), (161, 97)] {
             let luma = vec![7; width * height];
@@ -392,6 +446,7 @@ mod tests {
                     bottom: 0.2,
                 }]);
                 assert_eq!(change.observe(&grid, 1.0), 0);
+                change.changes(0.0);
             }
         }
         assert_eq!(LumaGrid::new(&[0; 100], 640, SIZE), None);

@@ -265,7 +265,7 @@ mod tests {
             report_id: ModuleId(0),
             name: "idle".to_owned(),
             model: 0,
-            operator: Arc::new(EmulatedOperator),
+            operator: Arc::new(EmulatedOperator::default()),
             successors: Vec::new(),
             jobs: BTreeMap::new(),
             instances: BTreeMap::new(),
@@ -278,6 +278,7 @@ mod tests {
             has_model: false,
             gate: None,
             stage: None,
+            reads_tiles: false,
             timeline: Arc::default(),
         };
         Site::new(SiteSetup {

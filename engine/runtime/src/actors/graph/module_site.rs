@@ -53,6 +53,8 @@ pub(crate) struct ModuleSetup {
     pub(crate) gate: Option<TrackGate>,
     /// Its place in a cascade.
     pub(crate) stage: Option<Stage>,
+    /// Whether it reads frames in tiles, which a gear may set.
+    pub(crate) reads_tiles: bool,
     /// Whether its model is a real one, whose outputs are checked.
     pub(crate) has_model: bool,
     pub(crate) timeline: Arc<Timeline>,
@@ -84,14 +86,16 @@ pub(super) struct ModuleSite {
     /// As published last; requests and batch size are not known here.
     load: ModuleLoad,
     pub(super) outputs: OutputCheck,
-    /// Settings of the stage of a cascade, if it is one.
+    /// Settings by gears, if it is a stage of a cascade or reads tiles.
     pub(super) settings: Option<StageSettings>,
 }
 
 impl ModuleSite {
     pub(super) fn new(mut setup: ModuleSetup) -> Self {
         let instances = std::mem::take(&mut setup.instances);
-        let settings = setup.stage.as_ref().map(|stage| StageSettings::new(stage.own));
+        let own = setup.stage.as_ref().map(|stage| stage.own);
+        let own = own.or(setup.reads_tiles.then(|| StageSetting::asked(0.0)));
+        let settings = own.map(StageSettings::new);
         let mut stats = ModuleStats::default();
         stats.set_devices(setup.devices.iter().map(|(_, device)| device.clone()));
         Self {
@@ -140,7 +144,7 @@ impl ModuleSite {
         }
     }
 
-    /// The setting of its stage for a stream, where it is one.
+    /// Its setting for a stream, where gears may set it.
     pub(super) fn setting(&self, stream: StreamId) -> Option<StageSetting> {
         self.settings.as_ref().map(|settings| settings.of(stream))
     }

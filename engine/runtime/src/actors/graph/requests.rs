@@ -5,6 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use weir_control::{EgressMessage, Entry, Message, ModuleMessage, RequestInfo};
+use weir_flow::{Inference, Item};
 use weir_types::{DropReason, RequestId};
 
 use super::module_site::ModuleSite;
@@ -41,24 +42,27 @@ impl ModuleSite {
         let setting = self.setting(branch.request.stream);
         let operator = (self.setup.id, self.setup.operator.as_ref());
         let gate = self.setup.gate.as_ref();
+        let tiles = setting.and_then(|setting| setting.tiles);
         let made = catch_unwind(AssertUnwindSafe(|| {
             match self.setup.stage.as_ref().zip(setting) {
                 Some(stage) => stage::items(stage, operator, gate, &mut branch),
-                None => (stage::own_items(operator, gate, &branch), Vec::new()),
+                None => (stage::own_items(operator, gate, tiles, &branch), Vec::new()),
             }
         }));
-        let (items, places) = match made {
+        let (mut items, places) = match made {
             Ok(made) => made,
             Err(panic) => {
                 self.on_operator_panic(&panic_message(panic.as_ref()), shared);
                 return Some(Entry::Failed);
             }
         };
+        let known_tiles = self.take_known_tiles(&branch, &mut items);
         let count = u32::try_from(items.len()).unwrap_or(u32::MAX);
         let pending = PendingRequest {
             branch,
             inferences: vec![None; items.len()],
             items,
+            known_tiles,
             places,
             sequences: Vec::new(),
         };
@@ -74,6 +78,30 @@ impl ModuleSite {
         };
         // The thread ends after this site.
         prompts.send(job).is_err().then_some(Entry::Failed)
+    }
+
+    /// Removes from the items of a request the tiles in which nothing changed since they were read, and gives them with their
+    /// earlier findings. A cascade reads all tiles.
+    fn take_known_tiles(&self, branch: &RequestBranch, items: &mut Vec<Item>) -> Vec<(Item, Inference)> {
+        let request = &branch.request;
+        match (&request.gate, &request.changes) {
+            (Some(gate), Some(changes)) if self.keeps_tiles() => {
+                gate.take_known_tiles((request.route.graph, self.setup.id), changes, items)
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// Keeps the findings of tiles that were read, for the next frames of the stream.
+    fn keep_tiles(&self, branch: &RequestBranch, items: &[Item], inferences: &[Option<Inference>]) {
+        let request = &branch.request;
+        if let Some(gate) = request.gate.as_ref().filter(|_| self.keeps_tiles()) {
+            gate.on_tiles_read((request.route.graph, self.setup.id), items, inferences);
+        }
+    }
+
+    fn keeps_tiles(&self) -> bool {
+        self.setup.reads_tiles && self.setup.stage.is_none()
     }
 
     /// The prompts of a request that has not ended are made.
@@ -106,11 +134,13 @@ impl ModuleSite {
         }
         let PendingRequest {
             mut branch,
-            items,
+            mut items,
             inferences,
+            known_tiles,
             places,
             ..
         } = self.pending.remove(&request)?;
+        self.keep_tiles(&branch, &items, &inferences);
         let setting = self.setting(branch.request.stream);
         let module = self.setup.id;
         let operator = self.setup.operator.as_ref();
@@ -129,7 +159,10 @@ impl ModuleSite {
                     if is_degraded {
                         branch.results.go_without(self.setup.report_id.0);
                     }
-                    let inferences = inferences.into_iter().map(Option::unwrap_or_default).collect();
+                    let inferences = inferences.into_iter().map(Option::unwrap_or_default);
+                    let (known, found): (Vec<_>, Vec<_>) = known_tiles.into_iter().unzip();
+                    let inferences = inferences.chain(found).collect();
+                    items.extend(known);
                     stage::add_output((module.0, operator), &items, inferences, &mut branch);
                     (None, is_degraded)
                 }

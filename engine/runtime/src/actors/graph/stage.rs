@@ -5,7 +5,7 @@ use std::sync::Arc;
 use weir_flow::{CascadeAnswers, Inference, Item, Operator};
 use weir_policy::StageCounts;
 use weir_policy::gears::StageSetting;
-use weir_types::{DropReason, ModuleId};
+use weir_types::{DropReason, ModuleId, TileGrid};
 
 use crate::analytics::TrackGate;
 use crate::cascades::Stage;
@@ -13,16 +13,21 @@ use crate::request::RequestBranch;
 use crate::sampling::{StageAnswer, StageSampling};
 
 /// The items that an operator makes of a request, without those of tracks that are known well enough. None where the module is
-/// for other streams.
+/// for other streams. `tiles` are those of a gear.
 pub(super) fn own_items(
     (module, operator): (ModuleId, &dyn Operator),
     gate: Option<&TrackGate>,
+    tiles: Option<TileGrid>,
     branch: &RequestBranch,
 ) -> Vec<Item> {
     if !branch.request.route.runs(module) {
         return Vec::new();
     }
-    let mut items = operator.items(&branch.request.frame, &branch.results);
+    let (frame, results) = (&branch.request.frame, &branch.results);
+    let mut items = match tiles {
+        Some(tiles) => operator.tiled_items(frame, results, tiles),
+        None => operator.items(frame, results),
+    };
     if let Some(gate) = gate {
         gate.retain_wanted(&branch.request, &branch.results, &mut items);
     }
@@ -38,7 +43,7 @@ pub(super) fn items(
 ) -> (Vec<Item>, Vec<usize>) {
     let cascade = stage.settles_in.0;
     if stage.is_first {
-        let items = own_items(operator, gate, branch);
+        let items = own_items(operator, gate, setting.tiles, branch);
         branch.results.set_cascade(cascade, CascadeAnswers::new(items));
     }
     if !stage.is_last && !setting.is_used {
