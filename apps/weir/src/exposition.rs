@@ -1,5 +1,7 @@
 //! Metrics that the state of an engine has already, in the text format of Prometheus: what is counted once is not counted again.
 
+mod descriptions;
+
 use std::fmt::Write;
 
 use serde_json::Value;
@@ -454,6 +456,7 @@ pub(crate) fn text(snapshot: &Snapshot) -> String {
         .filter_map(|(name, sink)| Some((vec![("sink", name.clone())], sink.free_bytes? as f64)));
     write(&mut out, &SINK_FREE, free);
     sink_events(&mut out, report);
+    descriptions::descriptions(&mut out, report);
     out
 }
 

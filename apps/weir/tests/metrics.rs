@@ -12,8 +12,13 @@ use serde_json::Value;
 
 use crate::common::service::Service;
 
-/// Recorded only now and then: not by a service where nothing goes wrong, that traces no requests, or that is in no fleet.
-const RARE: [&str; 23] = [
+/// Recorded only now and then: not by a service where nothing goes wrong, that traces no requests, describes nothing, or is in no fleet.
+const RARE: [&str; 28] = [
+    "weir_description_price_total",
+    "weir_description_requests_total",
+    "weir_description_tokens_total",
+    "weir_descriptions_queued",
+    "weir_descriptions_total",
     "weir_sink_events_total",
     "weir_sink_events_waiting",
     "weir_sink_free_bytes",

@@ -294,7 +294,7 @@ impl Sink for QueueSink {
                 module,
                 reason,
             },
-            Notice::Sink { .. } => return Ok(()),
+            Notice::Sink { .. } | Notice::Described { .. } => return Ok(()),
             Notice::Still {
                 stream,
                 frame,

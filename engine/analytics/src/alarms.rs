@@ -3,7 +3,7 @@
 //! An incident is one alarm. Its first event is decided, and its later events follow: an update or an end is sent if the first
 //! event was sent. Alarms that are held back are counted for their rule, and the next alarm of the rule carries the count.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use weir_flow::{Incident, KeyFault, Phase, Settings};
@@ -12,6 +12,9 @@ use crate::transforms::{Schedule, parse_days, parse_exceptions, parse_hours, tim
 
 /// Incidents of which a decision is known, and rules with a cool-down, at a time.
 const MAX_KNOWN: usize = 4_096;
+
+/// Incidents that were held back and whose descriptions may follow.
+const MAX_HELD: usize = 1_024;
 
 /// Limits on alarms; without any, all alarms are sent.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -55,6 +58,8 @@ pub struct AlarmGate {
     rules: BTreeMap<(Arc<str>, Arc<str>), Rule>,
     /// Decisions about incidents that go on, by id.
     incidents: BTreeMap<Arc<str>, Known>,
+    /// Ids of incidents that were held back, the oldest first.
+    held: VecDeque<Arc<str>>,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -105,12 +110,22 @@ impl AlarmGate {
         rule.last_ms = now_ms;
         if let Some(by) = held {
             rule.held += 1;
+            if self.held.len() >= MAX_HELD {
+                self.held.pop_front();
+            }
+            self.held.push_back(Arc::clone(&incident.id));
             return AlarmVerdict::Held(by);
         }
         rule.sent_ms = Some(now_ms);
         AlarmVerdict::Alarm {
             held_back: std::mem::take(&mut rule.held),
         }
+    }
+
+    /// True if the alarm of an incident was held back, of those that are still known.
+    #[must_use]
+    pub fn was_held(&self, incident: &str) -> bool {
+        self.held.iter().any(|held| **held == *incident)
     }
 
     /// Forgets a stream.

@@ -189,3 +189,25 @@ fn keys_describe_limits_and_faults_name_their_keys() {
         assert!(found.message.contains(message), "{found:?}");
     }
 }
+
+#[test]
+fn incident_that_was_held_back_is_known_as_such() {
+    let limits = AlarmLimits {
+        cooldown_ms: 60_000,
+        quiet: None,
+    };
+    let mut gate = AlarmGate::new(limits);
+    let stream: Arc<str> = "north".into();
+    for number in 0..3 {
+        gate.on_event(&stream, &incident(number, "gate", Phase::Ended, BEGIN_MS));
+    }
+    let held: Vec<bool> = (0..3)
+        .map(|number| gate.was_held(&format!("north/gate/{number}")))
+        .collect();
+    assert_eq!(held, [false, true, true]);
+    // Only so many are remembered.
+    for number in 3..3_000 {
+        gate.on_event(&stream, &incident(number, "gate", Phase::Ended, BEGIN_MS));
+    }
+    assert!(!gate.was_held("north/gate/1") && gate.was_held("north/gate/2999"));
+}

@@ -116,6 +116,29 @@ pub struct Incident {
     pub best: Option<Arc<BestShot>>,
 }
 
+/// Words of a model about the picture of an incident. They come some time after the incident.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Description {
+    /// Name of the stream.
+    pub stream: Arc<str>,
+    /// Event of the incident whose picture the model saw.
+    pub incident: Arc<Incident>,
+    /// True if it holds for all incidents of the track.
+    pub of_track: bool,
+    /// Name of the model at its server.
+    pub model: Arc<str>,
+    /// Words of the model in one line.
+    pub text: Arc<str>,
+    /// Answers by name, if the model was asked for several.
+    pub fields: Vec<(Arc<str>, IncidentValue)>,
+    /// Arrival of the answer, in milliseconds since 1970 (UTC).
+    pub time_ms: u64,
+    /// Tokens of the request, with those of the picture.
+    pub tokens_in: u64,
+    /// Tokens of the answer.
+    pub tokens_out: u64,
+}
+
 /// A value that a kind of incident measures.
 #[derive(Debug, Clone, PartialEq)]
 pub enum IncidentValue {

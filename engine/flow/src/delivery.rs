@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use weir_types::{Shortfall, StreamState};
 
-use crate::analytics::{Incident, Overlay, TrackEnd, TrackState};
+use crate::analytics::{Description, Incident, Overlay, TrackEnd, TrackState};
 use crate::frame::Frame;
 use crate::results::{Attribute, Object};
 
@@ -111,6 +111,13 @@ pub enum Notice {
         ended_tracks: Vec<TrackEnd>,
         /// Incidents that ended.
         incidents: Vec<Incident>,
+    },
+    /// A model described the picture of an incident. Sinks that show the incident receive it.
+    Described {
+        /// Name of the sink that asked the model.
+        sink: Arc<str>,
+        /// Words of the model, with their incident.
+        description: Arc<Description>,
     },
 }
 

@@ -49,7 +49,10 @@ pub enum HiddenParts<'a> {
 
 /// Mask of a frame; the default hides nothing. Copies share what is added and settled.
 #[derive(Debug, Clone, Default)]
-pub struct PrivacyMask(Option<Arc<State>>);
+pub struct PrivacyMask {
+    state: Option<Arc<State>>,
+    is_private: bool,
+}
 
 #[derive(Debug, Default)]
 struct State {
@@ -63,7 +66,22 @@ impl PrivacyMask {
     /// Mask of a camera that hides something, before it is known what.
     #[must_use]
     pub fn pending() -> Self {
-        Self(Some(Arc::default()))
+        Self {
+            state: Some(Arc::default()),
+            is_private: false,
+        }
+    }
+
+    /// The mask of a camera whose pictures stay on this machine, or of one whose pictures may leave it.
+    #[must_use]
+    pub fn with_private(self, is_private: bool) -> Self {
+        Self { is_private, ..self }
+    }
+
+    /// True if the pictures of the camera stay on this machine.
+    #[must_use]
+    pub fn is_private(&self) -> bool {
+        self.is_private
     }
 
     /// Mask with these areas.
@@ -77,12 +95,12 @@ impl PrivacyMask {
     /// True if the camera hides something.
     #[must_use]
     pub fn hides(&self) -> bool {
-        self.0.is_some()
+        self.state.is_some()
     }
 
     /// Adds objects that a module found, and that are hidden.
     pub fn add(&self, objects: impl IntoIterator<Item = (HiddenForm, Rect)>) {
-        let Some(state) = &self.0 else { return };
+        let Some(state) = &self.state else { return };
         let mut found = state.found.lock().unwrap_or_else(PoisonError::into_inner);
         let room = (MAX_OBJECTS + 1).saturating_sub(found.len());
         found.extend(objects.into_iter().take(room));
@@ -91,21 +109,21 @@ impl PrivacyMask {
     /// Objects that were added; `None` if they are too many to be known all.
     #[must_use]
     pub fn found(&self) -> Option<Vec<(HiddenForm, Rect)>> {
-        let state = self.0.as_ref()?;
+        let state = self.state.as_ref()?;
         let found = state.found.lock().unwrap_or_else(PoisonError::into_inner);
         (found.len() <= MAX_OBJECTS).then(|| found.clone())
     }
 
     /// Sets the areas that are hidden, once.
     pub fn settle(&self, areas: Vec<HiddenArea>) {
-        if let Some(state) = &self.0 {
+        if let Some(state) = &self.state {
             let _ = state.areas.set(areas);
         }
     }
 
     /// The picture that encoders take in place of `image`, the frame's own. `hide` makes it, once for a settled mask.
     pub fn picture(&self, image: &Image, hide: impl FnOnce(&Image, HiddenParts<'_>) -> Image) -> Image {
-        let Some(state) = &self.0 else {
+        let Some(state) = &self.state else {
             return image.clone();
         };
         match state.areas.get() {
@@ -159,6 +177,7 @@ mod tests {
         copy.settle(vec![area()]);
         assert_eq!(hidden(&mask), Some(1));
         assert_eq!(hidden(&PrivacyMask::settled(Vec::new())), Some(0));
+        assert!(PrivacyMask::pending().with_private(true).is_private() && !copy.is_private());
         assert!(!PrivacyMask::default().hides() && hidden(&PrivacyMask::default()) == Some(0));
     }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use crate::analytics::Description;
 use crate::catalog::Settings;
 use crate::delivery::{Delivery, Notice, RunHeader};
 use crate::error::SinkError;
@@ -24,7 +25,7 @@ pub trait Sink: Send {
     /// [`SinkError`]: the delivery is counted as not written and the run continues.
     fn accept(&mut self, delivery: &Delivery) -> Result<(), SinkError>;
     /// Receives a drop or a change of a stream's state, only if [`Sink::wants_notices`]; and in any case what ended without a
-    /// delivery ([`Notice::Analytics`]).
+    /// delivery ([`Notice::Analytics`]), and descriptions of incidents ([`Notice::Described`]).
     ///
     /// # Errors
     /// As [`Sink::accept`].
@@ -58,6 +59,15 @@ pub trait Sink: Send {
     }
     /// Takes over other values of the keys that its factory names as [`SinkFactory::live_keys`].
     fn set_settings(&mut self, _settings: &Settings) {}
+    /// True if the sink describes incidents. At the end of a run it is completed before the other sinks, which receive its
+    /// descriptions.
+    fn describes(&self) -> bool {
+        false
+    }
+    /// Takes the descriptions that came since the last call, only if [`Sink::describes`].
+    fn take_descriptions(&mut self) -> Vec<Description> {
+        Vec::new()
+    }
     /// Counters of the sink beside the deliveries that it accepted, by their names in reports.
     fn counts(&self) -> BTreeMap<&'static str, u64> {
         BTreeMap::new()

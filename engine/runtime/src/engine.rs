@@ -28,7 +28,7 @@ use weir_types::{DropReason, ModuleId, Span, StreamId, Timestamp};
 
 use crate::actors::{
     Abandon, ActorRefs, EgressCounts, EndWhenIdle, ReportStats, ReservationCounts, RunEnded, SinkRoute,
-    SwitchPlan,
+    SwitchPlan, descriptions, send_described,
 };
 use crate::analytics::SharedAnalytics;
 use crate::assembly::{NextGears, RunError, RunOptions};
@@ -410,11 +410,24 @@ impl RunContext<'_> {
             stop: self.stop,
             grace: self.options.grace,
         };
-        let (mut sinks, now) = (ended.sinks, self.clock.now());
-        sinks.iter_mut().for_each(|(_, sink)| sink.close(now));
-        for (name, sink) in sinks {
-            let finished = sink.finish(&timeout);
-            report.sinks.entry(name).or_default().merge(finished);
+        // Their last descriptions are for the others.
+        let (describing, mut others): (Vec<SinkRoute>, Vec<SinkRoute>) =
+            ended.sinks.into_iter().partition(|sink| sink.handle.describes());
+        for mut sink in describing {
+            sink.handle.close(self.clock.now());
+            let finished = sink.handle.finish(&timeout);
+            send_described(
+                &mut others,
+                &ended.streams,
+                &descriptions(&sink.name, &sink.handle),
+            );
+            report.sinks.entry(sink.name).or_default().merge(finished);
+        }
+        let now = self.clock.now();
+        others.iter_mut().for_each(|sink| sink.handle.close(now));
+        for mut sink in others {
+            let finished = sink.handle.finish(&timeout);
+            report.sinks.entry(sink.name).or_default().merge(finished);
         }
         report.processor = Some(self.processor.report());
         report.decoding = decoding;

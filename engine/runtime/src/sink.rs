@@ -8,7 +8,9 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded, unbounded};
-use weir_flow::{Delivery, Notice, PacketObserver, RunHeader, Settings, Sink, SinkError, StopFlag};
+use weir_flow::{
+    Delivery, Description, Notice, PacketObserver, RunHeader, Settings, Sink, SinkError, StopFlag,
+};
 use weir_graph::WhenSlow;
 use weir_policy::SinkReport;
 use weir_types::Timestamp;
@@ -43,7 +45,12 @@ struct SinkProgress {
     report: SinkReport,
     /// Items that were taken from the channel, written or not.
     processed: u64,
+    /// Descriptions for other sinks, at most [`MAX_DESCRIPTIONS`].
+    descriptions: Vec<Description>,
 }
+
+/// Descriptions that wait for the egress, which takes them twice a second.
+const MAX_DESCRIPTIONS: usize = 1_024;
 
 /// Time between two looks at a closing sink.
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
@@ -60,6 +67,7 @@ pub(crate) struct SinkHandle {
     wants_notices: bool,
     packet_observer: Option<Arc<dyn PacketObserver>>,
     wants_candidates: bool,
+    describes: bool,
     /// Its clones are notices in flight that hold no permit.
     unpermitted: Arc<()>,
     max_unpermitted: usize,
@@ -108,6 +116,7 @@ impl SinkHandle {
         let wants_notices = sink.wants_notices();
         let packet_observer = sink.packet_observer();
         let wants_candidates = sink.wants_candidates();
+        let describes = sink.describes();
         let kind = if sink.encodes_video() {
             ThreadKind::Encoding
         } else {
@@ -138,6 +147,7 @@ impl SinkHandle {
             wants_notices,
             packet_observer,
             wants_candidates,
+            describes,
             unpermitted: Arc::default(),
             max_unpermitted: max_waiting,
             progress,
@@ -159,6 +169,19 @@ impl SinkHandle {
     /// Whether its deliveries have the candidates.
     pub(crate) fn wants_candidates(&self) -> bool {
         self.wants_candidates
+    }
+
+    /// Whether the sink describes incidents for others.
+    pub(crate) fn describes(&self) -> bool {
+        self.describes
+    }
+
+    /// Takes the descriptions that came since the last call.
+    pub(crate) fn take_descriptions(&self) -> Vec<Description> {
+        if !self.describes {
+            return Vec::new();
+        }
+        std::mem::take(&mut lock(&self.progress).descriptions)
     }
 
     /// Sends a delivery, or counts it as skipped where the queue is full.
@@ -237,7 +260,7 @@ impl SinkHandle {
 
     /// Closes the channel and waits until all is written. A sink that hangs after the run was asked to stop is left behind:
     /// its thread ends with the program.
-    pub(crate) fn finish(mut self, timeout: &CloseTimeout<'_>) -> SinkReport {
+    pub(crate) fn finish(&mut self, timeout: &CloseTimeout<'_>) -> SinkReport {
         self.sender = None;
         let finished = self.wait(timeout);
         let mut report = self.report();
@@ -329,11 +352,17 @@ impl Writer {
     }
 
     /// Updates the counts, the outage and the free bytes of the report.
-    fn look(&self) {
+    fn look(&mut self) {
         let counts = self.counts();
         let (outage, free_bytes, packets_lost) = self.health();
+        let mut described = self.descriptions();
         let mut progress = lock(&self.progress);
+        let room = MAX_DESCRIPTIONS.saturating_sub(progress.descriptions.len());
+        let lost = described.len().saturating_sub(room);
+        described.truncate(room);
+        progress.descriptions.append(&mut described);
         let report = &mut progress.report;
+        report.notices_lost += lost as u64;
         (report.counts, report.outage, report.free_bytes) = (counts, outage, free_bytes);
         report.packets_lost = packets_lost;
     }
@@ -345,6 +374,14 @@ impl Writer {
             .into_iter()
             .map(|(name, count)| (name.to_owned(), count))
             .collect()
+    }
+
+    /// Descriptions of the sink since the last look; none if reading them panics.
+    fn descriptions(&mut self) -> Vec<Description> {
+        if self.panicked || !self.sink.describes() {
+            return Vec::new();
+        }
+        catch_unwind(AssertUnwindSafe(|| self.sink.take_descriptions())).unwrap_or_default()
     }
 
     /// Why the sink can write nothing now, the bytes that are free where it records, and the packets that it lost by stream.

@@ -8,8 +8,8 @@ use std::time::{Duration, UNIX_EPOCH};
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 use weir_flow::{
-    Attribute, DeliveredObject, Delivery, Incident, IncidentValue, KeyPoint, Notice, Point, Rect, RunHeader,
-    StreamState, TrackEnd, TrackState,
+    Attribute, DeliveredObject, Delivery, Description, Incident, IncidentValue, KeyPoint, Notice, Point,
+    Rect, RunHeader, StreamState, TrackEnd, TrackState,
 };
 
 use super::event_shapes::{MaskEntry, RotatedEntry, pixel};
@@ -29,6 +29,7 @@ enum Line<'a> {
     Sink(SinkLine<'a>),
     Track(TrackLine<'a>),
     Incident(Box<IncidentLine<'a>>),
+    Described(Box<DescribedLine<'a>>),
 }
 
 #[derive(Serialize)]
@@ -138,10 +139,28 @@ struct IncidentLine<'a> {
     score: f32,
     r#box: Option<[f32; 4]>,
     zones: &'a [Arc<str>],
-    values: Values<'a>,
+    values: Values<'a, &'static str>,
     attributes: Attributes<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
     best: Option<BestShotEntry>,
+}
+
+#[derive(Serialize)]
+struct DescribedLine<'a> {
+    stream: &'a str,
+    incident: &'a str,
+    transform: &'a str,
+    kind: &'a str,
+    track: Option<u64>,
+    class: Option<&'a str>,
+    began: String,
+    time: String,
+    sink: &'a str,
+    model: &'a str,
+    description: &'a str,
+    fields: Values<'a, Arc<str>>,
+    tokens_in: u64,
+    tokens_out: u64,
 }
 
 /// The best picture of an incident; the picture itself is no part of a line.
@@ -153,12 +172,14 @@ struct BestShotEntry {
     r#box: [f32; 4],
 }
 
-struct Values<'a>(&'a [(&'static str, IncidentValue)]);
+/// Values by name.
+struct Values<'a, N>(&'a [(N, IncidentValue)]);
 
-impl Serialize for Values<'_> {
+impl<N: AsRef<str>> Serialize for Values<'_, N> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(Some(self.0.len()))?;
         for (name, value) in self.0 {
+            let name = name.as_ref();
             match value {
                 IncidentValue::Number(number) => map.serialize_entry(name, &hundredth(*number))?,
                 IncidentValue::Text(text) => map.serialize_entry(name, &**text)?,
@@ -278,6 +299,12 @@ pub fn incident_value(stream: &str, incident: &Incident) -> serde_json::Value {
     serde_json::to_value(Line::Incident(Box::new(incident_line(stream, incident)))).unwrap_or_default()
 }
 
+/// The description of an incident by a sink of that name as its line says it.
+#[must_use]
+pub(super) fn described_value(sink: &str, description: &Description) -> serde_json::Value {
+    serde_json::to_value(described_line(sink, description)).unwrap_or_default()
+}
+
 /// Writes the header line of the file of `stream`, or of all streams of the run.
 ///
 /// # Errors
@@ -365,6 +392,7 @@ pub(super) fn write_notice(notice: &Notice, mut out: impl Write) -> io::Result<(
             ended_tracks,
             incidents,
         } => return write_analytics(stream, ended_tracks, incidents, out),
+        Notice::Described { sink, description } => described_line(sink, description),
     };
     write_line(&line, &mut out)
 }
@@ -469,6 +497,26 @@ fn incident_line<'a>(stream: &'a str, incident: &'a Incident) -> IncidentLine<'a
             r#box: corners(best.rect),
         }),
     }
+}
+
+fn described_line<'a>(sink: &'a str, description: &'a Description) -> Line<'a> {
+    let incident = &*description.incident;
+    Line::Described(Box::new(DescribedLine {
+        stream: &description.stream,
+        incident: &incident.id,
+        transform: &incident.transform,
+        kind: incident.kind,
+        track: incident.track,
+        class: incident.class.as_deref(),
+        began: utc(incident.began_ms),
+        time: utc(description.time_ms),
+        sink,
+        model: &description.model,
+        description: &description.text,
+        fields: Values(&description.fields),
+        tokens_in: description.tokens_in,
+        tokens_out: description.tokens_out,
+    }))
 }
 
 fn corners(rect: Rect) -> [f32; 4] {

@@ -6,17 +6,23 @@ use std::sync::Arc;
 use serde_json::Value;
 use weir_analytics::{AlarmGate, AlarmVerdict, HeldBy};
 use weir_flow::{
-    BestShot, Delivery, Incident, KeyKind, KeySpec, Notice, Settings, Sink, SinkError, TrackEnd,
+    BestShot, Delivery, Description, Incident, KeyKind, KeySpec, Notice, Settings, Sink, SinkError, TrackEnd,
 };
 
 use super::alarm_keys;
-use super::event::{incident_value, track_value};
+use super::event::{described_value, incident_value, track_value};
 use super::outbox::{Message, Outbox};
 
 pub(super) const TRACKS: KeySpec = KeySpec {
     name: "tracks",
     kind: KeyKind::Flag,
     about: "sends tracks that ended, too; default false",
+};
+
+pub(super) const DESCRIPTIONS: KeySpec = KeySpec {
+    name: "descriptions",
+    kind: KeyKind::Flag,
+    about: "sends what a `describe` sink learns of incidents, too; default true, with `updates = false` and with `preset` false",
 };
 
 /// Subject of an event.
@@ -73,6 +79,26 @@ pub(super) fn with_held_back(stream: &str, incident: &Incident, held_back: u64) 
     event
 }
 
+/// The message of a description; `None` if the alarm of its incident was held back.
+pub(super) fn described_message(
+    gate: &AlarmGate,
+    sink: &str,
+    description: &Description,
+    topic: String,
+) -> Option<Message> {
+    let incident = &description.incident;
+    if gate.was_held(&incident.id) {
+        return None;
+    }
+    Some(Message {
+        stream: Arc::clone(&description.stream),
+        id: format!("{}/described/{sink}", incident.id),
+        body: described_value(sink, description).to_string().into_bytes(),
+        topic,
+        picture: None,
+    })
+}
+
 /// See the module. `topic` says where the events of a stream go.
 pub(super) struct EventSink<T> {
     outbox: Outbox,
@@ -80,6 +106,8 @@ pub(super) struct EventSink<T> {
     /// Whether incidents are sent again as they change and end.
     updates: bool,
     pictures: bool,
+    /// Whether descriptions are sent; `None`: where updates are.
+    descriptions: Option<bool>,
     gate: AlarmGate,
     held: HeldAlarms,
     topic: T,
@@ -94,6 +122,10 @@ impl<T: Fn(&str, EventKind) -> String> EventSink<T> {
             tracks: settings.flag("tracks", false),
             updates: true,
             pictures: false,
+            descriptions: settings
+                .0
+                .contains_key(DESCRIPTIONS.name)
+                .then(|| settings.flag(DESCRIPTIONS.name, true)),
             gate: alarm_keys::gate(settings)?,
             held: HeldAlarms::new(settings),
             topic,
@@ -158,13 +190,23 @@ impl<T: Fn(&str, EventKind) -> String + Send> Sink for EventSink<T> {
     }
 
     fn on_notice(&mut self, notice: &Notice) -> Result<(), SinkError> {
-        if let Notice::Analytics {
-            stream,
-            ended_tracks,
-            incidents,
-        } = notice
-        {
-            self.push(stream, ended_tracks, incidents);
+        match notice {
+            Notice::Analytics {
+                stream,
+                ended_tracks,
+                incidents,
+            } => self.push(stream, ended_tracks, incidents),
+            Notice::Described { sink, description } if self.descriptions.unwrap_or(self.updates) => {
+                let topic = (self.topic)(&description.stream, EventKind::Incident);
+                if let Some(message) = described_message(&self.gate, sink, description, topic) {
+                    let picture = description.incident.best.clone();
+                    self.outbox.push(Message {
+                        picture: picture.filter(|_| self.pictures),
+                        ..message
+                    });
+                }
+            }
+            _ => {}
         }
         Ok(())
     }

@@ -310,6 +310,7 @@ impl Sink for Jsonl {
                 let Some(newest) = newest else { return Ok(()) };
                 (stream, newest)
             }
+            Notice::Described { description, .. } => (&description.stream, description.time_ms),
             Notice::Sink { time_ms, .. } => {
                 let mut written = Ok(());
                 for file in self.outputs.keys().cloned().collect::<Vec<_>>() {

@@ -295,6 +295,7 @@ impl Sink for StagingSink {
             | Notice::Still { stream, .. }
             | Notice::State { stream, .. }
             | Notice::Analytics { stream, .. } => self.streams.get(stream),
+            Notice::Described { description, .. } => self.streams.get(&description.stream),
             Notice::Sink { .. } => None,
         };
         let Some(stream) = stream else {
@@ -315,7 +316,7 @@ impl Sink for StagingSink {
             }
             // When a stream begins is no result.
             Notice::Still { .. } | Notice::State { .. } | Notice::Sink { .. } => Ok(()),
-            Notice::Analytics { .. } => match self.open.get_mut(stream.spec.name.as_str()) {
+            Notice::Analytics { .. } | Notice::Described { .. } => match self.open.get_mut(stream.spec.name.as_str()) {
                 Some(OpenSegment { sink: Some(sink), .. }) => sink.on_notice(notice),
                 _ => Ok(()),
             },

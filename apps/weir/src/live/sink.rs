@@ -47,7 +47,7 @@ impl Sink for LiveSink {
             self.0.incidents.add(&delivery.stream, incident);
         }
         self.0.stills.offer(delivery);
-        if let Some(shown) = self.0.shown(&delivery.stream) {
+        for shown in self.0.shown(&delivery.stream) {
             shown.channel.note(notes::frame(delivery));
             if shown.channel.wants_pictures() {
                 let interval_ms = self.0.picture_interval_ms();
@@ -67,13 +67,16 @@ impl Sink for LiveSink {
 
     fn on_notice(&mut self, notice: &Notice) -> Result<(), SinkError> {
         self.0.drops.add(notice);
-        if let Notice::Analytics {
-            stream, incidents, ..
-        } = notice
-        {
-            for incident in incidents {
-                self.0.incidents.add(stream, incident);
+        match notice {
+            Notice::Analytics {
+                stream, incidents, ..
+            } => {
+                for incident in incidents {
+                    self.0.incidents.add(stream, incident);
+                }
             }
+            Notice::Described { sink, description } => self.0.incidents.describe(sink, description),
+            _ => {}
         }
         Ok(())
     }

@@ -7,6 +7,8 @@ mod outages;
 mod privacy;
 mod streams;
 
+pub(crate) use outages::{descriptions, send_described};
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -65,7 +67,10 @@ const OUTAGE_INTERVAL: Span = Span::from_millis(500);
 /// Final counts and the sinks of a run, sent once all modules have reported their counts.
 pub(crate) struct RunEnded {
     pub(crate) counts: EgressCounts,
-    pub(crate) sinks: Vec<(String, SinkHandle)>,
+    /// All sinks; those that no graph has any more show nothing.
+    pub(crate) sinks: Vec<SinkRoute>,
+    /// Numbers of the streams by name.
+    pub(crate) streams: BTreeMap<Arc<str>, u32>,
 }
 
 /// Inputs from which the [`Egress`] actor is created.
@@ -462,7 +467,10 @@ impl Actor for Egress {
         context.run_interval(duration(telemetry::KEEP_INTERVAL), |egress, _| {
             egress.keep_series()
         });
-        context.run_interval(duration(OUTAGE_INTERVAL), |egress, _| egress.report_outages());
+        context.run_interval(duration(OUTAGE_INTERVAL), |egress, _| {
+            egress.report_outages();
+            egress.send_descriptions();
+        });
     }
 }
 
@@ -627,10 +635,19 @@ impl Handler<StatsReported> for Egress {
         self.counts_of_graphs.add(stats);
         if let Some(ended) = self.ended.take() {
             let counts = self.counts();
-            let sinks = std::mem::take(&mut self.sinks).into_iter();
-            let closed = std::mem::take(&mut self.closed_sinks);
-            let sinks = sinks.map(|sink| (sink.name, sink.handle)).chain(closed).collect();
-            let _ = ended.send(RunEnded { counts, sinks });
+            let mut sinks = std::mem::take(&mut self.sinks);
+            let closed = std::mem::take(&mut self.closed_sinks).into_iter();
+            sinks.extend(closed.map(|(name, handle)| SinkRoute {
+                name,
+                handle,
+                views: BTreeMap::new(),
+            }));
+            let streams = self.numbers_of_streams();
+            let _ = ended.send(RunEnded {
+                counts,
+                sinks,
+                streams,
+            });
         }
     }
 }

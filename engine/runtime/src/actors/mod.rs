@@ -12,14 +12,15 @@ mod messages;
 mod observer;
 mod stream_table;
 
-pub(crate) use egress::{Egress, EgressSetup, RunEnded, SinkRoute};
+pub(crate) use egress::{Egress, EgressSetup, RunEnded, SinkRoute, descriptions, send_described};
 pub(crate) use graph::{
     ActorRefs, GraphActor, ModuleSetup, PartitionSiteSetup, PromptJob, PromptMaker, PromptsMade, Site,
     SiteSetup, SlotSessions,
 };
 pub(crate) use graph_counts::ReservationCounts;
 pub(crate) use messages::{
-    Abandon, AbandonStream, AddStats, AddStream, Arrived, BatchDone, ControlMessage, DropGraph, EndWhenIdle,
+    Abandon, AbandonStream, AddStats, AddStream, Arrived, BatchDone, CameraReported, ControlMessage,
+    DropGraph, EndWhenIdle,
     FrameInfo, InstanceSaid, LeftOut, ModuleLoad, RemoveStream, ReportStats, RequestAdmitted, RunLaunched,
     SessionChanged, SetStreamSlo, StillFrame, StopActor, StreamEnded, StreamPaused, StreamStateChanged,
     SwapGraph, SwitchPlan, TakeCounts, TakeLoads, TakePlan, TakeStats,

@@ -8,7 +8,7 @@ use weir_policy::{CatchUp, FrameTime, MediaInfo, WaitFor};
 use weir_types::{RequestId, Span, Timestamp};
 
 use super::silence::DecodeTurns;
-use super::{Part, Playback, SourceThread};
+use super::{Part, Playback, SharedMotionGate, SourceThread};
 use crate::actors::{Arrived, FrameInfo, LeftOut, RequestAdmitted, StillFrame};
 use crate::admission::StreamPermit;
 use crate::assembly::Pace;
@@ -332,9 +332,11 @@ impl SourceThread {
         telemetry::record_frame_bytes(&self.name, self.admission.used_bytes());
         frame.memory_guard = Some(Box::new(memory));
         let target = self.target.get();
-        if target.route.scene.privacy.hides() {
+        let privacy = &target.route.scene.privacy;
+        if privacy.hides() {
             frame.privacy = PrivacyMask::pending();
         }
+        frame.privacy = frame.privacy.with_private(privacy.private);
         let permit: Arc<StreamPermit> = Arc::new(permit);
         let (frame, slo) = (Arc::new(frame), self.control.own_slo());
         let request = Request {
@@ -347,6 +349,7 @@ impl SourceThread {
             droppable: self.droppable,
             still,
             gate: self.gate.clone(),
+            changes: self.gate.as_ref().and_then(SharedMotionGate::changes),
             permit,
         };
         let request = Arc::new(request);

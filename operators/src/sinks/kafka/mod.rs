@@ -30,6 +30,7 @@ const KEYS: &[KeySpec] = &[
         about: "topic for the events, which must exist (default `\"weir\"`)",
     },
     event_sink::TRACKS,
+    event_sink::DESCRIPTIONS,
     KeySpec {
         name: "username",
         kind: KeyKind::Text,

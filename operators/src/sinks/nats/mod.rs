@@ -35,6 +35,7 @@ const KEYS: &[KeySpec] = &[
         about: "true: an event is delivered when a stream of JetStream has stored it; false: when the server has passed it on, with or without a subscriber (default true)",
     },
     event_sink::TRACKS,
+    event_sink::DESCRIPTIONS,
     KeySpec {
         name: "username",
         kind: KeyKind::Text,

@@ -208,9 +208,11 @@ impl Sink for Table {
             Notice::Analytics {
                 stream, ended_tracks, ..
             } => self.on_tracks(stream, ended_tracks),
-            Notice::Dropped { .. } | Notice::Still { .. } | Notice::State { .. } | Notice::Sink { .. } => {
-                Ok(())
-            }
+            Notice::Dropped { .. }
+            | Notice::Still { .. }
+            | Notice::State { .. }
+            | Notice::Sink { .. }
+            | Notice::Described { .. } => Ok(()),
         }
     }
 

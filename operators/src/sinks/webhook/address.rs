@@ -8,16 +8,16 @@ use super::preset::{Account, Preset};
 
 /// Address of a web server.
 #[derive(Debug, Clone)]
-pub(super) struct Address {
+pub(in crate::sinks) struct Address {
     url: String,
     /// Scheme, host and port.
-    pub(super) shown: String,
+    pub(in crate::sinks) shown: String,
 }
 
 impl Address {
     /// # Errors
     /// The text is no address of a web server. The reason does not quote it.
-    pub(super) fn parsed(url: &str) -> Result<Self, &'static str> {
+    pub(in crate::sinks) fn parsed(url: &str) -> Result<Self, &'static str> {
         let parsed = url.parse::<ureq::http::Uri>().ok();
         let parsed = parsed.filter(|uri| matches!(uri.scheme_str(), Some("http" | "https")));
         let place = parsed.as_ref().and_then(|uri| {
@@ -33,7 +33,7 @@ impl Address {
     }
 
     /// The address with the end of a path.
-    pub(super) fn with(&self, path: &str) -> String {
+    pub(in crate::sinks) fn with(&self, path: &str) -> String {
         if path.is_empty() {
             self.url.clone()
         } else {
@@ -41,7 +41,7 @@ impl Address {
         }
     }
 
-    pub(super) fn is_encrypted(&self) -> bool {
+    pub(in crate::sinks) fn is_encrypted(&self) -> bool {
         self.url
             .get(..8)
             .is_some_and(|scheme| scheme.eq_ignore_ascii_case("https://"))
@@ -62,8 +62,8 @@ impl Address {
 
 /// Address and account, with the secrets that files hold.
 #[derive(Debug)]
-pub(super) struct Receiver {
-    pub(super) address: Address,
+pub(in crate::sinks) struct Receiver {
+    pub(in crate::sinks) address: Address,
     pub(super) account: Account,
     /// Texts that no message shows, longest first.
     hidden: Vec<String>,
@@ -96,21 +96,44 @@ impl Receiver {
             topic: settings.text("topic").map(str::to_owned),
             chat: settings.text("chat").map(str::to_owned),
         };
+        Ok(Self::new(
+            address,
+            account,
+            secret(settings, "secret", "secret_file")?,
+        ))
+    }
+
+    /// A server at an address, with the token that it knows clients by.
+    pub(in crate::sinks) fn with_token(address: Address, token: Option<String>) -> Self {
+        let account = Account {
+            token,
+            topic: None,
+            chat: None,
+        };
+        Self::new(address, account, None)
+    }
+
+    fn new(address: Address, account: Account, secret: Option<String>) -> Self {
         let mut hidden = address.secrets();
         hidden.extend(account.token.clone());
         hidden.extend(account.topic.clone());
-        hidden.extend(secret(settings, "secret", "secret_file")?);
+        hidden.extend(secret);
         hidden.retain(|text| text.len() >= MIN_HIDDEN && !address.shown.contains(text.as_str()));
         hidden.sort_by_key(|text| std::cmp::Reverse(text.len()));
-        Ok(Self {
+        Self {
             address,
             account,
             hidden,
-        })
+        }
+    }
+
+    /// The token of the client, if there is one.
+    pub(in crate::sinks) fn token(&self) -> Option<&str> {
+        self.account.token.as_deref()
     }
 
     /// A reason without secrets, behind the host.
-    pub(super) fn said(&self, reason: &str) -> String {
+    pub(in crate::sinks) fn said(&self, reason: &str) -> String {
         let hide = |reason: String, hidden: &String| reason.replace(hidden.as_str(), "***");
         let reason = self.hidden.iter().fold(reason.to_owned(), hide);
         format!("{}: {reason}", self.address.shown)
@@ -171,7 +194,7 @@ fn account_hint(key: &str) -> &'static str {
 }
 
 /// The fault of a token that no address and no header can hold.
-fn token_fault(token: &str) -> Option<&'static str> {
+pub(in crate::sinks) fn token_fault(token: &str) -> Option<&'static str> {
     let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~+/=:".contains(&byte);
     (!token.bytes().all(fits)).then_some("the token has characters that no token has")
 }

@@ -10,16 +10,16 @@ use super::super::outbox::Outcome;
 const MAX_REASON: usize = 160;
 
 /// An answer, as far as it was read.
-pub(super) struct Answer {
-    pub(super) status: u16,
+pub(in crate::sinks) struct Answer {
+    pub(in crate::sinks) status: u16,
     /// Header `Retry-After`.
-    pub(super) retry_after: Option<String>,
-    pub(super) body: Vec<u8>,
+    pub(in crate::sinks) retry_after: Option<String>,
+    pub(in crate::sinks) body: Vec<u8>,
 }
 
 impl Answer {
     /// The outcome; `said` makes a reason of a text that is shown.
-    pub(super) fn outcome(&self, said: impl Fn(&str) -> String) -> Outcome {
+    pub(in crate::sinks) fn outcome(&self, said: impl Fn(&str) -> String) -> Outcome {
         let status = self.status;
         let reason = match self.reason() {
             Some(reason) => format!("it answers {status}: {reason}"),
@@ -57,12 +57,18 @@ impl Answer {
         let text = std::str::from_utf8(&self.body).ok()?;
         let json = serde_json::from_str::<Value>(text).ok();
         let known = ["description", "errorDescription", "message", "error"];
+        let named = |json: &Value| {
+            let mut found = known.iter().filter_map(|key| json[*key].as_str());
+            found.next().map(str::to_owned)
+        };
+        // Servers of models put the words of an error one level deeper.
         let named = json
             .as_ref()
-            .and_then(|json| known.iter().find_map(|key| json[*key].as_str()));
+            .and_then(|json| named(json).or_else(|| named(&json["error"])));
         // A page of HTML says nothing to who reads a log.
         let plain = Some(text).filter(|text| json.is_none() && !text.trim_start().starts_with('<'));
-        let line = named.or(plain)?.lines().find(|line| !line.trim().is_empty())?;
+        let words = named.or_else(|| plain.map(str::to_owned))?;
+        let line = words.lines().find(|line| !line.trim().is_empty())?;
         let shown = line.trim().chars().filter(|c| !c.is_control());
         Some(shown.take(MAX_REASON).collect())
     }
@@ -114,6 +120,8 @@ mod tests {
             reason(r#"{"ok":false,"description":"Bad Request: chat not found"}"#),
             "it answers 400: Bad Request: chat not found"
         );
+        let of_model = r#"{"error":{"message":"no such model","type":"invalid_request_error"}}"#;
+        assert_eq!(reason(of_model), "it answers 400: no such model");
         assert_eq!(reason("<html>no</html>"), "it answers 400");
         assert_eq!(reason("\u{1b}[31mred"), "it answers 400: [31mred");
         assert!(reason(&"a".repeat(9_000)).len() < 200);

@@ -38,7 +38,7 @@ pub(super) fn header_value(text: &str) -> String {
 }
 
 /// The first characters of a text; a text that is longer ends with an ellipsis.
-pub(super) fn shortened(text: &str, max_characters: usize) -> String {
+pub(in crate::sinks) fn shortened(text: &str, max_characters: usize) -> String {
     if text.chars().count() <= max_characters {
         return text.to_owned();
     }

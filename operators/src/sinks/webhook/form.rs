@@ -277,12 +277,12 @@ fn attach_fault(preset: Option<Preset>, attach: Attach) -> Option<&'static str> 
 }
 
 /// The zone of times in messages; a zone that is none is a fault of the keys of alarms.
-fn zone(settings: &Settings) -> TimeZone {
+pub(in crate::sinks) fn zone(settings: &Settings) -> TimeZone {
     let zone = settings.text("timezone").map(time_zone);
     zone.and_then(Result::ok).unwrap_or(TimeZone::UTC)
 }
 
-pub(super) fn fault(key: &'static str, message: impl Into<String>, hint: &str) -> KeyFault {
+pub(in crate::sinks) fn fault(key: &'static str, message: impl Into<String>, hint: &str) -> KeyFault {
     KeyFault {
         key,
         message: message.into(),

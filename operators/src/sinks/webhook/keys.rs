@@ -86,6 +86,7 @@ pub(super) const KEYS: &[KeySpec] = &[
         "certificates of the trusted authorities, as PEM, for an address with `https://` (default those that Mozilla trusts)",
     ),
     event_sink::TRACKS,
+    event_sink::DESCRIPTIONS,
     key(
         "timeout",
         KeyKind::Duration,

@@ -23,13 +23,16 @@ const MAX_ANSWER: u64 = 16 << 10;
 ///
 /// # Errors
 /// The file holds none, or the address needs none.
-pub(super) fn checked_tls(address: &Address, settings: &Settings) -> Result<Option<TlsConfig>, SinkError> {
+pub(in crate::sinks) fn checked_tls(
+    address: &Address,
+    settings: &Settings,
+) -> Result<Option<TlsConfig>, SinkError> {
     let Some(path) = settings.text("ca_file").filter(|path| !path.is_empty()) else {
         return Ok(None);
     };
     if !address.is_encrypted() {
         return Err(SinkError {
-            target: "to a webhook".to_owned(),
+            target: format!("to {}", address.shown),
             reason: "`ca_file` has no effect with an address that begins with http://: use an address with https://"
                 .to_owned(),
         });
@@ -41,6 +44,46 @@ pub(super) fn checked_tls(address: &Address, settings: &Settings) -> Result<Opti
         .collect();
     let roots = RootCerts::new_with_certs(&authorities);
     Ok(Some(TlsConfig::builder().root_certs(roots).build()))
+}
+
+/// A client that follows no redirect: a body with a signature or a picture is not sent on to wherever an answer says.
+pub(in crate::sinks) fn agent(timeout: Duration, encryption: Option<TlsConfig>) -> Agent {
+    let agent = Agent::config_builder()
+        .timeout_global(Some(timeout))
+        .max_redirects(0)
+        .max_redirects_will_error(false)
+        .http_status_as_error(false)
+        .user_agent(concat!("weir/", env!("CARGO_PKG_VERSION")))
+        .tls_config(encryption.unwrap_or_default());
+    agent.build().into()
+}
+
+/// Reads an answer to its end, so that the connection can be used again. Of a longer one than `max_bytes` the body is empty, and
+/// the connection is closed.
+///
+/// # Errors
+/// The answer breaks off, or does not come in time.
+pub(in crate::sinks) fn read(
+    mut answer: ureq::http::Response<ureq::Body>,
+    max_bytes: u64,
+) -> Result<Answer, ureq::Error> {
+    let status = answer.status().as_u16();
+    let retry_after = answer.headers().get("retry-after");
+    let retry_after = retry_after
+        .and_then(|value| value.to_str().ok())
+        .map(str::to_owned);
+    let body = match answer.body_mut().with_config().limit(max_bytes).read_to_vec() {
+        Ok(body) => body,
+        Err(ureq::Error::BodyExceedsLimit(_)) => Vec::new(),
+        // The status says enough of an answer that takes nothing.
+        Err(error) if (200..=299).contains(&status) => return Err(error),
+        Err(_) => Vec::new(),
+    };
+    Ok(Answer {
+        status,
+        retry_after,
+        body,
+    })
 }
 
 pub(super) struct HttpTransport {
@@ -59,17 +102,8 @@ impl HttpTransport {
         settings: &Settings,
     ) -> Self {
         let timeout = Duration::from_secs_f64(settings.number("timeout", 5.0));
-        let agent = Agent::config_builder()
-            .timeout_global(Some(timeout))
-            // A body with a signature is not sent on to wherever an answer says.
-            .max_redirects(0)
-            .max_redirects_will_error(false)
-            .http_status_as_error(false)
-            .user_agent(concat!("weir/", env!("CARGO_PKG_VERSION")))
-            .tls_config(encryption.unwrap_or_default())
-            .build();
         Self {
-            agent: agent.into(),
+            agent: agent(timeout, encryption),
             receiver,
             form,
             signer,
@@ -105,26 +139,10 @@ impl Transport for HttpTransport {
             Err(reason) => return Outcome::Refused(said(&reason)),
         };
         match self.send(&message.id, &prepared) {
-            Ok(mut answer) => {
-                let status = answer.status().as_u16();
-                let retry_after = answer.headers().get("retry-after");
-                let retry_after = retry_after
-                    .and_then(|value| value.to_str().ok())
-                    .map(str::to_owned);
-                // So that the connection can be used again.
-                let read = answer.body_mut().with_config().limit(MAX_ANSWER).read_to_vec();
-                if let (200..=299, Err(error)) = (status, &read)
-                    && !matches!(error, ureq::Error::BodyExceedsLimit(_))
-                {
-                    return Outcome::Failed(said(&format!("its answer breaks off: {error}")));
-                }
-                let answer = Answer {
-                    status,
-                    retry_after,
-                    body: read.unwrap_or_default(),
-                };
-                answer.outcome(said)
-            }
+            Ok(answer) => match read(answer, MAX_ANSWER) {
+                Ok(answer) => answer.outcome(said),
+                Err(error) => Outcome::Failed(said(&format!("its answer breaks off: {error}"))),
+            },
             // Headers that cannot be sent never can.
             Err(ureq::Error::Http(error)) => Outcome::Refused(said(&error.to_string())),
             Err(error) if is_unreached(&error) => Outcome::Unreached(said(&error.to_string())),
@@ -134,7 +152,7 @@ impl Transport for HttpTransport {
 }
 
 /// Whether no request got there, whatever it says.
-fn is_unreached(error: &ureq::Error) -> bool {
+pub(in crate::sinks) fn is_unreached(error: &ureq::Error) -> bool {
     match error {
         ureq::Error::ConnectionFailed | ureq::Error::HostNotFound => true,
         ureq::Error::Timeout(step) => matches!(step, Timeout::Resolve | Timeout::Connect),

@@ -18,7 +18,7 @@ const MAX_STEPS: u64 = 20_000;
 
 /// Form in which values of variables are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Escape {
+pub(in crate::sinks) enum Escape {
     /// As they are.
     Plain,
     /// As they stand between the quotes of a JSON text; the whole is a JSON document.
@@ -27,7 +27,7 @@ pub(super) enum Escape {
 
 /// A template that was checked.
 #[derive(Debug, Clone)]
-pub(super) struct Template {
+pub(in crate::sinks) struct Template {
     source: String,
     escape: Escape,
     max_bytes: usize,
@@ -38,7 +38,7 @@ impl Template {
     ///
     /// # Errors
     /// Its first fault, with its line.
-    pub(super) fn checked(source: &str, escape: Escape, max_bytes: usize) -> Result<Self, String> {
+    pub(in crate::sinks) fn checked(source: &str, escape: Escape, max_bytes: usize) -> Result<Self, String> {
         if source.len() > MAX_SOURCE {
             return Err(format!("it has more than {MAX_SOURCE} bytes"));
         }
@@ -71,7 +71,7 @@ impl Template {
     ///
     /// # Errors
     /// It takes too long, has too many bytes, or is no JSON where it must be.
-    pub(super) fn render(
+    pub(in crate::sinks) fn render(
         &self,
         event: &Value,
         zone: &weir_analytics::transforms::TimeZone,

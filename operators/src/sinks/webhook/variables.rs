@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 use weir_analytics::transforms::{TimeZone, clock_text};
 
 /// All variables, in the order of the documents. Those that an event lacks are none, or empty lists and maps.
-pub(super) const NAMES: [&str; 25] = [
+pub(super) const NAMES: [&str; 26] = [
     "title",
     "text",
     "clock",
@@ -18,6 +18,7 @@ pub(super) const NAMES: [&str; 25] = [
     "zones",
     "values",
     "attributes",
+    "description",
     "time",
     "began",
     "last_seen",
@@ -74,13 +75,14 @@ fn title(event: &Value) -> String {
     format!("{stream}: {}", of.unwrap_or_default())
 }
 
-/// Such as `person (loitering), plate AB 12, 2026-11-30 22:13:05 CET; 3 alarms before it were held back`.
+/// Words of a model about the incident with the time, or such as `person (loitering), plate AB 12, 2026-11-30 22:13:05 CET; 3 alarms before it were held back`.
 fn text(event: &Value, clock: &str) -> String {
     let known = |key: &str| event[key].as_str().filter(|text| !text.is_empty());
-    let subject = match (known("class"), known("kind")) {
-        (Some(class), Some(kind)) => format!("{class} ({kind})"),
-        (Some(one), None) | (None, Some(one)) => one.to_owned(),
-        (None, None) => String::new(),
+    let subject = match (known("description"), known("class"), known("kind")) {
+        (Some(description), ..) => description.trim_end_matches('.').to_owned(),
+        (_, Some(class), Some(kind)) => format!("{class} ({kind})"),
+        (_, Some(one), None) | (_, None, Some(one)) => one.to_owned(),
+        (None, None, None) => String::new(),
     };
     // What has no duration has one event alone, which ends it.
     let is_later = event["time"] != event["began"];
@@ -136,6 +138,12 @@ mod tests {
             "person (loitering), plate AB \"12\", 2026-11-30 22:13:05 CET; 2 alarms before it were held back"
         );
         assert_eq!(of(&least)["text"], "crowd, 2026-11-30 22:13:05 CET");
+        let described = json!({"type": "described", "stream": "north", "transform": "gate", "kind": "loitering", "class": "person",
+            "description": "A man rings the bell.", "time": "2026-11-30T21:13:05.000Z", "began": "2026-11-30T21:13:00.000Z"});
+        assert_eq!(
+            of(&described)["text"],
+            "A man rings the bell, 2026-11-30 22:13:05 CET"
+        );
         let track = json!({"type": "track", "stream": "n\u{f6}rd", "class": "car", "last_seen": "2026-07-01T00:00:00Z"});
         assert_eq!(of(&track)["title"], "n\u{f6}rd: track");
         assert_eq!(of(&track)["text"], "car, 2026-07-01 02:00:00 CEST");

@@ -20,7 +20,7 @@ pub(crate) struct Filter {
     pub(crate) from_ms: Option<u64>,
     /// Incidents that began at that time or later are left out.
     pub(crate) to_ms: Option<u64>,
-    /// Part of an id, an attribute or a text value, in any case.
+    /// Part of an id, an attribute, a text value or a description, in any case.
     pub(crate) text: Option<String>,
     pub(crate) seen: Option<bool>,
     pub(crate) pinned: Option<bool>,
@@ -62,7 +62,8 @@ fn has_text(record: &Record, text: &str) -> bool {
     let wanted = text.to_lowercase();
     let values = record.values.values().filter_map(serde_json::Value::as_str);
     let attributes = record.attributes.values().map(|word| &**word);
-    let mut texts = values.chain(attributes).chain([&*record.id]);
+    let described = record.descriptions.values().map(|text| &**text);
+    let mut texts = values.chain(attributes).chain(described).chain([&*record.id]);
     texts.any(|text| text.to_lowercase().contains(&wanted))
 }
 
@@ -83,7 +84,7 @@ mod tests {
     prop_compose! {
         fn record()(
             (stream, transform, class, kind) in (name(), name(), proptest::option::of(name()), name()),
-            (zones, plate) in (proptest::collection::vec(name(), 0..3), "[A-C]{0,3}"),
+            (zones, plate, words) in (proptest::collection::vec(name(), 0..3), "[A-C]{0,3}", "[A-C]{0,3}"),
             (began_ms, length_ms) in (0_u64..50, 0_u64..20),
             (seen, pinned) in any::<(bool, bool)>(),
         ) -> Record {
@@ -102,6 +103,7 @@ mod tests {
                 zones: zones.into_iter().map(Arc::from).collect(),
                 values: [(Arc::from("count"), json!(3))].into(),
                 attributes: [(Arc::from("plate"), Arc::from(plate))].into(),
+                descriptions: [(Arc::from("words"), Arc::from(words))].into(),
                 seen,
                 pinned,
             }
@@ -193,6 +195,7 @@ mod tests {
                 |f, r| {
                     let wanted = f.text.as_deref().unwrap_or_default().to_uppercase();
                     r.attributes.values().any(|word| word.contains(&*wanted))
+                        || r.descriptions.values().any(|word| word.contains(&*wanted))
                         || r.id.to_uppercase().contains(&wanted)
                 },
             ),

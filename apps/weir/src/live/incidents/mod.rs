@@ -6,6 +6,7 @@ mod state;
 mod store;
 #[cfg(test)]
 mod tests;
+mod tracks;
 mod writer;
 
 use std::collections::BTreeSet;
@@ -17,7 +18,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 use serde_json::{Value, json};
-use weir_flow::{Incident, Settings};
+use weir_flow::{Description, Incident, Settings};
 use weir_operators::sinks::{clip_start_ms, has_clip, open_clip, pin_clip};
 use weir_serve::{Kept, KeptIn};
 
@@ -88,6 +89,12 @@ impl Incidents {
         // Encoded before the lock is taken.
         let _ = incident.best.as_ref().map(|best| best.jpeg().len());
         self.0.lock().add(stream, incident);
+        self.0.wake.notify_one();
+    }
+
+    /// Takes in the description of an incident by the sink of that name.
+    pub(super) fn describe(&self, sink: &str, description: &Description) {
+        self.0.lock().describe(sink, description);
         self.0.wake.notify_one();
     }
 

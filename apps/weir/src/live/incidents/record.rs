@@ -16,6 +16,10 @@ const MAX_TEXT: usize = 256;
 /// Values, attributes and zones of an incident that are kept, of each.
 const MAX_ENTRIES: usize = 32;
 
+/// Descriptions of an incident that are kept, and characters of each.
+const MAX_DESCRIPTIONS: usize = 4;
+const MAX_DESCRIPTION: usize = 1_000;
+
 /// See the module.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Record {
@@ -38,6 +42,9 @@ pub(crate) struct Record {
     pub(crate) zones: Vec<Arc<str>>,
     pub(crate) values: BTreeMap<Arc<str>, Value>,
     pub(crate) attributes: BTreeMap<Arc<str>, Arc<str>>,
+    /// Words of models about its picture, by the name of the sink that asked.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) descriptions: BTreeMap<Arc<str>, Arc<str>>,
     #[serde(default)]
     pub(crate) seen: bool,
     #[serde(default)]
@@ -50,7 +57,7 @@ impl Record {
         let values = values.map(|(name, value)| {
             let value = match value {
                 IncidentValue::Number(number) => json!(number),
-                IncidentValue::Text(text) => json!(bounded(text)),
+                IncidentValue::Text(text) => json!(bounded(text, MAX_TEXT)),
             };
             (Arc::from(*name), value)
         });
@@ -58,7 +65,7 @@ impl Record {
         let attributes = attributes.filter_map(|(name, attribute)| Some((name, word(attribute)?)));
         let attributes = attributes
             .take(MAX_ENTRIES)
-            .map(|(name, word)| (bounded(name), bounded(word)));
+            .map(|(name, word)| (bounded(name, MAX_TEXT), bounded(word, MAX_TEXT)));
         Self {
             number,
             id: Arc::clone(&incident.id),
@@ -67,7 +74,7 @@ impl Record {
             kind: incident.kind.into(),
             phase: incident.phase.name().into(),
             track: incident.track,
-            class: incident.class.as_deref().map(bounded),
+            class: incident.class.as_deref().map(|class| bounded(class, MAX_TEXT)),
             // A number that JSON does not have would not be read again.
             score: if incident.score.is_finite() {
                 incident.score
@@ -80,12 +87,21 @@ impl Record {
                 .zones
                 .iter()
                 .take(MAX_ENTRIES)
-                .map(|zone| bounded(zone))
+                .map(|zone| bounded(zone, MAX_TEXT))
                 .collect(),
             values: values.collect(),
             attributes: attributes.collect(),
+            descriptions: BTreeMap::new(),
             seen: false,
             pinned: false,
+        }
+    }
+
+    /// Takes in words of a model that the sink of that name asked.
+    pub(super) fn describe(&mut self, sink: &str, text: &str) {
+        if self.descriptions.len() < MAX_DESCRIPTIONS || self.descriptions.contains_key(sink) {
+            self.descriptions
+                .insert(bounded(sink, MAX_TEXT), bounded(text, MAX_DESCRIPTION));
         }
     }
 
@@ -121,9 +137,9 @@ impl Record {
     }
 }
 
-/// The first [`MAX_TEXT`] characters.
-fn bounded(text: &str) -> Arc<str> {
-    match text.char_indices().nth(MAX_TEXT) {
+/// The first `max` characters.
+fn bounded(text: &str, max: usize) -> Arc<str> {
+    match text.char_indices().nth(max) {
         Some((end, _)) => text[..end].into(),
         None => text.into(),
     }

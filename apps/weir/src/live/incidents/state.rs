@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use weir_flow::{BestShot, Incident, Phase};
+use weir_flow::{BestShot, Description, Incident, Phase};
 
 use super::record::Record;
 use super::store::{PictureFolder, Stored, line};
@@ -106,6 +106,7 @@ impl State {
             Some(kept) => {
                 record.seen = kept.record.seen;
                 record.pinned = kept.record.pinned;
+                record.descriptions.clone_from(&kept.record.descriptions);
                 Kept { record, ..kept }
             }
             None => {
@@ -125,6 +126,27 @@ impl State {
             self.work.mark(number);
         }
         self.put(kept);
+        self.shrink();
+    }
+
+    /// Takes in the description of an incident, or of all incidents of its track, by the sink of that name.
+    pub(super) fn describe(&mut self, sink: &str, description: &Description) {
+        let incident = &*description.incident;
+        let track = incident.track.filter(|_| description.of_track);
+        let is_meant = |record: &Record| match track {
+            Some(track) => record.track == Some(track) && record.stream == description.stream,
+            None => record.id == incident.id,
+        };
+        let meant = self.kept.iter().filter(|(_, kept)| is_meant(&kept.record));
+        let numbers: Vec<u64> = meant.map(|(number, _)| *number).collect();
+        for number in numbers {
+            if let Some(mut kept) = self.take(number) {
+                kept.record.describe(sink, &description.text);
+                self.put(kept);
+                self.work.mark(number);
+                self.changes += 1;
+            }
+        }
         self.shrink();
     }
 

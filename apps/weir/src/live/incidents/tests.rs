@@ -2,7 +2,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
-use weir_flow::{BestShot, IncidentValue, Phase, Rect, Value as Setting};
+use weir_flow::{BestShot, Description, IncidentValue, Phase, Rect, Value as Setting};
 
 use super::state::{MAX_INCIDENTS, MAX_PINNED};
 use super::*;
@@ -95,6 +95,50 @@ fn restarted(folder: &Path) -> (Incidents, PathBuf) {
         }
     }
     (stored(&copy), copy)
+}
+
+/// Words about an incident, or about all incidents of its track.
+fn described(number: usize, of_track: bool, text: &str) -> Description {
+    Description {
+        stream: "north".into(),
+        incident: Arc::new(incident(number, Phase::Began, None)),
+        of_track,
+        model: "llava".into(),
+        text: text.into(),
+        fields: Vec::new(),
+        time_ms: 9_000,
+        tokens_in: 1,
+        tokens_out: 1,
+    }
+}
+
+#[test]
+fn description_belongs_to_its_incident_or_to_all_of_its_track_and_is_found() {
+    let folder = tempfile::tempdir().unwrap();
+    let incidents = stored(folder.path());
+    add(&incidents, 1, Phase::Began, None);
+    add(&incidents, 2, Phase::Ended, None);
+    incidents.describe("words", &described(1, false, "A van with a Box."));
+    incidents.describe("words", &described(9, false, "of none"));
+    for other in 0..9 {
+        incidents.describe(&format!("other-{other}"), &described(1, true, &"x".repeat(5_000)));
+    }
+    add(&incidents, 1, Phase::Ended, None);
+    incidents.flush();
+    let (again, copy) = restarted(folder.path());
+    for incidents in [&incidents, &again] {
+        let list = all(incidents);
+        let words = |at: usize| list["incidents"][at]["descriptions"].as_object().unwrap();
+        assert_eq!(words(1)["words"], "A van with a Box.");
+        assert_eq!((words(0).len(), words(1).len()), (4, 4));
+        assert_eq!(words(0)["other-3"].as_str().unwrap().len(), 1_000);
+        let filter = Filter {
+            text: Some("box".to_owned()),
+            ..Filter::default()
+        };
+        assert_eq!(numbers(&incidents.list(&filter, &page(9))), [1]);
+    }
+    fs::remove_dir_all(copy).unwrap();
 }
 
 #[test]

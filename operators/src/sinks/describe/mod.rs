@@ -1,0 +1,166 @@
+//! Questions to a model about the pictures of incidents, over HTTP. No frame waits for an answer: a question waits in a queue of the
+//! sink, and the answer comes later as a description, which other sinks receive.
+
+mod answers;
+mod budget;
+mod chat;
+mod keys;
+mod questions;
+mod server;
+mod subject;
+mod threads;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use ureq::tls::TlsConfig;
+use weir_flow::{
+    Delivery, Description, Frame, Incident, KeyFault, Notice, Settings, Sink, SinkError, SinkFactory,
+};
+
+use self::keys::Config;
+use self::subject::{Choice, Selection};
+use self::threads::Threads;
+use super::secret::secret_file;
+use super::webhook::{checked_tls, token_fault};
+use super::{SinkKind, alarm_keys};
+
+pub(super) const KIND: SinkKind = SinkKind {
+    name: "describe",
+    about: "asks a model about the pictures of incidents, over HTTP as Ollama, llama.cpp, vLLM and hosted services have it (docs/how-to/describe-incidents.md)",
+    keys: keys::KEYS,
+    file_per_stream: false,
+    create,
+};
+
+/// All faults of the keys; no file is read.
+pub(super) fn faults(settings: &Settings) -> Vec<KeyFault> {
+    Config::read(settings).err().unwrap_or_default()
+}
+
+/// Server that pictures go to, as messages show it, and the name of its model.
+pub(super) fn server_of(settings: &Settings) -> Option<(String, String)> {
+    let config = Config::read(settings).ok()?;
+    Some((config.address.shown, config.chat.model))
+}
+
+fn create(settings: &Settings, _streams: &[String]) -> Result<Box<dyn SinkFactory>, SinkError> {
+    let config = Config::read(settings).map_err(|faults| alarm_keys::as_error("to a model", &faults))?;
+    let factory = DescribeFactory {
+        config: Arc::new(config),
+        settings: settings.clone(),
+    };
+    factory.account()?;
+    Ok(Box::new(factory))
+}
+
+struct DescribeFactory {
+    config: Arc<Config>,
+    settings: Settings,
+}
+
+impl DescribeFactory {
+    /// The key of the server, and the encryption of its connections.
+    fn account(&self) -> Result<(Option<String>, Option<TlsConfig>), SinkError> {
+        let key = secret_file(&self.settings, "key_file")?;
+        if let Some(reason) = key.as_deref().and_then(token_fault) {
+            return Err(SinkError {
+                target: format!("to {}", self.config.address.shown),
+                reason: reason.to_owned(),
+            });
+        }
+        Ok((key, checked_tls(&self.config.address, &self.settings)?))
+    }
+}
+
+impl SinkFactory for DescribeFactory {
+    fn open(&self) -> Result<Box<dyn Sink>, SinkError> {
+        let (key, encryption) = self.account()?;
+        Ok(Box::new(Describe {
+            threads: Threads::start(&self.config, key, encryption)?,
+            config: Arc::clone(&self.config),
+            selection: Selection::default(),
+            private: BTreeSet::new(),
+            without_picture: 0,
+            withheld: 0,
+        }))
+    }
+}
+
+/// See the module.
+struct Describe {
+    config: Arc<Config>,
+    threads: Threads,
+    selection: Selection,
+    /// Streams whose pictures stay on this machine.
+    private: BTreeSet<Arc<str>>,
+    without_picture: u64,
+    /// Incidents of private cameras.
+    withheld: u64,
+}
+
+impl Describe {
+    fn push(&mut self, stream: &Arc<str>, incidents: &[Incident], frame: Option<&Frame>) {
+        let is_private = self.private.contains(stream);
+        for incident in incidents {
+            let seen = (frame, is_private);
+            match self.selection.on_event(&self.config, stream, incident, seen) {
+                Choice::Ask(subject) => self.threads.push(subject),
+                Choice::Pass => {}
+                Choice::NoPicture => self.without_picture += 1,
+                Choice::Private => self.withheld += 1,
+            }
+        }
+    }
+}
+
+impl Sink for Describe {
+    fn accept(&mut self, delivery: &Delivery) -> Result<(), SinkError> {
+        if !delivery.frame.privacy.is_private() {
+            self.private.remove(&delivery.stream);
+        } else if !self.private.contains(&delivery.stream) {
+            self.private.insert(Arc::clone(&delivery.stream));
+        }
+        self.push(&delivery.stream, &delivery.incidents, Some(&delivery.frame));
+        Ok(())
+    }
+
+    fn on_notice(&mut self, notice: &Notice) -> Result<(), SinkError> {
+        if let Notice::Analytics {
+            stream, incidents, ..
+        } = notice
+        {
+            self.push(stream, incidents, None);
+        }
+        Ok(())
+    }
+
+    fn on_stream_removed(&mut self, stream: &str) -> Result<(), SinkError> {
+        self.private.remove(stream);
+        Ok(())
+    }
+
+    fn describes(&self) -> bool {
+        true
+    }
+
+    fn take_descriptions(&mut self) -> Vec<Description> {
+        self.threads.take_descriptions()
+    }
+
+    fn counts(&self) -> BTreeMap<&'static str, u64> {
+        let mut counts = self.threads.counts();
+        counts.insert("no_picture", self.without_picture);
+        counts.insert("private", self.withheld);
+        counts
+    }
+
+    fn outage(&self) -> Option<String> {
+        self.threads.outage()
+    }
+
+    fn finish(&mut self) -> Result<(), SinkError> {
+        self.threads.finish();
+        Ok(())
+    }
+}
